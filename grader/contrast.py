@@ -1,0 +1,69 @@
+"""Runs that tell one cause from another: other garbage, another order, another layout or dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from grader.recording import Recording
+from grader.report import Finding
+from grader.session import Run, Session, dtype_name, same_bits
+
+Passes = Callable[[Sequence[Any]], bool]
+_LOW_PRECISION = (torch.float16, torch.bfloat16)
+_LAYOUT_SYMPTOMS = ("N01", "N02", "N03", "M01", "M02", "M03", "M04")
+
+
+def undefined_or_ordered(session: Session, recording: Recording, inputs: Sequence[Any],
+                         first: Run) -> list[Finding]:
+    """Run again with the programs reversed and other garbage where nothing is defined.
+
+    The result of a right kernel depends on neither. A third run, which changes only the garbage,
+    tells which of the two it was.
+    """
+    again = session.replay(recording, inputs, order="reverse", poison=1)
+    if same_bits(first.results[0], again.results[0]):
+        return []
+    garbage = session.replay(recording, inputs, poison=1)
+    if same_bits(first.results[0], garbage.results[0]):
+        return [Finding("M09", "The result changes when the programs of the same launch run in the "
+                               "opposite order.")]
+    change = _first_change(first.results[0], garbage.results[0])
+    return [Finding("M06", f"The result changes with the garbage in lanes that are masked off: "
+                           f"{change}.")]
+
+
+def name_the_cause(inputs: Sequence[Any], findings: list[Finding], passes: Passes) -> list[Finding]:
+    """Try the same values where a mistake of layout or of precision would not show.
+
+    Args:
+        inputs: of the failing case.
+        findings: what was found, the one to show first first.
+        passes: whether the submission is right on the inputs it is given.
+    """
+    tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
+    strided = [tensor for tensor in tensors if not tensor.is_contiguous()]
+    code = findings[0].code
+    if code in _LAYOUT_SYMPTOMS and strided and passes(_each(inputs, torch.Tensor.contiguous)):
+        seen = (f"The values are right for a contiguous input and wrong for the same values with "
+                f"strides {tuple(strided[0].stride())}.")
+        return [Finding("M08", seen, line=findings[0].line)]
+    low = [tensor for tensor in tensors if tensor.dtype in _LOW_PRECISION]
+    if code == "N01" and low and passes(_each(inputs, torch.Tensor.float)):
+        seen = (f"{findings[0].seen} The same values are right in float32 and wrong in "
+                f"{dtype_name(low[0])}.")
+        return [Finding("N04", seen, line=findings[0].line)]
+    return findings
+
+
+def _each(inputs: Sequence[Any], change: Callable[[torch.Tensor], torch.Tensor]) -> list[Any]:
+    return [change(value) if isinstance(value, torch.Tensor) else value for value in inputs]
+
+
+def _first_change(first: torch.Tensor, second: torch.Tensor) -> str:
+    changed = ~((first == second) | (first.isnan() & second.isnan()))
+    index = tuple(int(i) for i in changed.nonzero()[0])
+    return (f"{int(changed.sum())} of {changed.numel()} elements differ, the first is "
+            f"{list(index)} with {first[index].item():.6g} and {second[index].item():.6g}")

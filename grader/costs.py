@@ -1,0 +1,51 @@
+"""What a run cost beside what the job needs: bytes, launches, programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from grader.report import Finding
+from grader.session import Run
+from grader.suite import Case, Suite
+
+
+def count(case: Case, inputs: Sequence[Any], run: Run, suite: Suite,
+          block: int) -> tuple[dict[str, str], list[Finding]]:
+    """The facts of a performance case, given whether it passes or fails, and what is over a limit.
+
+    Bytes are *issued* bytes: every active lane of every load and store, caches ignored, because
+    that is what the learner's code decides. ``block`` is the learner's own block size.
+    """
+    facts: dict[str, str] = {}
+    findings: list[Finding] = []
+    limits = case.limits
+    if limits is None:
+        return facts, findings
+    if limits.traffic is not None:
+        least = suite.cost(*inputs).bytes
+        times = run.bytes / least
+        facts["traffic"] = f"{times:.2f}x of the minimum, limit {limits.traffic:.2f}x"
+        if run.bytes > limits.traffic * least:
+            findings.append(Finding("T01", f"The kernels moved {run.bytes:,} bytes where {least:,} "
+                                           f"do: {times:.2f} times as many."))
+    if limits.launches is not None:
+        made = len(run.launches)
+        facts["launches"] = f"{made}, limit {limits.launches}"
+        if made > limits.launches:
+            findings.append(Finding("T03", f"The function made {in_launches(made)} where "
+                                           f"{limits.launches} does."))
+    if limits.programs is not None:
+        most = limits.programs(block) if callable(limits.programs) else limits.programs
+        programs = sum(launch["programs"] for launch in run.launches)
+        idle = sum(launch["idle_programs"] for launch in run.launches)
+        facts["programs"] = f"{programs}, limit {most}"
+        if idle:
+            findings.append(Finding("L03", f"{idle} of {programs} programs stored nothing."))
+        elif programs > most:
+            findings.append(Finding("T03", f"{programs} programs ran where {most} do."))
+    return facts, findings
+
+
+def in_launches(number: int) -> str:
+    return f"{number or 'no'} launch{'' if number == 1 else 'es'}"

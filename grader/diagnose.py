@@ -1,0 +1,129 @@
+"""Findings in words: what each code means, where to look, what to do next, and in which order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from grader.report import Finding
+from grader.suite import Mutant
+from grader.words import ranges, sentence
+
+# code -> what it usually means, in words that hold for every module
+MEANINGS = {
+    "P01": "The exercise still has places to fill in; nothing is run before they are.",
+    "P02": "Python cannot import the file, so nothing of it was run.",
+    "P03": "A function becomes a kernel only through the `@triton.jit` decorator.",
+    "P04": "The grader calls the function by the name and parameters that the README gives.",
+    "L01": "A grid is a tuple with one to three sizes, even where it has one dimension.",
+    "L03": "The grid is larger than the work, so some programs have nothing to do.",
+    "L05": "The Triton compiler refuses such code, so it would run on no GPU either.",
+    "X01": "The result has to be computed by Triton kernels; the function may allocate, view and "
+           "copy tensors and check its arguments.",
+    "R01": "The code ended with an exception where a result was asked for.",
+    "R02": "A loop does not end, or does far more work than the case needs.",
+    "R03": "The process that ran the code is gone, so there is no result to judge.",
+    "R04": "The code asked for more memory than a case of this size can need.",
+    "M01": "Some indices reach past the tensor and the load is not masked there.",
+    "M02": "Some indices reach past the tensor and the store is not masked there.",
+    "M03": "No program owns these elements: the grid is too small, or indices skip them.",
+    "M04": "Two programs own the same elements: the program id does not separate their indices.",
+    "M05": "An index of more than 31 bits was computed in 32-bit integers and wrapped around.",
+    "M06": "The result depends on values that nobody defined: masked lanes without `other`, or "
+           "memory that was never written.",
+    "M07": "The inputs belong to the caller and must stay as they are.",
+    "M08": "The addresses are right for a contiguous tensor only; strides say where elements lie.",
+    "M09": "Programs run in no particular order, and the result depends on one.",
+    "N01": "The formula, an index or a mask is not what the module asks for.",
+    "N02": "An intermediate value left the range of its type although the result fits.",
+    "N03": "NaN and infinities in the input have to arrive where the contract says.",
+    "N04": "An intermediate was kept in a type with too few bits, most often an accumulator.",
+    "N05": "Matrix products of float32 run in TF32 unless full precision is asked for.",
+    "S01": "The result must have the shape and dtype that the contract gives.",
+    "E01": "The contract asks for an exception here, before anything is launched.",
+    "E02": "The exception has another type than the contract asks for.",
+    "E03": "The message should name the argument, what was expected and what came.",
+    "T01": "Memory is read or written more often than the job needs.",
+    "T03": "The work is spread over more launches or programs than the job needs.",
+}
+
+# One failure is shown at a time, the earliest of this chain. Within memory, a store outside a
+# tensor explains more than a load outside it, and overlapping stores explain missing ones.
+ORDER = (
+    "P02", "P01", "P03", "P04", "L01", "L03", "L05", "X01", "R04", "R02", "R03", "R01",
+    "M07", "M08", "M05", "M02", "M01", "M04", "M03", "M06", "M09", "S01", "E01", "E02", "E03",
+    "N03", "N02", "N04", "N05", "N01", "T01", "T03",
+)
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings, the one to show first first; the same code on the same line only once."""
+    unique = {(f.code, f.line): f for f in reversed(list(findings))}
+    return tuple(sorted(unique.values(), key=lambda f: (ORDER.index(f.code), f.line or 0)))
+
+
+def explain(finding: Finding, mutants: Sequence[Mutant], todos: dict[int, int],
+            failed: frozenset[str] = frozenset()) -> Finding:
+    """Fill in what a finding usually means, where to look and the next step.
+
+    Args:
+        finding: code, what was seen, and the line if there is one.
+        mutants: of the module; the known mistake that fails alike speaks for this one.
+        todos: line -> number of the TODO comments in the learner's file.
+        failed: names of all cases that failed, to tell mistakes with the same code apart.
+    """
+    likely = known_mistake(finding, mutants, failed)
+    means = likely.meaning if likely else MEANINGS[finding.code]
+    numbers = finding.todos or _todos(finding, todos, likely, mutants)
+    places = [f"line {finding.line}"] if finding.line else []
+    if numbers:
+        places.append("TODO " + _either(numbers))
+    where = ", ".join(places)
+    return replace(
+        finding, seen=sentence(finding.seen), means=means,
+        where=where[:1].upper() + where[1:], todos=numbers,
+        next_step=_next_step(finding.code, numbers),
+    )
+
+
+def known_mistake(finding: Finding, mutants: Sequence[Mutant],
+                  failed: frozenset[str]) -> Mutant | None:
+    """The one mutant that fails alike: same code, same signs, the same telling cases."""
+    alike = [
+        mutant for mutant in mutants
+        if finding.code == mutant.codes[0]
+        and re.search(mutant.sign, finding.seen)
+        and failed.issuperset(mutant.wrong)
+        and failed.isdisjoint(mutant.right)
+    ]
+    return alike[0] if len(alike) == 1 else None
+
+
+def _next_step(code: str, todos: Sequence[int]) -> str:
+    if code == "P01":
+        if not todos:
+            return "Replace each `...`, then run `tritonlab grade` again."
+        return f"Fill in TODO {todos[0]} first; `tritonlab hint --todo {todos[0]}` helps."
+    if code == "P02":
+        return "Repair the line, then run `tritonlab grade` again."
+    if todos:
+        return f"`tritonlab hint --todo {todos[0]}` asks the question that leads on."
+    return "Change it, then run `tritonlab grade` again."
+
+
+def _todos(finding: Finding, todos: dict[int, int], likely: Mutant | None,
+           mutants: Sequence[Mutant]) -> tuple[int, ...]:
+    """The blanks to look at: of the known mistake, of the line, of all mistakes with this code."""
+    if likely:
+        return likely.todos
+    if finding.line in todos:
+        return (todos[finding.line],)
+    return tuple(sorted({n for m in mutants if m.codes[0] == finding.code for n in m.todos}))
+
+
+def _either(numbers: Sequence[int]) -> str:
+    if len(numbers) > 3:
+        return ranges(numbers)
+    words = [str(number) for number in numbers]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"

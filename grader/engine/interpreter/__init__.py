@@ -1,0 +1,1 @@
+"""Runs kernels on NumPy, one program after another, with every memory access watched."""

@@ -1,0 +1,113 @@
+"""Why a kernel could not go on, as a finding in Triton's own words."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from types import TracebackType
+from typing import Any
+
+from grader.report import Finding
+
+_MAX_MESSAGE = 400
+
+
+class NotInAKernel(Exception):
+    """Python that Triton's compiler does not accept. ``line`` is set where no frame tells it."""
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+# The real compiler stops at these too, before anything runs.
+_COMPILE_TIME: tuple[type[BaseException], ...] = (
+    NotInAKernel, ValueError, TypeError, AttributeError, NameError, KeyError, IndexError,
+    NotImplementedError, SyntaxError,
+)
+
+
+# Parts of the engine that a kernel cannot make raise: an error there is the grader's own.
+_OURS = tuple(f"grader.engine.interpreter.{name}" for name in (
+    "memory", "shadow", "observed", "words", "atomics", "poison"))
+
+
+def explain(error: BaseException, file: str, kernel: str) -> Finding:
+    """The finding for an exception that left a kernel.
+
+    Raises:
+        RuntimeError: the exception came from the grader itself.
+    """
+    innermost = _innermost(error)
+    if not isinstance(innermost, (MemoryError, RecursionError)) and _module(innermost) in _OURS:
+        raise RuntimeError(f"the engine failed while it ran `{kernel}`") from error
+    line = _line(error, file) or getattr(innermost, "line", None)
+    if isinstance(innermost, MemoryError):
+        return Finding("R04", f"`{kernel}` needs more memory than there is.", line=line)
+    if isinstance(innermost, RecursionError):
+        return Finding("R01", f"`{kernel}` calls itself without end.", line=line)
+    if _has_blank(error, file) or "ellipsis" in str(innermost).lower():
+        return Finding("P01", f"`{kernel}` reached a blank: `...` is still to be filled in.", line)
+    message = _message(innermost)
+    if isinstance(innermost, AssertionError) and not _inside_triton(innermost):
+        said = f": {message}" if message else ""
+        return Finding("R01", f"an assertion in `{kernel}` failed{said}", line)
+    if isinstance(innermost, _COMPILE_TIME) or _inside_triton(innermost):
+        return Finding("L05", f"`{kernel}` does not compile: {message}", line)
+    return Finding("R01", f"`{kernel}` raised {type(innermost).__name__}: {message}", line)
+
+
+def _innermost(error: BaseException) -> BaseException:
+    seen: set[int] = set()
+    while error.__cause__ is not None and id(error) not in seen:
+        seen.add(id(error))
+        error = error.__cause__
+    return error
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, KeyError):
+        return f"there is no {error}"
+    text = re.sub(r"\s+", " ", str(error)).strip()
+    if not text and isinstance(error, AssertionError) and _inside_triton(error):
+        frame, line = _frames(error)[-1]  # Triton's condition is all that there is to say
+        text = linecache.getline(frame.f_code.co_filename, line).strip()
+        text = f"Triton's `{text}` does not hold"
+    elif not text and not isinstance(error, AssertionError):
+        text = type(error).__name__
+    return text if len(text) <= _MAX_MESSAGE else text[:_MAX_MESSAGE] + " …"
+
+
+def _frames(error: BaseException) -> list[tuple[Any, int]]:
+    frames = []
+    step: TracebackType | None = error.__traceback__
+    while step is not None:
+        frames.append((step.tb_frame, step.tb_lineno))
+        step = step.tb_next
+    return frames
+
+
+def _line(error: BaseException, file: str) -> int | None:
+    """The innermost line of the learner's file."""
+    lines = [line for frame, line in _frames(error) if frame.f_code.co_filename == file]
+    return lines[-1] if lines else None
+
+
+def _has_blank(error: BaseException, file: str) -> bool:
+    return any(
+        value is ...
+        for frame, _ in _frames(error) if frame.f_code.co_filename == file
+        for value in frame.f_locals.values()
+    )
+
+
+def _inside_triton(error: BaseException) -> bool:
+    """Whether Triton itself raised it: an assertion there is a check of the language."""
+    frames = _frames(error)
+    spoken = bool(frames) and frames[-1][0].f_code.co_name == "create_assert"  # tl.device_assert
+    return _module(error).startswith("triton.") and not spoken
+
+
+def _module(error: BaseException) -> str:
+    frames = _frames(error)
+    return str(frames[-1][0].f_globals.get("__name__", "")) if frames else ""

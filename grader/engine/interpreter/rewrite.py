@@ -1,0 +1,278 @@
+"""Kernel source changed so that plain Python means in it what it means to Triton's compiler."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import itertools
+import linecache
+import sys
+from collections.abc import Callable
+from functools import cache
+from types import CodeType, FunctionType
+from typing import Any
+
+import triton.language as tl
+from triton.runtime import interpreter
+
+from grader.engine.interpreter import reduce
+from grader.engine.interpreter.errors import NotInAKernel
+
+_PREFIX = "__tritonlab_"  # of the names that rewritten code uses; a kernel cannot spell them
+_rewritten: dict[int, tuple[Any, Callable[..., Any]]] = {}  # by id: hashing a kernel costs its key
+
+
+def rewritten(fn: Any) -> Callable[..., Any]:
+    """The function that runs in place of a kernel's or helper's own."""
+    known = _rewritten.get(id(fn))
+    if known is None or known[0] is not fn:
+        known = (fn, _rewrite(fn))
+        _rewritten[id(fn)] = known
+    return known[1]
+
+
+def _rewrite(fn: Any) -> Callable[..., Any]:
+    node = copy.deepcopy(_definition(fn.__code__))  # the parsed file is kept as it is
+    arguments = node.args
+    for argument in itertools.chain(arguments.posonlyargs, arguments.args, arguments.kwonlyargs):
+        argument.annotation = None  # bound already; evaluating them again could only do harm
+    node.decorator_list, node.returns = [], None
+    defaults = fn.__defaults__ or ()
+    arguments.defaults = [ast.Constant(None) for _ in defaults]
+    module = ast.Module([_Rewriter().visit(node)], [])
+    ast.fix_missing_locations(module)
+    code = compile(module, fn.__code__.co_filename, "exec", dont_inherit=True)
+    # A copy: names that rewriting needs must not appear in the learner's module.
+    visible = {name: _visible(value) for name, value in fn.__globals__.items()}
+    namespace = {**_BUILTINS, **visible, **_HELPERS}
+    exec(code, namespace)
+    made: FunctionType = namespace[fn.__name__]
+    made.__defaults__, made.__kwdefaults__ = fn.__defaults__, fn.__kwdefaults__
+    return made
+
+
+def _definition(code: CodeType) -> ast.FunctionDef:
+    wanted = code.co_firstlineno  # the first decorator's line
+    text = "".join(linecache.getlines(code.co_filename))  # submissions exist nowhere else
+    for node in ast.walk(_parsed(text)):
+        if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
+            first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
+            if wanted in (first, node.lineno):
+                return node
+    raise NotInAKernel(f"the source of {code.co_name} was not found")
+
+
+@cache
+def _parsed(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
+def _visible(value: Any) -> Any:
+    """What a kernel sees for a global: builtins that were imported by name are told what they
+    mean now, as those that are reached through the module are."""
+    for original, replacement in _IMPORTED:
+        if value is original:
+            return replacement
+    if not isinstance(value, type) and tl.core.is_builtin(value):
+        return lambda *args, **kwargs: value(
+            *args, **{**kwargs, "_semantic": interpreter.interpreter_semantic})
+    return value
+
+
+class _Rewriter(ast.NodeTransformer):
+    """Line numbers stay; every changed node lies where the original lay."""
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        self.generic_visit(node)
+        if len(node.targets) > 1:
+            raise NotInAKernel("simultaneous multiple assignment is not supported", node.lineno)
+        node.value = _call("assigned", node.value)
+        return node
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        self.generic_visit(node)
+        node.test = _call("condition", node.test, ast.Constant("if"))
+        return node
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        self.generic_visit(node)
+        node.test = _call("condition", node.test, ast.Constant("while"))
+        return node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        self.generic_visit(node)
+        node.test = _call("condition", node.test, ast.Constant("if"))
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        self.generic_visit(node)
+        node.test = _call("asserted", node.test)
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        self.generic_visit(node)
+        method = "logical_and" if isinstance(node.op, ast.And) else "logical_or"
+        return _call("logical", ast.Constant(method), *(_later(value) for value in node.values))
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        return _call("negated", node.operand) if isinstance(node.op, ast.Not) else node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        if len(node.ops) == 1:
+            return node
+        if not hasattr(interpreter, "_InterpreterComparison"):  # only 3.9 compiles chains
+            raise NotInAKernel(
+                "simultaneous multiple comparison is not supported: write `a <= b` and `b < c` "
+                "with parentheses, joined by `&`", node.lineno)
+        return interpreter.ASTTransformer().visit_Compare(node)  # type: ignore[no-any-return]
+
+
+def _call(name: str, *arguments: ast.expr) -> ast.Call:
+    call = ast.Call(ast.Name(_PREFIX + name, ast.Load()), list(arguments), [])
+    where = next((a for a in arguments if hasattr(a, "lineno")), None)
+    return ast.copy_location(call, where) if where is not None else call
+
+
+def _later(value: ast.expr) -> ast.expr:
+    nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+    return ast.copy_location(ast.Lambda(nothing, value), value)
+
+
+# ---------------------------------------------------------------------------------------------
+# What the rewritten code calls
+
+
+def _assigned(value: Any) -> Any:
+    """An assigned number becomes a scalar of the kernel, as it does in compiled code."""
+    return interpreter.interpreter_semantic.to_tensor(value, False)
+
+
+def truth(value: Any, keyword: str = "if") -> bool:
+    """The truth of a scalar.
+
+    Raises:
+        NotInAKernel: the value is a block.
+    """
+    if not isinstance(value, tl.tensor):
+        return bool(value)
+    data = value.handle.data
+    if data.size != 1:
+        shape = list(data.shape)
+        raise NotInAKernel(
+            f"`{keyword}` needs a scalar, and this condition is a block of shape {shape}; "
+            "tl.where chooses element by element, and a mask guards a load or store")
+    return bool(data.item())
+
+
+def _asserted(value: Any) -> bool:
+    """A GPU ignores ``assert`` unless it debugs; there it holds when every element does."""
+    return bool(value.handle.data.all()) if isinstance(value, tl.tensor) else bool(value)
+
+
+def _logical(method: str, *values: Callable[[], Any]) -> Any:
+    """``and`` and ``or``: element by element on tensors, short-circuiting on plain values."""
+    result: Any = None
+    started = False
+    for value in values:
+        item = value()
+        if not isinstance(item, tl.tensor):
+            if bool(item) is (method == "logical_or"):
+                return item
+            if not started:
+                result = item
+            continue
+        result = getattr(result, method)(item) if started else item
+        started = True
+    return result
+
+
+def _negated(value: Any) -> Any:
+    if not isinstance(value, tl.tensor):
+        return not value
+    return value.logical_and(True).__not__() if value.dtype != tl.int1 else value.__not__()
+
+
+def program_range(*bounds: Any, **options: Any) -> Any:
+    """``range`` and ``tl.range``: the loop variable is a scalar of the kernel, 32 bits wide
+    unless a bound is wider, so that arithmetic on it wraps round as it does on a GPU."""
+    names = ("start", "end", "step")
+    bounds = (*bounds, *(options[name] for name in names[len(bounds):] if name in options))
+    semantic = interpreter.interpreter_semantic
+    wide = any(isinstance(b, tl.tensor) and b.dtype.primitive_bitwidth == 64 for b in bounds)
+    numbers = [_integer(bound) for bound in bounds]
+    start, stop, step = (0, numbers[0], 1) if len(numbers) == 1 else (*numbers, 1)[:3]
+    kind = tl.int64 if wide or not all(-2**31 <= n < 2**31 for n in numbers) else tl.int32
+    make = semantic.builder.get_int64 if kind == tl.int64 else semantic.builder.get_int32
+    for number in range(start, stop, step):
+        yield tl.tensor(make(number), kind)
+
+
+def static_range(*bounds: Any, **options: Any) -> range:
+    """``tl.static_range``: unrolled by the compiler, so the loop variable is a plain number."""
+    names = ("arg1", "arg2", "step")
+    bounds = (*bounds, *(options[name] for name in names[len(bounds):] if name in options))
+    for bound in bounds:
+        if isinstance(bound, tl.tensor):
+            raise NotInAKernel("tl.static_range needs bounds that are tl.constexpr")
+    return range(*(_integer(bound) for bound in bounds))
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, tl.constexpr):
+        value = value.value
+    if isinstance(value, tl.tensor):
+        data = value.handle.data
+        if data.size != 1 or data.dtype.kind not in "iu":
+            raise NotInAKernel("a loop's bounds must be scalar integers")
+        return int(data.item())
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise NotInAKernel(f"a loop's bounds must be integers, not {value!r:.40}")
+    return value
+
+
+def _smaller(*values: Any) -> Any:
+    return _extreme(tl.minimum, min, values)
+
+
+def _larger(*values: Any) -> Any:
+    return _extreme(tl.maximum, max, values)
+
+
+def _extreme(on_tensors: Any, on_numbers: Any, values: tuple[Any, ...]) -> Any:
+    if not any(isinstance(value, tl.tensor) for value in values):
+        return on_numbers(*values)
+    result = values[0]
+    for value in values[1:]:
+        result = on_tensors(result, value)
+    return result
+
+
+_HELPERS: dict[str, Any] = {
+    _PREFIX + "assigned": _assigned,
+    _PREFIX + "condition": truth,
+    _PREFIX + "asserted": _asserted,
+    _PREFIX + "logical": _logical,
+    _PREFIX + "negated": _negated,
+    "_InterpreterComparison": getattr(interpreter, "_InterpreterComparison", None),
+}
+_BUILTINS: dict[str, Any] = {"range": program_range, "min": _smaller, "max": _larger}
+_IMPORTED = (
+    (tl.range, program_range), (tl.static_range, static_range),
+    (tl.reduce, reduce.reduce), (tl.associative_scan, reduce.scan),
+)
+
+
+def tensor_bool(tensor: Any) -> bool:
+    """``bool(tensor)``. Triton's own code asks it in the sense of "is there one"."""
+    asking = sys._getframe(1).f_globals.get("__name__", "")
+    return True if asking.startswith("triton.") else truth(tensor)
+
+
+def tensor_index(tensor: Any) -> int:
+    """``int(tensor)`` for indices; up to 3.6 Triton's own fails with NumPy 2.4 and later."""
+    data = tensor.handle.data
+    if data.size != 1:
+        raise NotInAKernel("an index must be a scalar")
+    return int(data.item())

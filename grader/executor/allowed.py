@@ -1,0 +1,309 @@
+"""What a kernel may say: the part of Python that Triton compiles, and no way out of it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import triton.language as tl
+from triton.runtime.jit import JITCallable
+
+from grader.report import Finding
+
+_BUILTINS = frozenset((
+    "range", "min", "max", "abs", "len", "float", "int", "bool", "print", "tuple", "isinstance"))
+JIT = frozenset(("triton.jit", "triton.runtime.jit.jit", "triton.runtime.jit"))
+_HOST = frozenset(("triton.cdiv", "triton.next_power_of_2"))
+_NOT_RUN = frozenset(("inline_asm_elementwise",))
+
+_REFUSED: tuple[tuple[tuple[type[ast.AST], ...], str], ...] = (
+    ((ast.Import, ast.ImportFrom), "an import"),
+    ((ast.Lambda,), "a lambda"),
+    ((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), "a comprehension"),
+    ((ast.Try, ast.TryStar), "`try`"),
+    ((ast.With, ast.AsyncWith), "`with`"),
+    ((ast.Raise,), "`raise`"),
+    ((ast.Global,), "`global`"),
+    ((ast.Nonlocal,), "`nonlocal`"),
+    ((ast.FunctionDef, ast.AsyncFunctionDef), "a function inside the kernel"),
+    ((ast.ClassDef,), "a class"),
+    ((ast.Yield, ast.YieldFrom), "`yield`"),
+    ((ast.Await, ast.AsyncFor), "`async`"),
+    ((ast.Delete,), "`del`"),
+    ((ast.Break,), "`break`"),
+    ((ast.Continue,), "`continue`"),
+    ((ast.Match,), "`match`"),
+    ((ast.Dict, ast.Set), "a dictionary or set"),
+)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The global names that a kernel may see."""
+
+    imports: Mapping[str, str]
+    constants: Mapping[str, ast.expr]
+    annotated: set[str]  # constants declared `name: tl.constexpr = …`
+    kernels: frozenset[str]
+
+
+def check(kernel: ast.FunctionDef, scope: Scope) -> Iterator[Finding]:
+    """A finding for every construct that a kernel cannot use."""
+    local = _locals(kernel)
+    for default in [*kernel.args.defaults, *(d for d in kernel.args.kw_defaults if d is not None)]:
+        if not is_constant(default, scope.imports, scope.constants):
+            yield _finding(default, f"a parameter's default is `{ast.unparse(default):.60}`, and "
+                                    "a kernel's defaults must be constants")
+    if kernel.args.vararg or kernel.args.kwarg:
+        yield _finding(kernel, f"kernel `{kernel.name}` takes `*` or `**` parameters")
+    for statement in kernel.body:
+        yield from _check(statement, local, scope)
+
+
+def _check(node: ast.AST, local: set[str], scope: Scope) -> Iterator[Finding]:
+    for kinds, words in _REFUSED:
+        if isinstance(node, kinds):
+            yield _finding(node, f"line {_line(node)} uses {words}, which a kernel cannot use")
+            return
+    if isinstance(node, ast.Call):
+        problem = _name_problem(node.func, local, scope)
+        if problem:
+            name = ast.unparse(node.func)
+            yield _finding(node, f"line {node.lineno} calls `{name:.60}`, {problem}")
+            children: list[ast.AST] = [*node.args, *node.keywords]
+        else:
+            children = list(ast.iter_child_nodes(node))
+        for child in children:
+            yield from _check(child, local, scope)
+        return
+    if isinstance(node, ast.Attribute | ast.Name):
+        problem = _name_problem(node, local, scope)
+        if problem:
+            yield _finding(node, f"line {node.lineno} uses `{ast.unparse(node):.60}`, {problem}")
+            return
+        if isinstance(node, ast.Attribute) and dotted(node, scope.imports, local):
+            return
+    elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        yield _finding(node, f"line {node.lineno} assigns to `{ast.unparse(node):.60}`; "
+                             "a block cannot be changed in place")
+        return
+    for child in ast.iter_child_nodes(node):
+        if isinstance(node, ast.AnnAssign) and child is node.annotation:
+            continue
+        yield from _check(child, local, scope)
+
+
+def _name_problem(node: ast.AST, local: set[str], scope: Scope) -> str:
+    """Why a name or an attribute cannot be used; empty where it can."""
+    if isinstance(node, ast.Name):
+        return _plain_name_problem(node, local, scope)
+    if not isinstance(node, ast.Attribute):
+        return ""
+    target = dotted(node, scope.imports, local)
+    if target is not None:
+        found = _resolve(target)
+        if found is None or not _usable(found, target):
+            return "which Triton does not offer to kernels"
+        return ""
+    if not isinstance(node.ctx, ast.Load):
+        return "and a kernel cannot assign to attributes"
+    root: ast.expr = node
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    if isinstance(root, ast.Name) and root.id not in local:
+        problem = _plain_name_problem(root, local, scope)
+        if problem:
+            return problem
+    if node.attr.startswith("_") or node.attr not in value_attributes():
+        return "which a kernel cannot use"
+    return ""
+
+
+def _plain_name_problem(node: ast.Name, local: set[str], scope: Scope) -> str:
+    name = node.id
+    if name.startswith("__"):
+        return "which a kernel cannot use"
+    if name in local or name in scope.kernels or name in _BUILTINS:
+        return ""
+    if name in scope.imports:
+        found = _resolve(scope.imports[name])
+        return "" if found is not None and _usable(found, scope.imports[name]) else (
+            "which Triton does not offer to kernels")
+    if name in scope.constants:
+        if name in scope.annotated or _is_constexpr(scope.constants[name], scope.imports):
+            return ""
+        return "a global that is not a tl.constexpr; kernels see only `name = tl.constexpr(value)`"
+    return "which a kernel cannot use"
+
+
+def _locals(kernel: ast.FunctionDef) -> set[str]:
+    arguments = kernel.args
+    names = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    return names | {
+        node.id for node in ast.walk(kernel)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+
+
+# ---------------------------------------------------------------------------------------------
+# Names of Triton
+
+
+def dotted(node: ast.AST, imports: Mapping[str, str],
+           local: set[str] | frozenset[str] = frozenset()) -> str | None:
+    """``tl.math.exp`` as ``triton.language.math.exp``; None where it is no name from Triton."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name) or node.id in local or node.id not in imports:
+        return None
+    return ".".join([imports[node.id], *reversed(parts)])
+
+
+def importable(target: str) -> bool:
+    """Whether an import is kept: the language, and the few names of ``triton`` that kernels use."""
+    if target.startswith("triton.language") or target == "triton":
+        return True
+    return target in _HOST or target in JIT
+
+
+@cache
+def _resolve(target: str) -> Any:
+    """The object behind a dotted name, walking only through Triton's language; None if absent."""
+    if any(part.startswith("_") for part in target.split(".")):
+        return None
+    first, *rest = target.split(".")
+    found: Any = importlib.import_module(first)
+    walked = first
+    for part in rest:
+        walked += f".{part}"
+        if isinstance(found, ModuleType) and not _in_language(found.__name__):
+            return None
+        following = getattr(found, part, None)
+        if following is None and isinstance(found, ModuleType):
+            following = _submodule(walked)
+        if following is None:
+            return None
+        found = following
+    return found
+
+
+def _submodule(name: str) -> ModuleType | None:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+def _in_language(module: str) -> bool:
+    return module == "triton" or module == "triton.language" or module.startswith(
+        "triton.language.")
+
+
+def _usable(found: Any, target: str) -> bool:
+    name = target.rsplit(".", 1)[-1]
+    if isinstance(found, ModuleType):
+        return _in_language(found.__name__)
+    if name in _NOT_RUN:
+        return False
+    if target in _HOST or isinstance(found, JITCallable | tl.dtype | tl.constexpr | int | float):
+        return True
+    if isinstance(found, type):
+        return found.__module__.startswith(("triton.language", "triton._C"))
+    if type(found).__module__.startswith("triton._C"):  # a value of an enumeration
+        return True
+    module = getattr(found, "__module__", "") or ""
+    if module.startswith("triton.language.extra"):
+        return callable(found)  # libdevice
+    return tl.core.is_builtin(found) or type(found).__name__ == "ConstexprFunction"
+
+
+@cache
+def value_attributes() -> frozenset[str]:
+    """Attributes of blocks, scalars, types and descriptors that mean something in a kernel."""
+    names = {"dtype", "type", "shape", "numel", "value", "element_ty", "scalar", "T", "block_shape",
+             "strides"}
+    for owner in (tl.tensor, tl.dtype, tl.tensor_descriptor):
+        names |= {name for name in dir(owner) if not name.startswith("_")}
+    return frozenset(names - {"handle", "to_ir", "data", "handles", "mangle", "codegen_name"})
+
+
+# ---------------------------------------------------------------------------------------------
+# Constants and types
+
+
+def is_constant(node: ast.expr, imports: Mapping[str, str],
+                constants: Mapping[str, ast.expr]) -> bool:
+    """A number, word or type, an arithmetic expression of numbers, or tl.constexpr of one."""
+    def constant(inner: ast.expr) -> bool:
+        return is_constant(inner, imports, constants)
+
+    match node:
+        case ast.Constant(value):
+            return value is None or isinstance(value, bool | int | float | str)
+        case ast.UnaryOp(ast.USub() | ast.UAdd(), operand):
+            return constant(operand)
+        case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Div() | ast.FloorDiv() | ast.Mod(), right):
+            return _is_number(left) and _is_number(right)
+        case ast.BinOp(left, ast.Mult(), right):
+            return _is_number(left) and _is_number(right)
+        case ast.BinOp(ast.Constant(int()), ast.LShift() | ast.Pow(), ast.Constant(int(power))):
+            return 0 <= power < 64
+        case ast.Name(name):
+            return name in constants or is_type(node, imports)
+        case ast.Attribute():
+            return is_type(node, imports)
+        case ast.Call(ast.Name("float"), [ast.Constant(str(word))], []):
+            return word.strip().lower().lstrip("+-") in ("inf", "infinity", "nan")
+        case ast.Call(function, [argument], []):
+            return _is_constexpr(node, imports) and dotted(function, imports) is not None and (
+                constant(argument))
+        case ast.Tuple(items):
+            return all(constant(item) for item in items)
+    return False
+
+
+def _is_number(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant(value):
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case ast.UnaryOp(ast.USub() | ast.UAdd(), operand):
+            return _is_number(operand)
+        case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult() | ast.Div(), right):
+            return _is_number(left) and _is_number(right)
+        case ast.BinOp(ast.Constant(int()), ast.LShift() | ast.Pow(), ast.Constant(int(power))):
+            return 0 <= power < 64
+    return False
+
+
+def _is_constexpr(node: ast.expr, imports: Mapping[str, str]) -> bool:
+    """Whether kernels may see a global with this value: a constexpr, or a type of Triton."""
+    if isinstance(node, ast.Call):
+        return dotted(node.func, imports) in (
+            "triton.language.constexpr", "triton.language.core.constexpr")
+    return is_type(node, imports)
+
+
+def is_type(node: ast.expr, imports: Mapping[str, str]) -> bool:
+    """``tl.constexpr``, ``tl.float32`` and the like, or a type's name in quotes."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str)
+    target = dotted(node, imports)
+    if target is None or not target.startswith("triton.language"):
+        return False
+    found = _resolve(target)
+    return found is tl.constexpr or isinstance(found, tl.dtype)
+
+
+def _line(node: ast.AST) -> int:
+    return int(getattr(node, "lineno", 0))
+
+
+def _finding(node: ast.AST, seen: str) -> Finding:
+    return Finding("L05", seen, line=_line(node) or None)

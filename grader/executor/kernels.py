@@ -1,0 +1,204 @@
+"""The kernels of a submission, taken from its source by AST; nothing else of the file ever runs."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+from triton.runtime.jit import JITFunction
+
+from grader.executor import allowed
+from grader.report import Finding
+
+_MODULE = "tritonlab_submission"
+_TUNERS = frozenset(
+    f"{module}.{name}" for module in ("triton", "triton.runtime", "triton.runtime.autotuner")
+    for name in ("autotune", "heuristics"))
+_OPTIONS = {"do_not_specialize", "do_not_specialize_on_alignment", "noinline", "debug"}
+_MAX_FINDINGS = 8
+
+
+@dataclass
+class Extract:
+    """What is kept of a file: its text, every line where it was, and what forbids a run."""
+
+    lines: list[str]
+    names: list[str] = field(default_factory=list)
+    imports: dict[str, str] = field(default_factory=dict)  # name -> what it stands for, dotted
+    constants: dict[str, ast.expr] = field(default_factory=dict)
+    annotated: set[str] = field(default_factory=set)  # constants declared as tl.constexpr
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    def keep(self, line: int, code: str) -> None:
+        there = self.lines[line - 1]
+        self.lines[line - 1] = f"{there}; {code}" if there else code
+
+
+def extract(text: str) -> Extract:
+    """Keep Triton's imports, literal constants and jit functions; blank out the rest.
+
+    ``text`` has been parsed before and has ``\\n`` line ends.
+    """
+    tree = ast.parse(text)
+    source = text.split("\n")
+    kept = Extract([""] * len(source))
+    for node in _module_level(tree.body):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            _keep_import(node, kept)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            _keep_constant(node, kept)
+    kernels = [
+        node for node in tree.body if isinstance(node, ast.FunctionDef)
+        and any(_is(decorator, allowed.JIT, kept) for decorator in node.decorator_list)
+    ]
+    kept.names = list(dict.fromkeys(node.name for node in kernels))
+    for node in kernels:
+        _keep_kernel(node, source, kept)
+    del kept.findings[_MAX_FINDINGS:]
+    return kept
+
+
+def load(kept: Extract, path: str) -> Mapping[str, JITFunction[Any]]:
+    """Import what was kept, under the learner's file name, so that lines and frames are theirs.
+
+    The text goes to ``linecache``, where ``inspect`` and Triton look for a function's source.
+    """
+    linecache.cache[path] = (len(kept.text), None, [line + "\n" for line in kept.lines], path)
+    module = ModuleType(_MODULE)
+    module.__file__ = path
+    sys.modules[_MODULE] = module
+    exec(compile(kept.text, path, "exec", dont_inherit=True), module.__dict__)
+    return {name: getattr(module, name) for name in kept.names}
+
+
+# ---------------------------------------------------------------------------------------------
+# Imports and constants
+
+
+def _module_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements at the top of the file; of ``try`` and ``if``, the first branch."""
+    for node in body:
+        if isinstance(node, ast.Try | ast.If):
+            yield from _module_level(node.body)
+        else:
+            yield node
+
+
+def _keep_import(node: ast.Import | ast.ImportFrom, kept: Extract) -> None:
+    module = "" if isinstance(node, ast.Import) else f"{node.module}."
+    if isinstance(node, ast.ImportFrom) and (node.level or node.module is None):
+        return
+    aliases = []
+    for alias in node.names:
+        target = module + alias.name
+        if alias.name == "*" or target.split(".")[0] != "triton":
+            continue
+        bound = alias.asname or alias.name.split(".")[0]
+        kept.imports[bound] = target if alias.asname or module else "triton"
+        if allowed.importable(target):
+            aliases.append(alias)
+    if aliases:
+        if isinstance(node, ast.Import):
+            kept.keep(node.lineno, ast.unparse(ast.Import(aliases)))
+        else:
+            kept.keep(node.lineno, ast.unparse(ast.ImportFrom(node.module, aliases, 0)))
+
+
+def _keep_constant(node: ast.Assign | ast.AnnAssign, kept: Extract) -> None:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    if node.value is None or not allowed.is_constant(node.value, kept.imports, kept.constants):
+        return
+    names = [target.id for target in targets if isinstance(target, ast.Name)]
+    if len(names) != len(targets) or any(name.startswith("__") for name in names):
+        return
+    code = " = ".join([*names, ast.unparse(node.value)])
+    if isinstance(node, ast.AnnAssign) and "constexpr" in ast.unparse(node.annotation):
+        kept.annotated.update(names)
+        code = f"{names[0]}: 'constexpr' = {ast.unparse(node.value)}"
+    for name in names:
+        kept.constants[name] = node.value
+    kept.keep(node.lineno, code)
+
+
+# ---------------------------------------------------------------------------------------------
+# Kernels
+
+
+def _is(decorator: ast.expr, which: frozenset[str], kept: Extract) -> bool:
+    target = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return allowed.dotted(target, kept.imports) in which
+
+
+def _keep_kernel(node: ast.FunctionDef, source: list[str], kept: Extract) -> None:
+    for decorator in node.decorator_list:
+        if _is(decorator, allowed.JIT, kept):
+            kept.keep(decorator.lineno, f"@{_plain_jit(decorator)}")
+        elif not _is(decorator, _TUNERS, kept):
+            kept.findings.append(Finding(
+                "L05", f"kernel `{node.name}` is decorated with `{ast.unparse(decorator):.60}`, "
+                       "which the grader does not know", line=decorator.lineno))
+    kept.findings += allowed.check(node, allowed.Scope(
+        kept.imports, kept.constants, kept.annotated, frozenset(kept.names)))
+    last = node.end_lineno or node.lineno
+    body = [line.encode() for line in source[node.lineno - 1:last]]
+    for start, end in _annotations(node, kept):
+        _blank(body, start, end, node.lineno)
+    if node.returns is not None:
+        where = node.returns.lineno - node.lineno
+        arrow = body[where].rfind(b"->", 0, node.returns.col_offset)
+        if arrow < 0:
+            kept.findings.append(Finding(
+                "L05", f"the result's annotation of `{node.name}` starts on a line of its own",
+                line=node.returns.lineno))
+        else:
+            _blank(body, (node.returns.lineno, arrow), _end(node.returns), node.lineno)
+    kept.lines[node.lineno - 1:last] = [line.decode() for line in body]
+
+
+def _plain_jit(decorator: ast.expr) -> str:
+    """The decorator with those of its options that are literals and mean something here."""
+    if not isinstance(decorator, ast.Call):
+        return ast.unparse(decorator)
+    options = []
+    for keyword in decorator.keywords:
+        try:
+            ast.literal_eval(keyword.value)
+        except ValueError:
+            continue
+        if keyword.arg in _OPTIONS:
+            options.append(ast.unparse(keyword))
+    return f"{ast.unparse(decorator.func)}({', '.join(options)})"
+
+
+def _annotations(node: ast.FunctionDef,
+                 kept: Extract) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Where annotations stand that are no types of Triton: they are blanked, not evaluated."""
+    arguments = node.args
+    for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
+        annotation = argument.annotation
+        if annotation is None or allowed.is_type(annotation, kept.imports):
+            continue
+        start = (argument.lineno, argument.col_offset + len(argument.arg.encode()))
+        yield start, _end(annotation)
+
+
+def _end(node: ast.expr) -> tuple[int, int]:
+    return (node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)
+
+
+def _blank(lines: list[bytes], start: tuple[int, int], end: tuple[int, int], first: int) -> None:
+    """Overwrite with spaces; columns count bytes, as the parser counts them."""
+    for number in range(start[0], end[0] + 1):
+        line = lines[number - first]
+        left = start[1] if number == start[0] else 0
+        right = end[1] if number == end[0] else len(line)
+        lines[number - first] = line[:left] + b" " * (right - left) + line[right:]

@@ -1,0 +1,121 @@
+"""Answers the judge: takes the kernels from a source file, replays recordings on them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from grader import recording, source
+from grader.executor import kernels
+from grader.executor.replay import Kernels, Settings, replay
+from grader.recording import MalformedRecording
+from grader.report import Finding
+from grader.sandbox import arena
+
+Json = dict[str, Any]
+
+
+class Handler:
+    """The executor of one grade. ``load`` comes first, then any number of ``run``."""
+
+    def __init__(self) -> None:
+        self._kernels: Kernels | None = None
+
+    def handle(self, request: Json, fds: Sequence[int]) -> Json:
+        """Answer one request; the descriptors stay the caller's to close."""
+        try:
+            match request.get("op"):
+                case "load":
+                    return self._load(str(request["path"]))
+                case "run":
+                    return self._run(request, fds)
+            return _malformed("an unknown request")
+        except (MalformedRecording, source.UnreadableSubmission) as error:
+            return _malformed(str(error))
+
+    def _load(self, path: str) -> Json:
+        text = source.read(Path(path))
+        if text.problem is not None:
+            return _refused([text.problem])
+        kept = kernels.extract(text.text)
+        if kept.findings:
+            return _refused(kept.findings)
+        try:
+            self._kernels = kernels.load(kept, path)
+        except Exception as error:  # an import or a default that this Triton does not know
+            return _refused([_import_problem(error, path)])
+        return {"status": "ready", "kernels": list(self._kernels)}
+
+    def _run(self, request: Json, fds: Sequence[int]) -> Json:
+        if self._kernels is None or len(fds) != 2:
+            return _malformed("a run before a load, or without its two files")
+        made = replay(
+            recording.from_json(request.get("recording")), request["layout"], fds[0], fds[1],
+            self._kernels, _settings(request))
+        return made.to_json()
+
+
+def warm() -> None:
+    """Grade a tiny kernel once, so that forked children find every cache full."""
+    handler = Handler()
+    path = Path(__file__).with_name("warmup.py")
+    handler.handle({"op": "load", "path": str(path)}, [])
+    x = torch.arange(12, dtype=torch.float32).reshape(3, 4)
+    with arena.pack([x]) as packed:
+        output = os.memfd_create("tritonlab-warm")
+        try:
+            reply = handler.handle({"op": "run", "recording": _warm_recording(packed.views[0]),
+                                    "layout": packed.layout()}, [packed.fd, output])
+        finally:
+            os.close(output)
+    if reply["status"] != "done" or reply["findings"]:
+        raise RuntimeError(f"the engine cannot run its own kernel: {reply}")
+
+
+def _warm_recording(x: recording.View) -> Json:
+    out = recording.View(1, "float32", (3, 4), (4, 1), 0)
+    arguments = {
+        "x_ptr": recording.Argument("tensor", x),
+        "y_ptr": recording.Argument("tensor", out),
+        "stride": recording.Argument("int", 4),
+        "n_cols": recording.Argument("int", 4),
+        "scale": recording.Argument("float", 1.0),
+        "BLOCK_SIZE": recording.Argument("int", 8),
+    }
+    launch = recording.Launch("softmax_kernel", (3, 1, 1), arguments)
+    events = (recording.Alloc(1, 48), launch)
+    return recording.to_json(recording.Recording((x,), events, (out,)))
+
+
+def _settings(request: Json) -> Settings:
+    order, sample = request.get("order", "forward"), request.get("sample")
+    poison = request.get("poison", 0)
+    if order not in ("forward", "reverse") or poison not in (0, 1):
+        raise MalformedRecording("an unknown order or poison")
+    if sample is not None and (not isinstance(sample, int) or sample < 1):
+        raise MalformedRecording("a sample is a number of programs")
+    windows = tuple((int(first), int(count)) for first, count in request.get("windows") or ())
+    return Settings(order, poison, bool(request.get("duplicate_writes")), sample, windows)
+
+
+def _import_problem(error: Exception, path: str) -> Finding:
+    step, line = error.__traceback__, None
+    while step is not None:
+        if step.tb_frame.f_code.co_filename == path:
+            line = step.tb_lineno
+        step = step.tb_next
+    return Finding("P02", f"Taking the kernels from the file raised "
+                          f"{type(error).__name__}: {error}", line=line)
+
+
+def _refused(findings: Sequence[Finding]) -> Json:
+    return {"status": "refused", "findings": [
+        {"code": f.code, "seen": f.seen, "line": f.line} for f in findings]}
+
+
+def _malformed(why: str) -> Json:
+    return {"status": "malformed", "why": why[:1000]}

@@ -1,0 +1,202 @@
+"""Replays a recording on the engine: allocations, host moves, launches, then the results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from grader.engine.interpreter.install import installed
+from grader.engine.interpreter.launch import Order, Outcome, Pointer, run
+from grader.engine.interpreter.memory import Memory
+from grader.engine.interpreter.numerics import TRITON
+from grader.executor.storages import Storages, extent, itemsize, windows_of
+from grader.recording import (
+    MAX_PROGRAMS,
+    Alloc,
+    Argument,
+    Fill,
+    Launch,
+    MalformedRecording,
+    Move,
+    Recording,
+    View,
+)
+from grader.report import Finding
+
+_MAX_SAMPLED_PROGRAMS = 1 << 24  # of a launch of which only a few run; 64 of them fit 31 bits
+
+Kernels = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to replay: see the executor's ``run`` request."""
+
+    order: Order = "forward"
+    poison: int = 0
+    duplicate_writes: bool = False
+    sample: int | None = None
+    windows: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass
+class Replayed:
+    """What a replay found and made."""
+
+    findings: list[Finding] = field(default_factory=list)
+    results: list[list[Any]] = field(default_factory=list)
+    launches: list[dict[str, Any]] = field(default_factory=list)
+    modified_inputs: list[int] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "status": "done",
+            "findings": [{"code": f.code, "seen": f.seen, "line": f.line} for f in self.findings],
+            "results": self.results,
+            "launches": self.launches,
+            "modified_inputs": self.modified_inputs,
+        }
+
+
+class _Stopped(Exception):
+    """A kernel could not go on; the findings say why."""
+
+
+def replay(recording: Recording, layout: Sequence[Sequence[int]], arena: int, output: int,
+           kernels: Kernels, settings: Settings) -> Replayed:
+    """Replay a recording and write its results to the file ``output``.
+
+    After a kernel failed nothing later is run and no result is written.
+
+    Raises:
+        MalformedRecording: views, names or arguments do not fit together.
+    """
+    storages = Storages(arena, layout, recording, settings.poison)
+    memory = Memory(settings.poison, duplicate_writes=settings.duplicate_writes)
+    replayed = Replayed()
+    try:
+        with installed(memory):
+            for event in recording.events:
+                _step(event, storages, memory, kernels, settings, replayed)
+        if settings.sample is None:
+            for finding in storages.coverage(recording.results):
+                memory.observed.add(finding)
+        views = list(recording.results)
+        if settings.windows:
+            views = [part for view in views for part in windows_of(view, settings.windows)]
+        replayed.results = storages.write(output, views)
+    except _Stopped:
+        pass
+    except MemoryError as error:
+        what = str(error) or "an allocation"
+        memory.observed.add(Finding("R04", f"There is not enough memory for {what}."))
+    replayed.findings = memory.observed.findings()
+    replayed.modified_inputs = storages.modified_inputs(recording)
+    return replayed
+
+
+def _step(event: Any, storages: Storages, memory: Memory, kernels: Kernels, settings: Settings,
+          replayed: Replayed) -> None:
+    finding: Finding | None = None
+    match event:
+        case Alloc():
+            storages.allocate(event)
+        case Fill(target, value):
+            finding = storages.fill(target, value)
+        case Move():
+            finding = storages.move(event)
+        case Launch():
+            outcome = _launch(event, storages, memory, kernels, settings)
+            replayed.launches.append(_facts(event, outcome, kernels))
+            if outcome.failure is not None:
+                memory.observed.add(outcome.failure)
+                raise _Stopped
+    if finding is not None:
+        memory.observed.add(finding)
+
+
+def _launch(launch: Launch, storages: Storages, memory: Memory, kernels: Kernels,
+            settings: Settings) -> Outcome:
+    if launch.kernel not in kernels:
+        return Outcome(launch.programs, failure=Finding(
+            "L05", f"`{launch.kernel:.60}` is launched, and no function with @triton.jit at the "
+                   "top of the file has this name", line=launch.line))
+    limit = MAX_PROGRAMS if settings.sample is None else _MAX_SAMPLED_PROGRAMS
+    if launch.programs > limit:
+        return Outcome(launch.programs, failure=Finding(
+            "T03", f"`{launch.kernel}` is launched with {launch.programs} programs; the grader "
+                   f"runs at most {limit} of one launch", line=launch.line))
+    kernel = kernels[launch.kernel]
+    names = [parameter.name for parameter in kernel.params]
+    unknown = launch.arguments.keys() - set(names)
+    if unknown:
+        raise MalformedRecording(f"`{launch.kernel}` has no parameter {min(unknown)!r:.40}")
+    bound = {}
+    for parameter in kernel.params:
+        argument = launch.arguments.get(parameter.name)
+        if argument is None:
+            if not parameter.has_default:
+                raise MalformedRecording(f"`{launch.kernel}` lacks argument `{parameter.name}`")
+            bound[parameter.name] = parameter.default
+            continue
+        if parameter.is_constexpr and argument.kind == "tensor":
+            return Outcome(launch.programs, failure=Finding(
+                "L05", f"constexpr parameter `{parameter.name}` gets a tensor", line=launch.line))
+        bound[parameter.name] = _value(argument, storages, kernels)
+    return run(kernel, launch.grid, bound, memory, order=settings.order, sample=settings.sample)
+
+
+def _value(argument: Argument, storages: Storages, kernels: Kernels) -> Any:
+    match argument.kind:
+        case "tensor":
+            return _pointer(argument.value, storages)
+        case "tuple":
+            return tuple(_value(item, storages, kernels) for item in argument.value)
+        case "dtype":
+            return _dtype(argument.value)
+        case "function":
+            if argument.value not in kernels:
+                raise MalformedRecording(f"there is no jit function {argument.value!r:.40}")
+            return kernels[argument.value]
+    return argument.value
+
+
+def _pointer(view: View, storages: Storages) -> Pointer:
+    storage = storages.check(view)
+    if view.dtype not in TRITON:
+        raise MalformedRecording(f"Triton has no elements of dtype {view.dtype!r:.40}")
+    size = itemsize(view)
+    return Pointer(storage, view.dtype, view.offset * size, extent(view) * size)
+
+
+def _dtype(name: str) -> Any:
+    """A type by torch's name or by Triton's own, such as ``float16`` or ``fp16``."""
+    if name in TRITON:
+        return TRITON[name]
+    for dtype in TRITON.values():
+        if dtype.name == name:
+            return dtype
+    raise MalformedRecording(f"there is no dtype {name!r:.40}")
+
+
+def _facts(launch: Launch, outcome: Outcome, kernels: Kernels) -> dict[str, Any]:
+    return {
+        "kernel": launch.kernel,
+        "programs": outcome.programs,
+        "idle_programs": outcome.idle_programs,
+        "bytes_loaded": outcome.bytes_loaded,
+        "bytes_stored": outcome.bytes_stored,
+        "block": _block(launch, kernels.get(launch.kernel)),
+    }
+
+
+def _block(launch: Launch, kernel: Any) -> int | None:
+    """The value of the first constexpr parameter whose name starts with BLOCK."""
+    for parameter in kernel.params if kernel is not None else ():
+        argument = launch.arguments.get(parameter.name)
+        if parameter.is_constexpr and parameter.name.upper().startswith("BLOCK"):
+            if argument is not None and argument.kind == "int":
+                return int(argument.value)
+            return None
+    return None

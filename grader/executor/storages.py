@@ -1,0 +1,260 @@
+"""The memory of a replay: the inputs' storages, those that the recording allocates, host moves."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from grader.engine.interpreter.memory import Storage
+from grader.engine.interpreter.poison import FRESH_BYTE
+from grader.engine.interpreter.shadow import HOST, KERNEL, NOBODY
+from grader.recording import Alloc, Launch, MalformedRecording, Move, Recording, View, views_of
+from grader.report import Finding
+from grader.sandbox import arena
+
+_LAZY_BYTES = 1 << 30  # larger allocations are left untouched: their pages would not fit
+_MAX_BYTES = 1 << 40
+_NO_RESERVE = 0x4000  # mmap.MAP_NORESERVE, which Python names from 3.13 on
+_ALIGNMENT = 64  # bytes, of each result in the output file
+
+
+def itemsize(view: View) -> int:
+    dtype = getattr(torch, view.dtype, None) if view.dtype.isidentifier() else None
+    if not isinstance(dtype, torch.dtype):
+        raise MalformedRecording(f"there is no dtype {view.dtype!r:.40}")
+    return dtype.itemsize
+
+
+def extent(view: View) -> int:
+    """Elements from the view's first to its last, both counted."""
+    if 0 in view.shape:
+        return 0
+    return 1 + sum((n - 1) * step for n, step in zip(view.shape, view.stride, strict=True))
+
+
+def elements(view: View) -> int:
+    count = 1
+    for size in view.shape:
+        count *= size
+    return count
+
+
+class Storages:
+    """All storages of one replay by number."""
+
+    def __init__(self, fd: int, layout: Sequence[Sequence[int]], recording: Recording,
+                 pattern: int) -> None:
+        self._pattern = pattern
+        self._granules = _granules(recording)
+        self.inputs = {view.storage for view in recording.inputs}
+        self._by_number: dict[int, tuple[torch.Tensor, Storage]] = {}
+        if not all(number < len(layout) for number in self.inputs):
+            raise MalformedRecording("an input's storage is not in the arena")
+        for number, data in enumerate(arena.unpack(fd, layout)):
+            self._add(number, data, is_input=True)
+        for view in recording.inputs:
+            self.check(view)
+
+    def allocate(self, event: Alloc) -> None:
+        """A new storage, full of poison.
+
+        Raises:
+            MemoryError: it is too large.
+        """
+        if event.storage in self._by_number:
+            raise MalformedRecording(f"storage {event.storage} is allocated twice")
+        self._add(event.storage, _fresh(event.nbytes, self._pattern), is_input=False)
+
+    def _add(self, number: int, data: torch.Tensor, *, is_input: bool) -> None:
+        granule = self._granules.get(number, 1)
+        self._by_number[number] = (data, Storage(data.numpy(), granule, is_input))
+
+    def check(self, view: View) -> Storage:
+        """The storage of a view.
+
+        Raises:
+            MalformedRecording: the view reaches beyond its storage.
+        """
+        data, storage = self._of(view)
+        if (view.offset + extent(view)) * itemsize(view) > data.numel():
+            raise MalformedRecording(f"a view reaches beyond storage {view.storage}")
+        if elements(view) > _MAX_BYTES:
+            raise MalformedRecording("a view of more elements than there can be")
+        return storage
+
+    def tensor(self, view: View) -> torch.Tensor:
+        self.check(view)
+        return arena.as_tensor(self._of(view)[0], view)
+
+    def _of(self, view: View) -> tuple[torch.Tensor, Storage]:
+        if view.storage not in self._by_number:
+            raise MalformedRecording(f"storage {view.storage} does not exist at this point")
+        return self._by_number[view.storage]
+
+    # -- host operations -----------------------------------------------------------------------
+
+    def fill(self, target: View, value: float) -> Finding | None:
+        storage = self.check(target)
+        whole = extent(target) * itemsize(target) == len(storage.data) and _dense(target)
+        if storage.shadow.paged:
+            if not (whole and value == 0):
+                raise MemoryError("a host fill of a tensor this large")
+            storage.shadow.fill(HOST)  # fresh pages are zero already
+            return self._modified(storage, target)
+        _host(lambda: self.tensor(target).fill_(value))
+        self._cells(target)[...] = HOST
+        return self._modified(storage, target)
+
+    def move(self, event: Move) -> Finding | None:
+        target, source = event.target, event.source
+        storage, origin = self.check(target), self.check(source)
+        if storage.shadow.paged or origin.shadow.paged:
+            raise MemoryError("a host copy of a tensor this large")
+        moved = self.tensor(source)
+        if target.storage == source.storage:
+            moved = moved.clone()
+        _host(lambda: self.tensor(target).copy_(moved))
+        states = self._states(source)
+        self._cells(target)[...] = _host(
+            lambda: np.broadcast_to(states[..., None], (*target.shape, 1)))
+        return self._modified(storage, target)
+
+    def _modified(self, storage: Storage, target: View) -> Finding | None:
+        if not storage.is_input or not elements(target):
+            return None
+        storage.stored_into = True
+        return Finding("M07", "an input was modified by a host operation of the function")
+
+    def _cells(self, view: View) -> NDArray[np.int32]:
+        """Shadow cells, writable, with one more axis for the granules of an element."""
+        storage = self._of(view)[1]
+        ratio = max(1, itemsize(view) // storage.granule)
+        strides = tuple(step * ratio for step in view.stride)
+        return storage.shadow.strided(view.offset * ratio, (*view.shape, ratio), (*strides, 1))
+
+    def _states(self, view: View) -> NDArray[np.int32]:
+        """NOBODY, HOST or KERNEL for each element: the least trusted of its granules."""
+        cells = self._cells(view)
+        states = np.where(cells > 0, KERNEL, cells)
+        return np.where((states == NOBODY).any(-1), NOBODY, states.max(-1)).astype(np.int32)
+
+    # -- after the last event --------------------------------------------------------------------
+
+    def coverage(self, views: Sequence[View]) -> list[Finding]:
+        """M03 for every result with elements that no kernel stored."""
+        findings = []
+        for number, view in enumerate(views):
+            storage, total = self.check(view), elements(view)
+            if not total or storage.shadow.paged:
+                continue
+            missing = self._states(view) != KERNEL
+            count = int(missing.sum())
+            if count:
+                first = [int(i) for i in np.unravel_index(int(missing.argmax()), view.shape)]
+                where = str(first[0]) if len(first) == 1 else f"({', '.join(map(str, first))})"
+                which = "the result" if len(views) == 1 else f"result {number}"
+                findings.append(Finding(
+                    "M03", f"{count} of {total} elements of {which} were never stored by a "
+                           f"kernel; the first is index {where}"))
+        return findings
+
+    def modified_inputs(self, recording: Recording) -> list[int]:
+        return [
+            index for index, view in enumerate(recording.inputs)
+            if self._of(view)[1].stored_into
+        ]
+
+    def write(self, fd: int, views: Sequence[View]) -> list[list[Any]]:
+        """Write views of results one after the other; [dtype, shape, offset, bytes] of each."""
+        places: list[list[Any]] = []
+        end = 0
+        for view in views:
+            nbytes = elements(view) * itemsize(view)
+            if nbytes > _LAZY_BYTES:
+                raise MemoryError("a result this large")
+            os.ftruncate(fd, end + nbytes)
+            if nbytes:
+                tensor = self.tensor(view)
+                raw = _host(lambda tensor=tensor: tensor.contiguous().reshape(-1))
+                _write_all(fd, raw.view(torch.uint8).numpy().data, end)
+            places.append([view.dtype, list(view.shape), end, nbytes])
+            end += -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+        return places
+
+
+def windows_of(view: View, windows: Sequence[Sequence[int]]) -> list[View]:
+    """Runs of (first element, count) of a contiguous view, each as a view of one dimension."""
+    if not _dense(view):
+        raise MemoryError("a result this large that is not contiguous")
+    total = elements(view)
+    if not all(first >= 0 and count >= 0 and first + count <= total for first, count in windows):
+        raise MalformedRecording("a window reaches beyond the result")
+    return [
+        View(view.storage, view.dtype, (count,), (1,), view.offset + first)
+        for first, count in windows
+    ]
+
+
+def _write_all(fd: int, data: memoryview, offset: int) -> None:
+    while data:
+        written = os.pwrite(fd, data, offset)
+        data, offset = data[written:], offset + written
+
+
+def _fresh(nbytes: int, pattern: int) -> torch.Tensor:
+    if nbytes > _MAX_BYTES:
+        raise MemoryError(f"an allocation of {nbytes / 1e9:.1f} GB")
+    if nbytes <= _LAZY_BYTES:
+        return torch.full((nbytes,), FRESH_BYTE[pattern], dtype=torch.uint8)
+    try:
+        pages = mmap.mmap(-1, nbytes,
+                          flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
+    except OSError as error:
+        raise MemoryError(f"an allocation of {nbytes / 1e9:.1f} GB") from error
+    return torch.frombuffer(pages, dtype=torch.uint8)
+
+
+def _host(work: Any) -> Any:
+    """Run a host operation whose shapes or strides may not fit together."""
+    try:
+        return work()
+    except (RuntimeError, ValueError) as error:
+        if "memory" in str(error) and "allocate" in str(error):
+            raise MemoryError(str(error)) from error
+        raise MalformedRecording(f"a host operation that torch refuses: {error}") from error
+
+
+def _dense(view: View) -> bool:
+    step = 1
+    for size, stride in zip(reversed(view.shape), reversed(view.stride), strict=True):
+        if size != 1 and stride != step:
+            return False
+        step *= size
+    return True
+
+
+def _granules(recording: Recording) -> dict[int, int]:
+    """The smallest element with which each storage is used."""
+    views = [*recording.inputs, *recording.results]
+    for event in recording.events:
+        match event:
+            case Launch():
+                for argument in event.arguments.values():
+                    views += views_of(argument)
+            case Move(target, source):
+                views += [target, source]
+            case Alloc():
+                pass
+            case _:
+                views.append(event.target)
+    sizes: dict[int, int] = {}
+    for view in views:
+        size = itemsize(view)
+        sizes[view.storage] = min(size, sizes.get(view.storage, size))
+    return sizes

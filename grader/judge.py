@@ -1,0 +1,332 @@
+"""The straight line of a grade: inputs, record, execute, compare, diagnose."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import secrets
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+
+from grader import compare, diagnose, source
+from grader.contrast import name_the_cause, undefined_or_ordered
+from grader.costs import count, in_launches
+from grader.recording import Recording
+from grader.report import CaseResult, Finding, Kind, Report, Verdict
+from grader.sandbox import Limits, Sandbox, SandboxBroken
+from grader.sandbox.arena import SparseTensor
+from grader.session import Session, Stopped, dtype_name
+from grader.submission import Faulty, Submission
+from grader.suite import Case, Input, Property, Sparse, Suite
+from grader.words import sentence
+
+SPARSE = Limits(address_space=64 << 30)  # untouched pages cost address space, not memory
+DEFAULT_BLOCK = 1024  # where a launch names no BLOCK size
+
+Event = CaseResult | str
+
+
+def grade(kernel: Path, suite: Suite, *, public_only: bool = False, seed: str | None = None,
+          on_event: Callable[[Event], None] | None = None,
+          sandbox: Sandbox | None = None) -> Report:
+    """Grade one submission with one suite.
+
+    Args:
+        kernel: the learner's file. It is read once; later changes do not matter.
+        suite: from ``grader.suite.load``.
+        public_only: run the public cases only; such a report gives no evidence.
+        seed: hexadecimal, to repeat the inputs of an earlier report. Without it the inputs are
+            drawn from the operating system's randomness after the submission was imported.
+        on_event: is told the name of each case before it runs and each result after it.
+        sandbox: a warm one to use; without it one is started and closed.
+
+    Raises:
+        grader.source.UnreadableSubmission: there is no file to read.
+    """
+    started = time.monotonic()
+    tell = on_event or (lambda event: None)
+    submitted = source.read(kernel)
+    results: list[CaseResult] = []
+    findings = source.inspect(submitted, suite.entry, suite.parameters, suite.blanks)
+    seed = seed or secrets.token_hex(16)
+    output = reason = ""
+    if findings:
+        results.append(_result(Case("the file can be graded", Kind.CORRECTNESS), findings))
+    else:
+        with ExitStack() as resources:
+            box = sandbox or resources.enter_context(Sandbox())
+            judge = resources.enter_context(Judge(submitted, suite, seed, box))
+            try:
+                for case in cases_of(suite, public_only):
+                    tell(case.name)
+                    results.append(judge.verdict_on(case))
+                    tell(results[-1])
+            except SandboxBroken as error:
+                reason = f"A process of the grader ended unexpectedly: {error}"
+            output = judge.session.output()
+    return Report(
+        suite=suite.name,
+        source_sha256=submitted.sha256,
+        suite_sha256=suite.sha256,
+        grader_version=version("tritonlab"),
+        versions=versions(),
+        engine="Triton's interpreter, every access checked",
+        isolation="separate processes with limits",
+        seed=seed,
+        results=explained(results, suite, submitted),
+        seconds=time.monotonic() - started,
+        output=output,
+        reason=reason,
+        public_only=public_only,
+    )
+
+
+def versions() -> dict[str, str]:
+    """Versions that a verdict depends on."""
+    names = ("torch", "triton", "numpy")
+    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+
+
+def explained(results: Sequence[CaseResult], suite: Suite,
+              submitted: source.Source) -> tuple[CaseResult, ...]:
+    """The results with their findings put in words, told apart by which cases failed together."""
+    failed = frozenset(r.name for r in results if r.verdict is Verdict.FAILED and not r.advisory)
+    return tuple(
+        replace(result, findings=tuple(
+            diagnose.explain(finding, suite.mutants, submitted.todos, failed)
+            for finding in diagnose.in_order(result.findings)
+        ))
+        for result in results
+    )
+
+
+def cases_of(suite: Suite, public_only: bool = False) -> list[Case | Property]:
+    """The cases in the order in which they are judged: the simplest group first."""
+    if public_only:
+        return sorted(suite.public_cases(), key=_group)
+    return sorted([*suite.cases, *suite.properties], key=_group)
+
+
+def _group(case: Case | Property) -> int:
+    groups = (Kind.CORRECTNESS, Kind.CALL, Kind.EDGE, Kind.PROPERTY, Kind.PERFORMANCE)
+    return groups.index(case.kind)
+
+
+class Judge:
+    """One submission under judgement. Seeds, references and verdicts live here and nowhere else."""
+
+    def __init__(self, submitted: source.Source, suite: Suite, seed: str, sandbox: Sandbox) -> None:
+        self.suite = suite
+        self.block = DEFAULT_BLOCK  # of the learner's own launches, once one was seen
+        self._seed = seed
+        self._submitted = submitted
+        self._sandbox = sandbox
+        self._over = False
+        self.session = self._open(Limits())
+
+    def _open(self, limits: Limits) -> Session:
+        return Session(self._submitted, self.suite.entry, self._sandbox, limits,
+                       self.suite.duplicate_writes)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.session.close()
+
+    def verdict_on(self, case: Case | Property) -> CaseResult:
+        """Judge one case, whatever happens; after a hang or a crash all others are skipped."""
+        started = time.monotonic()
+        if self._over:
+            result = CaseResult(case.name, case.kind, Verdict.SKIPPED,
+                                reason="not run: a case before it did not end normally")
+        else:
+            try:
+                result = self.one(case)
+            except Stopped as stop:
+                self.session.stop()
+                self._over = not case.advisory
+                result = _result(case, [stop.finding])
+            except SandboxBroken:
+                raise
+            except Exception:  # ours: an error verdict, never a failure of the learner
+                result = CaseResult(case.name, case.kind, Verdict.ERROR,
+                                    reason=traceback.format_exc())
+        return replace(result, seconds=time.monotonic() - started, advisory=case.advisory)
+
+    def one(self, case: Case | Property) -> CaseResult:
+        """Judge one case or property.
+
+        Raises:
+            Stopped: the submission hung, died or ran out of memory.
+        """
+        if isinstance(case, Property):
+            return self._property(case)
+        if case.limits and case.limits.pass_at is not None:
+            return CaseResult(case.name, case.kind, Verdict.SKIPPED,
+                              reason="bandwidth is measured on a GPU, and this engine has none")
+        inputs = self.draw(case.name, case.inputs)
+        if case.raises:
+            return self._refusal(case, inputs)
+        if any(isinstance(value, SparseTensor) for value in inputs):
+            return self._sampled(case, inputs)
+        return self._values(case, inputs)
+
+    def draw(self, name: str, specs: Sequence[Any]) -> list[Any]:
+        """Inputs from a stream of random numbers that belongs to ``name`` and this grade's seed."""
+        key = f"{self._seed}/{self.suite.name}/{name}".encode()
+        number = int.from_bytes(hashlib.sha256(key).digest()[:8], "big")
+        generator = torch.Generator().manual_seed(number)
+        drawn: list[Any] = []
+        for spec in specs:
+            if isinstance(spec, Input):
+                drawn.append(spec.draw(generator, self.block))
+            elif isinstance(spec, Sparse):
+                drawn.append(SparseTensor.draw(spec, generator))
+            else:
+                drawn.append(spec)
+        return drawn
+
+    def _values(self, case: Case, inputs: list[Any]) -> CaseResult:
+        recording, findings, run = self.session.execute(inputs)
+        if recording is None:
+            return _result(case, findings)
+        if case.kind is Kind.CORRECTNESS:
+            self.block = _block(recording) or self.block
+        findings += run.findings or self._contract(case, recording, inputs)
+        if not findings:
+            findings += self._compare(run.results[0], inputs)
+        if not run.findings and (not findings or findings[0].code.startswith("N")):
+            findings = undefined_or_ordered(self.session, recording, inputs, run) or findings
+        if findings:
+            findings = name_the_cause(inputs, list(diagnose.in_order(findings)), self._passes)
+        facts, over_limit = count(case, inputs, run, self.suite, self.block)
+        return _result(case, [*findings, *over_limit], facts)
+
+    def _contract(self, case: Case, recording: Recording, inputs: list[Any]) -> list[Finding]:
+        """Shape, dtype and layout of the result, and the launches where the case counts them."""
+        made = len(recording.launches)
+        if case.launches is not None and made != case.launches:
+            return [Finding("T03", f"The function made {in_launches(made)}; this case asks for "
+                                   f"{case.launches or 'none'}.")]
+        view = recording.results[0]
+        shape = tuple(self.suite.reference(*inputs).shape)
+        dtype = self.suite.result_dtype or dtype_name(inputs[0])
+        if view.shape != shape:
+            return [Finding("S01", f"The result has shape {view.shape}, expected {shape}.")]
+        if view.dtype != dtype:
+            return [Finding("S01", f"The result is {view.dtype}, expected {dtype}.")]
+        if self.suite.contiguous_result and not _is_contiguous(view.shape, view.stride):
+            return [Finding("S01", f"The result has strides {view.stride}; a contiguous tensor is "
+                                   f"expected.")]
+        return []
+
+    def _compare(self, result: torch.Tensor, inputs: list[Any]) -> list[Finding]:
+        difference = self._difference(result, inputs)
+        if difference is None:
+            return []
+        code = "N01"
+        if difference.kind == "nonfinite":
+            tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
+            code = "N02" if all(bool(t.isfinite().all()) for t in tensors) else "N03"
+        return [Finding(code, sentence(str(difference)))]
+
+    def _difference(self, result: torch.Tensor, inputs: list[Any]) -> compare.Difference | None:
+        """Against the reference, computed from the judge's own inputs after the answer arrived."""
+        reference = self.suite.reference(*inputs)
+        amplitude = self.suite.tolerance.amplitude
+        if amplitude is None:
+            return compare.exactly(result, reference)
+        return compare.within(result, reference, amplitude(*inputs), dtype_name(inputs[0]))
+
+    def _passes(self, inputs: Sequence[Any]) -> bool:
+        recording, findings, run = self.session.execute(inputs)
+        if recording is None or findings or run.findings:
+            return False
+        case = Case("a contrast", Kind.CORRECTNESS)
+        contract = self._contract(case, recording, list(inputs))
+        return not contract and self._difference(run.results[0], list(inputs)) is None
+
+    def _refusal(self, case: Case, inputs: list[Any]) -> CaseResult:
+        """A case whose function has to raise before it launches anything."""
+        wanted = case.raises.__name__ if case.raises else ""
+        error = self.session.record(inputs).error
+        if error is None:
+            seen = f"No exception was raised; the contract asks for a {wanted}."
+            return _result(case, [Finding("E01", seen)])
+        if wanted not in error.types:
+            seen = f"The function raised {error.types[0]} ({error.message}), expected {wanted}"
+            return _result(case, [Finding("E02", sentence(seen), line=error.line)])
+        if error.launches:
+            seen = f"The {wanted} came after a kernel had been launched; it has to come first."
+            return _result(case, [Finding("E01", seen, line=error.line)])
+        missing = [word for word in case.mentions if word not in error.message]
+        if missing:
+            seen = f"The message “{error.message}” does not mention {' and '.join(missing)}."
+            return _result(case, [Finding("E03", seen, line=error.line)])
+        return _result(case, [])
+
+    def _property(self, law: Property) -> CaseResult:
+        try:
+            law.test(Submission(law.name, self.session, self.draw))
+        except Faulty as fault:
+            return _result(law, fault.findings)
+        except AssertionError as error:
+            return _result(law, [Finding("N01", sentence(str(error)))])
+        return _result(law, [])
+
+    def _sampled(self, case: Case, inputs: list[SparseTensor]) -> CaseResult:
+        """A case too large to run whole: its first and last program, on memory with holes."""
+        with self._open(SPARSE) as session:
+            outcome = session.record(inputs)
+            recording = outcome.recording
+            if recording is None:
+                return _result(case, outcome.findings or [Finding("R01", "The function failed.")])
+            block, elements = _block(recording), inputs[0].elements
+            programs = sum(launch.programs for launch in recording.launches)
+            if not block or len(recording.launches) != 1 or programs != -(-elements // block):
+                return CaseResult(case.name, case.kind, Verdict.SKIPPED,
+                                  reason="only a grid of one program per block can be sampled")
+            tail = elements - (programs - 1) * block
+            windows = [(0, block), (elements - tail, tail)]
+            run = session.replay(recording, inputs, sample=1, windows=windows)
+        findings = list(run.findings)
+        for number, (start, length) in enumerate(windows):
+            if not findings:
+                parts = [value.part(number, start, length) for value in inputs]
+                findings = self._compare(run.results[number], parts)
+        return _result(case, findings)
+
+
+def _result(case: Case | Property, findings: Sequence[Finding],
+            facts: dict[str, str] | None = None) -> CaseResult:
+    verdict = Verdict.FAILED if findings else Verdict.PASSED
+    return CaseResult(case.name, case.kind, verdict, diagnose.in_order(findings), facts or {})
+
+
+def _block(recording: Recording) -> int | None:
+    """The block size of the first launch that names one, within what a case can be sized by."""
+    for launch in recording.launches:
+        for name, argument in launch.arguments.items():
+            if name.upper().startswith("BLOCK") and argument.kind == "int":
+                return min(max(int(argument.value), 1), 1 << 16)
+    return None
+
+
+def _is_contiguous(shape: Sequence[int], stride: Sequence[int]) -> bool:
+    expected = 1
+    for size, step in zip(reversed(shape), reversed(stride), strict=True):
+        if size == 0:
+            return True
+        if size != 1 and step != expected:
+            return False
+        expected *= size
+    return True

@@ -1,0 +1,119 @@
+"""Every hidden suite under pytest: ``pytest --kernel kernel.py …/suite.py``, the same verdicts."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from grader.report import CaseResult, Finding, Verdict
+
+if TYPE_CHECKING:  # loaded with the first suite, so that other test runs stay fast
+    from grader.judge import Judge
+    from grader.suite import Case, Property
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("tritonlab")
+    group.addoption("--kernel", metavar="PATH", help="the kernel.py that suites are to judge")
+    group.addoption("--kernel-seed", metavar="HEX", help="repeat the inputs of an earlier grade")
+
+
+def pytest_pycollect_makemodule(module_path: Path,
+                                parent: pytest.Collector) -> pytest.Collector | None:
+    if module_path.name != "suite.py" or not parent.config.getoption("--kernel"):
+        return None
+    return SuiteFile.from_parent(parent, path=module_path)
+
+
+@pytest.fixture
+def submission() -> None:
+    """Stands in where a suite is collected without ``--kernel``."""
+    raise pytest.UsageError("A suite judges a kernel: give --kernel PATH.")
+
+
+class CaseFailed(Exception):
+    """The kernel failed a case."""
+
+    def __init__(self, result: CaseResult) -> None:
+        super().__init__(result.name)
+        self.result = result
+
+
+class SuiteFile(pytest.File):
+    """One suite and the submission that it judges."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        from grader import source
+        from grader.judge import cases_of
+        from grader.suite import load
+
+        self.suite = load(self.path)
+        try:
+            self.submitted = source.read(Path(self.config.getoption("--kernel")))
+        except source.UnreadableSubmission as error:
+            raise pytest.UsageError(str(error)) from error
+        for case in cases_of(self.suite):
+            yield SuiteItem.from_parent(self, name=case.name, case=case)
+
+    def setup(self) -> None:
+        from grader import source
+        from grader.judge import Judge
+        from grader.sandbox import Sandbox
+
+        self.refused: list[Finding] = source.inspect(
+            self.submitted, self.suite.entry, self.suite.parameters, self.suite.blanks
+        )
+        seed = self.config.getoption("--kernel-seed") or secrets.token_hex(16)
+        self.sandbox = Sandbox()
+        self.judge: Judge = Judge(self.submitted, self.suite, seed, self.sandbox)
+
+    def teardown(self) -> None:
+        self.judge.session.close()
+        self.sandbox.close()
+
+
+class SuiteItem(pytest.Item):
+    """One case of a suite."""
+
+    parent: SuiteFile
+
+    def __init__(self, *, case: Case | Property, **options: Any) -> None:
+        super().__init__(**options)
+        self.case = case
+
+    def runtest(self) -> None:
+        from grader.judge import explained
+
+        suite_file = self.parent
+        if suite_file.refused:
+            result = CaseResult(self.case.name, self.case.kind, Verdict.FAILED,
+                                tuple(suite_file.refused))
+        else:
+            result = suite_file.judge.verdict_on(self.case)
+        (result,) = explained([result], suite_file.suite, suite_file.submitted)
+        match result.verdict:
+            case Verdict.SKIPPED | Verdict.INCONCLUSIVE:
+                pytest.skip(result.reason)
+            case Verdict.ERROR:
+                pytest.fail(f"the grader broke:\n{result.reason}", pytrace=False)
+            case Verdict.FAILED if result.advisory:
+                pytest.xfail(f"advisory: {result.findings[0].seen}")
+            case Verdict.FAILED:
+                raise CaseFailed(result)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException],
+                     style: Any = None) -> str | Any:
+        if not isinstance(excinfo.value, CaseFailed):
+            return super().repr_failure(excinfo, style)
+        lines = []
+        for finding in excinfo.value.result.findings:
+            lines.append(f"{finding.code}  {finding.seen}")
+            lines += [f"     {part}" for part in (finding.means, finding.where) if part]
+        return "\n".join(lines)
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        return self.path, None, f"{self.parent.suite.name}: {self.name}"

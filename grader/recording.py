@@ -1,0 +1,275 @@
+"""What the learner's function asked for, as data: all that goes from worker to executor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+MAX_LAUNCHES = 64  # per call; a right solution of the course needs fewer than ten
+MAX_EVENTS = 4096
+MAX_PROGRAMS = 1 << 20  # of one launch that is run whole; a program takes about a millisecond
+FILLS = (0, 1, -1, float("inf"), float("-inf"))  # what host code may write into a new tensor
+
+
+class MalformedRecording(ValueError):
+    """The worker's reply is not a recording; nothing in it can be trusted."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A strided tensor in a storage. Strides and offset are in elements of ``dtype``."""
+
+    storage: int
+    dtype: str  # torch's name without the prefix: "float32", "bfloat16", "int64" …
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+
+
+@dataclass(frozen=True)
+class Alloc:
+    """A new storage whose bytes nobody has written yet."""
+
+    storage: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Fill:
+    """``target[...] = value`` by host code; the values that may be written are ``FILLS``."""
+
+    target: View
+    value: float
+
+
+@dataclass(frozen=True)
+class Move:
+    """``target[...] = source`` by host code, cast to the target's dtype."""
+
+    target: View
+    source: View
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A kernel argument: ``kind`` is tensor, int, float, bool, none, str, dtype, function or tuple.
+
+    ``value`` is a ``View`` for a tensor, the dtype's or function's name for those, and a tuple of
+    arguments for a tuple.
+    """
+
+    kind: str
+    value: Any
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One ``kernel[grid](...)``: every parameter bound, options such as num_warps apart."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    arguments: Mapping[str, Argument]
+    options: Mapping[str, int | bool | str | None] = field(default_factory=dict)
+    line: int | None = None  # of the learner's file
+
+    @property
+    def programs(self) -> int:
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+
+Event = Alloc | Fill | Move | Launch
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Inputs, what happened to memory in order, and which view was returned.
+
+    The first storages are the inputs', in the order of ``inputs``; later ones come by events.
+    ``results`` holds one view for a function that returns a tensor, several for a tuple.
+    """
+
+    inputs: tuple[View, ...]
+    events: tuple[Event, ...]
+    results: tuple[View, ...]
+    returned_tuple: bool = False
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        return tuple(event for event in self.events if isinstance(event, Launch))
+
+
+# ---------------------------------------------------------------------------------------------
+# To and from JSON. Reading checks everything: the worker is not trusted.
+
+
+def view_to_json(view: View) -> list[Any]:
+    return [view.storage, view.dtype, list(view.shape), list(view.stride), view.offset]
+
+
+def view_from_json(data: Any) -> View:
+    storage, dtype, shape, stride, offset = _sequence(data, 5)
+    shape, stride = _integers(shape, minimum=0), _integers(stride, minimum=0)
+    if len(shape) != len(stride) or len(shape) > 8:
+        raise MalformedRecording("a view has as many strides as sizes, and at most 8 dimensions")
+    return View(_integer(storage), _text(dtype), shape, stride, _integer(offset))
+
+
+def _argument_to_json(argument: Argument) -> list[Any]:
+    value = argument.value
+    if argument.kind == "tensor":
+        value = view_to_json(value)
+    elif argument.kind == "tuple":
+        value = [_argument_to_json(item) for item in value]
+    elif argument.kind == "float":
+        value = float(value).hex()  # exact, and inf and nan survive
+    elif argument.kind == "int":
+        value = str(value)
+    return [argument.kind, value]
+
+
+def _argument_from_json(data: Any, depth: int = 0) -> Argument:
+    kind, value = _sequence(data, 2)
+    if kind == "tensor":
+        return Argument(kind, view_from_json(value))
+    if kind == "tuple" and depth < 4:
+        items = tuple(_argument_from_json(item, depth + 1) for item in _sequence(value))
+        return Argument(kind, items)
+    try:
+        match kind:
+            case "int":
+                return Argument(kind, int(_text(value)))
+            case "float":
+                return Argument(kind, float.fromhex(_text(value)))
+            case "bool" if isinstance(value, bool):
+                return Argument(kind, value)
+            case "none":
+                return Argument(kind, None)
+            case "str" | "dtype" | "function":
+                return Argument(kind, _text(value))
+    except (ValueError, OverflowError) as error:
+        raise MalformedRecording(f"an argument does not parse: {error}") from error
+    raise MalformedRecording(f"an argument of an unknown kind: {kind!r:.40}")
+
+
+def to_json(recording: Recording) -> dict[str, Any]:
+    events: list[list[Any]] = []
+    for event in recording.events:
+        match event:
+            case Alloc(storage, nbytes):
+                events.append(["alloc", storage, nbytes])
+            case Fill(target, value):
+                events.append(["fill", view_to_json(target), float(value).hex()])
+            case Move(target, source):
+                events.append(["move", view_to_json(target), view_to_json(source)])
+            case Launch(kernel, grid, arguments, options, line):
+                bound = {name: _argument_to_json(value) for name, value in arguments.items()}
+                events.append(["launch", kernel, list(grid), bound, dict(options), line])
+    return {
+        "inputs": [view_to_json(view) for view in recording.inputs],
+        "events": events,
+        "results": [view_to_json(view) for view in recording.results],
+        "returned_tuple": recording.returned_tuple,
+    }
+
+
+def from_json(data: Any) -> Recording:
+    """Read and check a recording.
+
+    Raises:
+        MalformedRecording: anything is missing, of a wrong type, out of bounds, over the budgets,
+            or refers to a storage that does not exist yet.
+    """
+    if not isinstance(data, dict):
+        raise MalformedRecording("a recording is a JSON object")
+    inputs = tuple(view_from_json(item) for item in _sequence(data.get("inputs")))
+    raw_events = _sequence(data.get("events"))
+    if len(raw_events) > MAX_EVENTS:
+        raise MalformedRecording(f"more than {MAX_EVENTS} events")
+    events = tuple(_event_from_json(item) for item in raw_events)
+    results = tuple(view_from_json(item) for item in _sequence(data.get("results")))
+    recording = Recording(inputs, events, results, bool(data.get("returned_tuple")))
+    _check_storages(recording)
+    return recording
+
+
+def _event_from_json(data: Any) -> Event:
+    items = _sequence(data)
+    match items:
+        case ["alloc", storage, nbytes]:
+            return Alloc(_integer(storage), _integer(nbytes))
+        case ["fill", target, value]:
+            number = _argument_from_json(["float", value]).value
+            if number not in FILLS:
+                raise MalformedRecording(f"a fill with {number}")
+            return Fill(view_from_json(target), number)
+        case ["move", target, source]:
+            return Move(view_from_json(target), view_from_json(source))
+        case ["launch", kernel, grid, dict(arguments), dict(options), line]:
+            sizes = _integers(grid, minimum=0)
+            if len(sizes) != 3:
+                raise MalformedRecording("a recorded grid has three sizes")
+            bound = {_text(k): _argument_from_json(v) for k, v in arguments.items()}
+            for value in options.values():
+                if not (value is None or isinstance(value, int | bool | str)):
+                    raise MalformedRecording("a launch option is a number, a word or nothing")
+            where = None if line is None else _integer(line)
+            return Launch(_text(kernel), (sizes[0], sizes[1], sizes[2]), bound, options, where)
+    raise MalformedRecording("an event of an unknown form")
+
+
+def _check_storages(recording: Recording) -> None:
+    known = {view.storage for view in recording.inputs}
+
+    def check(view: View) -> None:
+        if view.storage not in known:
+            raise MalformedRecording(f"storage {view.storage} does not exist at this point")
+
+    for event in recording.events:
+        match event:
+            case Alloc(storage, _):
+                if storage in known:
+                    raise MalformedRecording(f"storage {storage} is allocated twice")
+                known.add(storage)
+            case Fill(target, _):
+                check(target)
+            case Move(target, source):
+                check(target)
+                check(source)
+            case Launch():
+                for argument in event.arguments.values():
+                    for view in views_of(argument):
+                        check(view)
+    for view in recording.results:
+        check(view)
+
+
+def views_of(argument: Argument) -> list[View]:
+    """The views that an argument holds, those inside tuples too."""
+    if argument.kind == "tensor":
+        return [argument.value]
+    if argument.kind == "tuple":
+        return [view for item in argument.value for view in views_of(item)]
+    return []
+
+
+def _sequence(value: Any, length: int | None = None) -> list[Any]:
+    if not isinstance(value, list) or (length is not None and len(value) != length):
+        raise MalformedRecording("a list is missing or has a wrong length")
+    return value
+
+
+def _integer(value: Any, minimum: int = 0) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value < 1 << 62:
+        raise MalformedRecording(f"not a number that fits here: {value!r:.40}")
+    return value
+
+
+def _integers(value: Any, minimum: int) -> tuple[int, ...]:
+    return tuple(_integer(item, minimum) for item in _sequence(value))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > 4096:
+        raise MalformedRecording("a name is missing or too long")
+    return value

@@ -1,0 +1,156 @@
+"""What a grade says: findings, verdicts, case results and the report, with their writers."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+class Verdict(enum.StrEnum):
+    """The outcome of a case or of a whole grade.
+
+    FAILED speaks about the kernel, ERROR about the grader. SKIPPED means that this machine cannot
+    tell and says why; it never counts as a pass. INCONCLUSIVE means that a timing was too noisy.
+    """
+
+    PASSED = "PASSED"
+    FAILED = "FAILED"
+    ERROR = "ERROR"
+    SKIPPED = "SKIPPED"
+    INCONCLUSIVE = "INCONCLUSIVE"
+
+
+class Kind(enum.StrEnum):
+    """What a case looks at."""
+
+    CORRECTNESS = "correctness"
+    EDGE = "edge"
+    PROPERTY = "property"
+    PERFORMANCE = "performance"
+    CALL = "call"
+
+
+EXIT_PASSED, EXIT_FAILED, EXIT_USAGE, EXIT_GRADER_BROKE = 0, 1, 2, 3
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A diagnosis in four parts.
+
+    ``code`` is one of the codes in ``grader.diagnose.MEANINGS``. ``seen`` states numbers, the first
+    index and the program. The other three parts are filled in by ``grader.diagnose.explain``.
+    ``line`` is a line of the learner's file, counted from 1.
+    """
+
+    code: str
+    seen: str
+    line: int | None = None
+    means: str = ""
+    where: str = ""
+    next_step: str = ""
+    todos: tuple[int, ...] = ()
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Finding:
+        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        known["todos"] = tuple(known.get("todos", ()))
+        return cls(**known)
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """The verdict on one case.
+
+    ``findings`` are ordered, the one to show first comes first. ``facts`` are numbers beside their
+    limits, such as ``{"traffic": "1.00x of the minimum, limit 1.00x"}``; they are given whether the
+    case passes or fails. ``advisory`` results are shown and never decide.
+    """
+
+    name: str
+    kind: Kind
+    verdict: Verdict
+    findings: tuple[Finding, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    reason: str = ""  # why a case was skipped, was inconclusive, or broke the grader
+    advisory: bool = False
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that one grade found out.
+
+    ``seed`` (hexadecimal) reproduces the inputs. ``output`` is what the learner's code printed,
+    shortened; it is shown and never parsed.
+    """
+
+    suite: str
+    source_sha256: str
+    suite_sha256: str
+    grader_version: str
+    versions: Mapping[str, str]
+    engine: str
+    isolation: str
+    seed: str
+    results: tuple[CaseResult, ...]
+    seconds: float = 0.0
+    output: str = ""
+    reason: str = ""  # why the grader itself could not go on, when the verdict is ERROR
+    public_only: bool = False
+
+    @property
+    def deciding(self) -> tuple[CaseResult, ...]:
+        return tuple(result for result in self.results if not result.advisory)
+
+    @property
+    def verdict(self) -> Verdict:
+        """FAILED if a deciding case failed, else ERROR if one broke, else PASSED if one passed."""
+        verdicts = {result.verdict for result in self.deciding}
+        if Verdict.FAILED in verdicts:
+            return Verdict.FAILED
+        if self.reason or Verdict.ERROR in verdicts:
+            return Verdict.ERROR
+        for verdict in (Verdict.PASSED, Verdict.INCONCLUSIVE):
+            if verdict in verdicts:
+                return verdict
+        return Verdict.SKIPPED
+
+    @property
+    def exit_code(self) -> int:
+        if self.verdict is Verdict.PASSED:
+            return EXIT_PASSED
+        return EXIT_GRADER_BROKE if self.verdict is Verdict.ERROR else EXIT_FAILED
+
+    @property
+    def evidence(self) -> str:
+        """The evidence level that this grade reached: ``correct``, or nothing.
+
+        ``efficient`` and ``fast`` need compiled code and a clock, which this engine does not judge.
+        """
+        whole = self.verdict is Verdict.PASSED and not self.public_only
+        return "correct" if whole else ""
+
+    @property
+    def first_failure(self) -> CaseResult | None:
+        return next((r for r in self.deciding if r.verdict is Verdict.FAILED), None)
+
+    def findings(self) -> Iterator[Finding]:
+        for result in self.results:
+            yield from result.findings
+
+    def count(self, verdict: Verdict) -> int:
+        return sum(result.verdict is verdict for result in self.deciding)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data, ready for ``json.dumps``; the form is ``schema`` 1."""
+        data = asdict(self)
+        return {
+            "schema": 1,
+            "verdict": str(self.verdict),
+            "exit_code": self.exit_code,
+            "evidence": self.evidence,
+            "cases": {str(v).lower(): self.count(v) for v in Verdict},
+            **data,
+        }

@@ -1,0 +1,28 @@
+"""The process side: a warm zygote, a fork per grade, limits, and messages that are only data."""
+
+from __future__ import annotations
+
+from grader.sandbox.client import Sandbox
+from grader.sandbox.conversation import Child
+from grader.sandbox.errors import (
+    ChildDied,
+    ChildError,
+    ChildOutOfMemory,
+    ChildTimedOut,
+    MalformedReply,
+    SandboxBroken,
+)
+from grader.sandbox.limits import Limits, Role
+
+__all__ = [
+    "Child",
+    "ChildDied",
+    "ChildError",
+    "ChildOutOfMemory",
+    "ChildTimedOut",
+    "Limits",
+    "MalformedReply",
+    "Role",
+    "Sandbox",
+    "SandboxBroken",
+]

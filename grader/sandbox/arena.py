@@ -1,0 +1,147 @@
+"""Tensors in shared memory: packed once by the judge, mapped by worker and executor."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from grader.recording import View
+from grader.suite import Sparse
+
+ALIGNMENT = 512  # bytes; what a CUDA allocation has, so that alignment looks alike on both
+_SEAL = 0x0001  # F_SEAL_SEAL and its siblings, from <linux/fcntl.h>
+_SHRINK, _GROW, _FUTURE_WRITE = 0x0002, 0x0004, 0x0010
+_NORESERVE = 0x4000  # MAP_NORESERVE, which the mmap module names only from Python 3.13 on
+
+
+@dataclass(frozen=True)
+class Arena:
+    """One memory file. ``storages`` holds (offset, size) in bytes of each storage in it."""
+
+    fd: int
+    storages: tuple[tuple[int, int], ...]
+    views: tuple[View, ...]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(_padded(size) for _, size in self.storages)
+
+    def layout(self) -> list[list[int]]:
+        return [list(place) for place in self.storages]
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+    def __enter__(self) -> Arena:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def pack(tensors: Sequence[torch.Tensor | SparseTensor]) -> Arena:
+    """Copy the storages of CPU tensors into a sealed memory file that nobody can change any more.
+
+    Tensors that share a storage share it in the arena too.
+    """
+    fd = os.memfd_create("tritonlab-inputs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    places: list[tuple[int, int]] = []
+    numbers: dict[int, int] = {}
+    views: list[View] = []
+    end = 0
+    for tensor in tensors:
+        if isinstance(tensor, SparseTensor):
+            size = tensor.nbytes
+            os.ftruncate(fd, end + _padded(size))
+            for start, window in tensor.windows:
+                os.pwrite(fd, _bytes(window), end + start * window.element_size())
+            views.append(View(len(places), tensor.dtype, (tensor.elements,), (1,), 0))
+            places.append((end, size))
+            end += _padded(size)
+            continue
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key not in numbers:
+            numbers[key] = len(places)
+            size = storage.nbytes()
+            os.ftruncate(fd, end + _padded(size))
+            whole = torch.empty(0, dtype=torch.uint8).set_(storage)
+            os.pwrite(fd, _bytes(whole), end)
+            places.append((end, size))
+            end += _padded(size)
+        views.append(view_of(tensor, numbers[key]))
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEAL | _SHRINK | _GROW | _FUTURE_WRITE)  # type: ignore[attr-defined, unused-ignore]
+    return Arena(fd, tuple(places), tuple(views))
+
+
+def unpack(fd: int, layout: Sequence[Sequence[int]]) -> list[torch.Tensor]:
+    """The storages of a packed arena as private uint8 tensors.
+
+    The mapping is copy-on-write: what this process writes stays in this process.
+    """
+    storages = []
+    for offset, size in layout:
+        if size == 0:
+            storages.append(torch.empty(0, dtype=torch.uint8))
+            continue
+        private = mmap.mmap(
+            fd, size, flags=mmap.MAP_PRIVATE | _NORESERVE,
+            prot=mmap.PROT_READ | mmap.PROT_WRITE, offset=offset,
+        )
+        storages.append(torch.frombuffer(private, dtype=torch.uint8))
+    return storages
+
+
+def as_tensor(storage: torch.Tensor, view: View) -> torch.Tensor:
+    """The strided tensor that ``view`` describes, over a uint8 tensor."""
+    dtype = getattr(torch, view.dtype)
+    typed = torch.empty(0, dtype=dtype)
+    return typed.set_(storage.untyped_storage(), view.offset, view.shape, view.stride)  # type: ignore[call-overload, no-any-return, unused-ignore]
+
+
+def view_of(tensor: torch.Tensor, storage: int) -> View:
+    return View(
+        storage, str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape),
+        tuple(tensor.stride()), int(tensor.storage_offset()),
+    )
+
+
+@dataclass(frozen=True)
+class SparseTensor:
+    """A drawn ``Sparse`` input: values at the windows, zeros that take no memory elsewhere."""
+
+    elements: int
+    dtype: str
+    windows: tuple[tuple[int, torch.Tensor], ...]  # (first element, values)
+
+    @property
+    def nbytes(self) -> int:
+        return self.elements * self.windows[0][1].element_size()
+
+    def part(self, window: int, start: int, count: int) -> torch.Tensor:
+        """``count`` elements from ``start`` on, which lie in the given window."""
+        first, values = self.windows[window]
+        return values[start - first:start - first + count]
+
+    @classmethod
+    def draw(cls, spec: Sparse, generator: torch.Generator) -> SparseTensor:
+        dtype = getattr(torch, spec.dtype)
+        values = torch.randn(2, spec.span, generator=generator, dtype=torch.float64).to(dtype)
+        last = spec.elements - spec.span
+        return cls(spec.elements, spec.dtype, ((0, values[0]), (last, values[1])))
+
+
+def _bytes(tensor: torch.Tensor) -> Any:
+    return tensor.contiguous().view(-1).view(torch.uint8).numpy().data
+
+
+def _padded(size: int) -> int:
+    """Sizes in an arena are multiples of a page, since mappings start on one."""
+    page = mmap.PAGESIZE
+    return (size + page - 1) // page * page

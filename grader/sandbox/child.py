@@ -1,0 +1,142 @@
+"""The inside of a forked child: cut off from everything but its channel, it answers requests."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import fcntl
+import os
+import signal
+import socket
+import sys
+import traceback
+from pathlib import Path
+from typing import Any, Protocol, TextIO
+
+from grader.sandbox import protocol
+from grader.sandbox.limits import Limits, Role, confine
+from grader.sandbox.processes import adopt_orphans, die_with_parent
+
+_CHANNEL, _BLAME, _FIRST_UNUSED = 3, 4, 5
+_DESCRIPTORS = 1 << 16  # closed in the child, at most
+_NO_MEMORY = ("can't allocate memory", "Cannot allocate memory", "std::bad_alloc")
+
+
+class Handler(Protocol):
+    """The one who answers. Descriptors are closed after each request."""
+
+    def handle(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]: ...
+
+
+def run(role: Role, limits: Limits, folder: Path, zygote: int, fds: tuple[int, int, int]) -> None:
+    """Answer requests until the judge closes the channel; never returns.
+
+    ``fds`` are the channel, the pipe for output and the pipe for blame. ``folder`` is made, and is
+    the working directory and the place for temporary files.
+    """
+    try:
+        _cut_off(folder, zygote, fds)
+        _serve(_prepared(role, limits))
+    finally:
+        os._exit(70)
+
+
+def _cut_off(folder: Path, zygote: int, fds: tuple[int, int, int]) -> None:
+    os.setsid()
+    die_with_parent(signal.SIGKILL)
+    if os.getppid() != zygote:
+        os._exit(70)
+    adopt_orphans()  # what the learner's code leaves behind stays within reach
+    _rewire(fds)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    folder.mkdir(mode=0o700)
+    os.chdir(folder)
+    for name in ("HOME", "TMPDIR", "TRITON_CACHE_DIR"):
+        os.environ[name] = str(folder)
+    sys.argv = ["kernel.py"]
+    faulthandler.enable(_BLAME, all_threads=False)
+    faulthandler.register(signal.SIGUSR1, _BLAME, all_threads=False)
+
+
+def _rewire(fds: tuple[int, int, int]) -> None:
+    """Descriptors 0 to 4 become nothing, output, output, channel, blame; all others are closed."""
+    signal.set_wakeup_fd(-1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    channel, output, blame = (_above(fd) for fd in fds)
+    for source, target in ((nothing, 0), (output, 1), (output, 2), (channel, 3), (blame, 4)):
+        os.dup2(source, target, inheritable=target < _CHANNEL)
+    os.closerange(_FIRST_UNUSED, _DESCRIPTORS)
+    sys.stdout, sys.stderr = _printer(1), _printer(2)
+
+
+def _printer(fd: int) -> TextIO:
+    """Line-buffered, so that what was printed before a crash is seen."""
+    return open(fd, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)
+
+
+def _above(fd: int) -> int:
+    """A duplicate whose number is none of those that are about to be given away."""
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64)
+
+
+class _Broken:
+    """Stands in for a handler that could not be made, and says why."""
+
+    def __init__(self) -> None:
+        self._reply = _broken()
+
+    def handle(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        return self._reply
+
+
+def _prepared(role: Role, limits: Limits) -> Handler:
+    try:
+        confine(role, limits)
+        return _handler(role)
+    except BaseException:
+        return _Broken()
+
+
+def _broken() -> dict[str, Any]:
+    return {"status": "broken", "traceback": traceback.format_exc()[-8000:]}
+
+
+def _handler(role: Role) -> Handler:
+    if role == "worker":
+        from grader.worker.main import Handler as Worker
+
+        return Worker()
+    from grader.executor.main import Handler as Executor
+
+    return Executor()
+
+
+def _serve(handler: Handler) -> None:
+    channel = socket.socket(fileno=_CHANNEL)
+    while received := protocol.receive(channel):
+        request, fds = received
+        reply = _answer(handler, request, fds)
+        for fd in fds:
+            os.close(fd)
+        _flush()
+        channel.sendall(protocol.encode(reply))
+    os._exit(0)
+
+
+def _answer(handler: Handler, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+    try:
+        return handler.handle(request, fds)
+    except BaseException as error:
+        if isinstance(error, MemoryError) or any(text in str(error) for text in _NO_MEMORY):
+            types = ["MemoryError", "Exception", "BaseException"]
+            message = str(error)[:2000] or "the limit on memory was reached"
+            return {"status": "raised", "types": types, "message": message, "line": None,
+                    "launches": 0, "findings": []}
+        return _broken()
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # the learner's code may have closed it
+            stream.flush()

@@ -1,0 +1,182 @@
+"""The judge's end: starts the zygote, asks it for children, and cleans up after both."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import itertools
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from grader.sandbox import folders, processes
+from grader.sandbox.conversation import Child
+from grader.sandbox.errors import SandboxBroken
+from grader.sandbox.limits import Limits, Role
+
+START_S = 120.0  # importing torch from a slow disk; two seconds are usual
+CLOSE_S = 5.0
+_MAX_ANSWER = 64 << 10
+_PIPE_BYTES = 1 << 20
+
+
+class Sandbox:
+    """The zygote's client. Forks from several threads take turns; a lost zygote is replaced."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._names = (f"child-{number}" for number in itertools.count(1))
+        self._children: weakref.WeakSet[Child] = weakref.WeakSet()
+        self._closed = False
+        self._start()
+
+    def fork(self, role: Role, limits: Limits | None = None) -> Child:
+        """A new child, once the zygote is warm.
+
+        Raises:
+            SandboxBroken: the zygote could not be started, or was lost while forking.
+        """
+        limits = limits or Limits()
+        with self._lock:
+            if self._closed:
+                raise SandboxBroken("The sandbox is closed.")
+            if self._zygote.poll() is not None:
+                self._discard()
+                self._start()
+            return self._fork(role, limits)
+
+    def close(self) -> None:
+        """Kill every child and the zygote, and remove their files."""
+        with self._lock:
+            if not self._closed:
+                self._discard()
+                self._closed = True
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def folder(self) -> Path:
+        """Temporary files of this sandbox; the zygote removes them even if the judge is killed."""
+        return self._folder
+
+    @property
+    def pid(self) -> int:
+        """The zygote's process id."""
+        return self._zygote.pid
+
+    def _start(self) -> None:
+        self._listens = False  # it does once it is warm
+        self._folder = Path(tempfile.mkdtemp(prefix="tritonlab-"))
+        self._log = os.memfd_create("tritonlab-zygote-log", os.MFD_CLOEXEC)
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._zygote = subprocess.Popen(
+                [sys.executable, "-I", "-B", "-m", "grader.sandbox.zygote", str(self._folder),
+                 str(os.getpid()), str(theirs.fileno())],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._log,
+                pass_fds=(theirs.fileno(),), start_new_session=True, cwd="/",
+                env=_environment(self._folder),
+            )
+
+    def _discard(self) -> None:
+        for child in list(self._children):
+            child.kill()
+        self._control.close()
+        if not self._listens:
+            self._zygote.kill()
+        try:
+            self._zygote.wait(CLOSE_S)
+        except subprocess.TimeoutExpired:
+            self._zygote.kill()
+            self._zygote.wait()
+        os.close(self._log)
+        processes.end_marked(f"HOME={self._folder}\0")  # strays, if the zygote was killed
+        folders.remove(self._folder)
+
+    def _fork(self, role: Role, limits: Limits) -> Child:
+        name = next(self._names)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        output, output_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        blame, blame_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        os.set_blocking(output_end, True)
+        _enlarge(output_end)
+        ends = (theirs.fileno(), output_end, blame_end)
+        request = {"op": "fork", "role": role, "limits": limits.to_json(), "name": name}
+        try:
+            pid = self.request(request, ends)["pid"]
+        except SandboxBroken:
+            ours.close()
+            os.close(output)
+            os.close(blame)
+            raise
+        finally:
+            theirs.close()
+            os.close(output_end)
+            os.close(blame_end)
+        child = Child(pid, name, limits, ours, output, blame, self.request)
+        self._children.add(child)
+        return child
+
+    def request(self, request: dict[str, Any], fds: Sequence[int] = ()) -> dict[str, Any]:
+        """Ask the zygote for one thing.
+
+        Raises:
+            SandboxBroken: it is gone, or does not answer.
+        """
+        with self._lock:
+            try:
+                socket.send_fds(self._control, [json.dumps(request).encode()], fds)
+                ready, _, _ = select.select([self._control], [], [], START_S)
+                data = self._control.recv(_MAX_ANSWER) if ready else b""
+            except OSError:
+                data = b""
+            if not data:
+                raise SandboxBroken(self._complaint())
+            self._listens = True
+            answer: dict[str, Any] = json.loads(data)
+            return answer
+
+    def _complaint(self) -> str:
+        """Why the zygote is gone; one that only hangs is ended, as no answer may come late."""
+        if self._closed:
+            return "The sandbox is closed."
+        try:
+            status = self._zygote.wait(1.0)
+        except subprocess.TimeoutExpired:
+            self._zygote.kill()
+            status = self._zygote.wait()
+        log = os.pread(self._log, 8192, max(0, os.fstat(self._log).st_size - 8192))
+        said = log.decode("utf-8", "replace").strip()
+        return f"The grader's helper process ended with status {status}.\n{said}".strip()
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """All that the zygote learns of where it runs. TRITON_INTERPRET is left out on purpose."""
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "LANG": "C.UTF-8",
+        "OMP_NUM_THREADS": "1",  # a fork of a process with threads hangs in its first matmul
+        "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TRITON_CACHE_DIR": str(folder),
+        "HOME": str(folder),
+        "TMPDIR": str(folder),
+    }
+
+
+def _enlarge(pipe: int) -> None:
+    with contextlib.suppress(OSError):  # the system may not allow as much
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)

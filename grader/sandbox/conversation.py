@@ -1,0 +1,222 @@
+"""One child, seen from the judge: requests, deadlines, memory, what it printed, how it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+from grader.sandbox import processes, protocol
+from grader.sandbox.errors import (
+    ChildDied,
+    ChildOutOfMemory,
+    ChildTimedOut,
+    MalformedReply,
+    SandboxBroken,
+)
+from grader.sandbox.limits import KIB, Limits
+from grader.sandbox.output import Output
+
+POLL_S = 0.05  # between two looks at the child's memory
+GRACE_S = 0.5  # for a child whose channel is closed to have ended by itself
+BLAME_S = 0.3  # for a child to say where it is
+_CHUNK = 1 << 18
+_READ = select.POLLIN | select.POLLHUP | select.POLLERR
+
+Request = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class Child:
+    """A forked child. It is killed when it breaks any rule, and at the latest by ``kill``."""
+
+    def __init__(self, pid: int, name: str, limits: Limits, channel: socket.socket, output: int,
+                 blame: int, zygote: Request) -> None:
+        self.pid = pid
+        self._name = name
+        self._limits = limits
+        self._zygote = zygote
+        self._channel = channel
+        self._channel.setblocking(False)
+        self._pipes = {output: Output(limits.output), blame: Output(64 * KIB)}
+        self._output, self._blame = self._pipes.values()
+        self._open = set(self._pipes)  # those whose other end is open still
+        self._inherited = processes.anonymous(pid)
+        self._path = ""
+        self._alive = True
+
+    def ask(self, request: Mapping[str, Any], fds: Sequence[int] = (),
+            timeout_s: float = 10.0) -> dict[str, Any]:
+        """Send a request and wait for its reply.
+
+        Raises:
+            ChildTimedOut, ChildDied, ChildOutOfMemory, MalformedReply: the child is gone then.
+            SandboxBroken: the zygote is gone, and the child with it.
+        """
+        if not self._alive:
+            raise ChildDied("ended before this request")
+        self._path = str(request.get("path", self._path))
+        message = protocol.encode(request)
+        if len(message) > protocol.MAX_REQUEST:
+            raise ValueError(f"a request of {len(message)} bytes")
+        try:
+            return self._exchange(message, fds, timeout_s)
+        except BaseException:
+            self.kill()
+            raise
+
+    def output(self) -> str:
+        """What the child printed: all of it, or the head and the tail."""
+        self._drain()
+        return self._output.text()
+
+    def kill(self) -> None:
+        """End the child and all its descendants; what it printed can still be read."""
+        if self._alive:
+            with contextlib.suppress(SandboxBroken):  # then the child went with the zygote
+                self._end(grace=0.0)
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    # ---------------------------------------------------------------------------------------------
+
+    def _exchange(self, message: bytes, fds: Sequence[int], timeout_s: float) -> dict[str, Any]:
+        deadline = time.monotonic() + timeout_s
+        rest = memoryview(message)
+        reply = bytearray()
+        next_look = 0.0
+        while True:
+            now = time.monotonic()
+            if now >= deadline:
+                raise ChildTimedOut(timeout_s, self._where(ask=True))
+            if now >= next_look:
+                self._look_at_memory()
+                next_look = time.monotonic() + POLL_S
+            events = self._wait(min(deadline - now, POLL_S), sending=bool(rest))
+            if events & select.POLLOUT:
+                rest = self._send(rest, () if len(rest) < len(message) else fds)
+            if events & _READ and self._receive(reply, too_early=bool(rest)):
+                return protocol.decode(bytes(reply[protocol.HEADER :]))
+
+    def _wait(self, seconds: float, sending: bool) -> int:
+        """Wait for the channel, keeping the pipes empty meanwhile; the channel's events."""
+        poll = select.poll()
+        poll.register(self._channel, select.POLLIN | (select.POLLOUT if sending else 0))
+        for pipe in self._open:
+            poll.register(pipe, select.POLLIN)
+        events = 0
+        for fd, event in poll.poll(max(seconds, 0.001) * 1000):
+            if fd == self._channel.fileno():
+                events = event
+            else:
+                self._read(fd)
+        return events
+
+    def _send(self, rest: memoryview, fds: Sequence[int]) -> memoryview:
+        try:
+            if fds:
+                return rest[socket.send_fds(self._channel, [rest], fds) :]
+            return rest[self._channel.send(rest) :]
+        except BlockingIOError:
+            return rest
+        except OSError:
+            self._raise_death()
+
+    def _receive(self, reply: bytearray, too_early: bool) -> bool:
+        """Take what has come of the reply; whether it is whole."""
+        try:
+            data = self._channel.recv(_CHUNK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        if not data:
+            self._raise_death()
+        reply += data
+        if too_early:
+            raise MalformedReply("it came before the request")
+        if len(reply) < protocol.HEADER:
+            return False
+        size = protocol.length(bytes(reply[: protocol.HEADER]))
+        if size > protocol.MAX_REPLY:
+            raise MalformedReply(f"{size} bytes, at most {protocol.MAX_REPLY} are taken")
+        if len(reply) > protocol.HEADER + size:
+            raise MalformedReply("more than one reply to a request")
+        return len(reply) == protocol.HEADER + size
+
+    def _raise_death(self) -> NoReturn:
+        ended = self._end(grace=GRACE_S)
+        how = "closed its channel and went on" if ended["killed"] else ended["how"]
+        raise ChildDied(how, self._where())
+
+    def _look_at_memory(self) -> None:
+        limit = self._limits.resident
+        held = processes.resident(self.pid, limit, self._inherited)
+        if held > limit:
+            raise ChildOutOfMemory(held, limit, self._where(ask=True))
+
+    # ---------------------------------------------------------------------------------------------
+
+    def _end(self, grace: float) -> dict[str, Any]:
+        self._alive = False
+        try:
+            return self._zygote(
+                {"op": "end", "pid": self.pid, "name": self._name, "grace": grace}
+            )
+        finally:
+            self._drain()
+            self._channel.close()
+            for pipe in self._pipes:
+                os.close(pipe)
+            self._open.clear()
+
+    def _drain(self) -> None:
+        for pipe in tuple(self._open):
+            for _ in range(64):  # a child that prints without end is not listened to without end
+                if not self._read(pipe):
+                    break
+
+    def _read(self, pipe: int) -> bool:
+        try:
+            data = os.read(pipe, _CHUNK)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._open.discard(pipe)
+            return False
+        self._pipes[pipe].add(data)
+        return True
+
+    def _where(self, ask: bool = False) -> int | None:
+        """The line of the learner's file that the child is in, or was in when it crashed."""
+        if ask:
+            self._zygote({"op": "blame", "pid": self.pid})
+            self._await_blame()
+        return line_in(self._path, self._blame.text())
+
+    def _await_blame(self) -> None:
+        deadline = time.monotonic() + BLAME_S
+        blame = list(self._pipes)[1]
+        while blame in self._open and time.monotonic() < deadline:
+            seen = self._blame.text()
+            with contextlib.suppress(InterruptedError):
+                select.select([blame], [], [], 0.02 if seen else BLAME_S)
+            self._read(blame)
+            if seen and seen == self._blame.text():
+                return
+
+
+def line_in(path: str, dump: str) -> int | None:
+    """The innermost line of the file ``path`` in faulthandler's last dump of a stack."""
+    last = dump.rpartition("most recent call first")[2]
+    shown = re.escape(path.encode("ascii", "backslashreplace").decode("ascii"))
+    match = re.search(rf'File "{shown}", line (\d+) in ', last) if path else None
+    return int(match[1]) if match else None

@@ -1,0 +1,132 @@
+"""Looking at process trees through /proc, and ending them."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_PAGE = resource.getpagesize()
+_PASSES = 50  # a tree that still grows after so many rounds is forking faster than we can stop it
+
+
+def die_with_parent(number: int) -> None:
+    """Get signal ``number`` when the thread that made this process ends."""
+    _prctl(_PR_SET_PDEATHSIG, number)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent ends."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _prctl(option: int, value: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0):
+        raise OSError(ctypes.get_errno(), f"prctl({option})")
+
+
+def children(pid: int) -> list[int]:
+    """The processes whose parent is ``pid``, dead ones that nobody has waited for included."""
+    found: list[int] = []
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+    except OSError:
+        return found
+    for task in tasks:
+        with contextlib.suppress(OSError):
+            text = (task / "children").read_text(encoding="ascii")
+            found += map(int, text.split())
+    return found
+
+
+def descendants(pid: int) -> Iterator[int]:
+    for child in children(pid):
+        yield child
+        yield from descendants(child)
+
+
+def resident(pid: int, limit: int, inherited: int) -> int:
+    """Bytes of memory that ``pid`` and its descendants took since it was forked.
+
+    The quick sum counts shared pages once per process, and what was ``inherited`` too; only where
+    it is over ``limit`` are they told apart, which takes some milliseconds.
+    """
+    family = [pid, *descendants(pid)]
+    quick = sum(_resident(member) for member in family)
+    if quick <= limit:
+        return quick
+    return max(0, sum(_proportional(member) for member in family) - inherited)
+
+
+def anonymous(pid: int) -> int:
+    """Bytes in memory that belong to no file; of a fresh fork, what it shares with its parent."""
+    return _sizes(Path(f"/proc/{pid}/status"), ("RssAnon:",))
+
+
+def _resident(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * _PAGE
+    except (OSError, IndexError):
+        return 0
+
+
+def _proportional(pid: int) -> int:
+    """Without pages of files, which can be dropped; a page of n processes counts 1/n in each."""
+    shares = _sizes(Path(f"/proc/{pid}/smaps_rollup"), ("Pss_Anon:", "Pss_Shmem:"))
+    return shares or _resident(pid)  # kernels before 5.9 do not tell them apart
+
+
+def _sizes(table: Path, names: tuple[str, ...]) -> int:
+    try:
+        lines = table.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(names))
+
+
+def stop_tree(pid: int) -> None:
+    """SIGSTOP and then SIGKILL ``pid`` and all its descendants; what is stopped cannot fork."""
+    stopped: set[int] = set()
+    for _ in range(_PASSES):
+        fresh = {pid, *descendants(pid)} - stopped
+        if not fresh:
+            break
+        for member in fresh:
+            send(member, signal.SIGSTOP)
+        stopped |= fresh
+    for member in stopped:
+        send(member, signal.SIGKILL)
+
+
+def end_marked(mark: str) -> None:
+    """Kill all processes that have ``mark`` in their environment, and wait until they are gone."""
+    for _ in range(_PASSES):
+        found = _marked(mark.encode())
+        if not found:
+            return
+        for pid in found:
+            send(pid, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def _marked(mark: bytes) -> list[int]:
+    """A process has the environment that it, or the one it was forked from, was started with."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                if mark in (entry / "environ").read_bytes():
+                    found.append(int(entry.name))
+    return found
+
+
+def send(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)

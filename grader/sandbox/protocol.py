@@ -1,0 +1,64 @@
+"""How judge and child talk: JSON objects with a length before them, over a Unix socket."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+from grader.sandbox.errors import MalformedReply
+from grader.sandbox.limits import MIB
+
+MAX_REQUEST = 8 * MIB
+MAX_REPLY = 4 * MIB
+MAX_DESCRIPTORS = 8  # of one request
+_LENGTH = struct.Struct("!I")
+HEADER = _LENGTH.size
+
+
+def encode(message: Mapping[str, Any]) -> bytes:
+    body = json.dumps(message, separators=(",", ":")).encode()
+    return _LENGTH.pack(len(body)) + body
+
+
+def length(header: bytes) -> int:
+    (size,) = _LENGTH.unpack(header)
+    return int(size)
+
+
+def decode(body: bytes) -> dict[str, Any]:
+    """Read a reply that nobody vouches for.
+
+    Raises:
+        MalformedReply: it is no JSON object.
+    """
+    try:
+        message = json.loads(body, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise MalformedReply(f"not JSON: {error}"[:200]) from None
+    if not isinstance(message, dict):
+        raise MalformedReply(f"a JSON {type(message).__name__}, not an object")
+    return message
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def receive(channel: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    """Wait for a request, in the child; None when the judge has closed the channel."""
+    header, descriptors, _, _ = socket.recv_fds(
+        channel, HEADER, MAX_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC | socket.MSG_WAITALL
+    )
+    if len(header) < HEADER:
+        return None
+    body = bytearray()
+    size = length(header)
+    while len(body) < size:
+        part = channel.recv(min(size - len(body), MIB))
+        if not part:
+            return None
+        body += part
+    return json.loads(body), list(descriptors)

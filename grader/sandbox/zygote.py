@@ -1,0 +1,200 @@
+"""A warm process that forks: everything slow is imported once, and every child starts from there.
+
+Its life hangs on the control socket: when that closes, all children are killed, the
+folder of temporary files is removed and the process ends. It is single-threaded and holds nothing
+that a child must not see.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from grader.sandbox import child, folders, processes
+from grader.sandbox.limits import Limits
+
+MAX_MESSAGE = 64 << 10
+
+
+class Zygote:
+    """Forks on request, and knows how each child ended."""
+
+    def __init__(self, folder: Path, judge: int, control: int) -> None:
+        self._folder = folder
+        self._judge = judge
+        self._control = socket.socket(fileno=control)
+        self._wakeup, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+        for number in (signal.SIGCHLD, signal.SIGTERM):
+            signal.signal(number, _noted)
+        processes.adopt_orphans()
+        self._living: set[int] = set()
+        self._ended: dict[int, str] = {}
+
+    def serve(self) -> None:
+        """Warm up, then answer until the judge is gone."""
+        try:
+            _preload()
+            while os.getppid() == self._judge and self._wait():
+                pass
+        finally:
+            self._end_all()
+            folders.remove(self._folder)
+
+    def _wait(self) -> bool:
+        control = self._control.fileno()
+        ready, _, _ = select.select([control, self._wakeup], [], [])
+        if self._wakeup in ready:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._wakeup, 4096)
+            self._reap()
+        return control not in ready or self._answer()
+
+    def _answer(self) -> bool:
+        try:
+            data, fds, _, _ = socket.recv_fds(
+                self._control, MAX_MESSAGE, 8, socket.MSG_CMSG_CLOEXEC
+            )
+            if not data:
+                return False
+            request = json.loads(data)
+            with _closing(fds):
+                answer = self._fork if request["op"] == "fork" else self._about
+                reply = answer(request, fds)
+            self._control.sendall(json.dumps(reply).encode())
+        except ConnectionError:
+            return False
+        return True
+
+    def _fork(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        zygote = os.getpid()
+        limits = Limits.from_json(request["limits"])
+        folder = self._folder / str(request["name"])
+        channel, output, blame = fds
+        pid = os.fork()
+        if pid == 0:
+            self._control.detach()
+            child.run(request["role"], limits, folder, zygote, (channel, output, blame))
+        self._living.add(pid)
+        return {"pid": pid}
+
+    def _about(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """What the judge asks about one child: "blame" it, or "end" it after ``grace`` seconds."""
+        pid = request["pid"]
+        self._reap()
+        if request["op"] == "blame":
+            if pid in self._living:
+                processes.send(pid, signal.SIGUSR1)
+            return {}
+        deadline = time.monotonic() + request["grace"]
+        while pid in self._living and time.monotonic() < deadline:
+            time.sleep(0.002)
+            self._reap()
+        killed = pid in self._living
+        if killed:
+            self._kill(pid)
+        folders.remove(self._folder / str(request["name"]))
+        return {"how": self._ended.pop(pid, "ended"), "killed": killed}
+
+    def _kill(self, pid: int) -> None:
+        processes.stop_tree(pid)
+        while pid in self._living:
+            self._reap(block=pid)
+        self._sweep()
+
+    def _reap(self, block: int | None = None) -> None:
+        """Take note of every child that has ended; with ``block``, wait for that one."""
+        try:
+            while True:
+                pid, status = os.waitpid(-1 if block is None else block,
+                                         os.WNOHANG if block is None else 0)
+                if pid == 0:
+                    return
+                if pid in self._living:
+                    self._living.discard(pid)
+                    self._ended[pid] = how(status)
+                    self._sweep()
+                if pid == block:
+                    return
+        except ChildProcessError:
+            if block is not None:
+                self._living.discard(block)
+
+    def _sweep(self) -> None:
+        """Kill what was left to us: a live child keeps its descendants, a dead one's come here."""
+        for _ in range(3):
+            strays = set(processes.children(os.getpid())) - self._living
+            for pid in strays:
+                processes.stop_tree(pid)
+            for pid in strays:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, 0)
+            if not strays:
+                return
+
+    def _end_all(self) -> None:
+        for pid in list(self._living):
+            self._kill(pid)
+        self._sweep()
+
+
+def how(status: int) -> str:
+    """A wait status in words."""
+    if not os.WIFSIGNALED(status):
+        return f"exited with status {os.WEXITSTATUS(status)}"
+    number = os.WTERMSIG(status)
+    try:
+        return f"killed by {signal.Signals(number).name}"
+    except ValueError:
+        return f"killed by signal {number}"
+
+
+def _noted(number: int, frame: object) -> None:
+    """Signals only wake the loop; it then looks whether the judge still lives."""
+
+
+@contextlib.contextmanager
+def _closing(fds: list[int]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        for fd in fds:
+            os.close(fd)
+
+
+def _preload() -> None:
+    """Import and try out all that a grade needs, so that children start warm."""
+    import grader.executor.main
+    import grader.worker.main
+
+    grader.worker.main.warm()
+    grader.executor.main.warm()
+    gc.collect()
+    gc.freeze()  # no collector run in a child touches, and so copies, these pages
+
+
+def main(folder: Path, judge: int, control: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    zygote = Zygote(folder, judge, control)
+    processes.die_with_parent(signal.SIGTERM)
+    try:
+        zygote.serve()
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)  # taking torch down in order takes longer than anybody waits
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

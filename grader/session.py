@@ -1,0 +1,304 @@
+"""One submission in its processes: record in the worker, replay in the executor."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+
+from grader.recording import MalformedRecording, Recording, from_json, to_json, view_to_json
+from grader.report import Finding
+from grader.sandbox import (
+    Child,
+    ChildDied,
+    ChildOutOfMemory,
+    ChildTimedOut,
+    Limits,
+    MalformedReply,
+    Sandbox,
+    folders,
+)
+from grader.sandbox.arena import SparseTensor, pack
+from grader.source import Source
+from grader.words import sentence
+
+LOAD_S = 20.0  # to import the learner's file
+CALL_S = 10.0  # to run the learner's function, which only allocates and launches
+RUN_S, RUN_S_PER_PROGRAM = 10.0, 0.02  # to interpret; a program takes about a millisecond
+
+
+class Stopped(Exception):
+    """The submission cannot be run any further: it hung, died or ran out of memory."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.seen)
+        self.finding = finding
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An exception of the learner's function: class names along its MRO, message, line."""
+
+    types: tuple[str, ...]
+    message: str
+    line: int | None
+    launches: int  # made before it was raised
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call in the worker gave: a recording, or an error, or a value that is no tensor."""
+
+    recording: Recording | None
+    findings: tuple[Finding, ...] = ()
+    error: Raised | None = None
+    value: str = ""  # the type's name
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one execution gave: findings, the results as tensors, and counts per launch."""
+
+    findings: tuple[Finding, ...]
+    results: tuple[torch.Tensor, ...]
+    launches: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        return sum(launch["bytes_loaded"] + launch["bytes_stored"] for launch in self.launches)
+
+
+class Session:
+    """A worker and an executor for one submission. They are started when first needed.
+
+    The file is copied before anything runs, so that saving it during a grade mixes no two versions.
+    """
+
+    def __init__(self, submitted: Source, entry: str, sandbox: Sandbox,
+                 limits: Limits | None = None, duplicate_writes: bool = False) -> None:
+        self._entry = entry
+        self._sandbox = sandbox
+        self._limits = limits or Limits()
+        self._duplicate_writes = duplicate_writes
+        self._data = submitted.data
+        self._folder: Path | None = None
+        self._worker: Child | None = None
+        self._executor: Child | None = None
+        self._printed = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.stop()
+        if self._folder is not None:
+            folders.remove(self._folder)
+
+    def stop(self) -> None:
+        """Kill both processes; the next call starts new ones."""
+        if self._worker is not None:
+            self._printed = self._worker.output()
+            self._worker.kill()
+        if self._executor is not None:
+            self._executor.kill()
+        self._worker = self._executor = None
+
+    def output(self) -> str:
+        """What the learner's code printed."""
+        return self._worker.output() if self._worker else self._printed
+
+    def execute(self, inputs: Sequence[Any]) -> tuple[Recording | None, list[Finding], Run]:
+        """Record the learner's function on tensors and plain values, and replay the recording.
+
+        Without a recording, the findings say why.
+        """
+        outcome = self.record(inputs)
+        findings = list(outcome.findings) or _unusable(outcome)
+        if findings or outcome.recording is None:
+            return None, findings, Run((), ())
+        return outcome.recording, [], self.replay(outcome.recording, inputs)
+
+    def record(self, inputs: Sequence[Any]) -> Outcome:
+        """Call the learner's function in the worker; no kernel runs there.
+
+        Raises:
+            Stopped: the worker did not survive, or its answer is no recording.
+        """
+        with pack([value for value in inputs if _is_stored(value)]) as arena:
+            views = iter(arena.views)
+            request = {
+                "op": "call",
+                "layout": arena.layout(),
+                "arguments": [_argument(value, views) for value in inputs],
+            }
+            reply = _ask(self._ready_worker(), request, [arena.fd], CALL_S, "the function")
+        findings = tuple(Finding.from_dict(item) for item in reply.get("findings", ()))
+        match reply["status"]:
+            case "raised":
+                error = Raised(tuple(reply["types"]), reply["message"], reply["line"],
+                               reply["launches"])
+                return Outcome(None, findings, error=error)
+            case "value":
+                return Outcome(None, findings, value=reply["type"])
+        if findings:
+            return Outcome(None, findings)
+        try:
+            return Outcome(from_json(reply.get("recording")))
+        except MalformedRecording as error:
+            raise Stopped(Finding("R03", "The process that ran the function answered with "
+                                         f"something that is no recording: {error}.")) from error
+
+    def replay(self, recording: Recording, inputs: Sequence[Any], *, order: str = "forward",
+               poison: int = 0, sample: int | None = None,
+               windows: Sequence[tuple[int, int]] | None = None) -> Run:
+        """Run the recorded launches on fresh memory in the executor.
+
+        Args:
+            order: ``forward`` or ``reverse``, of the programs of each launch.
+            poison: which of two patterns fills fresh memory and masked lanes.
+            sample: run only so many of the first and of the last programs.
+            windows: (first element, count) of the result to read instead of all of it.
+
+        Raises:
+            Stopped: the executor did not survive, or refuses the recording.
+        """
+        fd = os.memfd_create("tritonlab-results", os.MFD_CLOEXEC)
+        try:
+            with pack([value for value in inputs if _is_stored(value)]) as arena:
+                request = {
+                    "op": "run",
+                    "recording": to_json(recording),
+                    "layout": arena.layout(),
+                    "order": order,
+                    "poison": poison,
+                    "duplicate_writes": self._duplicate_writes,
+                    "sample": sample,
+                    "windows": windows,
+                }
+                programs = sum(launch.programs for launch in recording.launches)
+                seconds = RUN_S + (0 if sample else RUN_S_PER_PROGRAM * programs)
+                reply = _ask(self._ready_executor(), request, [arena.fd, fd], seconds, "a kernel")
+            if reply["status"] != "done":
+                raise Stopped(Finding("R03", "The recorded launches cannot be replayed: "
+                                             f"{reply.get('why', reply['status'])}."))
+            return Run(
+                tuple(Finding.from_dict(item) for item in reply["findings"]),
+                tuple(_read_result(fd, place) for place in reply["results"]),
+                tuple(reply["launches"]),
+            )
+        finally:
+            os.close(fd)
+
+    def _copy(self) -> Path:
+        """The submission's own copy, in the folder of the sandbox that is running now."""
+        if self._folder is None or not self._folder.is_relative_to(self._sandbox.folder):
+            self._folder = Path(tempfile.mkdtemp(prefix="submission-", dir=self._sandbox.folder))
+            (self._folder / "kernel.py").write_bytes(self._data)
+        return self._folder / "kernel.py"
+
+    def _ready_worker(self) -> Child:
+        """A worker that has imported the learner's file."""
+        if self._worker is None:
+            self._worker = self._sandbox.fork("worker", self._limits)
+            request = {"op": "load", "path": str(self._copy()), "entry": self._entry}
+            reply = _ask(self._worker, request, [], LOAD_S, "importing the file")
+            if reply["status"] == "raised":
+                seen = f"Importing the file raised {reply['types'][0]}: {reply['message']}"
+                raise Stopped(Finding("P02", sentence(seen), line=reply["line"]))
+            if reply["status"] == "missing":
+                seen = f"The file defines no function `{self._entry}`."
+                raise Stopped(Finding("P04", seen))
+        return self._worker
+
+    def _ready_executor(self) -> Child:
+        """An executor that has taken the kernels from the learner's file."""
+        if self._executor is None:
+            self._executor = self._sandbox.fork("executor", self._limits)
+            request = {"op": "load", "path": str(self._copy())}
+            reply = _ask(self._executor, request, [], LOAD_S, "reading the kernels")
+            if reply["status"] == "refused":
+                raise Stopped(Finding.from_dict(reply["findings"][0]))
+        return self._executor
+
+
+def _ask(child: Child, request: dict[str, Any], fds: Sequence[int], seconds: float,
+         what: str) -> dict[str, Any]:
+    """Ask a child; what happens to it while it runs learners' code is a finding, not an error."""
+    try:
+        reply: dict[str, Any] = child.ask(request, fds, seconds)
+    except ChildTimedOut as error:
+        seen = f"{what} did not end within {seconds:.0f} s"
+        raise Stopped(Finding("R02", sentence(seen), line=error.line)) from error
+    except ChildOutOfMemory as error:
+        raise Stopped(Finding("R04", sentence(f"{what} used too much memory"),
+                              line=error.line)) from error
+    except ChildDied as error:
+        seen = f"the process ended while {what} ran: it {error.how}"
+        raise Stopped(Finding("R03", sentence(seen), line=error.line)) from error
+    except MalformedReply as error:
+        seen = f"the process that ran {what} answered with something that is no reply: {error}"
+        raise Stopped(Finding("R03", sentence(seen))) from error
+    if reply.get("status") == "broken":
+        raise RuntimeError(f"the grader's own code failed:\n{reply.get('traceback')}")
+    return reply
+
+
+def _unusable(outcome: Outcome) -> list[Finding]:
+    """Why a call gave no single new tensor; empty when it did."""
+    if outcome.error:
+        error = outcome.error
+        code = "R04" if "MemoryError" in error.types else "R01"
+        seen = sentence(f"The function raised {error.types[0]}: {error.message}")
+        return [Finding(code, seen, line=error.line)]
+    if outcome.recording is None:
+        kind = outcome.value or "something else"
+        return [Finding("S01", f"The function returned a {kind}, expected a torch.Tensor.")]
+    results = outcome.recording.results
+    if len(results) != 1 or outcome.recording.returned_tuple:
+        seen = f"The function returned {len(results)} tensors in a tuple, expected one tensor."
+        return [Finding("S01", seen)]
+    if results[0].storage in {view.storage for view in outcome.recording.inputs}:
+        return [Finding("S01", "The function returned its input, or a view of it; a new tensor is "
+                               "expected.")]
+    return []
+
+
+def _is_stored(value: Any) -> bool:
+    """Whether a value lies in the arena; a tensor on torch's meta device has no bytes."""
+    if isinstance(value, torch.Tensor):
+        return value.device.type != "meta"
+    return isinstance(value, SparseTensor)
+
+
+def _argument(value: Any, views: Iterator[Any]) -> dict[str, Any]:
+    if _is_stored(value):
+        return {"tensor": view_to_json(next(views))}
+    if isinstance(value, torch.Tensor):
+        return {"meta": [dtype_name(value), list(value.shape)]}
+    return {"value": value}
+
+
+def _read_result(fd: int, place: Sequence[Any]) -> torch.Tensor:
+    """One result, copied out of the executor's file once."""
+    dtype, shape, offset, nbytes = place
+    if nbytes == 0:
+        return torch.empty(shape, dtype=getattr(torch, dtype))
+    data = bytearray(os.pread(fd, nbytes, offset))
+    return torch.frombuffer(data, dtype=getattr(torch, dtype)).view(shape)
+
+
+def same_bits(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Whether two contiguous tensors hold the same bytes, NaN included."""
+    return torch.equal(first.view(-1).view(torch.uint8), second.view(-1).view(torch.uint8))
+
+
+def dtype_name(value: Any) -> str:
+    return str(value.dtype).removeprefix("torch.")

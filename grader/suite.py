@@ -1,0 +1,393 @@
+"""The vocabulary of a hidden test suite: inputs, cases, cost, tolerance, mutants, the suite."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from grader.report import Kind
+
+if TYPE_CHECKING:  # a course is listed without loading torch
+    import torch
+
+Size = int | Callable[[int], int]  # a function gets the BLOCK_SIZE of the learner's own launch
+
+
+# ---------------------------------------------------------------------------------------------
+# Inputs: described here, drawn by the judge from a seed that nobody knew before.
+
+
+@dataclass(frozen=True)
+class Input:
+    """A tensor to be drawn: a family of values, sizes, a dtype, and the view that is handed over.
+
+    ``rand(2, 64, 96)[:, ::2]`` draws a contiguous tensor and hands over the view, with the strides
+    that indexing gives it.
+    """
+
+    make: Callable[[torch.Generator, tuple[int, ...]], torch.Tensor]
+    sizes: tuple[Size, ...]
+    dtype: str = "float32"
+    view: tuple[Callable[[torch.Tensor], torch.Tensor], ...] = ()
+    device: str = "cpu"
+
+    def draw(self, generator: torch.Generator, block: int) -> torch.Tensor:
+        """The tensor: values rounded to ``dtype``, ``block`` elements being the learner's block."""
+        import torch
+
+        shape = tuple(size(block) if callable(size) else size for size in self.sizes)
+        tensor = self.make(generator, shape).to(getattr(torch, self.dtype))
+        for step in self.view:
+            tensor = step(tensor)
+        return tensor.to("meta") if self.device == "meta" else tensor
+
+    def then(self, step: Callable[[torch.Tensor], torch.Tensor]) -> Input:
+        """The same input seen through a view, such as ``.then(lambda t: t.expand(4, -1))``."""
+        return replace(self, view=(*self.view, step))
+
+    def __getitem__(self, index: Any) -> Input:
+        return self.then(lambda tensor: tensor[index])
+
+    @property
+    def mT(self) -> Input:  # noqa: N802 - torch's own name
+        return self.then(lambda tensor: tensor.mT)
+
+    def on_meta(self) -> Input:
+        """The same shape on torch's ``meta`` device: stands for a second device without a GPU."""
+        return replace(self, device="meta")
+
+
+def rand(*sizes: Size, dtype: str = "float32", mean: float = 0.0, std: float = 1.0) -> Input:
+    """Normally distributed values; integers for integer dtypes (uniform in [-1000, 1000])."""
+    import torch
+
+    def make(generator: torch.Generator, shape: tuple[int, ...]) -> torch.Tensor:
+        if dtype.startswith(("int", "uint")):
+            return torch.randint(-1000, 1001, shape, generator=generator, dtype=torch.int64)
+        return torch.randn(shape, generator=generator, dtype=torch.float64) * std + mean
+
+    return Input(make, sizes, dtype)
+
+
+def integers(*sizes: Size, low: int = -4, high: int = 4, dtype: str = "float32") -> Input:
+    """Whole numbers from low to high, whatever the dtype: arithmetic on them is exact."""
+    import torch
+
+    def make(generator: torch.Generator, shape: tuple[int, ...]) -> torch.Tensor:
+        return torch.randint(low, high + 1, shape, generator=generator, dtype=torch.int64)
+
+    return Input(make, sizes, dtype)
+
+
+def wide(*sizes: Size, dtype: str = "float32", decades: float = 3.0) -> Input:
+    """Normal values times 10 ** U(-decades, decades): small and large side by side."""
+    import torch
+
+    def make(generator: torch.Generator, shape: tuple[int, ...]) -> torch.Tensor:
+        values = torch.randn(shape, generator=generator, dtype=torch.float64)
+        exponent = torch.rand(shape, generator=generator, dtype=torch.float64)
+        return values * 10 ** ((2 * exponent - 1) * decades)
+
+    return Input(make, sizes, dtype)
+
+
+def special(*sizes: Size, values: Sequence[float], share: float = 0.1, dtype: str = "float32",
+            mean: float = 0.0, std: float = 1.0) -> Input:
+    """Normal values with a share of the elements replaced by each of ``values`` in turn.
+
+    At least one element gets each value where the tensor is large enough.
+    """
+    import torch
+
+    def make(generator: torch.Generator, shape: tuple[int, ...]) -> torch.Tensor:
+        tensor = torch.randn(shape, generator=generator, dtype=torch.float64) * std + mean
+        flat = tensor.view(-1)
+        if flat.numel():
+            count = min(flat.numel(), max(len(values), int(share * flat.numel())))
+            places = torch.randperm(flat.numel(), generator=generator)[:count]
+            chosen = torch.tensor(values, dtype=torch.float64).repeat(count // len(values) + 1)
+            flat[places] = chosen[:count]
+        return tensor
+
+    return Input(make, sizes, dtype)
+
+
+def rows(*patterns: Sequence[float] | Callable[[torch.Generator], torch.Tensor],
+         dtype: str = "float32") -> Input:
+    """A matrix with the given rows; a pattern is a list of numbers or draws from the generator."""
+    import torch
+
+    def make(generator: torch.Generator, shape: tuple[int, ...]) -> torch.Tensor:
+        made = [p(generator) if callable(p) else torch.tensor(p, dtype=torch.float64)
+                for p in patterns]
+        return torch.stack([row.double() for row in made])
+
+    return Input(make, (), dtype)
+
+
+def full(*sizes: Size, value: float, dtype: str = "float32") -> Input:
+    """One value everywhere; only ever beside cases with other inputs."""
+    import torch
+
+    def make(generator: torch.Generator, shape: tuple[int, ...]) -> torch.Tensor:
+        return torch.full(shape, value, dtype=torch.float64)
+
+    return Input(make, sizes, dtype)
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """A tensor of more elements than this machine could hold: only ``windows`` are ever touched.
+
+    ``windows`` are the ``span`` first and last elements; the rest is a hole in shared memory.
+    """
+
+    elements: int
+    dtype: str = "float32"
+    span: int = 1 << 16
+
+
+# ---------------------------------------------------------------------------------------------
+# How a result is compared, and what a job costs at least.
+
+
+@dataclass(frozen=True)
+class Amplitude:
+    """What rounding may do to a result, element by element; the rule is in ``grader.compare``.
+
+    ``pointwise`` is the amplitude of point-wise steps, ``reduced`` the formula with absolute values
+    inside the reduction of ``length`` terms; float64 tensors of the result's shape. ``middle`` is
+    the amplitude of an intermediate that may be rounded to the input's dtype.
+    """
+
+    pointwise: torch.Tensor | float = 0.0
+    reduced: torch.Tensor | float = 0.0
+    length: int = 1
+    middle: torch.Tensor | float = 0.0
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """``amplitude`` maps the inputs to an ``Amplitude``; None asks for the rounded exact one."""
+
+    amplitude: Callable[..., Amplitude] | None = None
+
+
+EXACT = Tolerance()
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The least that the job needs: ``bytes`` to read and write, ``flops`` to compute."""
+
+    bytes: int
+    flops: int = 0
+
+
+# ---------------------------------------------------------------------------------------------
+# Cases
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a performance case allows. ``traffic`` is issued bytes over ``Cost.bytes``.
+
+    ``programs`` bounds the programs of all launches together; a function gets the learner's block.
+    ``pass_at`` and ``stretch`` are shares of the measured copy bandwidth and need a GPU.
+    """
+
+    traffic: float | None = None
+    launches: int | None = None
+    programs: Size | None = None
+    pass_at: float | None = None
+    stretch: float | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """One named run. ``name`` says in words what is tried.
+
+    ``raises`` asks for an exception instead of a result; ``mentions`` are words that its message
+    must hold. ``public`` cases are the ones that ``python kernel.py`` runs. ``advisory`` cases are
+    shown and never decide.
+    """
+
+    name: str
+    kind: Kind
+    inputs: tuple[Any, ...] = ()
+    limits: Limits | None = None
+    raises: type[Exception] | None = None
+    mentions: tuple[str, ...] = ()
+    launches: int | None = None  # exactly so many, where the contract says so
+    public: bool = False
+    advisory: bool = False
+
+
+def correctness(name: str, *inputs: Any, public: bool = False, launches: int | None = None) -> Case:
+    return Case(name, Kind.CORRECTNESS, inputs, public=public, launches=launches)
+
+
+def edge(name: str, *inputs: Any, public: bool = False, launches: int | None = None,
+         advisory: bool = False) -> Case:
+    return Case(name, Kind.EDGE, inputs, public=public, launches=launches, advisory=advisory)
+
+
+def refuses(name: str, *inputs: Any, raises: type[Exception], mentions: Sequence[str] = (),
+            public: bool = False) -> Case:
+    """The function must raise ``raises`` (or a subclass) before anything is launched."""
+    return Case(name, Kind.EDGE, inputs, raises=raises, mentions=tuple(mentions), public=public)
+
+
+def performance(name: str, *inputs: Any, traffic: float | None = None, launches: int | None = None,
+                programs: Size | None = None, pass_at: float | None = None,
+                stretch: float | None = None) -> Case:
+    """Counted where ``traffic`` and the like are given, measured where ``pass_at`` is."""
+    limits = Limits(traffic, launches, programs, pass_at, stretch)
+    return Case(name, Kind.PERFORMANCE, inputs, limits=limits)
+
+
+@dataclass(frozen=True)
+class Property:
+    """A ``test_*`` function of a suite: gets a ``submission``, asserts a law of the result."""
+
+    name: str
+    test: Callable[..., None]
+    kind: Kind = Kind.PROPERTY
+    advisory: bool = False
+
+
+# ---------------------------------------------------------------------------------------------
+# Mutants
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A wrong version of the solution: each ``(find, replace)`` must occur exactly once.
+
+    ``codes`` are the findings that it must get, the first of them first. ``meaning`` is what such a
+    failure usually means, in the words of this module; ``todos`` are the blanks to look at.
+    Three marks tell a learner's failure from others with the same code: a pattern (``sign``) in
+    what was seen, cases that this mistake gets ``wrong``, and cases that it gets ``right``.
+    """
+
+    id: str
+    title: str
+    patches: tuple[tuple[str, str], ...]
+    codes: tuple[str, ...]
+    meaning: str
+    todos: tuple[int, ...] = ()
+    sign: str = ""
+    wrong: tuple[str, ...] = ()
+    right: tuple[str, ...] = ()
+
+    def apply(self, solution: str) -> str:
+        """The mutant's source.
+
+        Raises:
+            ValueError: a ``find`` text does not occur exactly once in the solution.
+        """
+        for find, put in self.patches:
+            if solution.count(find) != 1:
+                raise ValueError(
+                    f"mutant {self.id}: the text to replace occurs {solution.count(find)} times, "
+                    f"not once: {find!r}"
+                )
+            solution = solution.replace(find, put)
+        return solution
+
+
+def read_mutants(path: Path) -> tuple[Mutant, ...]:
+    """Read ``mutants.toml``; a missing file means no mutants."""
+    if not path.exists():
+        return ()
+    data = tomllib.loads(path.read_text(encoding="utf-8"))
+    return tuple(
+        Mutant(
+            id=entry["id"],
+            title=entry["title"],
+            patches=tuple((patch["find"], patch["replace"]) for patch in entry["patch"]),
+            codes=tuple(entry["codes"]),
+            meaning=entry["meaning"],
+            todos=tuple(entry.get("todos", ())),
+            sign=entry.get("sign", ""),
+            wrong=tuple(entry.get("wrong", ())),
+            right=tuple(entry.get("right", ())),
+        )
+        for entry in data["mutant"]
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# The suite
+
+
+@dataclass(frozen=True)
+class Suite:
+    """How one module is graded.
+
+    ``entry`` is the learner's function and ``parameters`` its parameter names in order.
+    ``reference`` maps the same inputs to the float64 result (integers stay integers). The result
+    must have the reference's shape and ``result_dtype`` (by default the first input's).
+    ``contiguous_result`` asks for a row-major result; ``duplicate_writes`` allows two programs to
+    store the same element.
+    """
+
+    entry: str
+    parameters: tuple[str, ...]
+    reference: Callable[..., torch.Tensor]
+    tolerance: Tolerance
+    cost: Callable[..., Cost]
+    cases: Sequence[Case]
+    blanks: int = 0  # that the exercise starts with
+    result_dtype: str | None = None
+    contiguous_result: bool = False
+    duplicate_writes: bool = False
+
+    # filled in by ``load``
+    name: str = ""
+    properties: tuple[Property, ...] = ()
+    mutants: tuple[Mutant, ...] = ()
+    sha256: str = ""
+
+    def public_cases(self) -> Iterator[Case]:
+        return (case for case in self.cases if case.public)
+
+
+def load(path: Path) -> Suite:
+    """Load a suite from ``…/suite.py``, with its ``test_*`` properties and the mutants beside it.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: the file defines no ``suite``.
+    """
+    spec = importlib.util.spec_from_file_location(f"grader_suite_{path.parent.name}", path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise FileNotFoundError(f"There is no suite at {path}.")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    suite = getattr(module, "suite", None)
+    if not isinstance(suite, Suite):
+        raise ValueError(f"{path} defines no `suite = Suite(...)`.")
+    return replace(
+        suite,
+        name="/".join(path.parent.parts[-2:]),
+        properties=tuple(
+            Property(name.removeprefix("test_").replace("_", " "), value)
+            for name, value in vars(module).items()
+            if name.startswith("test_") and callable(value)
+        ),
+        mutants=read_mutants(path.with_name("mutants.toml")),
+        sha256=digest(path),
+    )
+
+
+def digest(path: Path) -> str:
+    """The identity of a suite: the SHA-256 of its ``suite.py`` and the mutants beside it."""
+    mutants = path.with_name("mutants.toml")
+    content = path.read_bytes() + (mutants.read_bytes() if mutants.exists() else b"")
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,186 @@
+"""``kernel[grid](...)`` as data: arguments bound, grid checked, nothing executed."""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Iterator, Mapping
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+import triton.language as tl
+from triton.backends.nvidia.compiler import CUDAOptions
+from triton.runtime.autotuner import Autotuner
+from triton.runtime.jit import JITFunction
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from grader.recording import MAX_LAUNCHES, Argument, Launch
+from grader.worker.learner import current_line
+from grader.worker.recorder import Recorder
+
+_OPTIONS = frozenset(CUDAOptions.__dataclass_fields__)
+_MAX_GRID = (2**31 - 1, 65535, 65535)  # what CUDA takes along x, y and z
+_MAX_DEPTH = 4  # of tuples as arguments
+
+
+@contextlib.contextmanager
+def recorded(recorder: Recorder) -> Iterator[None]:
+    """Inside, launches go to ``recorder`` and to no device."""
+
+    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> None:
+        if not warmup:
+            record(recorder, self, args, kwargs, grid)
+
+    with mock.patch.object(JITFunction, "run", run), mock.patch.object(Autotuner, "run", _tuned):
+        yield
+
+
+def _tuned(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """``Autotuner.run`` as if the first configuration that survives pruning were the fastest."""
+    self.nargs = dict(zip(self.arg_names, args, strict=False))
+    configs = self.prune_configs(kwargs) if len(self.configs) > 1 else self.configs
+    self.best_config = config = configs[0]
+    if conflicts := sorted(kwargs.keys() & config.kwargs.keys()):
+        raise ValueError(f"Conflicting meta-parameters: {', '.join(conflicts)}. "
+                         f"Make sure that you don't re-define auto-tuned symbols.")
+    chosen = config.all_kwargs()
+    if config.pre_hook is not None:
+        config.pre_hook({**self.nargs, **kwargs, **chosen})
+    try:
+        return self.fn.run(*args, **kwargs, **chosen)
+    finally:
+        self.nargs = None
+
+
+def record(recorder: Recorder, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
+           grid: Any) -> None:
+    """Note one launch.
+
+    Raises:
+        TypeError, KeyError, ValueError: what Triton raises for such a call.
+        Stop: a finding ends the call.
+    """
+    name = str(kernel.__name__)
+    if recorder.launches >= MAX_LAUNCHES:
+        recorder.stop("T03", f"Launch {MAX_LAUNCHES + 1} in one call; at most {MAX_LAUNCHES} "
+                             f"can be recorded.")
+    for hook in kernel.pre_run_hooks:
+        hook(*args, **kwargs)
+    values, options = _bind(recorder, kernel, name, args, kwargs)
+    sizes = _grid(recorder, name, grid, values)
+    recorder.check_untouched()
+    recorder.launches += 1
+    arguments = {key: _argument(recorder, name, key, value) for key, value in values.items()}
+    recorder.note(Launch(name, sizes, arguments, options, current_line(recorder.path)))
+
+
+def _bind(recorder: Recorder, kernel: Any, name: str, args: tuple[Any, ...],
+          kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Every parameter's value in order, and the launch options apart."""
+    parameters = kernel.signature.parameters
+    given = {key: value for key, value in kwargs.items() if key in parameters}
+    options = {key: value for key, value in kwargs.items() if key not in parameters}
+    try:
+        bound = kernel.signature.bind(*args, **given)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}") from None
+    for key in options:
+        if key not in _OPTIONS:
+            recorder.find("L05", f"`{name}` has no parameter `{key}`, and Triton no launch option "
+                                 f"of that name.")
+            raise KeyError(f"Keyword argument {key} was specified but unrecognised")
+    bound.apply_defaults()
+    return dict(bound.arguments), {key: _option(recorder, key, options[key]) for key in options}
+
+
+def _option(recorder: Recorder, key: str, value: Any) -> int | bool | str | None:
+    value = _plain(value)
+    if key == "num_warps" and not (isinstance(value, int) and value > 0 and not value & value - 1):
+        raise AssertionError("num_warps must be a power of 2")
+    if value is not None and not isinstance(value, int | bool | str):
+        recorder.stop("L05", f"The launch option `{key}` is a {type(value).__name__}; here it can "
+                             f"only be a number or a word.")
+    return value
+
+
+def _grid(recorder: Recorder, name: str, grid: Any, values: Mapping[str, Any]
+          ) -> tuple[int, int, int]:
+    if callable(grid):
+        grid = grid(dict(values))
+    if not isinstance(grid, tuple | list):
+        kind = type(grid).__name__
+        recorder.find("L01", f"The grid of `{name}` is {grid!r:.40}, of type {kind}; a tuple of "
+                             f"one to three numbers is expected.")
+        raise TypeError(f"object of type '{kind}' has no len()")
+    if not 1 <= len(grid) <= 3:
+        recorder.find("L01", f"The grid of `{name}` has {len(grid)} numbers; it may have one to "
+                             f"three.")
+        raise IndexError("tuple index out of range")
+    sizes = [_size(recorder, name, axis, size) for axis, size in enumerate(grid)]
+    x, y, z = [*sizes, 1, 1][:3]
+    return x, y, z
+
+
+def _size(recorder: Recorder, name: str, axis: int, value: Any) -> int:
+    try:
+        size = operator.index(value)
+    except TypeError:
+        recorder.find("L01", f"The grid of `{name}` has {value!r:.40} along {'xyz'[axis]}, of type "
+                             f"{type(value).__name__}; it must be an integer.")
+        raise
+    if not 0 <= size <= _MAX_GRID[axis]:
+        recorder.find("L01", f"The grid of `{name}` has {size} programs along {'xyz'[axis]}; a GPU "
+                             f"takes 0 to {_MAX_GRID[axis]}.")
+        raise ValueError(f"{size} programs along {'xyz'[axis]}")
+    return size
+
+
+def _plain(value: Any) -> Any:
+    """Without the wrappers that Triton and NumPy put around Python values."""
+    value = value.value if isinstance(value, tl.constexpr) else value
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _argument(recorder: Recorder, kernel: str, name: str, value: Any, depth: int = 0) -> Argument:
+    value = _plain(value)
+    if isinstance(value, torch.Tensor):
+        return _tensor(recorder, kernel, name, value)
+    if isinstance(value, TensorDescriptor):
+        recorder.stop("L05", f"`{name}` of `{kernel}` is a host tensor descriptor; host tensor "
+                             f"descriptors cannot be replayed yet.")
+    if isinstance(value, bool):
+        return Argument("bool", value)
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**64:
+            raise OverflowError(f"`{name}` = {value} does not fit 64 bits")
+        return Argument("int", int(value))
+    if isinstance(value, float):
+        return Argument("float", float(value))
+    if value is None:
+        return Argument("none", None)
+    if isinstance(value, str):
+        return Argument("str", str(value))
+    if isinstance(value, tl.dtype):
+        return Argument("dtype", str(value))
+    if isinstance(value, JITFunction):
+        return Argument("function", str(value.__name__))
+    if isinstance(value, tuple) and depth < _MAX_DEPTH:
+        items = (_argument(recorder, kernel, name, item, depth + 1) for item in value)
+        return Argument("tuple", tuple(items))
+    raise TypeError(f"failed to specialize argument of type: {type(value).__name__}")
+
+
+def _tensor(recorder: Recorder, kernel: str, name: str, tensor: torch.Tensor) -> Argument:
+    if tensor.device.type == "meta":
+        raise ValueError(f"Pointer argument `{name}` cannot be accessed from Triton (its device is "
+                         f"'meta')")
+    view = recorder.view(tensor)
+    if view is None:
+        known = recorder.kind(tensor)
+        origin = known.value if known else "made before the call, in another thread or by NumPy"
+        recorder.stop("X01", f"`{name}` of `{kernel}` gets a tensor that is {origin}; kernels get "
+                             f"the arguments and what is allocated in the call.")
+    recorder.forget(tensor)
+    return Argument("tensor", view)

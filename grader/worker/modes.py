@@ -1,0 +1,182 @@
+"""Watches torch while the learner's function runs: allowed work is noted, the rest is a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode, resolve_name
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+from grader.worker import policy
+from grader.worker.recorder import Kind, Recorder
+
+_READ_BACK = frozenset({
+    "numpy", "tolist", "item", "__array__", "__dlpack__", "__int__", "__float__", "__bool__",
+    "__index__", "__complex__", "__contains__",
+})
+_SHOW = frozenset({"__repr__", "__str__", "__format__"})
+
+
+class Calls(TorchFunctionMode):
+    """Knows which torch function was called, and sees reads that no operation of ATen shows."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+
+    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (),
+                           kwargs: Any = None) -> Any:
+        recorder, outer = self._recorder, self._recorder.called
+        recorder.called = outer or resolve_name(func) or ""
+        try:
+            name = getattr(func, "__name__", "")
+            if name in _SHOW and args and isinstance(args[0], torch.Tensor):
+                return _show(recorder, func, args, kwargs or {})
+            if name in _READ_BACK and args and isinstance(args[0], torch.Tensor):
+                _check_read(recorder, args[0], name)
+            return func(*args, **(kwargs or {}))
+        finally:
+            recorder.called = outer
+
+
+class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Sees every operation of ATen and treats it by its class."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._recorder = recorder
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        recorder = self._recorder
+        what = policy.spoken(func, recorder.called)
+        kind = policy.classify(func, args)
+        for target in policy.written(func, args, kwargs):
+            if name := recorder.input_name(target):
+                recorder.stop("M07", f"`{what}` changes the argument `{name}` in place, on the "
+                                     f"host.")
+        return _TREATMENTS[kind](recorder, func, args, kwargs, what)
+
+
+def _show(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> str:
+    """What `print` shows of a tensor; the many operations behind it are not the learner's."""
+    tensor = args[0]
+    if recorder.readable(tensor):
+        with _disable_current_modes():
+            return str(func(*args, **kwargs))
+    return (f"tensor(shape={tuple(tensor.shape)}, dtype={tensor.dtype}; "
+            f"its values exist only where the kernels run)")
+
+
+def _check_read(recorder: Recorder, tensor: torch.Tensor, name: str) -> None:
+    if not recorder.readable(tensor):
+        shown = name if name.startswith("__") else f".{name}()"
+        recorder.stop("X01", f"`{shown}` reads values on the host that a kernel has yet to write; "
+                             f"only inputs may be read there.")
+
+
+def _allocate(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
+    result = op(*args, **kwargs)
+    recorder.allocated(result)
+    return result
+
+
+def _create(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
+    """A new tensor with one value. Nobody may read it here, so the value is not written here."""
+    shape = op(*args, **{**kwargs, "device": "meta", "pin_memory": False})
+    device = kwargs.get("device") or next((t.device for t in policy.tensors(args)), None)
+    if device is not None and torch.device(device).type != "cpu":
+        return op(*args, **kwargs)
+    result = torch.empty_strided(shape.shape, shape.stride(), dtype=shape.dtype)
+    recorder.allocated(result)
+    name = policy.base(op)
+    if "full" in name:
+        value = kwargs["fill_value"] if "fill_value" in kwargs else args[1 + (name == "new_full")]
+    else:
+        value = int("ones" in name)
+    recorder.filled(result, _number(recorder, value), what)
+    return result
+
+
+def _fill(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
+    target = args[0]
+    value = 0 if policy.base(op) == "zero_" else args[1] if len(args) > 1 else kwargs["value"]
+    if isinstance(value, torch.Tensor) and recorder.kind(value) is not Kind.LITERAL:
+        recorder.moved(target, value, what)
+    else:
+        recorder.filled(target, _number(recorder, value), what)
+    return target
+
+
+def _view(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
+    return op(*args, **kwargs)
+
+
+def _copy(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
+    source = args[0]
+    result = op(*args, **kwargs)
+    if recorder.kind(source) in (Kind.PROBE, Kind.LITERAL):
+        recorder.add(result, Kind.PROBE)
+    else:
+        known = recorder.kind(source) in (Kind.INPUT, Kind.COPIED)
+        recorder.allocated(result, Kind.COPIED if known else Kind.MADE)
+        recorder.moved(result, source, what)
+    return result
+
+
+def _copy_into(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
+    target, source = args[0], args[1]
+    if recorder.kind(source) is Kind.LITERAL:
+        recorder.filled(target, _number(recorder, source), what)
+    else:
+        recorder.moved(target, source, what)
+        recorder.forget(target)
+    return target
+
+
+def _lift(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
+    """A tensor from Python or NumPy values; one number is what ``y[:] = 0`` starts with."""
+    source = args[0]
+    if source.dim() or source.device.type != "cpu":
+        shown = what if recorder.called.startswith("torch.") else "torch.from_numpy"
+        recorder.stop("X01", f"`{shown}` makes a tensor from values of the host; values come from "
+                             f"inputs and kernels only.")
+    result = op(*args, **kwargs)
+    recorder.add(result, Kind.LITERAL)
+    return result
+
+
+def _meta(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
+    return op(*args, **kwargs)
+
+
+def _validate(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
+    if not all(recorder.readable(tensor) for tensor in policy.tensors(args)):
+        return _deny(recorder, op, args, kwargs, what)
+    result = op(*args, **kwargs)
+    for tensor in policy.tensors(result):
+        recorder.add(tensor, Kind.PROBE)
+    return result
+
+
+def _read(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
+    _check_read(recorder, args[0], "item")
+    return op(*args, **kwargs)
+
+
+def _deny(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
+    recorder.stop("X01", f"`{what}` works on tensors in host code; kernels do the work here, the "
+                         f"host allocates, views, copies and launches.")
+
+
+def _number(recorder: Recorder, value: Any) -> Any:
+    return value.item() if isinstance(value, torch.Tensor) and recorder.readable(value) else value
+
+
+_TREATMENTS: dict[str, Callable[[Recorder, Any, Any, Any, str], Any]] = {
+    "allocate": _allocate, "create": _create, "fill": _fill, "view": _view, "copy": _copy,
+    "copy_into": _copy_into, "lift": _lift, "meta": _meta, "validate": _validate, "read": _read,
+    "deny": _deny,
+}

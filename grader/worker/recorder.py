@@ -1,0 +1,205 @@
+"""Notes what host code does with memory, as events; every storage has a number and a kind."""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import torch
+
+from grader.recording import FILLS, MAX_EVENTS, Alloc, Event, Fill, Move, Recording, View
+from grader.sandbox.arena import view_of
+from grader.worker.learner import current_line
+
+MAX_FINDINGS = 16
+MAX_DIMENSIONS = 8  # of a tensor that crosses to the executor
+_WATCHED = 64 << 10  # bytes at either end of a storage
+
+
+class Stop(BaseException):
+    """Ends the learner's call; not an Exception, so that `except Exception` lets it through."""
+
+
+class Kind(enum.Enum):
+    """What is known of a storage."""
+
+    INPUT = "an input"
+    MADE = "made by a recorded allocation; its values exist only in the executor"
+    COPIED = "made by copying inputs; its values are known here until a kernel gets it"
+    PROBE = "the result of a validation of inputs"
+    LITERAL = "one Python number"
+    META = "without memory"
+
+
+READABLE = (Kind.INPUT, Kind.COPIED, Kind.PROBE, Kind.LITERAL, Kind.META)
+
+
+@dataclass
+class Storage:
+    number: int | None  # None where it never crosses to the executor
+    kind: Kind
+    keep: torch.UntypedStorage  # alive, so that its address is not used again
+    seen: bytes  # what it held when it became known; nothing here writes to it
+    name: str = ""  # of the parameter
+
+    @property
+    def untouched(self) -> bool:
+        return self.seen == _ends(self.keep)
+
+
+class Recorder:
+    """The state of one call."""
+
+    def __init__(self, path: str, inputs: Sequence[tuple[str, torch.Tensor, int]]) -> None:
+        """``inputs`` are the tensor arguments: name, tensor, and the number of its storage."""
+        self.path = path
+        self.findings: list[dict[str, Any]] = []
+        self.events: list[Event] = []
+        self.launches = 0
+        self.called = ""  # the torch function that the learner's code is in
+        self._storages: dict[int, Storage] = {}
+        self._next = 0
+        for name, tensor, number in reversed(inputs):  # the first of several names stays
+            self._next = max(self._next, number + 1)
+            self.add(tensor, Kind.INPUT, number, name)
+        self._inputs = tuple(view_of(tensor, number) for _, tensor, number in inputs)
+
+    # ---------------------------------------------------------------------------------------------
+    # Findings
+
+    def find(self, code: str, seen: str) -> None:
+        if len(self.findings) < MAX_FINDINGS:
+            line = current_line(self.path)
+            self.findings.append({"code": code, "seen": seen, "line": line})
+
+    def stop(self, code: str, seen: str) -> NoReturn:
+        self.find(code, seen)
+        raise Stop(seen)
+
+    # ---------------------------------------------------------------------------------------------
+    # Storages
+
+    def add(self, tensor: torch.Tensor, kind: Kind, number: int | None = None,
+            name: str = "") -> None:
+        storage = tensor.untyped_storage()
+        self._storages[storage._cdata] = Storage(number, kind, storage, _ends(storage), name)
+
+    def kind(self, tensor: torch.Tensor) -> Kind | None:
+        """None for a storage that came about where nobody looked."""
+        if tensor.device.type == "meta":
+            return Kind.META
+        known = self._storages.get(tensor.untyped_storage()._cdata)
+        return known.kind if known else None
+
+    def readable(self, tensor: torch.Tensor) -> bool:
+        return self.kind(tensor) in READABLE
+
+    def view(self, tensor: torch.Tensor) -> View | None:
+        """The tensor as a view of a recorded storage; None if it is not one."""
+        if tensor.device.type == "meta":
+            return None
+        known = self._storages.get(tensor.untyped_storage()._cdata)
+        if known is None or known.number is None:
+            return None
+        if tensor.dim() > MAX_DIMENSIONS:
+            self.stop("L05", f"A tensor has {tensor.dim()} dimensions; at most {MAX_DIMENSIONS} "
+                             f"can be followed here.")
+        return view_of(tensor, known.number)
+
+    def input_name(self, tensor: torch.Tensor) -> str:
+        """The parameter whose memory this is, or nothing."""
+        known = self._storages.get(tensor.untyped_storage()._cdata)
+        return known.name if known and known.kind is Kind.INPUT else ""
+
+    # ---------------------------------------------------------------------------------------------
+    # Events
+
+    def note(self, event: Event) -> None:
+        if len(self.events) >= MAX_EVENTS:
+            self.stop("T03", f"More than {MAX_EVENTS} allocations, copies and launches were made "
+                             f"in one call.")
+        self.events.append(event)
+
+    def allocated(self, tensor: torch.Tensor, kind: Kind = Kind.MADE) -> None:
+        if tensor.device.type == "meta":
+            return
+        self.note(Alloc(self._next, tensor.untyped_storage().nbytes()))
+        self.add(tensor, kind, self._next)
+        self._next += 1
+
+    def filled(self, tensor: torch.Tensor, value: Any, what: str) -> None:
+        """Host code writes ``value`` everywhere; only neutral values may come from the host."""
+        if tensor.device.type == "meta":
+            return
+        if not isinstance(value, int | float) or value not in FILLS:
+            self.stop("X01", f"`{what}` writes {value!r:.40}; host code may fill a tensor with 0, "
+                             f"1, -1, inf and -inf only.")
+        target = self.view(tensor)
+        if target is None:
+            self.stop("X01", f"`{what}` fills a tensor that was not made in this call.")
+        if tensor.numel():
+            self.note(Fill(target, float(value)))
+        self.forget(tensor)
+
+    def moved(self, target: torch.Tensor, source: torch.Tensor, what: str) -> None:
+        if "meta" in (target.device.type, source.device.type):
+            return
+        to, origin = self.view(target), self.view(source.expand(target.shape))
+        if to is None or origin is None:
+            self.stop("X01", f"`{what}` copies values that neither an input nor a kernel holds.")
+        if target.numel():
+            self.note(Move(to, origin))
+
+    def forget(self, tensor: torch.Tensor) -> None:
+        """From here on the values of a copy are known to the executor only."""
+        known = self._storages.get(tensor.untyped_storage()._cdata)
+        if known and known.kind is Kind.COPIED:
+            known.kind = Kind.MADE
+
+    def check_untouched(self) -> None:
+        """X01 for memory that was written through a pointer, past torch."""
+        for known in self._storages.values():
+            if not known.untouched:
+                what = f"of the argument `{known.name}`" if known.name else "that was allocated"
+                known.seen = _ends(known.keep)
+                self.find("X01", f"Memory {what} was written on the host, past torch; only kernels "
+                                 f"write values.")
+
+    # ---------------------------------------------------------------------------------------------
+
+    def recording(self, results: Sequence[torch.Tensor], returned_tuple: bool) -> Recording:
+        """All of it, with the views that were returned; none if one of them cannot be followed."""
+        self.check_untouched()
+        views: list[View] = []
+        for result in results:
+            view = self._result(result)
+            if view is None:
+                views = []
+                break
+            views.append(view)
+        return Recording(self._inputs, tuple(self.events), tuple(views), returned_tuple)
+
+    def _result(self, tensor: torch.Tensor) -> View | None:
+        kind = self.kind(tensor)
+        view = self.view(tensor)
+        if view is None:
+            made = "by torch" if kind in (Kind.PROBE, Kind.LITERAL) else \
+                "outside the call or outside torch"
+            where = "has no memory (device 'meta')" if kind is Kind.META else f"was made {made}"
+            self.find("X01", f"The returned tensor {where}; a result is a tensor that was "
+                             f"allocated in the call and written by a kernel.")
+        return view
+
+
+def _ends(storage: torch.UntypedStorage) -> bytes:
+    """The first and last bytes of a storage on the CPU."""
+    if storage.device.type != "cpu":
+        return b""
+    size, start = storage.nbytes(), storage.data_ptr()
+    if size <= 2 * _WATCHED:
+        return ctypes.string_at(start, size) if size else b""
+    last = ctypes.string_at(start + size - _WATCHED, _WATCHED)
+    return ctypes.string_at(start, _WATCHED) + last

@@ -1,0 +1,102 @@
+"""Vector addition: out[i] = x[i] + y[i] for tensors of any shape and layout.
+
+Every program adds one tile of BLOCK_SIZE neighbouring elements; the last tile is cut off by a mask.
+
+Cost: x and y are read once and out is written once: 3 * n * itemsize bytes for n additions. In
+float32 that is one addition per 12 bytes, so the memory alone decides how long it takes.
+
+Inputs: two tensors of one shape, dtype and device; float32, float16, bfloat16, int32 or int64.
+Result: a new contiguous tensor of that shape, dtype and device; the inputs stay as they are.
+
+Precision: the sum is taken in the dtype of the inputs. One addition is rounded once, which no
+wider type could improve, and integers wrap around as they do in PyTorch.
+
+Layouts: the kernel walks through memory in a straight line, so views with gaps or with swapped
+dimensions are copied first. Contiguous inputs, which are the common case, are not copied.
+
+Source: the decomposition is that of the first tutorial in Triton's documentation; the 64-bit
+program id, the copies of views and the checks are what it takes to trust it with any tensor.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def vector_add_kernel(
+    x_ptr, y_ptr, out_ptr,     # [n_elements], contiguous
+    n_elements,
+    BLOCK_SIZE: tl.constexpr,  # elements per program, a power of two
+):
+    """out[i] = x[i] + y[i]. One program owns BLOCK_SIZE neighbouring elements.
+
+    Moves 3 * n_elements * itemsize bytes: two loads and one store per element.
+    """
+    pid = tl.program_id(axis=0).to(tl.int64)  # the next product may pass 2**31
+    block_start = pid * BLOCK_SIZE
+    lanes = tl.arange(0, BLOCK_SIZE)
+    offs = block_start + lanes
+    mask = offs < n_elements  # the last tile may be wider than what is left
+
+    x = tl.load(x_ptr + offs, mask=mask)
+    y = tl.load(y_ptr + offs, mask=mask)
+
+    total = x + y  # undefined where masked off, but those lanes are never stored
+
+    tl.store(out_ptr + offs, total, mask=mask)
+
+
+def vector_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """x + y element by element, as a new contiguous tensor of their shape, dtype and device.
+
+    Raises:
+        TypeError: an argument is no tensor, or the dtypes are unsupported or differ.
+        ValueError: the shapes or the devices differ; there is no broadcasting.
+    """
+    check_arguments(x, y)
+    x, y = x.contiguous(), y.contiguous()  # the kernel knows nothing of strides
+
+    # 1024: a thread moves 16 bytes per instruction, even with 2-byte elements (seen in the PTX).
+    # H200, 2**27 floats, share of the copy rate: 30 % at 64, 60 % at 128, 102 % from 256 to 1024.
+    block_size = 1024
+    out = torch.empty_like(x)
+    n_elements = out.numel()
+    if n_elements == 0:
+        return out  # nothing to add: no program, no launch
+
+    grid = (triton.cdiv(n_elements, block_size),)
+    vector_add_kernel[grid](x, y, out, n_elements, BLOCK_SIZE=block_size)
+    return out
+
+
+def check_arguments(x: torch.Tensor, y: torch.Tensor) -> None:
+    """Refuse what the contract does not cover, before anything is allocated or launched.
+
+    Raises:
+        TypeError: an argument is no tensor, or the dtypes are unsupported or differ.
+        ValueError: the shapes or the devices differ.
+    """
+    for name, tensor in (("x", x), ("y", y)):
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"{name}: expected a torch.Tensor, got {type(tensor).__name__}")
+    supported = (torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.int64)
+    for name, tensor in (("x", x), ("y", y)):
+        if tensor.dtype not in supported:
+            names = ", ".join(str(dtype) for dtype in supported)
+            raise TypeError(f"{name}: expected one of {names}, got {tensor.dtype}")
+    if y.dtype != x.dtype:
+        raise TypeError(f"y: expected {x.dtype}, the dtype of x, got {y.dtype}")
+    if y.shape != x.shape:
+        expected, got = tuple(x.shape), tuple(y.shape)
+        raise ValueError(f"y: expected shape {expected}, the shape of x, got {got}")
+    if y.device != x.device:
+        raise ValueError(f"y: expected device {x.device}, the device of x, got {y.device}")
+
+
+if __name__ == "__main__":
+    import tritonlab
+
+    tritonlab.run_public_cases(__file__)

@@ -1,0 +1,118 @@
+"""What several test files need: a warm sandbox, the toy course, a judge that obeys."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import toy
+
+import grader
+from grader.report import CaseResult, Report
+from tritonlab import cli, course
+from tritonlab.course import Course, Roots
+
+
+@pytest.fixture(scope="session")
+def sandbox() -> Iterator[object]:
+    """One warm sandbox for all tests that grade for real."""
+    from grader.sandbox import Sandbox
+
+    with Sandbox() as box:
+        yield box
+
+
+@pytest.fixture
+def course_root(tmp_path: Path) -> Path:
+    return toy.write_course(tmp_path / "course")
+
+
+@pytest.fixture
+def toy_course(course_root: Path) -> Course:
+    return course.load(Roots(course_root / "tracks", course_root / "solutions",
+                             course_root / "suites"))
+
+
+@pytest.fixture
+def home(tmp_path: Path, course_root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty current folder, with the toy course to learn from."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("TRITONLAB_COURSE", str(course_root))
+    monkeypatch.setenv("COLUMNS", "100")
+    for name in ("TRITONLAB_WORKSPACE", "TRITONLAB_PLAIN", "NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    return folder
+
+
+@pytest.fixture
+def small_disk() -> Callable[..., AbstractContextManager[Path]]:
+    """Makes a file system of a few KiB: ``with small_disk("64k") as folder``; only root can."""
+
+    @contextlib.contextmanager
+    def mount(size: str = "64k") -> Iterator[Path]:
+        if os.geteuid() != 0:
+            pytest.skip("mounting a small disk needs root")
+        with tempfile.TemporaryDirectory() as place:
+            command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", place]
+            mounted = subprocess.run(command, capture_output=True, text=True)
+            if mounted.returncode:
+                pytest.skip(f"a small disk cannot be mounted: {mounted.stderr.strip()}")
+            try:
+                yield Path(place)
+            finally:
+                subprocess.run(["umount", place], check=True)
+
+    return mount
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run(home: Path, capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
+    """Type a command: ``run("start", "softmax")``."""
+
+    def type_command(*words: str) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["tritonlab", *words])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        return Ran(int(ended.value.code or 0), out, err)
+
+    return type_command
+
+
+@pytest.fixture
+def judge(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Make the grader answer with given results: ``judge(toy.PASSING)``; an exception is raised."""
+
+    def says(results: tuple[CaseResult, ...] | BaseException, **more: object) -> None:
+        def grade(kernel, suite, *, public_only=False, seed=None, on_event=None,
+                  sandbox=None) -> Report:
+            if isinstance(results, BaseException):
+                raise results
+            for result in results:
+                if on_event:
+                    on_event(result.name)
+                    on_event(result)
+            return toy.report(results, kernel, suite.sha256, public_only=public_only, **more)
+
+        monkeypatch.setitem(vars(grader), "grade", grade)  # setattr would load the real one
+
+    return says

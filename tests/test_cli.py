@@ -1,0 +1,680 @@
+"""What users type and see: every verb, its output, its exit code, and what bad input gets."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import toy
+
+import grader
+import tritonlab
+from grader.report import Verdict
+from tritonlab import tour
+from tritonlab.render.screen import Screen
+
+KERNEL = Path("tritonlab-workspace/track1/softmax/kernel.py")
+JOURNAL = Path("tritonlab-workspace/.tritonlab/journal.jsonl")
+
+
+def records() -> list[dict]:
+    return [json.loads(line) for line in JOURNAL.read_text().splitlines()]
+
+
+def last_line(text: str) -> str:
+    return text.rstrip("\n").splitlines()[-1]
+
+
+# ------------------------------------------------------------ list, status
+
+
+def test_list_shows_all_modules_and_totals(run):
+    shown = run("list")
+
+    assert shown.code == 0
+    assert "WAIT  track1/softmax  Stable softmax" in shown.out
+    assert "0/19 passed" in shown.out
+    assert "0/7 passed" in shown.out
+    assert last_line(shown.out) == "Next: tritonlab start track1/copy"
+
+
+def test_list_is_light_and_quick(home):
+    command = [sys.executable, "-X", "importtime", "-m", "tritonlab", "list"]
+    begun = time.monotonic()
+    shown = subprocess.run(command, capture_output=True, text=True, check=True)
+    took = time.monotonic() - begun
+
+    loaded = {line.rpartition("|")[2].strip() for line in shown.stderr.splitlines()}
+    assert not loaded & {"torch", "triton", "numpy", "jinja2"}
+    assert took < 2  # a person's limit is 0.3 s; a busy machine gets more
+
+
+def test_list_as_json(run):
+    data = json.loads(run("list", "--json").out)
+
+    assert data["schema"] == 1
+    assert [module["state"] for module in data["tracks"][0]["modules"]] == ["waiting", "waiting"]
+    assert data["totals"]["core"] == {"passed": 0, "total": 19}
+
+
+def test_status_says_what_is_open_and_what_is_next(run, judge):
+    judge(toy.FAILING)
+    run("start", "copy")
+    run("start", "softmax")
+    run("grade")
+
+    shown = run("status")
+
+    assert "OPEN  track1/softmax  best 2 of 5 checks, 1 grade" in shown.out
+    assert "OPEN  track1/copy  started, not graded yet" in shown.out
+    assert "Current module: track1/softmax" in shown.out
+    assert last_line(shown.out) == "Next: tritonlab grade"
+
+
+def test_status_without_a_workspace(run):
+    shown = run("status")
+
+    assert (shown.code, last_line(shown.out)) == (0, "Next: tritonlab start track1/copy")
+
+
+# ------------------------------------------------------------ start
+
+
+def test_start_says_where_the_exercise_is_and_what_to_do(run):
+    shown = run("start", "copy")
+
+    assert shown.code == 0
+    assert "The exercise is in tritonlab-workspace/track1/copy" in shown.out
+    assert last_line(shown.out) == "Edit kernel.py, then type: tritonlab grade"
+
+
+def test_start_warns_of_missing_prerequisites_and_goes_on(run):
+    shown = run("start", "softmax")
+
+    assert shown.code == 0
+    assert "It builds on track1/copy, which is not passed yet." in shown.out
+    assert KERNEL.is_file()
+
+
+def test_start_again_changes_nothing_and_says_so(run):
+    run("start", "softmax")
+    KERNEL.write_text("my work")
+
+    shown = run("start", "softmax")
+
+    assert shown.code == 0
+    assert "already there, and nothing in it was changed" in shown.out
+    assert KERNEL.read_text() == "my work"
+
+
+# ------------------------------------------------------------ grade
+
+
+def test_a_pass_is_shown_recorded_and_points_onward(run, judge):
+    judge(toy.PASSING)
+    run("start", "softmax")
+
+    shown = run("grade")
+
+    assert (shown.code, shown.err) == (0, "")
+    assert "PASSED  6 of 7 checks passed in 0.4 s. Evidence: correct (interpreter)." in shown.out
+    assert "SKIP  bandwidth at 16 384 x 4 096" in shown.out
+    assert "no GPU was found" in shown.out
+    assert last_line(shown.out) == "Next: tritonlab start track1/copy"
+    assert records()[-1]["verdict"] == "PASSED"
+    assert records()[-1]["cases"] == {"total": 7, "passed": 6, "skipped": 1}
+
+
+def test_a_failure_explains_the_first_and_counts_the_others(run, judge):
+    judge(toy.FAILING)
+    run("start", "softmax")
+
+    shown = run("grade")
+
+    assert shown.code == 1
+    assert "What failed first: 4 rows of 127 columns  N01" in shown.out
+    assert shown.out.count("Padding took part") == 1
+    assert "2 further checks wait." in shown.out
+    assert "traffic 1.31x of the minimum, limit 1.00x" in shown.out
+    assert "`tritonlab hint track1/softmax --todo 2`" in shown.out
+    assert last_line(shown.out) == \
+        f"Edit {KERNEL}, then type: tritonlab grade"
+    assert (records()[-1]["codes"], records()[-1]["todos"]) == (["N01"], [2])
+
+
+@pytest.mark.parametrize("width", ["60", "80", "100", "200"])
+def test_a_report_fits_the_terminal(run, judge, monkeypatch, width):
+    judge(toy.FAILING, output="a very long line " * 30)
+    run("start", "softmax")
+    monkeypatch.setenv("COLUMNS", width)
+
+    shown = run("grade")
+
+    command = last_line(shown.out)
+    lines = [line for line in shown.out.splitlines() if line != command]
+    assert max(map(len, lines)) <= min(int(width), 100)
+
+
+def test_many_checks_that_ended_alike_share_a_paragraph(run, judge):
+    many = [toy.case(f"case {n}") for n in range(40)]
+    judge((*many, toy.case("past 2**31", Verdict.FAILED, finding=toy.WRONG, advisory=True)))
+    run("start", "softmax")
+
+    shown, plain = run("grade"), run("grade", "--plain")
+
+    assert shown.code == 0
+    assert "PASS  case 0 · case 1 · case 2" in shown.out
+    assert "NOTE  past 2**31 (never decides)" in shown.out
+    assert len(shown.out.splitlines()) < 20
+    assert plain.out.count("Correctness: PASS case") == 40
+
+
+def test_a_diagnosis_has_at_most_six_lines(run, judge):
+    judge(toy.FAILING)
+    run("start", "softmax")
+
+    lines = run("grade").out.splitlines()
+
+    begin = next(n for n, line in enumerate(lines) if line.startswith("What failed first"))
+    assert lines.index("", begin) - begin <= 6
+
+
+def test_plain_is_one_fact_a_line_without_decoration(run, judge):
+    judge(toy.FAILING)
+    run("start", "softmax", "--plain")
+
+    shown = run("grade", "--plain")
+
+    assert "Correctness: PASS 4 rows of 128 columns" in shown.out
+    assert "Performance: 64 x 1024 floats: traffic 1.31x of the minimum, limit 1.00x" in shown.out
+    assert all(line == line.strip() and line for line in shown.out.splitlines())
+    assert "\x1b" not in shown.out
+    assert shown.out.isascii()
+
+
+def test_grade_as_json(run, judge):
+    judge(toy.FAILING)
+    run("start", "softmax")
+
+    shown = run("grade", "--json")
+    data = json.loads(shown.out)
+
+    assert shown.code == 1
+    assert (data["module"], data["verdict"], data["saved"]) == ("track1/softmax", "FAILED", True)
+    assert data["next"] == "tritonlab grade"
+    assert data["results"][1]["findings"][0]["code"] == "N01"
+
+
+def test_grade_without_an_id_takes_the_last_started_or_graded(run, judge):
+    judge(toy.PASSING)
+    run("start", "softmax")
+    run("start", "copy")
+
+    assert run("grade").out.startswith("track1/copy")
+    assert run("grade", "1.3").out.startswith("track1/softmax")
+    assert run("grade").out.startswith("track1/softmax")
+
+
+def test_grade_takes_a_path_in_the_workspace(run, judge):
+    judge(toy.PASSING)
+    run("start", "softmax")
+    other = KERNEL.with_name("attempt.py")
+    other.write_text("another")
+
+    assert run("grade", str(KERNEL)).code == 0
+    assert run("grade", str(other)).out.startswith("track1/softmax")
+    assert records()[-1]["module"] == "track1/softmax"
+
+
+def test_grade_takes_any_file_with_a_module(run, judge, home):
+    judge(toy.FAILING)
+    run("start", "copy")
+    (home / "mine.py").write_text("x")
+
+    shown = run("grade", "mine.py", "--module", "softmax")
+
+    assert shown.code == 1
+    assert last_line(shown.out).endswith("tritonlab grade mine.py --module track1/softmax")
+
+
+def test_a_grade_outside_a_workspace_says_that_nothing_was_saved(run, judge, home):
+    judge(toy.PASSING)
+    (home / "mine.py").write_text("x")
+
+    shown = run("grade", "mine.py", "--module", "softmax")
+
+    assert shown.code == 0
+    assert "PASSED" in shown.out
+    assert "The result was not saved: there is no workspace here." in shown.err
+
+
+def test_what_the_learner_printed_is_shown_short_and_harmless(run, judge):
+    judge(toy.PASSING, output="\x1b[31mred\x07\n" + "\n".join(f"line {n}" for n in range(100)))
+    run("start", "softmax")
+
+    shown = run("grade")
+
+    assert "\x1b" not in shown.out
+    assert "\x07" not in shown.out
+    assert "line 99" in shown.out
+    assert "… 95 lines left out …" in shown.out
+    assert "line 50" not in shown.out
+
+
+def test_a_broken_grader_is_exit_code_3_and_not_the_kernel_s_fault(run, judge):
+    judge((toy.case("4 rows of 128 columns"),), reason="the executor did not start")
+    run("start", "softmax")
+
+    shown = run("grade")
+
+    assert shown.code == 3
+    assert "The grader could not go on: the executor did not start" in shown.out
+    assert "This is about the grader, not about your kernel." in shown.out
+
+
+def test_the_grader_s_traceback_goes_to_a_file(run, judge):
+    judge((), reason="The zygote ended. Traceback (most recent call last):\n  File x, line 1")
+    run("start", "softmax")
+
+    shown = run("grade")
+
+    assert shown.code == 3
+    assert "Traceback" not in shown.out + shown.err
+    [file] = JOURNAL.parent.glob("traceback-*.txt")
+    assert "File x, line 1" in file.read_text()
+    assert file.name in shown.out.replace("\n", "")
+
+
+def test_a_skip_never_counts_as_a_pass(run, judge):
+    judge((toy.case("bandwidth", Verdict.SKIPPED, reason="no GPU was found"),))
+    run("start", "softmax")
+
+    assert run("grade").code == 1
+
+
+# ------------------------------------------------------------ what is saved
+
+
+def test_an_unwritable_record_still_shows_the_verdict(run, judge):
+    judge(toy.PASSING)
+    run("start", "softmax")
+    JOURNAL.rename(JOURNAL.with_name("moved"))
+    JOURNAL.symlink_to("moved")
+
+    shown = run("grade", "softmax")
+    without_id = run("grade")
+
+    assert shown.code == 3
+    assert "PASSED" in shown.out
+    assert shown.err.startswith("The result was not saved: a file of the record is a symbolic link")
+    assert shown.err.count("\n") == 1
+    assert (without_id.code, without_id.out) == (3, "")
+    assert without_id.err.startswith("The journal cannot be read")
+
+
+def test_a_full_disk_shows_the_verdict_and_exits_with_3(run, judge, small_disk, monkeypatch):
+    judge(toy.PASSING)
+    with small_disk() as disk:
+        monkeypatch.setenv("TRITONLAB_WORKSPACE", str(disk))
+        run("start", "softmax")
+        for filler in range(100):
+            with contextlib.suppress(OSError):
+                (disk / f"filler{filler}").write_bytes(b"x" * 1024)
+
+        shown = run("grade")
+        while shown.code == 0:  # the journal's last block has room for a few records yet
+            assert "The journal is safe, but certificate.json beside it is out of date" in shown.err
+            shown = run("grade")
+
+        assert shown.code == 3
+        assert "PASSED" in shown.out
+        assert shown.err == (f"The result was not saved: no space is left on the disk "
+                             f"({disk}/.tritonlab). Free some space, then repeat the command.\n")
+        assert run("list").code == 0
+
+
+def test_a_read_only_disk_shows_the_verdict_and_exits_with_3(run, judge, small_disk, monkeypatch):
+    judge(toy.FAILING)
+    with small_disk("1m") as disk:
+        monkeypatch.setenv("TRITONLAB_WORKSPACE", str(disk))
+        run("start", "softmax")
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+
+        shown, started, listed = run("grade"), run("start", "copy"), run("list")
+
+        assert (shown.code, started.code, listed.code) == (3, 3, 0)
+        assert "FAILED" in shown.out
+        assert shown.err.startswith("The result was not saved: the file system is read-only")
+        assert started.err.startswith("The exercise was not saved: the file system is read-only")
+
+
+def test_a_damaged_journal_loses_one_record_and_says_so(run, judge):
+    judge(toy.PASSING)
+    run("start", "softmax")
+    run("grade")
+    content = bytearray(JOURNAL.read_bytes())
+    content[20] ^= 1
+    JOURNAL.write_bytes(content)
+
+    shown = run("list")
+
+    assert shown.code == 0
+    assert "PASS  track1/softmax" in shown.out
+    assert shown.err == "Line 1 of the journal is damaged; only that record is lost.\n"
+
+
+def test_two_graders_at_once_both_record(home, judge, run):
+    run("start", "softmax")
+    code = ("import sys; sys.path.insert(0, {tests!r}); import toy, grader\n"
+            "vars(grader)['grade'] = lambda kernel, suite, **k: "
+            "toy.report(toy.PASSING, kernel, suite.sha256)\n"
+            "from tritonlab import cli; sys.argv = ['tritonlab', 'grade']; cli.main()")
+    script = code.format(tests=str(Path(toy.__file__).parent.parent))
+
+    both = [subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.DEVNULL)
+            for _ in range(2)]
+
+    assert [process.wait(60) for process in both] == [0, 0]
+    assert [record["seq"] for record in records()] == [1, 2, 3]
+
+
+# ------------------------------------------------------------ certificate, hint
+
+
+def test_the_certificate_is_shown_and_written(run, judge):
+    judge(toy.PASSING)
+    run("start", "softmax")
+    run("grade")
+
+    shown = run("certificate", "--name", "Ada  Lovelace")
+
+    assert shown.code == 0
+    assert "Name: Ada Lovelace" in shown.out
+    assert "PASS  track1/softmax  6 of 7 checks passed, 1 skipped, evidence: correct" in shown.out
+    data = json.loads(run("certificate", "--json").out)
+    assert data == json.loads(JOURNAL.with_name("certificate.json").read_text())
+    assert (data["name"], data["totals"]["core"]["passed"]) == ("Ada Lovelace", 1)
+
+
+def test_the_certificate_survives_its_own_damage(run, judge):
+    judge(toy.PASSING)
+    run("start", "softmax")
+    run("grade")
+    JOURNAL.with_name("certificate.json").write_text("{")
+
+    shown = run("certificate")
+
+    assert (shown.code, shown.err) == (0, "")
+    assert list(JOURNAL.parent.glob("certificate.json.damaged-*"))
+
+
+def test_hints_climb_the_ladder_of_what_failed_last(run, judge):
+    judge(toy.FAILING)
+    run("start", "softmax")
+    run("grade")
+
+    texts = [run("hint").out for _ in range(4)]
+
+    assert "Hint 1 of 3: Which row?" in texts[0]
+    assert last_line(texts[0]) == "Next: tritonlab hint track1/softmax --todo 2"
+    assert "Hint 2 of 3: A stride." in texts[1]
+    assert "Hint 3 of 3: Base plus row." in texts[2]
+    assert "it is shown again" in texts[3]
+    assert [r["rung"] for r in records() if r["event"] == "hint"] == [1, 2, 3]
+
+
+def test_a_hint_for_a_todo(run):
+    run("start", "softmax")
+
+    shown = run("hint", "softmax", "--todo", "1")
+
+    assert "Set-up (TODO 1)" in shown.out
+    assert run("hint", "--todo", "1", "--json").out.count('"rung": 2') == 1
+    wrong = run("hint", "--todo", "9")
+    assert (wrong.code, wrong.err) == (
+        2, "track1/softmax has no TODO 9. They go from 1 to 3. "
+           "`tritonlab hint track1/softmax` chooses one for you.\n")
+
+
+# ------------------------------------------------------------ tour
+
+
+@pytest.fixture
+def tour_judge(monkeypatch):
+    """A grader that sees blanks, the typical mistake and the solution for what they are."""
+
+    class Box:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+    def grade(kernel, suite, **_):
+        text = kernel.read_text()
+        results = toy.BLANKS if "..." in text else toy.FAILING if "wrong" in text else toy.PASSING
+        return toy.report(results, kernel, suite.sha256)
+
+    monkeypatch.setitem(vars(grader), "grade", grade)
+    monkeypatch.setattr(tour, "_sandbox", Box)
+
+
+def test_the_tour_shows_every_step_and_leaves_nothing(run, home, tour_judge):
+    shown = run("tour")
+
+    assert shown.code == 0, shown.out
+    for text in ("1. Start a module", "1 of 1 blanks left", "Padding took part",
+                 "4. Get it right", "track1/softmax is passed, evidence: correct."):
+        assert text in shown.out
+    assert last_line(shown.out) == "Next: tritonlab start track1/copy"
+    assert list(home.iterdir()) == []
+
+
+def test_the_tour_fails_when_a_step_does_not_end_as_it_must(run, tour_judge, judge):
+    judge(toy.PASSING)
+
+    data = json.loads(run("tour", "--json").out)
+    shown = run("tour")
+
+    assert [step["ok"] for step in data["steps"]] == [True, False, False, True, True]
+    assert (data["ok"], shown.code) == (False, 3)
+    assert "This is not what had to happen: the grade fails with P01" in shown.out
+
+
+# ------------------------------------------------------------ python kernel.py
+
+
+def test_running_an_exercise_grades_its_public_cases_and_records_nothing(run, judge, capsys):
+    judge(toy.PASSING)
+    run("start", "softmax")
+
+    with pytest.raises(SystemExit) as ended:
+        tritonlab.run_public_cases(str(KERNEL))
+
+    out = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert "6 of 7 public checks passed in 0.4 s." in out
+    assert "Nothing is recorded." in out
+    assert last_line(out) == "Then the hidden tests too: tritonlab grade"
+    assert [record["event"] for record in records()] == ["started"]
+
+
+def test_running_an_exercise_in_the_course_itself(home, judge, course_root, capsys):
+    judge(toy.FAILING)
+    file = course_root / "tracks/missing-elements/03-softmax/kernel.py"
+
+    with pytest.raises(SystemExit) as ended:
+        tritonlab.run_public_cases(str(file))
+
+    assert ended.value.code == 1
+    assert capsys.readouterr().out.startswith("track1/softmax")
+
+
+# ------------------------------------------------------------ bad input
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["grade"], "There is no workspace at tritonlab-workspace. "
+                "`tritonlab start track1/copy` makes one."),
+    (["grade", "softmax"], "There is no workspace at tritonlab-workspace. "
+                           "`tritonlab start track1/softmax` makes one."),
+    (["certificate"], "There is no workspace at tritonlab-workspace. "
+                      "`tritonlab start track1/copy` makes one."),
+    (["start", "sofmax"], "No module is called 'sofmax'. Did you mean track1/softmax? "
+                          "`tritonlab list` shows all."),
+    (["grade", "sofmax"], "No module is called 'sofmax'. Did you mean track1/softmax? "
+                          "`tritonlab list` shows all."),
+    (["grade", "nothing.py"], "There is no file at nothing.py. "
+                              "Check the path, then repeat the command."),
+    (["grade", "."], ". is a folder. Name the file in it, such as kernel.py."),
+])
+def test_bad_input_is_one_sentence_and_exit_code_2(run, words, message):
+    shown = run(*words)
+
+    assert (shown.code, shown.out, shown.err) == (2, "", message + "\n")
+
+
+def test_an_exercise_that_was_deleted_can_be_made_anew(run):
+    run("start", "softmax")
+    KERNEL.unlink()
+
+    shown = run("grade")
+
+    assert shown.code == 2
+    assert shown.err == f"There is no file at {KERNEL}. `tritonlab start track1/softmax` " \
+                        "makes a fresh one.\n"
+
+
+def test_a_file_of_no_module_asks_for_one(run, home):
+    (home / "mine.py").write_text("x")
+
+    shown = run("grade", "mine.py")
+
+    assert (shown.code, shown.err) == (
+        2, "mine.py lies in no module's folder. Say which exercise it is with `--module ID`.\n")
+
+
+@pytest.mark.parametrize("words", [["grad"], ["list", "--colour"], ["start"]])
+def test_a_wrong_command_line_is_exit_code_2(run, words):
+    shown = run(*words)
+
+    assert (shown.code, shown.out) == (2, "")
+    assert "Usage:" in shown.err
+
+
+def test_a_current_folder_that_is_gone_is_said(run, home):
+    home.rmdir()
+
+    shown = run("list")
+
+    assert (shown.code, shown.err) == (2, "The current folder is gone or cannot be read. "
+                                          "Go to another folder, then repeat the command.\n")
+
+
+def test_no_verb_shows_the_help(run):
+    shown = run()
+
+    assert "Usage: tritonlab" in shown.out + shown.err
+    assert "certificate" in shown.out + shown.err
+
+
+def test_version_and_help(run):
+    assert run("--version").out == f"tritonlab {tritonlab.__version__}\n"
+    assert "certificate" in run("--help").out
+
+
+def test_a_mistake_of_ours_is_one_sentence_and_a_file(run, judge):
+    judge(ZeroDivisionError("a bug"))
+    run("start", "softmax")
+
+    shown = run("grade")
+
+    assert shown.code == 3
+    assert shown.err.startswith("tritonlab itself failed (ZeroDivisionError); your work is ")
+    assert shown.err.count("\n") == 1
+    [file] = JOURNAL.parent.glob("traceback-*.txt")
+    assert "ZeroDivisionError: a bug" in file.read_text()
+    assert len(records()) == 1
+
+
+def test_ctrl_c_says_that_nothing_was_recorded(run, judge):
+    judge(KeyboardInterrupt())
+    run("start", "softmax")
+
+    shown = run("grade")
+
+    assert (shown.code, shown.err.strip()) == (130, "Stopped. Nothing was recorded.")
+    assert len(records()) == 1
+
+
+def test_ctrl_c_after_the_record_says_that_it_is_there(run, judge, monkeypatch):
+    judge(toy.PASSING)
+    run("start", "softmax")
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Screen, "line", interrupted)
+    shown = run("grade")
+
+    assert (shown.code, shown.err.strip()) == (130, "Stopped. The result is recorded.")
+
+
+def test_a_reader_that_leaves_early_is_harmless(home):
+    process = subprocess.Popen([sys.executable, "-m", "tritonlab", "list"], text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.close()
+    _, errors = process.communicate(timeout=30)
+
+    assert (process.returncode, errors) == (0, "")
+
+
+@pytest.mark.parametrize("environment", [
+    {"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}, {"TERM": "dumb"}, {"HOME": "/nonexistent"},
+    {"NO_COLOR": "1"},
+], ids=str)
+def test_list_works_in_odd_environments(home, environment):
+    shown = subprocess.run([sys.executable, "-m", "tritonlab", "list"], text=True,
+                           env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
+                           capture_output=True)
+
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "track1/softmax" in shown.stdout
+
+
+def test_a_signal_while_grading_stops_cleanly(home, run):
+    run("start", "softmax")
+    script = ("import sys, time, grader\n"
+              "def grade(*a, **k):\n    print('grading', flush=True)\n    time.sleep(30)\n"
+              "vars(grader)['grade'] = grade\n"
+              "from tritonlab import cli; sys.argv = ['tritonlab', 'grade']; cli.main()")
+    process = subprocess.Popen([sys.executable, "-c", script], text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "grading\n"
+
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+
+    assert (process.returncode, errors.strip()) == (130, "Stopped. Nothing was recorded.")
+    assert len(records()) == 1
+
+
+def test_colour_repeats_words_and_no_color_takes_it_away(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    Screen(sys.stdout).line(("PASS", "pass"))
+    coloured = capsys.readouterr().out
+    monkeypatch.setenv("NO_COLOR", "1")
+    Screen(sys.stdout).line(("PASS", "pass"))
+
+    assert ("PASS" in coloured, "\x1b[" in coloured) == (True, True)
+    assert "\x1b[3" not in capsys.readouterr().out

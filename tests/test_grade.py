@@ -1,0 +1,360 @@
+"""A grade from end to end: what goes wrong in every way, and what is kept from the worker."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+import grader
+from grader import Verdict, session
+from grader.suite import EXACT, Cost, Suite, correctness, edge, performance, rand, refuses
+
+KERNEL = '''\
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def double_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    x = tl.load(x_ptr + offs, mask=mask)
+    tl.store(out_ptr + offs, x * 2, mask=mask)
+
+
+def double(x):
+    if x.dim() != 1:
+        raise ValueError(f"x: expected 1 dimension, got {x.dim()}")
+    out = torch.empty_like(x)
+    if x.numel():
+        double_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+    return out
+'''
+
+SUITE = Suite(
+    entry="double",
+    parameters=("x",),
+    reference=lambda x: x.double() * 2,
+    tolerance=EXACT,
+    cost=lambda x: Cost(bytes=2 * x.nbytes),
+    cases=[
+        correctness("a thousand", rand(1000), public=True),
+        correctness("a thousand in float16", rand(1000, dtype="float16")),
+        edge("one element", rand(1), public=True),
+        edge("nothing", rand(0), launches=0),
+        edge("every other element", rand(300)[::2]),
+        edge("one block and one element", rand(lambda B: B + 1)),
+        refuses("a matrix", rand(2, 3), raises=ValueError, mentions=["x", "1 dimension"]),
+        performance("4096 elements", rand(4096), traffic=1.0, launches=1,
+                    programs=lambda B: 4096 // B),
+        performance("2**27 elements", rand(1 << 27), pass_at=0.8, stretch=0.9),
+    ],
+    name="toy/double",
+)
+
+
+@pytest.fixture
+def graded(tmp_path, sandbox):
+    def grade(text: str, suite: Suite = SUITE, **options) -> grader.Report:
+        path = tmp_path / "kernel.py"
+        path.write_text(text)
+        return grader.grade(path, suite, sandbox=sandbox, **options)
+
+    return grade
+
+
+def first(report: grader.Report) -> grader.Finding:
+    failure = report.first_failure
+    assert failure is not None, [(r.name, r.verdict, r.reason) for r in report.results]
+    return failure.findings[0]
+
+
+def contiguous_only(text: str) -> str:
+    return text.replace("    out = torch.empty_like(x)\n", "    x = x.contiguous()\n"
+                        "    out = torch.empty_like(x)\n")
+
+
+RIGHT = contiguous_only(KERNEL)
+
+
+def test_a_right_kernel_passes_with_its_numbers_beside_their_limits(graded):
+    report = graded(RIGHT)
+
+    assert (report.verdict, report.exit_code, report.evidence) == (Verdict.PASSED, 0, "correct")
+    facts = next(r.facts for r in report.results if r.facts)
+    assert facts == {"traffic": "1.00x of the minimum, limit 1.00x", "launches": "1, limit 1",
+                     "programs": "64, limit 64"}
+    measured = report.results[-1]
+    assert (measured.verdict, "GPU" in measured.reason) == (Verdict.SKIPPED, True)
+    json.dumps(report.to_dict())
+
+
+def test_the_same_seed_draws_the_same_inputs_and_no_seed_draws_new_ones(graded):
+    broken = RIGHT.replace("x * 2", "x * 3")
+
+    one, two = graded(broken, seed="00ff"), graded(broken, seed="00ff")
+    other = graded(broken)
+
+    assert first(one).seen == first(two).seen != first(other).seen
+    assert one.seed == "00ff"
+    assert len(other.seed) == 32
+
+
+@pytest.mark.parametrize(("change", "code", "says"), [
+    (("x * 2", "x * 3"), "N01", "1000 of 1000 elements are wrong"),
+    (("mask=mask)\n\n", ")\n\n"), "M02", "`out_ptr`"),
+    (("x_ptr + offs, mask=mask", "x_ptr + offs"), "M01", "`x_ptr`"),
+    (("triton.cdiv(x.numel(), 64)", "x.numel() // 64"), "M03", "40 of 1000"),
+    (("tl.program_id(0)", "0"), "M04", "both stored"),
+    (("(triton.cdiv(x.numel(), 64),)", "16"), "L01", "tuple"),
+    (("BLOCK=64", "BLOCK=63"), "L05", "power of 2"),
+    (("x * 2", "x * undefined"), "L05", "undefined"),
+    (("x * 2", "x @ 2"), "L05", ""),
+    (("torch.empty_like(x)", "torch.empty(x.shape, dtype=torch.float64)"), "S01", "float64"),
+    (("return out", "return out.numpy()"), "X01", "numpy"),
+    (("return out", "return x * 2"), "X01", "mul"),
+    (("return out", "return x"), "S01", "input"),
+    (("return out", "return None"), "S01", "NoneType"),
+    (("return out", "return out, out"), "S01", "tuple"),
+    (("return out", "x.mul_(1)\n    return out"), "M07", "x"),
+    (("return out", "raise RuntimeError('no')"), "R01", "RuntimeError: no"),
+    (("return out", "return undefined"), "R01", "NameError"),
+    (("double_kernel[(", "for _ in range(65):\n            double_kernel[("), "T03", "65"),
+    (("import torch\n", "import torch\nraise ValueError('at import')\n"), "P02", "at import"),
+    (("import torch\n", "import torch\nimport not_installed\n"), "P02", "not_installed"),
+    (("def double(x)", "def double(y)"), "P04", "double(x)"),
+    (("@triton.jit\n", ""), "P03", "double_kernel"),
+    (("raise ValueError(", "return torch.empty_like(x) #"), "E01", "ValueError"),
+    (("raise ValueError(", "raise TypeError("), "E02", "TypeError"),
+    (("expected 1 dimension", "expected something else"), "E03", "1 dimension"),
+], ids=lambda value: value if isinstance(value, str) and len(value) == 3 else "")
+def test_what_goes_wrong_gets_its_code(graded, change, code, says):
+    assert change[0] in RIGHT
+
+    report = graded(RIGHT.replace(*change))
+
+    assert (first(report).code, report.exit_code) == (code, 1), first(report)
+    assert says in first(report).seen
+    assert "Traceback" not in first(report).seen
+
+
+def test_reading_twice_is_too_much_traffic(graded):
+    again = "    x = tl.load(x_ptr + offs, mask=mask)\n"
+    twice = RIGHT.replace("    tl.store(", again + "    tl.store(")
+
+    report = graded(twice)
+
+    assert first(report).code == "T01"
+    assert next(r.facts for r in report.results if r.facts)["traffic"].startswith("1.50x")
+
+
+def test_programs_without_work_are_named(graded):
+    report = graded(RIGHT.replace("triton.cdiv(x.numel(), 64)", "triton.cdiv(x.numel(), 64) + 3"))
+
+    assert (first(report).code, first(report).seen) == ("L03", "3 of 67 programs stored nothing.")
+
+
+def test_a_layout_taken_for_granted_is_told_from_wrong_values(graded):
+    assert first(graded(KERNEL)).code == "M08"
+
+
+def test_undefined_lanes_are_told_from_wrong_values(graded):
+    summed = RIGHT.replace("x * 2", "x * 2 + 0 * tl.sum(x, 0)")
+
+    report = graded(summed)
+
+    assert first(report).code == "M06"
+    assert graded(summed.replace("mask=mask)\n    tl", "mask=mask, other=0.0)\n    tl")
+                  ).verdict is Verdict.PASSED
+
+
+@pytest.mark.parametrize(("change", "code", "says"), [
+    (("    out = torch.empty_like(x)", "    while True: pass\n    out = x"), "R02", "did not end"),
+    (("    offs =", "    while n > 0:\n        n = n + 0\n    offs ="), "R02", "did not end"),
+    (("    out = torch.empty_like(x)", "    import ctypes; ctypes.string_at(0)\n    out = x"),
+     "R03", "SIGSEGV"),
+    (("    out = torch.empty_like(x)", "    import os; os._exit(0)\n    out = x"), "R03",
+     "status 0"),
+    (("import torch\n", "import torch, os\nos._exit(0)\n"), "R03", "status 0"),
+    (("import torch\n", "import torch\nwhile True: pass\n"), "R02", "did not end"),
+    (("torch.empty_like(x)", "torch.empty(100 << 30, dtype=torch.uint8)"), "R04", "memory"),
+    (("    out = torch.empty_like(x)", "    hog = [bytearray(1 << 28) for _ in range(400)]\n"
+      "    out = x"), "R04", "emory"),
+], ids=["host loop", "kernel loop", "segfault", "exit", "exit at import", "loop at import",
+        "100 GB", "list of buffers"])
+def test_what_does_not_end_normally_ends_the_grade_with_one_sentence(
+        graded, monkeypatch, change, code, says):
+    patience = 2.0 if code == "R02" else 20.0
+    for limit in ("LOAD_S", "CALL_S", "RUN_S"):
+        monkeypatch.setattr(session, limit, patience)
+    assert change[0] in RIGHT
+
+    report = graded(RIGHT.replace(*change))
+
+    assert (first(report).code, report.verdict) == (code, Verdict.FAILED), first(report)
+    assert says in first(report).seen
+    assert graded(RIGHT).verdict is Verdict.PASSED  # the sandbox is as good as before
+
+
+def test_a_million_printed_lines_are_shortened_and_change_nothing(graded):
+    flood = "    print('line\\n' * 1_000_000)\n"
+
+    report = graded(RIGHT.replace("    out = torch", flood + "    out = torch"))
+
+    assert report.verdict is Verdict.PASSED
+    assert 0 < len(report.output) < 70_000
+
+
+def test_python_file_edited_during_a_grade_changes_nothing(tmp_path, sandbox):
+    path = tmp_path / "kernel.py"
+    path.write_text(RIGHT)
+
+    report = grader.grade(path, SUITE, sandbox=sandbox, on_event=lambda _: path.write_text("x ="))
+
+    assert report.verdict is Verdict.PASSED
+
+
+def test_an_error_of_ours_is_an_error_and_no_failure(graded):
+    broken = Suite(**{**SUITE.__dict__, "reference": lambda x: 1 / 0})
+
+    report = graded(RIGHT, suite=broken)
+
+    assert (report.verdict, report.exit_code) == (Verdict.ERROR, 3)
+
+
+def test_public_cases_alone_give_no_evidence(graded):
+    report = graded(RIGHT, public_only=True)
+
+    assert [result.name for result in report.results] == ["a thousand", "one element"]
+    assert (report.verdict, report.evidence) == (Verdict.PASSED, "")
+
+
+def test_a_result_copied_from_torch_is_no_result(graded):
+    sums = "    y = x.clone()\n    try:\n        y = y + y\n    except BaseException: pass\n"
+    launders = RIGHT.replace("    out = torch", sums + "    out = torch")
+    launders = launders.replace("(x, out,", "(y, out,")
+
+    assert first(graded(launders)).code == "X01"
+
+
+# ---------------------------------------------------------------------------------------------
+# Secrets: each test has a submission that looks for the secret, and shows that it would find it.
+
+def scanning(check: str) -> str:
+    """The right kernel, printing what ``check`` says at its first call."""
+    return RIGHT.replace("    out = torch", f"    {check}\n    out = torch")
+
+
+SEARCH = '''\
+def memory_holds(halves):
+    needle = bytes(b ^ 0x55 for b in halves)
+    with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", buffering=0) as memory:
+        for line in maps:
+            start, end = (int(part, 16) for part in line.split()[0].split("-"))
+            if not line.split()[1].startswith("r") or "[v" in line:
+                continue
+            for position in range(start, end, 1 << 24):
+                try:
+                    memory.seek(position)
+                    data = memory.read(min(1 << 24, end - position) + len(needle) - 1)
+                except (OSError, OverflowError):
+                    continue
+                at = data.find(needle)
+                while at >= 0:
+                    # the needle itself, just computed here, is no find
+                    if position + at < id(needle) or position + at > id(needle) + 128:
+                        return True
+                    at = data.find(needle, at + 1)
+    return False
+
+'''
+
+
+def hidden(secret: bytes) -> str:
+    """The secret in a form that does not itself put it into the worker's memory."""
+    return repr(bytes(byte ^ 0x55 for byte in secret))
+
+
+def found(graded, check: str, **options) -> str:
+    report = graded(SEARCH + scanning(check), **options)
+    assert report.verdict is Verdict.PASSED, first(report)
+    return report.output
+
+
+def test_the_search_finds_what_the_worker_does_hold(graded):
+    planted = "kept = bytes([116, 114, 105, 116]) + b'-planted'; print('found:', "
+
+    output = found(graded, planted + f"memory_holds({hidden(b'trit-planted')}))")
+
+    assert "found: True" in output
+
+
+def test_the_worker_never_holds_the_seed(graded):
+    seed = "5eed5eed00c0ffee5eed5eed00c0ffee"
+
+    output = found(graded, f"print('found:', memory_holds({hidden(seed.encode())}))", seed=seed)
+
+    assert "found: False" in output
+    assert "found: True" not in output
+
+
+def test_the_worker_never_holds_an_expected_value(graded, monkeypatch):
+    expected: list[bytes] = []
+
+    def reference(x: torch.Tensor) -> torch.Tensor:
+        # 24 bytes in the middle of the float64 reference of the first case
+        result = x.double() * 2
+        if x.dtype == torch.float32 and x.numel() == 1000 and not expected:
+            expected.append(result[500:503].numpy().tobytes())
+        return result
+
+    suite = Suite(**{**SUITE.__dict__, "reference": reference})
+    graded(RIGHT, suite=suite, seed="aa")
+    output = found(graded, f"print('found:', memory_holds({hidden(expected[0])}))", suite=suite,
+                   seed="aa")
+
+    assert "found: False" in output
+    assert "found: True" not in output
+
+
+def test_the_worker_has_no_channel_for_a_verdict(graded):
+    check = ("import os, sys; print('sockets:', sum('socket' in os.readlink('/proc/self/fd/' + f) "
+             "for f in os.listdir('/proc/self/fd') if os.path.exists('/proc/self/fd/' + f) or True "
+             "if os.path.islink('/proc/self/fd/' + f))); "
+             "print('judging:', sorted(m for m in sys.modules if m in ('grader.judge', "
+             "'grader.compare', 'grader.diagnose', 'grader.costs') or 'suites' in m)); "
+             "print('environment:', sorted(os.environ)); print('arguments:', sys.argv)")
+
+    output = found(graded, check)
+
+    assert "sockets: 1" in output  # the one on which requests come and recordings go
+    assert "judging: []" in output
+    assert "TRITONLAB" not in output.upper().split("ENVIRONMENT:")[1].split("\n")[0]
+
+
+@pytest.mark.parametrize("reply", [
+    {"status": "PASSED", "verdict": "PASSED", "exit_code": 0},
+    {"status": "returned", "recording": {"verdict": "PASSED"}},
+    {"status": "returned", "recording": {"inputs": [], "events": [],
+                                         "results": [[0, "float32", [1000], [1], 0]]}},
+], ids=["a verdict", "a verdict as recording", "a result from nowhere"])
+def test_a_forged_reply_is_never_a_pass(graded, reply):
+    forged = RIGHT.replace("    out = torch.empty_like(x)", f'''\
+    import os, socket, struct
+    text = {json.dumps(reply)!r}.encode()
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            if "socket" in os.readlink("/proc/self/fd/" + name):
+                channel = socket.socket(fileno=int(name))
+                for header in (b"", struct.pack("<I", len(text)), struct.pack(">I", len(text)),
+                               struct.pack("<Q", len(text)), struct.pack(">Q", len(text))):
+                    channel.send(header + text)
+                channel.detach()
+        except OSError:
+            pass
+    out = torch.empty_like(x)''')
+
+    assert graded(forged).verdict is Verdict.FAILED

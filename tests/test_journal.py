@@ -1,0 +1,308 @@
+"""The journal loses nothing that was acknowledged, whatever happens to the process or the disk."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tritonlab import durable
+from tritonlab.errors import NotSaved
+from tritonlab.journal import CERTIFICATE, JOURNAL, Journal, Reading, parse
+
+KILL_LOOP = Path(__file__).parent / "toy" / "kill_loop.py"
+
+
+def view(reading: Reading) -> str:
+    return json.dumps({"records": len(reading.records)})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / ".tritonlab"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def journal(folder: Path) -> Journal:
+    return Journal(folder, view)
+
+
+def fill(journal: Journal, count: int) -> bytes:
+    for number in range(count):
+        journal.append("graded", "track1/softmax", number=number)
+    return (journal.folder / JOURNAL).read_bytes()
+
+
+def numbers(reading: Reading) -> list[int]:
+    return [record["number"] for record in reading.records]
+
+
+def test_records_come_back_in_order_and_chained(journal):
+    fill(journal, 3)
+
+    reading = journal.read()
+
+    assert [record.seq for record in reading.records] == [1, 2, 3]
+    assert [record.prev for record in reading.records[1:]] == [
+        record.sha256 for record in reading.records[:-1]]
+    assert reading.problems == ()
+
+
+def test_a_line_is_canonical_and_holds_nothing_personal(journal, folder):
+    line = fill(journal, 1)
+
+    data = json.loads(line)
+
+    assert line == json.dumps(data, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+    assert set(data) == {"schema", "seq", "event", "module", "date", "prev", "sha256", "number"}
+    assert str(folder).encode() not in line
+
+
+def test_no_journal_says_nothing(journal):
+    assert journal.read() == Reading(())
+
+
+@pytest.mark.parametrize("cut", [1, 10, 100])
+def test_a_torn_tail_costs_only_its_line(journal, folder, cut):
+    content = fill(journal, 3)
+    (folder / JOURNAL).write_bytes(content[:-cut])
+
+    torn = journal.read()
+    journal.append("graded", "track1/softmax", number=99)
+    after = journal.read()
+
+    complete = [0, 1, 2] if cut == 1 else [0, 1]  # the last byte is only the end of the line
+    assert numbers(torn) == complete
+    assert len(torn.problems) == (cut > 1)
+    assert numbers(after) == [*complete, 99]
+    assert len(after.problems) == (cut > 1)
+    assert (folder / JOURNAL).read_bytes().startswith(content[:-cut])
+
+
+def test_every_flipped_byte_costs_at_most_its_record_and_is_reported(journal):
+    content = fill(journal, 3)
+    first, second, third = content.splitlines(keepends=True)
+
+    for place in range(len(second) - 1):
+        broken = bytearray(second)
+        broken[place] ^= 0x01
+        reading = parse(first + bytes(broken) + third)
+
+        assert numbers(reading)[0] == 0
+        assert numbers(reading)[-1] == 2
+        assert len(reading.records) == 2
+        assert reading.problems
+
+
+@pytest.mark.parametrize("end", [b"\x0b", b"", b"}", b'{"', b"\xff"])
+def test_a_damaged_line_end_costs_no_record(journal, end):
+    first, second, third = fill(journal, 3).splitlines()
+
+    reading = parse(first + end + second + b"\n" + third + b"\n")
+
+    assert numbers(reading) == [0, 1, 2]
+    assert reading.problems == (
+        "Line 1 of the journal is damaged; records read from it all the same: 2.",)
+
+
+def test_a_removed_line_is_noticed(journal):
+    first, _, third = fill(journal, 3).splitlines(keepends=True)
+
+    reading = parse(first + third)
+
+    assert numbers(reading) == [0, 2]
+    assert reading.problems == ("Before line 2 of the journal at least one record is missing.",)
+
+
+def test_nothing_is_ever_cut_off(journal, folder):
+    content = b"rubbish\n" + fill(journal, 2) + b'{"half'
+    (folder / JOURNAL).write_bytes(content)
+
+    journal.append("graded", "track1/softmax", number=99)
+
+    assert (folder / JOURNAL).read_bytes().startswith(content)
+    assert numbers(journal.read()) == [0, 1, 99]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\x00" * 300, b"[]"])
+def test_a_damaged_certificate_is_kept_aside_and_rebuilt(journal, folder, content):
+    fill(journal, 2)
+    (folder / CERTIFICATE).write_bytes(content)
+
+    assert journal.renew() == ""
+    (folder / CERTIFICATE).write_bytes(content)
+    journal.append("hint", "track1/softmax")
+
+    assert json.loads((folder / CERTIFICATE).read_bytes()) == {"records": 3}
+    kept = sorted(folder.glob("certificate.json.damaged-*"))
+    assert [path.read_bytes() for path in kept] == [content, content]
+
+
+def test_a_deleted_certificate_is_rebuilt(journal, folder):
+    fill(journal, 2)
+    (folder / CERTIFICATE).unlink()
+
+    assert journal.renew() == ""
+    assert json.loads((folder / CERTIFICATE).read_bytes()) == {"records": 2}
+
+
+@pytest.mark.parametrize("name", [JOURNAL, ".lock"])
+def test_a_symbolic_link_is_refused_and_its_target_untouched(journal, folder, tmp_path, name):
+    target = tmp_path / "precious"
+    target.write_text("precious")
+    (folder / name).symlink_to(target)
+
+    with pytest.raises(NotSaved, match="links are not followed"):
+        journal.append("started", "track1/softmax")
+
+    assert target.read_text() == "precious"
+
+
+def test_a_linked_certificate_is_replaced_and_its_target_untouched(journal, folder, tmp_path):
+    target = tmp_path / "precious"
+    target.write_text("precious")
+    (folder / CERTIFICATE).symlink_to(target)
+
+    journal.append("started", "track1/softmax")
+
+    assert target.read_text() == "precious"
+    assert not (folder / CERTIFICATE).is_symlink()
+
+
+def test_a_linked_folder_is_refused(folder, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+
+    with pytest.raises(NotSaved, match="symbolic link"):
+        Journal(link, view).append("started", "track1/softmax")
+
+
+@pytest.mark.parametrize("name", [JOURNAL, ".lock", CERTIFICATE])
+def test_a_pipe_in_place_of_a_file_does_not_hang(journal, folder, name):
+    os.mkfifo(folder / name)
+
+    with contextlib.suppress(NotSaved):
+        journal.append("started", "track1/softmax")
+
+
+def test_strays_older_than_an_hour_are_swept(journal, folder):
+    old, young = folder / ".certificate.json.1.aa.tmp", folder / ".certificate.json.2.bb.tmp"
+    for path in (old, young):
+        path.write_text("")
+    os.utime(old, (time.time() - 3700, time.time() - 3700))
+
+    journal.append("started", "track1/softmax")
+
+    assert (old.exists(), young.exists()) == (False, True)
+
+
+def test_a_lock_that_is_never_given_back_is_an_error(folder):
+    with durable.opened(folder) as descriptor, durable.locked(descriptor), \
+            pytest.raises(TimeoutError), durable.locked(descriptor, timeout_s=0.1):
+        pass
+
+
+def test_four_writers_at_once_lose_nothing(folder):
+    code = ("import sys; from pathlib import Path; from tritonlab.journal import Journal\n"
+            "journal = Journal(Path(sys.argv[1]), lambda reading: '{}')\n"
+            "for n in range(25): journal.append('graded', sys.argv[2], number=n)\n")
+
+    writers = [subprocess.Popen([sys.executable, "-c", code, str(folder), f"track1/w{n}"])
+               for n in range(4)]
+
+    assert [writer.wait(60) for writer in writers] == [0] * 4
+    reading = Journal(folder, view).read()
+    assert reading.problems == ()
+    assert [record.seq for record in reading.records] == list(range(1, 101))
+    assert {(r.module, r["number"]) for r in reading.records} == {
+        (f"track1/w{writer}", number) for writer in range(4) for number in range(25)}
+
+
+def test_300_kills_lose_no_acknowledged_record(folder):
+    done = subprocess.run([sys.executable, str(KILL_LOOP), str(folder), "300"],
+                          capture_output=True, text=True, timeout=120)
+
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["lost"] == []
+    assert result["unreadable"] == 0
+    assert result["acknowledged"] >= 100, "the writers were killed before they wrote"
+    assert all("damaged" in p or "cut short" in p for p in result["problems"])
+
+
+def test_ctrl_c_waits_for_a_commit(journal, monkeypatch):
+    append = durable.append
+
+    def interrupted(*arguments):
+        os.kill(os.getpid(), signal.SIGINT)
+        append(*arguments)
+
+    monkeypatch.setattr(durable, "append", interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        journal.append("started", "track1/softmax")
+
+    assert journal.saved
+    assert len(journal.read().records) == 1
+
+
+def test_a_commit_works_outside_the_main_thread(journal):
+    thread = threading.Thread(target=fill, args=(journal, 2))
+    thread.start()
+    thread.join()
+
+    assert numbers(journal.read()) == [0, 1]
+
+
+def test_a_full_disk_keeps_every_record_and_is_said(small_disk):
+    with small_disk() as disk:
+        journal = Journal(disk, view)
+        acknowledged = 0
+        with pytest.raises(NotSaved, match="no space is left on the disk") as error:
+            for number in range(1000):
+                saved = journal.append("graded", "track1/softmax", number=number, padding="x" * 500)
+                acknowledged += 1
+                assert saved.record["number"] == number
+
+        reading = journal.read()
+        assert numbers(reading)[:acknowledged] == list(range(acknowledged))
+        assert acknowledged > 20
+        assert not list(disk.glob(".*.tmp"))
+        assert "was not saved" in error.value.message
+        assert error.value.exit_code == 3
+
+        (disk / CERTIFICATE).unlink(missing_ok=True)  # makes a little room
+        after = journal.read()
+        assert numbers(after)[:acknowledged] == list(range(acknowledged))
+
+
+def test_a_read_only_disk_is_said_and_still_read(small_disk):
+    with small_disk("1m") as disk:
+        journal = Journal(disk, view)
+        fill(journal, 2)
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+
+        with pytest.raises(NotSaved, match="the file system is read-only"):
+            journal.append("started", "track1/softmax")
+
+        assert numbers(journal.read()) == [0, 1]
+        assert "read-only" in journal.renew()
+
+
+def test_a_folder_without_permission_is_said(folder, journal):
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    folder.chmod(0o500)
+
+    with pytest.raises(NotSaved, match="writing there is not permitted"):
+        journal.append("started", "track1/softmax")

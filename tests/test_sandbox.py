@@ -1,0 +1,455 @@
+"""The process side: answers come through, hostile children do not, and nothing stays behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from grader.sandbox import (
+    Child,
+    ChildDied,
+    ChildError,
+    ChildOutOfMemory,
+    ChildTimedOut,
+    Limits,
+    MalformedReply,
+    Sandbox,
+    SandboxBroken,
+    protocol,
+)
+from grader.sandbox.conversation import line_in
+from grader.sandbox.output import Output
+
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox() as made:
+        yield made
+
+
+@pytest.fixture
+def load(sandbox: Sandbox, tmp_path: Path) -> Iterator[Callable[..., tuple[Child, dict]]]:
+    """Fork a worker and let it load a file; what happens then happens while it is imported."""
+    children: list[Child] = []
+
+    def run(source: str, timeout_s: float = 20.0, **limits: int) -> tuple[Child, dict]:
+        path = tmp_path / "kernel.py"
+        path.write_text(textwrap.dedent(source), encoding="utf-8")
+        child = sandbox.fork("worker", Limits(**limits))
+        children.append(child)
+        request = {"op": "load", "path": str(path), "entry": "entry"}
+        return child, child.ask(request, timeout_s=timeout_s)
+
+    yield run
+    for child in children:
+        child.kill()
+
+
+def processes_with(word: str) -> list[int]:
+    """Other processes whose working directory or command line holds ``word``."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                where = str((entry / "cwd").readlink())
+                where += (entry / "cmdline").read_text(errors="replace")
+                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+            except OSError:
+                continue
+            if word in where and state != "Z":
+                found.append(int(entry.name))
+    return found
+
+
+def below(pid: int) -> list[int]:
+    """All processes with ``pid`` among their ancestors, zombies included."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            parents[int(entry.name)] = int(fields[1])
+    found = [pid]
+    for member in found:
+        found += [child for child, parent in parents.items() if parent == member]
+    return found[1:]
+
+
+# ---------------------------------------------------------------------------------------------
+# What comes through
+
+
+def test_a_child_answers_and_what_it_printed_is_kept(load) -> None:
+    child, reply = load("print('from the learner')\ndef entry(): ...")
+
+    assert reply == {"status": "ready"}
+    child.kill()
+    assert child.output() == "from the learner\n"
+
+
+def test_several_children_live_side_by_side(sandbox: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "kernel.py").write_text("def entry(): ...")
+    request = {"op": "load", "path": str(tmp_path / "kernel.py"), "entry": "entry"}
+
+    with sandbox.fork("worker") as first, sandbox.fork("worker") as second:
+        assert first.pid != second.pid
+        assert second.ask(request) == first.ask(request) == {"status": "ready"}
+
+
+def test_an_exception_of_ours_comes_back_as_broken(sandbox: Sandbox) -> None:
+    with sandbox.fork("worker") as child:
+        reply = child.ask({"op": "no such request"})
+
+    assert reply["status"] == "broken"
+    assert "no such request" in reply["traceback"]
+
+
+def test_the_zygote_has_one_thread_and_a_bare_environment(sandbox: Sandbox) -> None:
+    sandbox.fork("worker").kill()  # it is warm now
+    status = Path(f"/proc/{sandbox.pid}/status").read_text()
+    environ = Path(f"/proc/{sandbox.pid}/environ").read_text().rstrip("\0").split("\0")
+
+    assert "Threads:\t1\n" in status
+    assert {pair.partition("=")[0] for pair in environ} == {
+        "PATH", "LANG", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TRITON_CACHE_DIR", "HOME",
+        "TMPDIR", "PYTHONDONTWRITEBYTECODE",
+    }
+
+
+# ---------------------------------------------------------------------------------------------
+# Hostile code: (source, limits, the exception or None, words of its message)
+
+FORKER = """
+    import os, time
+    for _ in range(20):
+        if os.fork() == 0:
+            time.sleep(600)
+    def entry(): ...
+"""
+DAEMON = """
+    import os, time
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            time.sleep(600)
+        os._exit(0)
+    os.wait()
+    def entry(): ...
+"""
+SUBREAPER_OFF = """
+    import ctypes, os, time
+    ctypes.CDLL(None).prctl(36, 0, 0, 0, 0)
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            time.sleep(600)
+        os._exit(0)
+    os.wait()
+    def entry(): ...
+"""
+DIES_WITH_DAEMON = DAEMON.replace("def entry(): ...", "os._exit(3)")
+STUBBORN = """
+    import signal, time
+    for number in range(1, 65):
+        try:
+            signal.signal(number, signal.SIG_IGN)
+        except (OSError, ValueError):
+            pass
+    while True:
+        try:
+            time.sleep(600)
+        except BaseException:
+            pass
+"""
+SHARED_MEMORY = """
+    import mmap
+    kept = [mmap.mmap(-1, 1 << 30) for _ in range(100)]
+"""
+RESIDENT = """
+    import os, time
+    if os.fork() == 0:
+        held = b"x" * (700 << 20)
+        time.sleep(600)
+    time.sleep(600)
+"""
+
+
+def forged(reply: bytes) -> str:
+    """A module that sends a reply of its own, and keeps the true one from being sent."""
+    return f"import os, time\nos.write(3, {reply!r})\ntime.sleep(9)"
+
+
+ENDINGS = [
+    ("a segmentation fault", "import ctypes\nctypes.string_at(0)", {}, ChildDied, "SIGSEGV"),
+    ("abort", "import os\nos.abort()", {}, ChildDied, "SIGABRT"),
+    ("os._exit(0)", "import os\nos._exit(0)", {}, ChildDied, "exited with status 0"),
+    ("os._exit(3) with a daemon", DIES_WITH_DAEMON, {}, ChildDied, "exited with status 3"),
+    ("an endless loop", "while True: pass", {"timeout_s": 0.5}, ChildTimedOut, "0.5 s"),
+    ("an endless loop in C", "sum(iter(int, 1))", {"timeout_s": 0.5}, ChildTimedOut, "0.5 s"),
+    ("sleep that ignores signals", STUBBORN, {"timeout_s": 0.5}, ChildTimedOut, "0.5 s"),
+    ("endless printing", "while True: print('x' * 100)", {"timeout_s": 0.5}, ChildTimedOut,
+     "0.5 s"),
+    ("closing all descriptors", "import os, time\nos.closerange(0, 99)\ntime.sleep(60)", {},
+     ChildDied, "closed its channel"),
+    ("a reply that is no JSON", forged(b"\0\0\0\2no"), {}, MalformedReply, "not JSON"),
+    ("a reply that is a list", forged(b"\0\0\0\2[]"), {}, MalformedReply, "list"),
+    ("a reply that is too large", forged(b"\x7f\0\0\0"), {}, MalformedReply, "at most"),
+    ("deep JSON", forged(b"\0\3\0\0" + b"[" * (3 << 16)), {}, MalformedReply, "not JSON"),
+    ("two replies", forged(b"\0\0\0\2{}" * 2), {}, MalformedReply, "more than one"),
+    ("a child that eats memory", RESIDENT, {"resident": 600 * MIB}, ChildOutOfMemory, "0.6 GB"),
+]
+SURVIVED = [
+    ("a tensor of 100 GB", "import torch\ntorch.empty(100 << 30, dtype=torch.int8)", "raised",
+     "MemoryError"),
+    ("an array of 100 GB", "import numpy\nnumpy.ones(100 << 30, dtype='int8')", "raised",
+     "MemoryError"),
+    ("100 GB of shared memory", SHARED_MEMORY, "raised", "OSError"),
+    ("deep recursion", "def f(): f()\nf()", "raised", "RecursionError"),
+    ("a file of 10 GB", "open('big', 'wb').truncate(10 << 30)", "raised", "OSError"),
+    ("sys.exit(0)", "import sys\nsys.exit(0)", "raised", "SystemExit"),
+    ("20 forked children", FORKER, "ready", ""),
+    ("a daemon of a daemon", DAEMON, "ready", ""),
+    ("a daemon past the child", SUBREAPER_OFF, "ready", ""),
+    ("interrupting itself", "import os\nos.kill(os.getpid(), 2)\nimport time\ntime.sleep(9)",
+     "died", "SIGINT"),
+]
+
+
+@pytest.mark.parametrize(("source", "how", "error", "words"), [case[1:] for case in ENDINGS],
+                         ids=[case[0] for case in ENDINGS])
+def test_a_child_that_does_not_answer_is_named_and_gone(
+    sandbox: Sandbox, load, source: str, how: dict[str, float], error: type[ChildError], words: str
+) -> None:
+    with pytest.raises(error, match=re.escape(words)):
+        load(source, **how)
+
+    assert below(sandbox.pid) == []
+    assert load("def entry(): ...")[1] == {"status": "ready"}
+
+
+@pytest.mark.parametrize(("source", "status", "word"), [case[1:] for case in SURVIVED],
+                         ids=[case[0] for case in SURVIVED])
+def test_what_can_be_reported_is_reported_and_nothing_is_left(
+    sandbox: Sandbox, load, source: str, status: str, word: str
+) -> None:
+    if status == "died":
+        with pytest.raises(ChildDied, match=word):
+            load(source)
+    else:
+        child, reply = load(source)
+        assert reply["status"] == status
+        assert word in reply.get("types", [""]) or not word
+        child.kill()
+
+    assert below(sandbox.pid) == []
+    assert load("def entry(): ...")[1] == {"status": "ready"}
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may raise its limits again")
+def test_limits_cannot_be_raised(load) -> None:
+    source = "import resource as r\nr.setrlimit(r.RLIMIT_FSIZE, (1 << 40, 1 << 40))"
+    _, reply = load(source)
+
+    assert reply["types"][0] == "ValueError"
+
+
+def test_a_growing_list_ends_at_the_limit(load) -> None:
+    _, reply = load("kept = []\nwhile True: kept.append(bytearray(1 << 20))",
+                    address_space=512 * MIB)
+
+    assert (reply["status"], reply["types"][0], reply["line"]) == ("raised", "MemoryError", 2)
+
+
+def test_a_million_lines_do_not_stall_the_child_and_head_and_tail_are_kept(load) -> None:
+    child, reply = load("for i in range(1_000_000): print('line', i)\ndef entry(): ...")
+    child.kill()
+    text = child.output()
+
+    assert reply == {"status": "ready"}
+    assert text.startswith("line 0\n")
+    assert text.endswith("line 999999\n")
+    assert re.search(r"\[… \d+ bytes were left out …\]", text)
+    assert len(text) < 70_000
+
+
+@pytest.mark.parametrize(
+    ("source", "limits", "line"),
+    [
+        ("import ctypes\n\ndef f():\n    ctypes.string_at(0)\nf()", {}, 4),
+        ("def f():\n\n    while True: pass\n\nf()", {"timeout_s": 0.5}, 3),
+        ("import time\ntime.sleep(99)", {"timeout_s": 0.5}, 2),
+        ("\n\nx = [0] * (700 << 17); import time; time.sleep(9)", {"resident": 300 * MIB}, 3),
+    ],
+    ids=["crash", "loop", "sleep", "memory"],
+)
+def test_blame_is_the_innermost_line_of_the_learners_file(load, source, limits, line) -> None:
+    with pytest.raises(ChildError) as caught:
+        load(source, **limits)
+
+    assert caught.value.line == line
+
+
+def test_blame_reads_the_last_dump_and_paths_with_other_letters() -> None:
+    dump = 'Stack (most recent call first):\n  File "/a/k.py", line 1 in f\n' \
+           'Stack (most recent call first):\n  File "/b.py", line 9 in g\n' \
+           '  File "/\\xfc/k.py", line 7 in f\n  File "/\\xfc/k.py", line 2 in <module>\n'
+
+    assert line_in("/ü/k.py", dump) == 7
+    assert line_in("/a/k.py", dump) is None
+    assert line_in("", dump) is None
+
+
+# ---------------------------------------------------------------------------------------------
+# Nothing stays behind
+
+
+def test_closing_leaves_no_process_folder_or_descriptor(tmp_path: Path) -> None:
+    (tmp_path / "kernel.py").write_text(textwrap.dedent(DAEMON) + textwrap.dedent(
+        """
+        import os, tempfile
+        print(os.getcwd())
+        os.makedirs("deep/er")
+        open("deep/er/file", "w").close()
+        tempfile.mkstemp()
+        os.chmod("deep", 0)
+        """
+    ))
+    before = set(map(str, Path("/proc/self/fd").iterdir()))
+
+    sandbox = Sandbox()
+    child = sandbox.fork("worker")
+    child.ask({"op": "load", "path": str(tmp_path / "kernel.py"), "entry": "entry"})
+    folder = Path(child.output().strip()).parent
+    assert folder.is_dir()
+    sandbox.close()
+
+    assert not folder.exists()
+    assert processes_with(str(folder)) == []
+    child.kill()
+    assert set(map(str, Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_judge_that_is_killed_takes_everything_with_it(tmp_path: Path) -> None:
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text(textwrap.dedent(DAEMON) + "import os\nprint(os.getcwd())\n")
+    judge = tmp_path / "judge.py"
+    judge.write_text(textwrap.dedent(
+        f"""
+        import time
+        from grader.sandbox import Sandbox
+        child = Sandbox().fork("worker")
+        child.ask({{"op": "load", "path": {str(kernel)!r}, "entry": "entry"}})
+        print(child.output().strip(), flush=True)
+        time.sleep(600)
+        """
+    ))
+    process = subprocess.Popen([sys.executable, str(judge)], stdout=subprocess.PIPE, text=True)
+    with process:
+        assert process.stdout is not None
+        folder = Path(process.stdout.readline().strip()).parent
+        assert processes_with(str(folder))
+        process.kill()
+
+    deadline = time.monotonic() + 10
+    while (folder.exists() or processes_with(str(folder))) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not folder.exists()
+    assert processes_with(str(folder)) == []
+
+
+def test_signals_of_a_terminal_do_not_end_the_zygote(sandbox: Sandbox, load) -> None:
+    load("def entry(): ...")
+    os.kill(sandbox.pid, signal.SIGTERM)
+    os.kill(sandbox.pid, signal.SIGINT)
+
+    assert load("def entry(): ...")[1] == {"status": "ready"}
+    assert os.getsid(sandbox.pid) != os.getsid(0)
+
+
+def test_a_lost_zygote_is_said_and_replaced(tmp_path: Path) -> None:
+    (tmp_path / "kernel.py").write_text("import time\ntime.sleep(600)")
+    request = {"op": "load", "path": str(tmp_path / "kernel.py"), "entry": "entry"}
+
+    with Sandbox() as sandbox:
+        child = sandbox.fork("worker")
+        os.kill(sandbox.pid, signal.SIGKILL)
+        with pytest.raises(SandboxBroken, match="helper process ended"):
+            child.ask(request)
+
+        with sandbox.fork("worker") as another, pytest.raises(ChildTimedOut):
+            another.ask(request, timeout_s=0.2)
+
+
+def test_what_a_lost_zygote_leaves_is_found_and_killed(tmp_path: Path) -> None:
+    (tmp_path / "kernel.py").write_text(textwrap.dedent(DAEMON) + "print(os.getcwd())")
+    request = {"op": "load", "path": str(tmp_path / "kernel.py"), "entry": "entry"}
+
+    with Sandbox() as sandbox:
+        child = sandbox.fork("worker")
+        child.ask(request)
+        folder = child.output().strip()
+        os.kill(sandbox.pid, signal.SIGKILL)
+        assert processes_with(folder)
+
+    assert processes_with(folder) == []
+
+
+def test_a_sandbox_made_in_a_thread_that_has_ended_still_works(tmp_path: Path) -> None:
+    import threading
+
+    made: list[Sandbox] = []
+    thread = threading.Thread(target=lambda: made.append(Sandbox()))
+    thread.start()
+    thread.join()
+
+    with made[0] as sandbox:
+        first = sandbox.pid
+        sandbox.fork("worker").kill()
+        assert sandbox.pid == first
+
+
+def test_a_closed_sandbox_forks_no_more() -> None:
+    sandbox = Sandbox()
+    sandbox.close()
+    sandbox.close()
+
+    with pytest.raises(SandboxBroken, match="closed"):
+        sandbox.fork("worker")
+
+
+# ---------------------------------------------------------------------------------------------
+# Small parts
+
+
+def test_output_is_whole_up_to_the_limit() -> None:
+    output = Output(10)
+    for part in (b"abc", b"defg", b"hij"):
+        output.add(part)
+
+    assert output.text() == "abcdefghij"
+    output.add(b"k" * 100)
+    assert output.text() == "abcde\n[… 100 bytes were left out …]\nkkkkk"
+
+
+@pytest.mark.parametrize("body", [b"", b"3", b"NaN", b'{"a": Infinity}', b"{", b"\xff",
+                                  b"1" * 5000])
+def test_what_is_no_object_is_malformed(body: bytes) -> None:
+    with pytest.raises(MalformedReply):
+        protocol.decode(body)
+
+
+def test_an_object_is_read() -> None:
+    assert protocol.decode(b'{"a": [1, 2.5, null]}') == {"a": [1, 2.5, None]}

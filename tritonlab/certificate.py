@@ -1,0 +1,213 @@
+"""The certificate: what the journal shows for each module and track, as versioned JSON.
+
+Schema 1 (``Certificate.to_dict`` writes it, ``FIELDS`` lists the fields of an entry)::
+
+    {
+      "schema": 1,
+      "name": "Ada" or null,            only what `tritonlab certificate --name` set
+      "tritonlab": "0.1.0",             the version that wrote this view
+      "updated": "2025-11-21" or null,  day of the last record
+      "journal": {"records": 12, "head": SHA-256 of the last record, "problems": [sentences]},
+      "totals": {
+        "tracks": {"track1": {"title": ..., "passed": 1, "total": 5}, ...},
+        "core": {"passed": 1, "total": 19},
+        "electives": {"passed": 0, "total": 7}      never part of "core"
+      },
+      "modules": [ENTRY, ...]           in the order of the course
+    }
+
+A module counts as passed when its best grade under the hidden tests of today is a pass. A pass
+under other tests is ``outdated``: it is not translated, the exercise is graded again. The same
+journal and course always give the same certificate.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from tritonlab import __version__
+from tritonlab.course import Course, Module
+from tritonlab.journal import Reading, Record
+
+SCHEMA = 1
+_EVIDENCE = ("", "correct", "efficient", "fast")
+
+
+class State(enum.StrEnum):
+    """How far a module has come."""
+
+    WAITING = "waiting"    # never started
+    STARTED = "started"
+    TRIED = "tried"        # graded, not passed yet
+    OUTDATED = "outdated"  # passed under other hidden tests than today's
+    PASSED = "passed"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One module on the certificate; from ``evidence`` on, the facts of its best grade.
+
+    ``evidence`` is ``correct`` (interpreted), ``efficient`` (traffic and compiled code) or ``fast``
+    (measured on a GPU). ``cases_total`` counts the checks that decide. ``target`` is the GPU that
+    code was compiled for and ``device`` the one that it ran on; both are null without a GPU engine.
+    ``solution_seen``: the solution was shown before, or is what was graded.
+    """
+
+    module: str
+    title: str
+    core: bool
+    state: State
+    grades: int = 0
+    evidence: str = ""
+    cases_passed: int = 0
+    cases_skipped: int = 0
+    cases_total: int = 0
+    source_sha256: str | None = None
+    suite_sha256: str | None = None
+    grader_version: str | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    engine: str | None = None
+    isolation: str | None = None
+    seed: str | None = None
+    target: str | None = None
+    device: str | None = None
+    hints_used: int = 0
+    solution_seen: bool = False
+    date: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Begun, and not passed by today's tests."""
+        return self.state not in (State.WAITING, State.PASSED)
+
+
+FIELDS = tuple(f.name for f in fields(Entry))
+
+
+@dataclass(frozen=True)
+class Total:
+    passed: int
+    total: int
+
+    def __str__(self) -> str:
+        return f"{self.passed}/{self.total}"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    name: str | None
+    updated: str | None
+    records: int
+    head: str
+    problems: tuple[str, ...]
+    tracks: Mapping[str, Total]
+    titles: Mapping[str, str]
+    core: Total
+    electives: Total
+    entries: tuple[Entry, ...]
+
+    def entry(self, module: Module) -> Entry:
+        return next(entry for entry in self.entries if entry.module == module.id)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            "name": self.name,
+            "tritonlab": __version__,
+            "updated": self.updated,
+            "journal": {"records": self.records, "head": self.head,
+                        "problems": list(self.problems)},
+            "totals": {
+                "tracks": {track: {"title": self.titles[track], **asdict(total)}
+                           for track, total in self.tracks.items()},
+                "core": asdict(self.core),
+                "electives": asdict(self.electives),
+            },
+            "modules": [asdict(entry) for entry in self.entries],
+        }
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2) + "\n"
+
+
+def build(course: Course, reading: Reading) -> Certificate:
+    """The certificate that a journal gives for a course."""
+    by_module: dict[str, list[Record]] = {}
+    for record in reading.records:
+        by_module.setdefault(record.module, []).append(record)
+    entries = tuple(_entry(m, by_module.get(m.id, ())) for m in course.modules)
+    passed = {entry.module for entry in entries if entry.state is State.PASSED}
+
+    def count(modules: Iterable[Module], core: bool, total: int) -> Total:
+        return Total(sum(m.id in passed for m in modules if m.core is core), total)
+
+    tracks = {track.id: count(track.modules, True, track.core_modules) for track in course.tracks}
+    names = [record["name"] for record in reading.records if record.event == "named"]
+    return Certificate(
+        name=(names[-1] or None) if names else None,
+        updated=reading.records[-1].date if reading.records else None,
+        records=len(reading.records),
+        head=reading.head,
+        problems=reading.problems,
+        tracks=tracks,
+        titles={track.id: track.title for track in course.tracks},
+        core=count(course.modules, True, sum(t.core_modules for t in course.tracks)),
+        electives=count(course.modules, False, sum(t.electives for t in course.tracks)),
+        entries=entries,
+    )
+
+
+def next_module(course: Course, reading: Reading, after: Module | None = None) -> Module | None:
+    """The module to do next: the first core module after ``after`` that is not passed, else any."""
+    certificate = build(course, reading)
+    modules = list(course.modules)
+    start = modules.index(after) + 1 if after in modules else 0
+    rest = [m for m in (*modules[start:], *modules[:start])
+            if certificate.entry(m).state is not State.PASSED and m != after]
+    return next((m for m in rest if m.core), rest[0] if rest else None)
+
+
+def missing(course: Course, reading: Reading, module: Module) -> list[str]:
+    """The prerequisites of a module that are in the course and not passed."""
+    entries = {entry.module: entry for entry in build(course, reading).entries}
+    return [name for name in module.prerequisites
+            if name in entries and entries[name].state is not State.PASSED]
+
+
+def _entry(module: Module, records: Iterable[Record]) -> Entry:
+    records = tuple(records)
+    grades = [record for record in records if record.event == "graded"]
+    today = [grade for grade in grades if grade["suite_sha256"] == module.suite_sha256]
+    best = max(today, key=_worth, default=None)  # of equals, the earliest
+    if best is not None and best["verdict"] == "PASSED":
+        state = State.PASSED
+    elif any(grade["verdict"] == "PASSED" for grade in grades):
+        state = State.OUTDATED
+    elif grades:
+        state = State.TRIED
+    else:
+        state = State.STARTED if records else State.WAITING
+    entry = Entry(module.id, module.title, module.core, state, grades=len(grades))
+    if best is None:
+        return entry
+    cases = best["cases"] or {}
+    return Entry(
+        module.id, module.title, module.core, state, len(grades),
+        evidence=best["evidence"] or "",
+        cases_passed=cases.get("passed", 0),
+        cases_skipped=cases.get("skipped", 0),
+        cases_total=cases.get("total", 0),
+        **{name: best[name] for name in ("source_sha256", "suite_sha256", "grader_version",
+                                         "versions", "engine", "isolation", "seed", "target",
+                                         "device", "hints_used", "solution_seen", "date")},
+    )
+
+
+def _worth(grade: Record) -> tuple[bool, int, int]:
+    evidence = grade["evidence"] or ""
+    rank = _EVIDENCE.index(evidence) if evidence in _EVIDENCE else 0
+    return (grade["verdict"] == "PASSED", rank, (grade["cases"] or {}).get("passed", 0))

@@ -1,0 +1,285 @@
+"""The verbs: resolve, call, render, exit code."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from grader.report import EXIT_GRADER_BROKE
+from tritonlab import __version__, certificate, course, errors, grading, guard, workspace
+from tritonlab.errors import Stopped, shown
+from tritonlab.journal import Reading
+
+if TYPE_CHECKING:
+    from grader.report import Report
+    from tritonlab.render.screen import Screen
+
+app = typer.Typer(name="tritonlab", rich_markup_mode=None, pretty_exceptions_enable=False,
+                  no_args_is_help=True, help="Learn to write GPU kernels in Triton.")
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Plain = Annotated[bool, typer.Option("--plain", help="One fact a line, no colour, no tables.")]
+ModuleId = Annotated[str, typer.Argument(metavar="ID", help="Such as track1/softmax or 1.3.")]
+
+
+def main() -> None:
+    """The command `tritonlab`."""
+    guard.never_fail_to_encode()
+    try:
+        app(prog_name="tritonlab")
+    except KeyboardInterrupt:
+        sys.exit(guard.show_error(Stopped()))
+    except BrokenPipeError:
+        errors.silence_broken_pipe()
+        sys.exit(0)
+
+
+@app.callback(invoke_without_command=True)
+def options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        typer.echo(f"tritonlab {__version__}")
+        raise typer.Exit
+
+
+@app.command("list")
+@guard.verb
+def list_(as_json: Json = False, plain: Plain = False) -> int:
+    """All tracks and modules, and how far you have come."""
+    from tritonlab.render import course as view
+
+    the_course, reading = course.load(), _reading()
+    shown_certificate = certificate.build(the_course, reading)
+    if as_json:
+        return _print_json(view.list_to_dict(the_course, shown_certificate))
+    view.show_list(_screen(plain), the_course, shown_certificate, _onward(the_course, reading))
+    return 0
+
+
+@app.command()
+@guard.verb
+def start(module_id: ModuleId, as_json: Json = False, plain: Plain = False) -> int:
+    """Copy a module's exercise into your workspace; your own work is never overwritten."""
+    from tritonlab.render import steps as view
+
+    the_course = course.load()
+    module = the_course.find(module_id)
+    place, started = workspace.start(module, workspace.locate())
+    journal = place.journal(the_course)
+    saved = journal.append("started", module.id)
+    missing = certificate.missing(the_course, journal.read(), module)
+    if as_json:
+        return _print_json({"schema": 1, "module": module.id, "kernel": str(started.kernel),
+                            "copied": started.copied, "kept": started.kept,
+                            "missing_prerequisites": missing, "next": "tritonlab grade"})
+    view.show_start(_screen(plain), module, started, missing, "tritonlab grade")
+    return guard.warn(saved.warning)
+
+
+@app.command()
+@guard.verb
+def grade(
+    target: Annotated[str | None, typer.Argument(
+        metavar="[ID or PATH]", help="The current module if left out.")] = None,
+    module_id: Annotated[str | None, typer.Option(
+        "--module", metavar="ID", help="The module that the file at PATH belongs to.")] = None,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """Run the hidden tests on an exercise, show the verdict, and record it."""
+    from tritonlab.render import report as view
+    from tritonlab.render.screen import Progress
+
+    screen = _screen(plain)
+    the_course = course.load()
+    submission = grading.resolve(the_course, target, module_id)
+    module = submission.module
+    with Progress(_screen(plain or as_json, error=True)) as progress:
+        report = grading.grade(submission, on_event=progress)
+    result = grading.save(the_course, submission, report)
+    try:
+        command, before = _after_grade(the_course, submission, report.exit_code, result.reading)
+        if as_json:
+            _print_json({"module": module.id, **report.to_dict(), "saved": result.saved,
+                         "not_saved": result.complaint, "next": command})
+        else:
+            view.show(screen, module, report, command, before, _details(report, submission))
+    except KeyboardInterrupt:
+        raise Stopped(recorded=result.saved) from None
+    if result.error is not None:
+        return guard.show_error(result.error)
+    guard.warn(result.complaint)
+    return report.exit_code
+
+
+@app.command()
+@guard.verb
+def hint(
+    module_id: Annotated[str | None, typer.Argument(
+        metavar="[ID]", help="The current module if left out.")] = None,
+    todo: Annotated[int | None, typer.Option(help="The number of a TODO.")] = None,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """The next rung of help, for a TODO or for what failed last."""
+    from tritonlab import hints
+    from tritonlab.render import steps as view
+
+    the_course = course.load()
+    journal = workspace.require(the_course.example).journal(the_course)
+    reading = journal.read()
+    module = the_course.find(module_id) if module_id else grading.current(the_course, reading)
+    group = hints.choose(module, reading, todo)
+    rung, repeated = hints.next_rung(module, group, reading)
+    command = hints.next_command(module, group, rung)
+    if as_json:
+        _print_json({"schema": 1, "module": module.id, "group": group.group, "rung": rung,
+                     "of": len(group.rungs), "text": group.rungs[rung - 1], "next": command})
+    else:
+        view.show_hint(_screen(plain), module, group, rung, repeated, command)
+    if not repeated:
+        return guard.warn(journal.append("hint", module.id, group=group.group, rung=rung).warning)
+    return 0
+
+
+@app.command()
+@guard.verb
+def status(as_json: Json = False, plain: Plain = False) -> int:
+    """Your progress: what is passed, what is open, what is left."""
+    from tritonlab.render import course as view
+
+    the_course, reading = course.load(), _reading()
+    place = workspace.find()
+    standing = certificate.build(the_course, reading)
+    current = the_course.get(reading.current) if reading.current else None
+    command = "tritonlab grade" if current and standing.entry(current).is_open else \
+        _onward(the_course, reading)
+    if as_json:
+        return _print_json({**standing.to_dict(), "current": current.id if current else None,
+                            "workspace": str(place.root) if place else None, "next": command})
+    view.show_status(_screen(plain), the_course, standing, current,
+                     shown(place.root) if place else None, command)
+    return 0
+
+
+@app.command("certificate")
+@guard.verb
+def certificate_(
+    name: Annotated[str | None, typer.Option(
+        help="The name to put on it; an empty one takes it off.")] = None,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """The certificate, made anew from the journal."""
+    from tritonlab.render import certificate as view
+
+    the_course = course.load()
+    journal = workspace.require(the_course.example).journal(the_course)
+    if name is None:
+        warning = journal.renew()
+    else:
+        warning = journal.append("named", name=" ".join(name.split())[:100]).warning
+    reading = journal.read()
+    made = certificate.build(the_course, reading)
+    if as_json:
+        sys.stdout.write(made.to_json())
+    else:
+        view.show(_screen(plain), made, _onward(the_course, reading))
+    return guard.warn(warning, *reading.problems)
+
+
+@app.command()
+@guard.verb
+def tour(as_json: Json = False, plain: Plain = False) -> int:
+    """See in a minute how it works: start, fail, pass, certificate. Leaves nothing behind."""
+    from tritonlab import tour as the_tour
+    from tritonlab.render import steps as view
+    from tritonlab.render.screen import Progress
+
+    screen = _screen(plain)
+    the_course = course.load()
+    module = the_course.find(the_tour.MODULE)
+    taken = []
+    with Progress(_screen(plain or as_json, error=True)) as progress:
+        for number, step in enumerate(the_tour.steps(the_course, progress), start=1):
+            taken.append(step)
+            progress.clear()
+            if not as_json:
+                view.show_step(screen, number, step, module)
+    ok = all(step.ok for step in taken)
+    command = f"tritonlab start {the_course.example}" if ok else "tritonlab tour --json"
+    if as_json:
+        _print_json({"schema": 1, "ok": ok, "steps": [step.to_dict() for step in taken],
+                     "next": command})
+    else:
+        screen.next(command)
+    return 0 if ok else EXIT_GRADER_BROKE
+
+
+def run_exercise(path: str) -> int:
+    """Grade the public cases of the exercise at ``path``; returns the exit code."""
+    guard.never_fail_to_encode()
+    return guard.run(functools.partial(_run_exercise, path))
+
+
+def _run_exercise(path: str) -> int:
+    from tritonlab.render import report as view
+    from tritonlab.render.screen import Progress
+
+    screen = _screen(plain=False)
+    submission = grading.submission_at(course.load(), Path(path))
+    with Progress(_screen(plain=False, error=True)) as progress:
+        report = grading.grade(submission, public_only=True, on_event=progress)
+    before = "Then the hidden tests too: " if report.exit_code == 0 else \
+        "Edit it, then repeat, or type: "
+    view.show(screen, submission.module, report, submission.command, before,
+              _details(report, submission))
+    return report.exit_code
+
+
+def _after_grade(the_course: course.Course, submission: grading.Submission, exit_code: int,
+                 reading: Reading) -> tuple[str, str]:
+    """The next command after a grade, and the words before it."""
+    if exit_code == 0:
+        return _onward(the_course, reading, submission.module), "Next: "
+    if exit_code == 1:
+        return submission.command, f"Edit {shown(submission.kernel)}, then type: "
+    return submission.command, "Try once more: "
+
+
+def _details(report: Report, submission: grading.Submission) -> str:
+    """Keep what the grader says about its own failure, where that is too long to show."""
+    reasons = [r for r in (report.reason, *(case.reason for case in report.results))
+               if r != errors.brief(r)]
+    place = submission.workspace
+    return errors.keep("\n".join(reasons), place.mark if place else None) if reasons else ""
+
+
+def _onward(the_course: course.Course, reading: Reading,
+            after: course.Module | None = None) -> str:
+    following = certificate.next_module(the_course, reading, after)
+    return f"tritonlab start {following.id}" if following else "tritonlab certificate"
+
+
+def _reading() -> Reading:
+    """The journal of the workspace, or an empty one; damage is said once, on standard error."""
+    place = workspace.find()
+    if place is None:
+        return Reading(())
+    reading = place.journal(course.Course(())).read()
+    guard.warn(*reading.problems)
+    return reading
+
+
+def _screen(plain: bool, error: bool = False) -> Screen:
+    from tritonlab.render.screen import screen_for
+
+    return screen_for(sys.stderr if error else sys.stdout, plain=plain)
+
+
+def _print_json(data: Any) -> int:
+    print(json.dumps(data, indent=2), flush=True)
+    return 0

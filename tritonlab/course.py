@@ -1,0 +1,241 @@
+"""The course: tracks and modules as they lie on the disk, and how to find one by name."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grader
+from grader.suite import digest
+from tritonlab.errors import BadCourse, UnknownModule
+
+_FOLDER = re.compile(r"(\d\d)-([a-z0-9]+(?:-[a-z0-9]+)*)")
+
+
+@dataclass(frozen=True)
+class Roots:
+    """The three mirrored folders that hold everything an author writes."""
+
+    tracks: Path
+    solutions: Path
+    suites: Path
+
+
+def default_roots() -> Roots:
+    """Beside the package in a checkout, inside it in a wheel.
+
+    TRITONLAB_COURSE names a folder with tracks/, solutions/ and suites/ of another course.
+    """
+    package = Path(__file__).resolve().parent
+    if other := os.environ.get("TRITONLAB_COURSE"):
+        root = Path(other).absolute()
+        return Roots(root / "tracks", root / "solutions", root / "suites")
+    root = package if (package / "tracks").is_dir() else package.parent
+    suites = Path(grader.__file__).resolve().parent / "suites"
+    return Roots(root / "tracks", root / "solutions", suites)
+
+
+@dataclass(frozen=True)
+class HintGroup:
+    """The three rungs of help for a group of blanks: a question, a tool, a shape."""
+
+    group: str
+    title: str
+    todos: tuple[int, ...]
+    rungs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Module:
+    """One unit: lesson, exercise, solution and hidden tests. ``minutes`` is the planned time."""
+
+    id: str       # track1/softmax
+    number: str   # 1.3
+    track: str    # missing-elements
+    slug: str
+    title: str
+    summary: str
+    core: bool
+    minutes: int
+    objectives: tuple[str, ...]
+    prerequisites: tuple[str, ...]
+    hints: tuple[HintGroup, ...]
+    folder: Path
+    solution: Path
+    suite: Path
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that a user may call the module, without the bare slug, which may not be unique."""
+        alias = self.id.partition("/")[0]
+        return (self.id, f"{self.track}/{self.slug}", self.number,
+                f"{self.track}/{self.folder.name}", f"{alias}/{self.folder.name}")
+
+    @property
+    def suite_sha256(self) -> str:
+        """The identity of the hidden tests; empty where they are missing."""
+        try:
+            return digest(self.suite)
+        except OSError:
+            return ""
+
+    def hint_group(self, todo: int) -> HintGroup | None:
+        return next((group for group in self.hints if todo in group.todos), None)
+
+
+@dataclass(frozen=True)
+class Track:
+    """A row of modules. ``core_modules`` and ``electives`` count what the finished track holds."""
+
+    id: str
+    number: int
+    folder: str
+    title: str
+    blurb: str
+    starter: str
+    core_modules: int
+    electives: int
+    modules: tuple[Module, ...]
+
+
+@dataclass(frozen=True)
+class Course:
+    tracks: tuple[Track, ...]
+
+    @property
+    def modules(self) -> Iterator[Module]:
+        return (module for track in self.tracks for module in track.modules)
+
+    @property
+    def example(self) -> str:
+        """An id to show in messages: the first module's."""
+        return next((module.id for module in self.modules), "ID")
+
+    def find(self, name: str) -> Module:
+        """The module called ``name``.
+
+        That is ``track1/softmax``, ``missing-elements/softmax``, ``1.3`` or ``softmax``.
+
+        Raises:
+            UnknownModule: none or several go by that name; the nearest is suggested.
+        """
+        wanted = name.strip().strip("/").lower()
+        for module in self.modules:
+            if wanted in module.names:
+                return module
+        found = [module for module in self.modules if wanted == module.slug]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            choice = " or ".join(module.id for module in found)
+            raise UnknownModule(f"{len(found)} modules are called '{name}': {choice}.",
+                                "Type one of these ids.")
+        near = self._nearest(wanted)
+        suggestion = f" Did you mean {near}?" if near else ""
+        raise UnknownModule(f"No module is called '{name}'.{suggestion}",
+                            "`tritonlab list` shows all.")
+
+    def get(self, module_id: str) -> Module | None:
+        """The module with this canonical id."""
+        return next((module for module in self.modules if module.id == module_id), None)
+
+    def _nearest(self, wanted: str) -> str | None:
+        ids = {name: m.id for m in self.modules for name in (m.slug, *m.names)}
+        close = difflib.get_close_matches(wanted, ids, n=1)
+        if not close and "/" in wanted:  # the right module under a wrong track
+            close = difflib.get_close_matches(wanted.rpartition("/")[2], ids, n=1)
+        return ids[close[0]] if close else None
+
+    def module_of(self, path: Path) -> Module | None:
+        """The module that a file belongs to, read off the two folders above it."""
+        track, folder = path.parent.parent.name, path.parent.name
+        for module in self.modules:
+            alias = module.id.partition("/")[0]
+            if track in (alias, module.track) and folder in (module.slug, module.folder.name):
+                return module
+        return None
+
+
+def load(roots: Roots | None = None) -> Course:
+    """Read all tracks and modules.
+
+    Raises:
+        BadCourse: a file of the course is missing or malformed.
+    """
+    roots = roots or default_roots()
+    files = sorted(roots.tracks.glob("*/track.toml"))
+    if not files:
+        raise BadCourse(f"There are no tracks in {roots.tracks}.", "Install tritonlab again.")
+    return Course(tuple(sorted((_track(file, roots) for file in files), key=lambda t: t.number)))
+
+
+def _track(file: Path, roots: Roots) -> Track:
+    data = _read(file)
+    folder = file.parent
+    try:
+        number = int(data["number"])
+        return Track(
+            id=f"track{number}",
+            number=number,
+            folder=folder.name,
+            title=data["title"],
+            blurb=data["blurb"],
+            starter=data["starter"],
+            core_modules=int(data["core_modules"]),
+            electives=int(data["electives"]),
+            modules=tuple(
+                _module(path, number, roots)
+                for path in sorted(folder.iterdir())
+                if _FOLDER.fullmatch(path.name) and (path / "module.toml").is_file()
+            ),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise _malformed(file, error) from error
+
+
+def _module(folder: Path, track: int, roots: Roots) -> Module:
+    file = folder / "module.toml"
+    data = _read(file)
+    match = _FOLDER.fullmatch(folder.name)
+    assert match is not None
+    relative = Path(folder.parent.name) / folder.name
+    try:
+        return Module(
+            id=f"track{track}/{match[2]}",
+            number=f"{track}.{int(match[1])}",
+            track=folder.parent.name,
+            slug=match[2],
+            title=data["title"],
+            summary=data["summary"],
+            core=bool(data["core"]),
+            minutes=int(data["minutes"]),
+            objectives=tuple(data["objectives"]),
+            prerequisites=tuple(data["prerequisites"]),
+            hints=tuple(
+                HintGroup(hint["group"], hint["title"], tuple(hint["todos"]), tuple(hint["rungs"]))
+                for hint in data.get("hints", ())
+            ),
+            folder=folder,
+            solution=roots.solutions / relative / "kernel.py",
+            suite=roots.suites / relative / "suite.py",
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise _malformed(file, error) from error
+
+
+def _read(file: Path) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise _malformed(file, error) from error
+
+
+def _malformed(file: Path, error: Exception) -> BadCourse:
+    what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+    return BadCourse(f"{file} cannot be used: {what}.", "Repair it, or install tritonlab again.")

@@ -1,0 +1,157 @@
+"""What goes wrong for a user: one sentence, the next step, and a stable exit code."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import tempfile
+import traceback
+from datetime import date
+from pathlib import Path
+
+from grader.report import EXIT_GRADER_BROKE, EXIT_USAGE
+
+EXIT_STOPPED = 130  # 128 + SIGINT, as shells report it
+
+
+class TritonlabError(Exception):
+    """An error to show: what happened and where, then what to do next."""
+
+    exit_code = EXIT_USAGE
+
+    def __init__(self, message: str, next_step: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.next_step = next_step
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.next_step}".strip()
+
+
+class UnknownModule(TritonlabError):
+    """No module, or more than one, goes by the given name."""
+
+
+class NoWorkspace(TritonlabError):
+    """There is no workspace, or it does not hold what was asked for."""
+
+
+class UnusableFile(TritonlabError):
+    """A file that cannot be graded: missing, a folder, not a text, too large."""
+
+
+class BadCourse(TritonlabError):
+    """A file of the course itself is missing or malformed."""
+
+    exit_code = EXIT_GRADER_BROKE
+
+
+class NotSaved(TritonlabError):
+    """Something could not be written; what was found out is still shown."""
+
+    exit_code = EXIT_GRADER_BROKE
+
+
+class Stopped(TritonlabError):
+    """The user pressed Ctrl-C."""
+
+    exit_code = EXIT_STOPPED
+
+    def __init__(self, recorded: bool = False) -> None:
+        super().__init__("Stopped.", "The result is recorded." if recorded
+                         else "Nothing was recorded.")
+
+
+_REASONS = {
+    errno.ENOSPC: ("no space is left on the disk", "Free some space, then repeat the command."),
+    errno.EDQUOT: ("your disk quota is used up", "Free some space, then repeat the command."),
+    errno.EROFS: ("the file system is read-only",
+                  "Set TRITONLAB_WORKSPACE to a folder that can be written."),
+    errno.EACCES: ("writing there is not permitted",
+                   "Make the workspace writable, or set TRITONLAB_WORKSPACE to another folder."),
+    errno.ELOOP: ("a file of the record is a symbolic link, and links are not followed",
+                  "Put a real file or folder in its place."),
+    errno.ENOTDIR: ("a file lies where a folder is needed, or the folder is a symbolic link",
+                    "Put a real folder in its place, or set TRITONLAB_WORKSPACE."),
+    errno.EISDIR: ("a folder lies where a file is needed", "Move it away."),
+    errno.ENOENT: ("the folder is gone", "Make it again with `tritonlab start`."),
+    errno.ETIMEDOUT: ("another tritonlab kept the record locked for 10 s",
+                      "Wait for it to end, then repeat the command."),
+}
+_REASONS[errno.EPERM] = _REASONS[errno.EACCES]
+
+
+def not_saved(subject: str, error: OSError, place: Path) -> NotSaved:
+    """The error for ``subject`` ("The result") that could not be written to ``place``."""
+    reason, advice = _reason(error)
+    return NotSaved(f"{subject} was not saved: {reason} ({shown(place)}).", advice)
+
+
+def out_of_date(error: OSError, place: Path) -> str:
+    """What to say where the record is safe and only the certificate made from it is not fresh."""
+    reason, _ = _reason(error)
+    return (f"The journal is safe, but certificate.json beside it is out of date: {reason} "
+            f"({shown(place)}). `tritonlab certificate` makes it anew.")
+
+
+def unreadable(error: OSError, place: Path) -> NotSaved:
+    """The error for a journal in ``place`` that cannot be read."""
+    reason, advice = _reason(error)
+    return NotSaved(f"The journal cannot be read: {reason} ({shown(place)}).", advice)
+
+
+def _reason(error: OSError) -> tuple[str, str]:
+    text = (error.strerror or str(error)).lower()
+    return _REASONS.get(error.errno or 0, (text, "Repeat the command once the cause is removed."))
+
+
+def shown(path: Path) -> str:
+    """A path as the user would type it: relative to the current folder where it lies below it."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        return str(path)
+
+
+def unexpected(error: BaseException, folder: Path | None) -> TritonlabError:
+    """Write the traceback of a mistake of ours to a file, and say so in one sentence."""
+    failure = TritonlabError(
+        f"tritonlab itself failed ({type(error).__name__}); your work is untouched.",
+        keep("".join(traceback.format_exception(error)), folder),
+    )
+    failure.exit_code = EXIT_GRADER_BROKE
+    return failure
+
+
+def keep(details: str, folder: Path | None) -> str:
+    """Write the details of a failure to a file and say where it is.
+
+    The file goes into ``folder`` (the workspace's own) or, failing that, the temporary folder.
+    """
+    name = f"traceback-{date.today():%Y-%m-%d}-{os.getpid()}.txt"
+    for place in (folder, Path(tempfile.gettempdir())):
+        if place is None:
+            continue
+        try:
+            descriptor = os.open(place / name,
+                                 os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(details)
+        except OSError:
+            continue
+        return f"The details for a bug report are in {shown(place / name)}."
+    return "The details could not be written anywhere."
+
+
+def brief(reason: str) -> str:
+    """A reason without the traceback that may follow it, at most 240 characters long."""
+    text = " ".join(reason.partition("Traceback (most recent call last)")[0].split())
+    return text if len(text) <= 240 else text[:239] + "…"
+
+
+def silence_broken_pipe() -> None:
+    """Send what is still to be printed nowhere: whoever read it has left."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

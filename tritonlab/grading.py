@@ -1,0 +1,206 @@
+"""Grading one exercise: which file is meant, the grader's answer, and what goes on record."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import grader
+from grader.report import CaseResult, Report, Verdict
+from tritonlab import workspace
+from tritonlab.course import Course, Module
+from tritonlab.errors import (
+    BadCourse,
+    NotSaved,
+    NoWorkspace,
+    Stopped,
+    UnknownModule,
+    UnusableFile,
+    shown,
+)
+from tritonlab.journal import Reading
+from tritonlab.workspace import Workspace
+
+if TYPE_CHECKING:
+    from grader.sandbox import Sandbox
+
+OnEvent = Callable[[CaseResult | str], None]
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A file to grade as a module's exercise, and the workspace that records it (None: nowhere)."""
+
+    module: Module
+    kernel: Path
+    workspace: Workspace | None
+    inferred: bool = True  # the module was read off the path
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the file is the exercise as ``start`` put it, so that no path need be typed."""
+        return self.workspace is not None and \
+            self.kernel.absolute() == self.workspace.kernel(self.module)
+
+    @property
+    def command(self) -> str:
+        """What to type to grade it again."""
+        if self.in_place:
+            return "tritonlab grade"
+        path = shown(self.kernel)
+        named = f" --module {self.module.id}" if not self.inferred else ""
+        return f"tritonlab grade {shlex.quote(path)}{named}"
+
+
+def resolve(course: Course, name: str | None, module_id: str | None = None) -> Submission:
+    """What ``tritonlab grade [ID or PATH] [--module ID]`` means.
+
+    Raises:
+        TritonlabError: an unknown id, no workspace, no module to infer, or an unusable file.
+    """
+    module = course.find(module_id) if module_id else None
+    if name is None and module is None:
+        place = workspace.require(course.example)
+        return _exercise(current(course, place.journal(course).read()), place)
+    if name is None:
+        assert module is not None
+        return _exercise(module, workspace.require(module.id))
+    if module is None:
+        try:
+            found = course.find(name)
+            return _exercise(found, workspace.require(found.id))
+        except UnknownModule:
+            if not _looks_like_path(name):
+                raise
+    return submission_at(course, Path(name), module)
+
+
+def submission_at(course: Course, path: Path, module: Module | None = None) -> Submission:
+    """The submission that a path means; the module is read off the folders unless it is given.
+
+    Raises:
+        UnusableFile: the file cannot be graded, or belongs to no module.
+    """
+    path = path.expanduser().absolute()
+    place = workspace.find(path.parent)
+    inferred = module is None
+    if module is None:
+        module = (place.module_of(path, course) if place else None) or course.module_of(path)
+    workspace.check_file(path, None)
+    if module is None:
+        raise UnusableFile(f"{shown(path)} lies in no module's folder.",
+                           "Say which exercise it is with `--module ID`.")
+    return Submission(module, path, place, inferred)
+
+
+def current(course: Course, reading: Reading) -> Module:
+    """The module that was last started or graded.
+
+    Raises:
+        NoWorkspace: nothing was started in this workspace.
+    """
+    module = course.get(reading.current) if reading.current else None
+    if module is None:
+        raise NoWorkspace("No module has been started here.",
+                          f"`tritonlab start {course.example}` starts the first.")
+    return module
+
+
+def _exercise(module: Module, place: Workspace) -> Submission:
+    kernel = place.kernel(module)
+    workspace.check_file(kernel, module)
+    return Submission(module, kernel, place)
+
+
+def _looks_like_path(name: str) -> bool:
+    return name.endswith(".py") or name.startswith((".", "/", "~")) or Path(name).exists()
+
+
+def grade(submission: Submission, *, public_only: bool = False, on_event: OnEvent | None = None,
+          sandbox: Sandbox | None = None) -> Report:
+    """Run the hidden tests (or only the public cases) on a submission.
+
+    Raises:
+        BadCourse: the module has no hidden tests.
+        UnusableFile: the file is gone or no file any more.
+    """
+    # The sandbox warms up in its own process while the suite, and with it torch, is loaded here.
+    with contextlib.nullcontext(sandbox) if sandbox else grader.Sandbox() as box:
+        try:
+            suite = grader.load_suite(submission.module.suite)
+            return grader.grade(submission.kernel, suite, public_only=public_only,
+                                on_event=on_event, sandbox=box)
+        except FileNotFoundError as error:
+            raise BadCourse(f"{submission.module.id} has no hidden tests at "
+                            f"{submission.module.suite}.", "Install tritonlab again.") from error
+        except grader.UnreadableSubmission as error:  # it changed since it was checked
+            raise UnusableFile(str(error), "Check the file, then repeat the command.") from error
+
+
+@dataclass(frozen=True)
+class Result:
+    """Whether a grade is on record, why not, and what the journal says now."""
+
+    saved: bool
+    complaint: str
+    error: NotSaved | None
+    reading: Reading
+
+
+def save(course: Course, submission: Submission, report: Report) -> Result:
+    """Put a grade on record; that it cannot be written is part of the result."""
+    if submission.workspace is None:
+        advice = f"`tritonlab start {submission.module.id}` makes one."
+        return Result(False, f"The result was not saved: there is no workspace here. {advice}",
+                      None, Reading(()))
+    journal = submission.workspace.journal(course)
+    reading = Reading(())
+    with contextlib.suppress(NotSaved):  # then it cannot be written either, and that is said
+        reading = journal.read()
+    try:
+        details = record(submission, report, reading)
+        saved = journal.append("graded", submission.module.id, **details)
+        reading = journal.read()
+    except NotSaved as error:
+        return Result(journal.saved, str(error), error, reading)
+    except KeyboardInterrupt:
+        raise Stopped(recorded=journal.saved) from None
+    return Result(True, " ".join(filter(None, (saved.warning, *reading.problems))), None, reading)
+
+
+def record(submission: Submission, report: Report, reading: Reading) -> Mapping[str, Any]:
+    """What the journal keeps of a grade: no path, no name, no time of day."""
+    failure = report.first_failure
+    first = failure.findings[0] if failure and failure.findings else None
+    failed = (r for r in report.deciding if r.verdict is Verdict.FAILED)
+    return {
+        "verdict": str(report.verdict),
+        "evidence": report.evidence,
+        "cases": {
+            "total": len(report.deciding),
+            **{str(v).lower(): report.count(v) for v in Verdict if report.count(v)},
+        },
+        "codes": sorted({finding.code for result in failed for finding in result.findings}),
+        "todos": list(first.todos) if first else [],
+        "source_sha256": report.source_sha256,
+        "suite_sha256": report.suite_sha256,
+        "grader_version": report.grader_version,
+        "versions": dict(report.versions),
+        "engine": report.engine,
+        "isolation": report.isolation,
+        "seed": report.seed,
+        "hints_used": reading.hints(submission.module.id),
+        "solution_seen": _is_solution(submission.module, report.source_sha256),
+    }
+
+
+def _is_solution(module: Module, source_sha256: str) -> bool:
+    try:
+        return hashlib.sha256(module.solution.read_bytes()).hexdigest() == source_sha256
+    except OSError:
+        return False

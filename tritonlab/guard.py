@@ -1,0 +1,64 @@
+"""How a verb ends: whatever goes wrong becomes one sentence on standard error and an exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from collections.abc import Callable
+from typing import ParamSpec
+
+import typer
+
+from tritonlab import errors, workspace
+from tritonlab.errors import Stopped, TritonlabError
+
+P = ParamSpec("P")
+
+
+def verb(function: Callable[P, int]) -> Callable[P, None]:
+    """Make a verb of a function that returns an exit code: errors become one sentence each."""
+
+    @functools.wraps(function)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        raise typer.Exit(run(functools.partial(function, *args, **kwargs)))
+
+    return guarded
+
+
+def warn(*sentences: str) -> int:
+    for sentence in sentences:
+        if sentence:
+            print(sentence, file=sys.stderr)
+    return 0
+
+
+def show_error(error: TritonlabError) -> int:
+    print(error, file=sys.stderr)
+    return error.exit_code
+
+
+def run(work: Callable[[], int]) -> int:
+    """Run a verb; whatever goes wrong is one sentence on standard error and an exit code."""
+    try:
+        return work()
+    except TritonlabError as error:
+        return show_error(error)
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        return show_error(Stopped())
+    except BrokenPipeError:
+        errors.silence_broken_pipe()
+        return 0
+    except Exception as error:  # ours: keep the traceback, spare the user
+        place = None
+        with contextlib.suppress(TritonlabError):
+            place = workspace.find()
+        return show_error(errors.unexpected(error, place.mark if place else None))
+
+
+def never_fail_to_encode() -> None:
+    """Print a replacement for what the terminal's encoding lacks, instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")

@@ -1,0 +1,43 @@
+"""Hints: which ladder helps now, and its next rung."""
+
+from __future__ import annotations
+
+from tritonlab.course import HintGroup, Module
+from tritonlab.errors import TritonlabError
+from tritonlab.journal import Reading
+
+
+def choose(module: Module, reading: Reading, todo: int | None = None) -> HintGroup:
+    """The group of ``todo``, else of what failed last, else the first with rungs left.
+
+    Raises:
+        TritonlabError: the module has no hints, or none for that TODO.
+    """
+    if not module.hints:
+        raise TritonlabError(f"{module.id} has no hints.", "Its README.md is the place to look.")
+    if todo is not None:
+        group = module.hint_group(todo)
+        if group is None:
+            numbers = sorted(n for group in module.hints for n in group.todos)
+            known = f" They go from {numbers[0]} to {numbers[-1]}." if numbers else ""
+            raise TritonlabError(f"{module.id} has no TODO {todo}.{known}",
+                                 f"`tritonlab hint {module.id}` chooses one for you.")
+        return group
+    last = reading.last_grade(module.id)
+    for number in (last["todos"] or ()) if last else ():
+        if group := module.hint_group(number):
+            return group
+    left = (g for g in module.hints if reading.hints(module.id, g.group) < len(g.rungs))
+    return next(left, module.hints[-1])
+
+
+def next_rung(module: Module, group: HintGroup, reading: Reading) -> tuple[int, bool]:
+    """The number of the rung to show, from 1, and whether it was shown before."""
+    used = reading.hints(module.id, group.group)
+    return min(used + 1, len(group.rungs)), used >= len(group.rungs)
+
+
+def next_command(module: Module, group: HintGroup, rung: int) -> str:
+    if rung < len(group.rungs) and group.todos:
+        return f"tritonlab hint {module.id} --todo {group.todos[0]}"
+    return f"tritonlab grade {module.id}"

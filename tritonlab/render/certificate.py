@@ -1,0 +1,53 @@
+"""The certificate as a readable page."""
+
+from __future__ import annotations
+
+from tritonlab.certificate import Certificate, Entry, State
+from tritonlab.render.course import STATE_WORDS
+from tritonlab.render.screen import Screen, word
+
+
+def show(screen: Screen, certificate: Certificate, next_command: str) -> None:
+    """Totals per track, then what is known about each module that was begun."""
+    screen.pair((("Certificate", "strong"),), (certificate.updated or "no record yet", "dim"))
+    screen.line(f"Name: {certificate.name or 'none given (`--name` sets one)'}")
+    screen.blank()
+    for track, total in certificate.tracks.items():
+        screen.pair((f"Track {track.removeprefix('track')}  {certificate.titles[track]}",),
+                    f"{total}")
+    screen.pair((("Core modules", "strong"),), (f"{certificate.core}", "strong"))
+    screen.pair((("Electives", "strong"), ("  apart, never needed", "dim")),
+                f"{certificate.electives}")
+    screen.blank()
+    for entry in certificate.entries:
+        if entry.state is not State.WAITING:
+            _entry(screen, entry)
+    screen.next(next_command)
+
+
+def _entry(screen: Screen, entry: Entry) -> None:
+    lead = ("" if screen.plain else "  ", word(STATE_WORDS[entry.state]), " ")
+    facts = []
+    if entry.cases_total:
+        facts.append(f"{entry.cases_passed} of {entry.cases_total} checks passed")
+    if entry.cases_skipped:
+        facts.append(f"{entry.cases_skipped} skipped")
+    if entry.evidence:
+        facts.append(f"evidence: {entry.evidence}")
+    if entry.hints_used:
+        facts.append("1 hint" if entry.hints_used == 1 else f"{entry.hints_used} hints")
+    if entry.solution_seen:
+        facts.append("solution seen")
+    screen.line((entry.module, "strong"), f"  {', '.join(facts) or entry.state}", lead=lead)
+    if entry.source_sha256 is None:
+        screen.blank()
+        return
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(entry.versions.items()))
+    indent = (f"{entry.module}: ",) if screen.plain else (" " * 8,)
+    for fact in (
+        f"graded {entry.date} by grader {entry.grader_version} ({entry.engine}; {versions})",
+        f"source {entry.source_sha256[:12]}, tests {(entry.suite_sha256 or '')[:12]}, "
+        f"seed {entry.seed}, isolation {entry.isolation}",
+    ):
+        screen.line((fact, "dim"), lead=indent)
+    screen.blank()

@@ -1,0 +1,115 @@
+"""The course as lists: all modules, and how far the learner has come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritonlab.certificate import Certificate, Entry, State
+from tritonlab.course import Course, Module, Track
+from tritonlab.render.screen import Screen, word
+
+STATE_WORDS = {State.PASSED: "PASS", State.TRIED: "OPEN", State.STARTED: "OPEN",
+               State.OUTDATED: "AGAIN", State.WAITING: "WAIT"}
+
+
+def hours(minutes: int) -> str:
+    """Planned time, such as ``2 h`` or ``1.5 h``; minutes below an hour."""
+    return f"{minutes} min" if minutes < 60 else f"{minutes / 60:.3g} h"
+
+
+def show_list(screen: Screen, course: Course, certificate: Certificate, next_command: str) -> None:
+    """Every track with its modules."""
+    for track in course.tracks:
+        _track(screen, track, certificate)
+    _totals(screen, certificate)
+    screen.next(next_command)
+
+
+def _track(screen: Screen, track: Track, certificate: Certificate) -> None:
+    total = certificate.tracks[track.id]
+    screen.pair((f"Track {track.number}  ", (track.title, "strong")), f"{total} passed")
+    if not screen.plain:
+        screen.line((track.blurb, "dim"), lead=("  ",))
+    width = max((len(module.id) for module in track.modules), default=0)
+    for module in track.modules:
+        entry = certificate.entry(module)
+        state = word(STATE_WORDS[entry.state])
+        elective = "" if module.core else " (elective)"
+        if screen.plain:
+            screen.line(state, f" {module.id}: {module.title}{elective}, {hours(module.minutes)}")
+        else:
+            screen.pair((state, f" {module.id:<{width}}  {module.title}", (elective, "dim")),
+                        (hours(module.minutes), "dim"), indent=2)
+    if not track.modules:
+        screen.line(("No module of this track is here yet.", "dim"),
+                    lead=() if screen.plain else ("  ",))
+    screen.blank()
+
+
+def show_status(screen: Screen, course: Course, certificate: Certificate, current: Module | None,
+                workspace: str | None, next_command: str) -> None:
+    """Progress: totals, what is open, what is left."""
+    for track in course.tracks:
+        screen.pair((f"Track {track.number}  {track.title}",),
+                    f"{certificate.tracks[track.id]} passed")
+    _totals(screen, certificate)
+    screen.blank()
+    by_id = {entry.module: entry for entry in certificate.entries}
+    opened = [module for module in course.modules if by_id[module.id].is_open]
+    for module in opened:
+        entry = by_id[module.id]
+        screen.line(module.id, f"  {_progress(entry)}",
+                    lead=("" if screen.plain else "  ", word(STATE_WORDS[entry.state]), " "))
+    if opened:
+        screen.blank()
+    if current:
+        screen.line("Current module: ", (current.id, "strong"),
+                    f" (planned {hours(current.minutes)})")
+    left = sum(m.minutes for m in course.modules
+               if m.core and by_id[m.id].state is not State.PASSED)
+    if left:
+        screen.line(f"Planned time of the core modules that are ready: {hours(left)}.")
+    screen.line(f"Workspace: {workspace or 'none yet'}")
+    screen.next(next_command)
+
+
+def _progress(entry: Entry) -> str:
+    grades = "1 grade" if entry.grades == 1 else f"{entry.grades} grades"
+    if entry.state is State.STARTED:
+        return "started, not graded yet"
+    if entry.state is State.OUTDATED:
+        return "passed earlier tests; the tests have changed, grade it again"
+    return f"best {entry.cases_passed} of {entry.cases_total} checks, {grades}"
+
+
+def _totals(screen: Screen, certificate: Certificate) -> None:
+    screen.pair((("Core modules", "strong"),), f"{certificate.core} passed")
+    screen.pair((("Electives", "strong"), ("  apart, never needed", "dim")),
+                f"{certificate.electives} passed")
+
+
+def list_to_dict(course: Course, certificate: Certificate) -> dict[str, Any]:
+    """What ``tritonlab list --json`` prints."""
+    states = {entry.module: entry.state for entry in certificate.entries}
+    return {
+        "schema": 1,
+        "tracks": [
+            {
+                "id": track.id, "folder": track.folder, "title": track.title,
+                "blurb": track.blurb, "starter": track.starter,
+                "passed": certificate.tracks[track.id].passed,
+                "total": certificate.tracks[track.id].total,
+                "modules": [
+                    {
+                        "id": module.id, "number": module.number, "title": module.title,
+                        "summary": module.summary, "core": module.core,
+                        "minutes": module.minutes, "state": states[module.id],
+                        "prerequisites": list(module.prerequisites),
+                    }
+                    for module in track.modules
+                ],
+            }
+            for track in course.tracks
+        ],
+        "totals": certificate.to_dict()["totals"],
+    }

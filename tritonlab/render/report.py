@@ -1,0 +1,158 @@
+"""A report as the learner sees it: checks in groups, the first failure in full, what is next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from grader.report import CaseResult, Finding, Kind, Report, Verdict
+from tritonlab.course import Module
+from tritonlab.errors import brief
+from tritonlab.render.screen import Part, Screen, word
+
+GROUPS = (
+    (Kind.CORRECTNESS, "Correctness"),
+    (Kind.EDGE, "Edge cases"),
+    (Kind.PROPERTY, "Properties"),
+    (Kind.CALL, "Calls"),
+    (Kind.PERFORMANCE, "Performance"),
+)
+_FOLD_ABOVE = 8  # checks of a group that are still shown one a line
+_HEAD_LINES, _TAIL_LINES = 4, 2  # of what the learner's code printed
+
+
+def show(screen: Screen, module: Module, report: Report, next_command: str,
+         before: str = "Next: ", note: str = "") -> None:
+    """Print a whole report; the last line is the next command.
+
+    ``note`` says where the details of a failure of the grader are.
+    """
+    screen.line((module.id, "strong"), "  ", (module.title, "dim"))
+    for kind, title in GROUPS:
+        _group(screen, title, [r for r in report.results if r.kind is kind])
+    if report.reason:
+        screen.blank()
+        screen.line(f"The grader could not go on: {brief(report.reason)}",
+                    lead=(word("ERROR"), " "))
+    if failure := report.first_failure:
+        _failure(screen, module, report, failure)
+    _output(screen, report.output)
+    screen.blank()
+    _summary(screen, report)
+    if report.verdict is Verdict.ERROR:
+        screen.line(f"This is about the grader, not about your kernel. {note}")
+    screen.next(next_command, before)
+
+
+def _group(screen: Screen, title: str, results: Sequence[CaseResult]) -> None:
+    """A group of checks: one a line, or many that ended alike in one paragraph."""
+    if not results:
+        return
+    if screen.plain:
+        for result in results:
+            _check(screen, result, f"{title}: ")
+        return
+    screen.blank()
+    passed = sum(result.verdict is Verdict.PASSED for result in results)
+    screen.pair(((title, "strong"),), (f"{passed} of {len(results)}", "dim"))
+    short = [r for r in results if not (r.facts or r.reason or r.advisory)]
+    if len(short) > _FOLD_ABOVE:
+        for verdict in Verdict:
+            names = [result.name for result in short if result.verdict is verdict]
+            if names:
+                style = "dim" if verdict is Verdict.PASSED else ""
+                screen.line((" · ".join(names), style), lead=("  ", word(verdict), " "))
+        results = [result for result in results if result not in short]
+    for result in results:
+        _check(screen, result, "  ")
+
+
+def _check(screen: Screen, result: CaseResult, lead: str) -> None:
+    """One check with its facts. An advisory one that does not pass is a note, not a failure."""
+    passed = result.verdict is Verdict.PASSED
+    note = result.advisory and not passed
+    name = result.name + (" (never decides)" if result.advisory else "")
+    screen.line(name, lead=(lead, word("NOTE" if note else result.verdict), " "))
+    indent = (f"{lead}{result.name}: " if screen.plain else " " * 8,)
+    for label, value in result.facts.items():
+        screen.line((f"{label} {value}", "dim"), lead=indent)
+    if result.reason and not passed:
+        screen.line((brief(result.reason), "dim"), lead=indent)
+    if note and result.findings:
+        screen.line((result.findings[0].seen, "dim"), lead=indent)
+
+
+def _failure(screen: Screen, module: Module, report: Report, failure: CaseResult) -> None:
+    """The first failure in its four parts, and how many others wait."""
+    screen.blank()
+    if not failure.findings:
+        screen.line(f"{failure.name}: {failure.reason or 'failed'}")
+    else:
+        finding = failure.findings[0]
+        screen.line((failure.name, "strong"), (f"  {finding.code}", "dim"),
+                    lead=("What failed first: ",))
+        for label, text in diagnosis(module, finding):
+            screen.line(text, lead=(f"{label}: " if screen.plain else f"  {label:<8}",))
+    others = report.count(Verdict.FAILED) - 1
+    if others:
+        screen.blank()
+        checks = "check waits" if others == 1 else "checks wait"
+        screen.line((f"{others} further {checks}.", "dim"))
+
+
+def diagnosis(module: Module, finding: Finding) -> Iterator[tuple[str, str]]:
+    """The parts of a finding that are there: seen, likely meaning, where, next step."""
+    yield "Seen", finding.seen
+    if finding.means:
+        yield "Likely", finding.means
+    if finding.where:
+        yield "Where", finding.where
+    elif finding.line:
+        yield "Where", f"Line {finding.line}"
+    if step := next_step(module, finding):
+        yield "Hint", step
+
+
+def next_step(module: Module, finding: Finding) -> str:
+    """The finding's own next step, or the hint for its first TODO that has one."""
+    if finding.next_step:  # the grader knows no module ids; the face completes its commands
+        return finding.next_step.replace("tritonlab hint --todo",
+                                         f"tritonlab hint {module.id} --todo")
+    todo = next((n for n in finding.todos if module.hint_group(n)), None)
+    if todo is not None:
+        return f"`tritonlab hint {module.id} --todo {todo}` asks a question that helps."
+    return f"`tritonlab hint {module.id}` asks a question that helps." if module.hints else ""
+
+
+def _output(screen: Screen, output: str) -> None:
+    lines = [line for line in output.splitlines() if line.strip()]
+    if not lines:
+        return
+    screen.blank()
+    screen.line(("Printed by your code", "strong"))
+    hidden = len(lines) - _HEAD_LINES - _TAIL_LINES
+    if hidden > 1:
+        note = f"… {hidden} lines left out …"
+        lines = [*lines[:_HEAD_LINES], note, *lines[-_TAIL_LINES:]]
+    for line in lines:
+        room = screen.width - 4
+        screen.line((line if len(line) <= room else line[: room - 1] + "…", "dim"),
+                    lead=("printed: " if screen.plain else "  ",))
+
+
+def _summary(screen: Screen, report: Report) -> None:
+    """One line: the verdict, how many checks, the time, and what a pass shows."""
+    passed, total = report.count(Verdict.PASSED), len(report.deciding)
+    took = f"{report.seconds:.1f} s"
+    style = {Verdict.PASSED: "pass", Verdict.FAILED: "fail", Verdict.ERROR: "fail"}
+    verdict: Part = (str(report.verdict), style.get(report.verdict, "skip"))
+    what = "public checks" if report.public_only else "checks"
+    words = [f"  {passed} of {total} {what} passed in {took}."]
+    if report.evidence:
+        words.append(f"Evidence: {report.evidence} ({report.engine}).")
+    if skipped := report.count(Verdict.SKIPPED):
+        words.append(f"{skipped} skipped.")
+    if noisy := report.count(Verdict.INCONCLUSIVE):
+        words.append(f"{noisy} too noisy to tell.")
+    if report.public_only:
+        words.append("Nothing is recorded.")
+    screen.line(verdict, " ".join(words))

@@ -1,0 +1,162 @@
+"""The screen: lines of styled words, wrapped with a hanging indent, or bare in plain mode."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from tritonlab.errors import silence_broken_pipe
+
+Part = str | tuple[str, str]  # words, or words with a style
+
+WIDEST = 100
+STYLES = {
+    "pass": "green",
+    "fail": "bold red",
+    "skip": "yellow",
+    "wait": "dim",
+    "dim": "dim",
+    "strong": "bold",
+    "command": "bold cyan",
+}
+WORDS = {"PASSED": "PASS", "FAILED": "FAIL", "SKIPPED": "SKIP", "ERROR": "ERROR",
+         "INCONCLUSIVE": "NOISY"}
+WORD_STYLES = {"PASS": "pass", "FAIL": "fail", "SKIP": "skip", "ERROR": "fail", "NOISY": "skip",
+               "OPEN": "skip", "NOTE": "skip", "AGAIN": "skip", "WAIT": "wait"}
+
+
+class Screen:
+    """Where results are printed. Colour only repeats what words say.
+
+    ``plain`` prints one fact a line: no wrapping, indentation or colour, and callers leave tables
+    out. Control characters, which a learner's text may hold, are never passed on.
+    """
+
+    def __init__(self, stream: TextIO | None = None, *, plain: bool = False,
+                 width: int | None = None) -> None:
+        self.stream = stream or sys.stdout
+        self.plain = plain
+        self._console = Console(file=self.stream, width=width, highlight=False, markup=False,
+                                emoji=False)
+        self.width = min(self._console.width, WIDEST)
+        self.live = not plain and self._console.is_terminal and not self._console.is_dumb_terminal
+
+    def line(self, *parts: Part, lead: Sequence[Part] = ()) -> None:
+        """Print a paragraph; ``lead`` stands before its first line and indents the others."""
+        if self.plain:
+            words = "".join(_words(part) for part in (*lead, *parts))
+            self._write(" ".join(clean(words).split()) + "\n")
+            return
+        head, body = _text(lead), _text(parts)
+        room = max(self.width - head.cell_len, 20)
+        for number, row in enumerate(body.wrap(self._console, room) or [Text()]):
+            row.rstrip()
+            before = head if number == 0 else Text(" " * head.cell_len)
+            self._print(before + row)
+
+    def pair(self, left: Sequence[Part], right: Part, *, indent: int = 0) -> None:
+        """Print words on the left and a short one at the right edge (beside them in plain mode)."""
+        if self.plain:
+            self.line(*left, ": ", right)
+            return
+        head, tail = Text(" " * indent) + _text(left), _text((right,))
+        gap = self.width - head.cell_len - tail.cell_len
+        if gap < 2:
+            self.line(*left, lead=(" " * indent,))
+            self.line(right, lead=(" " * indent,))
+        else:
+            self._print(head + Text(" " * gap) + tail)
+
+    def blank(self) -> None:
+        if not self.plain:
+            self._write("\n")
+
+    def next(self, command: str, before: str = "Next: ") -> None:
+        """The last line of every view: the command to type next, never broken in two."""
+        if self.plain or len(before) + len(command) <= self.width:
+            self.line(before, (command, "command"))
+        else:
+            self.line(before)
+            self._print(_text(("  ", (command, "command"))))
+
+    def _print(self, text: Text) -> None:
+        with self._console.capture() as captured:
+            self._console.print(text, soft_wrap=True)
+        self._write(captured.get())
+
+    def _write(self, text: str) -> None:
+        try:
+            self.stream.write(text)
+            self.stream.flush()
+        except BrokenPipeError:
+            silence_broken_pipe()
+
+
+class Progress:
+    """One line that says what is running, on a terminal only, gone at the end."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._done = 0
+
+    def __enter__(self) -> Progress:
+        self.say("starting the grader")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._put("")
+
+    def __call__(self, event: object) -> None:
+        """An event of the grader: the name of what begins, or a result."""
+        if isinstance(event, str):
+            self.say(event)
+        else:
+            self._done += 1
+
+    def say(self, what: str) -> None:
+        done = f"{self._done} done · " if self._done else ""
+        self._put(clean(f"  {done}{what} …"))
+
+    def clear(self) -> None:
+        """Make room for what is printed in between."""
+        self._done = 0
+        self._put("")
+
+    def _put(self, text: str) -> None:
+        if self._screen.live:
+            self._screen.stream.write("\r\x1b[2K" + text[: self._screen.width - 1])
+            self._screen.stream.flush()
+
+
+def clean(text: str) -> str:
+    """The text without control characters; line ends and tabs become spaces."""
+    return "".join(
+        " " if char in "\n\t\r" else char if char.isprintable() else "·" for char in text)
+
+
+def screen_for(stream: TextIO | None = None, *, plain: bool = False) -> Screen:
+    """The screen for standard output; TRITONLAB_PLAIN=1 asks for plain mode too."""
+    return Screen(stream, plain=plain or os.environ.get("TRITONLAB_PLAIN", "") not in ("", "0"))
+
+
+def word(verdict: str) -> tuple[str, str]:
+    """A verdict as a word of one width, with its style."""
+    text = WORDS.get(verdict, verdict)
+    return (f"{text:<5}", WORD_STYLES.get(text, ""))
+
+
+def _words(part: Part) -> str:
+    return part if isinstance(part, str) else part[0]
+
+
+def _text(parts: Sequence[Part]) -> Text:
+    text = Text()
+    for part in parts:
+        words, style = (part, "") if isinstance(part, str) else part
+        text.append(clean(words), STYLES.get(style, ""))
+    return text

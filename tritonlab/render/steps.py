@@ -1,0 +1,68 @@
+"""Short answers: what `start` did, a hint, and the steps of the tour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tritonlab.course import HintGroup, Module
+from tritonlab.errors import shown
+from tritonlab.render.course import hours
+from tritonlab.render.report import diagnosis
+from tritonlab.render.screen import Screen
+from tritonlab.tour import Step
+from tritonlab.workspace import Started
+
+
+def show_start(screen: Screen, module: Module, started: Started, missing: Sequence[str],
+               next_command: str) -> None:
+    """Where the exercise is, and what to read, edit and type."""
+    screen.line((module.id, "strong"), f"  {module.title}, about {hours(module.minutes)}")
+    if module.summary:
+        screen.line((module.summary, "dim"))
+    screen.blank()
+    where = shown(started.kernel.parent)
+    if started.kernel.name in started.kept:
+        screen.line(f"Your exercise is already there, and nothing in it was changed: {where}")
+    else:
+        screen.line(f"The exercise is in {where}")
+    if started.copied and started.kept:
+        screen.line(f"Copied beside your work: {', '.join(started.copied)}.")
+    for name, why in (("README.md", "the lesson"), ("lesson.py", "a worked example to run"),
+                      ("kernel.py", "the exercise to edit")):
+        if name in (*started.copied, *started.kept):
+            label = f"{name}: " if screen.plain else f"  {name:<10} "
+            screen.line((why, "dim"), lead=(label,))
+    if missing:
+        screen.blank()
+        plural = "is" if len(missing) == 1 else "are"
+        screen.line(f"It builds on {', '.join(missing)}, which {plural} not passed yet. "
+                    "You can go on all the same.")
+    screen.blank()
+    screen.next(next_command, "Edit kernel.py, then type: ")
+
+
+def show_hint(screen: Screen, module: Module, group: HintGroup, rung: int, repeated: bool,
+              next_command: str) -> None:
+    """One rung of a ladder."""
+    todos = ", ".join(str(todo) for todo in group.todos)
+    screen.line((module.id, "strong"), f"  {group.title}",
+                (f" (TODO {todos})" if todos else "", "dim"))
+    screen.line(group.rungs[rung - 1], lead=(f"Hint {rung} of {len(group.rungs)}: ",))
+    if repeated:
+        screen.line(("This was the last one; it is shown again.", "dim"))
+    screen.next(next_command)
+
+
+def show_step(screen: Screen, number: int, step: Step, module: Module) -> None:
+    """One step of the tour: what happens and why, then what the grader said."""
+    screen.line((step.title, "strong"), lead=(f"{number}. ",))
+    indent = () if screen.plain else ("   ",)
+    screen.line(step.why, lead=indent)
+    if step.said:
+        screen.line(step.said, lead=indent)
+    if step.finding:
+        for label, text in diagnosis(module, step.finding):
+            screen.line((text, "dim"), lead=(f"{label}: " if screen.plain else f"   {label:<8}",))
+    if not step.ok:
+        screen.line(("This is not what had to happen: ", "fail"), step.expected, lead=indent)
+    screen.blank()

@@ -1,0 +1,168 @@
+"""The workspace: the learner's folder, found, made and filled without ever overwriting work."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonlab import certificate, durable
+from tritonlab.course import Course, Module
+from tritonlab.errors import BadCourse, NoWorkspace, UnusableFile, not_saved, shown
+from tritonlab.journal import Journal
+
+MARK = ".tritonlab"
+DEFAULT = "tritonlab-workspace"
+EXERCISE = "kernel.py"
+LARGEST_FILE = 1_000_000  # bytes; an exercise has about 5 000
+_COPIED = (EXERCISE, "README.md", "lesson.py")
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A folder that holds ``.tritonlab``; exercises lie in ``<track>/<slug>/`` below it."""
+
+    root: Path
+
+    @property
+    def mark(self) -> Path:
+        return self.root / MARK
+
+    def folder(self, module: Module) -> Path:
+        return self.root / module.id
+
+    def kernel(self, module: Module) -> Path:
+        return self.folder(module) / EXERCISE
+
+    def journal(self, course: Course) -> Journal:
+        return Journal(self.mark, lambda reading: certificate.build(course, reading).to_json())
+
+    def module_of(self, path: Path, course: Course) -> Module | None:
+        """The module that a file below the workspace belongs to, whatever the file is called."""
+        try:
+            parts = path.absolute().relative_to(self.root).parts
+        except ValueError:
+            return None
+        return course.get("/".join(parts[:2])) if len(parts) > 2 else None
+
+
+def locate(near: Path | None = None) -> Path:
+    """Where the workspace is, or would be made.
+
+    TRITONLAB_WORKSPACE decides; else the nearest folder from ``near`` (the current folder) upwards
+    that holds ``.tritonlab``; else ``./tritonlab-workspace``.
+
+    Raises:
+        NoWorkspace: the current folder has been removed.
+    """
+    try:
+        here = Path.cwd()
+    except OSError as error:
+        raise NoWorkspace("The current folder is gone or cannot be read.",
+                          "Go to another folder, then repeat the command.") from error
+    if named := os.environ.get("TRITONLAB_WORKSPACE"):
+        return here / named
+    for start in (near, here):
+        for folder in _upwards(start):
+            if (folder / MARK).is_dir():
+                return folder
+    return here / DEFAULT
+
+
+def find(near: Path | None = None) -> Workspace | None:
+    """The workspace, if there is one."""
+    root = locate(near)
+    return Workspace(root) if (root / MARK).is_dir() else None
+
+
+def require(example: str, near: Path | None = None) -> Workspace:
+    """The workspace; ``example`` is the module to start where there is none.
+
+    Raises:
+        NoWorkspace: there is none.
+    """
+    workspace = find(near)
+    if workspace is None:
+        raise NoWorkspace(f"There is no workspace at {shown(locate(near))}.",
+                          f"`tritonlab start {example}` makes one.")
+    return workspace
+
+
+@dataclass(frozen=True)
+class Started:
+    """What ``start`` did: which files it copied and which of the learner's it left alone."""
+
+    kernel: Path
+    copied: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+def start(module: Module, root: Path) -> tuple[Workspace, Started]:
+    """Copy a module's exercise, lesson and README into the workspace, which is made if needed.
+
+    Raises:
+        NotSaved: a folder or a file cannot be written.
+    """
+    workspace = Workspace(root)
+    folder = workspace.folder(module)
+    copied: list[str] = []
+    kept: list[str] = []
+    try:
+        workspace.mark.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in _COPIED:
+            source = module.folder / name
+            if name != EXERCISE and not source.exists():
+                continue
+            made = durable.create(folder / name, _course_file(source))
+            (copied if made else kept).append(name)
+    except OSError as error:
+        raise not_saved("The exercise", error, folder) from error
+    return workspace, Started(workspace.kernel(module), tuple(copied), tuple(kept))
+
+
+def check_file(path: Path, module: Module | None = None) -> None:
+    """Refuse what cannot be an exercise, without waiting for a pipe or reading a device.
+
+    Raises:
+        UnusableFile: says why.
+    """
+    where = shown(path)
+    advice = f"`tritonlab start {module.id}` makes a fresh one." if module else \
+        "Check the path, then repeat the command."
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise UnusableFile(f"There is no file at {where}.", advice) from None
+    except OSError as error:
+        raise UnusableFile(f"{where} cannot be read: {(error.strerror or str(error)).lower()}.",
+                           "Check its permissions, then repeat the command.") from error
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            raise UnusableFile(f"{where} is a folder.",
+                               f"Name the file in it, such as {shown(path / EXERCISE)}.")
+        if not stat.S_ISREG(status.st_mode):
+            raise UnusableFile(f"{where} is not a regular file.", "Name a kernel.py instead.")
+        if status.st_size > LARGEST_FILE:
+            raise UnusableFile(
+                f"{where} has {status.st_size / 1e6:.1f} MB; an exercise may have 1 MB.",
+                "Remove what does not belong to the kernel.")
+    finally:
+        os.close(descriptor)
+
+
+def _course_file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadCourse(f"{path} cannot be read: {error.strerror}.",
+                        "Install tritonlab again.") from error
+
+
+def _upwards(start: Path | None) -> Iterator[Path]:
+    if start is not None:
+        start = start.absolute()
+        yield from (start, *start.parents)
