@@ -114,5 +114,6 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             return toy.report(results, kernel, suite.sha256, public_only=public_only, **more)
 
         monkeypatch.setitem(vars(grader), "grade", grade)  # setattr would load the real one
+        monkeypatch.setitem(vars(grader), "Sandbox", contextlib.nullcontext)
 
     return says

@@ -147,3 +147,13 @@ def test_results_without_elements_and_without_dimensions_are_compared():
     assert str(exactly(torch.tensor(2.0), torch.tensor(3.0, dtype=torch.float64))) == (
         "1 of 1 elements is wrong; the first is the value: got 2, expected 3"
     )
+
+
+def test_bfloat16_results_that_a_gpu_flushed_to_zero_are_no_drift():
+    torch.manual_seed(5)
+    reference = torch.rand(4096, dtype=torch.float64) * torch.finfo(torch.bfloat16).smallest_normal
+    flushed = torch.zeros(4096, dtype=torch.bfloat16)
+
+    assert within(reference.bfloat16(), reference, Amplitude(), "bfloat16") is None
+    assert within(flushed, reference, Amplitude(), "bfloat16") is None
+    assert within(flushed, reference * 8, Amplitude(), "bfloat16") is not None

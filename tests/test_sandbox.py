@@ -421,6 +421,13 @@ def test_a_sandbox_made_in_a_thread_that_has_ended_still_works(tmp_path: Path) -
         assert sandbox.pid == first
 
 
+def test_a_python_that_cannot_be_started_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+
+    with pytest.raises(SandboxBroken, match=r"cannot start.*nowhere"):
+        Sandbox()
+
+
 def test_a_closed_sandbox_forks_no_more() -> None:
     sandbox = Sandbox()
     sandbox.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -44,7 +43,8 @@ def steps(course: Course, on_event: OnEvent | None = None,
     """
     module = course.find(module_id)
     solution, mistake = _versions(module)
-    with tempfile.TemporaryDirectory(prefix="tritonlab-tour-") as folder, _sandbox() as sandbox:
+    with (tempfile.TemporaryDirectory(prefix="tritonlab-tour-") as folder,
+          grader.Sandbox() as sandbox):
         place, _ = workspace.start(module, Path(folder) / workspace.DEFAULT)
         journal = place.journal(course)
         journal.append("started", module.id)
@@ -115,9 +115,3 @@ def _said(report: Report) -> str:
     passed, total = report.count(Verdict.PASSED), len(report.deciding)
     why = f" {report.reason}" if report.reason else ""
     return f"{report.verdict}: {passed} of {total} checks passed in {report.seconds:.1f} s.{why}"
-
-
-def _sandbox() -> AbstractContextManager[Any]:
-    from grader.sandbox import Sandbox
-
-    return Sandbox()

@@ -30,7 +30,11 @@ _PIPE_BYTES = 1 << 20
 
 
 class Sandbox:
-    """The zygote's client. Forks from several threads take turns; a lost zygote is replaced."""
+    """The zygote's client. Forks from several threads take turns; a lost zygote is replaced.
+
+    Raises:
+        SandboxBroken: this Python cannot be started a second time.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -83,13 +87,20 @@ class Sandbox:
         self._log = os.memfd_create("tritonlab-zygote-log", os.MFD_CLOEXEC)
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            self._zygote = subprocess.Popen(
-                [sys.executable, "-I", "-B", "-m", "grader.sandbox.zygote", str(self._folder),
-                 str(os.getpid()), str(theirs.fileno())],
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._log,
-                pass_fds=(theirs.fileno(),), start_new_session=True, cwd="/",
-                env=_environment(self._folder),
-            )
+            try:
+                self._zygote = subprocess.Popen(
+                    [sys.executable, "-I", "-B", "-m", "grader.sandbox.zygote", str(self._folder),
+                     str(os.getpid()), str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._log,
+                    pass_fds=(theirs.fileno(),), start_new_session=True, cwd="/",
+                    env=_environment(self._folder),
+                )
+            except OSError as error:
+                self._control.close()
+                os.close(self._log)
+                folders.remove(self._folder)
+                self._closed = True
+                raise SandboxBroken(f"The grader's helper process cannot start: {error}") from error
 
     def _discard(self) -> None:
         for child in list(self._children):

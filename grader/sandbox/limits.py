@@ -23,7 +23,7 @@ class Limits:
     prints, and ``files`` bounds each file that it writes, memory files included.
     """
 
-    address_space: int = 4 * GIB
+    address_space: int = 2 * GIB
     resident: int = 4 * GIB
     output: int = 64 * KIB
     files: int = 64 * MIB

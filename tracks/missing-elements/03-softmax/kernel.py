@@ -61,7 +61,7 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
 
     Raises:
         TypeError: x is no tensor, or its dtype is not supported.
-        ValueError: x has no two dimensions, or more columns than ``MAX_COLUMNS``.
+        ValueError: x does not have two dimensions, or has more columns than ``MAX_COLUMNS``.
     """
     check_argument(x)
     if x.stride(1) != 1:
@@ -89,7 +89,7 @@ def check_argument(x: torch.Tensor) -> None:
 
     Raises:
         TypeError: x is no tensor, or its dtype is not supported.
-        ValueError: x has no two dimensions, or more columns than ``MAX_COLUMNS``.
+        ValueError: x does not have two dimensions, or has more columns than ``MAX_COLUMNS``.
     """
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"x: expected a torch.Tensor, got {type(x).__name__}")
