@@ -91,6 +91,8 @@ def test_a_blank_without_its_comment_is_named_by_its_line(tmp_path):
     (("def copy(x, y)", "def copy(x, y, z)"), "P04", "takes (x, y, z)"),
     (("out = torch.empty_like(x)", "out = = 1"), "P02", "line 12"),
     (("def copy(x, y):", "def copy(x, y)"), "P02", "^"),
+    (("from __future__", "import os\nfrom __future__"), "P02", "line 2"),
+    (("@triton.jit", "return 1\n@triton.jit"), "P02", "'return' outside function"),
 ])
 def test_a_file_that_cannot_be_run_is_refused_with_its_code(tmp_path, change, code, says):
     (finding,) = findings(tmp_path, RIGHT.replace(*change))

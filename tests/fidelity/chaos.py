@@ -28,7 +28,10 @@ SOLUTION = ROOT / "solutions" / "missing-elements" / "03-softmax" / "kernel.py"
 
 @dataclass
 class Outcome:
-    """What the kills did: grades acknowledged and found again, and everything that is wrong."""
+    """What the kills did: grades acknowledged and found again, and everything that is wrong.
+
+    ``kills`` counts those that hit a running grade; ``finished`` came too late.
+    """
 
     kills: int = 0
     finished: int = 0
@@ -50,27 +53,31 @@ def torment(kills: int, seed: int, folder: Path) -> Outcome:
 
     run("start", "softmax")
     (folder / "w" / "track1" / "softmax" / "kernel.py").write_bytes(SOLUTION.read_bytes())
-    started = time.monotonic()
-    run("grade", "softmax")
-    whole = time.monotonic() - started
-    outcome = Outcome(acknowledged=1)
+    whole = 60.0
+    for _ in range(2):  # the faster of two: the first one fills the disk's cache
+        started = time.monotonic()
+        run("grade", "softmax")
+        whole = min(whole, time.monotonic() - started)
+    outcome = Outcome(acknowledged=2)
     problems: list[str] = []
-    for number in range(kills):
+    while outcome.kills < kills and outcome.finished <= 2 * kills:
+        number = outcome.kills
         with (folder / "out").open("w+b") as out:
             process = subprocess.Popen([*command, "grade", "softmax", "--json"], stdout=out,
                                        stderr=subprocess.DEVNULL, env=environment)
-            # Half of the kills fall into the last tenth, where the result is written down.
+            # Half of the kills fall into the last seventh, where the result is written down.
             late = chance.random() < 0.5
-            moment = chance.uniform(0.9, 1.1) if late else chance.uniform(0.0, 1.0)
-            with contextlib.suppress(subprocess.TimeoutExpired):
+            moment = chance.uniform(0.85, 1.0) if late else chance.uniform(0.0, 1.0)
+            try:
                 process.wait(moment * whole)
                 outcome.finished += 1
+            except subprocess.TimeoutExpired:
+                outcome.kills += 1
             process.send_signal(signal.SIGKILL)
             process.wait()
             out.seek(0)
             with contextlib.suppress(json.JSONDecodeError):
                 outcome.acknowledged += bool(json.load(out)["saved"])
-        outcome.kills += 1
         problems += [f"kill {number}: {what}" for what in examine(folder / "w", outcome)]
     time.sleep(2.0)
     problems += leftovers(temporary)
@@ -111,7 +118,7 @@ def main() -> int:
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         outcome = torment(chosen.kills, chosen.seed, Path(folder))
-    print(f"{outcome.kills} kills, {outcome.finished} came after the end; "
+    print(f"{outcome.kills} kills, {outcome.finished} more came after the end; "
           f"{outcome.acknowledged} results acknowledged, {outcome.recorded} recorded; "
           f"{len(outcome.problems)} problems")
     for problem in outcome.problems:

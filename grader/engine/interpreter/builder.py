@@ -8,7 +8,7 @@ import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter
 
-from grader.engine.interpreter import numerics
+from grader.engine.interpreter import libdevice, numerics
 from grader.engine.interpreter.memory import Memory
 
 _TensorHandle = interpreter.TensorHandle
@@ -98,6 +98,12 @@ class WatchedBuilder(interpreter.InterpreterBuilder):  # type: ignore[misc]
     def create_dot(self, a: Any, b: Any, d: Any, input_precision: Any,
                    max_num_imprecise_acc: Any) -> Any:
         return _TensorHandle(numerics.dot(a.data, b.data, d.data), d.dtype.scalar)
+
+    def create_extern_elementwise(self, library: str, path: str, symbol: str, arguments: Any,
+                                  result: Any, is_pure: bool) -> Any:
+        kind = result.scalar
+        arrays = [argument.data for argument in arguments]
+        return _TensorHandle(libdevice.call(symbol, arrays, numerics.numpy_dtype(kind)), kind)
 
     def binary_op(self, lhs: Any, rhs: Any, op: Any) -> Any:
         kind = lhs.dtype.scalar

@@ -20,6 +20,10 @@ class NotInAKernel(Exception):
         self.line = line
 
 
+class NotInterpreted(Exception):
+    """Something that a GPU can do and this interpreter cannot: the kernel is not to blame."""
+
+
 # The real compiler stops at these too, before anything runs.
 _COMPILE_TIME: tuple[type[BaseException], ...] = (
     NotInAKernel, ValueError, TypeError, AttributeError, NameError, KeyError, IndexError,
@@ -41,6 +45,9 @@ def explain(error: BaseException, file: str, kernel: str) -> Finding:
     innermost = _innermost(error)
     if not isinstance(innermost, (MemoryError, RecursionError)) and _module(innermost) in _OURS:
         raise RuntimeError(f"the engine failed while it ran `{kernel}`") from error
+    if isinstance(innermost, NotInterpreted):
+        raise RuntimeError(f"`{kernel}` uses {innermost}, which the interpreter does not know"
+                           ) from error
     line = _line(error, file) or getattr(innermost, "line", None)
     if isinstance(innermost, MemoryError):
         return Finding("R04", f"`{kernel}` needs more memory than there is.", line=line)

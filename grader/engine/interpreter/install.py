@@ -15,7 +15,7 @@ import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.jit import JITCallable, JITFunction
 
-from grader.engine.interpreter import numerics, reduce, rewrite
+from grader.engine.interpreter import libdevice, numerics, reduce, rewrite
 from grader.engine.interpreter.builder import NativeProxy, WatchedBuilder
 from grader.engine.interpreter.memory import Memory
 
@@ -37,6 +37,7 @@ _SEAMS: tuple[tuple[Any, str, tuple[str, ...]], ...] = (
     (interpreter.InterpreterBuilder, "cast_impl", ("self", "src", "dst_type")),
     (interpreter.InterpreterBuilder, "create_fp_to_fp", ("self", "src", "dst_type")),
     (interpreter.InterpreterBuilder, "create_dot", ("self", "a", "b", "d", "input_precision")),
+    (interpreter.InterpreterBuilder, "create_extern_elementwise", ("self",)),
     (interpreter.InterpreterBuilder, "binary_op", ("self", "lhs", "rhs", "op")),
     (interpreter.InterpreterBuilder, "ternary_op", ("self", "lhs", "rhs", "other", "op")),
     (JITFunction, "__call__", ("self",)),
@@ -125,6 +126,8 @@ def _patch_language(scope: Any) -> None:
             scope.set_attr(tl.tensor, name, _method(member))
     scope.set_attr(tl.tensor, "__bool__", rewrite.tensor_bool)
     scope.set_attr(tl.tensor, "__index__", rewrite.tensor_index)
+    for module, name, function in libdevice.bound(interpreter.interpreter_semantic):
+        scope.set_attr(module, name, function)
     for language in (tl, tl.core):
         scope.set_attr(language, "reduce", reduce.reduce)
         scope.set_attr(language, "associative_scan", reduce.scan)

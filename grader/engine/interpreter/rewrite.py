@@ -15,7 +15,7 @@ from typing import Any
 import triton.language as tl
 from triton.runtime import interpreter
 
-from grader.engine.interpreter import reduce
+from grader.engine.interpreter import libdevice, reduce
 from grader.engine.interpreter.errors import NotInAKernel
 
 _PREFIX = "__tritonlab_"  # of the names that rewritten code uses; a kernel cannot spell them
@@ -73,6 +73,8 @@ def _visible(value: Any) -> Any:
     for original, replacement in _IMPORTED:
         if value is original:
             return replacement
+    if libdevice.is_libdevice(value):
+        return libdevice.by_name(value)
     if not isinstance(value, type) and tl.core.is_builtin(value):
         return lambda *args, **kwargs: value(
             *args, **{**kwargs, "_semantic": interpreter.interpreter_semantic})

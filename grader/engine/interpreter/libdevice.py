@@ -1,0 +1,120 @@
+"""CUDA's math library on NumPy arrays: the functions behind ``libdevice.exp`` and its like.
+
+Triton picks a symbol such as ``__nv_expf`` by the types of the arguments. float32 functions are
+computed in float64 and rounded once, so they are at least as accurate as the GPU's (1 to 2 units in
+the last place, CUDA C++ Programming Guide, section on mathematical functions).
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from triton.language.extra import libdevice as names
+from triton.language.extra.cuda import libdevice as typed
+
+from grader.engine.interpreter.errors import NotInterpreted
+
+Array = NDArray[Any]
+
+
+def _torch(function: Callable[..., torch.Tensor]) -> Callable[..., Array]:
+    def on_arrays(*arrays: Array) -> Array:
+        result: Array = function(*(torch.from_numpy(np.array(array)) for array in arrays)).numpy()
+        return result
+
+    return on_arrays
+
+
+def _round_half_away(x: Array) -> Array:
+    result: Array = np.trunc(x + np.copysign(0.5, x))
+    return result
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{name: getattr(np, name) for name in (
+        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "sin", "cos",
+        "tan", "sinh", "cosh", "tanh", "floor", "ceil", "trunc", "rint", "hypot", "copysign",
+        "fmod", "isnan", "isinf", "ldexp", "signbit")},
+    **{name: getattr(np, f"arc{name[1:]}") for name in (
+        "asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2")},
+    **{name: _torch(getattr(torch.special, name)) for name in ("erf", "erfc", "erfinv", "erfcx")},
+    **{f"{kind}{order}": _torch(getattr(torch.special, f"bessel_{kind}{order}"))
+       for kind in "jy" for order in (0, 1)},
+    "cyl_bessel_i0": _torch(torch.special.i0),
+    "cyl_bessel_i1": _torch(torch.special.i1),
+    "lgamma": _torch(torch.lgamma),
+    "normcdf": _torch(torch.special.ndtr),
+    "normcdfinv": _torch(torch.special.ndtri),
+    "abs": np.abs, "llabs": np.abs, "fabs": np.abs,
+    "exp10": lambda x: np.power(10.0, x),
+    "rsqrt": lambda x: 1.0 / np.sqrt(x),
+    "rcbrt": lambda x: 1.0 / np.cbrt(x),
+    "pow": np.power, "powi": np.power, "remainder": lambda x, y: x - y * np.rint(x / y),
+    "fdim": lambda x, y: np.where(x > y, x - y, np.where(np.isnan(x) | np.isnan(y), np.nan, 0.0)),
+    "fdivide": np.divide, "nearbyint": np.rint, "round": _round_half_away,
+    "llrint": np.rint, "llround": _round_half_away,
+    "sinpi": lambda x: np.sin(np.pi * np.fmod(x, 2.0)),
+    "cospi": lambda x: np.cos(np.pi * np.fmod(x, 2.0)),
+    "saturate": lambda x: np.nan_to_num(np.clip(x, 0.0, 1.0), nan=0.0),
+    "finite": np.isfinite, "isfinite": np.isfinite,
+    "fma": lambda x, y, z: x * y + z,
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
+    "rcp": np.reciprocal,
+}
+
+
+def call(symbol: str, arrays: list[Array], result: np.dtype[Any]) -> Array:
+    """Apply the function behind a symbol of libdevice.
+
+    Raises:
+        NotInterpreted: there is no such function here.
+    """
+    function = _function(symbol)
+    wide = [array.astype(np.float64) if array.dtype == np.float32 else array for array in arrays]
+    made: Array = np.asarray(function(*wide)).astype(result)
+    return made
+
+
+def _function(symbol: str) -> Callable[..., Any]:
+    name = symbol.removeprefix("__nv_").removeprefix("fast_")
+    # __nv_fadd_rn and __nv_dadd_rn are `add` rounded to nearest, which every operation here is.
+    rounded = name.removesuffix("_rn")
+    candidates = [name, name[:-1] if name[-1:] in ("f", "d") else name]
+    if rounded != name:
+        candidates += [rounded, rounded[1:], rounded.removesuffix("f")]
+    for candidate in candidates:
+        if candidate in _FUNCTIONS:
+            return _FUNCTIONS[candidate]
+    raise NotInterpreted(f"the function behind `{symbol}` of libdevice")
+
+
+def bound(semantic: Any) -> list[tuple[types.ModuleType, str, Callable[..., Any]]]:
+    """(module, name, function) of all of libdevice, told in which semantics it is called."""
+
+    def tell(function: Any) -> Callable[..., Any]:
+        return lambda *args: function(*args, _semantic=semantic)
+
+    found = []
+    for name, function in vars(typed).items():
+        if callable(function) and getattr(function, "__triton_builtin__", False):
+            told = tell(function)
+            found.append((typed, name, told))
+            if hasattr(names, name):
+                found.append((names, name, told))
+    return found
+
+
+def is_libdevice(function: Any) -> bool:
+    """Whether this is one of the functions, imported by its name."""
+    return getattr(function, "__module__", "") in (names.__name__, typed.__name__)
+
+
+def by_name(function: Any) -> Callable[..., Any]:
+    """What a name imported from libdevice stands for while kernels are interpreted."""
+    replaced: Callable[..., Any] = getattr(names, function.__name__)
+    return replaced
