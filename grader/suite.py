@@ -10,146 +10,49 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from grader.inputs import (
+    Input,
+    Size,
+    Sparse,
+    full,
+    integers,
+    rand,
+    rows,
+    special,
+    wide,
+)
 from grader.report import Kind
 
 if TYPE_CHECKING:  # a course is listed without loading torch
     import torch
 
-Size = int | Callable[[int], int]  # a function gets the BLOCK_SIZE of the learner's own launch
-
-
-# ---------------------------------------------------------------------------------------------
-# Inputs: described here, drawn by the judge from a seed that nobody knew before.
-
-
-@dataclass(frozen=True)
-class Input:
-    """A tensor to be drawn: a family of values, sizes, a dtype, and the view that is handed over.
-
-    ``rand(2, 64, 96)[:, ::2]`` draws a contiguous tensor and hands over the view, with the strides
-    that indexing gives it.
-    """
-
-    make: Callable[[torch.Generator, tuple[int, ...]], torch.Tensor]
-    sizes: tuple[Size, ...]
-    dtype: str = "float32"
-    view: tuple[Callable[[torch.Tensor], torch.Tensor], ...] = ()
-    device: str = "cpu"
-
-    def draw(self, generator: torch.Generator, block: int) -> torch.Tensor:
-        """The tensor: values rounded to ``dtype``, ``block`` elements being the learner's block."""
-        import torch
-
-        shape = tuple(size(block) if callable(size) else size for size in self.sizes)
-        tensor = self.make(generator, shape).to(getattr(torch, self.dtype))
-        for step in self.view:
-            tensor = step(tensor)
-        return tensor.to("meta") if self.device == "meta" else tensor
-
-    def then(self, step: Callable[[torch.Tensor], torch.Tensor]) -> Input:
-        """The same input seen through a view, such as ``.then(lambda t: t.expand(4, -1))``."""
-        return replace(self, view=(*self.view, step))
-
-    def __getitem__(self, index: Any) -> Input:
-        return self.then(lambda tensor: tensor[index])
-
-    @property
-    def mT(self) -> Input:  # noqa: N802 - torch's own name
-        return self.then(lambda tensor: tensor.mT)
-
-    def on_meta(self) -> Input:
-        """The same shape on torch's ``meta`` device: stands for a second device without a GPU."""
-        return replace(self, device="meta")
-
-
-def rand(*sizes: Size, dtype: str = "float32", mean: float = 0.0, std: float = 1.0) -> Input:
-    """Normally distributed values; integers for integer dtypes (uniform in [-1000, 1000])."""
-    import torch
-
-    def make(generator: torch.Generator, shape: tuple[int, ...]) -> torch.Tensor:
-        if dtype.startswith(("int", "uint")):
-            return torch.randint(-1000, 1001, shape, generator=generator, dtype=torch.int64)
-        return torch.randn(shape, generator=generator, dtype=torch.float64) * std + mean
-
-    return Input(make, sizes, dtype)
-
-
-def integers(*sizes: Size, low: int = -4, high: int = 4, dtype: str = "float32") -> Input:
-    """Whole numbers from low to high, whatever the dtype: arithmetic on them is exact."""
-    import torch
-
-    def make(generator: torch.Generator, shape: tuple[int, ...]) -> torch.Tensor:
-        return torch.randint(low, high + 1, shape, generator=generator, dtype=torch.int64)
-
-    return Input(make, sizes, dtype)
-
-
-def wide(*sizes: Size, dtype: str = "float32", decades: float = 3.0) -> Input:
-    """Normal values times 10 ** U(-decades, decades): small and large side by side."""
-    import torch
-
-    def make(generator: torch.Generator, shape: tuple[int, ...]) -> torch.Tensor:
-        values = torch.randn(shape, generator=generator, dtype=torch.float64)
-        exponent = torch.rand(shape, generator=generator, dtype=torch.float64)
-        return values * 10 ** ((2 * exponent - 1) * decades)
-
-    return Input(make, sizes, dtype)
-
-
-def special(*sizes: Size, values: Sequence[float], share: float = 0.1, dtype: str = "float32",
-            mean: float = 0.0, std: float = 1.0) -> Input:
-    """Normal values with a share of the elements replaced by each of ``values`` in turn.
-
-    At least one element gets each value where the tensor is large enough.
-    """
-    import torch
-
-    def make(generator: torch.Generator, shape: tuple[int, ...]) -> torch.Tensor:
-        tensor = torch.randn(shape, generator=generator, dtype=torch.float64) * std + mean
-        flat = tensor.view(-1)
-        if flat.numel():
-            count = min(flat.numel(), max(len(values), int(share * flat.numel())))
-            places = torch.randperm(flat.numel(), generator=generator)[:count]
-            chosen = torch.tensor(values, dtype=torch.float64).repeat(count // len(values) + 1)
-            flat[places] = chosen[:count]
-        return tensor
-
-    return Input(make, sizes, dtype)
-
-
-def rows(*patterns: Sequence[float] | Callable[[torch.Generator], torch.Tensor],
-         dtype: str = "float32") -> Input:
-    """A matrix with the given rows; a pattern is a list of numbers or draws from the generator."""
-    import torch
-
-    def make(generator: torch.Generator, shape: tuple[int, ...]) -> torch.Tensor:
-        made = [p(generator) if callable(p) else torch.tensor(p, dtype=torch.float64)
-                for p in patterns]
-        return torch.stack([row.double() for row in made])
-
-    return Input(make, (), dtype)
-
-
-def full(*sizes: Size, value: float, dtype: str = "float32") -> Input:
-    """One value everywhere; only ever beside cases with other inputs."""
-    import torch
-
-    def make(generator: torch.Generator, shape: tuple[int, ...]) -> torch.Tensor:
-        return torch.full(shape, value, dtype=torch.float64)
-
-    return Input(make, sizes, dtype)
-
-
-@dataclass(frozen=True)
-class Sparse:
-    """A tensor of more elements than this machine could hold: only ``windows`` are ever touched.
-
-    ``windows`` are the ``span`` first and last elements; the rest is a hole in shared memory.
-    """
-
-    elements: int
-    dtype: str = "float32"
-    span: int = 1 << 16
+__all__ = [
+    "EXACT",
+    "Amplitude",
+    "Case",
+    "Cost",
+    "Input",
+    "Limits",
+    "Mutant",
+    "Property",
+    "Size",
+    "Sparse",
+    "Suite",
+    "Tolerance",
+    "correctness",
+    "digest",
+    "edge",
+    "full",
+    "integers",
+    "load",
+    "performance",
+    "rand",
+    "read_mutants",
+    "refuses",
+    "rows",
+    "special",
+    "wide",
+]
 
 
 # ---------------------------------------------------------------------------------------------

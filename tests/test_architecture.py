@@ -14,7 +14,8 @@ ROOMS = [path for package in ("grader", "tritonlab") for path in (ROOT / package
          if "suites" not in path.parts and not {"tracks", "solutions"} & set(path.parts)]
 MAY_IMPORT_TORCH = ("grader.worker", "grader.executor", "grader.engine", "grader.compare",
                     "grader.contrast", "grader.sandbox.arena", "grader.sandbox.zygote",
-                    "grader.session", "grader.submission", "grader.judge", "grader.suite")
+                    "grader.session", "grader.submission", "grader.judge", "grader.inputs",
+                    "grader.suite")
 
 
 def module_name(path: Path) -> str:
