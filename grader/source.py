@@ -77,11 +77,13 @@ def _syntax_problem(text: str) -> Finding | None:
 def syntax_message(text: str, error: SyntaxError) -> str:
     """What Python says, the line, and a caret under the place."""
     lines = text.splitlines()
-    message = f"Python cannot parse line {error.lineno}: {error.msg}."
+    column = f", column {error.offset}" if error.offset else ""
+    message = f"Python cannot parse line {error.lineno}{column}: {error.msg}."
     if error.lineno and error.lineno <= len(lines):
         line = lines[error.lineno - 1].expandtabs(4)[:90]
-        column = max(0, min((error.offset or 1) - 1, len(line)))
-        message += f"\n    {line}\n    {' ' * column}^"
+        indent = len(line) - len(line.lstrip())
+        place = max(0, min((error.offset or 1) - 1, len(line)) - indent)
+        message += f"\n{line.strip()}\n{' ' * place}^"
     return message
 
 

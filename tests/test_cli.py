@@ -16,7 +16,7 @@ import toy
 
 import grader
 import tritonlab
-from grader.report import Verdict
+from grader.report import CaseResult, Finding, Kind, Verdict
 from tritonlab.render.screen import Screen
 
 KERNEL = Path("tritonlab-workspace/track1/softmax/kernel.py")
@@ -129,6 +129,31 @@ def test_a_pass_is_shown_recorded_and_points_onward(run, judge):
     assert last_line(shown.out) == "Next: tritonlab start track1/copy"
     assert records()[-1]["verdict"] == "PASSED"
     assert records()[-1]["cases"] == {"total": 7, "passed": 6, "skipped": 1}
+
+
+def test_a_caret_stays_under_its_place(run, judge):
+    seen = "Python cannot parse line 3, column 9: '(' was never closed.\nrow = f(x\n       ^"
+    judge((CaseResult("the file", Kind.CORRECTNESS, Verdict.FAILED, (Finding("P02", seen),)),))
+    run("start", "softmax")
+
+    shown, plain = run("grade"), run("grade", "--plain")
+
+    lines = shown.out.splitlines()
+    quoted = next(n for n, line in enumerate(lines) if "row = f(x" in line)
+    assert lines[quoted].index("(") == lines[quoted + 1].index("^")
+    assert "column 9: '(' was never closed.\nrow = f(x\nHint" in plain.out
+
+
+def test_many_checks_that_were_not_run_share_one_paragraph(run, judge):
+    reason = "not run: a case before it did not end normally"
+    judge((CaseResult("the loop", Kind.EDGE, Verdict.FAILED, (Finding("R02", "Too long."),)), *(
+        CaseResult(f"case {n}", Kind.EDGE, Verdict.SKIPPED, reason=reason) for n in range(20))))
+    run("start", "softmax")
+
+    shown = run("grade")
+
+    assert shown.out.count("not run:") == 1
+    assert "case 0 · case 1" in shown.out
 
 
 def test_a_failure_explains_the_first_and_counts_the_others(run, judge):

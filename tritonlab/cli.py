@@ -187,7 +187,9 @@ def certificate_(
     if as_json:
         sys.stdout.write(made.to_json())
     else:
-        view.show(_screen(plain), made, _onward(the_course, reading))
+        onward = certificate.next_module(the_course, reading)
+        view.show(_screen(plain), made,
+                  f"tritonlab start {onward.id}" if onward else "tritonlab list")
     return guard.warn(warning, *reading.problems)
 
 

@@ -54,16 +54,24 @@ def _group(screen: Screen, title: str, results: Sequence[CaseResult]) -> None:
     screen.blank()
     passed = sum(result.verdict is Verdict.PASSED for result in results)
     screen.pair(((title, "strong"),), (f"{passed} of {len(results)}", "dim"))
-    short = [r for r in results if not (r.facts or r.reason or r.advisory)]
+    short = [r for r in results if not (r.facts or r.advisory)]
     if len(short) > _FOLD_ABOVE:
-        for verdict in Verdict:
-            names = [result.name for result in short if result.verdict is verdict]
-            if names:
-                style = "dim" if verdict is Verdict.PASSED else ""
-                screen.line((" · ".join(names), style), lead=("  ", word(verdict), " "))
+        _fold(screen, short)
         results = [result for result in results if result not in short]
     for result in results:
         _check(screen, result, "  ")
+
+
+def _fold(screen: Screen, results: Sequence[CaseResult]) -> None:
+    """Many checks: those that ended alike, for the same reason, in one paragraph of names."""
+    for verdict in Verdict:
+        alike = [result for result in results if result.verdict is verdict]
+        for reason in dict.fromkeys(result.reason for result in alike):
+            names = " · ".join(result.name for result in alike if result.reason == reason)
+            style = "dim" if verdict is Verdict.PASSED else ""
+            screen.line((names, style), lead=("  ", word(verdict), " "))
+            if reason and verdict is not Verdict.PASSED:
+                screen.line((brief(reason), "dim"), lead=(" " * 8,))
 
 
 def _check(screen: Screen, result: CaseResult, lead: str) -> None:
@@ -91,7 +99,9 @@ def _failure(screen: Screen, module: Module, report: Report, failure: CaseResult
         screen.line((failure.name, "strong"), (f"  {finding.code}", "dim"),
                     lead=("What failed first: ",))
         for label, text in diagnosis(module, finding):
-            screen.line(text, lead=(f"{label}: " if screen.plain else f"  {label:<8}",))
+            said, *quoted = text.splitlines()
+            screen.line(said, lead=(f"{label}: " if screen.plain else f"  {label:<8}",))
+            screen.quote(quoted, indent=10)
     others = report.count(Verdict.FAILED) - 1
     if others:
         screen.blank()

@@ -72,6 +72,14 @@ class Screen:
         else:
             self._print(head + Text(" " * gap) + tail)
 
+    def quote(self, lines: Sequence[str], *, indent: int) -> None:
+        """Print code as it stands: a line too long is cut, and a caret stays under its place."""
+        for line in lines:
+            if not self.plain:
+                self._print(_text((" " * indent, line[: self.width - indent])))
+            elif line.strip("^ "):  # where the caret points is in the sentence before
+                self._write(clean(line) + "\n")
+
     def blank(self) -> None:
         if not self.plain:
             self._write("\n")
