@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from grader.recording import Recording
 from grader.report import Finding
-from grader.session import Run
+from grader.session import Run, Session
 from grader.suite import Case, Suite
+
+MANY_PROGRAMS, SAMPLE = 1024, 32  # larger grids are sampled at both ends before they run whole
 
 
 def count(case: Case, inputs: Sequence[Any], run: Run, suite: Suite,
@@ -45,6 +48,24 @@ def count(case: Case, inputs: Sequence[Any], run: Run, suite: Suite,
         elif programs > most:
             findings.append(Finding("T03", f"{programs} programs ran where {most} do."))
     return facts, findings
+
+
+def idle_grid(suite: Suite, session: Session, recording: Recording,
+              inputs: Sequence[Any]) -> list[Finding]:
+    """L03 for a grid far too large, seen on a sample: running it whole would take minutes.
+
+    Only for suites that bound the programs; elsewhere an idle program is no fault.
+    """
+    counted = any(case.limits and case.limits.programs is not None for case in suite.cases)
+    programs = max((launch.programs for launch in recording.launches), default=0)
+    if not counted or programs < MANY_PROGRAMS:
+        return []
+    run = session.replay(recording, inputs, sample=SAMPLE)
+    idle = sum(launch["idle_programs"] for launch in run.launches)
+    if idle < SAMPLE:
+        return []
+    return [Finding("L03", f"{idle} of {2 * SAMPLE} programs stored nothing, the first and the "
+                           f"last {SAMPLE} of a grid of {programs}.")]
 
 
 def in_launches(number: int) -> str:

@@ -17,19 +17,21 @@ from typing import Any, Self
 import torch
 
 from grader import compare, diagnose, source
+from grader.contract import broken_contract
 from grader.contrast import name_the_cause, undefined_or_ordered
-from grader.costs import count, in_launches
-from grader.recording import Recording
+from grader.costs import count, idle_grid
+from grader.recording import MAX_SAMPLED_PROGRAMS, Recording
 from grader.report import CaseResult, Finding, Kind, Report, Verdict
 from grader.sandbox import Limits, Sandbox, SandboxBroken
 from grader.sandbox.arena import SparseTensor
-from grader.session import Session, Stopped, dtype_name
+from grader.session import Session, Stopped, dtype_name, unusable
 from grader.submission import Faulty, Submission
 from grader.suite import Case, Input, Property, Sparse, Suite
 from grader.words import sentence
 
 SPARSE = Limits(address_space=64 << 30)  # untouched pages cost address space, not memory
 DEFAULT_BLOCK = 1024  # where a launch names no BLOCK size
+PATIENCE_S = 20.0  # after which a submission that has failed already is not run any further
 
 Event = CaseResult | str
 
@@ -129,7 +131,9 @@ class Judge:
         self._seed = seed
         self._submitted = submitted
         self._sandbox = sandbox
-        self._over = False
+        self._over = ""  # why nothing more is run
+        self._failed = False
+        self._started = time.monotonic()
         self.session = self._open(Limits())
 
     def _open(self, limits: Limits) -> Session:
@@ -145,21 +149,25 @@ class Judge:
     def verdict_on(self, case: Case | Property) -> CaseResult:
         """Judge one case, whatever happens; after a hang or a crash all others are skipped."""
         started = time.monotonic()
+        if self._failed and started - self._started > PATIENCE_S:
+            late = f"not run: {PATIENCE_S:.0f} s had passed, and a case before it had failed"
+            self._over = self._over or late
         if self._over:
-            result = CaseResult(case.name, case.kind, Verdict.SKIPPED,
-                                reason="not run: a case before it did not end normally")
+            result = CaseResult(case.name, case.kind, Verdict.SKIPPED, reason=self._over)
         else:
             try:
                 result = self.one(case)
             except Stopped as stop:
                 self.session.stop()
-                self._over = not case.advisory
+                if not case.advisory:
+                    self._over = "not run: a case before it did not end normally"
                 result = _result(case, [stop.finding])
             except SandboxBroken:
                 raise
             except Exception:  # ours: an error verdict, never a failure of the learner
                 result = CaseResult(case.name, case.kind, Verdict.ERROR,
                                     reason=traceback.format_exc())
+        self._failed |= result.verdict is Verdict.FAILED and not case.advisory
         return replace(result, seconds=time.monotonic() - started, advisory=case.advisory)
 
     def one(self, case: Case | Property) -> CaseResult:
@@ -196,12 +204,17 @@ class Judge:
         return drawn
 
     def _values(self, case: Case, inputs: list[Any]) -> CaseResult:
-        recording, findings, run = self.session.execute(inputs)
-        if recording is None:
+        outcome = self.session.record(inputs)
+        recording = outcome.recording
+        findings = list(outcome.findings) or unusable(outcome)
+        if recording is not None and not findings:
+            findings = idle_grid(self.suite, self.session, recording, inputs)
+        if recording is None or findings:
             return _result(case, findings)
+        run = self.session.replay(recording, inputs)
         if case.kind is Kind.CORRECTNESS:
             self.block = _block(recording) or self.block
-        findings += run.findings or self._contract(case, recording, inputs)
+        findings = list(run.findings) or broken_contract(self.suite, case, recording, inputs)
         if not findings:
             findings += self._compare(run.results[0], inputs)
         if not run.findings and (not findings or findings[0].code.startswith("N")):
@@ -210,24 +223,6 @@ class Judge:
             findings = name_the_cause(inputs, list(diagnose.in_order(findings)), self._passes)
         facts, over_limit = count(case, inputs, run, self.suite, self.block)
         return _result(case, [*findings, *over_limit], facts)
-
-    def _contract(self, case: Case, recording: Recording, inputs: list[Any]) -> list[Finding]:
-        """Shape, dtype and layout of the result, and the launches where the case counts them."""
-        made = len(recording.launches)
-        if case.launches is not None and made != case.launches:
-            return [Finding("T03", f"The function made {in_launches(made)}; this case asks for "
-                                   f"{case.launches or 'none'}.")]
-        view = recording.results[0]
-        shape = tuple(self.suite.reference(*inputs).shape)
-        dtype = self.suite.result_dtype or dtype_name(inputs[0])
-        if view.shape != shape:
-            return [Finding("S01", f"The result has shape {view.shape}, expected {shape}.")]
-        if view.dtype != dtype:
-            return [Finding("S01", f"The result is {view.dtype}, expected {dtype}.")]
-        if self.suite.contiguous_result and not _is_contiguous(view.shape, view.stride):
-            return [Finding("S01", f"The result has strides {view.stride}; a contiguous tensor is "
-                                   f"expected.")]
-        return []
 
     def _compare(self, result: torch.Tensor, inputs: list[Any]) -> list[Finding]:
         difference = self._difference(result, inputs)
@@ -252,8 +247,9 @@ class Judge:
         if recording is None or findings or run.findings:
             return False
         case = Case("a contrast", Kind.CORRECTNESS)
-        contract = self._contract(case, recording, list(inputs))
-        return not contract and self._difference(run.results[0], list(inputs)) is None
+        if broken_contract(self.suite, case, recording, inputs):
+            return False
+        return self._difference(run.results[0], list(inputs)) is None
 
     def _refusal(self, case: Case, inputs: list[Any]) -> CaseResult:
         """A case whose function has to raise before it launches anything."""
@@ -288,10 +284,13 @@ class Judge:
         with self._open(SPARSE) as session:
             outcome = session.record(inputs)
             recording = outcome.recording
-            if recording is None:
-                return _result(case, outcome.findings or [Finding("R01", "The function failed.")])
+            if recording is None or unusable(outcome):
+                return _result(case, outcome.findings or unusable(outcome))
             block, elements = _block(recording), inputs[0].elements
             programs = sum(launch.programs for launch in recording.launches)
+            if programs > MAX_SAMPLED_PROGRAMS:
+                return CaseResult(case.name, case.kind, Verdict.SKIPPED,
+                                  reason=f"{programs} programs are too many to sample")
             if not block or len(recording.launches) != 1 or programs != -(-elements // block):
                 return CaseResult(case.name, case.kind, Verdict.SKIPPED,
                                   reason="only a grid of one program per block can be sampled")
@@ -319,14 +318,3 @@ def _block(recording: Recording) -> int | None:
             if name.upper().startswith("BLOCK") and argument.kind == "int":
                 return min(max(int(argument.value), 1), 1 << 16)
     return None
-
-
-def _is_contiguous(shape: Sequence[int], stride: Sequence[int]) -> bool:
-    expected = 1
-    for size, step in zip(reversed(shape), reversed(stride), strict=True):
-        if size == 0:
-            return True
-        if size != 1 and step != expected:
-            return False
-        expected *= size
-    return True

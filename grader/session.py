@@ -121,7 +121,7 @@ class Session:
         Without a recording, the findings say why.
         """
         outcome = self.record(inputs)
-        findings = list(outcome.findings) or _unusable(outcome)
+        findings = list(outcome.findings) or unusable(outcome)
         if findings or outcome.recording is None:
             return None, findings, Run((), ())
         return outcome.recording, [], self.replay(outcome.recording, inputs)
@@ -251,12 +251,15 @@ def _ask(child: Child, request: dict[str, Any], fds: Sequence[int], seconds: flo
     return reply
 
 
-def _unusable(outcome: Outcome) -> list[Finding]:
+def unusable(outcome: Outcome) -> list[Finding]:
     """Why a call gave no single new tensor; empty when it did."""
     if outcome.error:
         error = outcome.error
         code = "R04" if "MemoryError" in error.types else "R01"
-        seen = sentence(f"The function raised {error.types[0]}: {error.message}")
+        said = f": {error.message}" if error.message else ""
+        seen = sentence(f"The function raised {error.types[0]}{said}")
+        if "CUDA" in error.message:
+            seen += " The tensors of this grade are on the CPU; their device says so."
         return [Finding(code, seen, line=error.line)]
     if outcome.recording is None:
         kind = outcome.value or "something else"

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import grader
-from grader import Verdict, session
+from grader import Verdict, judge, session
 from grader.suite import EXACT, Cost, Suite, correctness, edge, performance, rand, refuses
 
 KERNEL = '''\
@@ -113,6 +113,7 @@ def test_the_same_seed_draws_the_same_inputs_and_no_seed_draws_new_ones(graded):
     (("BLOCK=64", "BLOCK=63"), "L05", "power of 2"),
     (("x * 2", "x * undefined"), "L05", "undefined"),
     (("x * 2", "x @ 2"), "L05", ""),
+    (("BLOCK=64)", "BLOK=64)"), "L05", "nearest is `BLOCK`"),
     (("torch.empty_like(x)", "torch.empty(x.shape, dtype=torch.float64)"), "S01", "float64"),
     (("return out", "return out.numpy()"), "X01", "numpy"),
     (("return out", "return x * 2"), "X01", "mul"),
@@ -155,6 +156,42 @@ def test_programs_without_work_are_named(graded):
     report = graded(RIGHT.replace("triton.cdiv(x.numel(), 64)", "triton.cdiv(x.numel(), 64) + 3"))
 
     assert (first(report).code, first(report).seen) == ("L03", "3 of 67 programs stored nothing.")
+
+
+def test_a_grid_of_one_program_per_element_is_told_without_running_it_whole(graded):
+    suite = Suite(**{**SUITE.__dict__, "cases": [
+        correctness("many", rand(60_000)),
+        performance("many", rand(60_000), programs=lambda B: -(-60_000 // B))]})
+
+    report = graded(RIGHT.replace("triton.cdiv(x.numel(), 64)", "x.numel()"), suite=suite)
+
+    assert first(report).code == "L03"
+    assert "a grid of 60000" in first(report).seen
+    assert report.seconds < 20  # running it whole, three times, takes minutes
+
+
+def test_after_a_failure_a_grade_does_not_go_on_for_ever(graded, monkeypatch):
+    monkeypatch.setattr(judge, "PATIENCE_S", 0.0)
+
+    failing, right = graded(RIGHT.replace("x * 2", "x * 3")), graded(RIGHT)
+
+    assert [r.verdict for r in failing.results] == [Verdict.FAILED] + [Verdict.SKIPPED] * 8
+    assert right.verdict is Verdict.PASSED  # one that has not failed gets all the time it needs
+
+
+def test_more_programs_than_can_be_run_are_refused(graded):
+    suite = Suite(**{**SUITE.__dict__, "cases": [correctness("many", rand(70_000))]})
+
+    report = graded(RIGHT.replace("64", "1"), suite=suite)
+
+    assert (first(report).code, "70000 programs" in first(report).seen) == ("T03", True)
+
+
+def test_cuda_habits_get_a_hint(graded):
+    report = graded(RIGHT.replace("torch.empty_like(x)", "torch.empty_like(x, device='cuda')"))
+
+    assert (first(report).code, first(report).seen.endswith("their device says so.")) == (
+        "R01", True)
 
 
 def test_a_layout_taken_for_granted_is_told_from_wrong_values(graded):

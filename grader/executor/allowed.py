@@ -138,7 +138,8 @@ def _plain_name_problem(node: ast.Name, local: set[str], scope: Scope) -> str:
         if name in scope.annotated or _is_constexpr(scope.constants[name], scope.imports):
             return ""
         return "a global that is not a tl.constexpr; kernels see only `name = tl.constexpr(value)`"
-    return "which a kernel cannot use"
+    return ("which a kernel cannot use; it sees its parameters, tl.constexpr globals, other "
+            "kernels and what the file imports of Triton")
 
 
 def _locals(kernel: ast.FunctionDef) -> set[str]:

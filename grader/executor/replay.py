@@ -13,6 +13,7 @@ from grader.engine.interpreter.numerics import TRITON
 from grader.executor.storages import Storages, extent, itemsize, windows_of
 from grader.recording import (
     MAX_PROGRAMS,
+    MAX_SAMPLED_PROGRAMS,
     Alloc,
     Argument,
     Fill,
@@ -23,8 +24,6 @@ from grader.recording import (
     View,
 )
 from grader.report import Finding
-
-_MAX_SAMPLED_PROGRAMS = 1 << 24  # of a launch of which only a few run; 64 of them fit 31 bits
 
 Kernels = Mapping[str, Any]
 
@@ -122,7 +121,7 @@ def _launch(launch: Launch, storages: Storages, memory: Memory, kernels: Kernels
         return Outcome(launch.programs, failure=Finding(
             "L05", f"`{launch.kernel:.60}` is launched, and no function with @triton.jit at the "
                    "top of the file has this name", line=launch.line))
-    limit = MAX_PROGRAMS if settings.sample is None else _MAX_SAMPLED_PROGRAMS
+    limit = MAX_PROGRAMS if settings.sample is None else MAX_SAMPLED_PROGRAMS
     if launch.programs > limit:
         return Outcome(launch.programs, failure=Finding(
             "T03", f"`{launch.kernel}` is launched with {launch.programs} programs; the grader "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import operator
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -82,15 +83,17 @@ def _bind(recorder: Recorder, kernel: Any, name: str, args: tuple[Any, ...],
     parameters = kernel.signature.parameters
     given = {key: value for key, value in kwargs.items() if key in parameters}
     options = {key: value for key, value in kwargs.items() if key not in parameters}
+    for key in options:
+        if key not in _OPTIONS:
+            near = difflib.get_close_matches(key, [*parameters, *_OPTIONS], n=1)
+            meant = f" The nearest is `{near[0]}`." if near else ""
+            recorder.find("L05", f"`{name}` has no parameter `{key}`, and Triton no launch option "
+                                 f"of that name.{meant}")
+            raise KeyError(f"Keyword argument {key} was specified but unrecognised")
     try:
         bound = kernel.signature.bind(*args, **given)
     except TypeError as error:
         raise TypeError(f"{name}: {error}") from None
-    for key in options:
-        if key not in _OPTIONS:
-            recorder.find("L05", f"`{name}` has no parameter `{key}`, and Triton no launch option "
-                                 f"of that name.")
-            raise KeyError(f"Keyword argument {key} was specified but unrecognised")
     bound.apply_defaults()
     return dict(bound.arguments), {key: _option(recorder, key, options[key]) for key in options}
 

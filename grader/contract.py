@@ -1,0 +1,43 @@
+"""What a result has to be before its values count: shape, dtype, layout, number of launches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from grader.costs import in_launches
+from grader.recording import Recording
+from grader.report import Finding
+from grader.session import dtype_name
+from grader.suite import Case, Suite
+
+
+def broken_contract(suite: Suite, case: Case, recording: Recording,
+                    inputs: Sequence[Any]) -> list[Finding]:
+    """The first part of the contract that the recorded call does not keep, if any."""
+    made = len(recording.launches)
+    if case.launches is not None and made != case.launches:
+        return [Finding("T03", f"The function made {in_launches(made)}; this case asks for "
+                               f"{case.launches or 'none'}.")]
+    view = recording.results[0]
+    shape = tuple(suite.reference(*inputs).shape)
+    dtype = suite.result_dtype or dtype_name(inputs[0])
+    if view.shape != shape:
+        return [Finding("S01", f"The result has shape {view.shape}, expected {shape}.")]
+    if view.dtype != dtype:
+        return [Finding("S01", f"The result is {view.dtype}, expected {dtype}.")]
+    if suite.contiguous_result and not _is_contiguous(view.shape, view.stride):
+        return [Finding("S01", f"The result has strides {view.stride}; a contiguous tensor is "
+                               "expected.")]
+    return []
+
+
+def _is_contiguous(shape: Sequence[int], stride: Sequence[int]) -> bool:
+    expected = 1
+    for size, step in zip(reversed(shape), reversed(stride), strict=True):
+        if size == 0:
+            return True
+        if size != 1 and step != expected:
+            return False
+        expected *= size
+    return True
