@@ -58,7 +58,6 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, seed: str | 
     submitted = source.read(kernel)
     results: list[CaseResult] = []
     findings = source.inspect(submitted, suite.entry, suite.parameters, suite.blanks)
-    seed = seed or secrets.token_hex(16)
     output = reason = ""
     if findings:
         results.append(_result(Case("the file can be graded", Kind.CORRECTNESS), findings))
@@ -73,7 +72,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, seed: str | 
                     tell(results[-1])
             except SandboxBroken as error:
                 reason = f"A process of the grader ended unexpectedly: {error}"
-            output = judge.session.output()
+            output, seed = judge.session.output(), judge.seed
     return Report(
         suite=suite.name,
         source_sha256=submitted.sha256,
@@ -82,7 +81,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, seed: str | 
         versions=versions(),
         engine="Triton's interpreter, every access checked",
         isolation="separate processes with limits",
-        seed=seed,
+        seed=seed or "",
         results=explained(results, suite, submitted),
         seconds=time.monotonic() - started,
         output=output,
@@ -125,10 +124,11 @@ def _group(case: Case | Property) -> int:
 class Judge:
     """One submission under judgement. Seeds, references and verdicts live here and nowhere else."""
 
-    def __init__(self, submitted: source.Source, suite: Suite, seed: str, sandbox: Sandbox) -> None:
+    def __init__(self, submitted: source.Source, suite: Suite, seed: str | None,
+                 sandbox: Sandbox) -> None:
         self.suite = suite
+        self.seed = seed or ""  # without one it is drawn with the first inputs
         self.block = DEFAULT_BLOCK  # of the learner's own launches, once one was seen
-        self._seed = seed
         self._submitted = submitted
         self._sandbox = sandbox
         self._over = ""  # why nothing more is run
@@ -189,8 +189,13 @@ class Judge:
         return self._values(case, inputs)
 
     def draw(self, name: str, specs: Sequence[Any]) -> list[Any]:
-        """Inputs from a stream of random numbers that belongs to ``name`` and this grade's seed."""
-        key = f"{self._seed}/{self.suite.name}/{name}".encode()
+        """Inputs from a stream of random numbers that belongs to ``name`` and this grade's seed.
+
+        Nothing is drawn before the learner's file has been imported.
+        """
+        self.session.ready()
+        self.seed = self.seed or secrets.token_hex(16)
+        key = f"{self.seed}/{self.suite.name}/{name}".encode()
         number = int.from_bytes(hashlib.sha256(key).digest()[:8], "big")
         generator = torch.Generator().manual_seed(number)
         drawn: list[Any] = []

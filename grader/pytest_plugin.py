@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,7 +66,7 @@ class SuiteFile(pytest.File):
         self.refused: list[Finding] = source.inspect(
             self.submitted, self.suite.entry, self.suite.parameters, self.suite.blanks
         )
-        seed = self.config.getoption("--kernel-seed") or secrets.token_hex(16)
+        seed = self.config.getoption("--kernel-seed")
         self.sandbox = Sandbox()
         self.judge: Judge = Judge(self.submitted, self.suite, seed, self.sandbox)
 

@@ -115,6 +115,15 @@ class Session:
         """What the learner's code printed."""
         return self._worker.output() if self._worker else self._printed
 
+    def ready(self) -> None:
+        """Have the learner's file imported in the worker and its kernels taken by the executor.
+
+        Raises:
+            Stopped: the file cannot be imported, or its kernels are refused.
+        """
+        self._ready_worker()
+        self._ready_executor()
+
     def execute(self, inputs: Sequence[Any]) -> tuple[Recording | None, list[Finding], Run]:
         """Record the learner's function on tensors and plain values, and replay the recording.
 

@@ -372,6 +372,20 @@ def test_the_worker_has_no_channel_for_a_verdict(graded):
     assert "TRITONLAB" not in output.upper().split("ENVIRONMENT:")[1].split("\n")[0]
 
 
+def test_nothing_is_drawn_before_the_file_was_imported(graded, monkeypatch):
+    drawn = []
+    ready = session.Session.ready
+    monkeypatch.setattr(session.Session, "ready", lambda self: (ready(self), drawn.append("ready")))
+    monkeypatch.setattr(judge.secrets, "token_hex", lambda n: (drawn.append("seed"), "ab" * n)[1])
+
+    report = graded(RIGHT)
+    failed = graded(RIGHT.replace("import torch\n", "import torch\nraise ValueError\n"))
+
+    assert drawn[:2] == ["ready", "seed"]
+    assert drawn.count("seed") == 1  # the file that cannot be imported got none
+    assert (report.seed, failed.seed) == ("ab" * 16, "")
+
+
 @pytest.mark.parametrize("reply", [
     {"status": "PASSED", "verdict": "PASSED", "exit_code": 0},
     {"status": "returned", "recording": {"verdict": "PASSED"}},
