@@ -211,7 +211,7 @@ class Judge:
     def _values(self, case: Case, inputs: list[Any]) -> CaseResult:
         outcome = self.session.record(inputs)
         recording = outcome.recording
-        findings = list(outcome.findings) or unusable(outcome)
+        findings = unusable(outcome)
         if recording is not None and not findings:
             findings = idle_grid(self.suite, self.session, recording, inputs)
         if recording is None or findings:
@@ -289,8 +289,9 @@ class Judge:
         with self._open(SPARSE) as session:
             outcome = session.record(inputs)
             recording = outcome.recording
-            if recording is None or unusable(outcome):
-                return _result(case, outcome.findings or unusable(outcome))
+            findings = unusable(outcome)
+            if recording is None or findings:
+                return _result(case, findings)
             block, elements = _block(recording), inputs[0].elements
             programs = sum(launch.programs for launch in recording.launches)
             if programs > MAX_SAMPLED_PROGRAMS:

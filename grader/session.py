@@ -130,7 +130,7 @@ class Session:
         Without a recording, the findings say why.
         """
         outcome = self.record(inputs)
-        findings = list(outcome.findings) or unusable(outcome)
+        findings = unusable(outcome)
         if findings or outcome.recording is None:
             return None, findings, Run((), ())
         return outcome.recording, [], self.replay(outcome.recording, inputs)
@@ -261,7 +261,9 @@ def _ask(child: Child, request: dict[str, Any], fds: Sequence[int], seconds: flo
 
 
 def unusable(outcome: Outcome) -> list[Finding]:
-    """Why a call gave no single new tensor; empty when it did."""
+    """Why a call gave no single new tensor to judge: its findings first; empty when it did."""
+    if outcome.findings:
+        return list(outcome.findings)
     if outcome.error:
         error = outcome.error
         code = "R04" if "MemoryError" in error.types else "R01"

@@ -187,9 +187,7 @@ def certificate_(
     if as_json:
         sys.stdout.write(made.to_json())
     else:
-        onward = certificate.next_module(the_course, reading)
-        view.show(_screen(plain), made,
-                  f"tritonlab start {onward.id}" if onward else "tritonlab list")
+        view.show(_screen(plain), made, _onward(the_course, reading, done="tritonlab list"))
     return guard.warn(warning, *reading.problems)
 
 
@@ -261,9 +259,9 @@ def _details(report: Report, submission: grading.Submission) -> str:
 
 
 def _onward(the_course: course.Course, reading: Reading,
-            after: course.Module | None = None) -> str:
+            after: course.Module | None = None, done: str = "tritonlab certificate") -> str:
     following = certificate.next_module(the_course, reading, after)
-    return f"tritonlab start {following.id}" if following else "tritonlab certificate"
+    return f"tritonlab start {following.id}" if following else done
 
 
 def _reading() -> Reading:
