@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from grader.engine.interpreter import install, words
 from grader.engine.interpreter.launch import Outcome, Pointer, run
-from grader.engine.interpreter.memory import Memory, Storage
+from grader.engine.interpreter.memory import Memory
+from grader.engine.interpreter.places import Elements
+from grader.engine.interpreter.regions import Storage
 from grader.engine.interpreter.shadow import KERNEL, NOBODY, Shadow
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -116,7 +118,8 @@ def test_vector_addition_is_exact_and_clean(order: str) -> None:
 
     assert np.array_equal(out, x + x)
     assert bench.findings == {}
-    assert outcome == Outcome(4, 0, bytes_loaded=8000, bytes_stored=4000)
+    assert (outcome.programs, outcome.idle_programs, outcome.failure) == (4, 0, None)
+    assert (outcome.bytes_loaded, outcome.bytes_stored) == (8000, 4000)
 
 
 def test_softmax_calls_library_helpers() -> None:
@@ -363,10 +366,11 @@ def test_the_shadow_of_a_huge_storage_takes_pages_only_where_it_is_used() -> Non
     shadow = Shadow(1 << 33, NOBODY)
     index = np.array([5, (1 << 32) + 7])
 
-    shadow.set(index, 3)
-    shadow.set(index[:1], KERNEL)
+    shadow.set(Elements(index), 3)
+    shadow.set(Elements(index[:1]), KERNEL)
 
-    assert shadow.get(np.array([4, 5, (1 << 32) + 7, 1 << 31])).tolist() == [0, KERNEL, 3, 0]
+    asked = Elements(np.array([4, 5, (1 << 32) + 7, 1 << 31]))
+    assert shadow.get(asked)[:, 0].tolist() == [0, KERNEL, 3, 0]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -699,9 +703,17 @@ def test_triton_is_left_as_it_was() -> None:
 
 
 def test_an_unknown_triton_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(install.interpreter.InterpreterBuilder, "create_dot")
+    monkeypatch.delattr(install.interpreter, "_patch_lang")
 
-    with pytest.raises(install.UnknownTriton, match=r"create_dot is missing.*3\.6 to 3\.9"):
+    with pytest.raises(install.UnknownTriton, match=r"_patch_lang is missing.*3\.6 to 3\.9"):
+        install.check_seams.__wrapped__()
+
+
+def test_an_operation_that_the_engine_never_heard_of_is_refused_by_name(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(install.Builder, "create_dot")
+
+    with pytest.raises(install.UnknownTriton, match=r"semantic asks for create_dot.*3\.6 to 3\.9"):
         install.check_seams.__wrapped__()
 
 

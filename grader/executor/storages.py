@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from grader.engine.interpreter.memory import Storage
 from grader.engine.interpreter.poison import FRESH_BYTE
+from grader.engine.interpreter.regions import Storage
 from grader.engine.interpreter.shadow import HOST, KERNEL, NOBODY
 from grader.recording import Alloc, Launch, MalformedRecording, Move, Recording, View, views_of
 from grader.report import Finding

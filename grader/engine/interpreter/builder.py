@@ -1,140 +1,497 @@
-"""Triton's interpreter builder with watched memory and a GPU's numerics."""
+"""What Triton's semantics build a kernel with: here every operation is computed at once.
+
+The methods have the names and parameters of Triton's own builder. A ``Handle`` holds the values of
+all programs that run together; types are Triton's own, where the compiler has types of its IR.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import triton.language as tl
-from triton.runtime import interpreter
+from triton._C.libtriton import ir
 
 from grader.engine.interpreter import libdevice, numerics
+from grader.engine.interpreter.descriptors import BlockPointer, Descriptor
+from grader.engine.interpreter.errors import AssertionFailed, NotInAKernel, NotInterpreted
+from grader.engine.interpreter.handle import Array, Handle, aligned
 from grader.engine.interpreter.memory import Memory
+from grader.engine.interpreter.numerics import numpy_dtype
 
-_TensorHandle = interpreter.TensorHandle
+_TYPES = {
+    "half": tl.float16, "bf16": tl.bfloat16, "float": tl.float32, "double": tl.float64,
+    **{name: getattr(tl, name) for name in (
+        "void", "int1", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")},
+    "fp8e4nv": tl.float8e4nv, "fp8e4b15": tl.float8e4b15, "fp8e4b8": tl.float8e4b8,
+    "fp8e5": tl.float8e5, "fp8e5b16": tl.float8e5b16,
+}
+_CONSTANTS = {
+    "fp16": tl.float16, "bf16": tl.bfloat16, "fp32": tl.float32, "fp64": tl.float64,
+    **{name: getattr(tl, name) for name in (
+        "int1", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")},
+}
+
+_BINARY: dict[str, Callable[..., Array]] = {
+    "fadd": np.add, "fsub": np.subtract, "fmul": np.multiply, "fdiv": np.divide, "frem": np.fmod,
+    "precise_divf": np.divide, "approx_divf": np.divide,
+    "add": np.add, "sub": np.subtract, "mul": np.multiply,
+    "sdiv": numerics.truncated_quotient, "udiv": np.floor_divide,
+    "srem": np.fmod, "urem": np.fmod,  # the sign of the dividend, as in C
+    "shl": np.left_shift, "lshr": np.right_shift, "ashr": np.right_shift,
+    "minsi": np.minimum, "minui": np.minimum, "maxsi": np.maximum, "maxui": np.maximum,
+    "minimumf": np.minimum, "minnumf": np.fmin, "maximumf": np.maximum, "maxnumf": np.fmax,
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    "umulhi": numerics.upper_product,
+}
+_COMPARISONS: dict[str, Callable[..., Array]] = {
+    f"{family}{suffix}": function
+    for suffix, function in (("LE", np.less_equal), ("LT", np.less), ("GE", np.greater_equal),
+                             ("GT", np.greater), ("EQ", np.equal), ("NE", np.not_equal))
+    for family in ("icmp", "icmpS", "icmpU", "fcmpO", "fcmpU")
+}
+_UNARY: dict[str, Callable[..., Array]] = {
+    "fneg": np.negative, "fabs": np.abs, "iabs": np.abs, "floor": np.floor, "ceil": np.ceil,
+    "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "sin": np.sin, "cos": np.cos,
+    "sqrt": np.sqrt, "precise_sqrt": np.sqrt, "rsqrt": libdevice.rsqrt, "erf": libdevice.erf,
+}
+_ONE_BIT = (np.add, np.subtract, np.multiply)
+_ATOMICS = {
+    getattr(ir.ATOMIC_OP, name): name
+    for name in ("ADD", "FADD", "AND", "OR", "XOR", "XCHG", "MIN", "MAX", "UMIN", "UMAX")
+}
 
 
-class NativeProxy:
-    """Stands for Triton's native module: its four memory functions never touch a real address."""
+@dataclass(frozen=True)
+class Options:
+    """What Triton's semantics ask of a backend: those of an NVIDIA GPU."""
 
-    def __init__(self, native: Any) -> None:
-        self._native = native
+    num_warps: int = 4
+    debug: bool = True  # device_assert speaks
+    sanitize_overflow: bool = False  # would compute every integer operation twice more
+    arch: str | None = None
+    extern_libs: None = None
+    supported_fp8_dtypes: tuple[str, ...] = ("fp8e5", "fp8e5b16", "fp8e4nv", "fp8e4b8", "fp8e4b15")
+    deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
+    default_dot_input_precision: str = "tf32"
+    allowed_dot_input_precisions: tuple[str, ...] = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
+    max_num_imprecise_acc_default: int = 0
+    backend_name: str = "interpreter"
+
+
+class Builder:
+    """Builds nothing: gives the result of each operation."""
+
+    def __init__(self) -> None:
         self.memory: Memory | None = None
-        self._names = {
-            value: name for name, value in vars(native.RMW_OP).items()
-            if isinstance(value, native.RMW_OP)
+        self.arch = None
+        self.options = Options()
+        self.codegen_fns = {
+            "min_dot_size": _min_dot_size,
+            "convert_custom_types": _convert_custom_types,
         }
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._native, name)
+        raise NotInterpreted(f"an operation (`{name}`)")
 
-    def _memory(self) -> Memory:
+    @property
+    def _watched(self) -> Memory:
         if self.memory is None:
             raise RuntimeError("a kernel touched memory while none was installed")
         return self.memory
 
-    def load(self, pointers: Any, mask: Any, other: Any, dtype: Any) -> Any:
-        return self._memory().load(pointers, mask, other, np.dtype(dtype))
+    # -- types and constants -------------------------------------------------------------------
 
-    def store(self, pointers: Any, value: Any, mask: Any) -> None:
-        self._memory().store(pointers, value, mask)
+    def get_ptr_ty(self, element: Any, address_space: int) -> Any:
+        return tl.pointer_type(element, address_space)
 
-    def atomic_rmw(self, operation: Any, pointers: Any, value: Any, mask: Any, _sem: Any) -> Any:
-        return self._memory().atomic_rmw(self._names[operation], pointers, value, mask)
+    def get_block_ty(self, dtype: Any, shape: Sequence[int]) -> Any:
+        return tl.block_type(dtype, shape)
 
-    def atomic_cas(self, pointers: Any, compare: Any, value: Any, _sem: Any) -> Any:
-        return self._memory().atomic_cas(pointers, compare, value)
+    def get_null_value(self, dtype: Any) -> Handle:
+        return _constant(0, dtype)
 
+    def get_all_ones_value(self, dtype: Any) -> Handle:
+        kind = numpy_dtype(dtype)
+        return _constant(np.iinfo(kind).max if kind.kind == "u" else -1, dtype)
 
-class WatchedBuilder(interpreter.InterpreterBuilder):  # type: ignore[misc]
-    """What differs from Triton's own: masked lanes, casts, bfloat16, dot, and program ids."""
+    def get_cache_policy(self, *_: Any) -> None:
+        return None
 
-    def __init__(self, native: NativeProxy) -> None:
-        super().__init__()
-        self._native = native
-        # device_assert speaks only in debug mode. The overflow checks would compute every integer
-        # operation twice more and are dropped unless an option asks for them.
-        self.options = interpreter.InterpreterOptions(debug=True, sanitize_overflow=False)
-        self.codegen_fns["min_dot_size"] = _min_dot_size
+    # -- who am I ------------------------------------------------------------------------------
 
-    # Memory. The trailing arguments are cache hints: two strings up to 3.8, one object in 3.9.
+    def create_get_program_id(self, axis: int) -> Handle:
+        return Handle(self._watched.running.place_along(int(axis)), tl.int32)
 
-    def create_load(self, ptr: Any, *rest: Any, **hints: Any) -> Any:
-        return self.create_masked_load(ptr, _EVERY_LANE, None)
+    def create_get_num_programs(self, axis: int) -> Handle:
+        return _constant(self._watched.running.grid[int(axis)], tl.int32)
 
-    def create_store(self, ptr: Any, val: Any, *rest: Any, **hints: Any) -> Any:
-        return self.create_masked_store(ptr, val, _EVERY_LANE)
+    # -- memory. What follows the operands are cache hints: two up to Triton 3.8, one in 3.9 ----
 
-    def create_masked_load(self, ptrs: Any, mask: Any, other: Any, *rest: Any,
-                           **hints: Any) -> Any:
-        kind = ptrs.get_element_ty()
-        given = None if other is None else other.data
-        loaded = self._native.load(ptrs.data, _array(mask), given, numerics.numpy_dtype(kind))
-        return _TensorHandle(loaded, kind)
+    def create_load(self, ptr: Handle, *hints: Any) -> Handle:
+        return self._watched.load(ptr, None, None, volatile=hints[-1:] == (True,))
 
-    def create_masked_store(self, ptrs: Any, value: Any, mask: Any, *rest: Any,
-                            **hints: Any) -> Any:
-        return self._native.store(ptrs.data, value.data, _array(mask))
+    def create_masked_load(self, ptrs: Handle, mask: Handle | None, other: Handle | None,
+                           *hints: Any) -> Handle:
+        return self._watched.load(ptrs, mask, other, volatile=hints[-1:] == (True,))
 
-    # Who am I
+    def create_store(self, ptr: Handle, val: Handle, *hints: Any) -> None:
+        self._watched.store(ptr, val, None)
 
-    def create_get_program_id(self, axis: int) -> Any:
-        memory = self._native.memory
-        if memory is not None:
-            memory.running.axes.add(int(axis))
-        return super().create_get_program_id(axis)
+    def create_masked_store(self, ptrs: Handle, value: Handle, mask: Handle | None,
+                            *hints: Any) -> None:
+        self._watched.store(ptrs, value, mask)
 
-    # Numerics
+    def create_atomic_rmw(self, operation: Any, ptr: Handle, val: Handle, mask: Handle, sem: Any,
+                          scope: Any) -> Handle:
+        return self._watched.atomic_rmw(_ATOMICS[operation], ptr, val, mask,
+                                        ordered=sem != ir.MEM_SEMANTIC.RELAXED)
 
-    def get_bf16(self, value: float) -> Any:  # missing up to 3.8
-        return _TensorHandle(np.array([value], numerics.numpy_dtype(tl.bfloat16)), tl.bfloat16)
+    def create_atomic_cas(self, ptr: Handle, cmp: Handle, val: Handle, sem: Any,
+                          scope: Any) -> Handle:
+        return self._watched.atomic_cas(ptr, cmp, val, ordered=sem != ir.MEM_SEMANTIC.RELAXED)
 
-    def cast_impl(self, src: Any, dst_type: Any) -> Any:
-        return _TensorHandle(numerics.cast(src.data, dst_type), dst_type.scalar)
+    def create_atomic_load(self, ptr: Handle, mask: Handle, sem: Any, scope: Any) -> Handle:
+        return self._watched.load(ptr, mask, None, volatile=sem != ir.MEM_SEMANTIC.RELAXED)
 
-    def create_fp_to_fp(self, src: Any, dst_type: Any, rounding_mode: Any) -> Any:
-        return self.cast_impl(src, dst_type)
+    def create_atomic_store(self, ptr: Handle, val: Handle, mask: Handle, sem: Any,
+                            scope: Any) -> None:
+        self._watched.atomic_rmw("XCHG", ptr, val, mask, ordered=sem != ir.MEM_SEMANTIC.RELAXED)
 
-    def create_dot(self, a: Any, b: Any, d: Any, input_precision: Any,
-                   max_num_imprecise_acc: Any) -> Any:
-        return _TensorHandle(numerics.dot(a.data, b.data, d.data), d.dtype.scalar)
+    def create_barrier(self) -> None:
+        """The threads of a program are always together here."""
 
-    def create_extern_elementwise(self, library: str, path: str, symbol: str, arguments: Any,
-                                  result: Any, is_pure: bool) -> Any:
+    def create_grid_dependency_wait(self) -> None:
+        """Launches run one after the other here."""
+
+    create_grid_dependency_launch_dependents = create_grid_dependency_wait
+
+    # -- descriptors and block pointers --------------------------------------------------------
+
+    def create_make_tensor_descriptor(self, base: Handle, shape: list[Handle],
+                                      strides: list[Handle], block_shape: list[int],
+                                      is_signed: bool, padding: Any = None) -> Descriptor:
+        return Descriptor(base, shape, strides, [int(n) for n in block_shape],
+                          pad_nan=padding == ir.PADDING_OPTION.PAD_NAN)
+
+    def create_descriptor_load(self, desc: Descriptor, indices: list[Handle],
+                               *hints: Any) -> Handle:
+        pointers, mask = desc.place(indices)
+        loaded = self._watched.load(pointers, mask, desc.padding())
+        if desc.rounds_to_tf32:
+            loaded.data = numerics.near_tf32(loaded.data)
+        return loaded
+
+    def create_descriptor_store(self, desc: Descriptor, value: Handle,
+                                indices: list[Handle]) -> None:
+        pointers, mask = desc.place(indices)
+        self._watched.store(pointers, value, mask)
+
+    def create_descriptor_reduce(self, kind: Any, desc: Descriptor, value: Handle,
+                                 indices: list[Handle]) -> None:
+        pointers, mask = desc.place(indices)
+        name = str(kind).rsplit(".", 1)[-1]
+        if value.data.dtype.kind == "u" and name in ("MIN", "MAX"):
+            name = f"U{name}"
+        self._watched.atomic_rmw(name, pointers, value, mask, ordered=False)
+
+    def create_descriptor_gather(self, desc: Descriptor, x_offsets: Handle, y_offset: Handle,
+                                 dtype: Any) -> Handle:
+        pointers, mask = desc.rows(x_offsets, y_offset)
+        return self._watched.load(pointers, mask, desc.padding())
+
+    def create_descriptor_scatter(self, desc: Descriptor, value: Handle, x_offsets: Handle,
+                                  y_offset: Handle) -> None:
+        pointers, mask = desc.rows(x_offsets, y_offset)
+        self._watched.store(pointers, value, mask)
+
+    def create_make_block_ptr(self, base: Handle, shape: list[Handle], strides: list[Handle],
+                              offsets: list[Handle], block_shape: list[int],
+                              order: Any) -> BlockPointer:
+        return BlockPointer(base, shape, strides, offsets, [int(n) for n in block_shape])
+
+    def create_advance(self, ptr: BlockPointer, offsets: list[Handle]) -> BlockPointer:
+        return ptr.advanced(offsets)
+
+    def create_tensor_pointer_load(self, ptr: BlockPointer, boundary_check: Sequence[int],
+                                   padding: Any, *hints: Any) -> Handle:
+        pointers, mask = ptr.place(boundary_check)
+        other = None
+        if padding is not None:
+            value = np.nan if padding == ir.PADDING_OPTION.PAD_NAN else 0
+            other = _constant(value, pointers.get_element_ty())
+        return self._watched.load(pointers, mask, other)
+
+    def create_tensor_pointer_store(self, ptr: BlockPointer, value: Handle,
+                                    boundary_check: Sequence[int], *hints: Any) -> None:
+        pointers, mask = ptr.place(boundary_check)
+        self._watched.store(pointers, value, mask)
+
+    # -- casts ---------------------------------------------------------------------------------
+
+    def create_int_cast(self, src: Handle, dst_type: Any, is_signed: bool) -> Handle:
+        return _like(src, numerics.cast(src.data, dst_type), dst_type.scalar)
+
+    def create_fp_to_si(self, src: Handle, dst_type: Any) -> Handle:
+        return _like(src, numerics.cast(src.data, dst_type), dst_type.scalar)
+
+    create_fp_to_ui = create_si_to_fp = create_ui_to_fp = create_fp_to_si
+    create_fp_ext = create_fp_trunc = create_fp_to_si
+
+    def create_fp_to_fp(self, src: Handle, dst_type: Any, rounding: Any) -> Handle:
+        convert = numerics.cast
+        if rounding == ir.ROUNDING_MODE.RTZ:
+            convert = numerics.cast_toward_zero
+        return _like(src, convert(src.data, dst_type), dst_type.scalar)
+
+    def create_bitcast(self, src: Handle, dst_type: Any) -> Handle:
+        data = src.data.view(numpy_dtype(dst_type))
+        return _like(src, data, dst_type.scalar)
+
+    create_int_to_ptr = create_ptr_to_int = create_bitcast
+
+    # -- elementwise ---------------------------------------------------------------------------
+
+    def create_select(self, cond: Handle, lhs: Handle, rhs: Handle) -> Handle:
+        data = np.where(*aligned(cond, lhs, rhs))
+        return Handle(data, rhs.dtype, _shape(cond, lhs, rhs))
+
+    def create_clampf(self, arg: Handle, low: Handle, high: Handle, propagate: Any) -> Handle:
+        x, least, most = aligned(arg, low, high)
+        over_nan = propagate == ir.PROPAGATE_NAN.NONE
+        clamp: Callable[..., Array] = _clamp_over_nan if over_nan else np.clip
+        if numerics.is_float(x.dtype) and x.dtype.kind != "f":
+            clamp = numerics.in_float32(clamp)
+        return Handle(clamp(x, least, most), arg.dtype, _shape(arg, low, high))
+
+    def create_fma(self, x: Handle, y: Handle, z: Handle) -> Handle:
+        operands = aligned(x, y, z)
+        kind = operands[2].dtype
+        data = numerics.fused_multiply_add(*(numerics.widened(operand) for operand in operands))
+        return Handle(data.astype(kind, copy=False), z.dtype, _shape(x, y, z))
+
+    def create_extern_elementwise(self, library: str, path: str, symbol: str,
+                                  arguments: list[Handle], result: Any, is_pure: bool) -> Handle:
         kind = result.scalar
-        arrays = [argument.data for argument in arguments]
-        return _TensorHandle(libdevice.call(symbol, arrays, numerics.numpy_dtype(kind)), kind)
+        data = libdevice.call(symbol, aligned(*arguments), numpy_dtype(kind))
+        return Handle(data, kind, _shape(*arguments))
 
-    def binary_op(self, lhs: Any, rhs: Any, op: Any) -> Any:
-        kind = lhs.dtype.scalar
-        left, right = lhs.data, rhs.data
-        if left.dtype == np.bool_ and right.dtype == np.bool_ and op in _ARITHMETIC:
-            # one-bit integers wrap round; NumPy would saturate or refuse
-            output = (op(left.astype(np.int8), right.astype(np.int8)) & 1).astype(np.bool_)
+    def create_addptr(self, ptr: Handle, offset: Handle) -> Handle:
+        itemsize = max(1, ptr.get_element_ty().primitive_bitwidth // 8)
+        base, steps = aligned(ptr, offset)
+        far = steps.astype(np.int64, copy=False)
+        return Handle(base + (far if itemsize == 1 else far * itemsize), ptr.dtype,
+                      _shape(ptr, offset))
+
+    # -- shapes --------------------------------------------------------------------------------
+
+    def create_make_range(self, dtype: Any, start: int, stop: int) -> Handle:
+        return Handle(np.arange(start, stop, dtype=np.int32)[None], tl.int32, (stop - start,))
+
+    def create_splat(self, dtype: Any, arg: Handle) -> Handle:
+        shape = tuple(int(n) for n in dtype.shape)
+        return Handle(arg.data.reshape(len(arg.data), *(1,) * len(shape)), arg.dtype, shape)
+
+    def create_unsplat(self, arg: Handle) -> Handle:
+        return Handle(arg.data.reshape(len(arg.data)), arg.dtype)
+
+    def create_broadcast(self, arg: Handle, shape: Sequence[int]) -> Handle:
+        return Handle(arg.data, arg.dtype, tuple(int(n) for n in shape))
+
+    def create_expand_dims(self, arg: Handle, axis: int) -> Handle:
+        shape = (*arg.shape[:axis], 1, *arg.shape[axis:])
+        return Handle(np.expand_dims(arg.data, axis + 1), arg.dtype, shape)
+
+    def create_reshape(self, arg: Handle, shape: Sequence[int], can_reorder: bool) -> Handle:
+        wanted = tuple(int(n) for n in shape)
+        return Handle(arg.full().reshape(len(arg.data), *wanted), arg.dtype, wanted)
+
+    def create_trans(self, arg: Handle, order: Sequence[int]) -> Handle:
+        axes = [int(axis) for axis in order]
+        data = np.transpose(arg.data, (0, *(axis + 1 for axis in axes)))
+        return Handle(data, arg.dtype, tuple(arg.shape[axis] for axis in axes))
+
+    def create_cat(self, lhs: Handle, rhs: Handle) -> Handle:
+        programs = max(len(lhs.data), len(rhs.data))
+        data = np.concatenate([lhs.full(programs), rhs.full(programs)], axis=1)
+        return Handle(data, lhs.dtype, data.shape[1:])
+
+    def create_join(self, lhs: Handle, rhs: Handle) -> Handle:
+        data = np.stack(np.broadcast_arrays(*aligned(lhs, rhs)), axis=-1)
+        return Handle(data, lhs.dtype, (*lhs.shape, 2))
+
+    def create_split(self, val: Handle) -> tuple[Handle, Handle]:
+        data, shape = val.along(len(val.shape) - 1), val.shape[:-1]
+        return Handle(data[..., 0], val.dtype, shape), Handle(data[..., 1], val.dtype, shape)
+
+    def create_gather(self, src: Handle, indices: Handle, axis: int) -> Handle:
+        programs = max(len(src.data), len(indices.data))
+        index = indices.full(programs)
+        if index.size and not (index.min() >= 0 and index.max() < src.shape[axis]):
+            raise NotInAKernel(
+                f"tl.gather gets indices from {index.min()} to {index.max()} along an axis of "
+                f"{src.shape[axis]} elements")
+        data = np.take_along_axis(src.full(programs), index.astype(np.int64), axis=axis + 1)
+        return Handle(data, src.dtype, indices.shape)
+
+    def create_histogram(self, data: Handle, bins: int, mask: Handle | None) -> Handle:
+        programs = max(len(data.data), len(mask.data) if mask is not None else 1)
+        values = data.full(programs).reshape(programs, -1).astype(np.int64)
+        counted = (values >= 0) & (values < bins)
+        if mask is not None:
+            counted &= mask.full(programs).reshape(programs, -1)
+        places = values + np.arange(programs)[:, None] * bins
+        counts = np.bincount(places[counted], minlength=programs * bins)
+        return Handle(counts.reshape(programs, bins).astype(np.int32), tl.int32, (bins,))
+
+    # -- products ------------------------------------------------------------------------------
+
+    def create_dot(self, a: Handle, b: Handle, d: Handle, input_precision: Any,
+                   max_num_imprecise_acc: Any) -> Handle:
+        *batch, m, k = a.shape
+        self._watched.attempt.count_product(2 * m * k * b.shape[-1] * int(np.prod(batch)))
+        precision = str(input_precision).rsplit(".", 1)[-1]
+        data = numerics.dot(a.full(), b.full(), d.data, precision)
+        return Handle(data, d.dtype, d.shape)
+
+    def create_dot_scaled(self, lhs: Handle, lhs_scale: Handle | None, lhs_format: Any,
+                          rhs: Handle, rhs_scale: Handle | None, rhs_format: Any, fast_math: bool,
+                          lhs_k_pack: bool, rhs_k_pack: bool, acc: Handle) -> Handle:
+        packed = ir.ScaleDotElemTypeTY.E2M1
+        a = _unscaled(lhs, lhs_format == packed, -1 if lhs_k_pack else -2)
+        b = _unscaled(rhs, rhs_format == packed, -2 if rhs_k_pack else -1)
+        if lhs_scale is not None:
+            a = a * _scales(lhs_scale, a.shape[-1])
+        if rhs_scale is not None:  # [N, K / 32], against b's [K, N]
+            b = b * np.swapaxes(_scales(rhs_scale, b.shape[-2]), -1, -2)
+        self._watched.attempt.count_product(2 * int(np.prod(a.shape[1:])) * b.shape[-1])
+        return Handle(numerics.dot(a, b, acc.data), acc.dtype, acc.shape)
+
+    # -- words ---------------------------------------------------------------------------------
+
+    def create_print(self, prefix: str, hexadecimal: bool, values: list[Handle],
+                     is_signed: Any) -> None:
+        running = self._watched.running
+        for value in values:
+            for row, place in enumerate(running.places()):
+                shown = value.full(running.count)[row]
+                print(f"{place}{prefix}{_hexadecimal(shown) if hexadecimal else shown}")
+
+    def create_assert(self, condition: Handle, message: str) -> None:
+        self._hold(condition, f": {message}" if str(message) else "", "an assertion")
+
+    def create_assume(self, condition: Handle) -> None:
+        self._hold(condition, "", "what tl.assume promises")
+
+    def _hold(self, condition: Handle, message: str, what: str) -> None:
+        running = self._watched.running
+        holds = condition.data.reshape(len(condition.data), -1).all(axis=1)
+        if not holds.all():
+            broken = np.flatnonzero(np.broadcast_to(~holds, running.count))
+            place = running.place(int(running.programs[broken].min()))
+            raise AssertionFailed(f"{what} does not hold in {place}{message}")
+
+
+# ---------------------------------------------------------------------------------------------
+# Methods that differ only in a function
+
+
+def _binary(function: Callable[..., Array]) -> Any:
+    narrow = numerics.in_float32(function)
+
+    def create(self: Builder, lhs: Handle, rhs: Handle) -> Handle:
+        left, right = aligned(lhs, rhs)
+        kind = left.dtype
+        if kind == np.bool_ and function in _ONE_BIT:  # one-bit integers wrap round
+            data = (function(left.astype(np.int8), right.astype(np.int8)) & 1).astype(np.bool_)
+        elif kind.kind == "V" or kind == numerics.BFLOAT16:
+            data = narrow(left, right)
         else:
-            output = op(left, right)
-        wanted = numerics.numpy_dtype(kind)
-        if output.dtype != wanted and output.dtype != np.bool_:
-            output = output.astype(wanted)
-        return _TensorHandle(output, kind)
+            data = function(left, right)
+            if data.dtype != kind:
+                data = data.astype(kind)
+        return Handle(data, lhs.dtype, lhs.shape if lhs.shape else rhs.shape)
 
-    def ternary_op(self, lhs: Any, rhs: Any, other: Any, op: Any) -> Any:
-        kind = other.dtype.scalar
-        output = op(lhs.data, rhs.data, other.data)
-        return _TensorHandle(output.astype(numerics.numpy_dtype(kind), copy=False), kind)
+    return create
 
 
-class _EveryLane:
-    data = np.ones(1, np.bool_)
+def _comparison(function: Callable[..., Array]) -> Any:
+    def create(self: Builder, lhs: Handle, rhs: Handle) -> Handle:
+        left, right = (numerics.widened(data) for data in aligned(lhs, rhs))
+        return Handle(function(left, right), tl.int1, lhs.shape if lhs.shape else rhs.shape)
+
+    return create
 
 
-_EVERY_LANE = _EveryLane()
-_ARITHMETIC = (np.add, np.subtract, np.multiply)
+def _unary(function: Callable[..., Array]) -> Any:
+    narrow = numerics.in_float32(function)
+
+    def create(self: Builder, arg: Handle) -> Handle:
+        known = arg.data.dtype.kind in "biuf"
+        return Handle((function if known else narrow)(arg.data), arg.dtype, arg.shape)
+
+    return create
 
 
-def _array(mask: Any) -> Any:
-    """Masks of descriptors are bare arrays up to 3.8."""
-    return mask if isinstance(mask, np.ndarray) else mask.data
+def _type(dtype: Any) -> Any:
+    return lambda self: dtype
+
+
+def _number(dtype: Any) -> Any:
+    return lambda self, value: _constant(value, dtype)
+
+
+for _name, _dtype in _TYPES.items():
+    setattr(Builder, f"get_{_name}_ty", _type(_dtype))
+for _name, _dtype in _CONSTANTS.items():
+    setattr(Builder, f"get_{_name}", _number(_dtype))
+for _name, _function in _BINARY.items():
+    setattr(Builder, f"create_{_name}", _binary(_function))
+for _name, _function in _COMPARISONS.items():
+    setattr(Builder, f"create_{_name}", _comparison(_function))
+for _name, _function in _UNARY.items():
+    setattr(Builder, f"create_{_name}", _unary(_function))
+
+
+# ---------------------------------------------------------------------------------------------
+
+
+def _constant(value: Any, dtype: Any) -> Handle:
+    scalar = dtype.scalar
+    return Handle(np.array([value]).astype(numpy_dtype(scalar)), scalar)
+
+
+def _like(handle: Handle, data: Array, dtype: Any) -> Handle:
+    return Handle(data, dtype, handle.shape)
+
+
+def _shape(*handles: Handle) -> tuple[int, ...]:
+    return next((handle.shape for handle in handles if handle.shape), ())
+
+
+def _clamp_over_nan(x: Array, low: Array, high: Array) -> Array:
+    clamped: Array = np.fmin(np.fmax(x, low), high)
+    return clamped
+
+
+def _unscaled(handle: Handle, packed: bool, axis: int) -> Array:
+    data = handle.full()
+    if packed:
+        return numerics.unpacked_e2m1(data.view(np.uint8), axis)
+    return data.astype(np.float32)
+
+
+def _scales(handle: Handle, length: int) -> Array:
+    data = handle.full()
+    factors = (numerics.scale_e8m0(data) if data.dtype.kind in "iu" else data.astype(np.float32))
+    return np.repeat(factors, length // factors.shape[-1], axis=-1)
+
+
+def _hexadecimal(values: Array) -> str:
+    bits = np.asarray(values).view(np.dtype(f"u{values.dtype.itemsize}"))
+    return np.array2string(bits, formatter={"int": lambda n: f"0x{n:0{2 * bits.itemsize}x}"})
 
 
 def _min_dot_size(lhs: Any, rhs: Any) -> tuple[int, int, int]:
@@ -143,3 +500,9 @@ def _min_dot_size(lhs: Any, rhs: Any) -> tuple[int, int, int]:
     if left != right:
         raise ValueError("lhs and rhs bitwidth must be the same")
     return (1, 1, max(1, 256 // left))
+
+
+def _convert_custom_types(arg: Any, dst_ty: Any, rounding: Any, _semantic: Any = None) -> Any:
+    raise NotInterpreted("the type fp8e4b15")
+
+

@@ -20,6 +20,18 @@ class NotInAKernel(Exception):
         self.line = line
 
 
+class KernelError(Exception):
+    """A kernel did what cannot go well on any GPU; ``code`` is the finding's."""
+
+    def __init__(self, message: str, code: str = "R01", line: int | None = None) -> None:
+        super().__init__(message)
+        self.code, self.line = code, line
+
+
+class AssertionFailed(Exception):
+    """``tl.device_assert`` or ``tl.assume`` does not hold."""
+
+
 class NotInterpreted(Exception):
     """Something that a GPU can do and this interpreter cannot: the kernel is not to blame."""
 
@@ -33,7 +45,8 @@ _COMPILE_TIME: tuple[type[BaseException], ...] = (
 
 # Parts of the engine that a kernel cannot make raise: an error there is the grader's own.
 _OURS = tuple(f"grader.engine.interpreter.{name}" for name in (
-    "memory", "shadow", "observed", "words", "atomics", "poison"))
+    "memory", "checks", "regions", "places", "shadow", "attempt", "races", "traffic", "observed",
+    "words", "atomics", "poison", "handle", "analysis"))
 
 
 def explain(error: BaseException, file: str, kernel: str) -> Finding:
@@ -48,7 +61,11 @@ def explain(error: BaseException, file: str, kernel: str) -> Finding:
     if isinstance(innermost, NotInterpreted):
         raise RuntimeError(f"`{kernel}` uses {innermost}, which the interpreter does not know"
                            ) from error
-    line = _line(error, file) or getattr(innermost, "line", None)
+    line = getattr(innermost, "line", None) or _line(error, file)
+    if isinstance(innermost, KernelError):
+        return Finding(innermost.code, f"`{kernel}`: {innermost}", line=line)
+    if isinstance(innermost, AssertionFailed):
+        return Finding("R01", f"`{kernel}`: {innermost}", line=line)
     if isinstance(innermost, MemoryError):
         return Finding("R04", f"`{kernel}` needs more memory than there is.", line=line)
     if isinstance(innermost, RecursionError):
@@ -110,9 +127,7 @@ def _has_blank(error: BaseException, file: str) -> bool:
 
 def _inside_triton(error: BaseException) -> bool:
     """Whether Triton itself raised it: an assertion there is a check of the language."""
-    frames = _frames(error)
-    spoken = bool(frames) and frames[-1][0].f_code.co_name == "create_assert"  # tl.device_assert
-    return _module(error).startswith("triton.") and not spoken
+    return _module(error).startswith("triton.")
 
 
 def _module(error: BaseException) -> str:

@@ -1,8 +1,9 @@
-"""Puts the watched semantics in Triton's place for a while, and checks that the seams are there."""
+"""Puts the engine in the place of Triton's compiler for a while, and checks that it fits there."""
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -12,49 +13,55 @@ from typing import Any
 import numpy as np
 import triton
 import triton.language as tl
+from triton.language import semantic as semantics
 from triton.runtime import interpreter
 from triton.runtime.jit import JITCallable, JITFunction
 
-from grader.engine.interpreter import libdevice, numerics, reduce, rewrite
-from grader.engine.interpreter.builder import NativeProxy, WatchedBuilder
+from grader.engine.interpreter import libdevice, reduce, rewrite
+from grader.engine.interpreter.builder import Builder
 from grader.engine.interpreter.memory import Memory
 
 # Every seam: where it is, its name, and the parameters that are relied on, in order.
 _SEAMS: tuple[tuple[Any, str, tuple[str, ...]], ...] = (
     (interpreter, "_patch_lang", ("fn",)),
-    (interpreter, "_get_np_dtype", ("tt_dtype",)),
-    (interpreter, "TensorHandle", ("data", "dtype")),
-    (interpreter, "InterpreterOptions", ()),
+    (interpreter, "_LangPatchScope", ()),
+    (interpreter, "interpreter_builder", ()),
+    (interpreter, "interpreter_semantic", ()),
     (interpreter, "ASTTransformer", ()),
-    (interpreter.TensorHandle, "__post_init__", ("self",)),
-    (interpreter.InterpreterBuilder, "set_grid_dim", ("self", "nx", "ny", "nz")),
-    (interpreter.InterpreterBuilder, "set_grid_idx", ("self", "x", "y", "z")),
-    (interpreter.InterpreterBuilder, "create_load", ("self", "ptr")),
-    (interpreter.InterpreterBuilder, "create_store", ("self", "ptr", "val")),
-    (interpreter.InterpreterBuilder, "create_masked_load", ("self", "ptrs", "mask", "other")),
-    (interpreter.InterpreterBuilder, "create_masked_store", ("self", "ptrs", "value", "mask")),
-    (interpreter.InterpreterBuilder, "create_get_program_id", ("self", "axis")),
-    (interpreter.InterpreterBuilder, "cast_impl", ("self", "src", "dst_type")),
-    (interpreter.InterpreterBuilder, "create_fp_to_fp", ("self", "src", "dst_type")),
-    (interpreter.InterpreterBuilder, "create_dot", ("self", "a", "b", "d", "input_precision")),
-    (interpreter.InterpreterBuilder, "create_extern_elementwise", ("self",)),
-    (interpreter.InterpreterBuilder, "binary_op", ("self", "lhs", "rhs", "op")),
-    (interpreter.InterpreterBuilder, "ternary_op", ("self", "lhs", "rhs", "other", "op")),
+    (semantics.TritonSemantic, "to_tensor", ("self", "x", "check_type")),
+    (semantics.TritonSemantic, "permute", ("self", "input", "dims")),
+    (semantics.TritonSemantic, "make_tensor_descriptor",
+     ("self", "base", "shape", "strides", "block_shape", "padding_option")),
+    (tl.core, "is_builtin", ("fn",)),
     (JITFunction, "__call__", ("self",)),
+    (JITFunction, "run", ("self",)),
 )
-_NATIVE = ("load", "store", "atomic_rmw", "atomic_cas", "RMW_OP")
+# What the language can ask of a builder and the engine does not do; a kernel that asks for it is
+# told so by name.
+_NOT_INTERPRETED = frozenset((
+    "create_inline_asm", "create_map_elementwise", "create_map_elementwise_ret",
+    "create_atomic_poll",
+))
+# What only the compiler's own code generator asks: positions in its IR, and bodies of reductions,
+# which the engine runs by itself.
+_COMPILER_ONLY = frozenset((
+    "create_reduce", "create_reduce_ret", "create_scan", "create_scan_ret", "get_loc", "set_loc",
+    "create_name_loc", "get_insertion_point", "restore_insertion_point", "new_block",
+    "set_insertion_point_to_start", "create_block_with_parent", "create_tensor_descriptor_type",
+))
 
 
 class UnknownTriton(RuntimeError):
-    """This Triton's interpreter has not the form that the grader was written for."""
+    """This Triton has not the form that the grader was written for."""
 
 
 @cache
 def check_seams() -> None:
-    """Look for every seam by name and parameters.
+    """Look for every seam by name and parameters, and for every operation of the language.
 
     Raises:
-        UnknownTriton: one is missing or has other parameters.
+        UnknownTriton: a seam is missing or has other parameters, or the language asks its builder
+            for an operation that the engine has never heard of.
     """
     for owner, name, parameters in _SEAMS:
         found: Any = getattr(owner, name, None)
@@ -64,12 +71,11 @@ def check_seams() -> None:
             names = tuple(inspect.signature(found).parameters)[:len(parameters)]
             if names != parameters:
                 _refuse(f"{owner.__name__}.{name} takes {names} instead of {parameters}")
-    for name in _NATIVE:
-        if not hasattr(interpreter._interpreter, name):
-            _refuse(f"the native function {name} is missing")
-    if not hasattr(interpreter, "interpreter_builder") or not hasattr(
-            interpreter, "interpreter_semantic"):
-        _refuse("the interpreter's builder is missing")
+    known = {*dir(Builder), *vars(Builder()), *_NOT_INTERPRETED, *_COMPILER_ONLY}
+    for module in (semantics, tl.core, tl.math):
+        asked = set(re.findall(r"\bbuilder\.(\w+)", inspect.getsource(module)))
+        if asked - known:
+            _refuse(f"{module.__name__} asks for {', '.join(sorted(asked - known))}")
 
 
 def _refuse(what: str) -> None:
@@ -80,32 +86,27 @@ def _refuse(what: str) -> None:
 
 
 @cache
-def _builder() -> tuple[NativeProxy, WatchedBuilder]:
-    native = NativeProxy(interpreter._interpreter)
-    return native, WatchedBuilder(native)
+def _builder() -> Builder:
+    return Builder()
 
 
 @contextmanager
-def installed(memory: Memory) -> Iterator[WatchedBuilder]:
+def installed(memory: Memory) -> Iterator[Builder]:
     """Within the block, kernels run on ``memory``; afterwards Triton compiles as before.
 
     Installing takes a millisecond, so whoever runs many launches installs once around them all.
     """
     check_seams()
-    native, builder = _builder()
-    if native.memory is memory:
+    builder = _builder()
+    if builder.memory is memory:
         yield builder
         return
     scope = interpreter._LangPatchScope()
-    semantic = interpreter.interpreter_semantic
-    previous_memory = native.memory
-    native.memory = memory
+    previous_memory = builder.memory
+    builder.memory = memory
     try:
-        scope.set_attr(interpreter, "_interpreter", native)
-        scope.set_attr(interpreter, "_get_np_dtype", numerics.numpy_dtype)
-        scope.set_attr(interpreter, "interpreter_builder", builder)
-        scope.set_attr(semantic, "builder", builder)
-        scope.set_attr(interpreter.TensorHandle, "__post_init__", lambda self: None)
+        scope.set_attr(interpreter, "interpreter_builder", builder)  # what 3.6 goes by
+        scope.set_attr(interpreter.interpreter_semantic, "builder", builder)
         language = interpreter._patch_lang(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
         try:
             _patch_language(scope)
@@ -116,7 +117,7 @@ def installed(memory: Memory) -> Iterator[WatchedBuilder]:
             language.restore()
     finally:
         scope.restore()
-        native.memory = previous_memory
+        builder.memory = previous_memory
 
 
 def _patch_language(scope: Any) -> None:
@@ -126,6 +127,9 @@ def _patch_language(scope: Any) -> None:
             scope.set_attr(tl.tensor, name, _method(member))
     scope.set_attr(tl.tensor, "__bool__", rewrite.tensor_bool)
     scope.set_attr(tl.tensor, "__index__", rewrite.tensor_index)
+    scope.set_attr(tl.tensor, "__str__", rewrite.tensor_text)
+    scope.set_attr(tl.tensor, "__repr__", rewrite.tensor_text)
+    scope.set_attr(tl.tensor, "T", property(_transposed))
     for module, name, function in libdevice.bound(interpreter.interpreter_semantic):
         scope.set_attr(module, name, function)
     for language in (tl, tl.core):
@@ -133,6 +137,10 @@ def _patch_language(scope: Any) -> None:
         scope.set_attr(language, "associative_scan", reduce.scan)
         scope.set_attr(language, "range", rewrite.program_range)
         scope.set_attr(language, "static_range", rewrite.static_range)
+
+
+def _transposed(block: Any) -> Any:
+    return interpreter.interpreter_semantic.permute(block, (1, 0))
 
 
 def _call_helper(helper: Any, *args: Any, **kwargs: Any) -> Any:

@@ -1,23 +1,39 @@
-"""Runs one launch under watch, one program after another, and says what happened."""
+"""Runs one launch under watch, as many programs at once as go the same way.
+
+The ladder: a group of programs runs as one. Where they go different ways the attempt is undone and
+each part runs by itself, from the start. A group that fails runs again one program at a time, so
+that the program at fault is known and the others have done their work. A group that waits for
+programs that are not in it is put off until the others have run; if all wait, all run together.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter
 
-from grader.engine.interpreter.errors import NotInAKernel, explain
+from grader.engine.interpreter import analysis
+from grader.engine.interpreter.attempt import Diverged, Spinning
+from grader.engine.interpreter.errors import KernelError, NotInAKernel, explain
+from grader.engine.interpreter.handle import Array, Handle
 from grader.engine.interpreter.install import installed
-from grader.engine.interpreter.memory import Memory, Running, Storage
+from grader.engine.interpreter.memory import Memory, Running
 from grader.engine.interpreter.numerics import TRITON, numpy_dtype
+from grader.engine.interpreter.regions import Storage
 from grader.engine.interpreter.rewrite import rewritten
+from grader.engine.interpreter.traffic import Footprint, Traffic
 from grader.report import Finding
 
 Order = Literal["forward", "reverse"]
+
+_FIRST_CHUNK = 64  # programs, before the size of their blocks is known
+_CHUNK_ELEMENTS = 1 << 16  # of the largest block, over all programs of a chunk: fits the cache
+_MOST_PROGRAMS = 4096
 
 
 @dataclass(frozen=True)
@@ -31,6 +47,18 @@ class Pointer:
 
 
 @dataclass(frozen=True)
+class HostDescriptor:
+    """A ``TensorDescriptor`` that host code made: strides and shapes in elements."""
+
+    base: Pointer
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    block_shape: tuple[int, ...]
+    padding: str = "zero"
+    rounds_to_tf32: bool = False
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What one launch did. ``failure`` is the finding that stopped it."""
 
@@ -39,52 +67,155 @@ class Outcome:
     bytes_loaded: int = 0
     bytes_stored: int = 0
     failure: Finding | None = None
+    flops: int = 0  # of tl.dot, two for each multiplication
+    traffic: tuple[Traffic, ...] = ()
+    footprint: dict[str, Footprint] = field(default_factory=dict)  # by parameter name
+
+    @property
+    def sectors_loaded(self) -> int:
+        return sum(t.sectors for t in self.traffic if t.kind != "store")
+
+    @property
+    def sectors_stored(self) -> int:
+        return sum(t.sectors for t in self.traffic if t.kind != "load")
 
 
 def run(kernel: Any, grid: tuple[int, int, int], arguments: Mapping[str, Any], memory: Memory, *,
-        order: Order = "forward", sample: int | None = None) -> Outcome:
+        order: Order = "forward", sample: int | None = None,
+        chunk: int | None = None) -> Outcome:
     """Run a launch of a ``JITFunction``.
 
     ``arguments`` binds every parameter: ``Pointer`` for tensors, plain values, tuples of these;
     constexpr parameters get plain values. Findings about memory are left in ``memory.observed``.
-    With ``sample=k`` only the first and last k programs run.
+    With ``sample=k`` only the first and last k programs run. ``chunk``: programs at once, at most;
+    None leaves it to the size of the blocks.
     """
     file = kernel.fn.__code__.co_filename
     running = memory.begin(grid, file)
-    with installed(memory) as builder:
+    failure = None
+    with installed(memory):
         try:
+            facts = analysis.facts(kernel)
             body = rewritten(kernel.fn)
             bound = {p.name: _bind(p, arguments[p.name], memory) for p in kernel.params}
-            idle = _programs(body, bound, running, builder, _turns(running.programs, order, sample))
+            running.watched = _watched(facts, arguments)
+            if facts.one_at_a_time:
+                chunk = 1
+            _run_all(body, bound, memory, _turns(running.all_programs, order, sample), chunk)
         except Exception as error:
-            return Outcome(running.programs, failure=explain(error, file, kernel.fn.__name__))
-    return Outcome(running.programs, idle, running.bytes_loaded, running.bytes_stored)
+            failure = explain(error, file, kernel.fn.__name__)
+        finally:
+            running.attempt.commit(running.ledger, memory.observed)
+    return _outcome(running, failure)
 
 
-def _programs(body: Any, bound: Mapping[str, Any], running: Running, builder: Any,
-              turns: Sequence[int]) -> int:
-    builder.set_grid_dim(*running.grid)
-    width, height, _ = running.grid
-    plane = width * height
-    idle = 0
-    for program in turns:
-        running.program, running.stored = program, False
-        builder.set_grid_idx(program % width, program // width % height, program // plane)
-        body(**bound)
-        idle += not running.stored
-    return idle
+def _outcome(running: Running, failure: Finding | None) -> Outcome:
+    traffic = running.ledger.traffic()
+    return Outcome(
+        running.all_programs, running.idle,
+        bytes_loaded=sum(t.bytes for t in traffic if t.kind != "store"),
+        bytes_stored=sum(t.bytes for t in traffic if t.kind != "load"),
+        failure=failure, flops=running.ledger.flops, traffic=traffic,
+        footprint=running.ledger.footprint())
 
 
-def _turns(programs: int, order: Order, sample: int | None) -> Sequence[int]:
+def _turns(programs: int, order: Order, sample: int | None) -> Array:
+    turns: Array
     if sample is not None and 2 * sample < programs:
-        turns: Sequence[int] = [*range(sample), *range(programs - sample, programs)]
+        turns = np.r_[0:sample, programs - sample:programs]
     else:
-        turns = range(programs)
+        turns = np.arange(programs)
     return turns[::-1] if order == "reverse" else turns
 
 
 # ---------------------------------------------------------------------------------------------
+# Groups of programs
+
+
+def _run_all(body: Any, bound: Mapping[str, Any], memory: Memory, turns: Array,
+             chunk: int | None) -> None:
+    """Run the programs in turn, group after group.
+
+    Raises:
+        KernelError: programs wait for each other for ever.
+        Exception: what the kernel raised.
+    """
+    size = chunk or _FIRST_CHUNK
+    ways = 1  # in which the last group parted: so many groups of the right size come out of one
+    groups: deque[Array] = deque()
+    rest = turns
+    waiting: list[Array] = []
+    together = False
+    while groups or len(rest) or waiting:
+        if not groups and len(rest):
+            taken = size if chunk else min(size * ways, _MOST_PROGRAMS)
+            groups.append(rest[:taken])
+            rest = rest[taken:]
+        elif not groups:
+            together = True
+            groups.append(np.concatenate(waiting))
+            waiting = []
+        group = groups.popleft()
+        attempt = memory.try_with(group)
+        try:
+            body(**bound)
+        except Diverged as apart:
+            attempt.roll_back()
+            parts = _split(group, apart.labels)
+            ways = len(parts)
+            groups.extendleft(part[i:i + size] for part in reversed(parts)
+                              for i in range((len(part) - 1) // size * size, -1, -size))
+        except Spinning as spin:
+            if (together and len(group) == len(turns)) or (together and not groups and not waiting):
+                raise KernelError(f"{memory.running.place(int(group.min()))} waits for ever: "
+                                  f"it reads {spin.what} again and again, and no program changes "
+                                  f"it", code="R02", line=spin.line) from None
+            attempt.roll_back()
+            waiting.append(group)
+        except Exception:
+            if len(group) == 1:
+                raise
+            attempt.roll_back()
+            groups.extendleft(group[i:i + 1] for i in range(len(group) - 1, -1, -1))
+        else:
+            attempt.commit(memory.running.ledger, memory.observed)
+            memory.running.idle += int(len(group) - np.count_nonzero(attempt.stored))
+            memory.settled()
+            if waiting and not together:
+                groups.extend(waiting)
+                waiting = []
+            if chunk is None:
+                size = max(1, min(_MOST_PROGRAMS, _CHUNK_ELEMENTS // attempt.largest))
+
+
+def _split(group: Array, labels: Array) -> list[Array]:
+    """The group by label, the part of the first program first."""
+    _, first, which = np.unique(labels, return_index=True, return_inverse=True)
+    return [group[which.reshape(-1) == label] for label in np.argsort(first)]
+
+
+# ---------------------------------------------------------------------------------------------
 # Arguments
+
+
+def _watched(facts: analysis.Facts, arguments: Mapping[str, Any]) -> set[int]:
+    """The storages that the kernel may store into: who reads them has to be known."""
+    return {
+        id(pointer.storage)
+        for name, value in arguments.items() if facts.stored is None or name in facts.stored
+        for pointer in _pointers(value)
+    }
+
+
+def _pointers(value: Any) -> list[Pointer]:
+    match value:
+        case Pointer():
+            return [value]
+        case HostDescriptor():
+            return [value.base]
+        case tuple():
+            return [pointer for item in value for pointer in _pointers(item)]
+    return []
 
 
 def _bind(parameter: Any, value: Any, memory: Memory) -> Any:
@@ -98,9 +229,14 @@ def _convert(name: str, value: Any, annotation: str, memory: Memory) -> Any:
     match value:
         case Pointer():
             return _pointer(name, value, memory)
+        case HostDescriptor():
+            return _descriptor(name, value, memory)
         case tuple():
-            return tuple(
-                _convert(f"{name}[{i}]", item, "", memory) for i, item in enumerate(value))
+            fields = getattr(value, "_fields", range(len(value)))
+            items = (_convert(f"{name}.{key}" if isinstance(key, str) else f"{name}[{key}]", item,
+                              "", memory)
+                     for key, item in zip(fields, value, strict=True))
+            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
         case bool() | int() | float():
             return _scalar(value, _SCALARS.get(annotation) or _natural(value))
         case None:
@@ -113,9 +249,21 @@ def _convert(name: str, value: Any, annotation: str, memory: Memory) -> Any:
 def _pointer(name: str, pointer: Pointer, memory: Memory) -> Any:
     element = TRITON[pointer.dtype]
     itemsize = numpy_dtype(element).itemsize
-    address = memory.region(name, pointer.storage, itemsize, pointer.start, pointer.nbytes)
+    address = memory.running.regions.add(
+        name, pointer.storage, itemsize, pointer.start, pointer.nbytes)
     kind = tl.pointer_type(element)
-    return tl.tensor(interpreter.TensorHandle(np.array([address], np.uint64), kind), kind)
+    return tl.tensor(Handle(np.array([address]), kind), kind)
+
+
+def _descriptor(name: str, given: HostDescriptor, memory: Memory) -> Any:
+    strides = [_scalar(stride, tl.int64) for stride in given.strides[:-1]]
+    made = interpreter.interpreter_semantic.make_tensor_descriptor(
+        _pointer(name, given.base, memory),
+        [_scalar(size, tl.int32) for size in given.shape],
+        [*strides, tl.constexpr(given.strides[-1])],
+        [tl.constexpr(size) for size in given.block_shape], given.padding)
+    made.handle.rounds_to_tf32 = given.rounds_to_tf32
+    return made
 
 
 _SCALARS: dict[str, Any] = {
@@ -141,4 +289,6 @@ def _natural(value: bool | int | float) -> Any:
 
 def _scalar(value: Any, kind: Any) -> Any:
     data = np.array([value]).astype(numpy_dtype(kind))
-    return tl.tensor(interpreter.TensorHandle(data, kind), kind)
+    return tl.tensor(Handle(data, kind), kind)
+
+

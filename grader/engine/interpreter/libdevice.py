@@ -68,6 +68,16 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
+def erf(x: Array) -> Array:
+    return _torch(torch.special.erf)(x)
+
+
+def rsqrt(x: Array) -> Array:
+    wide = x.astype(np.float64)
+    result: Array = (1.0 / np.sqrt(wide)).astype(x.dtype)
+    return result
+
+
 def call(symbol: str, arrays: list[Array], result: np.dtype[Any]) -> Array:
     """Apply the function behind a symbol of libdevice.
 

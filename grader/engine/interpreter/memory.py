@@ -1,92 +1,71 @@
-"""Storages, fake addresses, and every load and store of a kernel checked before it happens."""
+"""The memory that kernels see: every access is checked, noted and counted before it happens."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import FrameType
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from grader.engine.interpreter import atomics, words
+from grader.engine.interpreter.attempt import Attempt, line_in
+from grader.engine.interpreter.checks import Checks
+from grader.engine.interpreter.handle import Array, Handle
+from grader.engine.interpreter.numerics import numpy_dtype
 from grader.engine.interpreter.observed import Observations
+from grader.engine.interpreter.places import Elements
 from grader.engine.interpreter.poison import masked_lane
-from grader.engine.interpreter.shadow import HOST, KERNEL, NOBODY, Shadow
+from grader.engine.interpreter.races import Order
+from grader.engine.interpreter.regions import Part, Regions
+from grader.engine.interpreter.shadow import KERNEL
+from grader.engine.interpreter.traffic import Key, Ledger
 
-# A tensor argument k lives at BASE + (k + 1) * 2**44 + 2**43: its region is read off any address,
-# and an index that is wrong by up to 2**43 bytes in either direction still names the tensor.
-_BASE = 1 << 60
-_REGION_BITS = 44
-_MIDDLE = 1 << (_REGION_BITS - 1)
-_ALIGNMENT_MASK = 0xFFF  # low bits of an address are real, so that alignment looks as on a GPU
-
-Array = NDArray[Any]
-Lanes = slice | Array
-
-
-@dataclass
-class Storage:
-    """The bytes of one allocation. ``granule``: bytes of the smallest element it is used with."""
-
-    data: NDArray[np.uint8]
-    granule: int
-    is_input: bool
-    shadow: Shadow = field(init=False)
-    stored_into: bool = False
-
-    def __post_init__(self) -> None:
-        cells = -(-len(self.data) // self.granule)
-        self.shadow = Shadow(cells, HOST if self.is_input else NOBODY)
-
-    def typed(self, dtype: np.dtype[Any]) -> Array:
-        whole = len(self.data) // dtype.itemsize * dtype.itemsize
-        return self.data[:whole].view(dtype)
-
-
-@dataclass(frozen=True)
-class Region:
-    """A tensor argument of the running launch: where it lies, and how far it reaches in bytes."""
-
-    name: str
-    storage: Storage
-    itemsize: int
-    start: int  # bytes from the storage's start to the view's first element
-    nbytes: int  # from the view's first element to the end of its last
-    base: int  # the address of the first element
-
-    @property
-    def elements(self) -> int:
-        return self.nbytes // self.itemsize
+Change = Callable[[Array, Array, Part], Array]
 
 
 @dataclass
 class Running:
-    """The launch that is running, and the program whose turn it is."""
+    """The launch that is running, and the group of programs whose turn it is."""
 
     grid: tuple[int, int, int]
     file: str  # the kernel's source; findings give lines of this file
-    first: int  # number of the launch's first program, counted over the whole recording, less one
-    program: int = 0
-    regions: dict[int, Region] = field(default_factory=dict)
-    stored: bool = False  # by the program whose turn it is
-    bytes_loaded: int = 0
-    bytes_stored: int = 0
-    axes: set[int] = field(default_factory=set)  # along which the kernel asked for its place
-    atomics: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    number: int  # of the launch
+    order: Order
+    attempt: Attempt
+    regions: Regions = field(default_factory=Regions)
+    ledger: Ledger = field(default_factory=Ledger)
+    watched: set[int] = field(default_factory=set)  # storages whose readers are noted, by id
+    idle: int = 0  # programs that ended and stored nothing
 
     @property
-    def me(self) -> int:
-        return self.first + self.program + 1
-
-    @property
-    def programs(self) -> int:
+    def all_programs(self) -> int:
         return self.grid[0] * self.grid[1] * self.grid[2]
 
-    def place(self, program: int | None = None) -> str:
-        return words.program(self.program if program is None else program, self.grid)
+    @property
+    def programs(self) -> Array:
+        return self.attempt.programs
+
+    @property
+    def count(self) -> int:
+        return self.attempt.count
+
+    def place_along(self, axis: int) -> Array:
+        """The programs' places along one axis of the grid."""
+        self.attempt.axes.add(axis)
+        programs, (width, height, _) = self.programs, self.grid
+        rest = (programs % width, programs // width % height, programs // (width * height))
+        place: Array = rest[axis].astype(np.int32)
+        return place
+
+    def place(self, program: int) -> str:
+        return words.program(program, self.grid)
+
+    def places(self) -> Iterator[str]:
+        """Where each program of the group is, as ``(x, y, z) ``."""
+        along = [self.place_along(axis).tolist() for axis in range(3)]
+        return (f"({x}, {y}, {z}) " for x, y, z in zip(*along, strict=True))
 
 
 class Memory:
@@ -96,239 +75,241 @@ class Memory:
         self.pattern = pattern
         self.duplicate_writes = duplicate_writes
         self.observed = Observations()
-        self.running = Running((0, 0, 0), "", 0)
-        self._launched = 0
+        self._launches = 0
+        self._last_segment = 0
+        self.running = self._launch((0, 0, 0), "")
+        self.checks = Checks(self)
+
+    @property
+    def attempt(self) -> Attempt:
+        return self.running.attempt
 
     def begin(self, grid: tuple[int, int, int], file: str) -> Running:
-        self.running = Running(grid, file, self._launched)
-        self._launched += self.running.programs
-        self.running.atomics = np.zeros(self.running.programs + 1, np.bool_)
+        """A new launch."""
+        self._last_segment = self.running.order.last
+        self._launches += 1
+        self.running = self._launch(grid, file)
         return self.running
 
-    def region(self, name: str, storage: Storage, itemsize: int, start: int, nbytes: int) -> int:
-        """Give a tensor argument its place in the address space of the launch; the address."""
-        number = len(self.running.regions) + 1
-        base = _BASE + (number << _REGION_BITS) + _MIDDLE + (start & _ALIGNMENT_MASK)
-        self.running.regions[number] = Region(name, storage, itemsize, start, nbytes, base)
-        return base
+    def _launch(self, grid: tuple[int, int, int], file: str) -> Running:
+        order = Order(self._last_segment, grid[0] * grid[1] * grid[2])
+        nobody = np.zeros(0, np.int64)
+        return Running(grid, file, self._launches, order, Attempt(nobody, nobody, order))
 
-    # -- what a program does -------------------------------------------------------------------
+    def try_with(self, programs: Array) -> Attempt:
+        """Let these programs run from their start, all at once."""
+        order = self.running.order
+        self.running.attempt = Attempt(programs, order.segments(programs), order)
+        return self.attempt
 
-    def load(self, pointers: Array, mask: Array, other: Array | None,
-             dtype: np.dtype[Any]) -> Array:
-        result = np.empty(pointers.shape, dtype)
-        if other is None:
-            result[...] = masked_lane(dtype, self.pattern)
+    def settled(self) -> None:
+        """The group that ran is done; nothing of it will be undone or counted again."""
+        nobody = np.zeros(0, np.int64)
+        self.running.attempt = Attempt(nobody, nobody, self.running.order)
+
+    # -- what programs do ----------------------------------------------------------------------
+
+    def load(self, pointers: Handle, mask: Handle | None, other: Handle | None, *,
+             volatile: bool = False) -> Handle:
+        """The values at ``pointers``; where the mask is off, ``other`` or what nobody defined."""
+        element = pointers.get_element_ty()
+        dtype = numpy_dtype(element)
+        axis = _contiguous_axis(pointers, dtype.itemsize)
+        if axis is not None:
+            turned = [_turned(handle, axis) for handle in (pointers, mask, other)]
+            loaded = self.load(turned[0], turned[1], turned[2], volatile=volatile)
+            return Handle(np.moveaxis(loaded.data, -1, axis + 1), element, pointers.shape)
+        running, shape = self.running, pointers.shape
+        rows = _rows(pointers, mask)
+        if rows == 1 and running.count > 1 and self._is_shared(pointers):
+            rows = running.count  # who reads what another one stored has to be known
+        line = line_in(running.file)
+        parts = running.regions.parts(pointers, mask, rows, dtype.itemsize,
+                                      partial(self.checks.outside, "loaded", line, rows))
+        if mask is None and len(parts) == 1 and parts[0].lanes is None:
+            part = parts[0]
+            data = part.place.read(part.region.storage.typed(dtype)).reshape(rows, *shape)
         else:
-            result[...] = other
-        selected: Any = _selection(mask, pointers.shape)
-        addresses = pointers[selected].reshape(-1)
-        self.running.bytes_loaded += addresses.size * dtype.itemsize
-        values = np.full(addresses.shape, masked_lane(dtype, self.pattern), dtype)
-        for region, index, lanes in self._resolve(addresses, dtype.itemsize, "loaded"):
-            self._check_load(region, index, dtype.itemsize)
-            values[lanes] = region.storage.typed(dtype)[index]
-        result[selected] = values.reshape(pointers.shape) if selected is ... else values
-        return result
+            constant = other is not None and other.data.size == 1
+            fill = other.data.reshape(()) if constant and other else masked_lane(
+                dtype, self.pattern)
+            data = np.full((rows, *shape), fill, dtype)
+            for part in parts:
+                part.put(part.place.read(part.region.storage.typed(dtype)), data)
+            if other is not None and mask is not None and not constant:
+                data = np.where(mask.data, data, other.data)
+        self.attempt.largest = max(self.attempt.largest, data.size // rows)
+        for part in parts:
+            if volatile and not shape:
+                self._acquire(part, known_only=True)
+            self.checks.load(part, dtype.itemsize, rows, line)
+        self._count("load", line, parts, dtype.itemsize, rows)
+        if self.attempt.looping and data.size <= running.count and parts:
+            self._poll(parts[0], line, data)
+        return Handle(data, element, shape)
 
-    def store(self, pointers: Array, value: Array, mask: Array) -> None:
-        selected: Any = _selection(mask, pointers.shape)
-        addresses = pointers[selected].reshape(-1)
-        values = np.broadcast_to(value, pointers.shape)[selected].reshape(-1)
-        self.running.bytes_stored += addresses.size * value.itemsize
-        self.running.stored |= addresses.size > 0
-        for region, index, lanes in self._resolve(addresses, value.itemsize, "stored"):
-            self._check_store(region, index, value.itemsize)
-            region.storage.typed(value.dtype)[index] = values[lanes]
+    def store(self, pointers: Handle, value: Handle, mask: Handle | None) -> None:
+        """Values to ``pointers`` where the mask is on; of programs in turn, the last one stays."""
+        axis = _contiguous_axis(pointers, value.data.dtype.itemsize)
+        if axis is not None:
+            pointers, value = _turned(pointers, axis), _turned(value, axis)
+            mask = _turned(mask, axis)
+        running, shape = self.running, pointers.shape
+        rows, dtype = running.count, value.data.dtype
+        line = line_in(running.file)
+        parts = running.regions.parts(pointers, mask, rows, dtype.itemsize,
+                                      partial(self.checks.outside, "stored", line, rows))
+        values = np.broadcast_to(_with_rank(value, len(shape)), (rows, *shape))
+        for part in parts:
+            picked = part.pick(values)
+            typed = part.region.storage.typed(dtype)
+            self.checks.store(part, picked, line)
+            self.attempt.remember(part.place, typed)
+            part.place.write(typed, picked)
+            if not shape:
+                self._release(part, known_only=True)
+            self.checks.set_writers(part, dtype.itemsize, self.attempt.segments[part.rows][:, None])
+            self.attempt.stored[part.rows] = True
+        self._count("store", line, parts, dtype.itemsize, rows)
+        self.attempt.changed()
 
-    def atomic_rmw(self, operation: str, pointers: Array, value: Array, mask: Array) -> Array:
-        selected: Any = _selection(mask, pointers.shape)
-        values = np.broadcast_to(value, pointers.shape)[selected].reshape(-1)
+    def atomic_rmw(self, operation: str, pointers: Handle, value: Handle, mask: Handle | None, *,
+                   ordered: bool) -> Handle:
+        """Change what is at ``pointers``, program after program; the values before."""
+        values = np.broadcast_to(_with_rank(value, len(pointers.shape)),
+                                 (self.running.count, *pointers.shape))
 
-        def change(target: Array, index: Array, lanes: Lanes) -> Array:
-            return atomics.rmw(operation, target, index, values[lanes])
+        def change(target: Array, index: Array, part: Part) -> Array:
+            return atomics.rmw(operation, target, index, part.pick(values).reshape(-1))
 
-        return self._atomic(pointers, selected, value.dtype, change)
+        return self._atomic(pointers, mask, value, change, ordered)
 
-    def atomic_cas(self, pointers: Array, compare: Array, value: Array) -> Array:
-        compares = np.broadcast_to(compare, pointers.shape).reshape(-1)
-        values = np.broadcast_to(value, pointers.shape).reshape(-1)
+    def atomic_cas(self, pointers: Handle, compare: Handle, value: Handle, *,
+                   ordered: bool) -> Handle:
+        """Store ``value`` where ``compare`` stands; the values before."""
+        wanted = (self.running.count, *pointers.shape)
+        compares = np.broadcast_to(_with_rank(compare, len(pointers.shape)), wanted)
+        values = np.broadcast_to(_with_rank(value, len(pointers.shape)), wanted)
 
-        def change(target: Array, index: Array, lanes: Lanes) -> Array:
-            return atomics.cas(target, index, compares[lanes], values[lanes])
+        def change(target: Array, index: Array, part: Part) -> Array:
+            return atomics.cas(target, index, part.pick(compares).reshape(-1),
+                               part.pick(values).reshape(-1))
 
-        return self._atomic(pointers, ..., value.dtype, change)
+        return self._atomic(pointers, None, value, change, ordered)
 
-    def _atomic(self, pointers: Array, selected: Any, dtype: np.dtype[Any], change: Any) -> Array:
-        running = self.running
-        addresses = pointers[selected].reshape(-1)
-        running.bytes_loaded += addresses.size * dtype.itemsize
-        running.bytes_stored += addresses.size * dtype.itemsize
-        if addresses.size:
-            running.stored = True
-            running.atomics[running.program] = True
-        old = np.full(addresses.shape, masked_lane(dtype, self.pattern), dtype)
-        for region, index, lanes in self._resolve(addresses, dtype.itemsize, "changed"):
-            cells = _cells(region, index, dtype.itemsize)
-            shadow = region.storage.shadow
-            if not region.storage.is_input:
-                self._note_unwritten(region, index, shadow.get(cells), dtype.itemsize)
-            self._note_input(region, index, dtype.itemsize)
-            old[lanes] = change(region.storage.typed(dtype), index, lanes)
-            shadow.set(cells, KERNEL)
-        result = np.full(pointers.shape, masked_lane(dtype, self.pattern), dtype)
-        result[selected] = old.reshape(pointers.shape) if selected is ... else old
-        return result
+    def _atomic(self, pointers: Handle, mask: Handle | None, value: Handle, change: Change,
+                ordered: bool) -> Handle:
+        running, shape = self.running, pointers.shape
+        rows, dtype = running.count, value.data.dtype
+        line = line_in(running.file)
+        parts = running.regions.parts(pointers, mask, rows, dtype.itemsize,
+                                      partial(self.checks.outside, "changed", line, rows))
+        result = np.full((rows, *shape), masked_lane(dtype, self.pattern), dtype)
+        for part in parts:
+            typed = part.region.storage.typed(dtype)
+            index = part.place.indices().reshape(-1)
+            lanes = Part(part.region, Elements(index), None, np.repeat(
+                part.rows, part.place.length))
+            synchronises = ordered and not shape
+            if synchronises:
+                self._acquire(part, known_only=False)
+            self.checks.change(lanes, dtype.itemsize, line)
+            self.attempt.remember(lanes.place, typed)
+            before = typed[index]
+            old = change(typed, index, part)
+            if not np.array_equal(typed[index], before):
+                self.attempt.changed()
+            self.checks.set_writers(lanes, dtype.itemsize, KERNEL)
+            if synchronises:
+                self._release(part, known_only=False)
+            part.put(old.reshape(-1, part.place.length), result)
+            self.attempt.stored[part.rows] = True
+            if self.attempt.looping and not shape:
+                self._poll(part, line, old)
+        self._count("atomic", line, parts, dtype.itemsize, rows)
+        return Handle(result, value.dtype, shape)
 
-    # -- checks --------------------------------------------------------------------------------
+    # -- order and counts ----------------------------------------------------------------------
 
-    def _resolve(self, addresses: Array, itemsize: int,
-                 action: str) -> Iterator[tuple[Region, Array, Lanes]]:
-        """The lanes that may go ahead, tensor by tensor, as indices into the typed storage."""
-        if not addresses.size:
-            return
-        number = (int(addresses[0]) - _BASE) >> _REGION_BITS
-        region = self.running.regions.get(number)
-        signed = addresses.view(np.int64)
-        if region is not None:  # nearly always all lanes are in bounds of one tensor
-            offset = signed - region.base
-            if offset.min() >= 0 and offset.max() + itemsize <= region.nbytes:
-                place = offset + region.start
-                if itemsize == region.itemsize or not (place % itemsize).any():
-                    yield region, place // itemsize, slice(None)
-                    return
-        numbers = (signed - _BASE) >> _REGION_BITS
-        for number in np.unique(numbers).tolist():
-            lanes = np.flatnonzero(numbers == number)
-            region = self.running.regions.get(number)
-            if region is None:
-                self._note(words.wild, "M02" if action != "loaded" else "M01", None, lanes.size,
-                           int(signed[lanes[0]]), action)
-                continue
-            offset = signed[lanes] - region.base
-            outside = (offset < 0) | (offset + itemsize > region.nbytes)
-            crooked = ~outside & ((offset + region.start) % itemsize != 0)
-            self._note_outside(region, offset[outside], action)
-            if crooked.any():
-                self._note(words.crooked, "M02" if action != "loaded" else "M01", region,
-                           int(crooked.sum()), int(offset[crooked][0]), action)
-            good = ~(outside | crooked)
-            if good.any():
-                yield region, (offset[good] + region.start) // itemsize, lanes[good]
+    def _acquire(self, part: Part, *, known_only: bool) -> None:
+        """What other programs released on these scalars comes before what follows."""
+        for program, cell in self._scalars(part):
+            if not known_only or self.running.order.knows(cell):
+                self.running.order.acquire(program, cell)
+                self.attempt.undo_with(partial(self.running.order.undo_acquire, program))
 
-    def _note_outside(self, region: Region, offsets: Array, action: str) -> None:
-        index = offsets // region.itemsize
-        for side, lanes in ((words.before, index < 0), (words.past, index >= 0)):
-            if not lanes.any():
-                continue
-            first = int(index[lanes][0])
-            code = "M01" if action == "loaded" else "M02"
-            if words.wrapped(first, region.elements):
-                code, side = "M05", words.overflowed
-            self._note(side, code, region, int(lanes.sum()), first, action)
+    def _release(self, part: Part, *, known_only: bool) -> None:
+        """What the programs did so far comes before what acquires these scalars."""
+        order = self.running.order
+        for program, cell in self._scalars(part):
+            if not known_only or order.knows(cell):
+                order.release(program, cell)
+                self.attempt.undo_with(partial(order.undo_release, program, cell))
+        self.attempt.segments = order.segments(self.attempt.programs)
 
-    def _check_load(self, region: Region, index: Array, itemsize: int) -> None:
-        storage = region.storage
-        if storage.is_input and not storage.shadow.touched:
-            return
-        cells = storage.shadow.get(_cells(region, index, itemsize))
-        if not storage.is_input:
-            self._note_unwritten(region, index, cells, itemsize)
-        foreign = self._foreign(cells)
-        if foreign is not None:
-            lanes = foreign.reshape(len(index), -1).any(axis=1)
-            other = int(cells[foreign][0]) - self.running.first - 1
-            self._note(words.race, "M09", region, int(lanes.sum()),
-                       _element(region, index[lanes][0], itemsize), "loaded",
-                       other=self.running.place(other))
+    def _scalars(self, part: Part) -> Iterator[tuple[int, tuple[int, int]]]:
+        programs = self.attempt.programs[part.rows].tolist()
+        storage = id(part.region.storage)
+        return ((program, (storage, index)) for program, index in zip(
+            programs, part.place.starts.tolist(), strict=True))
 
-    def _check_store(self, region: Region, index: Array, itemsize: int) -> None:
-        shadow = region.storage.shadow
-        at = _cells(region, index, itemsize)
-        self._note_input(region, index, itemsize)
-        if not self.duplicate_writes and itemsize >= region.storage.granule and shadow.touched:
-            cells = shadow.get(at)
-            foreign = self._foreign(cells)
-            if foreign is not None:
-                self._note_twice(region, index, cells, foreign, itemsize)
-        shadow.set(at, self.running.me)
+    def _is_shared(self, pointers: Handle) -> bool:
+        region = self.running.regions.of(int(pointers.data.flat[0]))
+        return region is not None and region.storage.stored_in == self.running.number
 
-    def _foreign(self, cells: Array) -> Array | None:
-        """Which cells another program of this launch stored; None when there are none.
+    def _poll(self, part: Part, line: int | None, data: Array) -> None:
+        region, index = part.region, int(part.place.starts[0])
+        element = (index * data.dtype.itemsize - region.start) // region.itemsize
+        self.attempt.polled(f"`{region.name}`[{element}]", line, index, data.tobytes())
 
-        Programs that both used an atomic may have taken turns, by a lock or a counter: the order
-        of their accesses is theirs to arrange, so nothing is said about them.
-        """
-        running = self.running
-        if not cells.size or cells.max() <= running.first:
-            return None
-        foreign = (cells > running.first) & (cells != running.me)
-        if running.atomics[running.program]:
-            writers = np.where(foreign, cells - running.first - 1, running.programs)
-            foreign &= ~running.atomics[writers]
-        return foreign if foreign.any() else None
-
-    def _note_unwritten(self, region: Region, index: Array, cells: Array, itemsize: int) -> None:
-        unwritten = cells == NOBODY
-        if unwritten.any():
-            lanes = unwritten.reshape(len(index), -1).any(axis=1)
-            first = _element(region, index[lanes][0], itemsize)
-            self._note(words.unwritten, "M06", region, int(lanes.sum()), first, "loaded")
-
-    def _note_input(self, region: Region, index: Array, itemsize: int) -> None:
-        region.storage.stored_into = True
-        if region.storage.is_input and index.size:
-            first = _element(region, index[0], itemsize)
-            self._note(words.modified, "M07", region, index.size, first, "stored")
-
-    def _note_twice(self, region: Region, index: Array, cells: Array, foreign: Array,
-                    itemsize: int) -> None:
-        running = self.running
-        lanes = foreign.reshape(len(index), -1).any(axis=1)
-        other = int(cells[foreign][0]) - running.first - 1
-        first, second = sorted((other, running.program))
-        self._note(words.twice, "M04", region, int(lanes.sum()),
-                   _element(region, index[lanes][0], itemsize), "stored",
-                   other=f"{words.number(first, running.grid)} and "
-                         f"{words.number(second, running.grid)}",
-                   axis=words.axes(running.axes, running.grid))
-
-    def _note(self, text: Any, code: str, region: Region | None, lanes: int, index: int,
-              action: str, **extra: str) -> None:
-        running = self.running
-        facts = {"action": action, "tensor": region.name if region else "",
-                 "elements": str(region.elements if region else 0), **extra}
-        self.observed.note(
-            code, line_in(running.file), facts["tensor"], text.__name__, program=running.program,
-            place=running.place(), lanes=lanes, index=index, text=text, extra=facts,
-        )
+    def _count(self, kind: str, line: int | None, parts: Sequence[Part], itemsize: int,
+               rows: int) -> None:
+        programs = self.running.count if rows == 1 else 1
+        for region in {part.region.number: part.region for part in parts}.values():
+            mine = [part for part in parts if part.region is region]
+            firsts = [part.place.starts * itemsize for part in mine]
+            if len(mine) == 1:
+                first, owners = firsts[0], mine[0].rows
+                nbytes: Any = mine[0].place.length * itemsize
+            else:
+                first = np.concatenate(firsts)
+                owners = np.concatenate([part.rows for part in mine])
+                nbytes = np.concatenate([
+                    np.full(len(part.rows), part.place.length * itemsize) for part in mine])
+                order = np.lexsort((first, owners))
+                first, owners, nbytes = first[order], owners[order], nbytes[order]
+            self.attempt.ledger.count(
+                Key(line, kind, region.number), region.name, len(region.storage.data), first,
+                nbytes, owners, programs, itemsize)
 
 
-def line_in(file: str) -> int | None:
-    """The line of the learner's file that is being executed: the innermost frame in it."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if frame.f_code.co_filename == file:
-            return frame.f_lineno
-        frame = frame.f_back
-    return None
+def _contiguous_axis(pointers: Handle, itemsize: int) -> int | None:
+    """The axis of a block along which addresses follow each other, if it is not the last one."""
+    rank, data = len(pointers.shape), pointers.data
+    if rank < 2 or data.size < 4:
+        return None
+    first = data.item(0)
+    steps = [int(data[(0, *(int(a == axis) for a in range(rank)))]) - first
+             if data.shape[axis + 1] > 1 else 0 for axis in range(rank)]
+    if steps[-1] == itemsize:
+        return None
+    return steps.index(itemsize) if itemsize in steps else None
 
 
-def _selection(mask: Array, shape: tuple[int, ...]) -> Any:
-    """How to pick the active lanes: everything, or a boolean block."""
-    return ... if mask.all() else np.broadcast_to(mask, shape)
+def _turned(handle: Any, axis: int) -> Any:
+    """With one axis of the block last; scalars and None stay."""
+    if handle is None or not handle.shape:
+        return handle
+    shape = [*handle.shape]
+    shape.append(shape.pop(axis))
+    return Handle(np.moveaxis(handle.data, axis + 1, -1), handle.dtype, tuple(shape))
 
 
-def _cells(region: Region, index: Array, itemsize: int) -> Array:
-    """Shadow cells of typed elements; one row each where an element spans several."""
-    granule = region.storage.granule
-    if itemsize == granule:
-        return index
-    if itemsize < granule:
-        return index * itemsize // granule
-    ratio: int = itemsize // granule
-    return index[:, None] * ratio + np.arange(ratio)
+def _rows(pointers: Handle, mask: Handle | None) -> int:
+    """1 where all programs do the same."""
+    return max(len(pointers.data), 1 if mask is None else len(mask.data))
 
 
-def _element(region: Region, index: Any, itemsize: int) -> int:
-    return (int(index) * itemsize - region.start) // region.itemsize
+def _with_rank(handle: Handle, rank: int) -> Array:
+    data = handle.data
+    return data if data.ndim == rank + 1 else data.reshape(len(data), *(1,) * rank)

@@ -1,13 +1,16 @@
-"""NumPy dtypes for Triton's, bfloat16 and float8 included, and casts that round as a GPU does."""
+"""NumPy dtypes for Triton's, bfloat16 and float8 included, and arithmetic that rounds as a GPU."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import triton.language as tl
 from numpy.typing import NDArray
+
+Array = NDArray[Any]
 
 _NUMPY: dict[str, np.dtype[Any]] = {
     "int1": np.dtype(np.bool_),
@@ -23,7 +26,9 @@ _NUMPY: dict[str, np.dtype[Any]] = {
     "fp8e4b8": np.dtype(ml_dtypes.float8_e4m3fnuz),
     "fp8e4b15": np.dtype(np.uint8),  # NumPy has no such type; loads and stores work, casts do not
 }
-_POINTER = np.dtype(np.uint64)
+POINTER = np.dtype(np.int64)  # the engine's addresses are far below 2**63
+BFLOAT16 = _NUMPY["bf16"]
+_FLOAT8 = frozenset(_NUMPY[name] for name in ("fp8e5", "fp8e4nv", "fp8e5b16", "fp8e4b8"))
 
 # torch's names for the element types that a kernel can point to
 TRITON: dict[str, Any] = {
@@ -40,26 +45,254 @@ def numpy_dtype(dtype: Any) -> np.dtype[Any]:
     """The NumPy dtype of a Triton type: of its elements for a block, an address for a pointer."""
     scalar = dtype.scalar
     if scalar.is_ptr():
-        return _POINTER
+        return POINTER
     return _NUMPY[scalar.name]
 
 
-def cast(data: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    """Convert, floats to nearest even; overflow of a float8 e4m3 saturates, as the GPU's does."""
+def is_float(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind == "f" or dtype == BFLOAT16 or dtype in _FLOAT8
+
+
+def widened(data: Array) -> Array:
+    """Types that NumPy does not know as float32, which holds each of their values exactly."""
+    if data.dtype == BFLOAT16 or data.dtype in _FLOAT8:
+        return data.astype(np.float32)
+    return data
+
+
+# ---------------------------------------------------------------------------------------------
+# Casts
+
+
+def cast(data: Array, dtype: Any) -> Array:
+    """Convert as the GPU's ``cvt`` does: floats to nearest even, float8 and integers saturate.
+
+    The rules are those of ``cvt`` in the PTX ISA: a float beyond an integer type becomes its
+    nearest value, NaN becomes 0 (the least value for 64 bits and from float64).
+    """
     target = numpy_dtype(dtype)
-    if target == ml_dtypes.float8_e4m3fn and data.dtype.kind == "f":
-        limit = float(ml_dtypes.finfo(target).max)
-        data = np.clip(data, -limit, limit)
+    if data.dtype == target:
+        return data
+    if target.kind in "iu" and is_float(data.dtype):
+        return _to_integer(widened(data), target)
+    if target in _FLOAT8 and is_float(data.dtype):
+        return _to_float8(data, target)
+    if target == np.bool_:
+        return np.asarray(data != 0)
+    if data.dtype in _FLOAT8:
+        data = data.astype(np.float32)
     return data.astype(target)
 
 
-def dot(a: NDArray[Any], b: NDArray[Any], accumulator: NDArray[Any]) -> NDArray[Any]:
-    """``a @ b + accumulator`` in the accumulator's dtype, products and sums in at least float32."""
-    if accumulator.dtype.kind in "iu":  # float64 holds the sums of 8-bit products exactly
+def _to_integer(data: Array, target: np.dtype[Any]) -> Array:
+    # There is no conversion to 8 bits: it goes through 16, and the upper half is cut off.
+    wide = np.dtype(f"{target.kind}2") if target.itemsize == 1 else target
+    limits = np.iinfo(wide)
+    least, most = float(limits.min), float(limits.max)  # `most` may round up: it saturates too
+    whole = np.trunc(data.astype(np.float64))
+    inside = (whole >= least) & (whole < most)
+    result = np.where(inside, whole, 0).astype(wide)
+    result = np.where(whole >= most, wide.type(limits.max), result)
+    result = np.where(whole < least, wide.type(limits.min), result)
+    if wide.itemsize == 8 or data.dtype == np.float64:
+        undefined = limits.min if wide.kind == "i" else 1 << (8 * wide.itemsize - 1)
+        result = np.where(np.isnan(whole), wide.type(undefined), result)
+    final: Array = result.astype(target)
+    return final
+
+
+def _to_float8(data: Array, target: np.dtype[Any]) -> Array:
+    wide = data.astype(np.float32)
+    limit = float(ml_dtypes.finfo(target).max)
+    return np.clip(wide, -limit, limit).astype(target)
+
+
+def cast_toward_zero(data: Array, dtype: Any) -> Array:
+    """The same with the magnitude rounded down, for ``fp_downcast_rounding="rtz"``."""
+    target = numpy_dtype(dtype)
+    wide = widened(data)
+    near = cast(wide, dtype)
+    back = near.astype(wide.dtype)
+    over = np.abs(back) > np.abs(wide)
+    bits = np.dtype(f"u{target.itemsize}")  # the next value toward zero has the next smaller bits
+    fewer = (near.view(bits) - over.astype(bits)).view(target)
+    return np.where(over, fewer, near)
+
+
+# ---------------------------------------------------------------------------------------------
+# Matrix products
+
+
+def dot(a: Array, b: Array, accumulator: Array, precision: str = "IEEE") -> Array:
+    """``a @ b + accumulator`` in the accumulator's dtype.
+
+    float32 operands are rounded as ``precision`` asks: ``TF32`` keeps 10 of 23 bits of the
+    mantissa, ``TF32x3`` adds the products with what was cut off. A float16 accumulator is rounded
+    after every 16 products, the depth of one ``mma`` instruction.
+    """
+    kind = accumulator.dtype
+    if kind.kind in "iu":  # float64 holds the sums of 8-bit products exactly
         product = np.matmul(a.astype(np.float64), b.astype(np.float64))
-        exact: NDArray[Any] = product.astype(accumulator.dtype) + accumulator
+        exact: Array = product.astype(np.int64).astype(kind) + accumulator
         return exact
-    wide = np.float64 if accumulator.dtype == np.float64 else np.float32
-    product = np.matmul(a.astype(wide), b.astype(wide))
-    total: NDArray[Any] = product + accumulator.astype(wide)
-    return total.astype(accumulator.dtype)
+    if kind == np.float16:
+        return _half_dot(widened(a), widened(b), accumulator)
+    wide = np.dtype(np.float64) if kind == np.float64 else np.dtype(np.float32)
+    single = a.dtype == np.float32 and b.dtype == np.float32
+    a, b = a.astype(wide, copy=False), b.astype(wide, copy=False)
+    if single and precision == "TF32":
+        product = np.matmul(tf32(a), tf32(b))
+    elif single and precision.startswith("TF32x3"):
+        upper_a, upper_b = tf32(a), tf32(b)
+        product = np.matmul(tf32(a - upper_a), upper_b) + np.matmul(upper_a, tf32(b - upper_b))
+        product += np.matmul(upper_a, upper_b)
+    elif single and precision.startswith("BF16x"):
+        product = _split_dot(a, b, 3 if precision == "BF16x3" else 6)
+    else:
+        product = np.matmul(a, b)
+    total: Array = product + accumulator
+    return total.astype(kind, copy=False)
+
+
+def tf32(data: Array) -> Array:
+    """float32 cut to the 10 bits of mantissa that a tensor core reads."""
+    contiguous = np.ascontiguousarray(data)
+    cut: Array = (contiguous.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+    return cut
+
+
+def near_tf32(data: Array) -> Array:
+    """float32 rounded to the nearest TF32, as a descriptor does on request."""
+    bits = np.ascontiguousarray(data).view(np.uint32)
+    bias = ((bits >> np.uint32(13)) & np.uint32(1)) + np.uint32(0xFFF)
+    rounded = ((bits + bias) & np.uint32(0xFFFFE000)).view(np.float32)
+    return np.where(np.isfinite(data), rounded, data)
+
+
+def _half_dot(a: Array, b: Array, accumulator: Array) -> Array:
+    a, b = a.astype(np.float32, copy=False), b.astype(np.float32, copy=False)
+    total = accumulator
+    for start in range(0, a.shape[-1], 16):
+        part = np.matmul(a[..., start:start + 16], b[..., start:start + 16, :])
+        total = (total.astype(np.float32) + part).astype(np.float16)
+    return total
+
+
+def _split_dot(a: Array, b: Array, products: int) -> Array:
+    """The product of sums of bfloat16 parts, smallest terms first."""
+    parts_a, parts_b = _parts(a), _parts(b)
+    pairs = [(1, 0), (0, 1), (0, 0)] if products == 3 else [
+        (2, 0), (1, 1), (0, 2), (1, 0), (0, 1), (0, 0)]
+    total = np.matmul(parts_a[pairs[0][0]], parts_b[pairs[0][1]])
+    for i, j in pairs[1:]:
+        total = total + np.matmul(parts_a[i], parts_b[j])
+    return np.asarray(total)
+
+
+def _parts(data: Array) -> list[Array]:
+    parts = []
+    for _ in range(3):
+        part = data.astype(BFLOAT16).astype(np.float32)
+        parts.append(part)
+        data = data - part
+    return parts
+
+
+_E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
+
+
+def unpacked_e2m1(data: Array, axis: int) -> Array:
+    """Two 4-bit floats in each byte, the low half first, as float32."""
+    halves = np.stack([data & 0xF, data >> 4], axis=axis + 1 if axis >= 0 else data.ndim + axis + 1)
+    shape = list(data.shape)
+    shape[axis] *= 2
+    codes = halves.reshape(shape)
+    values = _E2M1[codes & 7]
+    return np.where(codes & 8, -values, values)
+
+
+def scale_e8m0(codes: Array) -> Array:
+    """Powers of two with a bias of 127; 255 is NaN (OCP Microscaling Formats, section 5.4)."""
+    exponent = codes.view(np.uint8).astype(np.int32)
+    return np.where(exponent == 255, np.float32(np.nan),
+                    np.ldexp(np.float32(1), exponent - 127).astype(np.float32))
+
+
+# ---------------------------------------------------------------------------------------------
+# Functions that NumPy lacks
+
+
+def truncated_quotient(a: Array, b: Array) -> Array:
+    """Integer division toward zero, as in C; NumPy rounds down."""
+    if a.dtype.kind == "u":
+        return np.asarray(a // b)
+    quotient = np.floor_divide(a, b)
+    inexact = quotient * b != a
+    return np.asarray(quotient + (inexact & ((a < 0) != (b < 0))))
+
+
+def fused_multiply_add(x: Array, y: Array, z: Array) -> Array:
+    """``x * y + z`` rounded once (for float64: with the product's error added back)."""
+    if x.dtype == np.float64:
+        high, low = _two_product(x, y)
+        fused: Array = np.where(np.isfinite(low), (high + z) + low, high + z)
+        total = high + z  # what the sum lost, by Knuth's two-sum
+        part = total - high
+        lost = (high - (total - part)) + (z - part)
+        return np.where(np.isfinite(low) & np.isfinite(lost), total + (lost + low), fused)
+    exact = x.astype(np.float64) * y.astype(np.float64)  # float32 products fit float64
+    return _odd_sum(exact, z.astype(np.float64)).astype(x.dtype)
+
+
+def _two_product(x: Array, y: Array) -> tuple[Array, Array]:
+    """The product and its rounding error, after Dekker."""
+    split = 134217729.0
+    high_x, high_y = x * split, y * split
+    high_x, high_y = high_x - (high_x - x), high_y - (high_y - y)
+    low_x, low_y = x - high_x, y - high_y
+    product = x * y
+    error = ((high_x * high_y - product) + high_x * low_y + low_x * high_y) + low_x * low_y
+    return product, error
+
+
+def _odd_sum(a: Array, b: Array) -> Array:
+    """``a + b`` rounded to odd: rounding that to float32 then gives the correctly rounded sum."""
+    total = np.asarray(a + b)
+    part = total - a
+    lost = (a - (total - part)) + (b - part)
+    inexact = (lost != 0) & np.isfinite(lost) & np.isfinite(total)
+    even = total.view(np.int64) & 1 == 0
+    toward = np.where((lost > 0) == (total > 0), 1, -1)
+    moved = (total.view(np.int64) + toward).view(np.float64)
+    return np.where(inexact & even, moved, total)
+
+
+def upper_product(a: Array, b: Array) -> Array:
+    """The upper half of the product of two unsigned integers."""
+    bits = 8 * a.dtype.itemsize
+    unsigned = np.dtype(f"u{a.dtype.itemsize}")
+    x, y = a.view(unsigned), b.view(unsigned)
+    if bits < 64:
+        wide = np.dtype(f"u{2 * a.dtype.itemsize}")
+        upper = (x.astype(wide) * y.astype(wide)) >> wide.type(bits)
+        return np.asarray(upper.astype(unsigned).view(a.dtype))
+    low = np.uint64(0xFFFFFFFF)
+    half = np.uint64(32)
+    x0, x1, y0, y1 = x & low, x >> half, y & low, y >> half
+    middle = x1 * y0 + (x0 * y0 >> half)
+    other = x0 * y1 + (middle & low)
+    return np.asarray((x1 * y1 + (middle >> half) + (other >> half)).view(a.dtype))
+
+
+def in_float32(function: Callable[..., Array]) -> Callable[..., Array]:
+    """For elements that NumPy does not know: computed in float32, rounded to nearest even.
+
+    float32 has more than twice the bits of bfloat16, so the sum, product or quotient is rounded as
+    if it had been rounded once (Figueroa, "When is double rounding innocuous?", 1995).
+    """
+    def compute(*arrays: Array) -> Array:
+        kind = arrays[0].dtype
+        result = function(*(widened(array) for array in arrays))
+        return result if result.dtype == np.bool_ else result.astype(kind)
+
+    return compute

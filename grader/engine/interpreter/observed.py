@@ -29,6 +29,25 @@ class Tally:
         return f"; {others} more {'program' if others == 1 else 'programs'} did so"
 
 
+@dataclass(frozen=True)
+class Note:
+    """One event: the same at one place of the source, on one tensor, by one or more programs.
+
+    ``program``, ``place``, ``lanes``, ``index`` and ``extra`` speak of the first of ``programs``.
+    """
+
+    code: str
+    line: int | None
+    tensor: str
+    text: Callable[[Tally], str]
+    program: int
+    place: str
+    lanes: int
+    index: int
+    extra: dict[str, str]
+    programs: frozenset[int]
+
+
 class Observations:
     """Collects events; the first program in numbering order is the one that is spoken of."""
 
@@ -37,20 +56,19 @@ class Observations:
         self._tallies = {}
         self._plain: dict[tuple[str, int | None, str], Finding] = {}
 
-    def note(self, code: str, line: int | None, tensor: str, variant: str, *, program: int,
-             place: str, lanes: int, index: int, text: Callable[[Tally], str],
-             extra: dict[str, str]) -> None:
-        key = (code, line, tensor, variant)
+    def note(self, note: Note) -> None:
+        key = (note.code, note.line, note.tensor, note.text.__name__)
         if key not in self._tallies:
-            self._tallies[key] = (Tally(program, place, 0, index, extra), text)
+            self._tallies[key] = (
+                Tally(note.program, note.place, 0, note.index, note.extra), note.text)
         tally, _ = self._tallies[key]
         if len(tally.programs) < _KEPT_PROGRAMS:
-            tally.programs.add(program)
-        if program < tally.program:
-            tally.program, tally.place, tally.lanes = program, place, 0
-            tally.index, tally.extra = index, extra
-        if program == tally.program:
-            tally.lanes += lanes
+            tally.programs |= note.programs
+        if note.program < tally.program:
+            tally.program, tally.place, tally.lanes = note.program, note.place, 0
+            tally.index, tally.extra = note.index, note.extra
+        if note.program == tally.program:
+            tally.lanes += note.lanes
 
     def add(self, finding: Finding) -> None:
         self._plain.setdefault((finding.code, finding.line, finding.seen), finding)

@@ -9,6 +9,7 @@ import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter
 
+from grader.engine.interpreter.handle import Array, Handle, Shape
 from grader.engine.interpreter.numerics import numpy_dtype
 
 Blocks = tuple[Any, ...]  # of tl.tensor, all of one shape
@@ -18,81 +19,129 @@ def reduce(input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False, **_: 
     """Triton's ``reduce``: neighbours are combined, then pairs, then pairs of pairs."""
     axis, keep_dims = _plain(axis), _plain(keep_dims)
     blocks = input if isinstance(input, tuple) else (input,)
-    rank = len(_shape(blocks[0]))
-    if axis is not None:
-        _check_axis(axis, _shape(blocks[0]))
-        axis = axis % rank
-    quick = _quick_reduction(combine_fn, blocks)
-    if quick is not None:
-        every = tuple(range(rank)) if axis is None else axis
-        data = quick(blocks[0].handle.data, every)
-        reduced: Blocks = (_tensor(data, blocks[0].dtype),)
-        shapes = tuple(np.shape(data))
+    shape = _shape(blocks[0])
+    left: Shape = ()
+    if axis is None:
+        handles = [_flat(block.handle) for block in blocks]
+        along = 0
     else:
-        reduced, shapes = _tree(blocks, axis, combine_fn)
+        _check_axis(axis, shape)
+        handles = [block.handle for block in blocks]
+        along = axis % len(shape)
+        left = (*shape[:along], *shape[along + 1:])
+    types = [block.dtype for block in blocks]
+    quick = _quick(_REDUCTIONS, combine_fn, handles)
+    if quick is not None:
+        arrays = [quick(handles[0].along(along), along + 1)]
+    else:
+        arrays = _tree(handles, along, combine_fn, types)
     if keep_dims:
-        shape = (1,) * rank if axis is None else (*shapes[:axis], 1, *shapes[axis:])
-        reduced = tuple(_tensor(block.handle.data.reshape(shape), block.dtype) for block in reduced)
+        kept = (1,) * len(shape) if axis is None else (*shape[:along], 1, *shape[along + 1:])
+        arrays = [array.reshape(len(array), *kept) if axis is None
+                  else np.expand_dims(array, along + 1) for array in arrays]
+        left = kept
+    reduced = tuple(_tensor(array, kind, left) for array, kind in zip(arrays, types, strict=True))
     return reduced if isinstance(input, tuple) else reduced[0]
 
 
-def _quick_reduction(combine_fn: Any, blocks: Blocks) -> Callable[[Any, Any], Any] | None:
-    standard = tl.standard
-    if len(blocks) != 1:
-        return None
-    kind = blocks[0].handle.data.dtype
-    if combine_fn is standard._sum_combine and (kind.kind in "iu" or kind.itemsize >= 4):
-        return lambda data, axis: np.add.reduce(data, axis=axis, dtype=data.dtype)
-    if combine_fn is standard._elementwise_max:
-        return lambda data, axis: np.fmax.reduce(data, axis=axis)
-    if combine_fn is standard._elementwise_min:
-        return lambda data, axis: np.fmin.reduce(data, axis=axis)
-    return None  # 16-bit sums too: NumPy would carry them in float32, a GPU rounds every step
-
-
-def _tree(blocks: Blocks, axis: int | None, combine_fn: Any) -> tuple[Blocks, tuple[int, ...]]:
-    arrays = [block.handle.data for block in blocks]
-    if axis is None:
-        arrays, axis = [array.reshape(-1) for array in arrays], 0
-    types = [block.dtype for block in blocks]
-    while arrays[0].shape[axis] > 1:
-        left = _tensors([_every_second(array, axis, 0) for array in arrays], types)
-        right = _tensors([_every_second(array, axis, 1) for array in arrays], types)
-        shape = _every_second(arrays[0], axis, 0).shape
+def _tree(handles: list[Handle], axis: int, combine_fn: Any, types: list[Any]) -> list[Array]:
+    arrays = [handle.along(axis) for handle in handles]
+    shape = list(handles[0].shape)
+    while shape[axis] > 1:
+        shape[axis] //= 2
+        left = _tensors([_every_second(array, axis, 0) for array in arrays], types, shape)
+        right = _tensors([_every_second(array, axis, 1) for array in arrays], types, shape)
         combined = _combine(combine_fn, left, right)
         arrays = [
-            np.broadcast_to(block.handle.data, shape).astype(numpy_dtype(t))
-            for block, t in zip(combined, types, strict=True)
+            _with_shape(block, shape).along(axis).astype(numpy_dtype(kind), copy=False)
+            for block, kind in zip(combined, types, strict=True)
         ]
-    final = [np.squeeze(array, axis=axis) for array in arrays]
-    return _tensors(final, types), tuple(final[0].shape)
+    return [np.squeeze(array, axis=axis + 1) for array in arrays]
 
 
 def scan(input: Any, axis: Any, combine_fn: Any, reverse: Any = False, **_: Any) -> Any:
     """Triton's ``associative_scan``, by doubling."""
     axis, reverse = _plain(axis), _plain(reverse)
     blocks = input if isinstance(input, tuple) else (input,)
-    _check_axis(axis, _shape(blocks[0]))
-    axis = axis % len(_shape(blocks[0]))
+    shape = _shape(blocks[0])
+    _check_axis(axis, shape)
+    axis = axis % len(shape)
     types = [block.dtype for block in blocks]
-    arrays = [block.handle.data for block in blocks]
+    handles = [block.handle for block in blocks]
+    arrays = [handle.along(axis) for handle in handles]
     if reverse:
-        arrays = [np.flip(array, axis) for array in arrays]
-    length = arrays[0].shape[axis]
-    place = np.arange(length).reshape([-1 if d == axis else 1 for d in range(arrays[0].ndim)])
+        arrays = [np.flip(array, axis + 1) for array in arrays]
+    quick = _quick(_SCANS, combine_fn, handles)
+    if quick is not None:
+        arrays = [quick(arrays[0], axis + 1)]
+    else:
+        arrays = _doubling(arrays, axis, combine_fn, types, shape)
+    if reverse:
+        arrays = [np.flip(array, axis + 1) for array in arrays]
+    result = tuple(_tensor(array, kind, shape) for array, kind in zip(arrays, types, strict=True))
+    return result if isinstance(input, tuple) else result[0]
+
+
+def _doubling(arrays: list[Array], axis: int, combine_fn: Any, types: list[Any],
+              shape: Shape) -> list[Array]:
+    """Combine each element with the one ``distance`` before it, for distances 1, 2, 4 …"""
+    length = shape[axis]
+    place = np.arange(length).reshape([-1 if d == axis + 1 else 1 for d in range(arrays[0].ndim)])
     distance = 1
     while distance < length:
-        before = _tensors([np.roll(array, distance, axis) for array in arrays], types)
-        combined = _combine(combine_fn, before, _tensors(arrays, types))
+        before = _tensors([np.roll(array, distance, axis + 1) for array in arrays], types, shape)
+        combined = _combine(combine_fn, before, _tensors(arrays, types, shape))
         arrays = [
-            np.where(place >= distance, block.handle.data, a).astype(a.dtype)
-            for block, a in zip(combined, arrays, strict=True)
+            np.where(place >= distance, _with_shape(block, shape).data, array).astype(
+                array.dtype, copy=False)
+            for block, array in zip(combined, arrays, strict=True)
         ]
         distance *= 2
-    if reverse:
-        arrays = [np.flip(array, axis) for array in arrays]
-    result = _tensors([np.ascontiguousarray(array) for array in arrays], types)
-    return result if isinstance(input, tuple) else result[0]
+    return arrays
+
+
+# ---------------------------------------------------------------------------------------------
+# What NumPy does by itself
+
+
+def _sum(data: Array, axis: int) -> Array:
+    result: Array = np.add.reduce(data, axis=axis, dtype=data.dtype)
+    return result
+
+
+def _running_sum(data: Array, axis: int) -> Array:
+    result: Array = np.add.accumulate(data, axis=axis, dtype=data.dtype)
+    return result
+
+
+def _running_product(data: Array, axis: int) -> Array:
+    result: Array = np.multiply.accumulate(data, axis=axis, dtype=data.dtype)
+    return result
+
+
+_REDUCTIONS: dict[str, Callable[[Array, int], Array]] = {
+    "_sum_combine": _sum,
+    "_elementwise_max": lambda data, axis: np.fmax.reduce(data, axis=axis),
+    "_elementwise_min": lambda data, axis: np.fmin.reduce(data, axis=axis),
+}
+_SCANS: dict[str, Callable[[Array, int], Array]] = {
+    "_sum_combine": _running_sum,
+    "_prod_combine": _running_product,
+}
+
+
+def _quick(known: dict[str, Callable[[Array, int], Array]], combine_fn: Any,
+           handles: list[Handle]) -> Callable[[Array, int], Array] | None:
+    """Sums of 16 bits are not among them: NumPy would carry them in float32, and a GPU rounds
+    every step."""
+    dtype = handles[0].data.dtype
+    if len(handles) != 1 or not (dtype.kind in "iu" or (dtype.kind == "f" and dtype.itemsize >= 4)):
+        return None
+    name = getattr(combine_fn, "__name__", "")
+    return known.get(name) if combine_fn is getattr(tl.standard, name, None) else None
+
+
+# ---------------------------------------------------------------------------------------------
 
 
 def _combine(combine_fn: Any, left: Blocks, right: Blocks) -> Blocks:
@@ -101,33 +150,48 @@ def _combine(combine_fn: Any, left: Blocks, right: Blocks) -> Blocks:
     return tuple(interpreter.interpreter_semantic.to_tensor(item) for item in made)
 
 
-def _every_second(array: Any, axis: int, start: int) -> Any:
+def _with_shape(block: Any, shape: Any) -> Handle:
+    """A combined block; a scalar constant stands for a block of it."""
+    handle: Handle = block.handle
+    if handle.shape == tuple(shape):
+        return handle
+    data = handle.data.reshape(len(handle.data), *(1,) * len(shape))
+    return Handle(data, handle.dtype, tuple(shape))
+
+
+def _every_second(array: Array, axis: int, start: int) -> Array:
+    return _cut(array, axis, start, None, 2)
+
+
+def _cut(array: Array, axis: int, start: int | None, stop: int | None, step: int = 1) -> Array:
     index: list[Any] = [slice(None)] * array.ndim
-    index[axis] = slice(start, None, 2)
-    return array[tuple(index)]
+    index[axis + 1] = slice(start, stop, step)
+    return np.asarray(array[tuple(index)])
 
 
-def _tensors(arrays: list[Any], types: list[Any]) -> Blocks:
-    return tuple(_tensor(array, kind) for array, kind in zip(arrays, types, strict=True))
+def _flat(handle: Handle) -> Handle:
+    data = handle.full().reshape(len(handle.data), -1)
+    return Handle(data, handle.dtype, data.shape[1:])
 
 
-def _tensor(data: Any, dtype: Any) -> Any:
-    """A tl.tensor; a scalar is held in an array of one element, as in Triton's interpreter."""
-    shape = np.shape(data)
-    array = np.asarray(data, numpy_dtype(dtype))
-    if not shape:
-        return tl.tensor(interpreter.TensorHandle(array.reshape(1), dtype.scalar), dtype.scalar)
-    kind = tl.block_type(dtype.scalar, list(shape))
-    return tl.tensor(interpreter.TensorHandle(array, dtype.scalar), kind)
+def _tensors(arrays: list[Array], types: list[Any], shape: Any) -> Blocks:
+    return tuple(_tensor(array, kind, tuple(shape))
+                 for array, kind in zip(arrays, types, strict=True))
 
 
-def _shape(block: Any) -> tuple[int, ...]:
+def _tensor(data: Array, dtype: Any, shape: Shape) -> Any:
+    scalar = dtype.scalar
+    handle = Handle(data, scalar, shape)
+    return tl.tensor(handle, tl.block_type(scalar, list(shape)) if shape else scalar)
+
+
+def _shape(block: Any) -> Shape:
     if not isinstance(block, tl.tensor) or not block.type.is_block():
         raise TypeError("a reduction or scan needs a block, not a scalar")
-    return tuple(block.type.shape)
+    return tuple(int(n) for n in block.type.shape)
 
 
-def _check_axis(axis: Any, shape: tuple[int, ...]) -> None:
+def _check_axis(axis: Any, shape: Shape) -> None:
     if not -len(shape) <= axis < len(shape):
         raise ValueError(f"reduction axis must be < inputs rank ({len(shape)}), but it is {axis}")
 

@@ -6,17 +6,21 @@ import ast
 import copy
 import itertools
 import linecache
+import math
 import sys
 from collections.abc import Callable
 from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
+import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter
 
 from grader.engine.interpreter import libdevice, reduce
+from grader.engine.interpreter.attempt import Diverged
 from grader.engine.interpreter.errors import NotInAKernel
+from grader.engine.interpreter.handle import Handle
 
 _PREFIX = "__tritonlab_"  # of the names that rewritten code uses; a kernel cannot spell them
 _rewritten: dict[int, tuple[Any, Callable[..., Any]]] = {}  # by id: hashing a kernel costs its key
@@ -32,7 +36,7 @@ def rewritten(fn: Any) -> Callable[..., Any]:
 
 
 def _rewrite(fn: Any) -> Callable[..., Any]:
-    node = copy.deepcopy(_definition(fn.__code__))  # the parsed file is kept as it is
+    node = copy.deepcopy(definition(fn.__code__))  # the parsed file is kept as it is
     arguments = node.args
     for argument in itertools.chain(arguments.posonlyargs, arguments.args, arguments.kwonlyargs):
         argument.annotation = None  # bound already; evaluating them again could only do harm
@@ -51,7 +55,7 @@ def _rewrite(fn: Any) -> Callable[..., Any]:
     return made
 
 
-def _definition(code: CodeType) -> ast.FunctionDef:
+def definition(code: CodeType) -> ast.FunctionDef:
     wanted = code.co_firstlineno  # the first decorator's line
     text = "".join(linecache.getlines(code.co_filename))  # submissions exist nowhere else
     for node in ast.walk(_parsed(text)):
@@ -156,16 +160,34 @@ def truth(value: Any, keyword: str = "if") -> bool:
 
     Raises:
         NotInAKernel: the value is a block.
+        Diverged: it is true for some programs only.
+        Spinning: a ``while`` waits for ever.
     """
     if not isinstance(value, tl.tensor):
         return bool(value)
-    data = value.handle.data
-    if data.size != 1:
-        shape = list(data.shape)
+    handle = value.handle
+    if math.prod(handle.shape) != 1:
         raise NotInAKernel(
-            f"`{keyword}` needs a scalar, and this condition is a block of shape {shape}; "
-            "tl.where chooses element by element, and a mask guards a load or store")
-    return bool(data.item())
+            f"`{keyword}` needs a scalar, and this condition is a block of shape "
+            f"{list(handle.shape)}; tl.where chooses element by element, and a mask guards a load "
+            "or store")
+    result = bool(_of_all_programs(handle.data.reshape(-1) != 0))
+    if result and keyword == "while":
+        builder = interpreter.interpreter_semantic.builder
+        builder.memory.attempt.another_turn()
+    return result
+
+
+def _of_all_programs(values: Any) -> Any:
+    """The value that all programs have.
+
+    Raises:
+        Diverged: they have different ones.
+    """
+    first = values[0]
+    if len(values) > 1 and (values != first).any():
+        raise Diverged(values)
+    return first
 
 
 def _asserted(value: Any) -> bool:
@@ -201,14 +223,17 @@ def program_range(*bounds: Any, **options: Any) -> Any:
     unless a bound is wider, so that arithmetic on it wraps round as it does on a GPU."""
     names = ("start", "end", "step")
     bounds = (*bounds, *(options[name] for name in names[len(bounds):] if name in options))
-    semantic = interpreter.interpreter_semantic
     wide = any(isinstance(b, tl.tensor) and b.dtype.primitive_bitwidth == 64 for b in bounds)
-    numbers = [_integer(bound) for bound in bounds]
-    start, stop, step = (0, numbers[0], 1) if len(numbers) == 1 else (*numbers, 1)[:3]
-    kind = tl.int64 if wide or not all(-2**31 <= n < 2**31 for n in numbers) else tl.int32
-    make = semantic.builder.get_int64 if kind == tl.int64 else semantic.builder.get_int32
-    for number in range(start, stop, step):
-        yield tl.tensor(make(number), kind)
+    numbers = [_integers(bound) for bound in bounds]
+    zero, one = np.zeros(1, np.int64), np.ones(1, np.int64)
+    start, stop, step = (zero, numbers[0], one) if len(numbers) == 1 else (*numbers, one)[:3]
+    if not step.all():
+        raise NotInAKernel("a loop's step must not be zero")
+    turns = _of_all_programs(np.maximum(0, -((start - stop) // step)))
+    far = wide or not all((n >= -2**31).all() and (n < 2**31).all() for n in numbers)
+    kind, dtype = (tl.int64, np.int64) if far else (tl.int32, np.int32)
+    for turn in range(int(turns)):
+        yield tl.tensor(Handle((start + turn * step).astype(dtype), kind), kind)
 
 
 def static_range(*bounds: Any, **options: Any) -> range:
@@ -218,20 +243,21 @@ def static_range(*bounds: Any, **options: Any) -> range:
     for bound in bounds:
         if isinstance(bound, tl.tensor):
             raise NotInAKernel("tl.static_range needs bounds that are tl.constexpr")
-    return range(*(_integer(bound) for bound in bounds))
+    return range(*(int(_integers(bound)[0]) for bound in bounds))
 
 
-def _integer(value: Any) -> int:
+def _integers(value: Any) -> Any:
+    """A bound of a loop, one for each program."""
     if isinstance(value, tl.constexpr):
         value = value.value
     if isinstance(value, tl.tensor):
         data = value.handle.data
-        if data.size != 1 or data.dtype.kind not in "iu":
+        if math.prod(value.handle.shape) != 1 or data.dtype.kind not in "iu":
             raise NotInAKernel("a loop's bounds must be scalar integers")
-        return int(data.item())
+        return data.reshape(-1).astype(np.int64)
     if isinstance(value, bool) or not isinstance(value, int):
         raise NotInAKernel(f"a loop's bounds must be integers, not {value!r:.40}")
-    return value
+    return np.array([value], np.int64)
 
 
 def _smaller(*values: Any) -> Any:
@@ -273,8 +299,12 @@ def tensor_bool(tensor: Any) -> bool:
 
 
 def tensor_index(tensor: Any) -> int:
-    """``int(tensor)`` for indices; up to 3.6 Triton's own fails with NumPy 2.4 and later."""
-    data = tensor.handle.data
-    if data.size != 1:
+    """``int(tensor)``, where Python asks for an index."""
+    if math.prod(tensor.handle.shape) != 1:
         raise NotInAKernel("an index must be a scalar")
-    return int(data.item())
+    return int(_of_all_programs(tensor.handle.data.reshape(-1)))
+
+
+def tensor_text(tensor: Any) -> str:
+    """What ``print(tensor)`` shows: of the first program, which is the only one that runs."""
+    return str(tensor.handle.full()[0])

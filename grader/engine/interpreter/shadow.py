@@ -1,4 +1,4 @@
-"""Who wrote each element of a storage last."""
+"""A note for each element of a storage: who wrote it last, or who read it last."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# What a cell holds. A positive number is a program, counted over all launches of a recording, so
-# that a new launch needs no reset: programs of earlier launches have smaller numbers.
+from grader.engine.interpreter.places import Elements, Place
+
+# What a cell holds. A positive number is a segment of a program, counted over all launches of a
+# recording, so that a new launch needs no reset: segments of earlier launches have smaller numbers.
 NOBODY, HOST, KERNEL = 0, -1, -2  # KERNEL: an atomic, or a host copy of what a kernel stored
+SEVERAL = -3  # of readers: programs of the launch whose readers these are
 
 _FLAT_LIMIT = 1 << 26  # cells; beyond that, only the pages that are used get memory
 _PAGE_BITS = 16
@@ -29,11 +32,13 @@ class Shadow:
         self._flat: Cells | None = None
         self._pages: dict[int, Cells] = {}
 
-    def get(self, index: Index) -> Cells:
+    def get(self, place: Place) -> Cells:
+        """A copy of the cells, [runs, length]."""
         if not self.touched:
-            return np.full(index.shape, self.default, np.int32)
+            return np.full((len(place.starts), place.length), self.default, np.int32)
         if not self.paged:
-            return self._all()[index]
+            return place.read(self._all())
+        index = place.indices()
         values = np.empty(index.shape, np.int32)
         for page, lanes in self._by_page(index):
             cells = self._pages.get(page)
@@ -41,19 +46,31 @@ class Shadow:
             values[lanes] = self.default if cells is None else cells[within]
         return values
 
-    def set(self, index: Index, value: int) -> None:
+    def set(self, place: Place, value: Any) -> None:
+        """Write one value, one a run, or one a cell."""
         self.touched = True
         if not self.paged:
-            self._all()[index] = value
+            place.write(self._all(), value)
             return
+        index = place.indices()
+        values = np.broadcast_to(value, index.shape)
         for page, lanes in self._by_page(index):
             if page not in self._pages:
                 self._pages[page] = np.full(1 << _PAGE_BITS, self.default, np.int32)
-            self._pages[page][index[lanes] & ((1 << _PAGE_BITS) - 1)] = value
+            self._pages[page][index[lanes] & ((1 << _PAGE_BITS) - 1)] = values[lanes]
 
     def fill(self, value: int) -> None:
         """Mark every cell; costs nothing, whatever the size."""
         self.default, self.touched, self._flat, self._pages = value, False, None, {}
+
+    def refined(self, parts: int) -> Shadow:
+        """The same with every cell cut into ``parts``."""
+        finer = Shadow(self.cells * parts, self.default)
+        if self.touched and not self.paged and not finer.paged:
+            finer.touched, finer._flat = True, np.repeat(self._all(), parts)
+        elif self.touched:
+            raise MemoryError("a tensor this large used with elements of two sizes")
+        return finer
 
     def strided(self, start: int, shape: tuple[int, ...], stride: tuple[int, ...]) -> Cells:
         """The cells of a view, writable; only for storages that are not paged."""
@@ -78,3 +95,10 @@ class Shadow:
         if (pages == first).all():
             return [(first, ...)] if pages.size else []
         return [(int(page), pages == page) for page in np.unique(pages)]
+
+
+def cells_of(place: Place, itemsize: int, granule: int) -> Place:
+    """The cells of typed elements."""
+    if itemsize >= granule:
+        return place.of_parts(itemsize // granule)
+    return Elements((place.indices() * itemsize // granule).reshape(-1))

@@ -93,6 +93,19 @@ def twice(tally: Tally) -> str:
             f"{more}{facts['axis']}")
 
 
+def lanes_clash(tally: Tally) -> str:
+    facts = tally.extra
+    return (f"two lanes of {tally.place} stored different values to element {tally.index} of "
+            f"`{facts['tensor']}`{tally.more()}")
+
+
+def overwritten(tally: Tally) -> str:
+    facts = tally.extra
+    return (f"{tally.place} stored {elements(tally.lanes)} of `{facts['tensor']}` that "
+            f"{facts['other']} loaded in the same launch (first index {tally.index})"
+            f"{tally.more()}")
+
+
 def race(tally: Tally) -> str:
     facts = tally.extra
     return (f"{tally.place} loaded {elements(tally.lanes)} of `{facts['tensor']}` that "

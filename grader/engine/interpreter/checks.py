@@ -1,0 +1,293 @@
+"""What is wrong with an access, seen before it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grader.engine.interpreter import words
+from grader.engine.interpreter.handle import Array
+from grader.engine.interpreter.observed import Note, Tally
+from grader.engine.interpreter.places import Elements
+from grader.engine.interpreter.regions import Part, Region
+from grader.engine.interpreter.shadow import KERNEL, NOBODY, SEVERAL, cells_of
+
+if TYPE_CHECKING:
+    from grader.engine.interpreter.memory import Memory
+
+Text = Callable[[Tally], str]
+_OUTSIDE: dict[str, Text] = {
+    "wild": words.wild, "before": words.before, "past": words.past, "crooked": words.crooked}
+
+
+class Checks:
+    """The checks of one memory, and the shadows that they read and write."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    # -- bounds --------------------------------------------------------------------------------
+
+    def outside(self, action: str, line: int | None, rows: int, why: str, region: Region | None,
+                index: Array, owners: Array) -> None:
+        """M01, M02 or M05 for lanes outside every tensor, or askew in one."""
+        code, text = "M01" if action == "loaded" else "M02", _OUTSIDE[why]
+        if region is not None and why in ("before", "past") and words.wrapped(
+                int(index[0]), region.elements):
+            code, text = "M05", words.overflowed
+        self._note(code, text, region, owners, index, action, line, rows)
+
+    # -- loads ---------------------------------------------------------------------------------
+
+    def load(self, part: Part, itemsize: int, rows: int, line: int | None) -> None:
+        """M06 and M09, and who reads what."""
+        storage, running = part.region.storage, self._memory.running
+        shadow = storage.shadow
+        shared = storage.stored_in == running.number
+        if shadow.touched or shadow.default == NOBODY:
+            cells = self._cells(part, itemsize, shadow)
+            if cells.max() >= NOBODY:  # neither the host nor an atomic wrote all of it
+                self._unwritten(part, cells, itemsize, rows, line)
+                if shared:
+                    self._raced(words.race, part, cells, itemsize, "loaded", line)
+        if id(storage) in running.watched:
+            self._note_readers(part, itemsize, rows)
+
+    def _unwritten(self, part: Part, cells: Array, itemsize: int, rows: int,
+                   line: int | None) -> None:
+        unwritten = cells == NOBODY
+        if unwritten.any():
+            self._tell("M06", words.unwritten, part, self._lanes(part, unwritten), itemsize,
+                       "loaded", line, rows=rows)
+
+    def _note_readers(self, part: Part, itemsize: int, rows: int) -> None:
+        attempt, running = self._memory.attempt, self._memory.running
+        readers = part.region.storage.readers
+        several = SEVERAL - running.number
+        at = cells_of(part.place, itemsize, part.region.storage.granule)
+        old = readers.get(at)
+        attempt.undo_with(lambda: readers.set(at, old))
+        me = self._per_run(attempt.segments[part.rows], at)
+        if rows == 1 and running.count > 1:
+            readers.set(at, several)
+            return
+        now = np.where((old == several) | ((old > running.order.floor) & (old != me)),
+                       several, me).astype(np.int32)
+        readers.set(at, now)
+        if rows > 1:
+            clash = readers.get(at) != now  # programs that read the same in this very access
+            if clash.any():
+                readers.set(Elements(at.indices()[clash]), several)
+
+    # -- stores and atomics --------------------------------------------------------------------
+
+    def store(self, part: Part, values: Array, line: int | None) -> None:
+        """M04, M07 and M09 of a plain store. ``values``: [runs, length]."""
+        storage, memory = part.region.storage, self._memory
+        itemsize = values.dtype.itemsize
+        self._modified(part, itemsize, line)
+        if memory.duplicate_writes or itemsize < storage.granule:
+            return
+        if storage.stored_in == memory.running.number and storage.shadow.touched:
+            cells = self._cells(part, itemsize, storage.shadow)
+            self._twice(part, cells, itemsize, line)
+        if not part.place.distinct():
+            self._overlap(part, values, itemsize, line)
+        self._overwritten(part, itemsize, line)
+
+    def change(self, part: Part, itemsize: int, line: int | None) -> None:
+        """M06, M07 and M09 of an atomic."""
+        storage = part.region.storage
+        self._modified(part, itemsize, line)
+        if storage.is_input and not storage.shadow.touched:
+            return
+        cells = self._cells(part, itemsize, storage.shadow)
+        self._unwritten(part, cells, itemsize, 0, line)
+        if storage.stored_in == self._memory.running.number:
+            self._raced(words.race, part, cells, itemsize, "changed", line)
+
+    def set_writers(self, part: Part, itemsize: int, value: Any) -> None:
+        """Note who wrote: a segment for each run, or one state for all."""
+        storage, attempt = part.region.storage, self._memory.attempt
+        shadow = storage.shadow
+        at = cells_of(part.place, itemsize, storage.granule)
+        old = shadow.get(at)
+        attempt.undo_with(lambda: shadow.set(at, old))
+        shadow.set(at, value if np.ndim(value) == 0 else self._per_run(value[:, 0], at))
+        storage.stored_in = self._memory.running.number
+
+    def _modified(self, part: Part, itemsize: int, line: int | None) -> None:
+        part.region.storage.stored_into = True
+        if part.region.storage.protected:
+            everything = np.ones(len(part.place.starts) * part.place.length, np.bool_)
+            self._tell("M07", words.modified, part, everything, itemsize, "stored", line)
+
+    def _twice(self, part: Part, cells: Array, itemsize: int, line: int | None) -> None:
+        foreign = self._foreign(part, cells)
+        if foreign is None:
+            return
+        owners = np.zeros(cells.shape, np.int64)
+        owners[foreign] = self._memory.running.order.owners(cells[foreign])
+        lanes, other = self._lanes(part, foreign), self._one_each(part, owners, foreign)
+        self._tell_pairs(part, lanes, other[lanes], itemsize, line)
+
+    def _overlap(self, part: Part, values: Array, itemsize: int, line: int | None) -> None:
+        """Lanes of one store that meet in an element."""
+        index = part.place.indices().reshape(-1)
+        programs = np.repeat(self._memory.attempt.programs[part.rows], part.place.length)
+        order = np.argsort(index, kind="stable")
+        same = index[order][1:] == index[order][:-1]
+        before, after = order[:-1][same], order[1:][same]
+        others = programs[before] != programs[after]
+        if others.any():
+            lanes = np.zeros(len(index), np.bool_)
+            other = np.zeros(len(index), np.int64)
+            lanes[after[others]] = True
+            other[after[others]] = programs[before[others]]
+            self._tell_pairs(part, lanes, other[lanes], itemsize, line)
+        bits = np.ascontiguousarray(values).reshape(-1).view(np.dtype(f"u{itemsize}"))
+        unlike = ~others & (bits[before] != bits[after])
+        if unlike.any():
+            lanes = np.zeros(len(index), np.bool_)
+            lanes[after[unlike]] = True
+            self._tell("M04", words.lanes_clash, part, lanes, itemsize, "stored", line)
+
+    def _tell_pairs(self, part: Part, lanes: Array, others: Array, itemsize: int,
+                    line: int | None) -> None:
+        """M04 where two programs store one element; the one with the higher number is named."""
+        running = self._memory.running
+        programs = np.repeat(running.programs[part.rows], part.place.length)[lanes]
+        pairs = np.sort(np.stack([programs, others]), axis=0)
+        index = part.place.indices().reshape(-1)[lanes]
+        first = int(pairs[1].min())
+        mine = pairs[1] == first
+        low = int(pairs[0][mine][0])
+        self._make("M04", words.twice, part.region, "stored", line, first,
+                   frozenset(pairs[1].tolist()), int(mine.sum()),
+                   self._element(part.region, int(index[mine][0]), itemsize),
+                   other=f"{words.number(low, running.grid)} and "
+                         f"{words.number(first, running.grid)}",
+                   axis=words.axes(self._memory.attempt.axes, running.grid))
+
+    def _overwritten(self, part: Part, itemsize: int, line: int | None) -> None:
+        """M09 for a store to what another program read."""
+        storage, running = part.region.storage, self._memory.running
+        if id(storage) not in running.watched or not storage.readers.touched:
+            return
+        cells = self._cells(part, itemsize, storage.readers)
+        several = SEVERAL - running.number
+        crowd = cells == several
+        if crowd.any():  # of a crowd, one at least is another program
+            if running.order.any_acquired:
+                crowd = np.zeros(crowd.shape, np.bool_)  # they may all have taken turns
+            else:
+                self._tell("M09", words.overwritten, part, self._lanes(part, crowd), itemsize,
+                           "stored", line, other="other programs")
+        self._raced(words.overwritten, part, np.where(crowd | (cells == several), KERNEL, cells),
+                    itemsize, "stored", line)
+
+    # -- races ---------------------------------------------------------------------------------
+
+    def _raced(self, text: Text, part: Part, cells: Array, itemsize: int, action: str,
+               line: int | None) -> None:
+        foreign = self._foreign(part, cells)
+        if foreign is None:
+            return
+        running = self._memory.running
+        lanes = self._lanes(part, foreign)
+        owners = np.zeros(cells.shape, np.int64)
+        owners[foreign] = running.order.owners(cells[foreign])
+        other = self._one_each(part, owners, foreign)[lanes]
+        programs = np.repeat(running.programs[part.rows], part.place.length)[lanes]
+        named = int(other[int(np.argmin(programs))])
+        self._tell("M09", text, part, lanes, itemsize, action, line, other=running.place(named))
+
+    def _foreign(self, part: Part, cells: Array) -> Array | None:
+        """Which cells belong to another program of this launch that nothing has put before this
+        one; None where there are none. ``cells``: [runs, cells of a run]."""
+        running, attempt = self._memory.running, self._memory.attempt
+        order = running.order
+        foreign: Array = cells > order.floor
+        if not foreign.any():
+            return None
+        programs = np.broadcast_to(attempt.programs[part.rows][:, None], cells.shape)
+        foreign[foreign] = order.owners(cells[foreign]) != programs[foreign]
+        if order.any_acquired and np.count_nonzero(foreign) == 1:
+            segment, program = int(cells[foreign][0]), int(programs[foreign][0])
+            return None if order.before(segment, program) else foreign
+        if order.any_acquired and foreign.any():
+            pairs = np.stack([cells[foreign], programs[foreign]], axis=1)
+            unique, which = np.unique(pairs, axis=0, return_inverse=True)
+            unordered = np.array([not order.before(segment, program)
+                                  for segment, program in unique.tolist()])
+            foreign[foreign] = unordered[which.reshape(-1)]
+        return foreign if foreign.any() else None
+
+    # -- words ---------------------------------------------------------------------------------
+
+    def _tell(self, code: str, text: Text, part: Part, lanes: Array, itemsize: int, action: str,
+              line: int | None, *, rows: int = 0, **extra: str) -> None:
+        """A note about some lanes, given as a mask over all lanes of the part."""
+        if not lanes.any():
+            return
+        owners = np.repeat(part.rows, part.place.length)[lanes]
+        places = part.place.indices().reshape(-1)[lanes]
+        index = (places * itemsize - part.region.start) // part.region.itemsize
+        self._note(code, text, part.region, owners, index, action, line, rows, **extra)
+
+    def _note(self, code: str, text: Text, region: Region | None, owners: Array, index: Array,
+              action: str, line: int | None, rows: int, **extra: str) -> None:
+        running = self._memory.running
+        programs = running.programs[owners]
+        everyone = frozenset(programs.tolist())
+        if rows == 1 and running.count > 1:  # all programs of the group did the same
+            everyone = frozenset(running.programs.tolist())
+            programs = np.full_like(programs, int(running.programs.min()))
+        first = int(programs.min())
+        mine = programs == first
+        self._make(code, text, region, action, line, first, everyone, int(mine.sum()),
+                   int(index[mine][0]), **extra)
+
+    def _make(self, code: str, text: Text, region: Region | None, action: str, line: int | None,
+              program: int, programs: frozenset[int], lanes: int, index: int,
+              **extra: str) -> None:
+        name = region.name if region else ""
+        facts = {"action": action, "tensor": name,
+                 "elements": str(region.elements if region else 0), **extra}
+        self._memory.attempt.notes.append(Note(
+            code, line, name, text, program, self._memory.running.place(program), lanes, index,
+            facts, programs))
+
+    # -- cells and lanes -----------------------------------------------------------------------
+
+    def _cells(self, part: Part, itemsize: int, shadow: Any) -> Array:
+        """[runs, cells of a run]."""
+        at = cells_of(part.place, itemsize, part.region.storage.granule)
+        cells: Array = shadow.get(at).reshape(len(part.place.starts), -1)
+        return cells
+
+    @staticmethod
+    def _lanes(part: Part, cells: Array) -> Array:
+        """Which lanes have any of the cells."""
+        lanes = len(part.place.starts) * part.place.length
+        return np.asarray(cells.reshape(lanes, -1).any(axis=1))
+
+    @staticmethod
+    def _one_each(part: Part, values: Array, chosen: Array) -> Array:
+        """For each lane, the value of the first of its cells that is chosen."""
+        lanes = len(part.place.starts) * part.place.length
+        values, chosen = values.reshape(lanes, -1), chosen.reshape(lanes, -1)
+        picked: Array = values[np.arange(lanes), chosen.argmax(axis=1)]
+        return picked
+
+    @staticmethod
+    def _per_run(values: Array, at: Any) -> Array:
+        """[runs, 1] for a place whose runs may be parts of the runs that ``values`` are for."""
+        runs = len(at.starts)
+        return np.repeat(values, runs // len(values))[:, None]
+
+    @staticmethod
+    def _element(region: Region, index: int, itemsize: int) -> int:
+        return (index * itemsize - region.start) // region.itemsize

@@ -1,0 +1,123 @@
+"""Tensor descriptors and block pointers: a base, a shape and strides that give a block's place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import triton.language as tl
+
+from grader.engine.interpreter.errors import KernelError
+from grader.engine.interpreter.handle import Array, Handle
+from grader.engine.interpreter.numerics import numpy_dtype
+
+_ALIGNMENT = 16  # bytes, of a descriptor's base and strides: what the TMA unit takes
+
+
+@dataclass
+class Descriptor:
+    """What ``tl.make_tensor_descriptor`` gives; loads outside the shape give zero or NaN.
+
+    Raises:
+        KernelError: base or strides are not aligned as the hardware asks.
+    """
+
+    base: Handle
+    shape: list[Handle]
+    strides: list[Handle]
+    block_shape: list[int]
+    pad_nan: bool = False
+    rounds_to_tf32: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.base.data % _ALIGNMENT).any():
+            raise KernelError("a tensor descriptor's base must be a multiple of 16 bytes")
+        for axis, stride in enumerate(self.strides[:-1]):
+            if (stride.data * self._itemsize % _ALIGNMENT).any():
+                raise KernelError(
+                    f"a tensor descriptor's stride along axis {axis} is "
+                    f"{int(stride.data[0])} elements of {self._itemsize} bytes; it must be a "
+                    "multiple of 16 bytes")
+        if (self.strides[-1].data != 1).any():
+            raise KernelError("a tensor descriptor's last stride must be 1")
+
+    @property
+    def _itemsize(self) -> int:
+        return numpy_dtype(self.base.get_element_ty()).itemsize
+
+    def padding(self) -> Handle:
+        element = self.base.get_element_ty()
+        value = np.nan if self.pad_nan else 0
+        return Handle(np.array([value]).astype(numpy_dtype(element)), element)
+
+    def place(self, offsets: Sequence[Handle]) -> tuple[Handle, Handle]:
+        """Pointers to a block that starts at ``offsets``, and which of them are inside."""
+        steps = [
+            _along(offset.data[:, None] + np.arange(length), axis, len(self.block_shape))
+            for axis, (offset, length) in enumerate(zip(offsets, self.block_shape, strict=True))
+        ]
+        return self._pointers(steps, tuple(self.block_shape))
+
+    def rows(self, x_offsets: Handle, y_offset: Handle) -> tuple[Handle, Handle]:
+        """Pointers to whole rows, each with a number of its own."""
+        columns = y_offset.data[:, None] + np.arange(self.block_shape[-1])
+        steps = [_along(x_offsets.full(), 0, 2), _along(columns, 1, 2)]
+        return self._pointers(steps, (x_offsets.shape[0], self.block_shape[-1]))
+
+    def _pointers(self, steps: Sequence[Array], shape: tuple[int, ...]) -> tuple[Handle, Handle]:
+        inside: Any = True
+        for step, size in zip(steps, self.shape, strict=True):
+            inside = inside & (step >= 0) & (step < _along(size.data[:, None], 0, len(shape)))
+        pointers = _sum(self.base, steps, self.strides, self._itemsize)
+        return Handle(pointers, self.base.dtype, shape), Handle(inside, tl.int1, shape)
+
+
+@dataclass
+class BlockPointer:
+    """What ``tl.make_block_ptr`` gives, up to Triton 3.7."""
+
+    base: Handle
+    shape: list[Handle]
+    strides: list[Handle]
+    offsets: list[Handle]
+    block_shape: list[int]
+
+    def advanced(self, offsets: Sequence[Handle]) -> BlockPointer:
+        moved = [
+            Handle(old.data + new.data, old.dtype)
+            for old, new in zip(self.offsets, offsets, strict=True)
+        ]
+        return replace(self, offsets=moved)
+
+    def place(self, checked: Sequence[int]) -> tuple[Handle, Handle | None]:
+        """Pointers to the block; the axes that are checked limit it to the shape."""
+        rank, shape = len(self.block_shape), tuple(self.block_shape)
+        steps, inside = [], None
+        for axis, (offset, length) in enumerate(zip(self.offsets, shape, strict=True)):
+            step = _along(offset.data[:, None] + np.arange(length), axis, rank)
+            steps.append(step)
+            if axis in checked:
+                size = _along(self.shape[axis].data[:, None], 0, rank)
+                within = (step >= 0) & (step < size)
+                inside = within if inside is None else inside & within
+        itemsize = numpy_dtype(self.base.get_element_ty()).itemsize
+        pointers = Handle(_sum(self.base, steps, self.strides, itemsize), self.base.dtype, shape)
+        return pointers, None if inside is None else Handle(inside, tl.int1, shape)
+
+
+def _sum(base: Handle, steps: Sequence[Array], strides: Sequence[Handle], itemsize: int) -> Array:
+    rank = len(steps)
+    total: Array = _along(base.data[:, None], 0, rank)
+    for step, stride in zip(steps, strides, strict=True):
+        far = _along(stride.data[:, None].astype(np.int64), 0, rank)
+        total = total + step.astype(np.int64) * far * itemsize
+    return total
+
+
+def _along(data: Array, axis: int, rank: int) -> Array:
+    """[programs, n] with its n along one axis of a block of ``rank`` axes."""
+    shape = [len(data), *(1,) * rank]
+    shape[axis + 1] = data.shape[1]
+    return data.reshape(shape)

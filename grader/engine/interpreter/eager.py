@@ -1,0 +1,230 @@
+"""Runs launches on the engine as they are made, for host code that needs each result at once."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+import triton.language as tl
+from torch.overrides import TorchFunctionMode
+from triton.backends.nvidia.compiler import CUDAOptions
+from triton.runtime.autotuner import Autotuner
+from triton.runtime.jit import JITFunction
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from grader.engine.interpreter.install import installed
+from grader.engine.interpreter.launch import (
+    HostDescriptor,
+    Order,
+    Outcome,
+    Pointer,
+    run,
+)
+from grader.engine.interpreter.memory import Memory
+from grader.engine.interpreter.poison import FRESH_BYTE
+from grader.engine.interpreter.regions import Storage
+from grader.report import Finding
+
+_OPTIONS = frozenset(CUDAOptions.__dataclass_fields__)
+_EMPTY = frozenset((torch.empty, torch.empty_like, torch.empty_strided, torch.empty_permuted,
+                    torch.Tensor.new_empty, torch.Tensor.new_empty_strided))
+
+
+class KernelFailed(RuntimeError):
+    """A kernel could not go on; ``finding`` says why."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(f"{finding.code}: {finding.seen}"
+                         + (f" (line {finding.line})" if finding.line else ""))
+        self.finding = finding
+
+
+@dataclass
+class Trace:
+    """What happened inside the block: one outcome for each launch, and what was found."""
+
+    memory: Memory
+    order: Order = "forward"
+    config: int = 0
+    chunk: int | None = None
+    launches: list[Outcome] = field(default_factory=list)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Code, what was seen and the line, one for each kind of event and place."""
+        return self.memory.observed.findings()
+
+
+@contextmanager
+def interpreted(*, order: Order = "forward", poison: int = 0, duplicate_writes: bool = False,
+                config: int = 0, chunk: int | None = None) -> Iterator[Trace]:
+    """Inside the block ``kernel[grid](...)`` on CPU tensors runs at once, under watch.
+
+    Memory from ``torch.empty`` and its like counts as unwritten; all else as written by the host.
+
+    Args:
+        order: in which programs of a launch run.
+        poison: which of the two patterns fills unwritten memory and masked lanes.
+        duplicate_writes: whether two programs may store the same element.
+        config: which of an autotuner's configurations is taken, counted round.
+        chunk: how many programs run at once, at most; None leaves it to the engine.
+
+    Raises:
+        KernelFailed: from the launch of a kernel that could not go on.
+    """
+    memory = Memory(poison, duplicate_writes=duplicate_writes)
+    trace = Trace(memory, order, config, chunk)
+    tensors = _Tensors(poison)
+
+    def launch(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> None:
+        if not warmup:
+            _launch(trace, tensors, self, args, kwargs, grid)
+
+    def tuned(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return _tuned(self, trace.config, args, kwargs)
+
+    run_backward = torch.autograd._engine_run_backward  # type: ignore[attr-defined]
+
+    def backward(*args: Any, **kwargs: Any) -> Any:
+        with _FreshMemory(tensors):  # torch takes the mode away for the call of backward
+            return run_backward(*args, **kwargs)
+
+    with (mock.patch.object(JITFunction, "run", launch),
+          mock.patch.object(Autotuner, "run", tuned),
+          mock.patch.object(torch.autograd, "_engine_run_backward", backward),
+          _FreshMemory(tensors), installed(memory)):
+        yield trace
+
+
+def _tuned(tuner: Any, config: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
+    kept = tuner.prune_configs(kwargs) if len(tuner.configs) > 1 else tuner.configs
+    tuner.best_config = chosen = kept[config % len(kept)]
+    options = chosen.all_kwargs()
+    if chosen.pre_hook is not None:
+        chosen.pre_hook({**tuner.nargs, **kwargs, **options})
+    try:
+        return tuner.fn.run(*args, **kwargs, **options)
+    finally:
+        tuner.nargs = None
+
+
+def _launch(trace: Trace, tensors: _Tensors, kernel: Any, args: tuple[Any, ...],
+            kwargs: dict[str, Any], grid: Any) -> None:
+    parameters = kernel.signature.parameters
+    for key in kwargs:
+        if key not in parameters and key not in _OPTIONS:
+            raise KeyError(f"Keyword argument {key} was specified but unrecognised")
+    for hook in kernel.pre_run_hooks:
+        hook(*args, **kwargs)
+    bound = kernel.signature.bind(*args, **{k: v for k, v in kwargs.items() if k in parameters})
+    bound.apply_defaults()
+    if grid is None:
+        raise TypeError("a kernel is launched with a grid: kernel[grid](...)")
+    sizes = grid(dict(bound.arguments)) if callable(grid) else grid
+    sizes = (sizes,) if isinstance(sizes, int) else tuple(operator.index(size) for size in sizes)
+    values = {name: tensors.argument(value) for name, value in bound.arguments.items()}
+    outcome = run(kernel, (*sizes, 1, 1)[:3], values, trace.memory, order=trace.order,
+                  chunk=trace.chunk)
+    trace.launches.append(outcome)
+    tensors.keep_versions()
+    if outcome.failure is not None:
+        raise KernelFailed(outcome.failure)
+
+
+# ---------------------------------------------------------------------------------------------
+# Tensors
+
+
+@dataclass
+class _Known:
+    """A storage that kernels have seen. A newer ``version`` means that the host wrote to it."""
+
+    storage: Storage
+    tensor: torch.Tensor  # keeps the memory alive
+    version: int
+
+
+class _Tensors:
+    """The engine's storages behind torch's."""
+
+    def __init__(self, poison: int) -> None:
+        self._poison = poison
+        self._known: dict[int, _Known] = {}
+
+    def argument(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return self.pointer(value)
+        if isinstance(value, tl.constexpr):
+            return value.value
+        if isinstance(value, np.generic):
+            return value.item()
+        if isinstance(value, TensorDescriptor):
+            return HostDescriptor(
+                self.pointer(value.base), tuple(value.shape), tuple(value.strides),
+                tuple(value.block_shape), value.padding,
+                getattr(value, "round_f32_to_tf32", False))
+        if isinstance(value, tuple):
+            items = map(self.argument, value)
+            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        return value
+
+    def pointer(self, tensor: torch.Tensor) -> Pointer:
+        known = self._find(tensor, unwritten=False)
+        if tensor._version > known.version:
+            known.storage.written_by_host()
+        size = tensor.element_size()
+        extent = 0 if not tensor.numel() else 1 + sum(
+            (int(n) - 1) * int(step)
+            for n, step in zip(tensor.shape, tensor.stride(), strict=True))
+        name = str(tensor.dtype).removeprefix("torch.")
+        start = int(tensor.storage_offset()) * size
+        return Pointer(known.storage, name, start, extent * size)
+
+    def fresh(self, tensor: torch.Tensor) -> None:
+        """Note memory that nobody has written, and fill it with what nobody would expect."""
+        _bytes(tensor).fill(FRESH_BYTE[self._poison])
+        self._known.pop(tensor.untyped_storage()._cdata, None)
+        self._find(tensor, unwritten=True)
+
+    def keep_versions(self) -> None:
+        for known in self._known.values():
+            known.version = known.tensor._version
+
+    def _find(self, tensor: torch.Tensor, *, unwritten: bool) -> _Known:
+        key = tensor.untyped_storage()._cdata
+        if key not in self._known:
+            storage = Storage(_bytes(tensor), tensor.element_size(), is_input=not unwritten,
+                              protected=False, address=tensor.untyped_storage().data_ptr())
+            self._known[key] = _Known(storage, tensor, tensor._version)
+        known = self._known[key]
+        known.storage.use_elements_of(tensor.element_size())
+        return known
+
+
+def _bytes(tensor: torch.Tensor) -> Any:
+    whole = torch.empty(0, dtype=torch.uint8)
+    whole.set_(tensor.untyped_storage())
+    return whole.numpy()
+
+
+class _FreshMemory(TorchFunctionMode):
+    """Tells ``torch.empty`` and its like from all else that makes tensors."""
+
+    def __init__(self, tensors: _Tensors) -> None:
+        super().__init__()
+        self._tensors = tensors
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (),
+                           kwargs: Any = None) -> Any:
+        made = function(*args, **(kwargs or {}))
+        if function in _EMPTY and isinstance(made, torch.Tensor) and made.device.type == "cpu":
+            with torch._C.DisableTorchFunction():
+                self._tensors.fresh(made)
+        return made

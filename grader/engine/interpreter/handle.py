@@ -1,0 +1,61 @@
+"""A block or scalar of all programs that run at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Shape = tuple[int, ...]
+
+
+class Handle:
+    """What a ``tl.tensor`` holds: values of every program, and the type of one element.
+
+    ``shape`` is what the kernel sees: () for a scalar. ``data`` has one axis more, the programs,
+    and along every axis either the full length or 1, where all values are the same: a constant is
+    one number, whatever the block and however many programs.
+    """
+
+    __slots__ = ("attr", "data", "dtype", "shape")
+
+    def __init__(self, data: Array, dtype: Any, shape: Shape = ()) -> None:
+        self.data = data
+        self.dtype = dtype  # a scalar or pointer type of Triton's
+        self.shape = shape
+        self.attr: dict[str, Any] = {}
+
+    def get_element_ty(self) -> Any:
+        """What a pointer points to; the type itself otherwise."""
+        dtype = self.dtype
+        while hasattr(dtype, "element_ty"):
+            dtype = dtype.element_ty
+        return dtype
+
+    def set_attr(self, name: str, value: Any) -> None:
+        self.attr[name] = value
+
+    def full(self, programs: int | None = None) -> Array:
+        """The data along all axes of the block; along the programs too if their number is given."""
+        count = len(self.data) if programs is None else programs
+        wanted = (count, *self.shape)
+        return self.data if self.data.shape == wanted else np.broadcast_to(self.data, wanted)
+
+    def along(self, axis: int) -> Array:
+        """The data with full length along one axis of the block."""
+        data, length = self.data, self.shape[axis]
+        if data.shape[axis + 1] == length:
+            return data
+        return np.broadcast_to(data, (*data.shape[:axis + 1], length, *data.shape[axis + 2:]))
+
+
+def aligned(*handles: Handle) -> list[Array]:
+    """The data of scalars and blocks with as many axes each, so that NumPy can combine them."""
+    rank = max(handle.data.ndim for handle in handles)
+    return [
+        handle.data if handle.data.ndim == rank
+        else handle.data.reshape(len(handle.data), *(1,) * (rank - 1))
+        for handle in handles
+    ]

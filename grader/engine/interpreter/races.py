@@ -1,0 +1,126 @@
+"""Which accesses of two programs are ordered: a program's atomics publish what it did before.
+
+A scalar atomic releases what its program did so far and acquires what others released on the same
+element: locks, counters and flags work so. Atomics on blocks (a histogram, a split sum) order
+nothing. The rule is the happens-before relation of the PTX memory model with every scalar atomic
+as acquire and release, unless it says ``sem="relaxed"``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from grader.engine.interpreter.handle import Array
+
+Cell = tuple[int, int]  # which storage, which element
+
+
+@dataclass
+class Order:
+    """One launch. A *segment* is what a program does between two of its releases.
+
+    Shadows hold numbers of segments. Those up to ``floor`` belong to earlier launches; then comes
+    the first segment of every program, then the others in the order in which they began.
+    """
+
+    floor: int
+    programs: int
+    _later: list[tuple[int, int]] = field(default_factory=list)  # (program, its how manyth segment)
+    _current: dict[int, int] = field(default_factory=dict)
+    _acquired: dict[int, list[tuple[Cell, int]]] = field(default_factory=lambda: defaultdict(list))
+    _released: dict[Cell, list[tuple[int, int, int]]] = field(
+        default_factory=lambda: defaultdict(list))
+    _releases: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    _known: dict[int, tuple[Any, dict[int, int]]] = field(default_factory=dict)
+
+    @property
+    def last(self) -> int:
+        return self.floor + self.programs + len(self._later)
+
+    def segments(self, programs: Array) -> Array:
+        """The segment in which each program is now."""
+        now: Array = (programs + (self.floor + 1)).astype(np.int32)
+        if self._current:
+            for row, program in enumerate(programs.tolist()):
+                now[row] = self._current.get(program, now[row])
+        return now
+
+    def owners(self, segments: Array) -> Array:
+        """The programs of segments of this launch."""
+        number: Array = segments.astype(np.int64) - (self.floor + 1)
+        if self._later:
+            table = np.array([program for program, _ in self._later])
+            late = number >= self.programs
+            number[late] = table[number[late] - self.programs]
+        return number
+
+    def acquire(self, program: int, cell: Cell) -> None:
+        self._acquired[program].append((cell, len(self._released[cell])))
+
+    def release(self, program: int, cell: Cell) -> None:
+        self._releases[program] += 1
+        self._released[cell].append(
+            (program, len(self._acquired[program]), self._releases[program]))
+        self._later.append((program, self._releases[program]))
+        self._current[program] = self.last
+
+    def knows(self, cell: Cell) -> bool:
+        """Whether programs synchronise on it."""
+        return cell in self._released
+
+    @property
+    def any_acquired(self) -> bool:
+        return bool(self._acquired)
+
+    def undo_acquire(self, program: int) -> None:
+        self._acquired[program].pop()
+        self._known.clear()
+
+    def undo_release(self, program: int, cell: Cell) -> None:
+        self._released[cell].pop()
+        self._later.pop()
+        self._releases[program] -= 1
+        number = self._releases[program]
+        if number:
+            place = max(i for i, later in enumerate(self._later) if later == (program, number))
+            self._current[program] = self.floor + self.programs + 1 + place
+        else:
+            del self._current[program]
+        self._known.clear()
+
+    def before(self, segment: int, program: int) -> bool:
+        """Whether a segment of another program was released to this one."""
+        if not self._acquired.get(program):
+            return False
+        number = segment - (self.floor + 1)
+        owner, which = (number, 0) if number < self.programs else self._later[
+            number - self.programs]
+        return self._what_is_known_to(program).get(owner, 0) > which
+
+    def _what_is_known_to(self, program: int) -> dict[int, int]:
+        """For other programs, how many of their releases came before."""
+        stamp = (len(self._acquired[program]), len(self._later))
+        if program in self._known and self._known[program][0] == stamp:
+            return self._known[program][1]
+        known: dict[int, int] = {}
+        followed: dict[int, int] = {}  # of each program's acquires, how many were followed
+        seen: dict[Cell, int] = {}
+        open_ends = list(self._acquired[program])
+        while open_ends:
+            cell, position = open_ends.pop()
+            start = seen.get(cell, 0)
+            if position <= start:
+                continue
+            seen[cell] = position
+            for other, acquires, releases in self._released[cell][start:position]:
+                known[other] = max(known.get(other, 0), releases)
+                done = followed.get(other, 0)
+                if acquires > done:
+                    open_ends += self._acquired[other][done:acquires]
+                    followed[other] = acquires
+        self._known[program] = (stamp, known)
+        return known

@@ -1,0 +1,211 @@
+"""What moves between a kernel and memory: bytes, 32-byte sectors, and how much of it twice.
+
+A sector is what an NVIDIA GPU's L2 cache moves at least. An access of one program touches each of
+its sectors once, whatever the order of its lanes; that number is what reaches L2 when L1 catches
+nothing (hardware counters agree). The distinct sectors of a launch are what memory has to move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from grader.engine.interpreter.handle import Array
+
+SECTOR = 32  # bytes
+_SHIFT = 5
+_MAX_BITMAP = 1 << 31  # sectors; of larger storages the distinct ones are kept as a sorted array
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """All accesses of one kind at one line to one tensor in one launch.
+
+    ``sectors``: distinct sectors of each access of each program, summed. ``ideal_sectors``: as
+    few as would hold its bytes. ``unique_sectors``: distinct ones of the whole launch.
+    """
+
+    line: int | None
+    kind: str  # "load", "store" or "atomic"
+    tensor: str
+    lanes: int
+    bytes: int
+    sectors: int
+    ideal_sectors: int
+    unique_sectors: int
+
+    @property
+    def coalescing(self) -> float:
+        """The useful share of what is moved, 1 at best."""
+        return min(1.0, self.ideal_sectors / self.sectors) if self.sectors else 1.0
+
+    @property
+    def redundancy(self) -> float:
+        """How often each sector is moved."""
+        return self.sectors / self.unique_sectors if self.unique_sectors else 1.0
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Distinct sectors of one tensor that a launch read and wrote."""
+
+    read_sectors: int
+    written_sectors: int
+
+
+class Key(NamedTuple):
+    """What accesses are summed by; ``region`` numbers the tensor."""
+
+    line: int | None
+    kind: str
+    region: int
+
+
+@dataclass
+class Tally:
+    """Sums of one key. ``touched`` holds spans of sectors (first, last) that are not merged yet."""
+
+    tensor: str
+    storage_bytes: int
+    lanes: int = 0
+    bytes: int = 0
+    sectors: int = 0
+    ideal: int = 0
+    touched: list[tuple[Array, Array]] = field(default_factory=list)
+    _bits: Any = None
+
+    def merge(self, other: Tally) -> None:
+        self.lanes += other.lanes
+        self.bytes += other.bytes
+        self.sectors += other.sectors
+        self.ideal += other.ideal
+        for first, last in other.touched:
+            self._mark(first, last)
+
+    def _mark(self, first: Array, last: Array) -> None:
+        if len(first) == 1 and self._bits is not None and self._bits.dtype == np.bool_:
+            self._bits[int(first[0]):int(last[0]) + 1] = True
+            return
+        size = self.storage_bytes // SECTOR + 2
+        if size > _MAX_BITMAP:
+            ids = np.unique(_spread(first, last))
+            self._bits = ids if self._bits is None else np.union1d(self._bits, ids)
+            return
+        if self._bits is None:
+            self._bits = np.zeros(size, np.bool_)  # untouched pages take no memory
+        low, high = int(first.min()), int(last.max())
+        if high - low < int((last - first).sum()) + len(first) and (
+                len(first) == 1 or (first[1:] <= last[:-1] + 1).all()):
+            self._bits[low:high + 1] = True  # one stretch without a gap
+        else:
+            self._bits[_spread(first, last)] = True
+
+    def unique(self) -> Array:
+        """The distinct sectors, ascending."""
+        if self._bits is None:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(self._bits) if self._bits.dtype == np.bool_ else self._bits
+
+
+def _spread(first: Array, last: Array) -> Array:
+    """Every number of every span."""
+    length = int((last - first).max()) + 1
+    numbers: Array = first[:, None] + np.arange(length)
+    return numbers.ravel() if length == 1 else numbers[numbers <= last[:, None]]
+
+
+class Ledger:
+    """The traffic of a launch, or of an attempt at a part of it."""
+
+    def __init__(self) -> None:
+        self.tallies: dict[Key, Tally] = {}
+        self.flops = 0
+
+    def count(self, key: Key, tensor: str, storage_bytes: int, first: Array, nbytes: Any,
+              rows: Array, programs: int, itemsize: int) -> None:
+        """Add one access.
+
+        Args:
+            first: the first byte of every run, counted from the start of the storage.
+            nbytes: the length of the runs, one for all or one each.
+            rows: whose run it is, ascending.
+            programs: how many programs do exactly this; more than 1 only for a single row.
+            itemsize: bytes of a lane.
+        """
+        tally = self.tallies.get(key)
+        if tally is None:
+            tally = self.tallies[key] = Tally(tensor, storage_bytes)
+        low = first >> _SHIFT
+        high = (first + (nbytes - 1)) >> _SHIFT
+        total = len(first) * nbytes if isinstance(nbytes, int) else int(nbytes.sum())
+        tally.lanes += programs * (total // itemsize)
+        tally.bytes += programs * total
+        tally.sectors += programs * _distinct(low, high, rows)
+        tally.ideal += programs * _ideal(rows, nbytes)
+        tally.touched.append((low, high))
+
+    def merge(self, other: Ledger) -> None:
+        self.flops += other.flops
+        for key, tally in other.tallies.items():
+            if key not in self.tallies:
+                self.tallies[key] = Tally(tally.tensor, tally.storage_bytes)
+            self.tallies[key].merge(tally)
+
+    def traffic(self) -> tuple[Traffic, ...]:
+        made = [
+            Traffic(key.line, key.kind, tally.tensor, tally.lanes, tally.bytes, tally.sectors,
+                    tally.ideal, len(tally.unique()))
+            for key, tally in self.tallies.items()
+        ]
+        return tuple(sorted(made, key=lambda t: (t.line or 0, t.kind, t.tensor)))
+
+    def footprint(self) -> dict[str, Footprint]:
+        """By the kernel's parameter name."""
+        names = {tally.tensor for tally in self.tallies.values()}
+        return {
+            name: Footprint(self._union(name, ("load", "atomic")),
+                            self._union(name, ("store", "atomic")))
+            for name in sorted(names)
+        }
+
+    def _union(self, name: str, kinds: Sequence[str]) -> int:
+        sets = [tally.unique() for key, tally in self.tallies.items()
+                if tally.tensor == name and key.kind in kinds]
+        if len(sets) <= 1:
+            return len(sets[0]) if sets else 0
+        return len(np.unique(np.concatenate(sets)))
+
+
+def _distinct(low: Array, high: Array, rows: Array) -> int:
+    """How many different sectors each row touches, summed over the rows."""
+    if len(low) == 1:
+        return int(high[0] - low[0]) + 1
+    same_row = rows[1:] == rows[:-1]
+    if not same_row.any():
+        return int((high - low).sum()) + len(low)
+    if (same_row & (low[1:] < low[:-1])).any():
+        order = np.lexsort((low, rows))
+        low, high, rows = low[order], high[order], rows[order]
+        same_row = rows[1:] == rows[:-1]
+    if (same_row & (high[1:] < high[:-1])).any():  # a run inside an earlier one
+        spread = 1 << 40
+        high = np.maximum.accumulate(high + rows * spread) - rows * spread
+    begin = low.copy()
+    overlap = same_row & (low[1:] <= high[:-1])
+    begin[1:][overlap] = high[:-1][overlap] + 1
+    return int(np.maximum(high - begin + 1, 0).sum())
+
+
+def _ideal(rows: Array, nbytes: Any) -> int:
+    """As few sectors as would hold the bytes of each row, summed."""
+    if len(rows) == 1 or (isinstance(nbytes, int) and len(rows) == int(rows[-1]) + 1):
+        return len(rows) * ((int(nbytes) + (SECTOR - 1)) >> _SHIFT)  # a run for each row
+    starts = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
+    if isinstance(nbytes, int):
+        sums = np.diff(np.append(starts, len(rows))) * nbytes
+    else:
+        sums = np.add.reduceat(nbytes, starts)
+    return int(((sums + (SECTOR - 1)) >> _SHIFT).sum())
