@@ -299,7 +299,7 @@ def is_type(node: ast.expr, imports: Mapping[str, str]) -> bool:
     if target is None or not target.startswith("triton.language"):
         return False
     found = _resolve(target)
-    return found is tl.constexpr or isinstance(found, tl.dtype)
+    return found in (tl.constexpr, tl.const) or isinstance(found, tl.dtype)
 
 
 def _line(node: ast.AST) -> int:

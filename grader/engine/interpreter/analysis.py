@@ -45,7 +45,7 @@ def _facts(kernel: Any) -> Facts:
     loops = any(isinstance(node, ast.While) for tree in trees for node in ast.walk(tree))
     locks = loops and any(name in _LOCKS for name in called)
     prints = any(name in _PRINTS for name in called)
-    return Facts(_stored(trees[0], kernel.fn.__globals__), prints or locks)
+    return Facts(_stored(kernel.fn), prints or locks)
 
 
 def _reachable(fn: Any, seen: set[int]) -> Iterator[Any]:
@@ -61,44 +61,66 @@ def _reachable(fn: Any, seen: set[int]) -> Iterator[Any]:
                 yield from _reachable(inner, seen)
 
 
-def _stored(tree: ast.FunctionDef, visible: dict[str, Any]) -> frozenset[str] | None:
-    """Parameters that a store's pointer may come from; helpers may store into all they get."""
-    arguments = tree.args
-    flows: dict[str, set[str]] = {
-        a.arg: {a.arg} for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-    parameters = frozenset(flows)
+def _stored(fn: Any, seen: tuple[int, ...] = ()) -> frozenset[str] | None:
+    """Parameters that the pointer of a store may come from; None: it may come from anywhere."""
+    if id(fn) in seen:
+        return None
+    tree = definition(fn.__code__)
+    flows = _flows(tree)
+    parameters = frozenset(_parameters(tree))
+    stored: set[str] = set()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = _name(node.func)
+        helper = fn.__globals__.get(name) if isinstance(node.func, ast.Name) else None
+        if name == "pointer_type" or (isinstance(node.func, ast.Name) and name in parameters):
+            return None  # a pointer made of numbers, or a function that was handed over
+        if name in _STORES or name.startswith("atomic_") or name.endswith("_atomic"):
+            where = [node.func, *node.args[:1], *(k.value for k in node.keywords)]
+        elif isinstance(helper, JITCallable):
+            passed = _passed(node, helper, (*seen, id(fn)))
+            if passed is None:
+                return None
+            where = passed
+        else:
+            continue
+        for part in where:
+            stored.update(*(flows.get(used, set()) for used in _names(part)))
+    return frozenset(stored)
+
+
+def _passed(call: ast.Call, helper: Any, seen: tuple[int, ...]) -> list[ast.expr] | None:
+    """The arguments of a call that the called function may store into."""
+    stored = _stored(helper.fn, seen)
+    if stored is None or any(isinstance(item, ast.Starred) for item in call.args):
+        return None
+    names = _parameters(definition(helper.fn.__code__))
+    given = [*zip(names, call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
+    return [value for name, value in given if name in stored]
+
+
+def _flows(tree: ast.FunctionDef) -> dict[str, set[str]]:
+    """For each name, the parameters that its value may be made of."""
+    flows = {name: {name} for name in _parameters(tree)}
     nodes = list(ast.walk(tree))
     changed = True
     while changed:
         changed = False
         for node in nodes:
-            for targets, source in _assignments(node):
-                came = set().union(*(flows.get(name, set()) for name in _names(source)), set())
-                for name in _names(targets):
+            for target, source in _assignments(node):
+                came: set[str] = set().union(*(flows.get(name, set()) for name in _names(source)))
+                for name in _names(target):
                     before = flows.setdefault(name, set())
                     if not came <= before:
                         before |= came
                         changed = True
-    stored: set[str] = set()
-    for node in nodes:
-        if not isinstance(node, ast.Call):
-            continue
-        name = _name(node.func)
-        if name == "pointer_type":
-            return None  # a pointer made of numbers may lead anywhere
-        if name in _STORES or name.startswith("atomic_") or name.endswith("_atomic"):
-            where = [node.func, *node.args[:1], *(k.value for k in node.keywords)]
-        elif isinstance(node.func, ast.Name) and isinstance(
-                visible.get(node.func.id), JITCallable):
-            where = [*node.args, *(k.value for k in node.keywords)]
-        elif isinstance(node.func, ast.Name) and node.func.id in parameters:
-            return None  # a function that was handed over
-        else:
-            continue
-        for part in where:
-            for used in _names(part):
-                stored |= flows.get(used, set())
-    return frozenset(stored)
+    return flows
+
+
+def _parameters(tree: ast.FunctionDef) -> list[str]:
+    arguments = tree.args
+    return [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
 
 
 def _assignments(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
@@ -117,7 +139,11 @@ def _assignments(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
 
 
 def _names(node: ast.AST) -> set[str]:
-    return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+    """Names in an expression, those left out that only say from where to load."""
+    if isinstance(node, ast.Call) and _name(node.func) == "load":
+        return set()
+    found = {node.id} if isinstance(node, ast.Name) else set()
+    return found.union(*(_names(child) for child in ast.iter_child_nodes(node)))
 
 
 def _name(function: ast.expr) -> str:

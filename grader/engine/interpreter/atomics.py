@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from grader.engine.interpreter.handle import Array
+from grader.engine.interpreter.places import in_order
 
 _OPERATIONS: dict[str, Callable[..., Array]] = {
     "ADD": np.add,
@@ -47,7 +48,7 @@ def rmw(operation: str, target: Array, index: Array, values: Array) -> Array:
 def _heavy(operation: str, apply: Any, target: Array, index: Array, values: Array,
            old: Array) -> Any:
     """Do the elements that many lanes change; the lanes that are left."""
-    order = np.argsort(index, kind="stable")
+    order = in_order(index)
     ordered = index[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
     counts = np.diff(np.r_[starts, len(index)])
@@ -80,7 +81,7 @@ def _rounds(index: Array) -> Iterator[Any]:
         if index.size:
             yield slice(None)
         return
-    order = np.argsort(index, kind="stable")
+    order = in_order(index)
     ordered = index[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
     if starts.size == index.size:

@@ -25,8 +25,7 @@ _TYPES = {
     "half": tl.float16, "bf16": tl.bfloat16, "float": tl.float32, "double": tl.float64,
     **{name: getattr(tl, name) for name in (
         "void", "int1", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")},
-    "fp8e4nv": tl.float8e4nv, "fp8e4b15": tl.float8e4b15, "fp8e4b8": tl.float8e4b8,
-    "fp8e5": tl.float8e5, "fp8e5b16": tl.float8e5b16,
+    "fp8e4nv": tl.float8e4nv, "fp8e4b15": tl.float8e4b15, "fp8e5": tl.float8e5,
 }
 _CONSTANTS = {
     "fp16": tl.float16, "bf16": tl.bfloat16, "fp32": tl.float32, "fp64": tl.float64,
@@ -73,7 +72,7 @@ class Options:
     sanitize_overflow: bool = False  # would compute every integer operation twice more
     arch: str | None = None
     extern_libs: None = None
-    supported_fp8_dtypes: tuple[str, ...] = ("fp8e5", "fp8e5b16", "fp8e4nv", "fp8e4b8", "fp8e4b15")
+    supported_fp8_dtypes: tuple[str, ...] = ("fp8e4b15", "fp8e4nv", "fp8e5")
     deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
     default_dot_input_precision: str = "tf32"
     allowed_dot_input_precisions: tuple[str, ...] = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
@@ -109,6 +108,17 @@ class Builder:
 
     def get_block_ty(self, dtype: Any, shape: Sequence[int]) -> Any:
         return tl.block_type(dtype, shape)
+
+    def get_fp8e5b16_ty(self) -> Any:
+        """One of the float8 types that only AMD's GPUs have.
+
+        Raises:
+            NotInAKernel: always.
+        """
+        known = " and ".join(Options.supported_fp8_dtypes)
+        raise NotInAKernel(f"this float8 type is AMD's; NVIDIA's GPUs have {known}")
+
+    get_fp8e4b8_ty = get_fp8e5b16_ty
 
     def get_null_value(self, dtype: Any) -> Handle:
         return _constant(0, dtype)
@@ -400,14 +410,18 @@ class Builder:
 
 def _binary(function: Callable[..., Array]) -> Any:
     narrow = numerics.in_float32(function)
+    integers = function in (np.bitwise_and, np.bitwise_or, np.bitwise_xor)
 
     def create(self: Builder, lhs: Handle, rhs: Handle) -> Handle:
         left, right = aligned(lhs, rhs)
         kind = left.dtype
         if kind == np.bool_ and function in _ONE_BIT:  # one-bit integers wrap round
             data = (function(left.astype(np.int8), right.astype(np.int8)) & 1).astype(np.bool_)
-        elif kind.kind == "V" or kind == numerics.BFLOAT16:
+        elif kind == numerics.BFLOAT16:
             data = narrow(left, right)
+        elif kind in numerics.FLOAT8 and not integers:
+            raise NotInAKernel(
+                f"there is no arithmetic on {lhs.dtype}: convert to float16 or float32 first")
         else:
             data = function(left, right)
             if data.dtype != kind:
@@ -503,6 +517,10 @@ def _min_dot_size(lhs: Any, rhs: Any) -> tuple[int, int, int]:
 
 
 def _convert_custom_types(arg: Any, dst_ty: Any, rounding: Any, _semantic: Any = None) -> Any:
-    raise NotInterpreted("the type fp8e4b15")
+    """From fp8e4b15; the conversion to it depends on the GPU."""
+    if dst_ty.scalar == tl.float8e4b15:
+        raise NotInterpreted("a conversion to fp8e4b15")
+    data = numerics.cast(numerics.from_e4b15(arg.handle.data), dst_ty)
+    return tl.tensor(Handle(data, dst_ty.scalar, arg.handle.shape), dst_ty)
 
 

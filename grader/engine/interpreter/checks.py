@@ -10,9 +10,9 @@ import numpy as np
 from grader.engine.interpreter import words
 from grader.engine.interpreter.handle import Array
 from grader.engine.interpreter.observed import Note, Tally
-from grader.engine.interpreter.places import Elements
-from grader.engine.interpreter.regions import Part, Region
-from grader.engine.interpreter.shadow import KERNEL, NOBODY, SEVERAL, cells_of
+from grader.engine.interpreter.places import Place, in_order
+from grader.engine.interpreter.regions import Part, Region, Storage
+from grader.engine.interpreter.shadow import KERNEL, NOBODY, cells_of
 
 if TYPE_CHECKING:
     from grader.engine.interpreter.memory import Memory
@@ -63,23 +63,34 @@ class Checks:
                        "loaded", line, rows=rows)
 
     def _note_readers(self, part: Part, itemsize: int, rows: int) -> None:
-        attempt, running = self._memory.attempt, self._memory.running
-        readers = part.region.storage.readers
-        several = SEVERAL - running.number
-        at = cells_of(part.place, itemsize, part.region.storage.granule)
-        old = readers.get(at)
-        attempt.undo_with(lambda: readers.set(at, old))
+        """Two readers of each element are kept: one of them is another program, if any is."""
+        attempt, storage = self._memory.attempt, part.region.storage
+        at = cells_of(part.place, itemsize, storage.granule)
         me = self._per_run(attempt.segments[part.rows], at)
-        if rows == 1 and running.count > 1:
-            readers.set(at, several)
-            return
-        now = np.where((old == several) | ((old > running.order.floor) & (old != me)),
-                       several, me).astype(np.int32)
-        readers.set(at, now)
-        if rows > 1:
-            clash = readers.get(at) != now  # programs that read the same in this very access
-            if clash.any():
-                readers.set(Elements(at.indices()[clash]), several)
+        if rows == 1 and attempt.count > 1:  # all programs of the group read it
+            self._note_reader(storage, at, me)
+            self._note_reader(storage, at, np.full_like(me, int(attempt.segments[1])))
+        else:
+            self._note_reader(storage, at, me)
+
+    def _note_reader(self, storage: Storage, at: Place, me: Array) -> None:
+        attempt, order = self._memory.attempt, self._memory.running.order
+        first, second = storage.readers
+        old = first.get(at)
+        fresh = old <= order.floor
+        if fresh.any():
+            attempt.undo_with(lambda: first.set(at, old))
+            first.set(at, me if fresh.all() else np.where(fresh, me, old))
+            kept = first.get(at)
+        else:
+            kept = old
+        others = kept != me
+        if order.parted and others.any():  # a program has several segments after a release
+            others = order.owners(kept) != order.owners(np.broadcast_to(me, kept.shape))
+        if others.any():
+            before = second.get(at)
+            attempt.undo_with(lambda: second.set(at, before))
+            second.set(at, np.where(others, me, before))
 
     # -- stores and atomics --------------------------------------------------------------------
 
@@ -88,13 +99,14 @@ class Checks:
         storage, memory = part.region.storage, self._memory
         itemsize = values.dtype.itemsize
         self._modified(part, itemsize, line)
-        if memory.duplicate_writes or itemsize < storage.granule:
+        if itemsize < storage.granule:
             return
-        if storage.stored_in == memory.running.number and storage.shadow.touched:
-            cells = self._cells(part, itemsize, storage.shadow)
-            self._twice(part, cells, itemsize, line)
-        if not part.place.distinct():
-            self._overlap(part, values, itemsize, line)
+        if not memory.duplicate_writes:
+            if storage.stored_in == memory.running.number and storage.shadow.touched:
+                cells = self._cells(part, itemsize, storage.shadow)
+                self._twice(part, cells, itemsize, line)
+            if not part.place.distinct():
+                self._overlap(part, values, itemsize, line)
         self._overwritten(part, itemsize, line)
 
     def change(self, part: Part, itemsize: int, line: int | None) -> None:
@@ -104,7 +116,11 @@ class Checks:
         if storage.is_input and not storage.shadow.touched:
             return
         cells = self._cells(part, itemsize, storage.shadow)
-        self._unwritten(part, cells, itemsize, 0, line)
+        if (cells == NOBODY).any():  # only the first lane on an element finds it so
+            _, first = np.unique(part.place.starts, return_index=True)
+            alone = np.full_like(cells, KERNEL)
+            alone[first] = cells[first]
+            self._unwritten(part, alone, itemsize, 0, line)
         if storage.stored_in == self._memory.running.number:
             self._raced(words.race, part, cells, itemsize, "changed", line)
 
@@ -137,7 +153,7 @@ class Checks:
         """Lanes of one store that meet in an element."""
         index = part.place.indices().reshape(-1)
         programs = np.repeat(self._memory.attempt.programs[part.rows], part.place.length)
-        order = np.argsort(index, kind="stable")
+        order = in_order(index)
         same = index[order][1:] == index[order][:-1]
         before, after = order[:-1][same], order[1:][same]
         others = programs[before] != programs[after]
@@ -174,19 +190,14 @@ class Checks:
     def _overwritten(self, part: Part, itemsize: int, line: int | None) -> None:
         """M09 for a store to what another program read."""
         storage, running = part.region.storage, self._memory.running
-        if id(storage) not in running.watched or not storage.readers.touched:
+        if id(storage) not in running.watched or not storage.readers[0].touched:
             return
-        cells = self._cells(part, itemsize, storage.readers)
-        several = SEVERAL - running.number
-        crowd = cells == several
-        if crowd.any():  # of a crowd, one at least is another program
-            if running.order.any_acquired:
-                crowd = np.zeros(crowd.shape, np.bool_)  # they may all have taken turns
-            else:
-                self._tell("M09", words.overwritten, part, self._lanes(part, crowd), itemsize,
-                           "stored", line, other="other programs")
-        self._raced(words.overwritten, part, np.where(crowd | (cells == several), KERNEL, cells),
-                    itemsize, "stored", line)
+        cells = self._cells(part, itemsize, storage.readers[0])
+        if storage.readers[1].touched:
+            foreign = self._foreign(part, cells)
+            second = self._cells(part, itemsize, storage.readers[1])
+            cells = second if foreign is None else np.where(foreign, cells, second)
+        self._raced(words.overwritten, part, cells, itemsize, "stored", line)
 
     # -- races ---------------------------------------------------------------------------------
 
@@ -209,19 +220,23 @@ class Checks:
         one; None where there are none. ``cells``: [runs, cells of a run]."""
         running, attempt = self._memory.running, self._memory.attempt
         order = running.order
-        foreign: Array = cells > order.floor
-        if not foreign.any():
+        highest = int(cells.max())
+        if highest <= order.floor:
             return None
+        if len(part.rows) == 1 and int(cells.min()) == highest:  # one program, and one before it
+            program = int(attempt.programs[part.rows[0]])
+            if order.owner(highest) == program or order.before(highest, program):
+                return None
+            return np.ones(cells.shape, np.bool_)
+        foreign: Array = cells > order.floor
         programs = np.broadcast_to(attempt.programs[part.rows][:, None], cells.shape)
         foreign[foreign] = order.owners(cells[foreign]) != programs[foreign]
-        if order.any_acquired and np.count_nonzero(foreign) == 1:
-            segment, program = int(cells[foreign][0]), int(programs[foreign][0])
-            return None if order.before(segment, program) else foreign
         if order.any_acquired and foreign.any():
-            pairs = np.stack([cells[foreign], programs[foreign]], axis=1)
-            unique, which = np.unique(pairs, axis=0, return_inverse=True)
-            unordered = np.array([not order.before(segment, program)
-                                  for segment, program in unique.tolist()])
+            width = running.all_programs
+            pairs = cells[foreign].astype(np.int64) * width + programs[foreign]
+            unique, which = np.unique(pairs, return_inverse=True)
+            unordered = np.array([not order.before(*divmod(pair, width))
+                                  for pair in unique.tolist()])
             foreign[foreign] = unordered[which.reshape(-1)]
         return foreign if foreign.any() else None
 

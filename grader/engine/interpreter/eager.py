@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -78,9 +79,9 @@ def interpreted(*, order: Order = "forward", poison: int = 0, duplicate_writes: 
     Raises:
         KernelFailed: from the launch of a kernel that could not go on.
     """
-    memory = Memory(poison, duplicate_writes=duplicate_writes)
-    trace = Trace(memory, order, config, chunk)
     tensors = _Tensors(poison)
+    memory = Memory(poison, duplicate_writes=duplicate_writes, find=tensors.at_address)
+    trace = Trace(memory, order, config, chunk)
 
     def launch(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> None:
         if not warmup:
@@ -128,8 +129,10 @@ def _launch(trace: Trace, tensors: _Tensors, kernel: Any, args: tuple[Any, ...],
     if grid is None:
         raise TypeError("a kernel is launched with a grid: kernel[grid](...)")
     sizes = grid(dict(bound.arguments)) if callable(grid) else grid
-    sizes = (sizes,) if isinstance(sizes, int) else tuple(operator.index(size) for size in sizes)
-    values = {name: tensors.argument(value) for name, value in bound.arguments.items()}
+    sizes = tuple(operator.index(size) for size in sizes)
+    constant = {parameter.name for parameter in kernel.params if parameter.is_constexpr}
+    values = {name: value if name in constant and not isinstance(value, tl.constexpr)
+              else tensors.argument(value) for name, value in bound.arguments.items()}
     outcome = run(kernel, (*sizes, 1, 1)[:3], values, trace.memory, order=trace.order,
                   chunk=trace.chunk)
     trace.launches.append(outcome)
@@ -163,8 +166,8 @@ class _Tensors:
             return self.pointer(value)
         if isinstance(value, tl.constexpr):
             return value.value
-        if isinstance(value, np.generic):
-            return value.item()
+        if isinstance(value, np.generic) and not isinstance(value, float):
+            raise TypeError(f"failed to specialize argument of type: {type(value).__name__}")
         if isinstance(value, TensorDescriptor):
             return HostDescriptor(
                 self.pointer(value.base), tuple(value.shape), tuple(value.strides),
@@ -186,6 +189,15 @@ class _Tensors:
         name = str(tensor.dtype).removeprefix("torch.")
         start = int(tensor.storage_offset()) * size
         return Pointer(known.storage, name, start, extent * size)
+
+    def at_address(self, address: int) -> tuple[Storage, int] | None:
+        """The live tensor whose memory holds a real address, for tables of pointers."""
+        for item in gc.get_objects():
+            if type(item) is torch.Tensor and item.device.type == "cpu":
+                memory = item.untyped_storage()
+                if 0 <= address - memory.data_ptr() < memory.nbytes():
+                    return self._find(item, unwritten=False).storage, item.element_size()
+        return None
 
     def fresh(self, tensor: torch.Tensor) -> None:
         """Note memory that nobody has written, and fill it with what nobody would expect."""

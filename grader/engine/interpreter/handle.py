@@ -40,8 +40,7 @@ class Handle:
     def full(self, programs: int | None = None) -> Array:
         """The data along all axes of the block; along the programs too if their number is given."""
         count = len(self.data) if programs is None else programs
-        wanted = (count, *self.shape)
-        return self.data if self.data.shape == wanted else np.broadcast_to(self.data, wanted)
+        return stretched(self.data, (count, *self.shape))
 
     def along(self, axis: int) -> Array:
         """The data with full length along one axis of the block."""
@@ -49,6 +48,11 @@ class Handle:
         if data.shape[axis + 1] == length:
             return data
         return np.broadcast_to(data, (*data.shape[:axis + 1], length, *data.shape[axis + 2:]))
+
+
+def stretched(data: Array, shape: Shape) -> Array:
+    """The same values along all axes of a shape."""
+    return data if data.shape == shape else np.broadcast_to(data, shape)
 
 
 def aligned(*handles: Handle) -> list[Array]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,9 @@ import triton
 import triton.language as tl
 from triton.language import semantic as semantics
 from triton.runtime import interpreter
-from triton.runtime.jit import JITCallable, JITFunction
+from triton.runtime.jit import JITFunction
 
-from grader.engine.interpreter import libdevice, reduce, rewrite
+from grader.engine.interpreter import elementwise, libdevice, reduce, rewrite
 from grader.engine.interpreter.builder import Builder
 from grader.engine.interpreter.memory import Memory
 
@@ -39,16 +39,19 @@ _SEAMS: tuple[tuple[Any, str, tuple[str, ...]], ...] = (
 # What the language can ask of a builder and the engine does not do; a kernel that asks for it is
 # told so by name.
 _NOT_INTERPRETED = frozenset((
-    "create_inline_asm", "create_map_elementwise", "create_map_elementwise_ret",
-    "create_atomic_poll",
+    "create_inline_asm", "create_atomic_poll",
 ))
-# What only the compiler's own code generator asks: positions in its IR, and bodies of reductions,
-# which the engine runs by itself.
+# What only the compiler's own code generator asks: positions in its IR, and the bodies of
+# reductions and their like, which the engine runs by itself.
 _COMPILER_ONLY = frozenset((
-    "create_reduce", "create_reduce_ret", "create_scan", "create_scan_ret", "get_loc", "set_loc",
+    "create_reduce", "create_reduce_ret", "create_scan", "create_scan_ret",
+    "create_map_elementwise", "create_map_elementwise_ret", "get_loc", "set_loc",
     "create_name_loc", "get_insertion_point", "restore_insertion_point", "new_block",
     "set_insertion_point_to_start", "create_block_with_parent", "create_tensor_descriptor_type",
 ))
+
+
+_ABSENT = object()
 
 
 class UnknownTriton(RuntimeError):
@@ -92,39 +95,57 @@ def _builder() -> Builder:
 
 @contextmanager
 def installed(memory: Memory) -> Iterator[Builder]:
-    """Within the block, kernels run on ``memory``; afterwards Triton compiles as before.
-
-    Installing takes a millisecond, so whoever runs many launches installs once around them all.
-    """
+    """Within the block, kernels run on ``memory``; afterwards Triton compiles as before."""
     check_seams()
     builder = _builder()
     if builder.memory is memory:
         yield builder
         return
-    scope = interpreter._LangPatchScope()
-    previous_memory = builder.memory
-    builder.memory = memory
+    previous_memory, builder.memory = builder.memory, memory
+    patches = _patches() if previous_memory is None else ()
+    originals = [(owner, name, vars(owner).get(name, _ABSENT)) for owner, name, _ in patches]
     try:
-        scope.set_attr(interpreter, "interpreter_builder", builder)  # what 3.6 goes by
-        scope.set_attr(interpreter.interpreter_semantic, "builder", builder)
-        language = interpreter._patch_lang(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
-        try:
-            _patch_language(scope)
-            with np.errstate(all="ignore"):  # infinities and NaN are values like any other
-                yield builder
-        finally:
-            scope.restore()
-            language.restore()
+        for owner, name, value in patches:
+            setattr(owner, name, value)
+        with np.errstate(all="ignore"):  # infinities and NaN are values like any other
+            yield builder
     finally:
-        scope.restore()
+        for owner, name, value in reversed(originals):
+            if value is _ABSENT:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, value)
         builder.memory = previous_memory
+
+
+@cache
+def _patches() -> list[tuple[Any, str, Any]]:
+    """(owner, name, value) of everything that the engine puts in the place of Triton's own.
+
+    Triton's interpreter says itself what has to be replaced. Asking it takes milliseconds, so it
+    is asked once, and what it did is undone at once.
+    """
+    scope = interpreter._LangPatchScope()
+    scope.set_attr(interpreter, "interpreter_builder", _builder())  # what 3.6 goes by
+    scope.set_attr(interpreter.interpreter_semantic, "builder", _builder())
+    language = interpreter._patch_lang(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
+    try:
+        _patch_language(scope)
+        places = {(id(owner), name): owner
+                  for owner, name, _ in [*scope._changes, *language._changes]}
+        return [(owner, name, vars(owner)[name]) for (_, name), owner in places.items()]
+    finally:
+        scope.restore()  # the later patches first: they lie over the others
+        language.restore()
 
 
 def _patch_language(scope: Any) -> None:
     scope.set_attr(JITFunction, "__call__", _call_helper)
+    scope.set_attr(JITFunction, "__get__", _bound)
     for name, member in list(vars(tl.tensor).items()):
-        if isinstance(member, JITCallable):  # x.sum(0): the function is no method by itself
-            scope.set_attr(tl.tensor, name, _method(member))
+        if isinstance(member, FunctionType) and not tl.core.is_builtin(member) and (
+                "_semantic" in inspect.signature(member).parameters):
+            scope.set_attr(tl.tensor, name, _told(member))  # x.exp(), up to 3.8 no builtin
     scope.set_attr(tl.tensor, "__bool__", rewrite.tensor_bool)
     scope.set_attr(tl.tensor, "__index__", rewrite.tensor_index)
     scope.set_attr(tl.tensor, "__str__", rewrite.tensor_text)
@@ -135,8 +156,23 @@ def _patch_language(scope: Any) -> None:
     for language in (tl, tl.core):
         scope.set_attr(language, "reduce", reduce.reduce)
         scope.set_attr(language, "associative_scan", reduce.scan)
+        scope.set_attr(language, "map_elementwise", elementwise.map_elementwise)
+        scope.set_attr(language, "dot_scaled", _with_constants(language.dot_scaled))
         scope.set_attr(language, "range", rewrite.program_range)
         scope.set_attr(language, "static_range", rewrite.static_range)
+
+
+def _with_constants(function: Any) -> Any:
+    """Words among the arguments are constants to the compiler; up to 3.7 it relies on that."""
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*(_constant(value) for value in args),
+                        **{name: _constant(value) for name, value in kwargs.items()})
+
+    return call
+
+
+def _constant(value: Any) -> Any:
+    return tl.constexpr(value) if isinstance(value, str) else value
 
 
 def _transposed(block: Any) -> Any:
@@ -148,8 +184,14 @@ def _call_helper(helper: Any, *args: Any, **kwargs: Any) -> Any:
     return rewrite.rewritten(helper.fn)(*args, **kwargs)
 
 
-def _method(helper: Any) -> Any:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return helper(self, *args, **kwargs)
+def _told(method: Any) -> Any:
+    """A method that is told in which semantics it is called."""
+    return lambda *args, **kwargs: method(
+        *args, **{**kwargs, "_semantic": interpreter.interpreter_semantic})
 
-    return method
+
+def _bound(helper: Any, instance: Any, owner: Any = None) -> Any:
+    """``x.sum(0)``: a jit function that is an attribute of a class becomes a method."""
+    if instance is None:
+        return helper
+    return lambda *args, **kwargs: helper(instance, *args, **kwargs)

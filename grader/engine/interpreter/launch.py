@@ -19,6 +19,7 @@ from triton.runtime import interpreter
 
 from grader.engine.interpreter import analysis
 from grader.engine.interpreter.attempt import Diverged, Spinning
+from grader.engine.interpreter.builder import Options
 from grader.engine.interpreter.errors import KernelError, NotInAKernel, explain
 from grader.engine.interpreter.handle import Array, Handle
 from grader.engine.interpreter.install import installed
@@ -221,11 +222,20 @@ def _pointers(value: Any) -> list[Pointer]:
 def _bind(parameter: Any, value: Any, memory: Memory) -> Any:
     if parameter.is_constexpr:
         return value
+    if isinstance(value, Pointer):
+        return _pointer(parameter.name, value, memory, constant=parameter.is_const)
+    if type(value) is int and value == 1 and parameter.do_not_specialize:
+        return _scalar(1, _SCALARS.get(parameter.annotation_type) or tl.int32)
     return _convert(parameter.name, value, parameter.annotation_type, memory)
 
 
 def _convert(name: str, value: Any, annotation: str, memory: Memory) -> Any:
-    """What a GPU would be handed: addresses, 32- or 64-bit integers, float32, one bit."""
+    """What a GPU would be handed: addresses, 32- or 64-bit integers, float32, one bit.
+
+    The integer 1 is compiled into the kernel as a constant, unless its type is annotated.
+    """
+    if type(value) is int and value == 1 and not annotation:
+        return value
     match value:
         case Pointer():
             return _pointer(name, value, memory)
@@ -246,12 +256,14 @@ def _convert(name: str, value: Any, annotation: str, memory: Memory) -> Any:
     return value  # a jit function
 
 
-def _pointer(name: str, pointer: Pointer, memory: Memory) -> Any:
+def _pointer(name: str, pointer: Pointer, memory: Memory, *, constant: bool = False) -> Any:
     element = TRITON[pointer.dtype]
+    if element.is_fp8() and element.name not in Options.supported_fp8_dtypes:
+        raise NotInAKernel(f"parameter `{name}` points to {element}, a type of AMD's GPUs")
     itemsize = numpy_dtype(element).itemsize
     address = memory.running.regions.add(
         name, pointer.storage, itemsize, pointer.start, pointer.nbytes)
-    kind = tl.pointer_type(element)
+    kind = tl.pointer_type(element, 1, constant)
     return tl.tensor(Handle(np.array([address]), kind), kind)
 
 

@@ -12,13 +12,13 @@ import numpy as np
 from grader.engine.interpreter import atomics, words
 from grader.engine.interpreter.attempt import Attempt, line_in
 from grader.engine.interpreter.checks import Checks
-from grader.engine.interpreter.handle import Array, Handle
+from grader.engine.interpreter.handle import Array, Handle, stretched
 from grader.engine.interpreter.numerics import numpy_dtype
 from grader.engine.interpreter.observed import Observations
 from grader.engine.interpreter.places import Elements
 from grader.engine.interpreter.poison import masked_lane
 from grader.engine.interpreter.races import Order
-from grader.engine.interpreter.regions import Part, Regions
+from grader.engine.interpreter.regions import Finder, Part, Regions
 from grader.engine.interpreter.shadow import KERNEL
 from grader.engine.interpreter.traffic import Key, Ledger
 
@@ -34,7 +34,7 @@ class Running:
     number: int  # of the launch
     order: Order
     attempt: Attempt
-    regions: Regions = field(default_factory=Regions)
+    regions: Regions
     ledger: Ledger = field(default_factory=Ledger)
     watched: set[int] = field(default_factory=set)  # storages whose readers are noted, by id
     idle: int = 0  # programs that ended and stored nothing
@@ -71,8 +71,10 @@ class Running:
 class Memory:
     """All storages of a recording, and what was observed on them."""
 
-    def __init__(self, pattern: int = 0, *, duplicate_writes: bool = False) -> None:
+    def __init__(self, pattern: int = 0, *, duplicate_writes: bool = False,
+                 find: Finder | None = None) -> None:
         self.pattern = pattern
+        self._find = find
         self.duplicate_writes = duplicate_writes
         self.observed = Observations()
         self._launches = 0
@@ -94,7 +96,8 @@ class Memory:
     def _launch(self, grid: tuple[int, int, int], file: str) -> Running:
         order = Order(self._last_segment, grid[0] * grid[1] * grid[2])
         nobody = np.zeros(0, np.int64)
-        return Running(grid, file, self._launches, order, Attempt(nobody, nobody, order))
+        return Running(grid, file, self._launches, order, Attempt(nobody, nobody, order),
+                       Regions(self._find))
 
     def try_with(self, programs: Array) -> Attempt:
         """Let these programs run from their start, all at once."""
@@ -159,7 +162,7 @@ class Memory:
         line = line_in(running.file)
         parts = running.regions.parts(pointers, mask, rows, dtype.itemsize,
                                       partial(self.checks.outside, "stored", line, rows))
-        values = np.broadcast_to(_with_rank(value, len(shape)), (rows, *shape))
+        values = stretched(_with_rank(value, len(shape)), (rows, *shape))
         for part in parts:
             picked = part.pick(values)
             typed = part.region.storage.typed(dtype)
@@ -176,8 +179,8 @@ class Memory:
     def atomic_rmw(self, operation: str, pointers: Handle, value: Handle, mask: Handle | None, *,
                    ordered: bool) -> Handle:
         """Change what is at ``pointers``, program after program; the values before."""
-        values = np.broadcast_to(_with_rank(value, len(pointers.shape)),
-                                 (self.running.count, *pointers.shape))
+        values = stretched(_with_rank(value, len(pointers.shape)),
+                           (self.running.count, *pointers.shape))
 
         def change(target: Array, index: Array, part: Part) -> Array:
             return atomics.rmw(operation, target, index, part.pick(values).reshape(-1))
@@ -188,8 +191,8 @@ class Memory:
                    ordered: bool) -> Handle:
         """Store ``value`` where ``compare`` stands; the values before."""
         wanted = (self.running.count, *pointers.shape)
-        compares = np.broadcast_to(_with_rank(compare, len(pointers.shape)), wanted)
-        values = np.broadcast_to(_with_rank(value, len(pointers.shape)), wanted)
+        compares = stretched(_with_rank(compare, len(pointers.shape)), wanted)
+        values = stretched(_with_rank(value, len(pointers.shape)), wanted)
 
         def change(target: Array, index: Array, part: Part) -> Array:
             return atomics.cas(target, index, part.pick(compares).reshape(-1),

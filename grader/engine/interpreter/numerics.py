@@ -28,7 +28,7 @@ _NUMPY: dict[str, np.dtype[Any]] = {
 }
 POINTER = np.dtype(np.int64)  # the engine's addresses are far below 2**63
 BFLOAT16 = _NUMPY["bf16"]
-_FLOAT8 = frozenset(_NUMPY[name] for name in ("fp8e5", "fp8e4nv", "fp8e5b16", "fp8e4b8"))
+FLOAT8 = frozenset(_NUMPY[name] for name in ("fp8e5", "fp8e4nv", "fp8e5b16", "fp8e4b8"))
 
 # torch's names for the element types that a kernel can point to
 TRITON: dict[str, Any] = {
@@ -50,12 +50,12 @@ def numpy_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    return dtype.kind == "f" or dtype == BFLOAT16 or dtype in _FLOAT8
+    return dtype.kind == "f" or dtype == BFLOAT16 or dtype in FLOAT8
 
 
 def widened(data: Array) -> Array:
     """Types that NumPy does not know as float32, which holds each of their values exactly."""
-    if data.dtype == BFLOAT16 or data.dtype in _FLOAT8:
+    if data.dtype == BFLOAT16 or data.dtype in FLOAT8:
         return data.astype(np.float32)
     return data
 
@@ -75,11 +75,11 @@ def cast(data: Array, dtype: Any) -> Array:
         return data
     if target.kind in "iu" and is_float(data.dtype):
         return _to_integer(widened(data), target)
-    if target in _FLOAT8 and is_float(data.dtype):
+    if target in FLOAT8 and is_float(data.dtype):
         return _to_float8(data, target)
     if target == np.bool_:
         return np.asarray(data != 0)
-    if data.dtype in _FLOAT8:
+    if data.dtype in FLOAT8:
         data = data.astype(np.float32)
     return data.astype(target)
 
@@ -208,7 +208,16 @@ def unpacked_e2m1(data: Array, axis: int) -> Array:
     shape[axis] *= 2
     codes = halves.reshape(shape)
     values = _E2M1[codes & 7]
-    return np.where(codes & 8, -values, values)
+    return np.asarray(np.where(codes & 8, -values, values))
+
+
+def from_e4b15(codes: Array) -> Array:
+    """Bytes with a sign, 4 bits of exponent with a bias of 15 and 3 of mantissa, as float32."""
+    bits = codes.view(np.uint8).astype(np.int32)
+    exponent, mantissa = bits >> 3 & 15, bits & 7
+    size = np.where(exponent, np.ldexp(1 + mantissa / 8, exponent - 15),
+                    np.ldexp(mantissa / 8, -14))
+    return np.asarray(np.where(bits & 128, -size, size).astype(np.float32))
 
 
 def scale_e8m0(codes: Array) -> Array:
@@ -227,7 +236,7 @@ def truncated_quotient(a: Array, b: Array) -> Array:
     if a.dtype.kind == "u":
         return np.asarray(a // b)
     quotient = np.floor_divide(a, b)
-    inexact = quotient * b != a
+    inexact = np.asarray(quotient * b != a)
     return np.asarray(quotient + (inexact & ((a < 0) != (b < 0))))
 
 

@@ -52,11 +52,15 @@ class Order:
     def owners(self, segments: Array) -> Array:
         """The programs of segments of this launch."""
         number: Array = segments.astype(np.int64) - (self.floor + 1)
-        if self._later:
+        late = number >= self.programs
+        if late.any():
             table = np.array([program for program, _ in self._later])
-            late = number >= self.programs
             number[late] = table[number[late] - self.programs]
         return number
+
+    def owner(self, segment: int) -> int:
+        number = segment - (self.floor + 1)
+        return number if number < self.programs else self._later[number - self.programs][0]
 
     def acquire(self, program: int, cell: Cell) -> None:
         self._acquired[program].append((cell, len(self._released[cell])))
@@ -71,6 +75,11 @@ class Order:
     def knows(self, cell: Cell) -> bool:
         """Whether programs synchronise on it."""
         return cell in self._released
+
+    @property
+    def parted(self) -> bool:
+        """Whether any program has more than one segment."""
+        return bool(self._later)
 
     @property
     def any_acquired(self) -> bool:

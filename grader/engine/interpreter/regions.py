@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.engine.interpreter.handle import Array, Handle
+from grader.engine.interpreter.handle import Array, Handle, stretched
 from grader.engine.interpreter.places import Elements, Place, Runs, runs_of
 from grader.engine.interpreter.shadow import HOST, NOBODY, Shadow
 
@@ -23,6 +23,8 @@ _BASE = 1 << 60
 _REGION_BITS = 44
 _MIDDLE = 1 << (_REGION_BITS - 1)
 _ALIGNMENT_MASK = 0xFFF  # low bits of an address are real, so that alignment looks as on a GPU
+_LEAST_REAL = 1 << 16  # no process has memory below
+_MOST_FINDS = 64  # unknown addresses of one access that are looked up
 _FEW = 8  # lengths of masked runs that are worth a copy each
 
 
@@ -40,7 +42,7 @@ class Storage:
     protected: bool | None = None
     address: int | None = None  # the real one, for tables of pointers that host code made
     shadow: Shadow = field(init=False)
-    readers: Shadow = field(init=False)
+    readers: tuple[Shadow, Shadow] = field(init=False)  # of each element, two that differ
     stored_into: bool = False
     stored_in: int = -1  # the last launch that stored into it
 
@@ -49,7 +51,7 @@ class Storage:
             self.protected = self.is_input
         cells = -(-len(self.data) // self.granule)
         self.shadow = Shadow(cells, HOST if self.is_input else NOBODY)
-        self.readers = Shadow(cells, NOBODY)
+        self.readers = (Shadow(cells, NOBODY), Shadow(cells, NOBODY))
         self._typed: dict[np.dtype[Any], Array] = {}
 
     def typed(self, dtype: np.dtype[Any]) -> Array:
@@ -66,7 +68,8 @@ class Storage:
         if itemsize < self.granule:
             self.shadow = self.shadow.refined(self.granule // itemsize)
             self.granule = itemsize
-            self.readers = Shadow(self.shadow.cells, NOBODY)
+            cells = self.shadow.cells
+            self.readers = (Shadow(cells, NOBODY), Shadow(cells, NOBODY))
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,8 @@ class Part:
         return picked
 
 
+# Gives the storage at a real address, and the size of its elements
+Finder = Callable[[int], tuple[Storage, int] | None]
 # Told of lanes that cannot go ahead: which way, the tensor, element indices or addresses, rows
 Refused = Callable[[str, Region | None, Array, Array], None]
 
@@ -128,7 +133,8 @@ Refused = Callable[[str, Region | None, Array, Array], None]
 class Regions:
     """The tensors of one launch."""
 
-    def __init__(self) -> None:
+    def __init__(self, find: Finder | None = None) -> None:
+        self._find = find
         self._by_number: dict[int, Region] = {}
         self._real: list[tuple[int, Region]] = []
 
@@ -141,11 +147,6 @@ class Regions:
         if storage.address is not None:
             bisect.insort(self._real, (storage.address + start, region), key=lambda item: item[0])
         return base
-
-    def know(self, storage: Storage, itemsize: int) -> None:
-        """Let a kernel reach a storage by its real address, read from a table of pointers."""
-        if all(region.storage is not storage for _, region in self._real):
-            self.add("a tensor of a pointer table", storage, itemsize, 0, len(storage.data))
 
     def of(self, address: int) -> Region | None:
         return self._by_number.get((address - _BASE) >> _REGION_BITS)
@@ -180,7 +181,7 @@ class Regions:
         if length > 2 and not (data[..., 1:] - data[..., :-1] == itemsize).all():
             return None
         lines = (rows, *shape[:-1])
-        first = np.broadcast_to(starts, lines).reshape(-1)
+        first = stretched(starts, lines).reshape(-1)
         per_row = len(first) // rows
         owners = np.arange(len(first)) // per_row if per_row > 1 else np.arange(rows)
         if mask is None:
@@ -261,7 +262,25 @@ class Regions:
                 yield Part(region, Elements(place), lanes[mine][good], rows[mine][good])
 
     def _translated(self, addresses: Array) -> Array:
-        """With real addresses of known tensors, from a table of pointers, as addresses here."""
+        """With real addresses of tensors, which host code put in a table, as addresses here."""
+        real = (addresses >= _LEAST_REAL) & (addresses < _BASE)
+        if not real.any():
+            return addresses
+        moved = self._moved(addresses)
+        unknown = real & (moved == addresses)
+        for _ in range(_MOST_FINDS):
+            if self._find is None or not unknown.any():
+                break
+            address = int(addresses[unknown][0])
+            found = self._find(address)
+            unknown &= addresses != address
+            if found and all(region.storage is not found[0] for _, region in self._real):
+                self.add("a tensor of the table", found[0], found[1], 0, len(found[0].data))
+                moved = self._moved(addresses)
+                unknown &= moved == addresses
+        return moved
+
+    def _moved(self, addresses: Array) -> Array:
         if not self._real:
             return addresses
         bases = np.array([base for base, _ in self._real])
@@ -283,4 +302,4 @@ def _prefix_lengths(mask: Handle, lines: tuple[int, ...], length: int) -> Array 
         if (data[..., 1:] & ~data[..., :-1]).any():
             return None
         counts = np.count_nonzero(data, axis=-1)
-    return np.broadcast_to(counts, lines).reshape(-1)
+    return stretched(counts, lines).reshape(-1)

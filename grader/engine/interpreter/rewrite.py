@@ -17,7 +17,7 @@ import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter
 
-from grader.engine.interpreter import libdevice, reduce
+from grader.engine.interpreter import elementwise, libdevice, reduce
 from grader.engine.interpreter.attempt import Diverged
 from grader.engine.interpreter.errors import NotInAKernel
 from grader.engine.interpreter.handle import Handle
@@ -163,6 +163,8 @@ def truth(value: Any, keyword: str = "if") -> bool:
         Diverged: it is true for some programs only.
         Spinning: a ``while`` waits for ever.
     """
+    if isinstance(value, tl.condition):
+        value = value.condition
     if not isinstance(value, tl.tensor):
         return bool(value)
     handle = value.handle
@@ -289,6 +291,7 @@ _BUILTINS: dict[str, Any] = {"range": program_range, "min": _smaller, "max": _la
 _IMPORTED = (
     (tl.range, program_range), (tl.static_range, static_range),
     (tl.reduce, reduce.reduce), (tl.associative_scan, reduce.scan),
+    (tl.map_elementwise, elementwise.map_elementwise),
 )
 
 

@@ -12,7 +12,6 @@ from grader.engine.interpreter.places import Elements, Place
 # What a cell holds. A positive number is a segment of a program, counted over all launches of a
 # recording, so that a new launch needs no reset: segments of earlier launches have smaller numbers.
 NOBODY, HOST, KERNEL = 0, -1, -2  # KERNEL: an atomic, or a host copy of what a kernel stored
-SEVERAL = -3  # of readers: programs of the launch whose readers these are
 
 _FLAT_LIMIT = 1 << 26  # cells; beyond that, only the pages that are used get memory
 _PAGE_BITS = 16

@@ -17,6 +17,7 @@ from grader.engine.interpreter.handle import Array
 
 SECTOR = 32  # bytes
 _SHIFT = 5
+_ROW_BITS = 40  # below these bits a sector's number fits, above them the number of a program
 _MAX_BITMAP = 1 << 31  # sectors; of larger storages the distinct ones are kept as a sorted array
 
 
@@ -139,7 +140,9 @@ class Ledger:
         if tally is None:
             tally = self.tallies[key] = Tally(tensor, storage_bytes)
         low = first >> _SHIFT
-        high = (first + (nbytes - 1)) >> _SHIFT
+        # a lane never lies across two sectors: its address is a multiple of its size
+        single = isinstance(nbytes, int) and nbytes == itemsize
+        high = low if single else (first + (nbytes - 1)) >> _SHIFT
         total = len(first) * nbytes if isinstance(nbytes, int) else int(nbytes.sum())
         tally.lanes += programs * (total // itemsize)
         tally.bytes += programs * total
@@ -186,12 +189,15 @@ def _distinct(low: Array, high: Array, rows: Array) -> int:
     same_row = rows[1:] == rows[:-1]
     if not same_row.any():
         return int((high - low).sum()) + len(low)
+    if low is high:  # lanes: each is in one sector
+        keys = np.sort((rows << _ROW_BITS) + low)
+        return 1 + int(np.count_nonzero(keys[1:] != keys[:-1]))
     if (same_row & (low[1:] < low[:-1])).any():
         order = np.lexsort((low, rows))
         low, high, rows = low[order], high[order], rows[order]
         same_row = rows[1:] == rows[:-1]
     if (same_row & (high[1:] < high[:-1])).any():  # a run inside an earlier one
-        spread = 1 << 40
+        spread = 1 << _ROW_BITS
         high = np.maximum.accumulate(high + rows * spread) - rows * spread
     begin = low.copy()
     overlap = same_row & (low[1:] <= high[:-1])
