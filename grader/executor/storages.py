@@ -141,7 +141,7 @@ class Storages:
     def _states(self, view: View) -> NDArray[np.int32]:
         """NOBODY, HOST or KERNEL for each element: the least trusted of its granules."""
         cells = self._cells(view)
-        states = np.where(cells > 0, KERNEL, cells)
+        states = np.where((cells > 0) | (cells < KERNEL), KERNEL, cells)
         return np.where((states == NOBODY).any(-1), NOBODY, states.max(-1)).astype(np.int32)
 
     # -- after the last event --------------------------------------------------------------------

@@ -16,7 +16,7 @@ from grader.engine.interpreter.races import Order
 from grader.engine.interpreter.traffic import Ledger
 
 _MANY_POLLS = 64  # in one turn; a loop that reads more does not just wait
-_PATIENCE = 1000  # turns of a loop that polls the same values and sees no change
+_PATIENCE = 200  # turns of a loop that polls the same values and sees no change
 
 
 class Diverged(BaseException):
@@ -27,12 +27,23 @@ class Diverged(BaseException):
         self.labels = labels
 
 
+@dataclass(frozen=True)
+class Poll:
+    """A loop read ``value`` at one place; ``changed`` tells whether another one is there now."""
+
+    what: str  # the place, in words
+    line: int | None
+    index: int
+    value: bytes
+    changed: Callable[[], bool] = field(compare=False)
+
+
 class Spinning(BaseException):
     """A loop waits for what no program of the group will do."""
 
-    def __init__(self, what: str, line: int | None) -> None:
-        super().__init__(what)
-        self.what, self.line = what, line
+    def __init__(self, poll: Poll) -> None:
+        super().__init__(poll.what)
+        self.poll = poll
 
 
 @dataclass
@@ -50,8 +61,8 @@ class Attempt:
     _undo: list[Callable[[], None]] = field(default_factory=list)
     _changes: int = 0
     looping: bool = False  # a ``while`` is or was running
-    _polls: list[tuple[Any, ...]] = field(default_factory=list)
-    _before: tuple[int, list[tuple[Any, ...]]] = field(default_factory=lambda: (0, []))
+    _polls: list[Poll] = field(default_factory=list)
+    _before: tuple[int, list[Poll]] = field(default_factory=lambda: (0, []))
     _turns: int = 0
 
     def __post_init__(self) -> None:
@@ -89,10 +100,10 @@ class Attempt:
         """Some value in memory is another one now."""
         self._changes += 1
 
-    def polled(self, what: str, line: int | None, address: int, value: bytes) -> None:
+    def polled(self, poll: Poll) -> None:
         """A loop read a value; it may be waiting for another one."""
-        if self.looping and len(self._polls) < _MANY_POLLS:
-            self._polls.append((what, line, address, value))
+        if len(self._polls) < _MANY_POLLS:
+            self._polls.append(poll)
 
     def another_turn(self) -> None:
         """A ``while`` goes round once more.
@@ -106,8 +117,7 @@ class Attempt:
         self._turns = self._turns + 1 if same else 0
         self._before, self._polls = now, []
         if self._turns > _PATIENCE:
-            what, line, *_ = now[1][-1]
-            raise Spinning(what, line)
+            raise Spinning(now[1][-1])
 
 
 def line_in(file: str) -> int | None:

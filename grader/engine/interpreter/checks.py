@@ -41,17 +41,19 @@ class Checks:
 
     # -- loads ---------------------------------------------------------------------------------
 
-    def load(self, part: Part, itemsize: int, rows: int, line: int | None) -> None:
-        """M06 and M09, and who reads what."""
+    def load(self, part: Part, itemsize: int, rows: int, line: int | None, *,
+             volatile: bool) -> None:
+        """M06 and M09, and who reads what. ``volatile``: it may read what atomics change."""
         storage, running = part.region.storage, self._memory.running
         shadow = storage.shadow
         shared = storage.stored_in == running.number
         if shadow.touched or shadow.default == NOBODY:
             cells = self._cells(part, itemsize, shadow)
-            if cells.max() >= NOBODY:  # neither the host nor an atomic wrote all of it
-                self._unwritten(part, cells, itemsize, rows, line)
-                if shared:
-                    self._raced(words.race, part, cells, itemsize, "loaded", line)
+            self._unwritten(part, cells, itemsize, rows, line)
+            if shared:
+                self._raced(words.race, part, cells, itemsize, "loaded", line)
+                if not volatile:
+                    self._raced(words.early, part, -cells, itemsize, "loaded", line)
         if id(storage) in running.watched:
             self._note_readers(part, itemsize, rows)
 
@@ -101,18 +103,22 @@ class Checks:
         self._modified(part, itemsize, line)
         if itemsize < storage.granule:
             return
-        if not memory.duplicate_writes:
-            if storage.stored_in == memory.running.number and storage.shadow.touched:
-                cells = self._cells(part, itemsize, storage.shadow)
+        if storage.stored_in == memory.running.number and storage.shadow.touched:
+            cells = self._cells(part, itemsize, storage.shadow)
+            if not memory.duplicate_writes:
                 self._twice(part, cells, itemsize, line)
-            if not part.place.distinct():
-                self._overlap(part, values, itemsize, line)
+            locks = memory.running.order.locks
+            if not locks or (id(storage), int(part.place.starts[0])) not in locks:
+                self._raced(words.unordered, part, -cells, itemsize, "stored", line)
+        if not memory.duplicate_writes and not part.place.distinct():
+            self._overlap(part, values, itemsize, line)
         self._overwritten(part, itemsize, line)
 
     def change(self, part: Part, itemsize: int, line: int | None) -> None:
         """M06, M07 and M09 of an atomic."""
         storage = part.region.storage
         self._modified(part, itemsize, line)
+        self._overwritten(part, itemsize, line, "changed")
         if storage.is_input and not storage.shadow.touched:
             return
         cells = self._cells(part, itemsize, storage.shadow)
@@ -187,7 +193,8 @@ class Checks:
                          f"{words.number(first, running.grid)}",
                    axis=words.axes(self._memory.attempt.axes, running.grid))
 
-    def _overwritten(self, part: Part, itemsize: int, line: int | None) -> None:
+    def _overwritten(self, part: Part, itemsize: int, line: int | None,
+                     action: str = "stored") -> None:
         """M09 for a store to what another program read."""
         storage, running = part.region.storage, self._memory.running
         if id(storage) not in running.watched or not storage.readers[0].touched:
@@ -197,7 +204,7 @@ class Checks:
             foreign = self._foreign(part, cells)
             second = self._cells(part, itemsize, storage.readers[1])
             cells = second if foreign is None else np.where(foreign, cells, second)
-        self._raced(words.overwritten, part, cells, itemsize, "stored", line)
+        self._raced(words.overwritten, part, cells, itemsize, action, line)
 
     # -- races ---------------------------------------------------------------------------------
 

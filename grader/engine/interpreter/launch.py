@@ -18,7 +18,7 @@ import triton.language as tl
 from triton.runtime import interpreter
 
 from grader.engine.interpreter import analysis
-from grader.engine.interpreter.attempt import Diverged, Spinning
+from grader.engine.interpreter.attempt import Diverged, Poll, Spinning
 from grader.engine.interpreter.builder import Options
 from grader.engine.interpreter.errors import KernelError, NotInAKernel, explain
 from grader.engine.interpreter.handle import Array, Handle
@@ -145,7 +145,7 @@ def _run_all(body: Any, bound: Mapping[str, Any], memory: Memory, turns: Array,
     ways = 1  # in which the last group parted: so many groups of the right size come out of one
     groups: deque[Array] = deque()
     rest = turns
-    waiting: list[Array] = []
+    waiting: list[tuple[Array, Poll]] = []
     together = False
     while groups or len(rest) or waiting:
         if not groups and len(rest):
@@ -154,7 +154,7 @@ def _run_all(body: Any, bound: Mapping[str, Any], memory: Memory, turns: Array,
             rest = rest[taken:]
         elif not groups:
             together = True
-            groups.append(np.concatenate(waiting))
+            groups.append(np.concatenate([group for group, _ in waiting]))
             waiting = []
         group = groups.popleft()
         attempt = memory.try_with(group)
@@ -167,12 +167,13 @@ def _run_all(body: Any, bound: Mapping[str, Any], memory: Memory, turns: Array,
             groups.extendleft(part[i:i + size] for part in reversed(parts)
                               for i in range((len(part) - 1) // size * size, -1, -size))
         except Spinning as spin:
-            if (together and len(group) == len(turns)) or (together and not groups and not waiting):
-                raise KernelError(f"{memory.running.place(int(group.min()))} waits for ever: "
-                                  f"it reads {spin.what} again and again, and no program changes "
-                                  f"it", code="R02", line=spin.line) from None
+            if together and not groups and not waiting:
+                place = memory.running.place(int(group.min()))
+                raise KernelError(
+                    f"{place} waits for ever: it reads {spin.poll.what} again and again, and no "
+                    "program changes it", code="R02", line=spin.poll.line) from None
             attempt.roll_back()
-            waiting.append(group)
+            waiting.append((group, spin.poll))
         except Exception:
             if len(group) == 1:
                 raise
@@ -182,9 +183,9 @@ def _run_all(body: Any, bound: Mapping[str, Any], memory: Memory, turns: Array,
             attempt.commit(memory.running.ledger, memory.observed)
             memory.running.idle += int(len(group) - np.count_nonzero(attempt.stored))
             memory.settled()
-            if waiting and not together:
-                groups.extend(waiting)
-                waiting = []
+            if waiting:
+                groups.extend(group for group, poll in waiting if poll.changed())
+                waiting = [(group, poll) for group, poll in waiting if not poll.changed()]
             if chunk is None:
                 size = max(1, min(_MOST_PROGRAMS, _CHUNK_ELEMENTS // attempt.largest))
 

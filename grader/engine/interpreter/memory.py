@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from grader.engine.interpreter import atomics, words
-from grader.engine.interpreter.attempt import Attempt, line_in
+from grader.engine.interpreter.attempt import Attempt, Poll, line_in
 from grader.engine.interpreter.checks import Checks
 from grader.engine.interpreter.handle import Array, Handle, stretched
 from grader.engine.interpreter.numerics import numpy_dtype
@@ -19,9 +19,10 @@ from grader.engine.interpreter.places import Elements
 from grader.engine.interpreter.poison import masked_lane
 from grader.engine.interpreter.races import Order
 from grader.engine.interpreter.regions import Finder, Part, Regions
-from grader.engine.interpreter.shadow import KERNEL
+from grader.engine.interpreter.shadow import LEAST_SEGMENT
 from grader.engine.interpreter.traffic import Key, Ledger
 
+_LOCKS = ("CAS", "XCHG")  # atomics that locks are made of
 Change = Callable[[Array, Array, Part], Array]
 
 
@@ -78,7 +79,7 @@ class Memory:
         self.duplicate_writes = duplicate_writes
         self.observed = Observations()
         self._launches = 0
-        self._last_segment = 0
+        self._last_segment = LEAST_SEGMENT
         self.running = self._launch((0, 0, 0), "")
         self.checks = Checks(self)
 
@@ -145,7 +146,7 @@ class Memory:
         for part in parts:
             if volatile and not shape:
                 self._acquire(part, known_only=True)
-            self.checks.load(part, dtype.itemsize, rows, line)
+            self.checks.load(part, dtype.itemsize, rows, line, volatile=volatile and not shape)
         self._count("load", line, parts, dtype.itemsize, rows)
         if self.attempt.looping and data.size <= running.count and parts:
             self._poll(parts[0], line, data)
@@ -170,7 +171,7 @@ class Memory:
             self.attempt.remember(part.place, typed)
             part.place.write(typed, picked)
             if not shape:
-                self._release(part, known_only=True)
+                self._release(part, locks_only=True)
             self.checks.set_writers(part, dtype.itemsize, self.attempt.segments[part.rows][:, None])
             self.attempt.stored[part.rows] = True
         self._count("store", line, parts, dtype.itemsize, rows)
@@ -185,7 +186,7 @@ class Memory:
         def change(target: Array, index: Array, part: Part) -> Array:
             return atomics.rmw(operation, target, index, part.pick(values).reshape(-1))
 
-        return self._atomic(pointers, mask, value, change, ordered)
+        return self._atomic(operation, pointers, mask, value, change, ordered)
 
     def atomic_cas(self, pointers: Handle, compare: Handle, value: Handle, *,
                    ordered: bool) -> Handle:
@@ -198,10 +199,10 @@ class Memory:
             return atomics.cas(target, index, part.pick(compares).reshape(-1),
                                part.pick(values).reshape(-1))
 
-        return self._atomic(pointers, None, value, change, ordered)
+        return self._atomic("CAS", pointers, None, value, change, ordered)
 
-    def _atomic(self, pointers: Handle, mask: Handle | None, value: Handle, change: Change,
-                ordered: bool) -> Handle:
+    def _atomic(self, operation: str, pointers: Handle, mask: Handle | None, value: Handle,
+                change: Change, ordered: bool) -> Handle:
         running, shape = self.running, pointers.shape
         rows, dtype = running.count, value.data.dtype
         line = line_in(running.file)
@@ -216,15 +217,18 @@ class Memory:
             synchronises = ordered and not shape
             if synchronises:
                 self._acquire(part, known_only=False)
+                if operation in _LOCKS:
+                    self.running.order.locks.update(cell for _, cell in self._scalars(part))
             self.checks.change(lanes, dtype.itemsize, line)
             self.attempt.remember(lanes.place, typed)
             before = typed[index]
             old = change(typed, index, part)
             if not np.array_equal(typed[index], before):
                 self.attempt.changed()
-            self.checks.set_writers(lanes, dtype.itemsize, KERNEL)
+            self.checks.set_writers(lanes, dtype.itemsize,
+                                    -self.attempt.segments[lanes.rows][:, None])
             if synchronises:
-                self._release(part, known_only=False)
+                self._release(part, locks_only=False)
             part.put(old.reshape(-1, part.place.length), result)
             self.attempt.stored[part.rows] = True
             if self.attempt.looping and not shape:
@@ -241,11 +245,11 @@ class Memory:
                 self.running.order.acquire(program, cell)
                 self.attempt.undo_with(partial(self.running.order.undo_acquire, program))
 
-    def _release(self, part: Part, *, known_only: bool) -> None:
+    def _release(self, part: Part, *, locks_only: bool) -> None:
         """What the programs did so far comes before what acquires these scalars."""
         order = self.running.order
         for program, cell in self._scalars(part):
-            if not known_only or order.knows(cell):
+            if not locks_only or cell in order.locks:
                 order.release(program, cell)
                 self.attempt.undo_with(partial(order.undo_release, program, cell))
         self.attempt.segments = order.segments(self.attempt.programs)
@@ -263,7 +267,10 @@ class Memory:
     def _poll(self, part: Part, line: int | None, data: Array) -> None:
         region, index = part.region, int(part.place.starts[0])
         element = (index * data.dtype.itemsize - region.start) // region.itemsize
-        self.attempt.polled(f"`{region.name}`[{element}]", line, index, data.tobytes())
+        typed, value = region.storage.typed(data.dtype), data.tobytes()
+        first = data.reshape(-1)[:1].tobytes()
+        self.attempt.polled(Poll(f"`{region.name}`[{element}]", line, index, value,
+                                 lambda: typed[index:index + 1].tobytes() != first))
 
     def _count(self, kind: str, line: int | None, parts: Sequence[Part], itemsize: int,
                rows: int) -> None:

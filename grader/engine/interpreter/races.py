@@ -29,6 +29,7 @@ class Order:
 
     floor: int
     programs: int
+    locks: set[Cell] = field(default_factory=set)  # a plain store to one of these releases too
     _later: list[tuple[int, int]] = field(default_factory=list)  # (program, its how manyth segment)
     _current: dict[int, int] = field(default_factory=dict)
     _acquired: dict[int, list[tuple[Cell, int]]] = field(default_factory=lambda: defaultdict(list))

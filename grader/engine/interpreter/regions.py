@@ -228,7 +228,7 @@ class Regions:
         region = self.of(int(addresses[0]))
         if region is not None:  # nearly always all lanes are in bounds of one tensor
             offset = addresses - region.base
-            if offset.min() >= 0 and offset.max() + itemsize <= region.nbytes:
+            if offset.min() >= 0 and offset.max() <= region.nbytes - itemsize:
                 place = offset + region.start
                 if not np.bitwise_or.reduce(place) & (itemsize - 1):
                     return [Part(region, Elements(place // itemsize), lanes, owners)]

@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from grader.engine.interpreter.places import Elements, Place
 
-# What a cell holds. A positive number is a segment of a program, counted over all launches of a
+# What a cell holds. A positive number is the segment of a program that stored, a negative one below
+# KERNEL that of a program whose atomic was the last. They are counted over all launches of a
 # recording, so that a new launch needs no reset: segments of earlier launches have smaller numbers.
-NOBODY, HOST, KERNEL = 0, -1, -2  # KERNEL: an atomic, or a host copy of what a kernel stored
+NOBODY, HOST, KERNEL = 0, -1, -2  # KERNEL: a host copy of what a kernel stored
+LEAST_SEGMENT = 16
 
 _FLAT_LIMIT = 1 << 26  # cells; beyond that, only the pages that are used get memory
 _PAGE_BITS = 16

@@ -101,13 +101,27 @@ def lanes_clash(tally: Tally) -> str:
 
 def overwritten(tally: Tally) -> str:
     facts = tally.extra
-    return (f"{tally.place} stored {elements(tally.lanes)} of `{facts['tensor']}` that "
+    return (f"{tally.place} {facts['action']} {elements(tally.lanes)} of `{facts['tensor']}` that "
             f"{facts['other']} loaded in the same launch (first index {tally.index})"
+            f"{tally.more()}")
+
+
+def unordered(tally: Tally) -> str:
+    facts = tally.extra
+    return (f"{tally.place} stored {elements(tally.lanes)} of `{facts['tensor']}` that "
+            f"{facts['other']} changes by an atomic in the same launch (first index {tally.index})"
+            f"{tally.more()}")
+
+
+def early(tally: Tally) -> str:
+    facts = tally.extra
+    return (f"{tally.place} loaded {elements(tally.lanes)} of `{facts['tensor']}` that "
+            f"{facts['other']} changes by an atomic in the same launch (first index {tally.index})"
             f"{tally.more()}")
 
 
 def race(tally: Tally) -> str:
     facts = tally.extra
-    return (f"{tally.place} loaded {elements(tally.lanes)} of `{facts['tensor']}` that "
+    return (f"{tally.place} {facts['action']} {elements(tally.lanes)} of `{facts['tensor']}` that "
             f"{facts['other']} stored in the same launch (first index {tally.index})"
             f"{tally.more()}")
