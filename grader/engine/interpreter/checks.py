@@ -49,11 +49,13 @@ class Checks:
         shared = storage.stored_in == running.number
         if shadow.touched or shadow.default == NOBODY:
             cells = self._cells(part, itemsize, shadow)
-            self._unwritten(part, cells, itemsize, rows, line)
-            if shared:
+            least, most = int(cells.min()), int(cells.max())
+            if least <= NOBODY <= most:
+                self._unwritten(part, cells, itemsize, rows, line)
+            if shared and most > running.order.floor:
                 self._raced(words.race, part, cells, itemsize, "loaded", line)
-                if not volatile:
-                    self._raced(words.early, part, -cells, itemsize, "loaded", line)
+            if shared and -least > running.order.floor and not volatile:
+                self._raced(words.early, part, -cells, itemsize, "loaded", line)
         if id(storage) in running.watched:
             self._note_readers(part, itemsize, rows)
 
@@ -105,10 +107,11 @@ class Checks:
             return
         if storage.stored_in == memory.running.number and storage.shadow.touched:
             cells = self._cells(part, itemsize, storage.shadow)
-            if not memory.duplicate_writes:
+            order = memory.running.order
+            if not memory.duplicate_writes and cells.max() > order.floor:
                 self._twice(part, cells, itemsize, line)
-            locks = memory.running.order.locks
-            if not locks or (id(storage), int(part.place.starts[0])) not in locks:
+            if -int(cells.min()) > order.floor and not (
+                    order.locks and (id(storage), int(part.place.starts[0])) in order.locks):
                 self._raced(words.unordered, part, -cells, itemsize, "stored", line)
         if not memory.duplicate_writes and not part.place.distinct():
             self._overlap(part, values, itemsize, line)
@@ -308,7 +311,7 @@ class Checks:
     def _per_run(values: Array, at: Any) -> Array:
         """[runs, 1] for a place whose runs may be parts of the runs that ``values`` are for."""
         runs = len(at.starts)
-        return np.repeat(values, runs // len(values))[:, None]
+        return (values if runs == len(values) else np.repeat(values, runs // len(values)))[:, None]
 
     @staticmethod
     def _element(region: Region, index: int, itemsize: int) -> int:

@@ -146,6 +146,7 @@ def _patch_language(scope: Any) -> None:
         if isinstance(member, FunctionType) and not tl.core.is_builtin(member) and (
                 "_semantic" in inspect.signature(member).parameters):
             scope.set_attr(tl.tensor, name, _told(member))  # x.exp(), up to 3.8 no builtin
+    scope.set_attr(tl.tensor, "__init__", _quick_init(tl.tensor.__init__))
     scope.set_attr(tl.tensor, "__bool__", rewrite.tensor_bool)
     scope.set_attr(tl.tensor, "__index__", rewrite.tensor_index)
     scope.set_attr(tl.tensor, "__str__", rewrite.tensor_text)
@@ -160,6 +161,23 @@ def _patch_language(scope: Any) -> None:
         scope.set_attr(language, "dot_scaled", _with_constants(language.dot_scaled))
         scope.set_attr(language, "range", rewrite.program_range)
         scope.set_attr(language, "static_range", rewrite.static_range)
+
+
+def _quick_init(original: Any) -> Any:
+    """Making a tensor wraps every size of its shape anew; equal shapes share the wrappers here."""
+    known: dict[tuple[int, ...], tuple[Any, Any]] = {}
+
+    def init(self: Any, handle: Any, type: Any) -> None:
+        key = tuple(type.shape) if type.is_block() else ()
+        if key not in known:
+            original(self, handle, type)
+            if vars(self).keys() == {"handle", "type", "dtype", "shape", "numel"}:
+                known[key] = self.shape, self.numel
+            return
+        self.handle, self.type, self.dtype = handle, type, type.scalar
+        self.shape, self.numel = known[key]
+
+    return init
 
 
 def _with_constants(function: Any) -> Any:

@@ -275,6 +275,13 @@ class Memory:
     def _count(self, kind: str, line: int | None, parts: Sequence[Part], itemsize: int,
                rows: int) -> None:
         programs = self.running.count if rows == 1 else 1
+        if len(parts) == 1:
+            part = parts[0]
+            self.attempt.ledger.count(
+                Key(line, kind, part.region.number), part.region.name,
+                len(part.region.storage.data), part.place.starts * itemsize,
+                part.place.length * itemsize, part.rows, programs, itemsize)
+            return
         for region in {part.region.number: part.region for part in parts}.values():
             mine = [part for part in parts if part.region is region]
             firsts = [part.place.starts * itemsize for part in mine]
