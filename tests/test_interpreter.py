@@ -13,7 +13,8 @@ import triton
 import triton.language as tl
 from numpy.typing import NDArray
 
-from grader.engine.interpreter import install, words
+from grader.engine.interpreter import atomics, install, numerics, proof, words
+from grader.engine.interpreter.checks import Checks
 from grader.engine.interpreter.launch import Outcome, Pointer, run
 from grader.engine.interpreter.memory import Memory
 from grader.engine.interpreter.places import Elements
@@ -768,3 +769,21 @@ def test_programs_that_store_nothing_are_counted() -> None:
         MASK_LOAD=True, MASK_STORE=True, OTHER=None, AXIS=0, SHIFT=0, BLOCK_SIZE=8)
 
     assert outcome.idle_programs == 3
+
+
+def test_the_self_test_passes() -> None:
+    proof.check()
+
+
+@pytest.mark.parametrize(("owner", "name", "broken", "what"), [
+    (numerics, "cast", lambda data, dtype: data, "bfloat16 is rounded"),
+    (numerics, "tf32", lambda data: data, "products are computed in the precision"),
+    (atomics, "rmw", lambda *_: np.zeros(16, np.int32), "programs that part"),
+    (Checks, "outside", lambda *_: None, "a load outside"),
+], ids=["rounding", "precision", "atomics", "bounds"])
+def test_the_self_test_fails_where_the_engine_is_wrong(
+        owner: Any, name: str, broken: Any, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(owner, name, broken)
+
+    with pytest.raises(install.UnknownTriton, match=f"self-test that {what}"):
+        proof.check()
