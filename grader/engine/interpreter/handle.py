@@ -63,3 +63,33 @@ def aligned(*handles: Handle) -> list[Array]:
         else handle.data.reshape(len(handle.data), *(1,) * (rank - 1))
         for handle in handles
     ]
+
+
+def spread(handle: Handle, programs: int, shape: Shape) -> Array:
+    """The values of a scalar or block for every program and every lane of a shape."""
+    data = handle.data
+    if data.ndim != len(shape) + 1:
+        data = data.reshape(len(data), *(1,) * len(shape))
+    return stretched(data, (programs, *shape))
+
+
+def contiguous_axis(pointers: Handle, itemsize: int) -> int | None:
+    """The axis of a block along which addresses follow each other, if it is not the last one."""
+    rank, data = len(pointers.shape), pointers.data
+    if rank < 2 or data.size < 4:
+        return None
+    first = data.item(0)
+    steps = [int(data[(0, *(int(a == axis) for a in range(rank)))]) - first
+             if data.shape[axis + 1] > 1 else 0 for axis in range(rank)]
+    if steps[-1] == itemsize:
+        return None
+    return steps.index(itemsize) if itemsize in steps else None
+
+
+def turned(handle: Any, axis: int) -> Any:
+    """With one axis of the block last; scalars and None stay."""
+    if handle is None or not handle.shape:
+        return handle
+    shape = [*handle.shape]
+    shape.append(shape.pop(axis))
+    return Handle(np.moveaxis(handle.data, axis + 1, -1), handle.dtype, tuple(shape))

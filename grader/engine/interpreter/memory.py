@@ -12,12 +12,12 @@ import numpy as np
 from grader.engine.interpreter import atomics, words
 from grader.engine.interpreter.attempt import Attempt, Poll, line_in
 from grader.engine.interpreter.checks import Checks
-from grader.engine.interpreter.handle import Array, Handle, stretched
+from grader.engine.interpreter.handle import Array, Handle, contiguous_axis, spread, turned
 from grader.engine.interpreter.numerics import numpy_dtype
 from grader.engine.interpreter.observed import Observations
 from grader.engine.interpreter.places import Elements
 from grader.engine.interpreter.poison import masked_lane
-from grader.engine.interpreter.races import Order
+from grader.engine.interpreter.races import Cell, Order
 from grader.engine.interpreter.regions import Finder, Part, Regions
 from grader.engine.interpreter.shadow import LEAST_SEGMENT
 from grader.engine.interpreter.traffic import Key, Ledger
@@ -118,10 +118,10 @@ class Memory:
         """The values at ``pointers``; where the mask is off, ``other`` or what nobody defined."""
         element = pointers.get_element_ty()
         dtype = numpy_dtype(element)
-        axis = _contiguous_axis(pointers, dtype.itemsize)
+        axis = contiguous_axis(pointers, dtype.itemsize)
         if axis is not None:
-            turned = [_turned(handle, axis) for handle in (pointers, mask, other)]
-            loaded = self.load(turned[0], turned[1], turned[2], volatile=volatile)
+            loaded = self.load(turned(pointers, axis), turned(mask, axis), turned(other, axis),
+                               volatile=volatile)
             return Handle(np.moveaxis(loaded.data, -1, axis + 1), element, pointers.shape)
         running, shape = self.running, pointers.shape
         rows = _rows(pointers, mask)
@@ -144,8 +144,10 @@ class Memory:
                 data = np.where(mask.data, data, other.data)
         self.attempt.largest = max(self.attempt.largest, data.size // rows)
         for part in parts:
-            if volatile and not shape:
-                self._acquire(part, known_only=True)
+            if volatile and not shape:  # it may look at a flag
+                for program, cell in self._scalars(part):
+                    if running.order.knows(cell):
+                        self._acquire(program, cell)
             self.checks.load(part, dtype.itemsize, rows, line, volatile=volatile and not shape)
         self._count("load", line, parts, dtype.itemsize, rows)
         if self.attempt.looping and data.size <= running.count and parts:
@@ -154,25 +156,28 @@ class Memory:
 
     def store(self, pointers: Handle, value: Handle, mask: Handle | None) -> None:
         """Values to ``pointers`` where the mask is on; of programs in turn, the last one stays."""
-        axis = _contiguous_axis(pointers, value.data.dtype.itemsize)
+        axis = contiguous_axis(pointers, value.data.dtype.itemsize)
         if axis is not None:
-            pointers, value = _turned(pointers, axis), _turned(value, axis)
-            mask = _turned(mask, axis)
+            pointers, value = turned(pointers, axis), turned(value, axis)
+            mask = turned(mask, axis)
         running, shape = self.running, pointers.shape
         rows, dtype = running.count, value.data.dtype
         line = line_in(running.file)
         parts = running.regions.parts(pointers, mask, rows, dtype.itemsize,
                                       partial(self.checks.outside, "stored", line, rows))
-        values = stretched(_with_rank(value, len(shape)), (rows, *shape))
+        values = spread(value, rows, shape)
         for part in parts:
             picked = part.pick(values)
             typed = part.region.storage.typed(dtype)
             self.checks.store(part, picked, line)
             self.attempt.remember(part.place, typed)
             part.place.write(typed, picked)
-            if not shape:
-                self._release(part, locks_only=True)
             self.checks.set_writers(part, dtype.itemsize, self.attempt.segments[part.rows][:, None])
+            if running.order.locks and not shape:  # a lock may be opened by a plain store
+                for program, cell in self._scalars(part):
+                    if cell in running.order.locks:
+                        self._release(program, cell)
+                self._renew_segments()
             self.attempt.stored[part.rows] = True
         self._count("store", line, parts, dtype.itemsize, rows)
         self.attempt.changed()
@@ -180,8 +185,7 @@ class Memory:
     def atomic_rmw(self, operation: str, pointers: Handle, value: Handle, mask: Handle | None, *,
                    ordered: bool) -> Handle:
         """Change what is at ``pointers``, program after program; the values before."""
-        values = stretched(_with_rank(value, len(pointers.shape)),
-                           (self.running.count, *pointers.shape))
+        values = spread(value, self.running.count, pointers.shape)
 
         def change(target: Array, index: Array, part: Part) -> Array:
             return atomics.rmw(operation, target, index, part.pick(values).reshape(-1))
@@ -191,9 +195,8 @@ class Memory:
     def atomic_cas(self, pointers: Handle, compare: Handle, value: Handle, *,
                    ordered: bool) -> Handle:
         """Store ``value`` where ``compare`` stands; the values before."""
-        wanted = (self.running.count, *pointers.shape)
-        compares = stretched(_with_rank(compare, len(pointers.shape)), wanted)
-        values = stretched(_with_rank(value, len(pointers.shape)), wanted)
+        compares = spread(compare, self.running.count, pointers.shape)
+        values = spread(value, self.running.count, pointers.shape)
 
         def change(target: Array, index: Array, part: Part) -> Array:
             return atomics.cas(target, index, part.pick(compares).reshape(-1),
@@ -214,21 +217,16 @@ class Memory:
             index = part.place.indices().reshape(-1)
             lanes = Part(part.region, Elements(index), None, np.repeat(
                 part.rows, part.place.length))
-            synchronises = ordered and not shape
-            if synchronises:
-                self._acquire(part, known_only=False)
-                if operation in _LOCKS:
-                    self.running.order.locks.update(cell for _, cell in self._scalars(part))
+            segments = self.attempt.segments  # what comes next belongs to what is released
+            if ordered and not shape:
+                self._synchronise(part, locks=operation in _LOCKS)
             self.checks.change(lanes, dtype.itemsize, line)
             self.attempt.remember(lanes.place, typed)
             before = typed[index]
             old = change(typed, index, part)
             if not np.array_equal(typed[index], before):
                 self.attempt.changed()
-            self.checks.set_writers(lanes, dtype.itemsize,
-                                    -self.attempt.segments[lanes.rows][:, None])
-            if synchronises:
-                self._release(part, locks_only=False)
+            self.checks.set_writers(lanes, dtype.itemsize, -segments[lanes.rows][:, None])
             part.put(old.reshape(-1, part.place.length), result)
             self.attempt.stored[part.rows] = True
             if self.attempt.looping and not shape:
@@ -238,23 +236,29 @@ class Memory:
 
     # -- order and counts ----------------------------------------------------------------------
 
-    def _acquire(self, part: Part, *, known_only: bool) -> None:
-        """What other programs released on these scalars comes before what follows."""
+    def _synchronise(self, part: Part, *, locks: bool) -> None:
+        """Atomics on scalars, one program after another: each comes after those before it."""
         for program, cell in self._scalars(part):
-            if not known_only or self.running.order.knows(cell):
-                self.running.order.acquire(program, cell)
-                self.attempt.undo_with(partial(self.running.order.undo_acquire, program))
+            self._acquire(program, cell)
+            self._release(program, cell)
+            if locks:
+                self.running.order.locks.add(cell)
+        self._renew_segments()
 
-    def _release(self, part: Part, *, locks_only: bool) -> None:
-        """What the programs did so far comes before what acquires these scalars."""
+    def _acquire(self, program: int, cell: Cell) -> None:
         order = self.running.order
-        for program, cell in self._scalars(part):
-            if not locks_only or cell in order.locks:
-                order.release(program, cell)
-                self.attempt.undo_with(partial(order.undo_release, program, cell))
-        self.attempt.segments = order.segments(self.attempt.programs)
+        order.acquire(program, cell)
+        self.attempt.undo_with(partial(order.undo_acquire, program))
 
-    def _scalars(self, part: Part) -> Iterator[tuple[int, tuple[int, int]]]:
+    def _release(self, program: int, cell: Cell) -> None:
+        order = self.running.order
+        order.release(program, cell)
+        self.attempt.undo_with(partial(order.undo_release, program, cell))
+
+    def _renew_segments(self) -> None:
+        self.attempt.segments = self.running.order.segments(self.attempt.programs)
+
+    def _scalars(self, part: Part) -> Iterator[tuple[int, Cell]]:
         programs = self.attempt.programs[part.rows].tolist()
         storage = id(part.region.storage)
         return ((program, (storage, index)) for program, index in zip(
@@ -300,33 +304,6 @@ class Memory:
                 nbytes, owners, programs, itemsize)
 
 
-def _contiguous_axis(pointers: Handle, itemsize: int) -> int | None:
-    """The axis of a block along which addresses follow each other, if it is not the last one."""
-    rank, data = len(pointers.shape), pointers.data
-    if rank < 2 or data.size < 4:
-        return None
-    first = data.item(0)
-    steps = [int(data[(0, *(int(a == axis) for a in range(rank)))]) - first
-             if data.shape[axis + 1] > 1 else 0 for axis in range(rank)]
-    if steps[-1] == itemsize:
-        return None
-    return steps.index(itemsize) if itemsize in steps else None
-
-
-def _turned(handle: Any, axis: int) -> Any:
-    """With one axis of the block last; scalars and None stay."""
-    if handle is None or not handle.shape:
-        return handle
-    shape = [*handle.shape]
-    shape.append(shape.pop(axis))
-    return Handle(np.moveaxis(handle.data, axis + 1, -1), handle.dtype, tuple(shape))
-
-
 def _rows(pointers: Handle, mask: Handle | None) -> int:
     """1 where all programs do the same."""
     return max(len(pointers.data), 1 if mask is None else len(mask.data))
-
-
-def _with_rank(handle: Handle, rank: int) -> Array:
-    data = handle.data
-    return data if data.ndim == rank + 1 else data.reshape(len(data), *(1,) * rank)

@@ -17,6 +17,7 @@ from grader.engine.interpreter.handle import Array
 
 SECTOR = 32  # bytes
 _SHIFT = 5
+_MANY_SPANS = 1 << 20  # then they are merged, before they take more memory than tensors do
 _ROW_BITS = 40  # below these bits a sector's number fits, above them the number of a program
 _MAX_BITMAP = 1 << 31  # sectors; of larger storages the distinct ones are kept as a sorted array
 
@@ -76,7 +77,19 @@ class Tally:
     sectors: int = 0
     ideal: int = 0
     touched: list[tuple[Array, Array]] = field(default_factory=list)
+    _kept: int = 0  # spans in ``touched``
+    _limit: int = _MANY_SPANS
     _bits: Any = None
+
+    def touch(self, first: Array, last: Array) -> None:
+        self.touched.append((first, last))
+        self._kept += len(first)
+        if self._kept > self._limit:
+            ids = np.unique(np.concatenate([_spread(*span) for span in self.touched]))
+            gaps = np.flatnonzero(np.diff(ids) > 1)
+            self.touched = [(ids[np.append(0, gaps + 1)], ids[np.append(gaps, len(ids) - 1)])]
+            self._kept = len(self.touched[0][0])
+            self._limit = max(_MANY_SPANS, 2 * self._kept)
 
     def merge(self, other: Tally) -> None:
         self.lanes += other.lanes
@@ -148,7 +161,7 @@ class Ledger:
         tally.bytes += programs * total
         tally.sectors += programs * _distinct(low, high, rows)
         tally.ideal += programs * _ideal(rows, nbytes)
-        tally.touched.append((low, high))
+        tally.touch(low, high)
 
     def merge(self, other: Ledger) -> None:
         self.flops += other.flops

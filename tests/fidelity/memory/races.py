@@ -617,6 +617,24 @@ def _two_locks():
     return totals, X.reshape(4, 2, 8).sum(0)
 
 
+@triton.jit
+def last_block_under_mask_kernel(x_ptr, partial_ptr, count_ptr, total_ptr, PROGRAMS: tl.constexpr,
+                                 BLOCK_SIZE: tl.constexpr):
+    pid = tl.program_id(0)
+    x = tl.load(x_ptr + pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE))
+    tl.store(partial_ptr + pid, tl.sum(x, axis=0))
+    last = tl.atomic_add(count_ptr, 1) == PROGRAMS - 1  # no branch: a mask lets the last one read
+    partial = tl.load(partial_ptr + tl.arange(0, PROGRAMS), mask=last, other=0.0)
+    tl.store(total_ptr, tl.sum(partial, axis=0), mask=last)
+
+
+def _last_block_under_mask():
+    total = torch.empty(1)
+    last_block_under_mask_kernel[(8,)](X.clone(), torch.empty(8), ints(1), total, PROGRAMS=8,
+                                       BLOCK_SIZE=8)
+    return total, X.sum()[None]
+
+
 def _last_block():
     total = torch.empty(1)
     last_block_kernel[(8,)](X.clone(), torch.empty(8), ints(1), total, PROGRAMS=8, BLOCK_SIZE=8)
@@ -702,6 +720,7 @@ ORDERED = {
     "read, change, write under a lock": Right(_locked_rows),
     "a lock for each row": Right(_two_locks),
     "the last block reduces": Right(_last_block),
+    "the last block reduces, under a mask": Right(_last_block_under_mask),
     "atomics, read by the last block": Right(_last_block_of_atomics),
     "a scan that looks back": Right(_looks_back(4)),
     "a scan that looks back by volatile loads": Right(_volatile_look_back),
