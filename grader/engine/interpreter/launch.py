@@ -8,6 +8,7 @@ programs that are not in it is put off until the others have run; if all wait, a
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,8 +33,9 @@ from grader.report import Finding
 
 Order = Literal["forward", "reverse"]
 
-_FIRST_CHUNK = 64  # programs, before the size of their blocks is known
+_FIRST_CHUNK = 64  # programs at most, before the size of their blocks is known
 _CHUNK_ELEMENTS = 1 << 16  # of the largest block, over all programs of a chunk: fits the cache
+_FIRST_ELEMENTS = 4 * _CHUNK_ELEMENTS  # of the first chunk, by the kernel's constants
 _MOST_PROGRAMS = 4096
 
 
@@ -102,7 +104,8 @@ def run(kernel: Any, grid: tuple[int, int, int], arguments: Mapping[str, Any], m
             running.watched = _watched(facts, arguments)
             if facts.one_at_a_time:
                 chunk = 1
-            _run_all(body, bound, memory, _turns(running.all_programs, order, sample), chunk)
+            turns = _turns(running.all_programs, order, sample)
+            _run_all(body, bound, memory, turns, chunk, _first_chunk(kernel, arguments))
         except Exception as error:
             failure = explain(error, file, kernel.fn.__name__)
         finally:
@@ -133,15 +136,26 @@ def _turns(programs: int, order: Order, sample: int | None) -> Array:
 # Groups of programs
 
 
+def _first_chunk(kernel: Any, arguments: Mapping[str, Any]) -> int:
+    """How many programs may start together, if a block is as large as two constants can make it."""
+    constants = [arguments[p.name] for p in kernel.params if p.is_constexpr]
+    sizes = sorted(n for n in constants if isinstance(n, int) and n >= 16)
+    return max(1, min(_FIRST_CHUNK, _FIRST_ELEMENTS // math.prod(sizes[-2:])))
+
+
 def _run_all(body: Any, bound: Mapping[str, Any], memory: Memory, turns: Array,
-             chunk: int | None) -> None:
+             chunk: int | None, first: int) -> None:
     """Run the programs in turn, group after group.
+
+    Args:
+        chunk: programs at once, at most; None goes by the size of their blocks.
+        first: programs that start together before that is known.
 
     Raises:
         KernelError: programs wait for each other for ever.
         Exception: what the kernel raised.
     """
-    size = chunk or _FIRST_CHUNK
+    size = chunk or first
     ways = 1  # in which the last group parted: so many groups of the right size come out of one
     groups: deque[Array] = deque()
     rest = turns
