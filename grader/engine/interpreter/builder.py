@@ -161,7 +161,13 @@ class Builder:
 
     def create_atomic_cas(self, ptr: Handle, cmp: Handle, val: Handle, sem: Any,
                           scope: Any) -> Handle:
+        if not ptr.shape == cmp.shape == val.shape:
+            raise NotInAKernel("tl.atomic_cas needs pointers and values of the same shape")
         return self._watched.atomic_cas(ptr, cmp, val, ordered=sem != ir.MEM_SEMANTIC.RELAXED)
+
+    def create_atomic_poll(self, ptr: Handle, expected: Handle, timeout_ns: Any, sem: Any,
+                           scope: Any) -> Handle:
+        return self._watched.poll(ptr, expected, ends=timeout_ns is not None)
 
     def create_atomic_load(self, ptr: Handle, mask: Handle, sem: Any, scope: Any) -> Handle:
         return self._watched.load(ptr, mask, None, volatile=sem != ir.MEM_SEMANTIC.RELAXED)
@@ -265,8 +271,10 @@ class Builder:
     # -- elementwise ---------------------------------------------------------------------------
 
     def create_select(self, cond: Handle, lhs: Handle, rhs: Handle) -> Handle:
-        data = np.where(*aligned(cond, lhs, rhs))
-        return Handle(data, rhs.dtype, _shape(cond, lhs, rhs))
+        chosen, x, y = aligned(cond, lhs, rhs)
+        if x.dtype != y.dtype:  # the same bits under another sign: up to 3.8, atomic_min does so
+            x = x.view(y.dtype)
+        return Handle(np.where(chosen, x, y), rhs.dtype, _shape(cond, lhs, rhs))
 
     def create_clampf(self, arg: Handle, low: Handle, high: Handle, propagate: Any) -> Handle:
         x, least, most = aligned(arg, low, high)

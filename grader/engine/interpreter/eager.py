@@ -134,7 +134,8 @@ def _launch(trace: Trace, tensors: _Tensors, kernel: Any, args: tuple[Any, ...],
     values = {name: value if name in constant and not isinstance(value, tl.constexpr)
               else tensors.argument(value) for name, value in bound.arguments.items()}
     outcome = run(kernel, (*sizes, 1, 1)[:3], values, trace.memory, order=trace.order,
-                  chunk=trace.chunk)
+                  chunk=trace.chunk,
+                  options={k: v for k, v in kwargs.items() if k not in parameters})
     trace.launches.append(outcome)
     tensors.keep_versions()
     if outcome.failure is not None:

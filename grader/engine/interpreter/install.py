@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import triton
 import triton.language as tl
+from triton.backends.compiler import GPUTarget
 from triton.language import semantic as semantics
 from triton.runtime import interpreter
 from triton.runtime.jit import JITFunction
@@ -39,7 +40,7 @@ _SEAMS: tuple[tuple[Any, str, tuple[str, ...]], ...] = (
 # What the language can ask of a builder and the engine does not do; a kernel that asks for it is
 # told so by name.
 _NOT_INTERPRETED = frozenset((
-    "create_inline_asm", "create_atomic_poll",
+    "create_inline_asm",
 ))
 # What only the compiler's own code generator asks: positions in its IR, and the bodies of
 # reductions and their like, which the engine runs by itself.
@@ -52,6 +53,7 @@ _COMPILER_ONLY = frozenset((
 
 
 _ABSENT = object()
+_TARGET = GPUTarget("cuda", 90, 32)  # what a kernel is told that asks where it runs
 
 
 class UnknownTriton(RuntimeError):
@@ -152,6 +154,8 @@ def _patch_language(scope: Any) -> None:
     scope.set_attr(tl.tensor, "__str__", rewrite.tensor_text)
     scope.set_attr(tl.tensor, "__repr__", rewrite.tensor_text)
     scope.set_attr(tl.tensor, "T", property(_transposed))
+    scope.set_attr(tl.tensor, "__array_ufunc__", None)  # NumPy refuses them, as the compiler does
+    scope.set_attr(tl.target_info, "current_target", lambda: _TARGET)
     for module, name, function in libdevice.bound(interpreter.interpreter_semantic):
         scope.set_attr(module, name, function)
     for language in (tl, tl.core):
@@ -161,6 +165,7 @@ def _patch_language(scope: Any) -> None:
         scope.set_attr(language, "dot_scaled", _with_constants(language.dot_scaled))
         scope.set_attr(language, "range", rewrite.program_range)
         scope.set_attr(language, "static_range", rewrite.static_range)
+        scope.set_attr(language, "static_assert", rewrite.static_assert)
 
 
 def _quick_init(original: Any) -> Any:

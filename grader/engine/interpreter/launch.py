@@ -84,19 +84,20 @@ class Outcome:
 
 
 def run(kernel: Any, grid: tuple[int, int, int], arguments: Mapping[str, Any], memory: Memory, *,
-        order: Order = "forward", sample: int | None = None,
-        chunk: int | None = None) -> Outcome:
+        order: Order = "forward", sample: int | None = None, chunk: int | None = None,
+        options: Mapping[str, Any] | None = None) -> Outcome:
     """Run a launch of a ``JITFunction``.
 
     ``arguments`` binds every parameter: ``Pointer`` for tensors, plain values, tuples of these;
     constexpr parameters get plain values. Findings about memory are left in ``memory.observed``.
     With ``sample=k`` only the first and last k programs run. ``chunk``: programs at once, at most;
-    None leaves it to the size of the blocks.
+    None leaves it to the size of the blocks. ``options``: launch options such as num_warps.
     """
     file = kernel.fn.__code__.co_filename
     running = memory.begin(grid, file)
     failure = None
-    with installed(memory):
+    with installed(memory) as builder:
+        builder.options = Options(num_warps=int((options or {}).get("num_warps") or 4))
         try:
             facts = analysis.facts(kernel)
             body = rewritten(kernel.fn)

@@ -14,10 +14,14 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from triton.language.extra import cuda
 from triton.language.extra import libdevice as names
 from triton.language.extra.cuda import libdevice as typed
+from triton.language.extra.cuda import utils as utilities
 
+from grader.engine.interpreter import directed, special
 from grader.engine.interpreter.errors import NotInterpreted
+from grader.engine.interpreter.numerics import upper_product
 
 Array = NDArray[Any]
 
@@ -65,7 +69,44 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "fma": lambda x, y, z: x * y + z,
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
     "rcp": np.reciprocal,
+    "rhypot": lambda x, y: 1.0 / np.hypot(x, y),
+    "norm3d": lambda x, y, z: np.sqrt(x * x + y * y + z * z),
+    "norm4d": lambda x, y, z, w: np.sqrt(x * x + y * y + z * z + w * w),
+    "rnorm3d": lambda x, y, z: 1.0 / np.sqrt(x * x + y * y + z * z),
+    "rnorm4d": lambda x, y, z, w: 1.0 / np.sqrt(x * x + y * y + z * z + w * w),
+    "erfcinv": lambda x: _torch(torch.special.ndtri)(1.0 - x / 2) / np.sqrt(2.0),
+    "jn": lambda n, x: special.bessel(n, x, "j"), "yn": lambda n, x: special.bessel(n, x, "y"),
+    "tgamma": lambda x: special.gamma(x),
+    "nextafter": np.nextafter, "scalbn": np.ldexp,
+    "logb": lambda x: np.where(x == 0, -np.inf, np.where(np.isinf(x), np.inf, special.exponent(x))),
+    "ilogb": lambda x: special.integer_exponent(x),
+    "clz": lambda x: special.leading_zeros(x), "clzll": lambda x: special.leading_zeros(x),
+    "popc": lambda x: np.bitwise_count(special.unsigned(x)),
+    "popcll": lambda x: np.bitwise_count(special.unsigned(x)),
+    "ffs": lambda x: special.first_set(x), "ffsll": lambda x: special.first_set(x),
+    "brev": lambda x: special.reversed_bits(x), "brevll": lambda x: special.reversed_bits(x),
+    "byte_perm": lambda x, y, selector: special.permuted_bytes(x, y, selector),
+    "mulhi": lambda x, y: special.signed_upper_product(x, y), "umulhi": upper_product,
+    "mul64hi": lambda x, y: special.signed_upper_product(x, y), "umul64hi": upper_product,
+    "mul24": lambda x, y: special.low_24_bits(x) * special.low_24_bits(y),
+    "umul24": lambda x, y: (x & 0xFFFFFF) * (y & 0xFFFFFF),
+    "hadd": lambda x, y: (x & y) + ((x ^ y) >> 1), "uhadd": lambda x, y: (x & y) + ((x ^ y) >> 1),
+    "rhadd": lambda x, y: (x | y) - ((x ^ y) >> 1), "urhadd": lambda x, y: (x | y) - ((x ^ y) >> 1),
+    "sad": lambda x, y, z: np.abs(x.astype(np.int64) - y).astype(np.uint32) + z,
+    "usad": lambda x, y, z: np.abs(x.astype(np.int64) - y).astype(np.uint32) + z,
+    "float_as_int": lambda x: x.view(np.int32), "float_as_uint": lambda x: x.view(np.uint32),
+    "int_as_float": lambda x: x.view(np.float32), "uint_as_float": lambda x: x.view(np.float32),
+    "double_as_longlong": lambda x: x.view(np.int64),
+    "longlong_as_double": lambda x: x.view(np.float64),
+    "double2hiint": lambda x: (x.view(np.int64) >> 32).astype(np.int32),
+    "double2loint": lambda x: x.view(np.int64).astype(np.int32),
+    "hiloint2double": lambda high, low: (
+        (high.astype(np.int64) << 32) | (low.astype(np.int64) & 0xFFFFFFFF)).view(np.float64),
 }
+# Functions of bits, which are not computed in a wider type first.
+_OF_BITS = frozenset((
+    "float_as_int", "float_as_uint", "int_as_float", "uint_as_float", "nextafter"))
+
 
 
 def erf(x: Array) -> Array:
@@ -84,10 +125,20 @@ def call(symbol: str, arrays: list[Array], result: np.dtype[Any]) -> Array:
     Raises:
         NotInterpreted: there is no such function here.
     """
+    rounded = directed.directed(symbol)
+    if rounded is not None:
+        return np.asarray(rounded(*arrays)).astype(result)
     function = _function(symbol)
+    if _stem(symbol) in _OF_BITS:
+        return np.asarray(function(*arrays)).astype(result)
     wide = [array.astype(np.float64) if array.dtype == np.float32 else array for array in arrays]
     made: Array = np.asarray(function(*wide)).astype(result)
     return made
+
+
+def _stem(symbol: str) -> str:
+    name = symbol.removeprefix("__nv_")
+    return name if name in _FUNCTIONS else name.removesuffix("f")
 
 
 def _function(symbol: str) -> Callable[..., Any]:
@@ -110,6 +161,10 @@ def bound(semantic: Any) -> list[tuple[types.ModuleType, str, Callable[..., Any]
         return lambda *args: function(*args, _semantic=semantic)
 
     found = []
+    for name, function in vars(utilities).items():  # num_warps and its like
+        if getattr(function, "__triton_builtin__", False):
+            found += [(module, name, tell(function)) for module in (utilities, cuda)
+                      if hasattr(module, name)]
     for name, function in vars(typed).items():
         if callable(function) and getattr(function, "__triton_builtin__", False):
             told = tell(function)

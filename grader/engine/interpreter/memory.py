@@ -8,9 +8,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import triton.language as tl
 
 from grader.engine.interpreter import atomics, words
-from grader.engine.interpreter.attempt import Attempt, Poll, line_in
+from grader.engine.interpreter.attempt import Attempt, Diverged, Poll, Spinning, line_in
 from grader.engine.interpreter.checks import Checks
 from grader.engine.interpreter.handle import Array, Handle, contiguous_axis, spread, turned
 from grader.engine.interpreter.numerics import numpy_dtype
@@ -151,7 +152,7 @@ class Memory:
             self.checks.load(part, dtype.itemsize, rows, line, volatile=volatile and not shape)
         self._count("load", line, parts, dtype.itemsize, rows)
         if self.attempt.looping and data.size <= running.count and parts:
-            self._poll(parts[0], line, data)
+            self.attempt.polled(self._described(parts[0], line, data))
         return Handle(data, element, shape)
 
     def store(self, pointers: Handle, value: Handle, mask: Handle | None) -> None:
@@ -204,6 +205,27 @@ class Memory:
 
         return self._atomic("CAS", pointers, None, value, change, ordered)
 
+    def poll(self, pointers: Handle, expected: Handle, *, ends: bool) -> Handle:
+        """Wait until ``expected`` stands at ``pointers``; whether it does, where the wait ends.
+
+        Raises:
+            Diverged: it does for some programs only.
+            Spinning: it does not, and only another group of programs can change that.
+        """
+        attempt, line = self.attempt, line_in(self.running.file)
+        value = self.load(pointers, None, None, volatile=True)
+        arrived = spread(value, attempt.count, pointers.shape) == spread(
+            expected, attempt.count, pointers.shape)
+        each = arrived.reshape(attempt.count, -1).all(axis=1)
+        if not ends and not each.all():
+            if each.any():
+                raise Diverged(each)
+            place = self.running.regions.parts(
+                pointers, None, attempt.count, value.data.dtype.itemsize, lambda *_: None)
+            if place:
+                raise Spinning(self._described(place[0], line, value.data))
+        return Handle(arrived, tl.int1, pointers.shape)
+
     def _atomic(self, operation: str, pointers: Handle, mask: Handle | None, value: Handle,
                 change: Change, ordered: bool) -> Handle:
         running, shape = self.running, pointers.shape
@@ -230,7 +252,7 @@ class Memory:
             part.put(old.reshape(-1, part.place.length), result)
             self.attempt.stored[part.rows] = True
             if self.attempt.looping and not shape:
-                self._poll(part, line, old)
+                self.attempt.polled(self._described(part, line, old))
         self._count("atomic", line, parts, dtype.itemsize, rows)
         return Handle(result, value.dtype, shape)
 
@@ -268,13 +290,13 @@ class Memory:
         region = self.running.regions.of(int(pointers.data.flat[0]))
         return region is not None and region.storage.stored_in == self.running.number
 
-    def _poll(self, part: Part, line: int | None, data: Array) -> None:
+    def _described(self, part: Part, line: int | None, data: Array) -> Poll:
         region, index = part.region, int(part.place.starts[0])
         element = (index * data.dtype.itemsize - region.start) // region.itemsize
         typed, value = region.storage.typed(data.dtype), data.tobytes()
         first = data.reshape(-1)[:1].tobytes()
-        self.attempt.polled(Poll(f"`{region.name}`[{element}]", line, index, value,
-                                 lambda: typed[index:index + 1].tobytes() != first))
+        return Poll(f"`{region.name}`[{element}]", line, index, value,
+                    lambda: typed[index:index + 1].tobytes() != first)
 
     def _count(self, kind: str, line: int | None, parts: Sequence[Part], itemsize: int,
                rows: int) -> None:

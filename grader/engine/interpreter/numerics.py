@@ -74,7 +74,7 @@ def cast(data: Array, dtype: Any) -> Array:
     if data.dtype == target:
         return data
     if target.kind in "iu" and is_float(data.dtype):
-        return _to_integer(widened(data), target)
+        return to_integer(widened(data), target)
     if target in FLOAT8 and is_float(data.dtype):
         return _to_float8(data, target)
     if target == np.bool_:
@@ -84,7 +84,8 @@ def cast(data: Array, dtype: Any) -> Array:
     return data.astype(target)
 
 
-def _to_integer(data: Array, target: np.dtype[Any]) -> Array:
+def to_integer(data: Array, target: np.dtype[Any]) -> Array:
+    """Whole numbers nearest to zero; what does not fit becomes the nearest that does."""
     # There is no conversion to 8 bits: it goes through 16, and the upper half is cut off.
     wide = np.dtype(f"{target.kind}2") if target.itemsize == 1 else target
     limits = np.iinfo(wide)

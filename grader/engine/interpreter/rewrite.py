@@ -302,10 +302,29 @@ def tensor_bool(tensor: Any) -> bool:
 
 
 def tensor_index(tensor: Any) -> int:
-    """``int(tensor)``, where Python asks for an index."""
+    """``int(tensor)``, where Python asks for an index.
+
+    Raises:
+        NotInAKernel: a kernel asks, by ``int(x)`` or ``math.sqrt(x)``: its values are not known
+            when it is compiled.
+    """
+    asking = sys._getframe(1).f_globals.get("__name__", "")
+    if not asking.startswith(("triton.", "grader.engine.")):
+        raise NotInAKernel("Python's own functions need constants, and this is a value that is "
+                           "known only when the kernel runs")
     if math.prod(tensor.handle.shape) != 1:
         raise NotInAKernel("an index must be a scalar")
     return int(_of_all_programs(tensor.handle.data.reshape(-1)))
+
+
+def static_assert(condition: Any, message: Any = "") -> None:
+    """``tl.static_assert``: checked when the kernel is compiled."""
+    if isinstance(condition, tl.tensor):
+        raise NotInAKernel("tl.static_assert needs a condition that is a tl.constexpr")
+    condition = condition.value if isinstance(condition, tl.constexpr) else condition
+    if not condition:
+        said = f": {message}" if message else ""
+        raise NotInAKernel(f"a tl.static_assert does not hold{said}")
 
 
 def tensor_text(tensor: Any) -> str:
