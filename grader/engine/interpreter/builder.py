@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import triton
 import triton.language as tl
 from triton._C.libtriton import ir
 
@@ -56,6 +57,7 @@ _UNARY: dict[str, Callable[..., Array]] = {
     "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "sin": np.sin, "cos": np.cos,
     "sqrt": np.sqrt, "precise_sqrt": np.sqrt, "rsqrt": libdevice.rsqrt, "erf": libdevice.erf,
 }
+_TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2])
 _ONE_BIT = (np.add, np.subtract, np.multiply)
 _ATOMICS = {
     getattr(ir.ATOMIC_OP, name): name
@@ -355,6 +357,8 @@ class Builder:
         return Handle(data, src.dtype, indices.shape)
 
     def create_histogram(self, data: Handle, bins: int, mask: Handle | None) -> Handle:
+        if data.data.dtype.itemsize == 8 and _TRITON < (3, 9):
+            raise NotInAKernel(f"Triton {triton.__version__} has no histogram of 64-bit integers")
         programs = max(len(data.data), len(mask.data) if mask is not None else 1)
         values = data.full(programs).reshape(programs, -1).astype(np.int64)
         counted = (values >= 0) & (values < bins)

@@ -14,6 +14,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
+import triton
 import triton.language as tl
 from triton.runtime import interpreter
 
@@ -22,6 +23,7 @@ from grader.engine.interpreter.attempt import Diverged
 from grader.engine.interpreter.errors import NotInAKernel
 from grader.engine.interpreter.handle import Handle
 
+TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2])
 _PREFIX = "__tritonlab_"  # of the names that rewritten code uses; a kernel cannot spell them
 _rewritten: dict[int, tuple[Any, Callable[..., Any]]] = {}  # by id: hashing a kernel costs its key
 
@@ -38,6 +40,10 @@ def rewritten(fn: Any) -> Callable[..., Any]:
 def _rewrite(fn: Any) -> Callable[..., Any]:
     node = copy.deepcopy(definition(fn.__code__))  # the parsed file is kept as it is
     arguments = node.args
+    if arguments.vararg:
+        _since((3, 8), "a `*` parameter", node)
+    if arguments.kwonlyargs:
+        _since((3, 9), "a parameter that is given by its name only", node)
     for argument in itertools.chain(arguments.posonlyargs, arguments.args, arguments.kwonlyargs):
         argument.annotation = None  # bound already; evaluating them again could only do harm
     node.decorator_list, node.returns = [], None
@@ -92,6 +98,9 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         if len(node.targets) > 1:
             raise NotInAKernel("simultaneous multiple assignment is not supported", node.lineno)
+        target = node.targets[0]
+        if isinstance(target, ast.Tuple) and any(isinstance(e, ast.Tuple) for e in target.elts):
+            _since((3, 8), "unpacking a tuple in a tuple", node)
         node.value = _call("assigned", node.value)
         return node
 
@@ -115,6 +124,10 @@ class _Rewriter(ast.NodeTransformer):
         node.test = _call("asserted", node.test)
         return node
 
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:
+        _since((3, 8), "`:=`", node)
+        return self.generic_visit(node)
+
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         self.generic_visit(node)
         method = "logical_and" if isinstance(node.op, ast.And) else "logical_or"
@@ -128,11 +141,18 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         if len(node.ops) == 1:
             return node
-        if not hasattr(interpreter, "_InterpreterComparison"):  # only 3.9 compiles chains
+        if TRITON < (3, 9):
             raise NotInAKernel(
                 "simultaneous multiple comparison is not supported: write `a <= b` and `b < c` "
                 "with parentheses, joined by `&`", node.lineno)
         return interpreter.ASTTransformer().visit_Compare(node)  # type: ignore[no-any-return]
+
+
+def _since(version: tuple[int, int], what: str, node: Any) -> None:
+    """Refuse what an older compiler than this one of Triton's does."""
+    if version > TRITON:
+        raise NotInAKernel(f"Triton {triton.__version__} does not know {what} in a kernel",
+                           node.lineno)
 
 
 def _call(name: str, *arguments: ast.expr) -> ast.Call:
