@@ -33,15 +33,15 @@ def count(case: Case, inputs: Sequence[Any], run: Run, suite: Suite,
             findings.append(Finding("T01", f"The kernels moved {run.bytes:,} bytes where {least:,} "
                                            f"do: {times:.2f} times as many."))
     if limits.launches is not None:
-        made = len(run.launches)
+        made = len(run.facts)
         facts["launches"] = f"{made}, limit {limits.launches}"
         if made > limits.launches:
             findings.append(Finding("T03", f"The function made {in_launches(made)} where "
                                            f"{limits.launches} does."))
     if limits.programs is not None:
         most = limits.programs(block) if callable(limits.programs) else limits.programs
-        programs = sum(launch["programs"] for launch in run.launches)
-        idle = sum(launch["idle_programs"] for launch in run.launches)
+        programs = sum(launch.programs for launch in run.facts)
+        idle = sum(launch.idle_programs for launch in run.facts)
         facts["programs"] = f"{programs}, limit {most}"
         if idle:
             findings.append(Finding("L03", f"{idle} of {programs} programs stored nothing."))
@@ -61,7 +61,7 @@ def idle_grid(suite: Suite, session: Session, recording: Recording,
     if not counted or programs < MANY_PROGRAMS:
         return []
     run = session.replay(recording, inputs, sample=SAMPLE)
-    idle = sum(launch["idle_programs"] for launch in run.launches)
+    idle = sum(launch.idle_programs for launch in run.facts)
     if idle < SAMPLE:
         return []
     return [Finding("L03", f"{idle} of {2 * SAMPLE} programs stored nothing, the first and the "

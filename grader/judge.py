@@ -31,6 +31,7 @@ from grader.words import sentence
 
 SPARSE = Limits(address_space=64 << 30)  # untouched pages cost address space, not memory
 DEFAULT_BLOCK = 1024  # where a launch names no BLOCK size
+MAX_CONFIGURATIONS = 16  # of an autotuner that are tried
 PATIENCE_S = 20.0  # after which a submission that has failed already is not run any further
 
 Event = CaseResult | str
@@ -133,6 +134,7 @@ class Judge:
         self._sandbox = sandbox
         self._over = ""  # why nothing more is run
         self._failed = False
+        self._tuned = False  # whether all configurations of autotuners were tried
         self._started = time.monotonic()
         self.session = self._open(Limits())
 
@@ -226,8 +228,28 @@ class Judge:
             findings = undefined_or_ordered(self.session, recording, inputs, run) or findings
         if findings:
             findings = name_the_cause(inputs, list(diagnose.in_order(findings)), self._passes)
+        if not findings and not self._tuned and case.kind is Kind.CORRECTNESS and not case.advisory:
+            self._tuned = True
+            findings = self._other_configurations(case, inputs, outcome.configurations)
         facts, over_limit = count(case, inputs, run, self.suite, self.block)
         return _result(case, [*findings, *over_limit], facts)
+
+    def _other_configurations(self, case: Case, inputs: list[Any],
+                              configurations: int) -> list[Finding]:
+        """What is wrong in a configuration other than the first: a GPU may find it the fastest."""
+        for number in range(1, min(configurations, MAX_CONFIGURATIONS)):
+            outcome = self.session.record(inputs, config=number)
+            findings = unusable(outcome)
+            if outcome.recording is not None and not findings:
+                run = self.session.replay(outcome.recording, inputs)
+                findings = list(run.findings) or broken_contract(
+                    self.suite, case, outcome.recording, inputs)
+                findings = findings or self._compare(run.results[0], inputs)
+            if findings:
+                first = diagnose.in_order(findings)[0]
+                seen = f"With configuration {number + 1} of {configurations}: {first.seen}"
+                return [replace(first, seen=seen)]
+        return []
 
     def _compare(self, result: torch.Tensor, inputs: list[Any]) -> list[Finding]:
         difference = self._difference(result, inputs)

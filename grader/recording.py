@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import keyword
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 MAX_LAUNCHES = 64  # per call; a right solution of the course needs fewer than ten
 MAX_EVENTS = 4096
-MAX_PROGRAMS = 1 << 16  # of one launch that is run whole; a program takes half a millisecond
+# Of one launch that is run whole. So many take 0.1 s where each moves one element; with 64 elements
+# each, 1 s for a softmax and 2 s for a sum of vectors; 3.5 s where all add to one place. That is at
+# most a sixth of the judge's patience. With larger blocks, a result's 64 MiB are full before.
+MAX_PROGRAMS = 1 << 18
 MAX_SAMPLED_PROGRAMS = 1 << 24  # of a launch of which only a few run; 64 such fit 31 bits
+MAX_BLOCK = 1 << 20  # elements; Triton's own limit
 FILLS = (0, 1, -1, float("inf"), float("-inf"))  # what host code may write into a new tensor
 
 
@@ -53,15 +59,38 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Argument:
-    """A kernel argument: ``kind`` is tensor, int, float, bool, none, str, dtype, function or tuple.
+class Descriptor:
+    """A ``TensorDescriptor`` that host code made. Shape and strides are in elements of ``base``.
 
+    They are its own: of ``base`` only the first element and the dtype count.
+    """
+
+    base: View
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    block_shape: tuple[int, ...]
+    padding: str = "zero"
+    round_f32_to_tf32: bool = False  # Triton 3.6 has no such field
+
+    @property
+    def reach(self) -> View:
+        """All that blocks can be taken from, as a view."""
+        base = self.base
+        return View(base.storage, base.dtype, self.shape, self.strides, base.offset)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A kernel argument.
+
+    ``kind`` is tensor, descriptor, int, float, bool, none, str, dtype, function or tuple.
     ``value`` is a ``View`` for a tensor, the dtype's or function's name for those, and a tuple of
-    arguments for a tuple.
+    arguments for a tuple; ``fields`` are the names of a named tuple's items.
     """
 
     kind: str
     value: Any
+    fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -120,8 +149,11 @@ def _argument_to_json(argument: Argument) -> list[Any]:
     value = argument.value
     if argument.kind == "tensor":
         value = view_to_json(value)
+    elif argument.kind == "descriptor":
+        value = _descriptor_to_json(value)
     elif argument.kind == "tuple":
-        value = [_argument_to_json(item) for item in value]
+        items = [_argument_to_json(item) for item in value]
+        return ["tuple", items, list(argument.fields)] if argument.fields else ["tuple", items]
     elif argument.kind == "float":
         value = float(value).hex()  # exact, and inf and nan survive
     elif argument.kind == "int":
@@ -130,12 +162,13 @@ def _argument_to_json(argument: Argument) -> list[Any]:
 
 
 def _argument_from_json(data: Any, depth: int = 0) -> Argument:
+    if isinstance(data, list) and data[:1] == ["tuple"] and depth < 4:
+        return _tuple_from_json(data, depth)
     kind, value = _sequence(data, 2)
     if kind == "tensor":
         return Argument(kind, view_from_json(value))
-    if kind == "tuple" and depth < 4:
-        items = tuple(_argument_from_json(item, depth + 1) for item in _sequence(value))
-        return Argument(kind, items)
+    if kind == "descriptor":
+        return Argument(kind, _descriptor_from_json(value))
     try:
         match kind:
             case "int":
@@ -151,6 +184,52 @@ def _argument_from_json(data: Any, depth: int = 0) -> Argument:
     except (ValueError, OverflowError) as error:
         raise MalformedRecording(f"an argument does not parse: {error}") from error
     raise MalformedRecording(f"an argument of an unknown kind: {kind!r:.40}")
+
+
+def _tuple_from_json(data: list[Any], depth: int) -> Argument:
+    named = len(data) == 3
+    values = _sequence(_sequence(data, 3 if named else 2)[1])
+    items = tuple(_argument_from_json(item, depth + 1) for item in values)
+    if not named:
+        return Argument("tuple", items)
+    fields = tuple(_text(name) for name in _sequence(data[2]))
+    if len(fields) != len(items) or not are_fields(fields):
+        raise MalformedRecording("a named tuple has one name, fit for an attribute, for each item")
+    return Argument("tuple", items, fields)
+
+
+def are_fields(names: Sequence[str]) -> bool:
+    """Whether a named tuple can have fields of these names."""
+    return len(set(names)) == len(names) and all(
+        name.isidentifier() and not name.startswith("_") and not keyword.iskeyword(name)
+        for name in names)
+
+
+def _descriptor_to_json(descriptor: Descriptor) -> list[Any]:
+    return [view_to_json(descriptor.base), list(descriptor.shape), list(descriptor.strides),
+            list(descriptor.block_shape), descriptor.padding, descriptor.round_f32_to_tf32]
+
+
+def _descriptor_from_json(data: Any) -> Descriptor:
+    """What can be checked without the sizes of elements and storages; the replay checks the rest.
+    """
+    base, sizes, steps, block, padding, rounds = _sequence(data, 6)
+    view = view_from_json(base)
+    shape, strides = _integers(sizes, minimum=1), _integers(steps, minimum=0)
+    block_shape = _integers(block, minimum=1)
+    if not 1 <= len(shape) == len(strides) == len(block_shape) <= 5:
+        raise MalformedRecording("a descriptor has shape, strides and block of one to five sizes")
+    if max(shape) >= 1 << 31:
+        raise MalformedRecording("a descriptor's sizes are numbers of 32 bits")
+    if strides[-1] != 1:
+        raise MalformedRecording("a descriptor's last stride is 1")
+    if any(size & (size - 1) for size in block_shape) or prod(block_shape) > MAX_BLOCK:
+        raise MalformedRecording("a descriptor's block has sizes that are powers of two")
+    if padding not in ("zero", "nan") or (padding == "nan" and "float" not in view.dtype):
+        raise MalformedRecording("a descriptor pads with zero, or floats with NaN")
+    if not isinstance(rounds, bool) or (rounds and view.dtype != "float32"):
+        raise MalformedRecording("a descriptor rounds to TF32 what is float32")
+    return Descriptor(view, shape, strides, block_shape, padding, rounds)
 
 
 def to_json(recording: Recording) -> dict[str, Any]:
@@ -246,9 +325,11 @@ def _check_storages(recording: Recording) -> None:
 
 
 def views_of(argument: Argument) -> list[View]:
-    """The views that an argument holds, those inside tuples too."""
+    """All that a kernel can reach by an argument: of a descriptor, all that it describes."""
     if argument.kind == "tensor":
         return [argument.value]
+    if argument.kind == "descriptor":
+        return [argument.value.reach]
     if argument.kind == "tuple":
         return [view for item in argument.value for view in views_of(item)]
     return []

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import torch
 
+from grader.facts import LaunchFacts
 from grader.recording import MalformedRecording, Recording, from_json, to_json, view_to_json
 from grader.report import Finding
 from grader.sandbox import (
@@ -29,7 +30,8 @@ from grader.words import sentence
 
 LOAD_S = 20.0  # to import the learner's file
 CALL_S = 10.0  # to run the learner's function, which only allocates and launches
-RUN_S, RUN_S_PER_PROGRAM = 10.0, 0.02  # to interpret; a program takes about a millisecond
+RUN_S, RUN_S_PER_PROGRAM = 10.0, 0.02  # to interpret; a program of a large matmul takes so long
+MAX_RUN_S = 120.0  # for all launches of a call; most programs take microseconds
 
 
 class Stopped(Exception):
@@ -52,25 +54,29 @@ class Raised:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a call in the worker gave: a recording, or an error, or a value that is no tensor."""
+    """What a call in the worker gave: a recording, or an error, or a value that is no tensor.
+
+    ``configurations``: how many the largest autotuner of the call had to choose from.
+    """
 
     recording: Recording | None
     findings: tuple[Finding, ...] = ()
     error: Raised | None = None
     value: str = ""  # the type's name
+    configurations: int = 1
 
 
 @dataclass(frozen=True)
 class Run:
-    """What one execution gave: findings, the results as tensors, and counts per launch."""
+    """What one execution gave: findings, the results as tensors, and facts of each launch."""
 
     findings: tuple[Finding, ...]
     results: tuple[torch.Tensor, ...]
-    launches: tuple[dict[str, Any], ...] = ()
+    facts: tuple[LaunchFacts, ...] = ()
 
     @property
     def bytes(self) -> int:
-        return sum(launch["bytes_loaded"] + launch["bytes_stored"] for launch in self.launches)
+        return sum(launch.bytes_loaded + launch.bytes_stored for launch in self.facts)
 
 
 class Session:
@@ -124,19 +130,24 @@ class Session:
         self._ready_worker()
         self._ready_executor()
 
-    def execute(self, inputs: Sequence[Any]) -> tuple[Recording | None, list[Finding], Run]:
+    def execute(self, inputs: Sequence[Any], *,
+                config: int = 0) -> tuple[Recording | None, list[Finding], Run]:
         """Record the learner's function on tensors and plain values, and replay the recording.
 
         Without a recording, the findings say why.
         """
-        outcome = self.record(inputs)
+        outcome = self.record(inputs, config=config)
         findings = unusable(outcome)
         if findings or outcome.recording is None:
             return None, findings, Run((), ())
         return outcome.recording, [], self.replay(outcome.recording, inputs)
 
-    def record(self, inputs: Sequence[Any]) -> Outcome:
+    def record(self, inputs: Sequence[Any], *, config: int = 0) -> Outcome:
         """Call the learner's function in the worker; no kernel runs there.
+
+        Args:
+            inputs: tensors and plain values.
+            config: which of its configurations every autotuner takes, counted round.
 
         Raises:
             Stopped: the worker did not survive, or its answer is no recording.
@@ -147,6 +158,7 @@ class Session:
                 "op": "call",
                 "layout": arena.layout(),
                 "arguments": [_argument(value, views) for value in inputs],
+                "config": config,
             }
             reply = _ask(self._ready_worker(), request, [arena.fd], CALL_S, "the function")
         findings = tuple(Finding.from_dict(item) for item in reply.get("findings", ()))
@@ -160,7 +172,8 @@ class Session:
         if findings:
             return Outcome(None, findings)
         try:
-            return Outcome(from_json(reply.get("recording")))
+            return Outcome(from_json(reply.get("recording")),
+                           configurations=_configurations(reply))
         except MalformedRecording as error:
             raise Stopped(Finding("R03", "The process that ran the function answered with "
                                          f"something that is no recording: {error}.")) from error
@@ -194,6 +207,7 @@ class Session:
                 }
                 programs = sum(launch.programs for launch in recording.launches)
                 seconds = RUN_S + (0 if sample else RUN_S_PER_PROGRAM * programs)
+                seconds = min(seconds, MAX_RUN_S)
                 reply = _ask(self._ready_executor(), request, [arena.fd, fd], seconds, "a kernel")
             if reply["status"] != "done":
                 raise Stopped(Finding("R03", "The recorded launches cannot be replayed: "
@@ -201,7 +215,7 @@ class Session:
             return Run(
                 tuple(Finding.from_dict(item) for item in reply["findings"]),
                 tuple(_read_result(fd, place) for place in reply["results"]),
-                tuple(reply["launches"]),
+                _facts(reply["launches"]),
             )
         finally:
             os.close(fd)
@@ -258,6 +272,21 @@ def _ask(child: Child, request: dict[str, Any], fds: Sequence[int], seconds: flo
     if reply.get("status") == "broken":
         raise RuntimeError(f"the grader's own code failed:\n{reply.get('traceback')}")
     return reply
+
+
+def _configurations(reply: dict[str, Any]) -> int:
+    number = reply.get("configurations", 1)
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        raise MalformedRecording(f"no number of configurations: {number!r:.40}")
+    return number
+
+
+def _facts(launches: Any) -> tuple[LaunchFacts, ...]:
+    try:
+        return tuple(map(LaunchFacts.from_dict, launches))
+    except (TypeError, ValueError) as error:
+        raise Stopped(Finding("R03", "The process that ran the kernels answered with something "
+                                     f"that is no account of them: {error}.")) from error
 
 
 def unusable(outcome: Outcome) -> list[Finding]:

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
 
-from grader import recording
+from grader import recording, source
+from grader import session as sessions
 from grader.executor import kernels
 from grader.executor.main import Handler, warm
-from grader.recording import Alloc, Argument, Event, Fill, Launch, Move, Recording, View
-from grader.sandbox import arena
+from grader.facts import Footprint, LaunchFacts, Traffic
+from grader.recording import (
+    Alloc,
+    Argument,
+    Descriptor,
+    Event,
+    Fill,
+    Launch,
+    MalformedRecording,
+    Move,
+    Recording,
+    View,
+)
+from grader.sandbox import Child, Sandbox, arena
 from grader.sandbox.arena import SparseTensor
 from grader.suite import Sparse
 
@@ -63,7 +78,11 @@ class Session:
     def _argument(self, value: Any) -> Argument:
         if isinstance(value, Argument):
             return value
-        kinds = {View: "tensor", bool: "bool", int: "int", float: "float", type(None): "none"}
+        if isinstance(value, tuple):
+            items = tuple(self._argument(item) for item in value)
+            return Argument("tuple", items, getattr(value, "_fields", ()))
+        kinds = {View: "tensor", Descriptor: "descriptor", bool: "bool", int: "int",
+                 float: "float", type(None): "none"}
         return Argument(kinds[type(value)], value)
 
     def run(self, *results: View, **settings: Any) -> tuple[dict[str, Any], list[torch.Tensor]]:
@@ -110,8 +129,14 @@ def test_a_recording_is_replayed(tmp_path: Path, order: str, poison: int) -> Non
     assert torch.equal(result, x + y)
     assert reply == {
         "status": "done", "findings": [], "results": [["float32", [1000], 0, 4000]],
-        "launches": [{"kernel": "add_kernel", "programs": 4, "idle_programs": 0,
-                      "bytes_loaded": 8000, "bytes_stored": 4000, "block": 256}],
+        "launches": [{
+            "kernel": "add_kernel", "programs": 4, "idle_programs": 0,
+            "bytes_loaded": 8000, "bytes_stored": 4000, "block": 256,
+            "flops": 0, "sectors_loaded": 250, "sectors_stored": 125,
+            "traffic": [[10, "load", "x_ptr", 1000, 4000, 125, 125, 125],
+                        [11, "load", "y_ptr", 1000, 4000, 125, 125, 125],
+                        [12, "store", "out_ptr", 1000, 4000, 125, 125, 125]],
+            "footprint": {"out_ptr": [0, 125], "x_ptr": [125, 0], "y_ptr": [125, 0]}}],
         "modified_inputs": [],
     }
 
@@ -244,6 +269,366 @@ def broken_kernel(x_ptr, N: tl.constexpr):
     assert results == []
 
 
+# ---------------------------------------------------------------------------------------------
+# Facts of a launch
+
+
+def test_the_facts_of_a_launch_can_be_read(tmp_path: Path) -> None:
+    session = Session(tmp_path, COPY, torch.randn(200))
+    out = session.alloc(100)
+    strided = View(0, "float32", (100,), (2,), 0)
+    session.launch("copy_kernel", 1, x_ptr=strided, out_ptr=out, n=100, BLOCK=128)
+
+    reply, _ = session.run(out)
+
+    facts = LaunchFacts.from_dict(reply["launches"][0])
+    assert (facts.kernel, facts.block, facts.programs) == ("copy_kernel", 128, 1)
+    assert facts.traffic == (Traffic(9, "load", "x_ptr", 100, 400, 13, 13, 13),
+                             Traffic(9, "store", "out_ptr", 100, 400, 13, 13, 13))
+    assert facts.footprint["x_ptr"] == Footprint(13, 0)
+    assert (facts.traffic[0].coalescing, facts.traffic[0].redundancy) == (1.0, 1.0)
+
+
+def test_a_matrix_product_counts_its_operations(tmp_path: Path) -> None:
+    session = Session(tmp_path, MATMUL, torch.randn(40, 24), torch.randn(24, 32))
+    out = session.alloc(40, 32)
+    tiled(session, out)
+
+    reply, _ = session.run(out)
+
+    assert reply["launches"][0]["flops"] == 6 * 2 * (2 * 16 * 16 * 16)
+
+
+def test_of_very_many_places_the_heaviest_are_told(tmp_path: Path) -> None:
+    loads = "\n".join(f"    x += tl.load(x_ptr + offs % {k + 1})" for k in range(80))
+    source = HEADER + f"""
+@triton.jit
+def many_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.zeros((BLOCK,), tl.float32)
+{loads}
+    tl.store(out_ptr + offs, x)
+"""
+    session = Session(tmp_path, source, torch.randn(128))
+    out = session.alloc(128)
+    session.launch("many_kernel", 1, x_ptr=session.inputs[0], out_ptr=out, BLOCK=128)
+
+    reply, _ = session.run(out)
+
+    rows = reply["launches"][0]["traffic"]
+    sectors = sorted(row[5] for row in rows)
+    assert (len(rows), sectors[0], sectors[-1]) == (64, 3, 16)  # left out: 17 loads of 1 to 3
+    assert rows == sorted(rows)
+
+
+FORGED: dict[str, Any] = {
+    "nothing": lambda f: f.clear(), "a count too few": lambda f: f.pop("flops"),
+    "a count too many": lambda f: f.update(more=1), "a word": lambda f: f.update(programs="1"),
+    "a negative count": lambda f: f.update(flops=-1), "a truth": lambda f: f.update(flops=True),
+    "no kernel": lambda f: f.update(kernel=None), "a fraction": lambda f: f.update(block=0.5),
+    "traffic that is none": lambda f: f.update(traffic=3),
+    "a short row": lambda f: f["traffic"][0].pop(),
+    "a row of another kind": lambda f: f["traffic"][0].__setitem__(1, "glance"),
+    "a row with words": lambda f: f["traffic"][0].__setitem__(5, "12"),
+    "a footprint that is none": lambda f: f.update(footprint=[1]),
+    "a footprint of three": lambda f: f["footprint"].update(x=[1, 2, 3]),
+}
+
+
+@pytest.mark.parametrize("change", FORGED.values(), ids=FORGED)
+def test_facts_of_another_form_are_refused(change: Any) -> None:
+    facts = {"kernel": "k", "programs": 1, "idle_programs": 0, "bytes_loaded": 4,
+             "bytes_stored": 4, "block": None, "flops": 0, "sectors_loaded": 1,
+             "sectors_stored": 1, "traffic": [[None, "load", "x", 1, 4, 1, 1, 1]],
+             "footprint": {"x": [1, 0]}}
+    assert LaunchFacts.from_dict(facts).traffic[0].line is None
+
+    change(facts)
+
+    with pytest.raises(ValueError):
+        LaunchFacts.from_dict(facts)
+
+
+# ---------------------------------------------------------------------------------------------
+# Host tensor descriptors
+
+TMA = HEADER + """
+@triton.jit
+def tma_kernel(x_desc, y_desc, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    at = [tl.program_id(0) * BLOCK_M, tl.program_id(1) * BLOCK_N]
+    y_desc.store(at, x_desc.load(at))
+
+
+@triton.jit
+def pad_kernel(x_desc, y_ptr, M: tl.constexpr, N: tl.constexpr):
+    x = x_desc.load([0, 0])
+    tl.store(y_ptr + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :], x)
+"""
+
+MATMUL = HEADER + """
+@triton.jit
+def matmul_kernel(a_desc, b_desc, c_desc, K, BLOCK: tl.constexpr):
+    row, column = tl.program_id(0) * BLOCK, tl.program_id(1) * BLOCK
+    acc = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for k in range(0, K, BLOCK):
+        a = a_desc.load([row, k])
+        b = b_desc.load([k, column])
+        acc = tl.dot(a, b, acc, input_precision="ieee")
+    c_desc.store([row, column], acc)
+"""
+
+
+def whole(view: View, *block: int, **more: Any) -> Descriptor:
+    return Descriptor(view, view.shape, view.stride, block, **more)
+
+
+def tiled(session: Session, out: View) -> None:
+    a, b = session.inputs
+    session.launch("matmul_kernel", 3, 2, a_desc=whole(a, 16, 16), b_desc=whole(b, 16, 16),
+                   c_desc=whole(out, 16, 16), K=24, BLOCK=16)
+
+
+ANNOTATIONS = ["", ": tl.tensor_descriptor", ": 'tl.tensor_descriptor'", ": TensorDescriptor"]
+
+
+@pytest.mark.parametrize("annotation", ANNOTATIONS)
+def test_a_block_is_copied_by_descriptors(tmp_path: Path, annotation: str) -> None:
+    x = torch.randn(20, 24)
+    source = TMA.replace("kernel(x_desc", f"kernel(x_desc{annotation}")
+    session = Session(tmp_path, source, x)
+    out = session.alloc(20, 24)
+    session.launch("tma_kernel", 3, 2, x_desc=whole(session.inputs[0], 8, 16),
+                   y_desc=whole(out, 8, 16), BLOCK_M=8, BLOCK_N=16)
+
+    reply, (result,) = session.run(out)
+
+    assert reply["findings"] == []
+    assert torch.equal(result, x)
+    assert reply["launches"][0]["footprint"] == {"x_desc": [60, 0], "y_desc": [0, 60]}
+
+
+def test_tiles_of_a_matrix_product_come_by_descriptors(tmp_path: Path) -> None:
+    a, b = torch.randn(40, 24), torch.randn(24, 32)
+    session = Session(tmp_path, MATMUL, a, b)
+    out = session.alloc(40, 32)
+    tiled(session, out)
+
+    reply, (result,) = session.run(out)
+
+    assert reply["findings"] == []
+    torch.testing.assert_close(result, a @ b)
+
+
+@pytest.mark.parametrize("padding", ["zero", "nan"])
+def test_outside_of_its_shape_a_descriptor_gives_its_padding(tmp_path: Path, padding: str) -> None:
+    x = torch.randn(3, 4)
+    session = Session(tmp_path, TMA, x)
+    out = session.alloc(4, 8)
+    session.launch("pad_kernel", 1, x_desc=whole(session.inputs[0], 4, 8, padding=padding),
+                   y_ptr=out, M=4, N=8)
+
+    reply, (result,) = session.run(out)
+
+    expected = torch.full((4, 8), 0.0 if padding == "zero" else float("nan"))
+    expected[:3, :4] = x
+    assert reply["findings"] == []
+    assert torch.equal(result.nan_to_num(7), expected.nan_to_num(7))
+
+
+def test_a_descriptor_of_a_view_reaches_as_far_as_it_says(tmp_path: Path) -> None:
+    """Its base is the view's first element; the view's own shape is of no account."""
+    x = torch.randn(8, 16)
+    session = Session(tmp_path, TMA, x)
+    out = session.alloc(4, 8)
+    base = View(0, "float32", (1, 1), (16, 1), 16 * 2 + 4)
+    session.launch("tma_kernel", 1, x_desc=Descriptor(base, (4, 8), (16, 1), (4, 8)),
+                   y_desc=whole(out, 4, 8), BLOCK_M=4, BLOCK_N=8)
+
+    reply, (result,) = session.run(out)
+
+    assert reply["findings"] == []
+    assert torch.equal(result, x[2:6, 4:12])
+
+
+def test_a_descriptor_rounds_float32_where_that_is_asked_for(tmp_path: Path) -> None:
+    x = torch.full((4, 8), 1 + 2**-13)
+    session = Session(tmp_path, TMA, x)
+    out = session.alloc(4, 8)
+    session.launch("pad_kernel", 1, y_ptr=out, M=4, N=8,
+                   x_desc=whole(session.inputs[0], 4, 8, round_f32_to_tf32=True))
+
+    _, (result,) = session.run(out)
+
+    assert result.unique().tolist() == [1.0]
+
+
+def test_a_store_through_a_descriptor_of_an_input_is_found(tmp_path: Path) -> None:
+    session = Session(tmp_path, TMA, torch.zeros(4, 8), torch.ones(4, 8))
+    x, y = session.inputs
+    session.launch("tma_kernel", 1, x_desc=whole(x, 4, 8), y_desc=whole(y, 4, 8), BLOCK_M=4,
+                   BLOCK_N=8)
+
+    reply, _ = session.run(y)
+
+    assert list(seen(reply)) == ["M07"]
+    assert "`y_desc`" in seen(reply)["M07"]
+
+
+def test_what_a_descriptor_reads_before_anybody_wrote_it_is_found(tmp_path: Path) -> None:
+    session = Session(tmp_path, TMA)
+    x, out = session.alloc(4, 8), session.alloc(4, 8)
+    session.launch("tma_kernel", 1, x_desc=whole(x, 4, 8), y_desc=whole(out, 4, 8), BLOCK_M=4,
+                   BLOCK_N=8)
+
+    reply, _ = session.run(out)
+
+    assert list(seen(reply)) == ["M06"]
+
+
+def test_a_storage_is_watched_by_the_element_of_its_descriptor(tmp_path: Path) -> None:
+    """One allocation, stored as halves through a descriptor and read as words."""
+    x = torch.randn(4, 8).half()
+    session = Session(tmp_path, TMA + COPY.removeprefix(HEADER), x)
+    middle, out = session.alloc(16, dtype="int32"), session.alloc(16, dtype="int32")
+    halves = View(middle.storage, "float16", (4, 8), (8, 1), 0)
+    session.launch("tma_kernel", 1, x_desc=whole(session.inputs[0], 4, 8),
+                   y_desc=whole(halves, 4, 8), BLOCK_M=4, BLOCK_N=8)
+    session.launch("copy_kernel", 1, x_ptr=middle, out_ptr=out, n=16, BLOCK=16)
+
+    reply, (result,) = session.run(out)
+
+    assert reply["findings"] == []
+    assert torch.equal(result.view(torch.float16), x.flatten())
+
+
+def test_a_constexpr_is_no_descriptor(tmp_path: Path) -> None:
+    session = Session(tmp_path, TMA.replace("N: tl.constexpr):\n    x =", "N: tl.constexpr, "
+                                            "extra: tl.constexpr):\n    x ="), torch.zeros(4, 8))
+    x = session.inputs[0]
+    session.launch("pad_kernel", 1, x_desc=whole(x, 4, 8), y_ptr=x, M=4, N=8,
+                   extra=(whole(x, 4, 8),))
+
+    reply, _ = session.run()
+
+    assert list(seen(reply)) == ["L05"]
+    assert "`extra` gets a tensor" in seen(reply)["L05"]
+
+
+# ---------------------------------------------------------------------------------------------
+# Tuples
+
+ARGUMENTS = HEADER + """
+from typing import NamedTuple
+
+
+class Inner(NamedTuple):
+    scale: float
+    plus: object
+
+
+class Args(NamedTuple):
+    x_ptr: object
+    out_ptr: object
+    n: int
+    inner: Inner
+
+
+@triton.jit
+def add(x, y):
+    return x + y
+
+
+@triton.jit
+def scaled(args, offs):
+    return tl.load(args.x_ptr + offs, mask=offs < args.n, other=0.0) * args.inner.scale
+
+
+@triton.jit
+def args_kernel(args, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = args.inner.plus(scaled(args, offs), 1.0)
+    tl.store(args.out_ptr + offs, x, mask=offs < args.n)
+"""
+
+
+class Args(NamedTuple):
+    x_ptr: View
+    out_ptr: View
+    n: int
+    inner: Inner
+
+
+class Inner(NamedTuple):
+    scale: float
+    plus: Argument
+
+
+def test_fields_of_a_named_tuple_are_read_by_name(tmp_path: Path) -> None:
+    x = torch.randn(100)
+    session = Session(tmp_path, ARGUMENTS, x)
+    out = session.alloc(100)
+    inner = Inner(2.0, Argument("function", "add"))
+    session.launch("args_kernel", 2, BLOCK=64, args=Args(session.inputs[0], out, 100, inner))
+
+    reply, (result,) = session.run(out)
+
+    assert session.loaded["status"] == "ready"
+    assert reply["findings"] == []
+    torch.testing.assert_close(result, 2 * x + 1)
+    assert set(reply["launches"][0]["footprint"]) == {"args.x_ptr", "args.out_ptr"}
+
+
+def test_a_field_that_a_tuple_has_not_is_named(tmp_path: Path) -> None:
+    session = Session(tmp_path, ARGUMENTS, torch.randn(100))
+    out = session.alloc(100)
+    session.launch("args_kernel", 2, BLOCK=64, args=(session.inputs[0], out, 100))
+
+    reply, _ = session.run(out)
+
+    assert list(seen(reply)) == ["L05"]
+    assert "inner" in seen(reply)["L05"]
+
+
+# A field opens its name in all kernels of a file; none of these may come to anything by it.
+ESCAPES = {
+    "the handle": ("handle data", "y = x_ptr.handle.data.tofile"),
+    "a module": ("core os system", "m = tl\nm.core.os.system('true')"),
+    "a module that is handed over": ("core os system", "helper(tl, n)"),
+    "a module in a tuple": ("core sys", "m = (tl.math, n)\ny = m[0].core"),
+    "a module of a module": ("builtins", "m = tl.core\ny = m.builtins"),
+    "a module imported by name": ("core", "m = libdevice\ny = m.core"),
+    "a kernel's function": ("fn", "y = helper.fn"),
+    "a loop's frame": ("gi_frame f_builtins", "r = tl.range(0, n)\ny = r.gi_frame"),
+    "a format": ("format", "y = 'x'.format(n)"),
+    "an underscore": ("_value x", "y = n._value"),
+    "a name of Triton's own": ("os", "tl.core.os.system('true')"),
+    "an assignment": ("x", "n.x = 1"),
+}
+
+
+@pytest.mark.parametrize(("names", "body"), ESCAPES.values(), ids=ESCAPES)
+def test_fields_open_nothing_else(names: str, body: str) -> None:
+    before = ("import triton.language.extra.cuda.libdevice as libdevice\n"
+              f"from collections import namedtuple\nT = namedtuple('T', {names!r}, rename=True)\n"
+              "@triton.jit\ndef helper(x, y):\n    return y\n")
+
+    kept = kernels.extract(_kernel(body, before))
+
+    assert [f.code for f in kept.findings][:1] == ["L05"]
+
+
+@pytest.mark.parametrize("definition", [
+    "class T(NamedTuple):\n    first: int\n    last: int = 3\n",
+    "class T(typing.NamedTuple):\n    'Two.'\n    first: int\n    last: int\n",
+    "T = namedtuple('T', 'first last')\n", "T = namedtuple('T', 'first,last')\n",
+    "T = collections.namedtuple('T', ['first', 'last'])\n",
+    "T = NamedTuple('T', [('first', int), ('last', int)])\n",
+    "def make():\n    return namedtuple('T', ('first', 'last'), defaults=[1])\n",
+])
+def test_named_tuples_of_all_spellings_are_known(definition: str) -> None:
+    assert kernels.extract(_kernel("tl.store(n.first, n.last)", definition)).findings == []
+
+
 @pytest.mark.parametrize("wide", [True, False], ids=["64-bit program id", "32-bit program id"])
 def test_huge_tensors_are_sampled_without_filling_memory(tmp_path: Path, wide: bool) -> None:
     elements, block = (1 << 31) + 512, 1024
@@ -296,6 +681,19 @@ def _run_request(change: Any) -> dict[str, Any]:
     return {"op": "run", "recording": data}
 
 
+def _describe(data: dict[str, Any], *, base: Any = (0, "float32", [8], [1], 0),
+              shape: Any = (2, 4), strides: Any = (4, 1), block: Any = (2, 4),
+              padding: Any = "zero", rounds: Any = False) -> Any:
+    """Hand a descriptor to the kernel, which is never reached; the argument as it is sent."""
+    sent = ["descriptor", [list(base), list(shape), list(strides), list(block), padding, rounds]]
+    data["events"][1][3]["x_ptr"] = sent
+    return sent
+
+
+def _name(data: dict[str, Any], names: Any) -> None:
+    data["events"][1][3]["n"] = ["tuple", [["int", "8"], ["int", "8"]], names]
+
+
 MALFORMED: dict[str, Any] = {
     "no recording": lambda d: d.clear(),
     "a view beyond its storage": lambda d: d["events"][1][3].update(
@@ -316,6 +714,50 @@ MALFORMED: dict[str, Any] = {
         ["move", [1, "float32", [8], [0], 0], [0, "float32", [8], [1], 0]]),
     "a view of more elements than there can be": lambda d: d["results"].append(
         [1, "float32", [1 << 50], [0], 0]),
+    "a descriptor beyond its storage": lambda d: _describe(d, shape=[3, 4]),
+    "a descriptor that starts beyond its storage": lambda d: _describe(
+        d, base=[0, "float32", [1], [1], 8], shape=[1, 4]),
+    "a descriptor whose base is beyond its storage": lambda d: _describe(
+        d, base=[0, "float32", [9], [1], 0]),
+    "a descriptor of an unknown storage": lambda d: _describe(
+        d, base=[5, "float32", [8], [1], 0]),
+    "a descriptor of a storage of later": lambda d: (
+        _describe(d, base=[2, "float32", [8], [1], 0]), d["events"].append(["alloc", 2, 32])),
+    "a descriptor of an unknown dtype": lambda d: _describe(d, base=[0, "nn", [8], [1], 0]),
+    "a descriptor of complex elements": lambda d: _describe(
+        d, base=[0, "complex64", [4], [1], 0], shape=[2, 2], strides=[2, 1], block=[2, 2]),
+    "a descriptor with a crooked base": lambda d: _describe(
+        d, base=[0, "float32", [4], [1], 1], shape=[1, 4]),
+    "a descriptor with a crooked stride": lambda d: _describe(d, strides=[3, 1]),
+    "a descriptor with a wide last stride": lambda d: _describe(d, strides=[4, 2]),
+    "a descriptor without a size": lambda d: _describe(d, shape=[0, 4]),
+    "a descriptor of another rank": lambda d: _describe(d, strides=[1]),
+    "a descriptor of another block": lambda d: _describe(d, block=[4]),
+    "a descriptor of rank 0": lambda d: _describe(d, shape=[], strides=[], block=[]),
+    "a descriptor of rank 6": lambda d: _describe(
+        d, shape=[1] * 6, strides=[4] * 5 + [1], block=[1] * 6),
+    "a descriptor of sizes beyond 32 bits": lambda d: _describe(
+        d, shape=[1 << 31, 4], strides=[0, 1]),
+    "a descriptor with a stride backwards": lambda d: _describe(d, strides=[-4, 1]),
+    "a descriptor with an odd block": lambda d: _describe(d, block=[2, 3]),
+    "a descriptor with no block": lambda d: _describe(d, block=[2, 0]),
+    "a descriptor with a huge block": lambda d: _describe(d, block=[1 << 20, 2]),
+    "a descriptor with another padding": lambda d: _describe(d, padding="one"),
+    "a descriptor of integers with NaN": lambda d: _describe(
+        d, base=[0, "int32", [8], [1], 0], padding="nan"),
+    "a descriptor that rounds perhaps": lambda d: _describe(d, rounds="yes"),
+    "a descriptor that rounds halves": lambda d: _describe(
+        d, base=[0, "float16", [8], [1], 0], strides=[8, 1], rounds=True),
+    "a descriptor with too little": lambda d: _describe(d)[1].pop(),
+    "a named tuple with a name too few": lambda d: _name(d, ["x"]),
+    "a named tuple with a name too many": lambda d: _name(d, ["x", "y", "z"]),
+    "a named tuple with a name twice": lambda d: _name(d, ["x", "x"]),
+    "a named tuple with an underscore": lambda d: _name(d, ["x", "_y"]),
+    "a named tuple with a keyword": lambda d: _name(d, ["x", "class"]),
+    "a named tuple with code": lambda d: _name(d, ["x", "y=print()"]),
+    "a named tuple with a number": lambda d: _name(d, ["x", 3]),
+    "a named tuple with one word": lambda d: _name(d, "xy"),
+    "names of no tuple": lambda d: d["events"][1][3].update(n=["int", "8", ["x"]]),
     "complex elements": lambda d: d["events"][1][3].update(
         x_ptr=["tensor", [0, "complex64", [4], [1], 0]]),
 }
@@ -338,6 +780,44 @@ def test_the_same_recording_unchanged_is_fine(tmp_path: Path) -> None:
 
     assert reply["status"] == "done"
     assert reply["findings"] == []
+
+
+def test_a_descriptor_that_fits_is_no_reason_to_refuse(tmp_path: Path) -> None:
+    """What the refused ones above were made of."""
+    session = Session(tmp_path, TMA, torch.randn(8))
+    request = _run_request(_describe)
+    x_desc = request["recording"]["events"][1][3]["x_ptr"]
+    request["recording"]["events"][1][1:4] = ["pad_kernel", [1, 1, 1], {
+        "x_desc": x_desc, "y_ptr": ["tensor", [1, "float32", [8], [1], 0]],
+        "M": ["int", "2"], "N": ["int", "4"]}]
+
+    reply, _ = session.ask({**request, "layout": session.packed.layout()})
+
+    assert (reply["status"], reply["findings"]) == ("done", [])
+
+
+def test_a_recording_comes_through_json_as_it_was() -> None:
+    view = View(0, "float32", (2, 8), (8, 1), 0)
+    values = (Argument("descriptor", Descriptor(view, (2, 8), (8, 1), (2, 4), "nan", True)),
+              Argument("int", 3), Argument("tensor", view))
+    launch = Launch("k", (1, 2, 3), {
+        "plain": Argument("tuple", values), "named": Argument("tuple", values, ("a", "b", "c")),
+        "empty": Argument("tuple", ())}, {"num_warps": 4}, 7)
+    made = Recording((view,), (launch,), (view,), True)
+
+    assert recording.from_json(json.loads(json.dumps(recording.to_json(made)))) == made
+
+
+def test_what_a_descriptor_reaches_counts_as_its_view() -> None:
+    base = View(3, "float32", (1,), (1,), 4)
+    argument = Argument("descriptor", Descriptor(base, (2, 8), (16, 1), (2, 4)))
+
+    views = recording.views_of(Argument("tuple", (argument, Argument("tensor", base))))
+
+    assert views == [View(3, "float32", (2, 8), (16, 1), 4), base]
+    made = recording.to_json(Recording((), (Launch("k", (1, 1, 1), {"x": argument}),), ()))
+    with pytest.raises(MalformedRecording, match="storage 3 does not exist"):
+        recording.from_json(made)
 
 
 def test_a_launch_of_a_function_that_is_no_kernel(tmp_path: Path) -> None:
@@ -578,3 +1058,125 @@ def test_lines_are_those_of_the_learners_file(tmp_path: Path) -> None:
 def test_warming_up_leaves_no_trace() -> None:
     warm()
     warm()
+
+
+# ---------------------------------------------------------------------------------------------
+# From the learner's file to the judge
+
+SUBMISSION = """
+import torch
+import triton
+import triton.language as tl
+from typing import NamedTuple
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+class Args(NamedTuple):
+    x: TensorDescriptor
+    y_ptr: torch.Tensor
+
+@triton.jit
+def wait_kernel(flag_ptr, y_ptr):
+    while tl.atomic_add(flag_ptr, 0) == 0:
+        pass
+    tl.store(y_ptr + tl.arange(0, 32), 0.0)
+
+@triton.autotune(configs=[triton.Config({"SCALE": scale}) for scale in (1, 2, 3)], key=[])
+@triton.jit
+def args_kernel(args, SCALE: tl.constexpr):
+    x = args.x.load([0, 0])
+    tl.store(args.y_ptr + tl.arange(0, 4)[:, None] * 8 + tl.arange(0, 8)[None, :], x * SCALE)
+
+def by_arguments(x):
+    y = torch.empty_like(x)
+    args_kernel[(1,)](Args(TensorDescriptor.from_tensor(x, [4, 8]), y))
+    return y
+
+@triton.jit
+def one_kernel(y_ptr):
+    tl.store(y_ptr, 1.0)
+
+def too_large(x):
+    y = torch.empty((64 << 20) // 4 + 1)
+    one_kernel[(1,)](y)
+    return y
+
+def for_ever(x):
+    y, flag = torch.empty_like(x), torch.zeros(1, dtype=torch.int32)
+    wait_kernel[(2,)](flag, y)
+    return y
+"""
+
+
+@pytest.fixture
+def submitted(tmp_path: Path, sandbox: Sandbox) -> Iterator[Callable[[str], sessions.Session]]:
+    """Both processes of one submission, by the name of its function."""
+    path = tmp_path / "kernel.py"
+    path.write_text(SUBMISSION)
+    opened: list[sessions.Session] = []
+
+    def open_session(entry: str) -> sessions.Session:
+        opened.append(sessions.Session(source.read(path), entry, sandbox))
+        return opened[-1]
+
+    yield open_session
+    for session in opened:
+        session.close()
+
+
+@pytest.mark.parametrize("config", range(4))
+def test_descriptors_names_and_configurations_go_all_the_way(
+    submitted: Callable[[str], sessions.Session], config: int
+) -> None:
+    session, x = submitted("by_arguments"), torch.randn(4, 8)
+
+    outcome = session.record([x], config=config)
+    assert outcome.recording is not None
+    run = session.replay(outcome.recording, [x])
+
+    assert outcome.configurations == 3
+    assert run.findings == ()
+    assert torch.equal(run.results[0], x * (config % 3 + 1))
+    (facts,) = run.facts
+    assert (facts.bytes_loaded, facts.sectors_loaded, facts.sectors_stored) == (128, 4, 4)
+    assert facts.footprint == {"args.x": Footprint(4, 0), "args.y_ptr": Footprint(0, 4)}
+    assert torch.equal(session.execute([x], config=config)[2].results[0], run.results[0])
+
+
+def test_a_kernel_that_waits_for_ever_is_a_finding_and_the_process_stays(
+    submitted: Callable[[str], sessions.Session]
+) -> None:
+    session, x = submitted("for_ever"), torch.randn(4, 8)
+
+    first, again = session.execute([x])[2], session.execute([x])[2]
+
+    (finding,) = first.findings
+    assert (finding.code, finding.line) == ("R02", 14)
+    assert "waits for ever" in finding.seen
+    assert (first.results, len(first.facts)) == ((), 1)
+    assert again.findings == first.findings
+
+
+def test_a_result_that_is_too_large_to_hand_over_is_a_finding(
+    submitted: Callable[[str], sessions.Session]
+) -> None:
+    run = submitted("too_large").execute([torch.ones(8)])[2]
+
+    assert [(finding.code, "a result this large" in finding.seen) for finding in run.findings] == [
+        ("M03", False), ("R04", True)]
+
+
+@pytest.mark.parametrize("reply", [0, -1, True, 2.0, "2", None])
+def test_a_number_of_configurations_that_is_none_is_no_recording(
+    submitted: Callable[[str], sessions.Session], monkeypatch: pytest.MonkeyPatch, reply: Any
+) -> None:
+    session, x = submitted("by_arguments"), torch.randn(4, 8)
+    ask = Child.ask
+
+    def forged(self: Child, *args: Any) -> dict[str, Any]:
+        return {**ask(self, *args), "configurations": reply}
+
+    session.ready()
+    monkeypatch.setattr(Child, "ask", forged)
+
+    with pytest.raises(sessions.Stopped, match="no number of configurations"):
+        session.record([x])

@@ -66,6 +66,16 @@ def graded(tmp_path, sandbox):
     return grade
 
 
+def tuned(text: str, second: str) -> str:
+    """The same kernel under an autotuner with two configurations."""
+    return text.replace("@triton.jit", f"""@triton.autotune(
+    configs=[triton.Config({{"BLOCK": 64, "FACTOR": 2}}), triton.Config({second})], key=["n"])
+@triton.jit""").replace("BLOCK: tl.constexpr", "BLOCK: tl.constexpr, FACTOR: tl.constexpr").replace(
+        "x * 2", "x * FACTOR").replace(
+        "(triton.cdiv(x.numel(), 64),)", 'lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)'
+        ).replace(", BLOCK=64)", ")")
+
+
 def first(report: grader.Report) -> grader.Finding:
     failure = report.first_failure
     assert failure is not None, [(r.name, r.verdict, r.reason) for r in report.results]
@@ -180,11 +190,11 @@ def test_after_a_failure_a_grade_does_not_go_on_for_ever(graded, monkeypatch):
 
 
 def test_more_programs_than_can_be_run_are_refused(graded):
-    suite = Suite(**{**SUITE.__dict__, "cases": [correctness("many", rand(70_000))]})
+    suite = Suite(**{**SUITE.__dict__, "cases": [correctness("many", rand(270_000))]})
 
     report = graded(RIGHT.replace("64", "1"), suite=suite)
 
-    assert (first(report).code, "70000 programs" in first(report).seen) == ("T03", True)
+    assert (first(report).code, "270000 programs" in first(report).seen) == ("T03", True)
 
 
 def test_cuda_habits_get_a_hint(graded):
@@ -409,3 +419,20 @@ def test_a_forged_reply_is_never_a_pass(graded, reply):
     out = torch.empty_like(x)''')
 
     assert graded(forged).verdict is Verdict.FAILED
+
+
+def test_all_configurations_of_an_autotuner_are_right(graded):
+    report = graded(tuned(RIGHT, '{"BLOCK": 128, "FACTOR": 2}'))
+
+    assert report.exit_code == 0
+
+
+@pytest.mark.parametrize(("second", "code"), [
+    ('{"BLOCK": 128, "FACTOR": 3}', "N01"),
+    ('{"BLOCK": 100, "FACTOR": 2}', "L05"),
+], ids=["other values", "does not compile"])
+def test_a_configuration_that_a_gpu_may_find_the_fastest_has_to_be_right_too(graded, second, code):
+    finding = first(graded(tuned(RIGHT, second)))
+
+    assert finding.code == code
+    assert finding.seen.startswith("With configuration 2 of 2: ")

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 import torch
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from grader import recording
-from grader.recording import Alloc, Fill, Launch, Move, Recording
+from grader.recording import Alloc, Argument, Descriptor, Fill, Launch, Move, Recording, View
 from grader.sandbox import Child, Sandbox, arena
 
 PRELUDE = """\
@@ -22,6 +23,12 @@ import numpy as np
 import torch
 import triton
 import triton.language as tl
+from typing import NamedTuple
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+class Pair(NamedTuple):
+    x_ptr: object
+    n: object
 
 @triton.jit
 def k(x_ptr, y_ptr, n, BLOCK: tl.constexpr = 64):
@@ -54,7 +61,7 @@ def call(sandbox: Sandbox, tmp_path: Path) -> Iterator[Call]:
     """Call ``f`` of a module with the prelude, in a worker, on tensors, values and meta shapes."""
     children: list[Child] = []
 
-    def run(body: str, *arguments: Any, prelude: str = PRELUDE) -> dict[str, Any]:
+    def run(body: str, *arguments: Any, prelude: str = PRELUDE, **more: Any) -> dict[str, Any]:
         path = tmp_path / "kernel.py"
         path.write_text(prelude + textwrap.dedent(body), encoding="utf-8")
         child = sandbox.fork("worker")
@@ -69,7 +76,7 @@ def call(sandbox: Sandbox, tmp_path: Path) -> Iterator[Call]:
                 else {"meta": list(a)} if isinstance(a, tuple) else {"value": a}
                 for a in arguments
             ]
-            request = {"op": "call", "layout": packed.layout(), "arguments": items}
+            request = {"op": "call", "layout": packed.layout(), "arguments": items, **more}
             reply = child.ask(request, [packed.fd])
         if reply["status"] == "returned":
             reply["recording"] = recording.from_json(reply["recording"])
@@ -204,8 +211,9 @@ ARGUMENTS = [
     ("bool", "True", "bool", True), ("none", "None", "none", None),
     ("str", "'ieee'", "str", "ieee"),
     ("dtype", "tl.float16", "dtype", "fp16"), ("function", "helper", "function", "helper"),
-    ("numpy int", "np.int64(3)", "int", 3), ("numpy float", "np.float32(0.5)", "float", 0.5),
-    ("constexpr", "tl.constexpr(5)", "int", 5), ("large", "2**63", "int", 2**63),
+    ("numpy float", "np.float64(0.5)", "float", 0.5),
+    ("constexpr", "tl.constexpr(5)", "int", 5),
+    ("constexpr of NumPy", "tl.constexpr(np.int64(5))", "int", 5), ("large", "2**63", "int", 2**63),
 ]
 
 
@@ -224,6 +232,135 @@ def test_tuples_of_tensors_and_numbers_are_recorded(call: Call) -> None:
     first, second = launch.arguments["n"].value
     assert (launch.arguments["n"].kind, first.kind, second.kind) == ("tuple", "tensor", "tuple")
     assert [item.value for item in second.value] == [1, 2.0]
+
+
+@pytest.mark.parametrize(("text", "kind"), [
+    ("np.int64(3)", "int64"), ("np.uint8(3)", "uint8"), ("np.float32(0.5)", "float32"),
+    ("np.bool_(True)", "bool"), ("(1, np.int64(3))", "tuple"), ("Pair(x, np.int64(3))", "Pair"),
+    ("[1, 2]", "list"), ("torch.float32", "dtype"),
+])
+def test_what_triton_takes_for_no_argument_is_refused_in_its_words(
+    call: Call, text: str, kind: str
+) -> None:
+    reply = call(f"def f(x): return launch(x, torch.empty_like(x), n={text})", x8())
+
+    assert (reply["status"], reply["types"][0], reply["findings"]) == ("raised", "TypeError", [])
+    assert reply["message"] == f"failed to specialize argument of type: {kind}"
+
+
+def test_numbers_of_numpy_are_taken_where_the_type_is_declared(call: Call) -> None:
+    body = """
+    @triton.jit
+    def scaled(y_ptr, scale: tl.float32, half: "fp16", flag: tl.int1, B: tl.constexpr,
+               C: tl.constexpr, D: tl.constexpr):
+        pass
+    def f(x):
+        y = torch.empty_like(x)
+        scaled[(1,)](y, np.float32(0.5), np.int64(3), np.bool_(True), np.int64(8), np.float32(2),
+                     (np.int64(1), 2))
+        return y
+    """
+    launch = events(call(body, x8()))[-1]
+
+    kinds = [(a.kind, a.value) for a in launch.arguments.values()][1:]
+    assert kinds == [
+        ("float", 0.5), ("int", 3), ("bool", True), ("int", 8), ("float", 2.0),
+        ("tuple", (Argument("int", 1), Argument("int", 2)))]
+
+
+def test_a_named_tuple_keeps_its_names(call: Call) -> None:
+    body = """
+    from collections import namedtuple
+    Both = namedtuple("Both", "first second")
+    Odd = namedtuple("Odd", ["class", "x"], rename=True)
+    def f(x):
+        return launch(x, torch.empty_like(x), n=(Both(Pair(x, 8), second=2), Odd(1, 2)))
+    """
+    reply = call(body, x8())
+
+    both, odd = events(reply)[-1].arguments["n"].value
+    x = Argument("tensor", reply["recording"].inputs[0])
+    pair = Argument("tuple", (x, Argument("int", 8)), ("x_ptr", "n"))
+    assert both == Argument("tuple", (pair, Argument("int", 2)), ("first", "second"))
+    assert odd.fields == ()  # no kernel reads a name that starts with an underscore
+
+
+# ---------------------------------------------------------------------------------------------
+# Host tensor descriptors
+
+
+def matrix(rows: int = 8, columns: int = 8, dtype: str = "float32") -> torch.Tensor:
+    return torch.arange(rows * columns).reshape(rows, columns).to(getattr(torch, dtype))
+
+
+DESCRIPTORS = [
+    ("a tensor", "TensorDescriptor.from_tensor(x, [4, 8])", (0, (8, 8), (8, 1)),
+     ((8, 8), (8, 1), (4, 8)), "zero"),
+    ("a view", "TensorDescriptor.from_tensor(x[2:, 4:], [2, 4])", (20, (6, 4), (8, 1)),
+     ((6, 4), (8, 1), (2, 4)), "zero"),
+    ("a part of a tensor", "TensorDescriptor(x, [3, 4], [16, 1], [1, 4], 'nan')",
+     (0, (8, 8), (8, 1)), ((3, 4), (16, 1), (1, 4)), "nan"),
+    ("more than its view", "TensorDescriptor(x[:1], x.shape, x.stride(), [4, 4])",
+     (0, (1, 8), (8, 1)), ((8, 8), (8, 1), (4, 4)), "zero"),
+    ("sizes of NumPy", "TensorDescriptor(x, list(np.array([8, 8])), [np.int64(8), 1], [4, 4])",
+     (0, (8, 8), (8, 1)), ((8, 8), (8, 1), (4, 4)), "zero"),
+]
+
+
+@pytest.mark.parametrize(("text", "base", "sizes", "padding"), [case[1:] for case in DESCRIPTORS],
+                         ids=[case[0] for case in DESCRIPTORS])
+@pytest.mark.parametrize("annotation", ["", ": TensorDescriptor", ": tl.tensor_descriptor",
+                                        ": 'tl.tensor_descriptor'"])
+def test_a_descriptor_is_recorded(
+    call: Call, annotation: str, text: str, base: Any, sizes: Any, padding: str
+) -> None:
+    body = f"""
+    @triton.jit
+    def copy(desc{annotation}, y_ptr):
+        pass
+    def f(x):
+        y = torch.empty_like(x)
+        copy[(1,)]({text}, y)
+        return y
+    """
+    launch = events(call(body, matrix()))[-1]
+
+    offset, shape, stride = base
+    assert launch.arguments["desc"] == Argument("descriptor", Descriptor(
+        View(0, "float32", shape, stride, offset), *sizes, padding))
+
+
+def test_a_descriptor_is_recorded_as_a_hook_of_its_configuration_left_it(call: Call) -> None:
+    body = """
+    def resize(named):
+        named["desc"].block_shape = [named["B"], 8]
+
+    @triton.autotune(configs=[triton.Config({"B": b}, pre_hook=resize) for b in (2, 4)], key=[])
+    @triton.jit
+    def tuned(desc, B: tl.constexpr):
+        pass
+
+    def f(x):
+        y = torch.empty_like(x)
+        tuned[(1,)](TensorDescriptor.from_tensor(y, [1, 1]), )
+        return y
+    """
+    blocks = [events(call(body, matrix(), config=k))[-1].arguments["desc"].value.block_shape
+              for k in range(2)]
+
+    assert blocks == [(2, 8), (4, 8)]
+
+
+@pytest.mark.skipif(not hasattr(TensorDescriptor, "round_f32_to_tf32"), reason="Triton 3.6")
+def test_a_descriptor_that_rounds_says_so(call: Call) -> None:
+    launch = events(call("""
+    def f(x):
+        y = torch.empty_like(x)
+        return launch((TensorDescriptor(x, [8, 8], [8, 1], [8, 8], round_f32_to_tf32=True),), y)
+    """, matrix()))[-1]
+
+    (descriptor,) = launch.arguments["x_ptr"].value
+    assert descriptor.value.round_f32_to_tf32
 
 
 ALLOWED = [
@@ -354,6 +491,49 @@ def test_autotune_takes_the_first_configuration_that_is_left(
     assert launch.options["num_warps"] == (2 if block == 32 else 4)
 
 
+@pytest.mark.parametrize(("extra", "blocks", "configurations"), [
+    ("", [32, 64, 32], 2),
+    (", prune_configs_by={'early_config_prune': lambda configs, named, **kw: configs[1:]}",
+     [64, 64, 64], 1),
+], ids=["both", "pruned"])
+def test_every_configuration_can_be_asked_for(
+    call: Call, extra: str, blocks: list[int], configurations: int
+) -> None:
+    replies = [call(TUNED % extra, x8(), config=k) for k in range(3)]
+
+    assert [events(reply)[-1].arguments["B"].value for reply in replies] == blocks
+    assert {reply["configurations"] for reply in replies} == {configurations}
+
+
+def test_the_largest_tuner_of_a_call_counts(call: Call) -> None:
+    body = TUNED.split("def f(x)")[0] % "" + """
+three = triton.autotune(configs=[triton.Config({"B": b}) for b in (2, 4, 8)], key=[])(tuned.fn)
+
+def f(x):
+    y = torch.empty_like(x)
+    for kernel in (tuned, three, tuned):
+        kernel[(1,)](x, y, 8)
+    return y
+"""
+    one, plain = call(body, x8(), config=4), call("def f(x): return torch.empty_like(x)", x8())
+
+    assert [launch.arguments["B"].value for launch in events(one)[1:]] == [32, 4, 32]
+    assert (one["configurations"], plain["configurations"]) == (3, 1)
+
+
+@pytest.mark.parametrize("hooks", [
+    "reset_to_zero=['y_ptr']", "restore_value=['y_ptr']",
+    "pre_hook=lambda named, reset_only=False: named['y_ptr'].zero_()",
+    "post_hook=lambda named, exception: named['y_ptr'].zero_()",
+])
+def test_what_a_tuner_does_round_its_measurements_belongs_to_no_later_run(
+    call: Call, hooks: str
+) -> None:
+    made = events(call(TUNED % f", {hooks}", x8()))
+
+    assert [type(event) for event in made] == [Alloc, Launch]
+
+
 def test_hooks_and_heuristics_work(call: Call) -> None:
     body = """
     @triton.autotune(configs=[triton.Config({}, pre_hook=lambda a: a["y_ptr"].zero_())], key=[])
@@ -437,8 +617,15 @@ REFUSED = [
     ("a negative size", "return launch(x, torch.empty_like(x), grid=(-1,))", "L01", "-1"),
     ("too many along y", "return launch(x, torch.empty_like(x), grid=(1, 65536))", "L01", "65535"),
     ("an unknown keyword", "return launch(x, torch.empty_like(x), BLOK=64)", "L05", "BLOK"),
-    ("a descriptor", "from triton.tools.tensor_descriptor import TensorDescriptor as D\n"
-     "    return launch(D(x, [8], [1], [8]), torch.empty_like(x))", "L05", "cannot be replayed"),
+    ("a descriptor of a tensor made at import",
+     "return launch(TensorDescriptor(LATER, [8], [1], [8]), torch.empty_like(x))", "X01",
+     "before the call"),
+    ("a descriptor that reaches too far",
+     "return launch(TensorDescriptor(x, [3, 4], [4, 1], [1, 4]), torch.empty_like(x))", "M01",
+     "16 bytes past the end"),
+    ("a descriptor of a view that reaches too far",
+     "return launch(TensorDescriptor(x[4:], [8], [1], [8]), torch.empty_like(x))", "M01",
+     "16 bytes past the end"),
     ("too many launches", "y = torch.empty_like(x)\n    for _ in range(65): launch(x, y)\n"
      "    return y", "T03", "64"),
     ("too many events", "for _ in range(4097): torch.empty(1)", "T03", "4096"),
@@ -533,6 +720,14 @@ RAISED = [
     ("too many arguments", "k[(1,)](x, x, 1, 2, 3)", "TypeError", 0, "too many"),
     ("twice", "k[(1,)](x, x, 1, n=1)", "TypeError", 0, "n"),
     ("an odd argument", "k[(1,)](x, object(), 1)", "TypeError", 1, "object"),
+    ("a crooked descriptor", "k[(1,)](TensorDescriptor(x[1:], [4], [1], [4]), x, 1)",
+     "AssertionError", 0, "16-byte aligned"),
+    ("a descriptor changed for the worse", "d = TensorDescriptor(x, [8], [1], [4]); "
+     "d.block_shape = [3]; k[(1,)](d, x, 1)", "ValueError", 1, "power of 2"),
+    ("a descriptor that runs backwards", "d = TensorDescriptor(x, [1, 4], [-4, 1], [1, 4]); "
+     "k[(1,)](d, x, 1)", "ValueError", 1, "-4"),
+    ("a descriptor without memory", "d = TensorDescriptor(torch.empty(8, device='meta'), [8], "
+     "[1], [4]); k[(1,)](d, x, 1)", "ValueError", 1, "meta"),
     ("warps", "launch(x, torch.empty(8), num_warps=3)", "AssertionError", 0, "power of 2"),
     ("cuda", "torch.empty(8, device='cuda')", "AssertionError", 0, "CUDA"),
     ("an absurd size", "torch.empty(10**14)", "MemoryError", 0, "allocate"),

@@ -12,7 +12,7 @@ from typing import Any
 
 from triton.runtime.jit import JITFunction
 
-from grader.executor import allowed
+from grader.executor import allowed, fields
 from grader.report import Finding
 
 _MODULE = "tritonlab_submission"
@@ -32,6 +32,7 @@ class Extract:
     imports: dict[str, str] = field(default_factory=dict)  # name -> what it stands for, dotted
     constants: dict[str, ast.expr] = field(default_factory=dict)
     annotated: set[str] = field(default_factory=set)  # constants declared as tl.constexpr
+    fields: frozenset[str] = frozenset()  # of named tuples
     findings: list[Finding] = field(default_factory=list)
 
     @property
@@ -50,7 +51,7 @@ def extract(text: str) -> Extract:
     """
     tree = ast.parse(text)
     source = text.split("\n")
-    kept = Extract([""] * len(source))
+    kept = Extract([""] * len(source), fields=fields.declared(tree))
     for node in _module_level(tree.body):
         if isinstance(node, ast.Import | ast.ImportFrom):
             _keep_import(node, kept)
@@ -146,8 +147,7 @@ def _keep_kernel(node: ast.FunctionDef, source: list[str], kept: Extract) -> Non
             kept.findings.append(Finding(
                 "L05", f"kernel `{node.name}` is decorated with `{ast.unparse(decorator):.60}`, "
                        "which the grader does not know", line=decorator.lineno))
-    kept.findings += allowed.check(node, allowed.Scope(
-        kept.imports, kept.constants, kept.annotated, frozenset(kept.names)))
+    kept.findings += _problems(node, kept)
     last = node.end_lineno or node.lineno
     body = [line.encode() for line in source[node.lineno - 1:last]]
     for start, end in _annotations(node, kept):
@@ -162,6 +162,18 @@ def _keep_kernel(node: ast.FunctionDef, source: list[str], kept: Extract) -> Non
         else:
             _blank(body, (node.returns.lineno, arrow), _end(node.returns), node.lineno)
     kept.lines[node.lineno - 1:last] = [line.decode() for line in body]
+
+
+def _problems(node: ast.FunctionDef, kept: Extract) -> Iterator[Finding]:
+    scope = allowed.Scope(kept.imports, kept.constants, kept.annotated, frozenset(kept.names))
+    if not kept.fields:
+        yield from allowed.check(node, scope)
+        return
+    read = fields.AsItems(node, kept.fields, kept.imports)
+    yield from allowed.check(read.kernel, scope)
+    for place in read.modules:
+        yield Finding("L05", f"line {place.lineno} uses the module `{ast.unparse(place):.60}` as a "
+                             "value, which a kernel cannot do", line=place.lineno)
 
 
 def _plain_jit(decorator: ast.expr) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from grader import recording, source
+from grader.engine.interpreter import proof
 from grader.executor import kernels
 from grader.executor.replay import Kernels, Settings, replay
 from grader.recording import MalformedRecording
@@ -60,7 +61,12 @@ class Handler:
 
 
 def warm() -> None:
-    """Grade a tiny kernel once, so that forked children find every cache full."""
+    """Prove the engine and grade a tiny kernel, so that forked children find every cache full.
+
+    Raises:
+        UnknownTriton: the engine does not fit the Triton that is installed.
+    """
+    proof.check()
     handler = Handler()
     path = Path(__file__).with_name("warmup.py")
     handler.handle({"op": "load", "path": str(path)}, [])

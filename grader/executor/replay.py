@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from grader.engine.interpreter.install import installed
-from grader.engine.interpreter.launch import Order, Outcome, Pointer, run
+from grader.engine.interpreter.launch import HostDescriptor, Order, Outcome, Pointer, run
 from grader.engine.interpreter.memory import Memory
 from grader.engine.interpreter.numerics import TRITON
 from grader.executor.storages import Storages, extent, itemsize, windows_of
@@ -16,16 +19,22 @@ from grader.recording import (
     MAX_SAMPLED_PROGRAMS,
     Alloc,
     Argument,
+    Descriptor,
     Fill,
     Launch,
     MalformedRecording,
     Move,
     Recording,
     View,
+    views_of,
 )
 from grader.report import Finding
 
 Kernels = Mapping[str, Any]
+
+_TMA_ALIGNMENT = 16  # bytes, of a descriptor's base and strides
+_MOST_PLACES = 64  # lines and tensors of one launch whose traffic is told, the heaviest
+_LONGEST_NAME = 200  # characters of a tensor's name
 
 
 @dataclass(frozen=True)
@@ -84,7 +93,7 @@ def replay(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ou
         views = list(recording.results)
         if settings.windows:
             views = [part for view in views for part in windows_of(view, settings.windows)]
-        replayed.results = storages.write(output, views)
+        replayed.results = _written(storages, output, views)
     except _Stopped:
         pass
     except MemoryError as error:
@@ -93,6 +102,15 @@ def replay(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ou
     replayed.findings = memory.observed.findings()
     replayed.modified_inputs = storages.modified_inputs(recording)
     return replayed
+
+
+def _written(storages: Storages, output: int, views: Sequence[View]) -> list[list[Any]]:
+    try:
+        return storages.write(output, views)
+    except OSError as error:  # a file may grow so far and no further
+        if error.errno != errno.EFBIG:
+            raise
+        raise MemoryError("a result this large") from error
 
 
 def _step(event: Any, storages: Storages, memory: Memory, kernels: Kernels, settings: Settings,
@@ -139,7 +157,7 @@ def _launch(launch: Launch, storages: Storages, memory: Memory, kernels: Kernels
                 raise MalformedRecording(f"`{launch.kernel}` lacks argument `{parameter.name}`")
             bound[parameter.name] = parameter.default
             continue
-        if parameter.is_constexpr and argument.kind == "tensor":
+        if parameter.is_constexpr and views_of(argument):
             return Outcome(launch.programs, failure=Finding(
                 "L05", f"constexpr parameter `{parameter.name}` gets a tensor", line=launch.line))
         bound[parameter.name] = _value(argument, storages, kernels)
@@ -150,8 +168,11 @@ def _value(argument: Argument, storages: Storages, kernels: Kernels) -> Any:
     match argument.kind:
         case "tensor":
             return _pointer(argument.value, storages)
+        case "descriptor":
+            return _descriptor(argument.value, storages)
         case "tuple":
-            return tuple(_value(item, storages, kernels) for item in argument.value)
+            items = (_value(item, storages, kernels) for item in argument.value)
+            return _named(argument.fields)(*items) if argument.fields else tuple(items)
         case "dtype":
             return _dtype(argument.value)
         case "function":
@@ -167,6 +188,24 @@ def _pointer(view: View, storages: Storages) -> Pointer:
         raise MalformedRecording(f"Triton has no elements of dtype {view.dtype!r:.40}")
     size = itemsize(view)
     return Pointer(storage, view.dtype, view.offset * size, extent(view) * size)
+
+
+def _descriptor(descriptor: Descriptor, storages: Storages) -> HostDescriptor:
+    """The base reaches as far as shape and strides say, whatever view it was made of."""
+    storages.check(descriptor.base)
+    size = itemsize(descriptor.base)
+    steps = (descriptor.base.offset, *descriptor.strides[:-1])
+    if any(step * size % _TMA_ALIGNMENT for step in steps):
+        raise MalformedRecording(f"a descriptor's base or stride is no multiple of "
+                                 f"{_TMA_ALIGNMENT} bytes")
+    return HostDescriptor(
+        _pointer(descriptor.reach, storages), descriptor.shape, descriptor.strides,
+        descriptor.block_shape, descriptor.padding, descriptor.round_f32_to_tf32)
+
+
+@lru_cache(maxsize=64)
+def _named(fields: tuple[str, ...]) -> Any:
+    return namedtuple("Arguments", fields)
 
 
 def _dtype(name: str) -> Any:
@@ -187,7 +226,29 @@ def _facts(launch: Launch, outcome: Outcome, kernels: Kernels) -> dict[str, Any]
         "bytes_loaded": outcome.bytes_loaded,
         "bytes_stored": outcome.bytes_stored,
         "block": _block(launch, kernels.get(launch.kernel)),
+        "flops": outcome.flops,
+        "sectors_loaded": outcome.sectors_loaded,
+        "sectors_stored": outcome.sectors_stored,
+        "traffic": _traffic(outcome),
+        "footprint": _footprint(outcome),
     }
+
+
+def _traffic(outcome: Outcome) -> list[list[Any]]:
+    """What moved at each line of the source, in the order of the fields of ``facts.Traffic``."""
+    heaviest = sorted(outcome.traffic, key=lambda t: -t.sectors)[:_MOST_PLACES]
+    return [
+        [t.line, t.kind, t.tensor[:_LONGEST_NAME], t.lanes, t.bytes, t.sectors, t.ideal_sectors,
+         t.unique_sectors]
+        for t in sorted(heaviest, key=lambda t: (t.line or 0, t.kind, t.tensor))
+    ]
+
+
+def _footprint(outcome: Outcome) -> dict[str, list[int]]:
+    """Distinct sectors read and written of each tensor."""
+    sectors = {name: [f.read_sectors, f.written_sectors] for name, f in outcome.footprint.items()}
+    heaviest = sorted(sectors, key=lambda name: -sum(sectors[name]))[:_MOST_PLACES]
+    return {name[:_LONGEST_NAME]: sectors[name] for name in heaviest}
 
 
 def _block(launch: Launch, kernel: Any) -> int | None:

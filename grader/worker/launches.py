@@ -17,7 +17,7 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from grader.recording import MAX_LAUNCHES, Argument, Launch
+from grader.recording import MAX_LAUNCHES, Argument, Descriptor, Launch, View, are_fields
 from grader.worker.learner import current_line
 from grader.worker.recorder import Recorder
 
@@ -34,25 +34,37 @@ def recorded(recorder: Recorder) -> Iterator[None]:
         if not warmup:
             record(recorder, self, args, kwargs, grid)
 
-    with mock.patch.object(JITFunction, "run", run), mock.patch.object(Autotuner, "run", _tuned):
+    def tuned(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return _tuned(recorder, self, args, kwargs)
+
+    with mock.patch.object(JITFunction, "run", run), mock.patch.object(Autotuner, "run", tuned):
         yield
 
 
-def _tuned(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """``Autotuner.run`` as if the first configuration that survives pruning were the fastest."""
-    self.nargs = dict(zip(self.arg_names, args, strict=False))
-    configs = self.prune_configs(kwargs) if len(self.configs) > 1 else self.configs
-    self.best_config = config = configs[0]
+def _tuned(recorder: Recorder, tuner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``Autotuner.run`` as if the configuration asked for were known to be the fastest.
+
+    Of all that may prepare a launch, only the ``pre_hook`` of the configuration itself belongs to
+    such a run. The tuner's own hooks (``reset_to_zero``, ``restore_value``, ``pre_hook`` and
+    ``post_hook``) go round the runs that measure; after these, ``reset_to_zero`` clears its tensors
+    once more, so the very first result of several configurations comes from zeros, and every later
+    one from what the tensors hold. (Triton 3.6 to 3.9 do so; where pruning leaves one of several,
+    3.6 and 3.7 measure it, 3.8 and 3.9 do not.) What is recorded is the later run: a kernel that
+    adds to its output is right in every call only if the function clears the output.
+    """
+    tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
+    configs = tuner.prune_configs(kwargs) if len(tuner.configs) > 1 else tuner.configs
+    tuner.best_config = config = recorder.choose(configs)
     if conflicts := sorted(kwargs.keys() & config.kwargs.keys()):
         raise ValueError(f"Conflicting meta-parameters: {', '.join(conflicts)}. "
                          f"Make sure that you don't re-define auto-tuned symbols.")
     chosen = config.all_kwargs()
     if config.pre_hook is not None:
-        config.pre_hook({**self.nargs, **kwargs, **chosen})
+        config.pre_hook({**tuner.nargs, **kwargs, **chosen})
     try:
-        return self.fn.run(*args, **kwargs, **chosen)
+        return tuner.fn.run(*args, **kwargs, **chosen)
     finally:
-        self.nargs = None
+        tuner.nargs = None
 
 
 def record(recorder: Recorder, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
@@ -73,7 +85,9 @@ def record(recorder: Recorder, kernel: Any, args: tuple[Any, ...], kwargs: dict[
     sizes = _grid(recorder, name, grid, values)
     recorder.check_untouched()
     recorder.launches += 1
-    arguments = {key: _argument(recorder, name, key, value) for key, value in values.items()}
+    parameters = {parameter.name: parameter for parameter in kernel.params}
+    arguments = {key: _argument(recorder, name, parameters[key], value)
+                 for key, value in values.items()}
     recorder.note(Launch(name, sizes, arguments, options, current_line(recorder.path)))
 
 
@@ -146,20 +160,43 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _argument(recorder: Recorder, kernel: str, name: str, value: Any, depth: int = 0) -> Argument:
-    value = _plain(value)
+def _argument(recorder: Recorder, kernel: str, parameter: Any, value: Any) -> Argument:
+    """A kernel's argument as data.
+
+    Raises:
+        TypeError: Triton cannot tell the type of the argument, or of an item of a tuple.
+    """
+    numpy = parameter.is_constexpr or _is_declared(parameter.annotation_type)
+    made = _value(recorder, kernel, parameter.name, value, numpy=numpy)
+    if made is None:
+        raise TypeError(f"failed to specialize argument of type: {type(value).__name__}")
+    return made
+
+
+def _is_declared(annotation: str) -> bool:
+    """Whether an annotation says it all: then Triton asks no further what kind the value is of."""
+    return annotation == "u1" or annotation[:2] in ("fp", "bf")
+
+
+def _value(recorder: Recorder, kernel: str, name: str, value: Any, *, numpy: bool,
+           depth: int = 0) -> Argument | None:
+    """A value as data; None for one that Triton takes for no argument.
+
+    ``numpy``: whether numbers of NumPy's types will do.
+    """
+    if numpy or isinstance(value, tl.constexpr):
+        value = _plain(value)
     if isinstance(value, torch.Tensor):
-        return _tensor(recorder, kernel, name, value)
+        return Argument("tensor", _tensor(recorder, kernel, name, value))
     if isinstance(value, TensorDescriptor):
-        recorder.stop("L05", f"`{name}` of `{kernel}` is a host tensor descriptor; host tensor "
-                             f"descriptors cannot be replayed yet.")
+        return Argument("descriptor", _descriptor(recorder, kernel, name, value))
     if isinstance(value, bool):
         return Argument("bool", value)
     if isinstance(value, int):
         if not -(2**63) <= value < 2**64:
             raise OverflowError(f"`{name}` = {value} does not fit 64 bits")
         return Argument("int", int(value))
-    if isinstance(value, float):
+    if isinstance(value, float):  # numpy.float64 is one, all other numbers of NumPy are none
         return Argument("float", float(value))
     if value is None:
         return Argument("none", None)
@@ -170,12 +207,15 @@ def _argument(recorder: Recorder, kernel: str, name: str, value: Any, depth: int
     if isinstance(value, JITFunction):
         return Argument("function", str(value.__name__))
     if isinstance(value, tuple) and depth < _MAX_DEPTH:
-        items = (_argument(recorder, kernel, name, item, depth + 1) for item in value)
-        return Argument("tuple", tuple(items))
-    raise TypeError(f"failed to specialize argument of type: {type(value).__name__}")
+        items = [_value(recorder, kernel, name, item, numpy=numpy, depth=depth + 1)
+                 for item in value]
+        fields = tuple(map(str, getattr(value, "_fields", ())))
+        return None if None in items else Argument(
+            "tuple", tuple(items), fields if are_fields(fields) else ())
+    return None
 
 
-def _tensor(recorder: Recorder, kernel: str, name: str, tensor: torch.Tensor) -> Argument:
+def _tensor(recorder: Recorder, kernel: str, name: str, tensor: torch.Tensor) -> View:
     if tensor.device.type == "meta":
         raise ValueError(f"Pointer argument `{name}` cannot be accessed from Triton (its device is "
                          f"'meta')")
@@ -186,4 +226,30 @@ def _tensor(recorder: Recorder, kernel: str, name: str, tensor: torch.Tensor) ->
         recorder.stop("X01", f"`{name}` of `{kernel}` gets a tensor that is {origin}; kernels get "
                              f"the arguments and what is allocated in the call.")
     recorder.forget(tensor)
-    return Argument("tensor", view)
+    return view
+
+
+def _descriptor(recorder: Recorder, kernel: str, name: str, given: TensorDescriptor) -> Descriptor:
+    """A host tensor descriptor as it is now: hooks of configurations change its block.
+
+    Raises:
+        AssertionError, TypeError, ValueError: it is none that Triton would make.
+    """
+    view = _tensor(recorder, kernel, name, given.base)
+    given.__post_init__()  # its own checks, with its own words
+    shape, strides = _sizes(given.shape), _sizes(given.strides)
+    block = _sizes(given.block_shape)
+    if min(strides) < 0 or min(block) < 1:
+        raise ValueError(f"`{name}` has strides {list(strides)} and a block of {list(block)}")
+    bytes_left = given.base.untyped_storage().nbytes() - view.offset * given.base.element_size()
+    reach = 1 + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
+    if (past := reach * given.base.element_size() - bytes_left) > 0:
+        recorder.stop("M01", f"The tensor descriptor `{name}` of `{kernel}` describes {shape} "
+                             f"elements with strides {strides}; their last is {past} bytes past "
+                             f"the end of the tensor's memory.")
+    return Descriptor(view, shape, strides, block, str(given.padding),
+                      bool(getattr(given, "round_f32_to_tf32", False)))
+
+
+def _sizes(values: Any) -> tuple[int, ...]:
+    return tuple(operator.index(value) for value in values)

@@ -53,7 +53,7 @@ class Handler:
             if "tensor" in item:
                 name = names[position] if position < len(names) else f"number {position + 1}"
                 inputs.append((name, arguments[-1], item["tensor"][0]))
-        recorder = Recorder(self._path, inputs)
+        recorder = Recorder(self._path, inputs, int(request.get("config", 0)))
         try:
             with _watched(recorder):
                 result = self._entry(*arguments)
@@ -64,7 +64,7 @@ class Handler:
             return _raised(recorder, described)
         except BaseException as error:
             return _raised(recorder, learner.describe(self._path, error))
-        return _returned(recorder, result)
+        return {**_returned(recorder, result), "configurations": recorder.configurations}
 
 
 def _parameters(entry: Any) -> list[str]:

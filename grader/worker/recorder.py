@@ -53,9 +53,18 @@ class Storage:
 class Recorder:
     """The state of one call."""
 
-    def __init__(self, path: str, inputs: Sequence[tuple[str, torch.Tensor, int]]) -> None:
-        """``inputs`` are the tensor arguments: name, tensor, and the number of its storage."""
+    def __init__(self, path: str, inputs: Sequence[tuple[str, torch.Tensor, int]],
+                 config: int = 0) -> None:
+        """Begin a call.
+
+        Args:
+            path: the learner's file.
+            inputs: the tensor arguments: name, tensor, and the number of its storage.
+            config: which of its configurations every autotuner takes, counted round.
+        """
         self.path = path
+        self.configurations = 1  # of the autotuner that had most to choose from
+        self._config = config
         self.findings: list[dict[str, Any]] = []
         self.events: list[Event] = []
         self.launches = 0
@@ -78,6 +87,14 @@ class Recorder:
     def stop(self, code: str, seen: str) -> NoReturn:
         self.find(code, seen)
         raise Stop(seen)
+
+    # ---------------------------------------------------------------------------------------------
+    # Autotuners
+
+    def choose(self, configs: Sequence[Any]) -> Any:
+        """The configuration that a tuner takes of those that survived pruning."""
+        self.configurations = max(self.configurations, len(configs))
+        return configs[self._config % len(configs)]
 
     # ---------------------------------------------------------------------------------------------
     # Storages

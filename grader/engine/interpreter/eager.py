@@ -170,8 +170,9 @@ class _Tensors:
         if isinstance(value, np.generic) and not isinstance(value, float):
             raise TypeError(f"failed to specialize argument of type: {type(value).__name__}")
         if isinstance(value, TensorDescriptor):
+            reach = value.base.as_strided(value.shape, value.strides)
             return HostDescriptor(
-                self.pointer(value.base), tuple(value.shape), tuple(value.strides),
+                self.pointer(reach), tuple(value.shape), tuple(value.strides),
                 tuple(value.block_shape), value.padding,
                 getattr(value, "round_f32_to_tf32", False))
         if isinstance(value, tuple):

@@ -28,7 +28,7 @@ from grader.engine.interpreter.memory import Memory, Running
 from grader.engine.interpreter.numerics import TRITON, numpy_dtype
 from grader.engine.interpreter.regions import Storage
 from grader.engine.interpreter.rewrite import rewritten
-from grader.engine.interpreter.traffic import Footprint, Traffic
+from grader.facts import Footprint, Traffic
 from grader.report import Finding
 
 Order = Literal["forward", "reverse"]

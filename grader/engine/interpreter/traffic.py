@@ -14,48 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from grader.engine.interpreter.handle import Array
+from grader.facts import Footprint, Traffic
 
 SECTOR = 32  # bytes
 _SHIFT = 5
 _MANY_SPANS = 1 << 20  # then they are merged, before they take more memory than tensors do
 _ROW_BITS = 40  # below these bits a sector's number fits, above them the number of a program
 _MAX_BITMAP = 1 << 31  # sectors; of larger storages the distinct ones are kept as a sorted array
-
-
-@dataclass(frozen=True)
-class Traffic:
-    """All accesses of one kind at one line to one tensor in one launch.
-
-    ``sectors``: distinct sectors of each access of each program, summed. ``ideal_sectors``: as
-    few as would hold its bytes. ``unique_sectors``: distinct ones of the whole launch.
-    """
-
-    line: int | None
-    kind: str  # "load", "store" or "atomic"
-    tensor: str
-    lanes: int
-    bytes: int
-    sectors: int
-    ideal_sectors: int
-    unique_sectors: int
-
-    @property
-    def coalescing(self) -> float:
-        """The useful share of what is moved, 1 at best."""
-        return min(1.0, self.ideal_sectors / self.sectors) if self.sectors else 1.0
-
-    @property
-    def redundancy(self) -> float:
-        """How often each sector is moved."""
-        return self.sectors / self.unique_sectors if self.unique_sectors else 1.0
-
-
-@dataclass(frozen=True)
-class Footprint:
-    """Distinct sectors of one tensor that a launch read and wrote."""
-
-    read_sectors: int
-    written_sectors: int
 
 
 class Key(NamedTuple):

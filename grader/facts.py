@@ -1,0 +1,104 @@
+"""What one launch did, in numbers: what it moved at which line, what it computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """All accesses of one kind at one line to one tensor in one launch.
+
+    ``sectors``: distinct sectors of 32 bytes of each access of each program, summed.
+    ``ideal_sectors``: as few as would hold its bytes. ``unique_sectors``: distinct ones of the
+    whole launch.
+    """
+
+    line: int | None
+    kind: str  # "load", "store" or "atomic"
+    tensor: str
+    lanes: int
+    bytes: int
+    sectors: int
+    ideal_sectors: int
+    unique_sectors: int
+
+    @property
+    def coalescing(self) -> float:
+        """The useful share of what is moved, 1 at best."""
+        return min(1.0, self.ideal_sectors / self.sectors) if self.sectors else 1.0
+
+    @property
+    def redundancy(self) -> float:
+        """How often each sector is moved."""
+        return self.sectors / self.unique_sectors if self.unique_sectors else 1.0
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Distinct sectors of one tensor that a launch read and wrote."""
+
+    read_sectors: int
+    written_sectors: int
+
+
+@dataclass(frozen=True)
+class LaunchFacts:
+    """One launch. ``traffic`` holds its 64 heaviest places, and ``footprint`` as many tensors."""
+
+    kernel: str
+    programs: int
+    idle_programs: int
+    bytes_loaded: int
+    bytes_stored: int
+    block: int | None  # the first constexpr parameter that is called BLOCK…
+    flops: int  # of tl.dot, two for each multiplication
+    sectors_loaded: int
+    sectors_stored: int
+    traffic: tuple[Traffic, ...] = ()
+    footprint: Mapping[str, Footprint] = field(default_factory=dict)  # by parameter
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Self:
+        """Read what the executor answers.
+
+        Raises:
+            ValueError: it has another form.
+        """
+        if not isinstance(data, dict) or data.keys() != {f.name for f in fields(cls)}:
+            raise ValueError("the facts of a launch are an object with certain names")
+        known = dict(data)
+        traffic, footprint = known.pop("traffic"), known.pop("footprint")
+        kernel, block = known.pop("kernel"), known.pop("block")
+        if not isinstance(kernel, str) or not isinstance(traffic, list) or not isinstance(
+                footprint, dict):
+            raise ValueError("the facts of a launch name a kernel, its traffic and its footprint")
+        _check_counts([*known.values(), *([] if block is None else [block])])
+        return cls(
+            kernel, block=block, **known, traffic=tuple(map(_traffic, traffic)),
+            footprint={str(name): _footprint(pair) for name, pair in footprint.items()})
+
+
+def _traffic(row: Any) -> Traffic:
+    match row:
+        case [int() | None as line, "load" | "store" | "atomic" as kind, str(tensor), *counts] if (
+                len(counts) == 5):
+            _check_counts(counts)
+            return Traffic(line, kind, tensor, *counts)
+    raise ValueError("traffic of an unknown form")
+
+
+def _footprint(pair: Any) -> Footprint:
+    match pair:
+        case [read, written]:
+            _check_counts([read, written])
+            return Footprint(read, written)
+    raise ValueError("a footprint of an unknown form")
+
+
+def _check_counts(values: Sequence[Any]) -> None:
+    for value in values:
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise ValueError(f"no count: {value!r:.40}")
