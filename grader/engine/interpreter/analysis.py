@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
+import triton.language as tl
 from triton.runtime.jit import JITCallable
 
-from grader.engine.interpreter.rewrite import definition
+from grader.engine.interpreter.rewrite import definition, names_of
 
 _STORES = ("store", "store_tensor_descriptor", "scatter", "reduce")
 _PRINTS = ("print", "device_print", "static_print", "breakpoint", "set_trace")
@@ -52,9 +54,10 @@ def _reachable(fn: Any, seen: set[int]) -> Iterator[Any]:
     """A function and the jit functions that it names, Triton's own library left out."""
     seen.add(id(fn))
     yield fn
+    known = names_of(fn)
     for node in ast.walk(definition(fn.__code__)):
-        if isinstance(node, ast.Name):
-            value = fn.__globals__.get(node.id)
+        if isinstance(node, ast.Name | ast.Attribute):
+            value = _resolved(node, known)
             inner = getattr(value, "fn", None)
             if (isinstance(value, JITCallable) and id(inner) not in seen
                     and not value.__module__.startswith("triton.")):
@@ -67,27 +70,59 @@ def _stored(fn: Any, seen: tuple[int, ...] = ()) -> frozenset[str] | None:
         return None
     tree = definition(fn.__code__)
     flows = _flows(tree)
+    known = names_of(fn)
     parameters = frozenset(_parameters(tree))
     stored: set[str] = set()
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
         name = _name(node.func)
-        helper = fn.__globals__.get(name) if isinstance(node.func, ast.Name) else None
+        helper = _resolved(node.func, known)
         if name == "pointer_type" or (isinstance(node.func, ast.Name) and name in parameters):
             return None  # a pointer made of numbers, or a function that was handed over
         if name in _STORES or name.startswith("atomic_") or name.endswith("_atomic"):
             where = [node.func, *node.args[:1], *(k.value for k in node.keywords)]
-        elif isinstance(helper, JITCallable):
+        elif isinstance(helper, JITCallable) and not _of_triton(helper):
             passed = _passed(node, helper, (*seen, id(fn)))
             if passed is None:
                 return None
             where = passed
-        else:
+        elif _harmless(node.func, helper, known):
             continue
+        else:
+            return None
         for part in where:
             stored.update(*(flows.get(used, set()) for used in _names(part)))
     return frozenset(stored)
+
+
+def _resolved(node: ast.AST, known: dict[str, Any]) -> Any:
+    """The object behind ``name`` or ``module.name``; None where that is not known."""
+    if isinstance(node, ast.Attribute):
+        owner = _resolved(node.value, known)
+        return getattr(owner, node.attr, None) if isinstance(owner, ModuleType) else None
+    return known.get(node.id) if isinstance(node, ast.Name) else None
+
+
+def _of_triton(function: Any) -> bool:
+    return (getattr(function, "__module__", "") or "").startswith("triton.")
+
+
+def _harmless(function: ast.expr, found: Any, known: dict[str, Any]) -> bool:
+    """Whether a call stores nothing: of Triton's language, of Python's own, or a block's method."""
+    if found is not None:
+        return _of_triton(found) or not isinstance(found, JITCallable)
+    if isinstance(function, ast.Name):
+        return function.id not in known  # a builtin; a name of the kernel's was seen before
+    if not isinstance(function, ast.Attribute):
+        return False
+    return hasattr(tl.tensor, function.attr) or _root(function) in known
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _passed(call: ast.Call, helper: Any, seen: tuple[int, ...]) -> list[ast.expr] | None:

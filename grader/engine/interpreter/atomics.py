@@ -30,6 +30,10 @@ def rmw(operation: str, target: Array, index: Array, values: Array) -> Array:
         unsigned = np.dtype(f"u{target.dtype.itemsize}")
         old = rmw(operation, target.view(unsigned), index, values.view(unsigned))
         return old.view(target.dtype)
+    if operation in ("AND", "OR", "XOR") and target.dtype.kind not in "iub":
+        bits = np.dtype(f"u{target.dtype.itemsize}")
+        old = rmw(operation, target.view(bits), index, values.view(bits))
+        return old.view(target.dtype)
     old = np.empty(index.shape, target.dtype)
     apply = _OPERATIONS.get(operation)
     if apply is None and operation not in ("XCHG", "INC", "DEC"):

@@ -6,17 +6,19 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from types import FrameType
 from typing import Any
 
 import numpy as np
+import triton.language as tl
 
-from grader.engine.interpreter.handle import Array
+from grader.engine.interpreter.handle import Array, Handle
 from grader.engine.interpreter.observed import Note, Observations
 from grader.engine.interpreter.races import Order
 from grader.engine.interpreter.traffic import Ledger
 
 _MANY_POLLS = 64  # in one turn; a loop that reads more does not just wait
-_PATIENCE = 200  # turns of a loop that polls the same values and sees no change
+_PATIENCE = 500  # turns of a loop that reads the same values, before others may go on
 
 
 class Diverged(BaseException):
@@ -58,12 +60,13 @@ class Attempt:
     stored: Array = field(init=False)  # which programs stored anything
     axes: set[int] = field(default_factory=set)  # along which the kernel asked for its place
     largest: int = 1  # elements of the largest block, of one program
-    _undo: list[Callable[[], None]] = field(default_factory=list)
-    _changes: int = 0
     looping: bool = False  # a ``while`` is or was running
+    others: bool = False  # whether more programs can run before these
+    on_wait: Callable[[Poll, bool], None] | None = None  # hands over to other programs
+    _undo: list[Callable[[], None]] = field(default_factory=list)
     _polls: list[Poll] = field(default_factory=list)
-    _before: tuple[int, list[Poll]] = field(default_factory=lambda: (0, []))
-    _turns: int = 0
+    _last: _Turn | None = None
+    _alike: int = 0  # turns in a row that read the same
 
     def __post_init__(self) -> None:
         self.stored = np.zeros(len(self.programs), np.bool_)
@@ -98,26 +101,79 @@ class Attempt:
 
     def changed(self) -> None:
         """Some value in memory is another one now."""
-        self._changes += 1
+        self.order.changes += 1
 
     def polled(self, poll: Poll) -> None:
         """A loop read a value; it may be waiting for another one."""
         if len(self._polls) < _MANY_POLLS:
             self._polls.append(poll)
 
-    def another_turn(self) -> None:
-        """A ``while`` goes round once more.
+    def another_turn(self, frame: FrameType) -> None:
+        """A ``while`` goes round once more; ``frame`` is where it stands.
+
+        A turn that changed neither memory nor a variable will be followed by others like it: only
+        another program can end the loop. A loop that counts its turns may end by itself, so it is
+        interrupted only where others can run meanwhile.
 
         Raises:
-            Spinning: it has read the same values again and again, and nothing changed.
+            Spinning: the loop waits.
         """
         self.looping = True
-        now = (self._changes, self._polls)
-        same = bool(self._polls) and now == self._before
-        self._turns = self._turns + 1 if same else 0
-        self._before, self._polls = now, []
-        if self._turns > _PATIENCE:
-            raise Spinning(now[1][-1])
+        now = _Turn((id(frame.f_code), frame.f_lineno), self.order.changes,
+                    dict(frame.f_locals), self._polls)
+        before, self._last, self._polls = self._last, now, []
+        if before is None or before.place != now.place or before.changes != now.changes:
+            self._alike = 0
+        elif _same(before.variables, now.variables):
+            self.wait(now.poll(self.order), for_ever=True)
+        else:
+            self._alike = self._alike + 1 if now.polls and now.polls == before.polls else 0
+            if self._alike > _PATIENCE and self.others:
+                self._alike = 0
+                self.wait(now.poll(self.order), for_ever=False)
+
+    def wait(self, poll: Poll, *, for_ever: bool) -> None:
+        """Let others go on.
+
+        Raises:
+            Spinning: there is nobody to hand over to from here.
+        """
+        if self.on_wait is None:
+            raise Spinning(poll)
+        self.on_wait(poll, for_ever)
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """What a loop had done at the end of one turn."""
+
+    place: tuple[int, int]
+    changes: int
+    variables: dict[str, Any]
+    polls: list[Poll]
+
+    def poll(self, order: Order) -> Poll:
+        if self.polls:
+            return self.polls[-1]
+        return Poll("nothing that could change", self.place[1], 0, b"",
+                    lambda: order.changes != self.changes)
+
+
+def _same(before: dict[str, Any], now: dict[str, Any]) -> bool:
+    return before.keys() == now.keys() and all(
+        _equal(value, now[name]) for name, value in before.items())
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    x, y = getattr(a, "handle", None), getattr(b, "handle", None)
+    if isinstance(x, Handle) and isinstance(y, Handle):
+        return x.data is y.data or (
+            x.data.shape == y.data.shape and x.data.tobytes() == y.data.tobytes())
+    if isinstance(a, tuple | tl.tuple) and isinstance(b, tuple | tl.tuple):
+        return len(a) == len(b) and all(map(_equal, a, b))
+    return type(a) is type(b) and isinstance(a, int | float | str) and a == b
 
 
 def line_in(file: str) -> int | None:

@@ -169,7 +169,7 @@ class Builder:
 
     def create_atomic_poll(self, ptr: Handle, expected: Handle, timeout_ns: Any, sem: Any,
                            scope: Any) -> Handle:
-        return self._watched.poll(ptr, expected, ends=timeout_ns is not None)
+        return self._watched.poll(ptr, expected, ends=isinstance(timeout_ns, Handle))
 
     def create_atomic_load(self, ptr: Handle, mask: Handle, sem: Any, scope: Any) -> Handle:
         return self._watched.load(ptr, mask, None, volatile=sem != ir.MEM_SEMANTIC.RELAXED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import gc
 import operator
 from collections.abc import Iterator
@@ -161,6 +162,8 @@ class _Tensors:
     def __init__(self, poison: int) -> None:
         self._poison = poison
         self._known: dict[int, _Known] = {}
+        self._used: list[_Known] = []  # by the launch that is prepared
+        self._live: list[tuple[int, int, torch.Tensor]] = []  # start, bytes; by start
 
     def argument(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -182,6 +185,7 @@ class _Tensors:
 
     def pointer(self, tensor: torch.Tensor) -> Pointer:
         known = self._find(tensor, unwritten=False)
+        self._used.append(known)
         if tensor._version > known.version:
             known.storage.written_by_host()
         size = tensor.element_size()
@@ -194,11 +198,13 @@ class _Tensors:
 
     def at_address(self, address: int) -> tuple[Storage, int] | None:
         """The live tensor whose memory holds a real address, for tables of pointers."""
-        for item in gc.get_objects():
-            if type(item) is torch.Tensor and item.device.type == "cpu":
-                memory = item.untyped_storage()
-                if 0 <= address - memory.data_ptr() < memory.nbytes():
+        for _ in range(2):  # the second time with the tensors that live now
+            place = bisect.bisect_right(self._live, address, key=lambda live: live[0]) - 1
+            if place >= 0:
+                start, nbytes, item = self._live[place]
+                if address < start + nbytes:
                     return self._find(item, unwritten=False).storage, item.element_size()
+            self._live = sorted(_live_tensors(), key=lambda live: live[0])
         return None
 
     def fresh(self, tensor: torch.Tensor) -> None:
@@ -208,8 +214,10 @@ class _Tensors:
         self._find(tensor, unwritten=True)
 
     def keep_versions(self) -> None:
-        for known in self._known.values():
+        """After a launch: what its tensors hold now was written by a kernel."""
+        for known in self._used:
             known.version = known.tensor._version
+        self._used.clear()
 
     def _find(self, tensor: torch.Tensor, *, unwritten: bool) -> _Known:
         key = tensor.untyped_storage()._cdata
@@ -220,6 +228,14 @@ class _Tensors:
         known = self._known[key]
         known.storage.use_elements_of(tensor.element_size())
         return known
+
+
+def _live_tensors() -> Iterator[tuple[int, int, torch.Tensor]]:
+    for item in gc.get_objects():
+        if isinstance(type(item), type) and issubclass(type(item), torch.Tensor) and (
+                item.device.type == "cpu" and item.layout is torch.strided):
+            memory = item.untyped_storage()
+            yield memory.data_ptr(), memory.nbytes(), item
 
 
 def _bytes(tensor: torch.Tensor) -> Any:

@@ -43,10 +43,12 @@ _COMPILE_TIME: tuple[type[BaseException], ...] = (
 )
 
 
+# What the engine raises on purpose, and what a kernel can bring about anywhere.
+_MEANT = (KernelError, NotInAKernel, AssertionFailed, NotInterpreted, MemoryError, RecursionError)
 # Parts of the engine that a kernel cannot make raise: an error there is the grader's own.
 _OURS = tuple(f"grader.engine.interpreter.{name}" for name in (
     "memory", "checks", "regions", "places", "shadow", "attempt", "races", "traffic", "observed",
-    "words", "atomics", "poison", "handle", "analysis"))
+    "words", "atomics", "poison", "analysis", "turns"))
 
 
 def explain(error: BaseException, file: str, kernel: str) -> Finding:
@@ -56,7 +58,7 @@ def explain(error: BaseException, file: str, kernel: str) -> Finding:
         RuntimeError: the exception came from the grader itself.
     """
     innermost = _innermost(error)
-    if not isinstance(innermost, (MemoryError, RecursionError)) and _module(innermost) in _OURS:
+    if not isinstance(innermost, _MEANT) and _module(innermost) in _OURS:
         raise RuntimeError(f"the engine failed while it ran `{kernel}`") from error
     if isinstance(innermost, NotInterpreted):
         raise RuntimeError(f"`{kernel}` uses {innermost}, which the interpreter does not know"
@@ -131,5 +133,8 @@ def _inside_triton(error: BaseException) -> bool:
 
 
 def _module(error: BaseException) -> str:
-    frames = _frames(error)
-    return str(frames[-1][0].f_globals.get("__name__", "")) if frames else ""
+    """Where it was raised; what NumPy raises is the matter of whoever called it."""
+    names = [str(frame.f_globals.get("__name__", "")) for frame, _ in _frames(error)]
+    while names and names[-1].startswith(("numpy", "ml_dtypes")):
+        names.pop()
+    return names[-1] if names else ""

@@ -3,7 +3,8 @@
 The ladder: a group of programs runs as one. Where they go different ways the attempt is undone and
 each part runs by itself, from the start. A group that fails runs again one program at a time, so
 that the program at fault is known and the others have done their work. A group that waits for
-programs that are not in it is put off until the others have run; if all wait, all run together.
+programs that are not in it is put off until what it waits for has changed. If all wait, they run as
+one group; if that parts, they run side by side, each until it waits again.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from triton.runtime import interpreter
 from grader.engine.interpreter import analysis
 from grader.engine.interpreter.attempt import Diverged, Poll, Spinning
 from grader.engine.interpreter.builder import Options
-from grader.engine.interpreter.errors import KernelError, NotInAKernel, explain
+from grader.engine.interpreter.errors import NotInAKernel, explain
 from grader.engine.interpreter.handle import Array, Handle
 from grader.engine.interpreter.install import installed
 from grader.engine.interpreter.memory import Memory, Running
 from grader.engine.interpreter.numerics import TRITON, numpy_dtype
 from grader.engine.interpreter.regions import Storage
 from grader.engine.interpreter.rewrite import rewritten
+from grader.engine.interpreter.turns import take_turns
 from grader.facts import Footprint, Traffic
 from grader.report import Finding
 
@@ -153,7 +155,7 @@ def _run_all(body: Any, bound: Mapping[str, Any], memory: Memory, turns: Array,
         first: programs that start together before that is known.
 
     Raises:
-        KernelError: programs wait for each other for ever.
+        KernelError: programs wait for ever.
         Exception: what the kernel raised.
     """
     size = chunk or first
@@ -161,18 +163,22 @@ def _run_all(body: Any, bound: Mapping[str, Any], memory: Memory, turns: Array,
     groups: deque[Array] = deque()
     rest = turns
     waiting: list[tuple[Array, Poll]] = []
-    together = False
+    together = False  # whether all that wait were tried as one group already
     while groups or len(rest) or waiting:
         if not groups and len(rest):
             taken = size if chunk else min(size * ways, _MOST_PROGRAMS)
             groups.append(rest[:taken])
             rest = rest[taken:]
         elif not groups:
+            left, waiting = np.concatenate([group for group, _ in waiting]), []
+            if together:
+                take_turns(body, bound, memory, left)
+                break
             together = True
-            groups.append(np.concatenate([group for group, _ in waiting]))
-            waiting = []
+            groups.append(left)
         group = groups.popleft()
         attempt = memory.try_with(group)
+        attempt.others = bool(groups or len(rest) or waiting)
         try:
             body(**bound)
         except Diverged as apart:
@@ -182,11 +188,6 @@ def _run_all(body: Any, bound: Mapping[str, Any], memory: Memory, turns: Array,
             groups.extendleft(part[i:i + size] for part in reversed(parts)
                               for i in range((len(part) - 1) // size * size, -1, -size))
         except Spinning as spin:
-            if together and not groups and not waiting:
-                place = memory.running.place(int(group.min()))
-                raise KernelError(
-                    f"{place} waits for ever: it reads {spin.poll.what} again and again, and no "
-                    "program changes it", code="R02", line=spin.poll.line) from None
             attempt.roll_back()
             waiting.append((group, spin.poll))
         except Exception:
@@ -195,12 +196,9 @@ def _run_all(body: Any, bound: Mapping[str, Any], memory: Memory, turns: Array,
             attempt.roll_back()
             groups.extendleft(group[i:i + 1] for i in range(len(group) - 1, -1, -1))
         else:
-            attempt.commit(memory.running.ledger, memory.observed)
-            memory.running.idle += int(len(group) - np.count_nonzero(attempt.stored))
-            memory.settled()
-            if waiting:
-                groups.extend(group for group, poll in waiting if poll.changed())
-                waiting = [(group, poll) for group, poll in waiting if not poll.changed()]
+            memory.settle()
+            groups.extend(group for group, poll in waiting if poll.changed())
+            waiting = [(group, poll) for group, poll in waiting if not poll.changed()]
             if chunk is None:
                 size = max(1, min(_MOST_PROGRAMS, _CHUNK_ELEMENTS // attempt.largest))
 

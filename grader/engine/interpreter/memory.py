@@ -11,7 +11,7 @@ import numpy as np
 import triton.language as tl
 
 from grader.engine.interpreter import atomics, words
-from grader.engine.interpreter.attempt import Attempt, Diverged, Poll, Spinning, line_in
+from grader.engine.interpreter.attempt import Attempt, Diverged, Poll, line_in
 from grader.engine.interpreter.checks import Checks
 from grader.engine.interpreter.handle import Array, Handle, contiguous_axis, spread, turned
 from grader.engine.interpreter.numerics import numpy_dtype
@@ -107,8 +107,11 @@ class Memory:
         self.running.attempt = Attempt(programs, order.segments(programs), order)
         return self.attempt
 
-    def settled(self) -> None:
-        """The group that ran is done; nothing of it will be undone or counted again."""
+    def settle(self) -> None:
+        """The group that ran is done; nothing of it will be undone."""
+        attempt = self.attempt
+        attempt.commit(self.running.ledger, self.observed)
+        self.running.idle += attempt.count - int(np.count_nonzero(attempt.stored))
         nobody = np.zeros(0, np.int64)
         self.running.attempt = Attempt(nobody, nobody, self.running.order)
 
@@ -145,11 +148,9 @@ class Memory:
                 data = np.where(mask.data, data, other.data)
         self.attempt.largest = max(self.attempt.largest, data.size // rows)
         for part in parts:
-            if volatile and not shape:  # it may look at a flag
-                for program, cell in self._scalars(part):
-                    if running.order.knows(cell):
-                        self._acquire(program, cell)
-            self.checks.load(part, dtype.itemsize, rows, line, volatile=volatile and not shape)
+            if volatile:  # it may look at flags
+                self._acquire_known(part)
+            self.checks.load(part, dtype.itemsize, rows, line, volatile=volatile)
         self._count("load", line, parts, dtype.itemsize, rows)
         if self.attempt.looping and data.size <= running.count and parts:
             self.attempt.polled(self._described(parts[0], line, data))
@@ -212,19 +213,19 @@ class Memory:
             Diverged: it does for some programs only.
             Spinning: it does not, and only another group of programs can change that.
         """
-        attempt, line = self.attempt, line_in(self.running.file)
-        value = self.load(pointers, None, None, volatile=True)
-        arrived = spread(value, attempt.count, pointers.shape) == spread(
-            expected, attempt.count, pointers.shape)
-        each = arrived.reshape(attempt.count, -1).all(axis=1)
-        if not ends and not each.all():
+        while True:
+            attempt, line = self.attempt, line_in(self.running.file)
+            value = self.load(pointers, None, None, volatile=True)
+            arrived = spread(value, attempt.count, pointers.shape) == spread(
+                expected, attempt.count, pointers.shape)
+            each = arrived.reshape(attempt.count, -1).all(axis=1)
+            places = [] if ends or each.all() else self.running.regions.parts(
+                pointers, None, attempt.count, value.data.dtype.itemsize, lambda *_: None)
+            if not places:  # also where there is nothing to wait for: that is a finding already
+                return Handle(arrived, tl.int1, pointers.shape)
             if each.any():
                 raise Diverged(each)
-            place = self.running.regions.parts(
-                pointers, None, attempt.count, value.data.dtype.itemsize, lambda *_: None)
-            if place:
-                raise Spinning(self._described(place[0], line, value.data))
-        return Handle(arrived, tl.int1, pointers.shape)
+            attempt.wait(self._described(places[0], line, value.data), for_ever=True)
 
     def _atomic(self, operation: str, pointers: Handle, mask: Handle | None, value: Handle,
                 change: Change, ordered: bool) -> Handle:
@@ -242,6 +243,8 @@ class Memory:
             segments = self.attempt.segments  # what comes next belongs to what is released
             if ordered and not shape:
                 self._synchronise(part, locks=operation in _LOCKS)
+            elif ordered:
+                self._acquire_known(lanes)
             self.checks.change(lanes, dtype.itemsize, line)
             self.attempt.remember(lanes.place, typed)
             before = typed[index]
@@ -279,6 +282,17 @@ class Memory:
 
     def _renew_segments(self) -> None:
         self.attempt.segments = self.running.order.segments(self.attempt.programs)
+
+    def _acquire_known(self, part: Part) -> None:
+        """A look at many elements acquires those that programs synchronise on."""
+        order = self.running.order
+        if not order.parted:
+            return
+        storage = id(part.region.storage)
+        programs = np.repeat(self.attempt.programs[part.rows], part.place.length).tolist()
+        for program, index in zip(programs, part.place.indices().reshape(-1).tolist(), strict=True):
+            if order.knows((storage, index)):
+                self._acquire(program, (storage, index))
 
     def _scalars(self, part: Part) -> Iterator[tuple[int, Cell]]:
         programs = self.attempt.programs[part.rows].tolist()

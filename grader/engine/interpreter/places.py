@@ -39,8 +39,7 @@ class Runs:
         first = int(self.starts[0])
         if self.step == length:
             return flat[first:first + count * length].reshape(count, length)
-        return as_strided(flat[first:], (count, length),
-                          (self.step * flat.itemsize, flat.itemsize))
+        return _strided(flat[first:], count, length, self.step)
 
     def read(self, flat: Array) -> Array:
         """A copy, [runs, length]."""
@@ -55,8 +54,7 @@ class Runs:
             view[...] = values
 
     def _windows(self, flat: Array) -> Array:
-        count = max(0, len(flat) - self.length + 1)
-        return as_strided(flat, (count, self.length), (flat.itemsize, flat.itemsize))
+        return _strided(flat, max(0, len(flat) - self.length + 1), self.length, 1)
 
     def distinct(self) -> bool:
         """Whether no element is in two runs."""
@@ -72,6 +70,13 @@ class Runs:
         """[runs, length]: the index of every element."""
         indices: Array = self.starts[:, None] + np.arange(self.length)
         return indices
+
+
+def _strided(flat: Array, count: int, length: int, step: int) -> Array:
+    """[count, length] of ``flat`` itself, the rows ``step`` elements apart."""
+    bits = flat.view(f"u{flat.itemsize}")  # NumPy cannot describe every type of ml_dtypes
+    rows = as_strided(bits, (count, length), (step * flat.itemsize, flat.itemsize))
+    return np.asarray(rows.view(flat.dtype))
 
 
 class Elements:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -29,6 +28,7 @@ class Order:
 
     floor: int
     programs: int
+    changes: int = 0  # of memory, whoever made them
     locks: set[Cell] = field(default_factory=set)  # a plain store to one of these releases too
     _later: list[tuple[int, int]] = field(default_factory=list)  # (program, its how manyth segment)
     _current: dict[int, int] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Order:
     _released: dict[Cell, list[tuple[int, int, int]]] = field(
         default_factory=lambda: defaultdict(list))
     _releases: dict[int, int] = field(default_factory=lambda: defaultdict(int))
-    _known: dict[int, tuple[Any, dict[int, int]]] = field(default_factory=dict)
+    _known: dict[int, _View] = field(default_factory=dict)
 
     @property
     def last(self) -> int:
@@ -112,25 +112,36 @@ class Order:
         return self._what_is_known_to(program).get(owner, 0) > which
 
     def _what_is_known_to(self, program: int) -> dict[int, int]:
-        """For other programs, how many of their releases came before."""
-        stamp = (len(self._acquired[program]), len(self._later))
-        if program in self._known and self._known[program][0] == stamp:
-            return self._known[program][1]
-        known: dict[int, int] = {}
-        followed: dict[int, int] = {}  # of each program's acquires, how many were followed
-        seen: dict[Cell, int] = {}
-        open_ends = list(self._acquired[program])
+        """For other programs, how many of their releases came before.
+
+        What was followed once is not followed again: a release holds for ever.
+        """
+        view = self._known.get(program)
+        if view is None:
+            view = self._known[program] = _View()
+        acquired = self._acquired[program]
+        open_ends = acquired[view.done:]
+        view.done = len(acquired)
         while open_ends:
             cell, position = open_ends.pop()
-            start = seen.get(cell, 0)
+            start = view.seen.get(cell, 0)
             if position <= start:
                 continue
-            seen[cell] = position
+            view.seen[cell] = position
             for other, acquires, releases in self._released[cell][start:position]:
-                known[other] = max(known.get(other, 0), releases)
-                done = followed.get(other, 0)
+                view.releases[other] = max(view.releases.get(other, 0), releases)
+                done = view.followed.get(other, 0)
                 if acquires > done:
                     open_ends += self._acquired[other][done:acquires]
-                    followed[other] = acquires
-        self._known[program] = (stamp, known)
-        return known
+                    view.followed[other] = acquires
+        return view.releases
+
+
+@dataclass
+class _View:
+    """What one program knows of the others, as far as its acquires were followed."""
+
+    done: int = 0  # of its own acquires
+    releases: dict[int, int] = field(default_factory=dict)  # of each program, how many it knows
+    followed: dict[int, int] = field(default_factory=dict)  # of each program's acquires
+    seen: dict[Cell, int] = field(default_factory=dict)  # of each element's releases

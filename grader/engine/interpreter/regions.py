@@ -24,7 +24,7 @@ _REGION_BITS = 44
 _MIDDLE = 1 << (_REGION_BITS - 1)
 _ALIGNMENT_MASK = 0xFFF  # low bits of an address are real, so that alignment looks as on a GPU
 _LEAST_REAL = 1 << 16  # no process has memory below
-_MOST_FINDS = 64  # unknown addresses of one access that are looked up
+_MOST_FINDS = 4096  # unknown addresses of one access that are looked up
 _FEW = 8  # lengths of masked runs that are worth a copy each
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import copy
+import inspect
 import itertools
 import linecache
 import math
 import sys
 from collections.abc import Callable
 from functools import cache
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, GeneratorType
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import triton
 import triton.language as tl
 from triton.runtime import interpreter
 
-from grader.engine.interpreter import elementwise, libdevice, reduce
+from grader.engine.interpreter import elementwise, libdevice, reduce, subset
 from grader.engine.interpreter.attempt import Diverged
 from grader.engine.interpreter.errors import NotInAKernel
 from grader.engine.interpreter.handle import Handle
@@ -49,16 +50,30 @@ def _rewrite(fn: Any) -> Callable[..., Any]:
     node.decorator_list, node.returns = [], None
     defaults = fn.__defaults__ or ()
     arguments.defaults = [ast.Constant(None) for _ in defaults]
+    known = names_of(fn)
+    refuser = subset.Refuser(_call, known, _locals(node))
+    node.body = [refuser.visit(statement) for statement in node.body]
     module = ast.Module([_Rewriter().visit(node)], [])
     ast.fix_missing_locations(module)
     code = compile(module, fn.__code__.co_filename, "exec", dont_inherit=True)
     # A copy: names that rewriting needs must not appear in the learner's module.
-    visible = {name: _visible(value) for name, value in fn.__globals__.items()}
+    visible = {name: _visible(value) for name, value in known.items()}
     namespace = {**_BUILTINS, **visible, **_HELPERS}
     exec(code, namespace)
     made: FunctionType = namespace[fn.__name__]
     made.__defaults__, made.__kwdefaults__ = fn.__defaults__, fn.__kwdefaults__
     return made
+
+
+def names_of(fn: Any) -> dict[str, Any]:
+    """What a function sees from outside: its globals, and what encloses it."""
+    return {**fn.__globals__, **inspect.getclosurevars(fn).nonlocals}
+
+
+def _locals(kernel: ast.FunctionDef) -> set[str]:
+    names = {node.arg for node in ast.walk(kernel.args) if isinstance(node, ast.arg)}
+    return names | {node.id for node in ast.walk(kernel)
+                    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
 
 
 def definition(code: CodeType) -> ast.FunctionDef:
@@ -196,7 +211,7 @@ def truth(value: Any, keyword: str = "if") -> bool:
     result = bool(_of_all_programs(handle.data.reshape(-1) != 0))
     if result and keyword == "while":
         builder = interpreter.interpreter_semantic.builder
-        builder.memory.attempt.another_turn()
+        builder.memory.attempt.another_turn(sys._getframe(1))
     return result
 
 
@@ -238,6 +253,13 @@ def _negated(value: Any) -> Any:
     if not isinstance(value, tl.tensor):
         return not value
     return value.logical_and(True).__not__() if value.dtype != tl.int1 else value.__not__()
+
+
+def _iterated(values: Any, line: int) -> Any:
+    """What a ``for`` goes over."""
+    if not isinstance(values, range | GeneratorType):
+        subset.refused("a loop over anything but a range", line)
+    return values
 
 
 def program_range(*bounds: Any, **options: Any) -> Any:
@@ -305,6 +327,10 @@ _HELPERS: dict[str, Any] = {
     _PREFIX + "asserted": _asserted,
     _PREFIX + "logical": _logical,
     _PREFIX + "negated": _negated,
+    _PREFIX + "iterated": _iterated,
+    _PREFIX + "refused": subset.refused,
+    _PREFIX + "refused_global": subset.refused_global,
+    _PREFIX + "constant": subset.constant,
     "_InterpreterComparison": getattr(interpreter, "_InterpreterComparison", None),
 }
 _BUILTINS: dict[str, Any] = {"range": program_range, "min": _smaller, "max": _larger}
@@ -348,5 +374,10 @@ def static_assert(condition: Any, message: Any = "") -> None:
 
 
 def tensor_text(tensor: Any) -> str:
-    """What ``print(tensor)`` shows: of the first program, which is the only one that runs."""
+    """What ``print(tensor)`` shows: of the first program, which is the only one that runs.
+
+    A message of Triton's own says of which type it is.
+    """
+    if sys._getframe(1).f_globals.get("__name__", "").startswith("triton."):
+        return str(tensor.type)
     return str(tensor.handle.full()[0])

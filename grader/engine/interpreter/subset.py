@@ -1,0 +1,163 @@
+"""The part of Python that Triton compiles; the rest is refused when a kernel reaches it.
+
+The compiler refuses a file before anything runs, so whatever it sees is refused. Here a statement
+is refused when it is reached: what stands in a branch that a constant switches off is never seen
+by the compiler either. The compiler itself says what it knows: a node of the syntax tree is
+compiled if its code generator has a method for it.
+"""
+
+from __future__ import annotations
+
+import ast
+from types import ModuleType
+from typing import Any
+
+import triton.language as tl
+from triton.compiler.code_generator import CodeGenerator
+from triton.runtime.jit import JITCallable
+
+from grader.engine.interpreter.errors import NotInAKernel
+
+_WORDS: dict[str, str] = {
+    "Break": "`break`", "Continue": "`continue`", "Lambda": "a lambda", "Try": "`try`",
+    "TryStar": "`try`", "Raise": "`raise`", "Global": "`global`", "Nonlocal": "`nonlocal`",
+    "FunctionDef": "a function inside the kernel", "ClassDef": "a class", "Delete": "`del`",
+    "Import": "an import", "ImportFrom": "an import", "Match": "`match`", "Dict": "a dictionary",
+    "Set": "a set", "GeneratorExp": "a generator expression", "SetComp": "a comprehension",
+    "DictComp": "a comprehension", "Yield": "`yield`", "YieldFrom": "`yield`", "Starred": "a star",
+    "In": "`in`", "NotIn": "`not in`", "NamedExpr": "`:=`",
+}
+_PARTS = (ast.FormattedValue, ast.Starred)  # looked at with the node that holds them
+_BUILTINS = (*CodeGenerator.builtin_namespace, "abs", "tuple", "bool", "True", "False", "None")
+
+
+def refused(what: str, line: int) -> Any:
+    """What a node that is not compiled becomes.
+
+    Raises:
+        NotInAKernel: always.
+    """
+    raise NotInAKernel(f"Triton does not compile {what}", line)
+
+
+def refused_global(name: str, line: int) -> Any:
+    """The same for a global that is no constant.
+
+    Raises:
+        NotInAKernel: always.
+    """
+    raise NotInAKernel(f"`{name}` is a global that is not a tl.constexpr; kernels see only "
+                       f"`{name} = tl.constexpr(value)`", line)
+
+
+def constant(value: Any) -> Any:
+    """A part of an f-string.
+
+    Raises:
+        NotInAKernel: it is known only when the kernel runs.
+    """
+    if isinstance(value, tl.tensor):
+        raise NotInAKernel("an f-string can only hold constants")
+    return value
+
+
+def visible(name: str, value: Any) -> bool:
+    """Whether a kernel sees a global."""
+    module = getattr(value, "__module__", "") or ""
+    return (
+        name in CodeGenerator.builtin_namespace or value is None
+        or isinstance(value, (ModuleType, JITCallable, tl.constexpr, tl.dtype))
+        or getattr(value, "__triton_builtin__", False)
+        or getattr(value, "__triton_aggregate__", False)
+        or module.startswith(("triton.language", "triton.experimental.gluon.language"))
+        or (isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"))
+    )
+
+
+class Refuser(ast.NodeTransformer):
+    """Puts a refusal in the place of every node that Triton does not compile."""
+
+    def __init__(self, call: Any, visible_globals: dict[str, Any], local: set[str]) -> None:
+        self._call = call
+        self._globals = visible_globals
+        self._local = local
+        self._loops = 0
+
+    def visit(self, node: ast.AST) -> Any:
+        known = not isinstance(node, ast.stmt | ast.expr) or isinstance(node, _PARTS) or hasattr(
+            CodeGenerator, f"visit_{type(node).__name__}")
+        return super().visit(node) if known else self._refuse(node)
+
+    def _refuse(self, node: Any, what: str | None = None) -> ast.AST:
+        kind = type(node).__name__
+        said = what or _WORDS.get(kind, kind)
+        call = self._call("refused", ast.Constant(said), ast.Constant(node.lineno))
+        made = ast.Expr(call) if isinstance(node, ast.stmt) else call
+        return ast.fix_missing_locations(ast.copy_location(made, node))
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return self._refuse(node)
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        if node.orelse:
+            return self._refuse(node, "`for` with `else`")
+        if not isinstance(node.iter, ast.Call):
+            return self._refuse(node, "a loop over anything but a range")
+        node.iter = self._call("iterated", self.visit(node.iter), ast.Constant(node.lineno))
+        unrolled = "static_range" in ast.dump(node.iter)
+        return self._loop(node, 0 if unrolled else 1)
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        if node.orelse:
+            return self._refuse(node, "`while` with `else`")
+        node.test = self.visit(node.test)
+        return self._loop(node, 1)
+
+    def _loop(self, node: ast.For | ast.While, depth: int) -> ast.AST:
+        self._loops += depth
+        node.body = [self.visit(statement) for statement in node.body]
+        self._loops -= depth
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        if any(isinstance(inner, ast.Starred) for t in node.targets for inner in ast.walk(t)):
+            return self._refuse(node, "a star among the targets of an assignment")
+        return self.generic_visit(node)
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        if self._loops:
+            return self._refuse(node, "`return` inside a loop")
+        return self.generic_visit(node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        for operator in node.ops:
+            if isinstance(operator, ast.In | ast.NotIn):
+                return self._refuse(node, _WORDS[type(operator).__name__])
+        return self.generic_visit(node)
+
+    def visit_List(self, node: ast.List) -> ast.AST:
+        """A list is a tuple to the compiler: it cannot grow."""
+        self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load):
+            return node
+        return ast.copy_location(ast.Tuple(node.elts, ast.Load()), node)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        self.generic_visit(node)
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                part.value = self._call("constant", part.value)
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if not isinstance(node.ctx, ast.Load) or node.id in self._local:
+            return node
+        if node.id in self._globals:
+            if visible(node.id, self._globals[node.id]):
+                return node
+            call: ast.AST = self._call(
+                "refused_global", ast.Constant(node.id), ast.Constant(node.lineno))
+            return ast.fix_missing_locations(ast.copy_location(call, node))
+        if node.id in _BUILTINS or node.id.startswith("__tritonlab_"):
+            return node
+        return self._refuse(node, f"the name `{node.id}`, which is not defined in a kernel")
