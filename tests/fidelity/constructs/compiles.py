@@ -1,0 +1,172 @@
+"""Asks Triton's own compiler, on a machine without a GPU, whether it takes a construct."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import torch
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.runtime.driver import driver
+
+from .construct import Construct, listed
+
+_LIMIT_SECONDS = 120
+_CAPABILITY = 90  # sm_90: H100, H200
+
+
+class _Event:
+    def __init__(self, enable_timing: bool = False) -> None:
+        self._at = 0.0
+
+    def record(self, *_: object) -> None:
+        self._at = time.perf_counter()
+
+    def elapsed_time(self, end: _Event) -> float:
+        return max(1e3 * (end._at - self._at), 1e-3)
+
+    def synchronize(self) -> None:
+        """Nothing runs."""
+
+
+class _Driver:
+    """A GPU that takes every order and does nothing."""
+
+    def __init__(self) -> None:
+        properties = {
+            "max_shared_mem": 232448, "max_num_regs": 65536, "multiprocessor_count": 132,
+            "warpSize": 32, "sm_clock_rate": 1980000, "mem_clock_rate": 2619000,
+            "mem_bus_width": 5120,
+        }
+        self.utils = SimpleNamespace(
+            get_device_properties=lambda device: dict(properties),
+            load_binary=lambda *_: (0, 0, 32, 0, 1024),
+            unload_module=lambda *_: None,
+        )
+
+    def is_active(self) -> bool:
+        return True
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        """There is one."""
+
+    def get_current_stream(self, device: int = 0) -> int:
+        return 0
+
+    def get_current_target(self) -> GPUTarget:
+        return GPUTarget("cuda", _CAPABILITY, 32)
+
+    def get_device_capability(self, device: int = 0) -> tuple[int, int]:
+        return _CAPABILITY // 10, _CAPABILITY % 10
+
+    def get_active_torch_device(self) -> torch.device:
+        return torch.device("cpu")
+
+    def get_device_interface(self) -> Any:
+        return SimpleNamespace(synchronize=lambda *_: None, Event=_Event,
+                               current_device=lambda: 0, current_stream=lambda *_: None)
+
+    def get_benchmarker(self) -> Any:
+        def bench(kernel_call: Any, *, quantiles: Any = (), **_: Any) -> list[float]:
+            kernel_call()
+            return [1.0] * len(quantiles)
+
+        return bench
+
+    def get_empty_cache_for_benchmark(self) -> torch.Tensor:
+        return torch.empty(256, dtype=torch.int8)
+
+    def clear_cache(self, cache: torch.Tensor) -> None:
+        """There is none."""
+
+    def launcher_cls(self, *_: Any) -> Any:
+        return lambda *arguments, **options: None
+
+    def map_python_to_cpp_type(self, kind: str) -> str:
+        return kind
+
+
+def compiles(construct: Construct) -> tuple[bool, str]:
+    """Whether every kernel of the construct compiles, and if not, what was said.
+
+    A child process asks: some code makes the compiler abort, which is a refusal as well.
+
+    Raises:
+        TimeoutError: there was no answer.
+    """
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which a child has not
+        child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _in_child(construct, writing)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        said = pipe.read()
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        if number == signal.SIGALRM:
+            raise TimeoutError(f"{construct.name}: no answer within {_LIMIT_SECONDS} s")
+        return False, f"the compiler ended with {signal.Signals(number).name}"
+    return said == "", said
+
+
+def _in_child(construct: Construct, writing: int) -> None:
+    signal.alarm(_LIMIT_SECONDS)
+    torch.set_num_threads(1)  # a child waits for ever for the threads of its parent
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)
+    os.dup2(silence, 2)
+    warnings.simplefilter("ignore")
+    said = ""
+    try:
+        driver.set_active(_Driver())
+        listed(construct.body("cpu"))
+    except BaseException as error:
+        said = _said(error)
+    os.write(writing, said.encode()[:60000])
+    os._exit(0)
+
+
+def _said(error: BaseException) -> str:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    lines = [line for line in text.splitlines() if line.strip()]
+    return f"{type(error).__name__}: {' | '.join(lines)[:600]}"
+
+
+@triton.jit
+def _first_kernel(x_ptr):
+    tl.store(x_ptr, tl.sum(tl.load(x_ptr + tl.arange(0, 16)), axis=0))
+
+
+@contextlib.contextmanager
+def warm_compiler() -> Iterator[None]:
+    """Nothing compiled before is taken for an answer; children inherit a compiler that is awake."""
+    with (tempfile.TemporaryDirectory(prefix="constructs-") as folder,
+          mock.patch.dict(os.environ, {"TRITON_CACHE_DIR": folder,
+                                       "TRITON_DEFAULT_FP_FUSION": "1"})):
+        before = driver._active
+        driver.set_active(_Driver())
+        try:
+            _first_kernel[(1,)](torch.zeros(16))
+        finally:
+            driver._active = before
+        yield
