@@ -33,7 +33,7 @@ class Diverged(BaseException):
 class Poll:
     """A loop read ``value`` at one place; ``changed`` tells whether another one is there now."""
 
-    what: str  # the place, in words
+    what: str  # the place, in words; empty for a loop that reads nothing
     line: int | None
     index: int
     value: bytes
@@ -155,7 +155,7 @@ class _Turn:
     def poll(self, order: Order) -> Poll:
         if self.polls:
             return self.polls[-1]
-        return Poll("nothing that could change", self.place[1], 0, b"",
+        return Poll("", self.place[1], 0, b"",
                     lambda: order.changes != self.changes)
 
 

@@ -164,6 +164,7 @@ class _Tensors:
         self._known: dict[int, _Known] = {}
         self._used: list[_Known] = []  # by the launch that is prepared
         self._live: list[tuple[int, int, torch.Tensor]] = []  # start, bytes; by start
+        self._looked = False  # in this launch
 
     def argument(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -204,7 +205,10 @@ class _Tensors:
                 start, nbytes, item = self._live[place]
                 if address < start + nbytes:
                     return self._find(item, unwritten=False).storage, item.element_size()
+            if self._looked:  # once a launch is enough: it makes no tensors
+                return None
             self._live = sorted(_live_tensors(), key=lambda live: live[0])
+            self._looked = True
         return None
 
     def fresh(self, tensor: torch.Tensor) -> None:
@@ -218,6 +222,7 @@ class _Tensors:
         for known in self._used:
             known.version = known.tensor._version
         self._used.clear()
+        self._live, self._looked = [], False
 
     def _find(self, tensor: torch.Tensor, *, unwritten: bool) -> _Known:
         key = tensor.untyped_storage()._cdata
@@ -231,11 +236,18 @@ class _Tensors:
 
 
 def _live_tensors() -> Iterator[tuple[int, int, torch.Tensor]]:
+    kinds = {torch.Tensor, *_subclasses(torch.Tensor)}
     for item in gc.get_objects():
-        if isinstance(type(item), type) and issubclass(type(item), torch.Tensor) and (
+        if type(item) in kinds and (
                 item.device.type == "cpu" and item.layout is torch.strided):
             memory = item.untyped_storage()
             yield memory.data_ptr(), memory.nbytes(), item
+
+
+def _subclasses(kind: Any) -> Iterator[type]:
+    for inner in kind.__subclasses__():
+        yield inner
+        yield from _subclasses(inner)
 
 
 def _bytes(tensor: torch.Tensor) -> Any:

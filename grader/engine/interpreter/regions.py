@@ -23,7 +23,7 @@ _BASE = 1 << 60
 _REGION_BITS = 44
 _MIDDLE = 1 << (_REGION_BITS - 1)
 _ALIGNMENT_MASK = 0xFFF  # low bits of an address are real, so that alignment looks as on a GPU
-_LEAST_REAL = 1 << 16  # no process has memory below
+_LEAST_REAL, _MOST_REAL = 1 << 16, 1 << 47  # where a process can have memory
 _MOST_FINDS = 4096  # unknown addresses of one access that are looked up
 _FEW = 8  # lengths of masked runs that are worth a copy each
 
@@ -266,7 +266,7 @@ class Regions:
 
     def _translated(self, addresses: Array) -> Array:
         """With real addresses of tensors, which host code put in a table, as addresses here."""
-        real = (addresses >= _LEAST_REAL) & (addresses < _BASE)
+        real = (addresses >= _LEAST_REAL) & (addresses < _MOST_REAL)
         if not real.any():
             return addresses
         moved = self._moved(addresses)

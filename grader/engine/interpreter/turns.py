@@ -119,7 +119,9 @@ def _stuck(memory: Memory, queue: deque[_Program]) -> None:
         program.attempt.commit(memory.running.ledger, memory.observed)
     first = min(queue, key=lambda program: int(program.attempt.programs[0]))
     poll = first.poll
-    what, line = (poll.what, poll.line) if poll else ("nothing", None)
-    raise KernelError(
-        f"{memory.running.place(int(first.attempt.programs[0]))} waits for ever: it reads {what} "
-        "again and again, and no program changes it", code="R02", line=line)
+    place = memory.running.place(int(first.attempt.programs[0]))
+    if poll is None or not poll.what:
+        raise KernelError(f"{place} did not end: a turn of its loop changes neither memory nor a "
+                          "variable", code="R02", line=poll.line if poll else None)
+    raise KernelError(f"{place} waits for ever: it reads {poll.what} again and again, and no "
+                      "program changes it", code="R02", line=poll.line)
