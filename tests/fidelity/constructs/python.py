@@ -498,7 +498,7 @@ def generator_kernel(x_ptr, out_ptr, N: tl.constexpr):
     tl.store(out_ptr, parts[0])
 
 
-@theme("a generator expression", rejects=EVERY)
+@theme("tuple of a generator expression", rejects=EVERY)
 def _(device):
     _refused(generator_kernel, device)
 
