@@ -7,9 +7,9 @@ import platform
 import secrets
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
@@ -17,6 +17,7 @@ from typing import Any, Self
 import torch
 
 from grader import compare, diagnose, source
+from grader.ahead import Ahead
 from grader.contract import broken_contract
 from grader.contrast import name_the_cause, undefined_or_ordered
 from grader.costs import count, idle_grid
@@ -24,7 +25,7 @@ from grader.recording import MAX_SAMPLED_PROGRAMS, Recording
 from grader.report import CaseResult, Finding, Kind, Report, Verdict
 from grader.sandbox import Limits, Sandbox, SandboxBroken
 from grader.sandbox.arena import SparseTensor
-from grader.session import Session, Stopped, dtype_name, unusable
+from grader.session import Later, Outcome, Run, Session, Stopped, dtype_name, unusable
 from grader.submission import Faulty, Submission
 from grader.suite import Case, Input, Property, Sparse, Suite
 from grader.words import sentence
@@ -32,7 +33,8 @@ from grader.words import sentence
 SPARSE = Limits(address_space=64 << 30)  # untouched pages cost address space, not memory
 DEFAULT_BLOCK = 1024  # where a launch names no BLOCK size
 MAX_CONFIGURATIONS = 16  # of an autotuner that are tried
-PATIENCE_S = 20.0  # after which a submission that has failed already is not run any further
+PATIENCE_S = 60.0  # after which a submission that has failed already is not run any further
+LOST_S = 20.0  # spent on runs that did not end normally, after which nothing more is run
 
 Event = CaseResult | str
 
@@ -67,10 +69,9 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, seed: str | 
             box = sandbox or resources.enter_context(Sandbox())
             judge = resources.enter_context(Judge(submitted, suite, seed, box))
             try:
-                for case in cases_of(suite, public_only):
-                    tell(case.name)
-                    results.append(judge.verdict_on(case))
-                    tell(results[-1])
+                for result in judge.verdicts(cases_of(suite, public_only), tell):
+                    results.append(result)
+                    tell(result)
             except SandboxBroken as error:
                 reason = f"A process of the grader ended unexpectedly: {error}"
             output, seed = judge.session.output(), judge.seed
@@ -122,6 +123,20 @@ def _group(case: Case | Property) -> int:
     return groups.index(case.kind)
 
 
+@dataclass(frozen=True)
+class Trial:
+    """One call of the learner's function, before anything is compared.
+
+    ``run`` is None where nothing was replayed; for other than refusals, the findings say why.
+    """
+
+    case: Case
+    inputs: list[Any]
+    outcome: Outcome
+    findings: list[Finding] = field(default_factory=list)
+    run: Run | None = None
+
+
 class Judge:
     """One submission under judgement. Seeds, references and verdicts live here and nowhere else."""
 
@@ -148,8 +163,26 @@ class Judge:
     def __exit__(self, *_: object) -> None:
         self.session.close()
 
-    def verdict_on(self, case: Case | Property) -> CaseResult:
-        """Judge one case, whatever happens; after a hang or a crash all others are skipped."""
+    def verdicts(self, cases: Sequence[Case | Property],
+                 tell: Callable[[str], None]) -> Iterator[CaseResult]:
+        """Judge the cases in order; those that can are run ahead.
+
+        Args:
+            cases: to be judged.
+            tell: is told the name of each before its turn comes.
+        """
+        trials = [case for case in cases if isinstance(case, Case) and _is_tried(case)]
+        ahead = Ahead(trials, self._call, self._replay)
+        for case in cases:
+            tell(case.name)
+            yield self.verdict_on(case, ahead.take)
+
+    def verdict_on(self, case: Case | Property,
+                   take: Callable[[], Trial] | None = None) -> CaseResult:
+        """Judge one case, whatever happens; a hang or a crash costs this case alone.
+
+        ``take`` gives its trial, where it was run ahead.
+        """
         started = time.monotonic()
         if self._failed and started - self._started > PATIENCE_S:
             late = f"not run: {PATIENCE_S:.0f} s had passed, and a case before it had failed"
@@ -158,11 +191,14 @@ class Judge:
             result = CaseResult(case.name, case.kind, Verdict.SKIPPED, reason=self._over)
         else:
             try:
-                result = self.one(case)
+                result = self._one(case, take)
             except Stopped as stop:
-                self.session.stop()
-                if not case.advisory:
-                    self._over = "not run: a case before it did not end normally"
+                lost_s = self.session.lost_s
+                if stop.final:
+                    self._over = "not run: the file could not be used"
+                elif lost_s > LOST_S:
+                    self._over = (f"not run: cases before it did not end normally, which took "
+                                  f"{lost_s:.0f} s")
                 result = _result(case, [stop.finding])
             except SandboxBroken:
                 raise
@@ -172,23 +208,50 @@ class Judge:
         self._failed |= result.verdict is Verdict.FAILED and not case.advisory
         return replace(result, seconds=time.monotonic() - started, advisory=case.advisory)
 
-    def one(self, case: Case | Property) -> CaseResult:
-        """Judge one case or property.
-
-        Raises:
-            Stopped: the submission hung, died or ran out of memory.
-        """
+    def _one(self, case: Case | Property, take: Callable[[], Trial] | None) -> CaseResult:
         if isinstance(case, Property):
             return self._property(case)
-        if case.limits and case.limits.pass_at is not None:
+        if _is_measured(case):
             return CaseResult(case.name, case.kind, Verdict.SKIPPED,
                               reason="bandwidth is measured on a GPU, and this engine has none")
+        if not _is_tried(case):
+            return self._sampled(case, self.draw(case.name, case.inputs))
+        trial = take() if take else self._replay(self._call(case)())()
+        return self._refusal(trial) if case.raises else self._values(trial)
+
+    def _call(self, case: Case) -> Later[Trial]:
+        """Begin to have the learner's function called: the first step of a case.
+
+        Raises:
+            Stopped: here or later, as it did not end normally.
+        """
         inputs = self.draw(case.name, case.inputs)
-        if case.raises:
-            return self._refusal(case, inputs)
-        if any(isinstance(value, SparseTensor) for value in inputs):
-            return self._sampled(case, inputs)
-        return self._values(case, inputs)
+        outcome = self.session.begin_record(inputs)
+
+        def called() -> Trial:
+            trial = Trial(case, inputs, outcome())
+            if case.kind is Kind.CORRECTNESS and trial.outcome.recording is not None:
+                self.block = _block(trial.outcome.recording) or self.block
+            return trial
+
+        return called
+
+    def _replay(self, trial: Trial) -> Later[Trial]:
+        """Begin to have the recorded launches run: the second step.
+
+        Raises:
+            Stopped: here or later, as they did not end normally.
+        """
+        if trial.case.raises:
+            return lambda: trial
+        recording = trial.outcome.recording
+        findings = unusable(trial.outcome)
+        if recording is not None and not findings:
+            findings = idle_grid(self.suite, self.session, recording, trial.inputs)
+        if recording is None or findings:
+            return lambda: replace(trial, findings=findings)
+        run = self.session.begin_replay(recording, trial.inputs)
+        return lambda: replace(trial, run=run())
 
     def draw(self, name: str, specs: Sequence[Any]) -> list[Any]:
         """Inputs from a stream of random numbers that belongs to ``name`` and this grade's seed.
@@ -210,17 +273,11 @@ class Judge:
                 drawn.append(spec)
         return drawn
 
-    def _values(self, case: Case, inputs: list[Any]) -> CaseResult:
-        outcome = self.session.record(inputs)
-        recording = outcome.recording
-        findings = unusable(outcome)
-        if recording is not None and not findings:
-            findings = idle_grid(self.suite, self.session, recording, inputs)
-        if recording is None or findings:
-            return _result(case, findings)
-        run = self.session.replay(recording, inputs)
-        if case.kind is Kind.CORRECTNESS:
-            self.block = _block(recording) or self.block
+    def _values(self, trial: Trial) -> CaseResult:
+        case, inputs, run = trial.case, trial.inputs, trial.run
+        recording = trial.outcome.recording
+        if recording is None or run is None:
+            return _result(case, trial.findings)
         findings = list(run.findings) or broken_contract(self.suite, case, recording, inputs)
         if not findings:
             findings += self._compare(run.results[0], inputs)
@@ -230,7 +287,7 @@ class Judge:
             findings = name_the_cause(inputs, list(diagnose.in_order(findings)), self._passes)
         if not findings and not self._tuned and case.kind is Kind.CORRECTNESS and not case.advisory:
             self._tuned = True
-            findings = self._other_configurations(case, inputs, outcome.configurations)
+            findings = self._other_configurations(case, inputs, trial.outcome.configurations)
         facts, over_limit = count(case, inputs, run, self.suite, self.block)
         return _result(case, [*findings, *over_limit], facts)
 
@@ -278,10 +335,10 @@ class Judge:
             return False
         return self._difference(run.results[0], list(inputs)) is None
 
-    def _refusal(self, case: Case, inputs: list[Any]) -> CaseResult:
+    def _refusal(self, trial: Trial) -> CaseResult:
         """A case whose function has to raise before it launches anything."""
+        case, error = trial.case, trial.outcome.error
         wanted = case.raises.__name__ if case.raises else ""
-        error = self.session.record(inputs).error
         if error is None:
             seen = f"No exception was raised; the contract asks for a {wanted}."
             return _result(case, [Finding("E01", seen)])
@@ -331,6 +388,15 @@ class Judge:
                 parts = [value.part(number, start, length) for value in inputs]
                 findings = self._compare(run.results[number], parts)
         return _result(case, findings)
+
+
+def _is_measured(case: Case) -> bool:
+    return case.limits is not None and case.limits.pass_at is not None
+
+
+def _is_tried(case: Case) -> bool:
+    """Whether one call of the function, replayed whole, is what the case needs."""
+    return not _is_measured(case) and not any(isinstance(spec, Sparse) for spec in case.inputs)
 
 
 def _result(case: Case | Property, findings: Sequence[Finding],

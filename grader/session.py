@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import torch
 
@@ -28,18 +30,26 @@ from grader.sandbox.arena import SparseTensor, pack
 from grader.source import Source
 from grader.words import sentence
 
+T = TypeVar("T")
+Later = Callable[[], T]  # waits for what was begun
+
 LOAD_S = 20.0  # to import the learner's file
 CALL_S = 10.0  # to run the learner's function, which only allocates and launches
 RUN_S, RUN_S_PER_PROGRAM = 10.0, 0.02  # to interpret; a program of a large matmul takes so long
 MAX_RUN_S = 120.0  # for all launches of a call; most programs take microseconds
+LESS_PATIENCE = 3.0  # once a run has hung, all later ones get this fraction of their time
 
 
 class Stopped(Exception):
-    """The submission cannot be run any further: it hung, died or ran out of memory."""
+    """A run of the submission did not end normally: it hung, died or ran out of memory.
 
-    def __init__(self, finding: Finding) -> None:
+    ``final``: no other run can fare better, as the file itself cannot be used.
+    """
+
+    def __init__(self, finding: Finding, *, final: bool = False) -> None:
         super().__init__(finding.seen)
         self.finding = finding
+        self.final = final
 
 
 @dataclass(frozen=True)
@@ -68,21 +78,77 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Run:
-    """What one execution gave: findings, the results as tensors, and facts of each launch."""
+    """What one execution gave: findings, the results as tensors, and facts of each launch.
+
+    ``determined``: with the programs in another order, or with other garbage where nothing is
+    defined, the same would come out.
+    """
 
     findings: tuple[Finding, ...]
     results: tuple[torch.Tensor, ...]
     facts: tuple[LaunchFacts, ...] = ()
+    determined: bool = False
 
     @property
     def bytes(self) -> int:
         return sum(launch.bytes_loaded + launch.bytes_stored for launch in self.facts)
 
 
-class Session:
-    """A worker and an executor for one submission. They are started when first needed.
+class _Process:
+    """One of the two processes of a session: forked and loaded when needed, and when it was lost.
+    """
 
-    The file is copied before anything runs, so that saving it during a grade mixes no two versions.
+    def __init__(self, fork: Callable[[], Child], load: Callable[[Child], Later[None]]) -> None:
+        self._fork, self._load = fork, load
+        self._child: Child | None = None
+        self._loaded: Later[None] | None = None
+        self._refusal: Stopped | None = None  # a file that cannot be used stays so
+        self._printed = ""
+
+    def begin(self) -> None:
+        """Start it, if it does not run; ``ready`` waits until it is loaded."""
+        if self._child is not None and not self._child.alive:
+            self.stop()
+        if self._child is None:
+            self._child = self._fork()
+            self._loaded = self._load(self._child)
+
+    def ready(self) -> Child:
+        """The process, loaded.
+
+        Raises:
+            Stopped: it did not survive, or refuses the file.
+        """
+        if self._refusal is not None:
+            raise self._refusal
+        self.begin()
+        assert self._child is not None
+        if self._loaded is not None:
+            loaded, self._loaded = self._loaded, None
+            try:
+                loaded()
+            except Stopped as stop:
+                self._refusal = stop
+                raise
+        return self._child
+
+    def output(self) -> str:
+        """What it printed, and those before it."""
+        return self._printed + (self._child.output() if self._child else "")
+
+    def stop(self) -> None:
+        if self._child is not None:
+            self._printed = self.output()
+            self._child.kill()
+        self._child = self._loaded = None
+
+
+class Session:
+    """A worker and an executor for one submission.
+
+    They are started when first needed, and again after one of them was lost. What is begun goes on
+    while the judge does something else. The file is copied before anything runs, so that saving it
+    during a grade mixes no two versions.
     """
 
     def __init__(self, submitted: Source, entry: str, sandbox: Sandbox,
@@ -93,9 +159,11 @@ class Session:
         self._duplicate_writes = duplicate_writes
         self._data = submitted.data
         self._folder: Path | None = None
-        self._worker: Child | None = None
-        self._executor: Child | None = None
-        self._printed = ""
+        self._worker = _Process(lambda: sandbox.fork("worker", self._limits), self._load_worker)
+        self._executor = _Process(lambda: sandbox.fork("executor", self._limits),
+                                  self._load_executor)
+        self.lost_s = 0.0  # with runs that did not end normally
+        self._hung = False
 
     def __enter__(self) -> Self:
         return self
@@ -110,25 +178,22 @@ class Session:
 
     def stop(self) -> None:
         """Kill both processes; the next call starts new ones."""
-        if self._worker is not None:
-            self._printed = self._worker.output()
-            self._worker.kill()
-        if self._executor is not None:
-            self._executor.kill()
-        self._worker = self._executor = None
+        self._worker.stop()
+        self._executor.stop()
 
     def output(self) -> str:
         """What the learner's code printed."""
-        return self._worker.output() if self._worker else self._printed
+        return self._worker.output()
 
     def ready(self) -> None:
-        """Have the learner's file imported in the worker and its kernels taken by the executor.
+        """Have the learner's file imported in the worker; the executor starts meanwhile.
 
         Raises:
-            Stopped: the file cannot be imported, or its kernels are refused.
+            Stopped: it cannot be imported.
         """
-        self._ready_worker()
-        self._ready_executor()
+        self._worker.begin()
+        self._executor.begin()
+        self._worker.ready()
 
     def execute(self, inputs: Sequence[Any], *,
                 config: int = 0) -> tuple[Recording | None, list[Finding], Run]:
@@ -152,6 +217,10 @@ class Session:
         Raises:
             Stopped: the worker did not survive, or its answer is no recording.
         """
+        return self.begin_record(inputs, config=config)()
+
+    def begin_record(self, inputs: Sequence[Any], *, config: int = 0) -> Later[Outcome]:
+        """``record`` in two steps: what is returned waits for the outcome."""
         with pack([value for value in inputs if _is_stored(value)]) as arena:
             views = iter(arena.views)
             request = {
@@ -160,23 +229,8 @@ class Session:
                 "arguments": [_argument(value, views) for value in inputs],
                 "config": config,
             }
-            reply = _ask(self._ready_worker(), request, [arena.fd], CALL_S, "the function")
-        findings = tuple(Finding.from_dict(item) for item in reply.get("findings", ()))
-        match reply["status"]:
-            case "raised":
-                error = Raised(tuple(reply["types"]), reply["message"], reply["line"],
-                               reply["launches"])
-                return Outcome(None, findings, error=error)
-            case "value":
-                return Outcome(None, findings, value=reply["type"])
-        if findings:
-            return Outcome(None, findings)
-        try:
-            return Outcome(from_json(reply.get("recording")),
-                           configurations=_configurations(reply))
-        except MalformedRecording as error:
-            raise Stopped(Finding("R03", "The process that ran the function answered with "
-                                         f"something that is no recording: {error}.")) from error
+            reply = self._begin(self._worker.ready(), request, [arena.fd], CALL_S, "the function")
+        return lambda: _outcome(reply())
 
     def replay(self, recording: Recording, inputs: Sequence[Any], *, order: str = "forward",
                poison: int = 0, sample: int | None = None,
@@ -192,33 +246,27 @@ class Session:
         Raises:
             Stopped: the executor did not survive, or refuses the recording.
         """
-        fd = os.memfd_create("tritonlab-results", os.MFD_CLOEXEC)
-        try:
-            with pack([value for value in inputs if _is_stored(value)]) as arena:
-                request = {
-                    "op": "run",
-                    "recording": to_json(recording),
-                    "layout": arena.layout(),
-                    "order": order,
-                    "poison": poison,
-                    "duplicate_writes": self._duplicate_writes,
-                    "sample": sample,
-                    "windows": windows,
-                }
-                programs = sum(launch.programs for launch in recording.launches)
-                seconds = RUN_S + (0 if sample else RUN_S_PER_PROGRAM * programs)
-                seconds = min(seconds, MAX_RUN_S)
-                reply = _ask(self._ready_executor(), request, [arena.fd, fd], seconds, "a kernel")
-            if reply["status"] != "done":
-                raise Stopped(Finding("R03", "The recorded launches cannot be replayed: "
-                                             f"{reply.get('why', reply['status'])}."))
-            return Run(
-                tuple(Finding.from_dict(item) for item in reply["findings"]),
-                tuple(_read_result(fd, place) for place in reply["results"]),
-                _facts(reply["launches"]),
-            )
-        finally:
-            os.close(fd)
+        settings = {"order": order, "poison": poison, "sample": sample, "windows": windows}
+        return self.begin_replay(recording, inputs, settings)()
+
+    def begin_replay(self, recording: Recording, inputs: Sequence[Any],
+                     settings: Mapping[str, Any] | None = None) -> Later[Run]:
+        """``replay`` in two steps: what is returned waits for the run."""
+        programs = sum(launch.programs for launch in recording.launches)
+        sampled = settings is not None and settings.get("sample") is not None
+        seconds = min(RUN_S + (0 if sampled else RUN_S_PER_PROGRAM * programs), MAX_RUN_S)
+        executor = self._executor.ready()
+        results = MemoryFile("tritonlab-results")
+        with pack([value for value in inputs if _is_stored(value)]) as arena:
+            request = {
+                "op": "run",
+                "recording": to_json(recording),
+                "layout": arena.layout(),
+                "duplicate_writes": self._duplicate_writes,
+                **(settings or {}),
+            }
+            reply = self._begin(executor, request, [arena.fd, results.fd], seconds, "a kernel")
+        return lambda: _run(reply(), results)
 
     def _copy(self) -> Path:
         """The submission's own copy, in the folder of the sandbox that is running now."""
@@ -227,54 +275,116 @@ class Session:
             (self._folder / "kernel.py").write_bytes(self._data)
         return self._folder / "kernel.py"
 
-    def _ready_worker(self) -> Child:
-        """A worker that has imported the learner's file."""
-        if self._worker is None:
-            self._worker = self._sandbox.fork("worker", self._limits)
-            request = {"op": "load", "path": str(self._copy()), "entry": self._entry}
-            reply = _ask(self._worker, request, [], LOAD_S, "importing the file")
-            if reply["status"] == "raised":
-                seen = f"Importing the file raised {reply['types'][0]}: {reply['message']}"
-                raise Stopped(Finding("P02", sentence(seen), line=reply["line"]))
-            if reply["status"] == "missing":
+    def _load_worker(self, worker: Child) -> Later[None]:
+        """Have the worker import the learner's file."""
+        request = {"op": "load", "path": str(self._copy()), "entry": self._entry}
+        reply = self._begin(worker, request, [], LOAD_S, "importing the file", final=True)
+
+        def loaded() -> None:
+            answer = reply()
+            if answer["status"] == "raised":
+                seen = f"Importing the file raised {answer['types'][0]}: {answer['message']}"
+                raise Stopped(Finding("P02", sentence(seen), line=answer["line"]), final=True)
+            if answer["status"] == "missing":
                 seen = f"The file defines no function `{self._entry}`."
-                raise Stopped(Finding("P04", seen))
-        return self._worker
+                raise Stopped(Finding("P04", seen), final=True)
 
-    def _ready_executor(self) -> Child:
-        """An executor that has taken the kernels from the learner's file."""
-        if self._executor is None:
-            self._executor = self._sandbox.fork("executor", self._limits)
-            request = {"op": "load", "path": str(self._copy())}
-            reply = _ask(self._executor, request, [], LOAD_S, "reading the kernels")
-            if reply["status"] == "refused":
-                raise Stopped(Finding.from_dict(reply["findings"][0]))
-        return self._executor
+        return loaded
+
+    def _load_executor(self, executor: Child) -> Later[None]:
+        """Have the executor take the kernels from the learner's file."""
+        request = {"op": "load", "path": str(self._copy())}
+        reply = self._begin(executor, request, [], LOAD_S, "reading the kernels", final=True)
+
+        def loaded() -> None:
+            answer = reply()
+            if answer["status"] == "refused":
+                raise Stopped(Finding.from_dict(answer["findings"][0]), final=True)
+
+        return loaded
+
+    def _begin(self, child: Child, request: dict[str, Any], fds: Sequence[int], seconds: float,
+               what: str, *, final: bool = False) -> Later[dict[str, Any]]:
+        seconds = seconds / LESS_PATIENCE if self._hung else seconds
+        reply = child.begin(request, fds, seconds)
+        return partial(self._finish, reply, seconds, what, final=final)
+
+    def _finish(self, later: Later[dict[str, Any]], seconds: float, what: str, *,
+                final: bool) -> dict[str, Any]:
+        """The reply; what happens to a child that runs learners' code is a finding, not an error.
+        """
+        waited = time.monotonic()
+        try:
+            reply = later()
+        except ChildTimedOut as error:
+            self._hung = True
+            finding = Finding("R02", f"{what} did not end within {seconds:.0f} s", error.line)
+        except ChildOutOfMemory as error:
+            finding = Finding("R04", f"{what} used too much memory", error.line)
+        except ChildDied as error:
+            seen = f"the process ended while {what} ran: it {error.how}"
+            finding = Finding("R03", seen, error.line)
+        except MalformedReply as error:
+            finding = Finding("R03", f"the process that ran {what} answered with something that "
+                                     f"is no reply: {error}")
+        else:
+            if reply.get("status") == "broken":
+                raise RuntimeError(f"the grader's own code failed:\n{reply.get('traceback')}")
+            return reply
+        self.lost_s += time.monotonic() - waited
+        raise Stopped(replace(finding, seen=sentence(finding.seen)), final=final)
 
 
-def _ask(child: Child, request: dict[str, Any], fds: Sequence[int], seconds: float,
-         what: str) -> dict[str, Any]:
-    """Ask a child; what happens to it while it runs learners' code is a finding, not an error."""
+def _outcome(reply: Mapping[str, Any]) -> Outcome:
+    findings = tuple(Finding.from_dict(item) for item in reply.get("findings", ()))
+    match reply["status"]:
+        case "raised":
+            error = Raised(tuple(reply["types"]), reply["message"], reply["line"],
+                           reply["launches"])
+            return Outcome(None, findings, error=error)
+        case "value":
+            return Outcome(None, findings, value=reply["type"])
+    if findings:
+        return Outcome(None, findings)
     try:
-        reply: dict[str, Any] = child.ask(request, fds, seconds)
-    except ChildTimedOut as error:
-        seen = f"{what} did not end within {seconds:.0f} s"
-        raise Stopped(Finding("R02", sentence(seen), line=error.line)) from error
-    except ChildOutOfMemory as error:
-        raise Stopped(Finding("R04", sentence(f"{what} used too much memory"),
-                              line=error.line)) from error
-    except ChildDied as error:
-        seen = f"the process ended while {what} ran: it {error.how}"
-        raise Stopped(Finding("R03", sentence(seen), line=error.line)) from error
-    except MalformedReply as error:
-        seen = f"the process that ran {what} answered with something that is no reply: {error}"
-        raise Stopped(Finding("R03", sentence(seen))) from error
-    if reply.get("status") == "broken":
-        raise RuntimeError(f"the grader's own code failed:\n{reply.get('traceback')}")
-    return reply
+        return Outcome(from_json(reply.get("recording")),
+                       configurations=_configurations(reply))
+    except MalformedRecording as error:
+        raise Stopped(Finding("R03", "The process that ran the function answered with "
+                                     f"something that is no recording: {error}.")) from error
 
 
-def _configurations(reply: dict[str, Any]) -> int:
+def _run(reply: Mapping[str, Any], results: MemoryFile) -> Run:
+    if reply["status"] != "done":
+        raise Stopped(Finding("R03", "The recorded launches cannot be replayed: "
+                                     f"{reply.get('why', reply['status'])}."))
+    return Run(
+        tuple(Finding.from_dict(item) for item in reply["findings"]),
+        tuple(results.read(place) for place in reply["results"]),
+        _facts(reply["launches"]),
+        determined=reply.get("determined") is True,
+    )
+
+
+class MemoryFile:
+    """A file in memory for the results of a run, closed when nobody holds it any more."""
+
+    def __init__(self, name: str) -> None:
+        self.fd = os.memfd_create(name, os.MFD_CLOEXEC)
+
+    def __del__(self) -> None:
+        os.close(self.fd)
+
+    def read(self, place: Sequence[Any]) -> torch.Tensor:
+        """One result, copied out once."""
+        dtype, shape, offset, nbytes = place
+        if nbytes == 0:
+            return torch.empty(shape, dtype=getattr(torch, dtype))
+        data = bytearray(os.pread(self.fd, nbytes, offset))
+        return torch.frombuffer(data, dtype=getattr(torch, dtype)).view(shape)
+
+
+def _configurations(reply: Mapping[str, Any]) -> int:
     number = reply.get("configurations", 1)
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
         raise MalformedRecording(f"no number of configurations: {number!r:.40}")
@@ -327,15 +437,6 @@ def _argument(value: Any, views: Iterator[Any]) -> dict[str, Any]:
     if isinstance(value, torch.Tensor):
         return {"meta": [dtype_name(value), list(value.shape)]}
     return {"value": value}
-
-
-def _read_result(fd: int, place: Sequence[Any]) -> torch.Tensor:
-    """One result, copied out of the executor's file once."""
-    dtype, shape, offset, nbytes = place
-    if nbytes == 0:
-        return torch.empty(shape, dtype=getattr(torch, dtype))
-    data = bytearray(os.pread(fd, nbytes, offset))
-    return torch.frombuffer(data, dtype=getattr(torch, dtype)).view(shape)
 
 
 def same_bits(first: torch.Tensor, second: torch.Tensor) -> bool:

@@ -246,6 +246,78 @@ def test_what_does_not_end_normally_ends_the_grade_with_one_sentence(
     assert graded(RIGHT).verdict is Verdict.PASSED  # the sandbox is as good as before
 
 
+LOST = [
+    ("a host loop", "while True: pass", "R02", "host"),
+    ("a kernel loop", "", "R02", "kernel"),
+    ("a segfault", "import ctypes; ctypes.string_at(0)", "R03", "host"),
+    ("an abort", "import os; os.abort()", "R03", "host"),
+    ("a farewell", "import os; os._exit(0)", "R03", ""),
+    ("a hog", "hog = [x.new_empty(1 << 28) for _ in [0] * 99]", "R04", "host"),
+]
+
+
+@pytest.mark.parametrize(("host", "code", "where"), [case[1:] for case in LOST],
+                         ids=[case[0] for case in LOST])
+def test_a_hang_or_a_crash_costs_one_case_and_names_the_line(graded, monkeypatch, host, code,
+                                                             where):
+    monkeypatch.setattr(session, "CALL_S", 2.0)
+    monkeypatch.setattr(session, "RUN_S", 2.0)
+    if host:
+        text = RIGHT.replace("    out = ", f"""    if x.dtype == torch.float16:
+        {host}
+    out = """)
+    else:
+        text = RIGHT.replace("    x = tl.load", """    if x_ptr.dtype.element_ty == tl.float16:
+        while n > 0:
+            n = n + 0
+    x = tl.load""")
+
+    report = graded(text)
+
+    lost = next(r for r in report.results if r.name == "a thousand in float16")
+    assert lost.findings[0].code == code
+    assert [r.name for r in report.results if r.verdict is Verdict.FAILED] == [lost.name]
+    assert report.count(Verdict.PASSED) == 7
+    line = {"host": "        ", "kernel": "        while n > 0:", "": None}[where]
+    if line is not None:
+        assert lost.findings[0].line is not None
+        assert text.splitlines()[lost.findings[0].line - 1].startswith(line)
+
+
+def test_a_submission_that_hangs_in_every_case_is_given_up(graded, monkeypatch):
+    monkeypatch.setattr(session, "CALL_S", 3.0)
+    monkeypatch.setattr(judge, "LOST_S", 4.5)
+
+    report = graded(RIGHT.replace("    out =", "    while True: pass\n    out ="))
+
+    lost = [r for r in report.results if r.verdict is Verdict.FAILED]
+    assert 2 <= len(lost) <= 4
+    assert [r.findings[0].seen for r in lost[:2]] == [
+        "The function did not end within 3 s.", "The function did not end within 1 s."]
+    assert "which took" in report.results[-2].reason
+
+
+@pytest.mark.parametrize(("change", "determined"), [
+    (("", ""), False),  # a masked load without `other` in a block that is not full
+    (("mask=mask)\n    tl", "mask=mask, other=0)\n    tl"), True),
+    (("tl.store(out_ptr + offs, x * 2, mask=mask)",
+      "tl.atomic_xchg(out_ptr + offs, x * 2, mask=mask)"), False),
+], ids=["garbage", "no garbage", "atomics"])
+def test_one_run_is_enough_where_nothing_can_differ_in_another(tmp_path, sandbox, change,
+                                                                determined):
+    path = tmp_path / "kernel.py"
+    path.write_text(RIGHT.replace(*change))
+    x = torch.randn(1000)
+
+    with session.Session(grader.source.read(path), "double", sandbox) as made:
+        outcome = made.record([x])
+        run = made.replay(outcome.recording, [x])
+        other = made.replay(outcome.recording, [x], order="reverse", poison=1)
+
+    assert (run.determined, other.determined) == (determined, determined)
+    assert session.same_bits(run.results[0], other.results[0])
+
+
 def test_a_million_printed_lines_are_shortened_and_change_nothing(graded):
     flood = "    print('line\\n' * 1_000_000)\n"
 

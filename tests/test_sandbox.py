@@ -100,6 +100,40 @@ def test_a_child_answers_and_what_it_printed_is_kept(load) -> None:
     assert child.output() == "from the learner\n"
 
 
+def test_a_request_goes_on_while_the_judge_does_something_else(load) -> None:
+    child, _ = load("import time\ntime.sleep(0.3)\ndef entry(): time.sleep(0.3)")
+    call = {"op": "call", "arguments": [], "layout": []}
+
+    first, second = child.begin(call, timeout_s=0.6), child.begin(call, timeout_s=0.6)
+    time.sleep(0.7)  # the answer came in time, and is read late
+
+    assert second()["type"] == "NoneType"
+    assert first()["type"] == "NoneType"
+    with pytest.raises(ChildTimedOut):
+        child.begin(call, timeout_s=0.1)()
+    with pytest.raises(ChildDied, match="before"):
+        child.begin(call)
+
+
+DRIBBLE = """
+import os, time
+def entry():
+    while True:
+        os.write(3, b"\\0")
+        time.sleep(0.1)
+"""
+
+
+def test_a_reply_that_comes_byte_by_byte_has_to_be_whole_in_time(load) -> None:
+    child, _ = load(DRIBBLE)
+    started = time.monotonic()
+
+    with pytest.raises((ChildTimedOut, MalformedReply)):
+        child.ask({"op": "call", "arguments": [], "layout": []}, timeout_s=1.0)
+
+    assert time.monotonic() - started < 2.5
+
+
 def test_several_children_live_side_by_side(sandbox: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_text("def entry(): ...")
     request = {"op": "load", "path": str(tmp_path / "kernel.py"), "entry": "entry"}

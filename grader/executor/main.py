@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 
 from grader import recording, source
 from grader.engine.interpreter import proof
+from grader.engine.interpreter.install import installed
+from grader.engine.interpreter.memory import Memory
 from grader.executor import kernels
 from grader.executor.replay import Kernels, Settings, replay
 from grader.recording import MalformedRecording
@@ -25,6 +28,13 @@ class Handler:
 
     def __init__(self) -> None:
         self._kernels: Kernels | None = None
+        self._engine = ExitStack()  # put in its place once, not for every run
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._engine.close()
 
     def handle(self, request: Json, fds: Sequence[int]) -> Json:
         """Answer one request; the descriptors stay the caller's to close."""
@@ -49,6 +59,7 @@ class Handler:
             self._kernels = kernels.load(kept, path)
         except Exception as error:  # an import or a default that this Triton does not know
             return _refused([_import_problem(error, path)])
+        self._engine.enter_context(installed(Memory()))
         return {"status": "ready", "kernels": list(self._kernels)}
 
     def _run(self, request: Json, fds: Sequence[int]) -> Json:
@@ -67,7 +78,11 @@ def warm() -> None:
         UnknownTriton: the engine does not fit the Triton that is installed.
     """
     proof.check()
-    handler = Handler()
+    with Handler() as handler:
+        _grade_a_tiny_kernel(handler)
+
+
+def _grade_a_tiny_kernel(handler: Handler) -> None:
     path = Path(__file__).with_name("warmup.py")
     handler.handle({"op": "load", "path": str(path)}, [])
     x = torch.arange(12, dtype=torch.float32).reshape(3, 4)

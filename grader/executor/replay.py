@@ -56,6 +56,7 @@ class Replayed:
     results: list[list[Any]] = field(default_factory=list)
     launches: list[dict[str, Any]] = field(default_factory=list)
     modified_inputs: list[int] = field(default_factory=list)
+    determined: bool = False  # another order or other garbage would have given the same
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -64,6 +65,7 @@ class Replayed:
             "results": self.results,
             "launches": self.launches,
             "modified_inputs": self.modified_inputs,
+            "determined": self.determined,
         }
 
 
@@ -100,6 +102,7 @@ def replay(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ou
         what = str(error) or "an allocation"
         memory.observed.add(Finding("R04", f"There is not enough memory for {what}."))
     replayed.findings = memory.observed.findings()
+    replayed.determined = memory.determined
     replayed.modified_inputs = storages.modified_inputs(recording)
     return replayed
 

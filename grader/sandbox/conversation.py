@@ -9,11 +9,13 @@ import select
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 from grader.sandbox import processes, protocol
 from grader.sandbox.errors import (
     ChildDied,
+    ChildError,
     ChildOutOfMemory,
     ChildTimedOut,
     MalformedReply,
@@ -29,6 +31,19 @@ _CHUNK = 1 << 18
 _READ = select.POLLIN | select.POLLHUP | select.POLLERR
 
 Request = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class _Exchange:
+    """A request on its way, and in the end the reply or what came instead of one."""
+
+    def __init__(self, message: bytes, fds: Sequence[int], timeout_s: float) -> None:
+        self.rest = memoryview(message)  # what has not been sent
+        self.fds = fds  # they go with the first bytes
+        self.timeout_s = timeout_s
+        self.deadline = time.monotonic() + timeout_s
+        self.received = bytearray()
+        self.reply: dict[str, Any] | None = None
+        self.error: BaseException | None = None
 
 
 class Child:
@@ -47,7 +62,14 @@ class Child:
         self._open = set(self._pipes)  # those whose other end is open still
         self._inherited = processes.anonymous(pid)
         self._path = ""
+        self._current: _Exchange | None = None
+        self._next_look = time.monotonic() + POLL_S  # at its memory
         self._alive = True
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can still be asked."""
+        return self._alive
 
     def ask(self, request: Mapping[str, Any], fds: Sequence[int] = (),
             timeout_s: float = 10.0) -> dict[str, Any]:
@@ -57,17 +79,27 @@ class Child:
             ChildTimedOut, ChildDied, ChildOutOfMemory, MalformedReply: the child is gone then.
             SandboxBroken: the zygote is gone, and the child with it.
         """
+        return self.begin(request, fds, timeout_s)()
+
+    def begin(self, request: Mapping[str, Any], fds: Sequence[int] = (),
+              timeout_s: float = 10.0) -> Callable[[], dict[str, Any]]:
+        """Send a request; what is returned waits for its reply, and raises what ``ask`` does.
+
+        The descriptors may be closed at once. One request is under way at a time: a second one
+        waits until the first is answered.
+        """
+        if self._current is not None:
+            with contextlib.suppress(ChildError, SandboxBroken):  # it stays with that request
+                self._finish(self._current)
         if not self._alive:
             raise ChildDied("ended before this request")
         self._path = str(request.get("path", self._path))
         message = protocol.encode(request)
         if len(message) > protocol.MAX_REQUEST:
             raise ValueError(f"a request of {len(message)} bytes")
-        try:
-            return self._exchange(message, fds, timeout_s)
-        except BaseException:
-            self.kill()
-            raise
+        exchange = self._current = _Exchange(message, fds, timeout_s)
+        self._guarded(exchange, self._send)
+        return partial(self._finish, exchange)
 
     def output(self) -> str:
         """What the child printed: all of it, or the head and the tail."""
@@ -88,23 +120,41 @@ class Child:
 
     # ---------------------------------------------------------------------------------------------
 
-    def _exchange(self, message: bytes, fds: Sequence[int], timeout_s: float) -> dict[str, Any]:
-        deadline = time.monotonic() + timeout_s
-        rest = memoryview(message)
-        reply = bytearray()
-        next_look = 0.0
-        while True:
-            now = time.monotonic()
-            if now >= deadline:
-                raise ChildTimedOut(timeout_s, self._where(ask=True))
-            if now >= next_look:
-                self._look_at_memory()
-                next_look = time.monotonic() + POLL_S
-            events = self._wait(min(deadline - now, POLL_S), sending=bool(rest))
-            if events & select.POLLOUT:
-                rest = self._send(rest, () if len(rest) < len(message) else fds)
-            if events & _READ and self._receive(reply, too_early=bool(rest)):
-                return protocol.decode(bytes(reply[protocol.HEADER :]))
+    def _finish(self, exchange: _Exchange) -> dict[str, Any]:
+        now = time.monotonic()
+        if now >= exchange.deadline:  # the judge had other things to do; the reply may be there
+            exchange.deadline = now + GRACE_S
+        while exchange.reply is None and exchange.error is None:
+            self._guarded(exchange, self._step)
+        self._current = None
+        if exchange.error is not None:
+            raise exchange.error
+        assert exchange.reply is not None
+        return exchange.reply
+
+    def _guarded(self, exchange: _Exchange, step: Callable[[_Exchange], None]) -> None:
+        """Take a step; what goes wrong ends the child, and is kept for who waits for the reply."""
+        try:
+            step(exchange)
+        except (ChildError, SandboxBroken) as error:
+            exchange.error = error
+            self.kill()
+        except BaseException:
+            self.kill()
+            raise
+
+    def _step(self, exchange: _Exchange) -> None:
+        now = time.monotonic()
+        if now >= exchange.deadline:
+            raise ChildTimedOut(exchange.timeout_s, self._where(ask=True))
+        if now >= self._next_look:
+            self._look_at_memory()
+            self._next_look = time.monotonic() + POLL_S
+        events = self._wait(min(exchange.deadline - now, POLL_S), sending=bool(exchange.rest))
+        if events & select.POLLOUT:
+            self._send(exchange)
+        if events & _READ:
+            self._receive(exchange)
 
     def _wait(self, seconds: float, sending: bool) -> int:
         """Wait for the channel, keeping the pipes empty meanwhile; the channel's events."""
@@ -120,37 +170,40 @@ class Child:
                 self._read(fd)
         return events
 
-    def _send(self, rest: memoryview, fds: Sequence[int]) -> memoryview:
+    def _send(self, exchange: _Exchange) -> None:
+        """Send as much as the channel takes now."""
+        rest, fds, exchange.fds = exchange.rest, exchange.fds, ()
         try:
-            if fds:
-                return rest[socket.send_fds(self._channel, [rest], fds) :]
-            return rest[self._channel.send(rest) :]
+            sent = socket.send_fds(self._channel, [rest], fds) if fds else self._channel.send(rest)
+            exchange.rest = rest[sent:]
         except BlockingIOError:
-            return rest
+            exchange.fds = fds
         except OSError:
             self._raise_death()
 
-    def _receive(self, reply: bytearray, too_early: bool) -> bool:
-        """Take what has come of the reply; whether it is whole."""
+    def _receive(self, exchange: _Exchange) -> None:
+        """Take what has come of the reply."""
         try:
             data = self._channel.recv(_CHUNK)
         except BlockingIOError:
-            return False
+            return
         except OSError:
             data = b""
         if not data:
             self._raise_death()
+        reply = exchange.received
         reply += data
-        if too_early:
+        if exchange.rest:
             raise MalformedReply("it came before the request")
         if len(reply) < protocol.HEADER:
-            return False
+            return
         size = protocol.length(bytes(reply[: protocol.HEADER]))
         if size > protocol.MAX_REPLY:
             raise MalformedReply(f"{size} bytes, at most {protocol.MAX_REPLY} are taken")
         if len(reply) > protocol.HEADER + size:
             raise MalformedReply("more than one reply to a request")
-        return len(reply) == protocol.HEADER + size
+        if len(reply) == protocol.HEADER + size:
+            exchange.reply = protocol.decode(bytes(reply[protocol.HEADER :]))
 
     def _raise_death(self) -> NoReturn:
         ended = self._end(grace=GRACE_S)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -19,6 +20,12 @@ _READ_BACK = frozenset({
 _SHOW = frozenset({"__repr__", "__str__", "__format__"})
 
 
+@cache
+def _name(function: Callable[..., Any]) -> str:
+    """Asking torch takes longer than most of what is called."""
+    return resolve_name(function) or ""
+
+
 class Calls(TorchFunctionMode):
     """Knows which torch function was called, and sees reads that no operation of ATen shows."""
 
@@ -29,7 +36,7 @@ class Calls(TorchFunctionMode):
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (),
                            kwargs: Any = None) -> Any:
         recorder, outer = self._recorder, self._recorder.called
-        recorder.called = outer or resolve_name(func) or ""
+        recorder.called = outer or _name(func)
         try:
             name = getattr(func, "__name__", "")
             if name in _SHOW and args and isinstance(args[0], torch.Tensor):

@@ -71,7 +71,12 @@ class Running:
 
 
 class Memory:
-    """All storages of a recording, and what was observed on them."""
+    """All storages of a recording, and what was observed on them.
+
+    ``determined``: nothing seen so far could be different in another run of the same launches. No
+    lane was loaded whose value nobody defined, and no atomic let programs depend on their order;
+    what else could make them depend on it (or on memory that nobody wrote) is a finding.
+    """
 
     def __init__(self, pattern: int = 0, *, duplicate_writes: bool = False,
                  find: Finder | None = None) -> None:
@@ -79,6 +84,7 @@ class Memory:
         self._find = find
         self.duplicate_writes = duplicate_writes
         self.observed = Observations()
+        self.determined = not duplicate_writes
         self._launches = 0
         self._last_segment = LEAST_SEGMENT
         self.running = self._launch((0, 0, 0), "")
@@ -142,6 +148,8 @@ class Memory:
             fill = other.data.reshape(()) if constant and other else masked_lane(
                 dtype, self.pattern)
             data = np.full((rows, *shape), fill, dtype)
+            if other is None and sum(map(_lanes, parts)) < data.size:
+                self.determined = False
             for part in parts:
                 part.put(part.place.read(part.region.storage.typed(dtype)), data)
             if other is not None and mask is not None and not constant:
@@ -149,6 +157,7 @@ class Memory:
         self.attempt.largest = max(self.attempt.largest, data.size // rows)
         for part in parts:
             if volatile:  # it may look at flags
+                self.determined = False
                 self._acquire_known(part)
             self.checks.load(part, dtype.itemsize, rows, line, volatile=volatile)
         self._count("load", line, parts, dtype.itemsize, rows)
@@ -229,6 +238,7 @@ class Memory:
 
     def _atomic(self, operation: str, pointers: Handle, mask: Handle | None, value: Handle,
                 change: Change, ordered: bool) -> Handle:
+        self.determined = False
         running, shape = self.running, pointers.shape
         rows, dtype = running.count, value.data.dtype
         line = line_in(running.file)
@@ -338,6 +348,10 @@ class Memory:
             self.attempt.ledger.count(
                 Key(line, kind, region.number), region.name, len(region.storage.data), first,
                 nbytes, owners, programs, itemsize)
+
+
+def _lanes(part: Part) -> int:
+    return len(part.place.starts) * part.place.length
 
 
 def _rows(pointers: Handle, mask: Handle | None) -> int:
