@@ -1,0 +1,191 @@
+"""From a saved file to its verdict, on a warm sandbox, beside the same work in one process.
+
+    python -m tests.benchmarks.grading [--json FILE] [--repeats 30] [--only NAME ...]
+
+Times are milliseconds of ``grader.grade`` on the reference solution: fresh seeds, every check on,
+two sandboxed processes forked for each grade, every launch replayed. "In one process" does the same
+work with the same judge, worker and executor code, but without forks, confinement and channels; the
+two take turns, one repeat each, so that noise hits both alike. Exits with 1 where a limit is missed:
+150 ms for softmax with every fifth case, 40 ms more than in one process for any of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import json
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[name] = "1"  # before torch is imported: the work in one process is compared with one
+
+import grader  # noqa: E402
+from grader import Verdict  # noqa: E402
+from grader.sandbox import Limits, Role, Sandbox  # noqa: E402
+from grader.suite import Suite  # noqa: E402
+
+ROOT = Path(__file__).parents[2]
+WARM_MS = 150.0  # softmax, every fifth case
+OVERHEAD_MS = 40.0  # over the same work in one process
+
+
+@dataclass(frozen=True)
+class Job:
+    """A solution, the suite that it is graded with, and the most that the median may be."""
+
+    name: str
+    kernel: Path
+    suite: Suite
+    limit_ms: float | None = None
+
+
+def jobs() -> Iterator[Job]:
+    """Every module with its whole suite, and softmax with every fifth case."""
+    for path in sorted((ROOT / "grader" / "suites").glob("*/*/suite.py")):
+        folder = path.parent.relative_to(ROOT / "grader" / "suites")
+        kernel = ROOT / "solutions" / folder / "kernel.py"
+        slug = folder.name.partition("-")[2]
+        suite = grader.load_suite(path)
+        if slug == "softmax":
+            few = replace(suite, cases=tuple(suite.cases)[::5], properties=suite.properties[:1])
+            yield Job("softmax, every fifth case", kernel, few, WARM_MS)
+        yield Job(slug, kernel, suite)
+
+
+# ---------------------------------------------------------------------------------------------
+# The same work in one process
+
+
+class Here:
+    """Answers like a child, in this process and unconfined."""
+
+    def __init__(self, role: Role) -> None:
+        if role == "worker":
+            from grader.worker.main import Handler as Worker
+
+            self._handler: Any = Worker()
+        else:
+            from grader.executor.main import Handler as Executor
+
+            self._handler = Executor()
+        self.alive = True
+
+    def begin(self, request: Mapping[str, Any], fds: Sequence[int] = (),
+              timeout_s: float = 10.0) -> Callable[[], dict[str, Any]]:
+        reply = self._handler.handle(dict(request), list(fds))
+        return lambda: reply
+
+    def output(self) -> str:
+        return ""
+
+    def kill(self) -> None:
+        if hasattr(self._handler, "__exit__"):
+            self._handler.__exit__()
+        self.alive = False
+
+
+class OneProcess:
+    """Stands in for a sandbox."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def fork(self, role: Role, limits: Limits | None = None) -> Here:
+        return Here(role)
+
+    def __getattr__(self, name: str) -> Any:  # what else is asked of a sandbox says nothing here
+        raise AttributeError(name)
+
+
+# ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one job took: milliseconds, the median and the 20th and 80th percentile of it."""
+
+    name: str
+    cases: int
+    sandboxed_ms: float
+    p20_ms: float
+    p80_ms: float
+    one_process_ms: float
+    limit_ms: float | None
+
+    @property
+    def overhead_ms(self) -> float:
+        return self.sandboxed_ms - self.one_process_ms
+
+    @property
+    def ok(self) -> bool:
+        in_time = self.limit_ms is None or self.sandboxed_ms <= self.limit_ms
+        return in_time and self.overhead_ms <= OVERHEAD_MS
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**self.__dict__, "overhead_ms": self.overhead_ms, "ok": self.ok}
+
+
+def measure(job: Job, sandbox: Sandbox, here: Any, repeats: int) -> Row:
+    """Grade in turn, sandboxed and in one process; the first grade of either is not counted."""
+    sandboxed, alone, cases = [], [], 0
+    for number in range(repeats + 1):
+        for box, times in ((sandbox, sandboxed), (here, alone)):
+            started = time.perf_counter()
+            report = grader.grade(job.kernel, job.suite, sandbox=box)
+            took = (time.perf_counter() - started) * 1e3
+            if report.verdict is not Verdict.PASSED:
+                raise RuntimeError(f"{job.name}: {report.verdict}, {report.first_failure}")
+            cases = report.count(Verdict.PASSED)
+            if number:
+                times.append(took)
+    fifths = statistics.quantiles(sandboxed, n=5)
+    return Row(job.name, cases, statistics.median(sandboxed), fifths[0], fifths[-1],
+               statistics.median(alone), job.limit_ms)
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    options.add_argument("--json", type=Path, help="write the rows to this file")
+    options.add_argument("--repeats", type=int, default=30)
+    options.add_argument("--only", nargs="+", default=[], metavar="NAME")
+    chosen = options.parse_args()
+    rows = []
+    print(f"{'':28} {'cases':>5} {'sandboxed':>10} {'p20':>6} {'p80':>6} {'in one':>8} "
+          f"{'overhead':>9}  limit")
+    with contextlib.ExitStack() as stack:
+        sandbox = stack.enter_context(Sandbox())
+        here = OneProcess(Path(stack.enter_context(tempfile.TemporaryDirectory())))
+        for job in jobs():
+            if chosen.only and job.name not in chosen.only:
+                continue
+            row = measure(job, sandbox, here, chosen.repeats)
+            rows.append(row)
+            limit = f"{row.limit_ms:.0f} ms" if row.limit_ms else ""
+            print(f"{row.name:28} {row.cases:5} {row.sandboxed_ms:7.0f} ms {row.p20_ms:6.0f} "
+                  f"{row.p80_ms:6.0f} {row.one_process_ms:5.0f} ms {row.overhead_ms:6.0f} ms  "
+                  f"{limit}{'' if row.ok else '  MISSED'}", flush=True)
+    if chosen.json:
+        chosen.json.write_text(json.dumps({
+            "date": datetime.date.today().isoformat(),
+            "device": platform.machine(), "cores": os.cpu_count(),
+            "versions": {"python": platform.python_version(),
+                         **{name: version(name) for name in ("torch", "triton", "numpy")}},
+            "repeats": chosen.repeats,
+            "rows": [row.to_dict() for row in rows],
+        }, indent=1) + "\n")
+    return 0 if rows and all(row.ok for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

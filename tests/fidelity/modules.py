@@ -1,0 +1,123 @@
+"""Right-but-different solutions and mutants of every module, each with many fresh seeds.
+
+A right solution must pass with every seed. A mutant must fail with every seed, with the code that
+its suite declares for it, and with the diagnosis in its own words.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grader
+from grader import Verdict
+from grader.sandbox import Sandbox
+from grader.suite import Mutant, Suite
+
+ROOT = Path(__file__).parents[2]
+RIGHT = Path(__file__).parent / "right"
+
+
+@dataclass(frozen=True)
+class Module:
+    """What belongs to one module, as paths and data."""
+
+    slug: str
+    suite: Suite
+    solution: Path
+
+    @property
+    def variants(self) -> list[Path]:
+        return sorted((RIGHT / self.slug).glob("*.py"))
+
+
+def modules() -> Iterator[Module]:
+    """Every module that has hidden tests."""
+    for path in sorted((ROOT / "grader" / "suites").glob("*/*/suite.py")):
+        folder = path.parent.relative_to(ROOT / "grader" / "suites")
+        yield Module(folder.name.partition("-")[2], grader.load_suite(path),
+                     ROOT / "solutions" / folder / "kernel.py")
+
+
+@dataclass
+class Tally:
+    """How many grades ended as they must, and what is to be said of the others."""
+
+    what: str
+    kinds: int = 0  # solutions or mutants
+    grades: int = 0
+    problems: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def right(self) -> int:
+        return self.grades - len(self.problems)
+
+
+Say = Callable[[str], None]
+
+
+def right_but_different(seeds: int, sandbox: Sandbox, say: Say, most: int | None = None) -> Tally:
+    """Grade the solution and its variants (``most`` of them) with ``seeds`` fresh seeds each."""
+    tally = Tally("right-but-different solutions")
+    started = time.monotonic()
+    for module in modules():
+        for path in [module.solution, *module.variants][:most]:
+            tally.kinds += 1
+            for number in range(seeds):
+                report = grader.grade(path, module.suite, sandbox=sandbox)
+                tally.grades += 1
+                if report.verdict is not Verdict.PASSED:
+                    tally.problems.append(f"{module.slug}/{path.stem}, seed {report.seed}: "
+                                          f"{told(report)}")
+                say(f"{module.slug}/{path.stem} {number + 1}/{seeds}")
+    tally.seconds = time.monotonic() - started
+    return tally
+
+
+def mutants(seeds: int, sandbox: Sandbox, say: Say) -> Tally:
+    """Grade every mutant with ``seeds`` fresh seeds."""
+    tally = Tally("mutants")
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        for module in modules():
+            for mutant in module.suite.mutants:
+                tally.kinds += 1
+                path = Path(folder) / f"{module.slug}-{mutant.id}.py"
+                path.write_text(mutant.apply(module.solution.read_text()))
+                for number in range(seeds):
+                    report = grader.grade(path, module.suite, sandbox=sandbox)
+                    tally.grades += 1
+                    if problem := survived(mutant, report):
+                        tally.problems.append(f"{module.slug}/{mutant.id}, seed {report.seed}: "
+                                              f"{problem}")
+                    say(f"{module.slug}/{mutant.id} {number + 1}/{seeds}")
+    tally.seconds = time.monotonic() - started
+    return tally
+
+
+def survived(mutant: Mutant, report: grader.Report) -> str:
+    """Why this grade did not kill the mutant as its suite says; empty where it did."""
+    first = report.first_failure
+    if report.verdict is not Verdict.FAILED or first is None:
+        return f"it is {report.verdict}"
+    finding = first.findings[0]
+    if finding.code != mutant.codes[0]:
+        return f"{finding.code} instead of {mutant.codes[0]}: {finding.seen}"
+    missing = set(mutant.codes) - {found.code for found in report.findings()}
+    if missing:
+        return f"{', '.join(sorted(missing))} was not found"
+    if finding.means != mutant.meaning:
+        return f"the diagnosis is another one: {finding.means}"
+    return ""
+
+
+def told(report: grader.Report) -> str:
+    """What a report says first."""
+    first = report.first_failure
+    if first is None:
+        return f"{report.verdict} {report.reason}"
+    return f"{first.name}: {first.findings[0].code} {first.findings[0].seen}"
