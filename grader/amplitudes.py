@@ -60,6 +60,7 @@ def softmax(x: torch.Tensor, dim: int = -1) -> Amplitude:
     An error d in an exponent is a relative error d in its exp. The exponents x_j - m carry errors
     of the order of |x_j| + |m|; each element has its own, and through the sum the mean of all,
     weighted by p. Exp, sum and quotient add a few roundings, and the sum of C terms those of C.
+    Elements that equal m share one exponent, however it is computed: nothing sets them apart.
     """
     if x.numel() == 0:
         return Amplitude()
@@ -69,6 +70,7 @@ def softmax(x: torch.Tensor, dim: int = -1) -> Amplitude:
     values = torch.where(finite, x, 0.0)  # for -inf any finite number will do: its p is 0
     largest = torch.where(finite, x, -math.inf).amax(dim=dim, keepdim=True)
     size = values.abs() + torch.where(largest.isfinite(), largest, 0.0).abs()
+    size = torch.where(x == largest, 0.0, size)
     mean_size = (p * size).sum(dim=dim, keepdim=True)
     return Amplitude(
         pointwise=p * (4 + 2 * size + 2 * mean_size), reduced=p, length=x.shape[dim],
