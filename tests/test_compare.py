@@ -424,6 +424,18 @@ def test_the_interpreter_rounds_to_tf32_as_the_comparison_does():
     assert judge([split], [a, b], product, replace(FULL, arithmetic=TENSOR_CORES)) == ()
 
 
+def test_three_tf32_parts_keep_22_bits_of_every_single_product_and_infinities():
+    generator = torch.Generator().manual_seed(9)
+    a, b = (torch.rand(size, generator=generator) for size in ((500, 1), (1, 500)))
+    a[3], b[0, 5] = float("inf"), -0.5
+    zero = np.zeros((500, 500), np.float32)
+
+    split = torch.from_numpy(numerics.dot(a.numpy(), b.numpy(), zero, "TF32x3"))
+
+    assert judge([split], [a, b], product, replace(FULL, arithmetic=TENSOR_CORES)) == ()
+    assert split[3, 5] == float("-inf")
+
+
 MATMUL = """
 import torch
 import triton
