@@ -16,7 +16,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own spelling
 
-from grader.suite import Amplitude
+from grader.suite import FLOAT32, KAPPA, Amplitude
 
 
 def elementwise(*operands: torch.Tensor, condition: float = 1.0) -> Amplitude:
@@ -100,7 +100,8 @@ def layer_norm_backward(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor,
     """Of dx, dw and db, for ``[R, C]``; dw and db are sums over the R rows.
 
     With g = w·dy and h the normalised x, dx = rstd·(g - mean g - h·mean(g·h)), dw = sum of dy·h,
-    db = sum of dy. An error of h is what `layer_norm` says of it.
+    db = sum of dy. An error of h is what `layer_norm` says of it; its square counts too, because in
+    rows of equal values h is nothing but error.
     """
     x, dy = x.double(), dy.double()
     rows, columns = x.shape
@@ -110,8 +111,10 @@ def layer_norm_backward(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor,
     h_off = 4 * h + spread * (rstd * x.abs().mean(-1, keepdim=True) + 0.5 * h)  # in units of u
     mean_g, mean_gh = g.mean(-1, keepdim=True), (g * h).mean(-1, keepdim=True)
     inner = g + mean_g + h * mean_gh
+    mean_off = (g * h_off).mean(-1, keepdim=True)
     dx = Amplitude(
-        pointwise=rstd * (4 * inner + h_off * mean_gh + h * (g * h_off).mean(-1, keepdim=True)),
+        pointwise=rstd * (4 * inner + h_off * mean_gh + h * mean_off
+                          + KAPPA * FLOAT32 * h_off * mean_off),
         reduced=rstd * (mean_g + h * mean_gh + 0.5 * inner),
         length=columns,
     )

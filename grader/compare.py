@@ -25,9 +25,8 @@ from typing import Any, Literal
 import torch
 
 from grader.rounding import UNDERFLOW, UNIT_ROUNDOFF, in_tf32, ulp
-from grader.suite import FLOAT32, TENSOR_CORES, Amplitude, Tolerance
+from grader.suite import FLOAT32, KAPPA, TENSOR_CORES, Amplitude, Tolerance
 
-KAPPA = 4.0
 MINIMUM_FOR_SLOPE = 64  # elements; below, a slope says nothing
 
 DifferenceKind = Literal["nonfinite", "values", "drift", "tf32"]

@@ -88,6 +88,7 @@ class Amplitude:
     middle: torch.Tensor | float = 0.0
 
 
+KAPPA = 4.0  # κ: how far an error may pass its amplitude
 FLOAT32 = 2.0**-24  # unit roundoff of float32 arithmetic outside tensor cores
 TENSOR_CORES = 2.0**-22  # of float32 sums in tensor cores, and of products in three TF32 parts
 
