@@ -7,30 +7,29 @@ One rule for every kernel. With r the float64 reference from the very inputs tha
 
 every element must lie within T_i, NaN and infinities must stand where the reference has them, and
 the errors together must not lean one way (the aggregate check). u is a unit roundoff, half the
-distance from 1 to the next number; E_pt and E_red are the amplitudes of ``grader.suite.Amplitude``.
-Error analysis after Higham, Accuracy and Stability of Numerical Algorithms (2nd ed., chapters 2 and
-4); the constants were fitted so that right kernels always pass and known wrong ones never do.
+distance from 1 to the next number: of the result, of the arithmetic, of the first input; E are the
+amplitudes of ``grader.suite.Amplitude``. Where matrix products may run in TF32, the whole result
+has to pass against one of four references: from the inputs, or from one of TF32's three roundings
+of them. Error analysis after Higham, Accuracy and Stability of Numerical Algorithms (2nd ed.,
+chapters 2 to 4); the constants were fitted so that right kernels always pass and known wrong ones
+never do.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import torch
 
-from grader.suite import Amplitude
+from grader.rounding import UNDERFLOW, UNIT_ROUNDOFF, in_tf32, ulp
+from grader.suite import FLOAT32, KAPPA, TENSOR_CORES, Amplitude, Tolerance
 
-KAPPA = 4.0
-UNIT_ROUNDOFF = {
-    "float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8,
-}
-UNDERFLOW = {  # η: what a GPU may flush to zero, or the spacing of subnormal numbers
-    "float64": 2.0**-1022, "float32": 2.0**-125, "float16": 2.0**-24, "bfloat16": 2.0**-125,
-}
-COMPUTE_ROUNDOFF = 2.0**-24  # float32 arithmetic outside tensor cores
 MINIMUM_FOR_SLOPE = 64  # elements; below, a slope says nothing
+
+DifferenceKind = Literal["nonfinite", "values", "drift", "tf32"]
 
 
 @dataclass(frozen=True)
@@ -38,21 +37,24 @@ class Difference:
     """How a result differs from the reference, worst news first.
 
     ``kind``: ``nonfinite`` (NaN or infinities elsewhere than in the reference), ``values``
-    (elements outside the tolerance) or ``drift`` (each is near enough, together they lean one way).
+    (elements outside the tolerance), ``drift`` (each is near enough, together they lean one way) or
+    ``tf32`` (right for inputs rounded to TF32, where the module asks for full float32).
     ``index`` is the first element concerned; ``ratio`` the largest error over its tolerance.
+    ``output`` names the result where a function returns several.
     """
 
-    kind: Literal["nonfinite", "values", "drift"]
+    kind: DifferenceKind
     count: int
     total: int
     index: tuple[int, ...]
     got: float
     expected: float
     ratio: float
+    output: str = ""
 
     def __str__(self) -> str:
         place = f"[{', '.join(map(str, self.index))}]" if self.index else "the value"
-        many = f"{self.count} of {self.total} elements"
+        many = f"{self.count} of {self.total} elements" + (f" of {self.output}" * bool(self.output))
         if self.kind == "drift":
             return (
                 f"the result leans away from the exact one by more than rounding explains "
@@ -63,18 +65,81 @@ class Difference:
         what = f"{verb} wrong"
         if self.kind == "nonfinite":
             what = f"{verb} NaN or infinite where the exact result is not, or the other way round"
+        if self.kind == "tf32":
+            what = (f"{verb} further off than float32 explains, and all are right for inputs that "
+                    f"are rounded to TF32, with 10 bits of mantissa")
         expected = f"got {_number(self.got)}, expected {_number(self.expected)}"
         return f"{many} {what}; the first is {place}: {expected}"
 
 
+# ---------------------------------------------------------------------------------------------
+# The decision
+
+
+def judge(results: Sequence[torch.Tensor], inputs: Sequence[Any], reference: Callable[..., Any],
+          tolerance: Tolerance, names: Sequence[str] = ()) -> tuple[Difference, ...]:
+    """How the results of one call differ from the exact ones; nothing where they are right.
+
+    Args:
+        results: all that the function returned, in order.
+        inputs: what it was called with.
+        reference: maps the inputs to the exact result, or to a tuple of them.
+        tolerance: the suite's.
+        names: of the results, where there are several.
+
+    Raises:
+        ValueError: the suite's fault: the reference has another shape or number of results, or the
+            amplitude is negative, NaN or infinite where the reference is finite.
+    """
+    found = _against(results, inputs, reference, tolerance, names, tolerance.arithmetic)
+    if found:
+        least = max(tolerance.arithmetic, TENSOR_CORES)
+        for rounded in in_tf32(inputs, tolerance.products):
+            if not _against(results, rounded, reference, tolerance, names, least):
+                return () if tolerance.tf32 else tuple(replace(d, kind="tf32") for d in found)
+    return found
+
+
+def _against(results: Sequence[torch.Tensor], inputs: Sequence[Any],
+             reference: Callable[..., Any], tolerance: Tolerance, names: Sequence[str],
+             arithmetic: float) -> tuple[Difference, ...]:
+    exact = _tuple(reference(*inputs))
+    amplitudes: tuple[Amplitude | None, ...] = (None,) * len(exact)
+    if tolerance.amplitude is not None:
+        amplitudes = _tuple(tolerance.amplitude(*inputs))
+    if not len(results) == len(exact) == len(amplitudes):
+        raise ValueError(f"{len(results)} results, {len(exact)} references and "
+                         f"{len(amplitudes)} amplitudes cannot be compared")
+    dtype = next((_name(value.dtype) for value in inputs if isinstance(value, torch.Tensor)
+                  and value.dtype.is_floating_point), "")
+    found = []
+    for number, (result, right, amplitude) in enumerate(
+            zip(results, exact, amplitudes, strict=True)):
+        if amplitude is None:
+            difference = exactly(result, right)
+        else:
+            difference = within(result, right, amplitude, dtype, arithmetic)
+        if difference is not None:
+            several = names[number] if number < len(names) else f"result {number + 1}"
+            found.append(replace(difference, output=several if len(exact) > 1 else ""))
+    return tuple(found)
+
+
 def exactly(result: torch.Tensor, reference: torch.Tensor) -> Difference | None:
-    """Compare with the correctly rounded reference, bit for bit (any NaN equals any NaN)."""
-    expected = reference.to(result.dtype)
+    """Compare with the correctly rounded reference, bit for bit (any NaN equals any NaN).
+
+    Integers and booleans must equal the reference; it may be of a wider type, which tells a sum
+    that wrapped around from one that did not.
+    """
+    _same_shape(result, reference)
+    expected = reference
     if result.dtype.is_floating_point:
-        signs = torch.signbit(result) == torch.signbit(expected)
-        same = ((result == expected) & signs) | (result.isnan() & expected.isnan())
+        expected = reference.to(result.dtype).double()
+        value = result.double()
+        signs = torch.signbit(value) == torch.signbit(expected)
+        same = ((value == expected) & signs) | (value.isnan() & expected.isnan())
     else:
-        same = result == expected
+        same = result == expected  # torch compares in the wider of the two types
     wrong = ~same
     if not bool(wrong.any()):
         return None
@@ -85,107 +150,174 @@ def exactly(result: torch.Tensor, reference: torch.Tensor) -> Difference | None:
 
 
 def within(result: torch.Tensor, reference: torch.Tensor, amplitude: Amplitude,
-           input_dtype: str) -> Difference | None:
+           input_dtype: str, arithmetic: float = FLOAT32) -> Difference | None:
     """Compare with the reference by the rule above.
 
     Args:
-        result: any floating dtype, the reference's shape.
-        reference: float64.
+        result: any floating dtype, the reference's shape. Integers are codes: the reference
+            rounded to the nearest, either neighbour where computing may have crossed a tie.
+        reference: float64, before any rounding.
         amplitude: float64 tensors of that shape, or numbers.
         input_dtype: of the first input, for intermediates that may be rounded to it.
+        arithmetic: its unit roundoff, u_c.
+
+    Raises:
+        ValueError: the shapes differ, or the amplitude is no bound.
     """
-    dtype = str(result.dtype).removeprefix("torch.")
-    pattern = _pattern_differs(result, reference)
-    overflowed = _overflows(result, reference)
-    pattern &= ~overflowed
+    _same_shape(result, reference)
+    computing = torch.as_tensor(computing_error(amplitude, input_dtype, arithmetic),
+                                dtype=torch.float64).expand(reference.shape)
+    finite = reference.isfinite()
+    if not bool((computing[finite] >= 0).all() and computing[finite].isfinite().all()):
+        raise ValueError("the amplitude is negative, NaN or infinite where the result is finite")
+    if not result.dtype.is_floating_point:
+        return _codes(result, reference, computing)
+
+    dtype = _name(result.dtype)
+    overflowed = _overflows(result, reference, computing)
+    pattern = _pattern_differs(result, reference) & ~overflowed
     if bool(pattern.any()):
         return _difference("nonfinite", pattern, result, reference, math.inf)
-    finite = reference.isfinite() & ~overflowed
+    finite &= ~overflowed
     error = torch.where(finite, result.double() - reference, 0.0)
-    computing = computing_error(amplitude, input_dtype)
-    computing = torch.where(finite, torch.as_tensor(computing, dtype=torch.float64), 0.0)
+    computing = torch.where(finite, computing, 0.0)
     size = torch.where(finite, reference.abs(), 0.0)
     tolerance = UNIT_ROUNDOFF[dtype] * size + computing + UNDERFLOW[dtype]
     wrong = ~(error.abs() <= tolerance)
     if bool(wrong.any()):
         ratio = float((error.abs() / tolerance).max())
         return _difference("values", wrong, result, reference, ratio)
-    return _drift(result, reference, error, computing, tolerance, finite, amplitude.length)
+    if UNIT_ROUNDOFF[dtype] > arithmetic:
+        return _rounded_otherwise(result, reference, computing, finite)
+    return _leaning(result, reference, error, tolerance, finite, amplitude.length, arithmetic)
 
 
-def computing_error(amplitude: Amplitude, input_dtype: str) -> torch.Tensor | float:
+def computing_error(amplitude: Amplitude, input_dtype: str,
+                    arithmetic: float = FLOAT32) -> torch.Tensor | float:
     """The part of the tolerance that stems from computing, without the rounding of the result."""
-    spread = min(amplitude.length, 4.0 * math.sqrt(amplitude.length))
-    error = KAPPA * COMPUTE_ROUNDOFF * (amplitude.pointwise + spread * amplitude.reduced)
+    error = KAPPA * arithmetic * (amplitude.pointwise + _spread(amplitude) * amplitude.reduced)
     return error + KAPPA * 1.5 * UNIT_ROUNDOFF.get(input_dtype, 0.0) * amplitude.middle
 
 
-def _drift(result: torch.Tensor, reference: torch.Tensor, error: torch.Tensor,
-           computing: torch.Tensor, tolerance: torch.Tensor, finite: torch.Tensor,
-           length: int) -> Difference | None:
-    """The aggregate check: many small errors that all point one way."""
-    dtype = str(result.dtype).removeprefix("torch.")
-    if UNIT_ROUNDOFF[dtype] > COMPUTE_ROUNDOFF:
-        # Correct arithmetic rounds to another neighbour only where the exact value is close to a
-        # midpoint: with probability 2·T/ulp. Count how often it happened.
-        # Numbers below the normal range are left out: a GPU may flush them to zero.
-        rounded = reference.to(result.dtype)
-        least = max(torch.finfo(result.dtype).smallest_normal, 2 * UNDERFLOW[dtype])
-        normal = finite & (reference.abs() >= least)
-        other = (rounded != result) & normal
-        chance = torch.clamp(2 * computing / _ulp(rounded), max=1.0)
-        expected = float(chance[normal].sum())
-        allowed = expected + 6 * math.sqrt(expected + 1) + 3
-        if int(other.sum()) > allowed:
-            return _difference("drift", other, result, reference, int(other.sum()) / allowed)
-        return None
-    # Same precision: a least-squares slope of the error against the value, weighted by tolerance.
+def _spread(amplitude: Amplitude) -> float:
+    """g(L): how far the roundings of a sum of L terms may add up, in whatever order."""
+    return min(amplitude.length, 4.0 * math.sqrt(amplitude.length))
+
+
+# ---------------------------------------------------------------------------------------------
+# The aggregate check: many small errors that all point one way
+
+
+def _rounded_otherwise(result: torch.Tensor, reference: torch.Tensor, computing: torch.Tensor,
+                       finite: torch.Tensor) -> Difference | None:
+    """For results less precise than the arithmetic: how many differ from the rounded reference.
+
+    Right arithmetic rounds to another neighbour only where the exact value is close to a midpoint:
+    with probability 2·T/ulp. Numbers below the normal range are left out: a GPU may flush them.
+    """
+    rounded = reference.to(result.dtype)
+    least = max(torch.finfo(result.dtype).smallest_normal, 2 * UNDERFLOW[_name(result.dtype)])
+    normal = finite & (reference.abs() >= least)
+    other = (rounded.double() != result.double()) & normal
+    chance = torch.clamp(2 * computing / ulp(rounded), max=1.0)
+    expected = float(chance[normal].sum())
+    allowed = expected + 6 * math.sqrt(expected + 1) + 3
+    if int(other.sum()) > allowed:
+        return _difference("drift", other, result, reference, int(other.sum()) / allowed)
+    return None
+
+
+def _leaning(result: torch.Tensor, reference: torch.Tensor, error: torch.Tensor,
+             tolerance: torch.Tensor, finite: torch.Tensor, length: int,
+             arithmetic: float) -> Difference | None:
+    """For results of the same precision: the least-squares slope of the error against the value.
+
+    Both are weighted by the tolerance. A slope is what a factor near 1 leaves behind.
+    """
     count = int(finite.sum())
     if count < MINIMUM_FOR_SLOPE:
         return None
-    scaled = torch.where(finite, reference, 0.0) / tolerance
+    values = torch.where(finite, reference, 0.0)
+    scaled = values / tolerance
     energy = float((scaled**2).sum())
     if energy == 0.0:
         return None
     slope = float((scaled * (error / tolerance)).sum()) / energy
-    residual = (error - slope * torch.where(finite, reference, 0.0)) / tolerance
+    residual = (error - slope * values) / tolerance
     sigma = math.sqrt(float((residual[finite] ** 2).mean()) / energy)
-    allowed = 2 * COMPUTE_ROUNDOFF * min(length, 4.0 * math.sqrt(length)) + 6 * sigma
+    allowed = 2 * arithmetic * min(length, 4.0 * math.sqrt(length)) + 6 * sigma
     if abs(slope) > allowed:
         return _difference("drift", finite & (error != 0), result, reference, abs(slope) / allowed)
     return None
 
 
-def _ulp(rounded: torch.Tensor) -> torch.Tensor:
-    """Distance from each value to the next of its dtype, as float64."""
-    info = torch.finfo(rounded.dtype)
-    size = rounded.double().abs().clamp(min=float(info.smallest_normal))
-    return torch.exp2(torch.floor(torch.log2(size))) * info.eps
+# ---------------------------------------------------------------------------------------------
+# Parts
 
 
-def _overflows(result: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-    """Where the result is infinite because the exact value does not fit its dtype."""
-    too_large = reference.isfinite() & (reference.abs() > torch.finfo(result.dtype).max)
-    return result.isinf() & too_large & (torch.signbit(result) == torch.signbit(reference))
+def _codes(result: torch.Tensor, reference: torch.Tensor,
+           computing: torch.Tensor) -> Difference | None:
+    """Quantised values: the nearest whole number, or the other one where a tie is too close."""
+    finite = reference.isfinite()  # what NaN becomes as an integer is for a suite to say
+    error = torch.where(finite, result.double() - reference, 0.0).abs()
+    wrong = finite & ~(error <= 0.5 + computing)
+    if not bool(wrong.any()):
+        return None
+    return _difference("values", wrong, result, reference.round(), float(error.max()) / 0.5)
+
+
+def _overflows(result: torch.Tensor, reference: torch.Tensor,
+               computing: torch.Tensor) -> torch.Tensor:
+    """Where the result is infinite because the exact value does not fit its dtype.
+
+    A dtype without infinities holds its largest number instead.
+    """
+    largest = torch.finfo(result.dtype).max
+    value = result.double()
+    at_the_end = value.isinf()
+    if result.dtype == torch.float8_e4m3fn:
+        at_the_end = value.abs() == largest
+    too_large = reference.isfinite() & (reference.abs() + computing > largest)
+    return at_the_end & too_large & (torch.signbit(value) == torch.signbit(reference))
 
 
 def _pattern_differs(result: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
     if not result.dtype.is_floating_point:
         return torch.zeros_like(result, dtype=torch.bool)
+    value = result.double()
     return (
-        (result.isnan() != reference.isnan())
-        | (result.isposinf() != reference.isposinf())
-        | (result.isneginf() != reference.isneginf())
+        (value.isnan() != reference.isnan())
+        | (value.isposinf() != reference.isposinf())
+        | (value.isneginf() != reference.isneginf())
     )
 
 
-def _difference(kind: Literal["nonfinite", "values", "drift"], wrong: torch.Tensor,
-                result: torch.Tensor, reference: torch.Tensor, ratio: float) -> Difference:
+def _difference(kind: DifferenceKind, wrong: torch.Tensor, result: torch.Tensor,
+                reference: torch.Tensor, ratio: float) -> Difference:
     index = tuple(int(i) for i in wrong.nonzero()[0])
     return Difference(
         kind, int(wrong.sum()), wrong.numel(), index,
-        result[index].item(), reference[index].item(), ratio,
+        _item(result[index]), _item(reference[index]), ratio,
     )
+
+
+def _item(element: torch.Tensor) -> float:
+    item: float = (element.double() if element.dtype.is_floating_point else element).item()
+    return item
+
+
+def _same_shape(result: torch.Tensor, reference: torch.Tensor) -> None:
+    if result.shape != reference.shape:  # broadcasting would compare what nobody computed
+        raise ValueError(f"a result of shape {tuple(result.shape)} cannot be compared with a "
+                         f"reference of shape {tuple(reference.shape)}")
+
+
+def _tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _number(value: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -128,6 +129,93 @@ def full(*sizes: Size, value: float, dtype: str = "float32") -> Input:
         return torch.full(shape, value, dtype=torch.float64)
 
     return Input(make, sizes, dtype)
+
+
+# ---------------------------------------------------------------------------------------------
+# Rows for `rows(...)`, and values that make the usual mistakes visible.
+
+Row = Callable[["torch.Generator"], "torch.Tensor"]
+
+
+def row(columns: int, places: dict[int, float] | None = None, mean: float = 0.0) -> Row:
+    """Normal values around ``mean``, with a number at each of ``places``."""
+    import torch
+
+    def draw(generator: torch.Generator) -> torch.Tensor:
+        values = torch.randn(columns, generator=generator, dtype=torch.float64) + mean
+        for place, value in (places or {}).items():
+            values[place] = value
+        return values
+
+    return draw
+
+
+def row_with(columns: int, value: float, start: int, stop: int) -> Row:
+    """Normal values, and ``value`` in the columns from start to stop."""
+    import torch
+
+    def draw(generator: torch.Generator) -> torch.Tensor:
+        values = torch.randn(columns, generator=generator, dtype=torch.float64)
+        values[start:stop] = value
+        return values
+
+    return draw
+
+
+def spike(columns: int, dtype: str = "float32") -> Input:
+    """One value far above all others: in the middle, in the last column, above negative ones.
+
+    Shows a maximum or a sum that leaves out blocks, and one that starts at 0 instead of -inf.
+    """
+    return rows(
+        row(columns, {columns // 2: 250.0}),
+        row(columns, {columns - 1: 300.0}),
+        row(columns, {columns // 2: 200.0}, mean=-100.0),
+        dtype=dtype,
+    )
+
+
+def equal_rows(count: int, columns: int, dtype: str = "float32") -> Input:
+    """Rows of one value each, drawn for each row: the variance is 0, every share is 1 / columns."""
+    return rand(count, 1, dtype=dtype).then(lambda t: t.repeat(1, columns))
+
+
+def extremes(dtype: str) -> list[float]:
+    """The largest finite value, half of it, and both below zero: for `special`."""
+    import torch
+
+    largest = torch.finfo(getattr(torch, dtype)).max
+    return [largest, -largest, largest / 2, -largest / 2]
+
+
+def families(columns: int, dtype: str = "float32", count: int = 4) -> list[tuple[str, Input]]:
+    """Matrices that make the mistakes of a reduction over rows visible, each with a name.
+
+    Zero-mean values alone hide a missing maximum, mean, mask or eps; every family here was added
+    because a wrong kernel survived the others. ``columns`` should pass a block and be no multiple
+    of one.
+    """
+    far = rows(*(row(columns, mean=-400.0) if number == count // 2 else row(columns)
+                 for number in range(count)), dtype=dtype)
+    holes = rows(*(row_with(columns, -math.inf, number, columns - 1 - number)
+                   for number in range(count)), dtype=dtype)
+    return [
+        ("values around zero", rand(count, columns, dtype=dtype)),
+        ("values around 60", rand(count, columns, dtype=dtype, mean=60.0)),
+        ("values around -110", rand(count, columns, dtype=dtype, mean=-110.0)),
+        ("values around -400", rand(count, columns, dtype=dtype, mean=-400.0)),
+        ("one row around -400", far),
+        ("values spread by 30", rand(count, columns, dtype=dtype, std=30.0)),
+        ("values spread by a thousandth", rand(count, columns, dtype=dtype, std=1e-3)),
+        ("values spread by a thousandth around 1",
+         rand(count, columns, dtype=dtype, mean=1.0, std=1e-3)),
+        ("one value far above all others", spike(columns, dtype)),
+        ("equal rows", equal_rows(count, columns, dtype)),
+        ("-inf beside finite values", holes),
+        ("one column", rand(count, 1, dtype=dtype)),
+        ("values at the largest number",
+         special(count, columns, values=extremes(dtype), dtype=dtype)),
+    ]
 
 
 @dataclass(frozen=True)

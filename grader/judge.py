@@ -25,7 +25,7 @@ from grader.recording import MAX_SAMPLED_PROGRAMS, Recording
 from grader.report import CaseResult, Finding, Kind, Report, Verdict
 from grader.sandbox import Limits, Sandbox, SandboxBroken
 from grader.sandbox.arena import SparseTensor
-from grader.session import Later, Outcome, Run, Session, Stopped, dtype_name, unusable
+from grader.session import Later, Outcome, Run, Session, Stopped, unusable
 from grader.submission import Faulty, Submission
 from grader.suite import Case, Input, Property, Sparse, Suite
 from grader.words import sentence
@@ -312,7 +312,7 @@ class Judge:
         difference = self._difference(result, inputs)
         if difference is None:
             return []
-        code = "N01"
+        code = "N05" if difference.kind == "tf32" else "N01"
         if difference.kind == "nonfinite":
             tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
             code = "N02" if all(bool(t.isfinite().all()) for t in tensors) else "N03"
@@ -320,11 +320,9 @@ class Judge:
 
     def _difference(self, result: torch.Tensor, inputs: list[Any]) -> compare.Difference | None:
         """Against the reference, computed from the judge's own inputs after the answer arrived."""
-        reference = self.suite.reference(*inputs)
-        amplitude = self.suite.tolerance.amplitude
-        if amplitude is None:
-            return compare.exactly(result, reference)
-        return compare.within(result, reference, amplitude(*inputs), dtype_name(inputs[0]))
+        suite = self.suite
+        found = compare.judge([result], inputs, suite.reference, suite.tolerance)
+        return found[0] if found else None
 
     def _passes(self, inputs: Sequence[Any]) -> bool:
         recording, findings, run = self.session.execute(inputs)

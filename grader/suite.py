@@ -14,11 +14,17 @@ from grader.inputs import (
     Input,
     Size,
     Sparse,
+    equal_rows,
+    extremes,
+    families,
     full,
     integers,
     rand,
+    row,
+    row_with,
     rows,
     special,
+    spike,
     wide,
 )
 from grader.report import Kind
@@ -28,6 +34,8 @@ if TYPE_CHECKING:  # a course is listed without loading torch
 
 __all__ = [
     "EXACT",
+    "FLOAT32",
+    "TENSOR_CORES",
     "Amplitude",
     "Case",
     "Cost",
@@ -42,6 +50,9 @@ __all__ = [
     "correctness",
     "digest",
     "edge",
+    "equal_rows",
+    "extremes",
+    "families",
     "full",
     "integers",
     "load",
@@ -49,8 +60,11 @@ __all__ = [
     "rand",
     "read_mutants",
     "refuses",
+    "row",
+    "row_with",
     "rows",
     "special",
+    "spike",
     "wide",
 ]
 
@@ -74,11 +88,26 @@ class Amplitude:
     middle: torch.Tensor | float = 0.0
 
 
+KAPPA = 4.0  # κ: how far an error may pass its amplitude
+FLOAT32 = 2.0**-24  # unit roundoff of float32 arithmetic outside tensor cores
+TENSOR_CORES = 2.0**-22  # of float32 sums in tensor cores, and of products in three TF32 parts
+
+
 @dataclass(frozen=True)
 class Tolerance:
-    """``amplitude`` maps the inputs to an ``Amplitude``; None asks for the rounded exact one."""
+    """How near to the exact result is near enough; the rule is in ``grader.compare``.
 
-    amplitude: Callable[..., Amplitude] | None = None
+    ``amplitude`` maps the inputs to an ``Amplitude``, or to one for each result; None asks for the
+    correctly rounded exact one. ``arithmetic`` is the unit roundoff of the arithmetic asked for.
+    ``products`` are the positions of the inputs that are multiplied as matrices. With ``tf32``
+    float32 ones may be rounded to TF32 there; without, a result that is right for rounded inputs
+    only is told as such.
+    """
+
+    amplitude: Callable[..., Amplitude | Sequence[Amplitude | None]] | None = None
+    arithmetic: float = FLOAT32
+    products: tuple[int, ...] = ()
+    tf32: bool = False
 
 
 EXACT = Tolerance()
@@ -238,6 +267,8 @@ class Suite:
     must have the reference's shape and ``result_dtype`` (by default the first input's).
     ``contiguous_result`` asks for a row-major result; ``duplicate_writes`` allows two programs to
     store the same element.
+    ``peer`` is torch in the inputs' own dtype, ``reversed_peer`` the same with the reduction the
+    other way round (None where nothing is reduced): two right answers for ``grader.selftest``.
     """
 
     entry: str
@@ -250,6 +281,8 @@ class Suite:
     result_dtype: str | None = None
     contiguous_result: bool = False
     duplicate_writes: bool = False
+    peer: Callable[..., Any] | None = None
+    reversed_peer: Callable[..., Any] | None = None
 
     # filled in by ``load``
     name: str = ""

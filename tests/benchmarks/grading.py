@@ -4,9 +4,9 @@
 
 Times are milliseconds of ``grader.grade`` on the reference solution: fresh seeds, every check on,
 two sandboxed processes forked for each grade, every launch replayed. "In one process" does the same
-work with the same judge, worker and executor code, but without forks, confinement and channels; the
-two take turns, one repeat each, so that noise hits both alike. Exits with 1 where a limit is missed:
-150 ms for softmax with every fifth case, 40 ms more than in one process for any of them.
+work with the same judge, worker and executor code, but without forks, confinement and channels. The
+two take turns, one repeat each, so that noise hits both alike. Exits with 1 where a limit is
+missed: 150 ms for softmax with every fifth case, 40 ms more than in one process for any of them.
 """
 
 from __future__ import annotations

@@ -128,8 +128,8 @@ def dot(a: Array, b: Array, accumulator: Array, precision: str = "IEEE") -> Arra
     """``a @ b + accumulator`` in the accumulator's dtype.
 
     float32 operands are rounded as ``precision`` asks: ``TF32`` keeps 10 of 23 bits of the
-    mantissa, ``TF32x3`` adds the products with what was cut off. A float16 accumulator is rounded
-    after every 16 products, the depth of one ``mma`` instruction.
+    mantissa, ``TF32x3`` adds the products with what was rounded off. A float16 accumulator is
+    rounded after every 16 products, the depth of one ``mma`` instruction.
     """
     kind = accumulator.dtype
     if kind.kind in "iu":  # float64 holds the sums of 8-bit products exactly
@@ -144,9 +144,7 @@ def dot(a: Array, b: Array, accumulator: Array, precision: str = "IEEE") -> Arra
     if single and precision == "TF32":
         product = np.matmul(tf32(a), tf32(b))
     elif single and precision.startswith("TF32x3"):
-        upper_a, upper_b = tf32(a), tf32(b)
-        product = np.matmul(tf32(a - upper_a), upper_b) + np.matmul(upper_a, tf32(b - upper_b))
-        product += np.matmul(upper_a, upper_b)
+        product = _dot_of_parts(a, b)
     elif single and precision.startswith("BF16x"):
         product = _split_dot(a, b, 3 if precision == "BF16x3" else 6)
     else:
@@ -167,6 +165,27 @@ def near_tf32(data: Array) -> Array:
     bits = np.ascontiguousarray(data).view(np.uint32)
     bias = ((bits >> np.uint32(13)) & np.uint32(1)) + np.uint32(0xFFF)
     rounded = ((bits + bias) & np.uint32(0xFFFFE000)).view(np.float32)
+    return np.where(np.isfinite(data), rounded, data)
+
+
+def _dot_of_parts(a: Array, b: Array) -> Array:
+    """float32 as sums of two TF32 numbers, the way Triton compiles ``tf32x3``.
+
+    The larger part is rounded to the nearest, ties away from zero (``cvt.rna.tf32.f32``), the rest
+    is cut; what infinities make NaN of in the smaller products counts as 0.
+    """
+    upper_a, upper_b = _away_tf32(a), _away_tf32(b)
+    with np.errstate(invalid="ignore"):  # infinity less infinity
+        rest_a, rest_b = tf32(a - upper_a), tf32(b - upper_b)
+        small = np.matmul(rest_a, upper_b) + np.matmul(upper_a, rest_b)
+        product: Array = np.where(np.isnan(small), np.float32(0), small)
+        product += np.matmul(upper_a, upper_b)
+    return product
+
+
+def _away_tf32(data: Array) -> Array:
+    bits = np.ascontiguousarray(data).view(np.uint32)
+    rounded = ((bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
     return np.where(np.isfinite(data), rounded, data)
 
 

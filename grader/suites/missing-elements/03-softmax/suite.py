@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import torch
 
+from grader import amplitudes
 from grader.suite import (
-    Amplitude,
     Cost,
     Input,
     Suite,
     Tolerance,
     correctness,
     edge,
+    extremes,
     full,
     integers,
     performance,
     rand,
     refuses,
+    row,
+    row_with,
     rows,
     special,
+    spike,
 )
 
 INF = math.inf
@@ -35,52 +38,12 @@ def reference(x: torch.Tensor) -> torch.Tensor:
     return torch.softmax(x.double(), dim=1)
 
 
-def amplitude(x: torch.Tensor) -> Amplitude:
-    """What float32 arithmetic may do to each element.
-
-    An error d in an exponent is a relative error d in its exp. The exponents x_j - m carry errors
-    of the order of |x_j| + |m|; each element has its own, and through the sum the mean of all,
-    weighted by p. Exp, sum and quotient add a few roundings, and the sum of C terms those of C.
-    """
-    if x.numel() == 0:
-        return Amplitude()
-    x = x.double()
-    finite = x.isfinite()
-    p = torch.softmax(x, dim=1).nan_to_num(nan=0.0)  # rows of NaN are compared by their pattern
-    values = torch.where(finite, x, 0.0)  # for -inf any finite number will do: its p is 0
-    largest = torch.where(finite, x, -INF).amax(dim=1, keepdim=True)
-    size = values.abs() + torch.where(largest.isfinite(), largest, 0.0).abs()
-    mean_size = (p * size).sum(dim=1, keepdim=True)
-    return Amplitude(
-        pointwise=p * (4 + 2 * size + 2 * mean_size), reduced=p, length=x.shape[1],
-    )
+def peer(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, dim=1)
 
 
-# ---------------------------------------------------------------------------------------------
-# Rows for `rows(...)`: each draws normally distributed values and puts others at given places.
-
-Row = Callable[[torch.Generator], torch.Tensor]
-
-
-def row(columns: int, places: dict[int, float] | None = None, mean: float = 0.0) -> Row:
-    """Normal values around ``mean``, with a number at each of ``places``."""
-    def draw(generator: torch.Generator) -> torch.Tensor:
-        values = torch.randn(columns, generator=generator, dtype=torch.float64) + mean
-        for place, value in (places or {}).items():
-            values[place] = value
-        return values
-
-    return draw
-
-
-def row_with(columns: int, value: float, start: int, stop: int) -> Row:
-    """Normal values, and ``value`` in the columns from start to stop."""
-    def draw(generator: torch.Generator) -> torch.Tensor:
-        values = torch.randn(columns, generator=generator, dtype=torch.float64)
-        values[start:stop] = value
-        return values
-
-    return draw
+def reversed_peer(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x.flip(1), dim=1).flip(1)
 
 
 def infinities(columns: int, dtype: str) -> Input:
@@ -101,28 +64,14 @@ def infinities(columns: int, dtype: str) -> Input:
     )
 
 
-def spike(columns: int, dtype: str = "float32") -> Input:
-    """One value far above all others: in the middle, in the last column, above negative ones."""
-    return rows(
-        row(columns, {columns // 2: 250.0}),
-        row(columns, {columns - 1: 300.0}),
-        row(columns, {columns // 2: 200.0}, mean=-100.0),
-        dtype=dtype,
-    )
-
-
-def extremes(dtype: str) -> list[float]:
-    """The largest finite value, half of it, and both below zero."""
-    largest = torch.finfo(getattr(torch, dtype)).max
-    return [largest, -largest, largest / 2, -largest / 2]
-
-
 suite = Suite(
     entry="softmax",
     parameters=("x",),
     blanks=18,
     reference=reference,
-    tolerance=Tolerance(amplitude),
+    tolerance=Tolerance(amplitudes.softmax),
+    peer=peer,
+    reversed_peer=reversed_peer,
     cost=lambda x: Cost(bytes=2 * x.nbytes, flops=5 * x.numel()),
     cases=[
         # Widths: powers of two, their neighbours, and one row that fills a multiprocessor.

@@ -1,0 +1,272 @@
+"""Whether a suite tells wrong answers from right ones: its cases are given some of both."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+
+from grader import compare
+from grader.report import Kind
+from grader.rounding import UNDERFLOW, UNIT_ROUNDOFF
+from grader.suite import Case, Input, Suite
+
+FACTOR = 64  # units of roundoff by which an answer is scaled, and within which two are alike
+ENOUGH = 3  # cases of a dtype in which each wrong answer has to fail, where there are so many.
+# A scaled answer in float32 does so where sums are short and results many: 32 terms, 64 results.
+SCALED = "the answer scaled by 1 + 64 u"
+BLOCK = 1024  # for sizes that follow the learner's block
+
+Outcome = Literal["caught", "missed", "alike", "forgiven", "passed", "failed"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One answer to one case.
+
+    ``outcome`` of a wrong answer: ``caught``; ``missed``; ``alike``, where no more than 64 units of
+    roundoff tell it from the right one, so that nothing can be asked; or ``forgiven``, for a scaled
+    answer within what the roundings of a long sum may do. Of a right one: ``passed`` or ``failed``.
+    ``seen`` says what the comparison found.
+    """
+
+    case: str
+    dtype: str
+    answer: str
+    outcome: Outcome
+    seen: str = ""
+
+
+@dataclass(frozen=True)
+class SelfTest:
+    """What came of all trials; a suite without ``faults`` may be trusted to tell right from wrong.
+
+    ``left_out`` are the cases that were not examined: refusals, empty results, inputs that fit no
+    memory here. ``seed`` repeats the inputs.
+    """
+
+    suite: str
+    seed: int
+    trials: tuple[Trial, ...]
+    faults: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        return not self.faults
+
+    def count(self, outcome: Outcome) -> int:
+        return sum(trial.outcome == outcome for trial in self.trials)
+
+
+def examine(suite: Suite, seed: int | None = None) -> SelfTest:
+    """Give wrong and right answers to every case of a suite that compares values.
+
+    Wrong ones (zeros, ones, the mean, an input, the reversed answer, the answer scaled by
+    1 + 64 u) must fail wherever they differ from the right answer, and in several cases of each
+    dtype. Right ones (the exact answer rounded, torch in the same dtype, torch with the reduction
+    reversed) must pass everywhere. Where the exact answer is NaN or infinite, or overflows, wrong
+    answers hold the right value: it is the other elements that have to give them away. Of several
+    results one at a time is made wrong.
+
+    Args:
+        suite: from ``grader.suite.load``.
+        seed: of the inputs; without it they are drawn from the operating system's randomness.
+    """
+    seed = secrets.randbits(62) if seed is None else seed
+    trials: list[Trial] = []
+    faults: list[str] = []
+    left_out: list[str] = []
+    applicable: dict[tuple[str, str], int] = defaultdict(int)
+    reduces = False
+    for number, case in enumerate(suite.cases):
+        generator = torch.Generator().manual_seed((seed + number * 0x9E3779B97F4A7C15) % 2**63)
+        inputs = _drawn(case, generator)
+        right = None if inputs is None else _tuple(suite.reference(*inputs))
+        if inputs is None or right is None or not any(part.numel() for part in right):
+            left_out.append(case.name)
+            continue
+        try:
+            made = [*_wrong(suite, case, inputs, right), *_right(suite, case, inputs, right)]
+        except ValueError as error:
+            faults.append(f"{case.name}: {error}")
+            continue
+        reduces |= _longest(suite, inputs) > 1
+        for trial in made:
+            trials.append(trial)
+            applicable[trial.dtype, trial.answer] += trial.outcome not in ("passed", "failed")
+            if trial.outcome == "missed":
+                faults.append(f"{case.name}: {trial.answer} passes, although {trial.seen}")
+            elif trial.outcome == "failed":
+                faults.append(f"{case.name}: {trial.answer} fails: {trial.seen}")
+    return SelfTest(suite.name, seed, tuple(trials),
+                    (*_lacking(suite, trials, reduces), *_rare(trials, applicable), *faults),
+                    tuple(left_out))
+
+
+def _lacking(suite: Suite, trials: Sequence[Trial], reduces: bool) -> Iterator[str]:
+    if not trials:
+        yield "no case compares values"
+    if suite.peer is None:
+        yield "the suite names no `peer`, torch in the same dtype, to be compared with"
+    if suite.reversed_peer is None and reduces:
+        yield "the suite reduces something and names no `reversed_peer`"
+
+
+def _rare(trials: Sequence[Trial], applicable: dict[tuple[str, str], int]) -> Iterator[str]:
+    """Wrong answers that fail in too few cases of a dtype."""
+    caught: dict[tuple[str, str], int] = defaultdict(int)
+    for trial in trials:
+        caught[trial.dtype, trial.answer] += trial.outcome == "caught"
+    for (dtype, answer), cases in applicable.items():
+        needed = min(ENOUGH, cases)
+        if caught[dtype, answer] < needed:
+            yield (f"{answer} fails in {caught[dtype, answer]} of {cases} cases in {dtype}; it has "
+                   f"to fail in {needed} at least")
+
+
+def _drawn(case: Case, generator: torch.Generator) -> list[Any] | None:
+    """The inputs of a case that decides by its values, and whose inputs fit into memory."""
+    measured = case.limits is not None and case.limits.pass_at is not None
+    if case.raises is not None or case.kind is Kind.CALL or case.advisory or measured:
+        return None
+    if not any(isinstance(spec, Input) for spec in case.inputs):
+        return None
+    return [spec.draw(generator, BLOCK) if isinstance(spec, Input) else spec
+            for spec in case.inputs]
+
+
+# ---------------------------------------------------------------------------------------------
+# Wrong answers
+
+Falsify = Callable[[torch.Tensor, torch.dtype, Sequence[Any]], torch.Tensor | None]
+
+
+def _mean(right: torch.Tensor, dtype: torch.dtype, inputs: Sequence[Any]) -> torch.Tensor | None:
+    if right.numel() < 2 or dtype == torch.bool:
+        return None  # the mean of one number is that number
+    finite = right.double()
+    finite = finite[finite.isfinite()]
+    value = float(finite.mean()) if finite.numel() else 0.0
+    whole = not dtype.is_floating_point
+    return torch.full(right.shape, round(value) if whole else value, dtype=torch.float64).to(dtype)
+
+
+def _an_input(right: torch.Tensor, dtype: torch.dtype,
+              inputs: Sequence[Any]) -> torch.Tensor | None:
+    tensors = [value for value in inputs if isinstance(value, torch.Tensor)
+               and value.numel() == right.numel()]
+    first = next((t for t in tensors if t.shape == right.shape), tensors[0] if tensors else None)
+    return None if first is None else first.reshape(right.shape).to(dtype)
+
+
+def _reversed(right: torch.Tensor, dtype: torch.dtype,
+              inputs: Sequence[Any]) -> torch.Tensor | None:
+    return right.flatten().flip(0).reshape(right.shape).to(dtype) if right.numel() > 1 else None
+
+
+def _scaled(right: torch.Tensor, dtype: torch.dtype, inputs: Sequence[Any]) -> torch.Tensor | None:
+    if not dtype.is_floating_point:
+        return None
+    return (right.double() * (1 + FACTOR * UNIT_ROUNDOFF[_name(dtype)])).to(dtype)
+
+
+WRONG: dict[str, Falsify] = {
+    "zeros": lambda right, dtype, inputs: torch.zeros(right.shape, dtype=dtype),
+    "ones": lambda right, dtype, inputs: torch.ones(right.shape, dtype=dtype),
+    "the mean of the answer": _mean,
+    "the first input": _an_input,
+    "the reversed answer": _reversed,
+    SCALED: _scaled,
+}
+
+
+def _wrong(suite: Suite, case: Case, inputs: Sequence[Any],
+           right: Sequence[torch.Tensor]) -> Iterator[Trial]:
+    dtypes = _dtypes(suite, inputs, right)
+    rounded = [part.to(dtype) for part, dtype in zip(right, dtypes, strict=True)]
+    for place, (exact, dtype) in enumerate(zip(right, dtypes, strict=True)):
+        for name, falsify in WRONG.items():
+            answer = falsify(exact, dtype, inputs) if exact.numel() else None
+            if answer is None:
+                continue
+            if dtype.is_floating_point:
+                keep = rounded[place].double().isfinite()
+                answer = torch.where(keep, answer.double(), rounded[place].double()).to(dtype)
+            results = [*rounded[:place], answer, *rounded[place + 1:]]
+            found = compare.judge(results, inputs, suite.reference, suite.tolerance)
+            label = f"{name} as result {place + 1}" if len(right) > 1 else name
+            outcome, seen = _outcome(name, answer, rounded[place])
+            if found:
+                outcome, seen = "caught", str(found[0])
+            yield Trial(case.name, _name(dtype), label, outcome, seen)
+
+
+def _outcome(name: str, answer: torch.Tensor, rounded: torch.Tensor) -> tuple[Outcome, str]:
+    """Of a wrong answer that passed."""
+    if not rounded.dtype.is_floating_point:
+        differ = int((answer != rounded).sum())
+        return ("missed", f"{differ} elements differ") if differ else ("alike", "")
+    dtype = _name(rounded.dtype)
+    exact = rounded.double()
+    keep = exact.isfinite()
+    off = torch.where(keep, answer.double() - exact, 0.0).abs()
+    allowed = FACTOR * UNIT_ROUNDOFF[dtype] * torch.where(keep, exact.abs(), 0.0)
+    if name == SCALED:
+        return ("forgiven" if bool((off > UNDERFLOW[dtype]).any()) else "alike"), ""
+    if bool((off <= allowed + UNDERFLOW[dtype]).all()):
+        return "alike", ""
+    worst = float((off / (exact.abs() + UNDERFLOW[dtype])).max())
+    return "missed", f"it is off by up to {worst:.3g} of the right value"
+
+
+# ---------------------------------------------------------------------------------------------
+# Right answers
+
+
+def _right(suite: Suite, case: Case, inputs: Sequence[Any],
+           right: Sequence[torch.Tensor]) -> Iterator[Trial]:
+    dtypes = _dtypes(suite, inputs, right)
+    answers = {"the exact answer, rounded": [
+        part.to(dtype) for part, dtype in zip(right, dtypes, strict=True)]}
+    if suite.peer is not None:
+        answers["torch in the same dtype"] = list(_tuple(suite.peer(*inputs)))
+    if suite.reversed_peer is not None:
+        answers["torch with the reduction reversed"] = list(_tuple(suite.reversed_peer(*inputs)))
+    for name, results in answers.items():
+        given = [result.dtype for result in results]
+        if given != dtypes:
+            raise ValueError(f"{name} is {given}, the suite asks for {dtypes}")
+        found = compare.judge(results, inputs, suite.reference, suite.tolerance)
+        yield Trial(case.name, _name(dtypes[0]), name, "failed" if found else "passed",
+                    str(found[0]) if found else "")
+
+
+def _dtypes(suite: Suite, inputs: Sequence[Any],
+            right: Sequence[torch.Tensor]) -> list[torch.dtype]:
+    """Of the results: what the suite says, or the first input's; of several, what torch gives."""
+    if len(right) > 1 and suite.peer is not None:
+        return [result.dtype for result in _tuple(suite.peer(*inputs))]
+    if suite.result_dtype is not None:
+        return [getattr(torch, suite.result_dtype)] * len(right)
+    return [next(v.dtype for v in inputs if isinstance(v, torch.Tensor))] * len(right)
+
+
+def _longest(suite: Suite, inputs: Sequence[Any]) -> float:
+    if suite.tolerance.amplitude is None:
+        return 1.0
+    amplitudes = _tuple(suite.tolerance.amplitude(*inputs))
+    return max((part.length for part in amplitudes if part is not None), default=-math.inf)
+
+
+def _tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
