@@ -15,7 +15,7 @@ Error analysis after Higham, Accuracy and Stability of Numerical Algorithms (2nd
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
@@ -40,6 +40,7 @@ class Difference:
     ``kind``: ``nonfinite`` (NaN or infinities elsewhere than in the reference), ``values``
     (elements outside the tolerance) or ``drift`` (each is near enough, together they lean one way).
     ``index`` is the first element concerned; ``ratio`` the largest error over its tolerance.
+    ``tensors``: which elements are concerned, the result and the reference.
     """
 
     kind: Literal["nonfinite", "values", "drift"]
@@ -49,6 +50,8 @@ class Difference:
     got: float
     expected: float
     ratio: float
+    tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None = field(
+        default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         place = f"[{', '.join(map(str, self.index))}]" if self.index else "the value"
@@ -184,7 +187,7 @@ def _difference(kind: Literal["nonfinite", "values", "drift"], wrong: torch.Tens
     index = tuple(int(i) for i in wrong.nonzero()[0])
     return Difference(
         kind, int(wrong.sum()), wrong.numel(), index,
-        result[index].item(), reference[index].item(), ratio,
+        result[index].item(), reference[index].item(), ratio, (wrong, result, reference),
     )
 
 

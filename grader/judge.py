@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import secrets
+import shlex
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from typing import Any, Self
 
 import torch
 
-from grader import compare, diagnose, source
+from grader import compare, details, diagnose, selection, source
 from grader.contract import broken_contract
 from grader.contrast import name_the_cause, undefined_or_ordered
 from grader.costs import count, idle_grid
@@ -24,6 +25,7 @@ from grader.recording import MAX_SAMPLED_PROGRAMS, Recording
 from grader.report import CaseResult, Finding, Kind, Report, Verdict
 from grader.sandbox import Limits, Sandbox, SandboxBroken
 from grader.sandbox.arena import SparseTensor
+from grader.separation import Traits, Values, separation, traits_of, values_of
 from grader.session import Session, Stopped, dtype_name, unusable
 from grader.submission import Faulty, Submission
 from grader.suite import Case, Input, Property, Sparse, Suite
@@ -37,8 +39,8 @@ PATIENCE_S = 20.0  # after which a submission that has failed already is not run
 Event = CaseResult | str
 
 
-def grade(kernel: Path, suite: Suite, *, public_only: bool = False, seed: str | None = None,
-          on_event: Callable[[Event], None] | None = None,
+def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | None = None,
+          seed: str | None = None, on_event: Callable[[Event], None] | None = None,
           sandbox: Sandbox | None = None) -> Report:
     """Grade one submission with one suite.
 
@@ -46,16 +48,23 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, seed: str | 
         kernel: the learner's file. It is read once; later changes do not matter.
         suite: from ``grader.suite.load``.
         public_only: run the public cases only; such a report gives no evidence.
-        seed: hexadecimal, to repeat the inputs of an earlier report. Without it the inputs are
-            drawn from the operating system's randomness after the submission was imported.
+        only: words that mean one case (``grader.selection``), which is then graded alone and in
+            detail; such a report gives no evidence either.
+        seed: hexadecimal, to repeat the inputs of an earlier report; no evidence. Without it the
+            inputs are drawn from the operating system's randomness after the submission was
+            imported.
         on_event: is told the name of each case before it runs and each result after it.
         sandbox: a warm one to use; without it one is started and closed.
 
     Raises:
         grader.source.UnreadableSubmission: there is no file to read.
+        grader.selection.UnknownCase: ``only`` means no case, or several.
     """
     started = time.monotonic()
     tell = on_event or (lambda event: None)
+    names = [case.name for case in cases_of(suite)]
+    only = selection.select(only, names) if only is not None else ""
+    repeated, separated = seed is not None, ""
     submitted = source.read(kernel)
     results: list[CaseResult] = []
     findings = source.inspect(submitted, suite.entry, suite.parameters, suite.blanks)
@@ -67,13 +76,16 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, seed: str | 
             box = sandbox or resources.enter_context(Sandbox())
             judge = resources.enter_context(Judge(submitted, suite, seed, box))
             try:
-                for case in cases_of(suite, public_only):
+                for case in cases_of(suite, public_only, only):
+                    if only:
+                        judge.take_alone(case)
                     tell(case.name)
                     results.append(judge.verdict_on(case))
                     tell(results[-1])
             except SandboxBroken as error:
                 reason = f"A process of the grader ended unexpectedly: {error}"
             output, seed = judge.session.output(), judge.seed
+            separated = judge.separation(results)
     return Report(
         suite=suite.name,
         source_sha256=submitted.sha256,
@@ -83,11 +95,13 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, seed: str | 
         engine="interpreter, every access checked",
         isolation="separate processes with limits",
         seed=seed or "",
-        results=explained(results, suite, submitted),
+        results=explained(results, suite, submitted, names, seed or "", separated),
         seconds=time.monotonic() - started,
         output=output,
         reason=reason,
         public_only=public_only,
+        only=only,
+        repeated=repeated,
     )
 
 
@@ -97,24 +111,43 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in names}}
 
 
-def explained(results: Sequence[CaseResult], suite: Suite,
-              submitted: source.Source) -> tuple[CaseResult, ...]:
-    """The results with their findings put in words, told apart by which cases failed together."""
-    failed = frozenset(r.name for r in results if r.verdict is Verdict.FAILED and not r.advisory)
-    return tuple(
-        replace(result, findings=tuple(
-            diagnose.explain(finding, suite.mutants, submitted.todos, failed)
-            for finding in diagnose.in_order(result.findings)
-        ))
-        for result in results
-    )
+def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Source,
+              names: Sequence[str] = (), seed: str = "",
+              separated: str = "") -> tuple[CaseResult, ...]:
+    """The results with their findings put in words, told apart by which cases failed together.
+
+    Args:
+        names: of all cases of the suite; with ``seed``, each failure gets its replay.
+        separated: what tells failing from passing cases; the first failure says it.
+    """
+    deciding = [result for result in results if not result.advisory]
+    failed = frozenset(r.name for r in deciding if r.verdict is Verdict.FAILED)
+    passed = frozenset(r.name for r in deciding if r.verdict is Verdict.PASSED)
+    first = next((r for r in deciding if r.verdict is Verdict.FAILED), None)
+
+    def explain(result: CaseResult) -> CaseResult:
+        findings = [diagnose.explain(finding, suite.mutants, submitted.todos, failed, passed)
+                    for finding in diagnose.in_order(result.findings)]
+        if result is first and separated and findings:
+            findings[0] = replace(findings[0], seen=f"{findings[0].seen} {separated}")
+        again = result.verdict is Verdict.FAILED and seed and result.name in names
+        return replace(result, findings=tuple(findings),
+                       replay=replay_options(result.name, names, seed) if again else "")
+
+    return tuple(map(explain, results))
 
 
-def cases_of(suite: Suite, public_only: bool = False) -> list[Case | Property]:
+def replay_options(name: str, names: Sequence[str], seed: str) -> str:
+    """What to add to a grade's command so that it runs one case with the same inputs."""
+    return f"--case {shlex.quote(selection.shortest(name, names))} --seed {seed}"
+
+
+def cases_of(suite: Suite, public_only: bool = False, only: str = "") -> list[Case | Property]:
     """The cases in the order in which they are judged: the simplest group first."""
     if public_only:
         return sorted(suite.public_cases(), key=_group)
-    return sorted([*suite.cases, *suite.properties], key=_group)
+    cases: list[Case | Property] = [*suite.cases, *suite.properties]
+    return sorted((case for case in cases if only in ("", case.name)), key=_group)
 
 
 def _group(case: Case | Property) -> int:
@@ -136,6 +169,8 @@ class Judge:
         self._failed = False
         self._tuned = False  # whether all configurations of autotuners were tried
         self._started = time.monotonic()
+        self._traits: dict[str, Traits] = {}  # of the value cases, by name
+        self._notes: details.Notes | None = None  # where a case is graded alone
         self.session = self._open(Limits())
 
     def _open(self, limits: Limits) -> Session:
@@ -170,7 +205,43 @@ class Judge:
                 result = CaseResult(case.name, case.kind, Verdict.ERROR,
                                     reason=traceback.format_exc())
         self._failed |= result.verdict is Verdict.FAILED and not case.advisory
-        return replace(result, seconds=time.monotonic() - started, advisory=case.advisory)
+        return replace(result, seconds=time.monotonic() - started, advisory=case.advisory,
+                       details=self._notes.details() if self._notes else None)
+
+    def take_alone(self, case: Case | Property) -> None:
+        """Prepare for a case that is graded alone: gather its details, and find out the block.
+
+        Sizes may follow the block of the learner's own launches, which the cases before show.
+        Their launches are recorded for that, and not run.
+        """
+        before = cases_of(self.suite)
+        for earlier in reversed(before[:before.index(case)]):
+            if isinstance(earlier, Case) and earlier.kind is Kind.CORRECTNESS:
+                try:
+                    outcome = self.session.record(self.draw(earlier.name, earlier.inputs))
+                except Stopped:
+                    self.session.stop()
+                    break
+                if outcome.recording is not None and (block := _block(outcome.recording)):
+                    self.block = block
+                    break
+        self._notes = details.Notes(self.suite.parameters)
+
+    def separation(self, results: Sequence[CaseResult]) -> str:
+        """What tells the failing value cases from the passing ones; looked for after a failure."""
+        sides: dict[Verdict, list[Traits]] = {Verdict.FAILED: [], Verdict.PASSED: []}
+        for result in results:
+            costly = result.findings and result.findings[0].code.startswith("T")
+            traits = self._traits.get(result.name)
+            if traits and result.verdict in sides and not (result.advisory or costly):
+                sides[result.verdict].append(traits)
+        cases = {case.name: case for case in self.suite.cases}
+
+        def values(traits: Traits) -> Values | None:
+            inputs = self.draw(traits.name, cases[traits.name].inputs, block=traits.drawn_for)
+            return values_of(inputs)
+
+        return separation(sides[Verdict.FAILED], sides[Verdict.PASSED], values)
 
     def one(self, case: Case | Property) -> CaseResult:
         """Judge one case or property.
@@ -190,12 +261,14 @@ class Judge:
             return self._sampled(case, inputs)
         return self._values(case, inputs)
 
-    def draw(self, name: str, specs: Sequence[Any]) -> list[Any]:
+    def draw(self, name: str, specs: Sequence[Any], block: int | None = None) -> list[Any]:
         """Inputs from a stream of random numbers that belongs to ``name`` and this grade's seed.
 
-        Nothing is drawn before the learner's file has been imported.
+        Nothing is drawn before the learner's file has been imported. ``block`` stands for the
+        learner's own where inputs of before are drawn again.
         """
-        self.session.ready()
+        if block is None:
+            self.session.ready()
         self.seed = self.seed or secrets.token_hex(16)
         key = f"{self.seed}/{self.suite.name}/{name}".encode()
         number = int.from_bytes(hashlib.sha256(key).digest()[:8], "big")
@@ -203,16 +276,25 @@ class Judge:
         drawn: list[Any] = []
         for spec in specs:
             if isinstance(spec, Input):
-                drawn.append(spec.draw(generator, self.block))
+                drawn.append(spec.draw(generator, block or self.block))
             elif isinstance(spec, Sparse):
                 drawn.append(SparseTensor.draw(spec, generator))
             else:
                 drawn.append(spec)
+        if self._notes:
+            self._notes.drew(drawn)
         return drawn
 
     def _values(self, case: Case, inputs: list[Any]) -> CaseResult:
+        if traits := traits_of(case.name, inputs, self.block):
+            self._traits[case.name] = traits
         outcome = self.session.record(inputs)
         recording = outcome.recording
+        if recording is not None:
+            if traits:
+                self._traits[case.name] = replace(traits, block=_block(recording))
+            if self._notes:
+                self._notes.recorded(recording)
         findings = unusable(outcome)
         if recording is not None and not findings:
             findings = idle_grid(self.suite, self.session, recording, inputs)
@@ -223,7 +305,7 @@ class Judge:
             self.block = _block(recording) or self.block
         findings = list(run.findings) or broken_contract(self.suite, case, recording, inputs)
         if not findings:
-            findings += self._compare(run.results[0], inputs)
+            findings += self._compare(run.results[0], inputs, recording)
         if not run.findings and (not findings or findings[0].code.startswith("N")):
             findings = undefined_or_ordered(self.session, recording, inputs, run) or findings
         if findings:
@@ -244,22 +326,26 @@ class Judge:
                 run = self.session.replay(outcome.recording, inputs)
                 findings = list(run.findings) or broken_contract(
                     self.suite, case, outcome.recording, inputs)
-                findings = findings or self._compare(run.results[0], inputs)
+                findings = findings or self._compare(run.results[0], inputs, outcome.recording)
             if findings:
                 first = diagnose.in_order(findings)[0]
                 seen = f"With configuration {number + 1} of {configurations}: {first.seen}"
                 return [replace(first, seen=seen)]
         return []
 
-    def _compare(self, result: torch.Tensor, inputs: list[Any]) -> list[Finding]:
+    def _compare(self, result: torch.Tensor, inputs: list[Any],
+                 recording: Recording | None = None) -> list[Finding]:
         difference = self._difference(result, inputs)
         if difference is None:
             return []
+        if self._notes:
+            self._notes.differed(difference)
         code = "N01"
         if difference.kind == "nonfinite":
             tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
             code = "N02" if all(bool(t.isfinite().all()) for t in tensors) else "N03"
-        return [Finding(code, sentence(str(difference)))]
+        pattern = details.pattern(difference, self.suite, inputs, recording)
+        return [Finding(code, f"{sentence(str(difference))} {pattern}".strip())]
 
     def _difference(self, result: torch.Tensor, inputs: list[Any]) -> compare.Difference | None:
         """Against the reference, computed from the judge's own inputs after the answer arrived."""

@@ -293,7 +293,7 @@ def _times(factor: float, same: float) -> str:
     """The factor in words; a whole number, or one part of a whole number, where it is so near."""
     for value, words in ((factor, "{} times"), (1 / factor, "1/{} of")):
         near = max(same, 1e-6) * abs(value)
-        if 2 <= abs(value) <= 4096 and abs(value - round(value)) <= near:
+        if 1.5 <= abs(value) <= 4096 and abs(value - round(value)) <= near:
             words = words.format(f"{round(value):,}")
             return "half" if words == "1/2 of" else words
     return f"{factor:.4g} times"

@@ -15,7 +15,8 @@ ROOMS = [path for package in ("grader", "tritonlab") for path in (ROOT / package
 MAY_IMPORT_TORCH = ("grader.worker", "grader.executor", "grader.engine", "grader.compare",
                     "grader.contrast", "grader.sandbox.arena", "grader.sandbox.zygote",
                     "grader.session", "grader.submission", "grader.judge", "grader.inputs",
-                    "grader.suite")
+                    "grader.suite",
+                    "grader.where", "grader.likeness", "grader.separation", "grader.details")
 
 
 def module_name(path: Path) -> str:
