@@ -96,7 +96,7 @@ def _launch(launch: Launch) -> str:
     line = f", line {launch.line}" if launch.line else ""
     arguments = [f"{name} = {_argument(value)}" for name, value in launch.arguments.items()]
     options = [f"{name} = {value}" for name, value in launch.options.items() if value is not None]
-    return (f"{launch.kernel}[{' x '.join(map(str, sizes))}]{line}: "
+    return (f"{launch.kernel}[{', '.join(map(str, sizes))}]{line}: "
             f"{'; '.join([*arguments, *options])}")
 
 

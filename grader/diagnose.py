@@ -127,7 +127,7 @@ def _next_step(code: str, todos: Sequence[int]) -> str:
     if code == "P02":
         return "Repair the line, then run `tritonlab grade` again."
     if todos:
-        return f"`tritonlab hint --todo {todos[0]}` asks the question that leads on."
+        return f"`tritonlab hint --todo {todos[0]}` leads on."
     return "Change it, then run `tritonlab grade` again."
 
 

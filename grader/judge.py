@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import platform
 import secrets
-import shlex
 import time
 import traceback
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +20,7 @@ from grader import compare, details, diagnose, selection, source
 from grader.contract import broken_contract
 from grader.contrast import name_the_cause, undefined_or_ordered
 from grader.costs import count, idle_grid
+from grader.explanation import explained
 from grader.recording import MAX_SAMPLED_PROGRAMS, Recording
 from grader.report import CaseResult, Finding, Kind, Report, Verdict
 from grader.sandbox import Limits, Sandbox, SandboxBroken
@@ -65,6 +65,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
     names = [case.name for case in cases_of(suite)]
     only = selection.select(only, names) if only is not None else ""
     repeated, separated = seed is not None, ""
+    witnesses: list[CaseResult] = []
     submitted = source.read(kernel)
     results: list[CaseResult] = []
     findings = source.inspect(submitted, suite.entry, suite.parameters, suite.blanks)
@@ -82,9 +83,12 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
                     tell(case.name)
                     results.append(judge.verdict_on(case))
                     tell(results[-1])
+                output = judge.session.output()
+                if only:
+                    witnesses = judge.witnesses(results)
             except SandboxBroken as error:
                 reason = f"A process of the grader ended unexpectedly: {error}"
-            output, seed = judge.session.output(), judge.seed
+            output, seed = output or judge.session.output(), judge.seed
             separated = judge.separation(results)
     return Report(
         suite=suite.name,
@@ -95,7 +99,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         engine="interpreter, every access checked",
         isolation="separate processes with limits",
         seed=seed or "",
-        results=explained(results, suite, submitted, names, seed or "", separated),
+        results=explained(results, suite, submitted, names, seed or "", separated, witnesses),
         seconds=time.monotonic() - started,
         output=output,
         reason=reason,
@@ -109,37 +113,6 @@ def versions() -> dict[str, str]:
     """Versions that a verdict depends on."""
     names = ("torch", "triton", "numpy")
     return {"python": platform.python_version(), **{name: version(name) for name in names}}
-
-
-def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Source,
-              names: Sequence[str] = (), seed: str = "",
-              separated: str = "") -> tuple[CaseResult, ...]:
-    """The results with their findings put in words, told apart by which cases failed together.
-
-    Args:
-        names: of all cases of the suite; with ``seed``, each failure gets its replay.
-        separated: what tells failing from passing cases; the first failure says it.
-    """
-    deciding = [result for result in results if not result.advisory]
-    failed = frozenset(r.name for r in deciding if r.verdict is Verdict.FAILED)
-    passed = frozenset(r.name for r in deciding if r.verdict is Verdict.PASSED)
-    first = next((r for r in deciding if r.verdict is Verdict.FAILED), None)
-
-    def explain(result: CaseResult) -> CaseResult:
-        findings = [diagnose.explain(finding, suite.mutants, submitted.todos, failed, passed)
-                    for finding in diagnose.in_order(result.findings)]
-        if result is first and separated and findings:
-            findings[0] = replace(findings[0], seen=f"{findings[0].seen} {separated}")
-        again = result.verdict is Verdict.FAILED and seed and result.name in names
-        return replace(result, findings=tuple(findings),
-                       replay=replay_options(result.name, names, seed) if again else "")
-
-    return tuple(map(explain, results))
-
-
-def replay_options(name: str, names: Sequence[str], seed: str) -> str:
-    """What to add to a grade's command so that it runs one case with the same inputs."""
-    return f"--case {shlex.quote(selection.shortest(name, names))} --seed {seed}"
 
 
 def cases_of(suite: Suite, public_only: bool = False, only: str = "") -> list[Case | Property]:
@@ -215,33 +188,56 @@ class Judge:
         Their launches are recorded for that, and not run.
         """
         before = cases_of(self.suite)
-        for earlier in reversed(before[:before.index(case)]):
-            if isinstance(earlier, Case) and earlier.kind is Kind.CORRECTNESS:
+        before = before[:before.index(case)]
+        with self._aside():
+            for earlier in reversed(before):
+                if not isinstance(earlier, Case) or earlier.kind is not Kind.CORRECTNESS:
+                    continue
                 try:
                     outcome = self.session.record(self.draw(earlier.name, earlier.inputs))
                 except Stopped:
-                    self.session.stop()
                     break
                 if outcome.recording is not None and (block := _block(outcome.recording)):
                     self.block = block
                     break
         self._notes = details.Notes(self.suite.parameters)
 
+    @contextmanager
+    def _aside(self) -> Iterator[None]:
+        """Other processes for a while, so that nothing they print is taken for the case's own."""
+        usual, notes, self._notes = self.session, self._notes, None
+        with self._open(Limits()) as self.session:
+            try:
+                yield
+            finally:
+                self.session, self._notes = usual, notes
+
+    def witnesses(self, results: Sequence[CaseResult]) -> list[CaseResult]:
+        """Where one case is graded alone and failed: the cases that tell its mistake from others.
+
+        They are judged for the diagnosis only; with the same seed, it is that of the whole grade.
+        """
+        codes = {r.findings[0].code for r in results if r.findings}
+        telling = {name for mutant in self.suite.mutants if mutant.codes[0] in codes
+                   for name in (*mutant.wrong, *mutant.right)}
+        telling -= {result.name for result in results}
+        with self._aside():
+            return [self.verdict_on(case) for case in cases_of(self.suite) if case.name in telling]
+
     def separation(self, results: Sequence[CaseResult]) -> str:
         """What tells the failing value cases from the passing ones; looked for after a failure."""
-        sides: dict[Verdict, list[Traits]] = {Verdict.FAILED: [], Verdict.PASSED: []}
-        for result in results:
-            costly = result.findings and result.findings[0].code.startswith("T")
-            traits = self._traits.get(result.name)
-            if traits and result.verdict in sides and not (result.advisory or costly):
-                sides[result.verdict].append(traits)
+        deciding = [(self._traits[r.name], r.verdict) for r in results
+                    if r.name in self._traits and not r.advisory
+                    and not (r.findings and r.findings[0].code.startswith("T"))]
+        failed, passed = ([traits for traits, verdict in deciding if verdict is wanted]
+                          for wanted in (Verdict.FAILED, Verdict.PASSED))
         cases = {case.name: case for case in self.suite.cases}
 
         def values(traits: Traits) -> Values | None:
             inputs = self.draw(traits.name, cases[traits.name].inputs, block=traits.drawn_for)
             return values_of(inputs)
 
-        return separation(sides[Verdict.FAILED], sides[Verdict.PASSED], values)
+        return separation(failed, passed, values)
 
     def one(self, case: Case | Property) -> CaseResult:
         """Judge one case or property.
@@ -292,7 +288,9 @@ class Judge:
         recording = outcome.recording
         if recording is not None:
             if traits:
-                self._traits[case.name] = replace(traits, block=_block(recording))
+                programs = sum(launch.programs for launch in recording.launches)
+                self._traits[case.name] = replace(traits, block=_block(recording),
+                                                  programs=programs)
             if self._notes:
                 self._notes.recorded(recording)
         findings = unusable(outcome)

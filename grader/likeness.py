@@ -275,7 +275,8 @@ def _barely(it: _Compared) -> str:
     most = float(((it.bad - it.good) / it.good).abs().max())  # NaN or infinite where 0 belongs
     if not 0 < most <= BARELY:
         return ""
-    figure = 10 ** math.floor(math.log10(1 / most)) if most < 1e-3 else int(1 / most)
+    digit = 10 ** math.floor(math.log10(1 / most))
+    figure = int(1 / most / digit) * digit  # one digit says enough
     return f"none is off by more than one part in {figure:,}"
 
 

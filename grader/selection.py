@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 SHOWN = 4  # names in a message
+LONG = 40  # characters of a name, from which on it is cut
 
 
 class UnknownCase(ValueError):
@@ -39,16 +40,19 @@ def select(wanted: str, names: Iterable[str]) -> str:
 
 
 def shortest(name: str, names: Sequence[str]) -> str:
-    """The fewest whole words at the front of a name that ``select`` takes for it."""
+    """A name as short as a reader still recognises it, and as ``select`` still takes it for itself.
+
+    What stands before the first comma, else the whole name; of a long one the first words.
+    """
     words = name.split(" ")
-    for count in range(1, len(words)):
-        begin = " ".join(words[:count]).rstrip(",;:")
-        if count > 1 or len(words) == 2:  # one word says too little to a reader
-            try:
-                if select(begin, names) == name:
-                    return begin
-            except UnknownCase:
-                continue
+    clauses = [name.partition(",")[0], name if len(name) <= LONG else ""]
+    beginnings = [" ".join(words[:count]).rstrip(",;:") for count in range(3, len(words))]
+    for begin in (*clauses, *beginnings):
+        try:
+            if begin and len(begin) <= LONG and select(begin, names) == name:
+                return begin
+        except UnknownCase:
+            continue
     return name
 
 

@@ -16,7 +16,8 @@ CLEAR = 2.0  # how many times larger the numbers of one side have to be
 class Traits:
     """What a case is made of, of all its tensors together or of the first of them.
 
-    ``block`` is that of the case's own launch; ``drawn_for`` the one its sizes were drawn for.
+    ``block`` and ``programs`` are those of the case's own launches; ``drawn_for`` is the block
+    that its sizes were drawn for.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Traits:
     contiguous: bool
     drawn_for: int
     block: int | None = None
+    programs: int = 0
 
     @property
     def elements(self) -> int:
@@ -80,7 +82,13 @@ def separation(failed: Sequence[Traits], passed: Sequence[Traits],
     """
     if min(len(failed), len(passed)) < LEAST:
         return ""
-    looks = (_by_dtype, _by_layout, _by_emptiness, _by_blocks, _by_width, _by_elements, _by_rank)
+    if not any(case.elements for case in failed):
+        return _sides(failed, passed, lambda case: case.elements == 0, "without elements",
+                      "with elements")
+    failed, passed = ([case for case in side if case.elements] for side in (failed, passed))
+    if min(len(failed), len(passed)) < LEAST:
+        return ""  # that a case without elements passes says nothing
+    looks = (_by_dtype, _by_layout, _by_programs, _by_blocks, _by_width, _by_elements, _by_rank)
     for look in looks:
         if words := look(failed, passed):
             return words
@@ -113,8 +121,8 @@ def _by_dtype(failed: Sequence[Traits], passed: Sequence[Traits]) -> str:
         return ""
     shapes = {case.shape for case in passed}
     again = "the same shapes" if all(case.shape in shapes for case in failed) else \
-        f"all {len(passed)}"
-    return f"Only the cases in {_and(bad)} fail, all {len(failed)}; {again} pass in {_and(good)}."
+        f"all {len(passed)} others"
+    return f"All {len(failed)} cases in {_and(bad)} fail; {again} pass in {_and(good)}."
 
 
 def _by_layout(failed: Sequence[Traits], passed: Sequence[Traits]) -> str:
@@ -122,16 +130,15 @@ def _by_layout(failed: Sequence[Traits], passed: Sequence[Traits]) -> str:
                   "with views that have gaps or another order of strides")
 
 
-def _by_emptiness(failed: Sequence[Traits], passed: Sequence[Traits]) -> str:
-    return _sides(failed, passed, lambda case: case.elements == 0, "without elements",
-                  "with elements")
+def _by_programs(failed: Sequence[Traits], passed: Sequence[Traits]) -> str:
+    if not all(case.programs for case in (*failed, *passed)):
+        return ""
+    return _sides(failed, passed, lambda case: case.programs == 1, "that one program does",
+                  "that take several programs")
 
 
 def _by_blocks(failed: Sequence[Traits], passed: Sequence[Traits]) -> str:
     """Whole blocks or not, by the block of each case's own launch; then powers of two."""
-    failed, passed = ([case for case in side if case.elements] for side in (failed, passed))
-    if min(len(failed), len(passed)) < LEAST:
-        return ""
     if all(case.block for case in (*failed, *passed)):
         if words := _sides(failed, passed, lambda case: case.elements % case.block == 0,
                            "whose elements fill whole blocks",
@@ -143,7 +150,7 @@ def _by_blocks(failed: Sequence[Traits], passed: Sequence[Traits]) -> str:
             return words
     return _sides(failed, passed, lambda case: case.width & (case.width - 1) == 0,
                   "whose last dimension is a power of two",
-                  "whose last dimension is none")
+                  "whose last dimension is no power of two")
 
 
 def _by_width(failed: Sequence[Traits], passed: Sequence[Traits]) -> str:
@@ -172,8 +179,11 @@ def _by_rank(failed: Sequence[Traits], passed: Sequence[Traits]) -> str:
     bad, good = ({len(case.shape) for case in side} for side in (failed, passed))
     if bad & good:
         return ""
-    return _said(failed, passed, f"in {_and(map(str, bad))} dimensions",
-                 f"in {_and(map(str, good))}")
+    return _said(failed, passed, _dimensions(bad), _dimensions(good))
+
+
+def _dimensions(ranks: set[int]) -> str:
+    return f"in {_and(map(str, ranks))} dimension{'' if ranks == {1} else 's'}"
 
 
 def _by_values(failed: Sequence[Values], passed: Sequence[Values]) -> str:

@@ -135,7 +135,13 @@ def _case_details(screen: Screen, details: Details) -> None:
             _heading(screen, title)
         for line in lines:
             name, _, value = line.partition(": ")
-            screen.line(value, lead=(f"{one} {name}: " if screen.plain else f"  {name}: ",))
+            if screen.plain:
+                screen.line(f"{one} {line}")
+            elif one == "launch":  # its arguments are many
+                screen.line(name, lead=("  ",))
+                screen.line(value, lead=("    ",))
+            else:
+                screen.line(value, lead=(f"  {name}: ",))
     if not details.elements:
         return
     _heading(screen, "The first wrong elements")
