@@ -25,7 +25,7 @@ Others = Iterable[tuple[str, torch.Tensor]]
 
 @dataclass(frozen=True)
 class _Compared:
-    """A result beside its reference, both as float64 (integers: as they are).
+    """A result beside its reference, both as float64 (integers and truth values: int64).
 
     ``at`` are the places of the wrong elements, counted row by row; ``bad`` and ``good`` what
     stands and should stand there. A likeness is tried on a sample of them before it is on all.
@@ -42,7 +42,7 @@ class _Compared:
     @classmethod
     def of(cls, wrong: torch.Tensor, result: torch.Tensor, reference: torch.Tensor) -> Self:
         exact = not result.dtype.is_floating_point
-        got = result.contiguous() if exact else result.double().contiguous()
+        got = (result.long() if exact else result.double()).contiguous()
         expected = reference.to(got.dtype).contiguous()
         at = wrong.flatten().nonzero().flatten()
         return cls(wrong, got, expected, SAME.get(result.dtype, 0.0), at,
@@ -138,8 +138,6 @@ def _factor(it: _Compared) -> str:
 
 
 def _offset(it: _Compared) -> str:
-    if it.got.dtype == torch.bool:
-        return ""
     off = (it.bad - it.good)[it.sample].median().item()
     for part in (it.sample, slice(None)):
         bad, good = it.bad[part], it.good[part]
