@@ -9,6 +9,7 @@ from grader.report import CaseResult, Finding, Kind, Report, Verdict
 if TYPE_CHECKING:
     from grader.judge import grade
     from grader.sandbox import Sandbox
+    from grader.selection import UnknownCase
     from grader.source import UnreadableSubmission
     from grader.suite import Suite
     from grader.suite import load as load_suite
@@ -20,6 +21,7 @@ __all__ = [
     "Report",
     "Sandbox",
     "Suite",
+    "UnknownCase",
     "UnreadableSubmission",
     "Verdict",
     "grade",
@@ -31,6 +33,7 @@ _LAZY = {  # name -> (module, attribute): the judge loads torch, and a course is
     "load_suite": ("grader.suite", "load"),
     "Sandbox": ("grader.sandbox", "Sandbox"),
     "Suite": ("grader.suite", "Suite"),
+    "UnknownCase": ("grader.selection", "UnknownCase"),
     "UnreadableSubmission": ("grader.source", "UnreadableSubmission"),
 }
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import torch
@@ -40,7 +40,8 @@ class Difference:
     (elements outside the tolerance), ``drift`` (each is near enough, together they lean one way) or
     ``tf32`` (right for inputs rounded to TF32, where the module asks for full float32).
     ``index`` is the first element concerned; ``ratio`` the largest error over its tolerance.
-    ``output`` names the result where a function returns several.
+    ``output`` names the result where a function returns several. ``tensors``: which elements are
+    concerned, the result and the reference.
     """
 
     kind: DifferenceKind
@@ -51,6 +52,8 @@ class Difference:
     expected: float
     ratio: float
     output: str = ""
+    tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None = field(
+        default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         place = f"[{', '.join(map(str, self.index))}]" if self.index else "the value"
@@ -298,6 +301,7 @@ def _difference(kind: DifferenceKind, wrong: torch.Tensor, result: torch.Tensor,
     return Difference(
         kind, int(wrong.sum()), wrong.numel(), index,
         _item(result[index]), _item(reference[index]), ratio,
+        tensors=(wrong, result, reference),
     )
 
 

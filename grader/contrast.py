@@ -10,6 +10,7 @@ import torch
 from grader.recording import Recording
 from grader.report import Finding
 from grader.session import Run, Session, dtype_name, same_bits
+from grader.where import place
 
 Passes = Callable[[Sequence[Any]], bool]
 _LOW_PRECISION = (torch.float16, torch.bfloat16)
@@ -67,5 +68,7 @@ def _each(inputs: Sequence[Any], change: Callable[[torch.Tensor], torch.Tensor])
 def _first_change(first: torch.Tensor, second: torch.Tensor) -> str:
     changed = ~((first == second) | (first.isnan() & second.isnan()))
     index = tuple(int(i) for i in changed.nonzero()[0])
+    where = place(changed, verb=("differs", "differ"))
     return (f"{int(changed.sum())} of {changed.numel()} elements differ, the first is "
-            f"{list(index)} with {first[index].item():.6g} and {second[index].item():.6g}")
+            f"{list(index)} with {first[index].item():.6g} and {second[index].item():.6g}. "
+            f"{where}").rstrip(" .")

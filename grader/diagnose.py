@@ -64,7 +64,8 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def explain(finding: Finding, mutants: Sequence[Mutant], todos: dict[int, int],
-            failed: frozenset[str] = frozenset()) -> Finding:
+            failed: frozenset[str] = frozenset(),
+            passed: frozenset[str] = frozenset()) -> Finding:
     """Fill in what a finding usually means, where to look and the next step.
 
     Args:
@@ -72,10 +73,13 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: dict[int, int],
         mutants: of the module; the known mistake that fails alike speaks for this one.
         todos: line -> number of the TODO comments in the learner's file.
         failed: names of all cases that failed, to tell mistakes with the same code apart.
+        passed: names of all cases that passed; a case in neither was not run.
     """
-    likely = known_mistake(finding, mutants, failed)
+    likely = known_mistake(finding, mutants, failed, passed)
     means = likely.meaning if likely else MEANINGS[finding.code]
-    numbers = finding.todos or _todos(finding, todos, likely, mutants)
+    open_ones = [mutant for mutant in mutants if mutant.codes[0] == finding.code]
+    open_ones = [m for m in open_ones if _possible(m, finding, failed, passed)] or open_ones
+    numbers = finding.todos or _todos(finding, todos, likely, open_ones)
     places = [f"line {finding.line}"] if finding.line else []
     if numbers:
         places.append("TODO " + _either(numbers))
@@ -87,17 +91,32 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: dict[int, int],
     )
 
 
-def known_mistake(finding: Finding, mutants: Sequence[Mutant],
-                  failed: frozenset[str]) -> Mutant | None:
-    """The one mutant that fails alike: same code, same signs, the same telling cases."""
+def known_mistake(finding: Finding, mutants: Sequence[Mutant], failed: frozenset[str],
+                  passed: frozenset[str] = frozenset()) -> Mutant | None:
+    """The one mutant that fails alike: same code, same signs, the same telling cases.
+
+    All cases that it gets wrong have failed, none that it gets right has, and where some are named,
+    one of them was run: a case graded alone proves no mistake that other cases have to confirm.
+    Of several, the one with most marks confirmed speaks, unless another has as many.
+    """
     alike = [
         mutant for mutant in mutants
         if finding.code == mutant.codes[0]
-        and re.search(mutant.sign, finding.seen)
+        and _possible(mutant, finding, failed, passed)
         and failed.issuperset(mutant.wrong)
-        and failed.isdisjoint(mutant.right)
+        and not (mutant.right and passed.isdisjoint(mutant.right))
     ]
-    return alike[0] if len(alike) == 1 else None
+    marks = [bool(mutant.sign) + len(mutant.wrong) + len(passed.intersection(mutant.right))
+             for mutant in alike]
+    best = [mutant for mutant, count in zip(alike, marks, strict=True) if count == max(marks)]
+    return best[0] if len(best) == 1 else None
+
+
+def _possible(mutant: Mutant, finding: Finding, failed: frozenset[str],
+              passed: frozenset[str]) -> bool:
+    """Whether nothing that was seen speaks against this mistake."""
+    return (re.search(mutant.sign, finding.seen) is not None
+            and failed.isdisjoint(mutant.right) and passed.isdisjoint(mutant.wrong))
 
 
 def _next_step(code: str, todos: Sequence[int]) -> str:
@@ -108,18 +127,18 @@ def _next_step(code: str, todos: Sequence[int]) -> str:
     if code == "P02":
         return "Repair the line, then run `tritonlab grade` again."
     if todos:
-        return f"`tritonlab hint --todo {todos[0]}` asks the question that leads on."
+        return f"`tritonlab hint --todo {todos[0]}` leads on."
     return "Change it, then run `tritonlab grade` again."
 
 
 def _todos(finding: Finding, todos: dict[int, int], likely: Mutant | None,
-           mutants: Sequence[Mutant]) -> tuple[int, ...]:
-    """The blanks to look at: of the known mistake, of the line, of all mistakes with this code."""
+           possible: Sequence[Mutant]) -> tuple[int, ...]:
+    """The blanks to look at: of the known mistake, of the line, of all possible mistakes."""
     if likely:
         return likely.todos
     if finding.line in todos:
         return (todos[finding.line],)
-    return tuple(sorted({n for m in mutants if m.codes[0] == finding.code for n in m.todos}))
+    return tuple(sorted({n for mutant in possible for n in mutant.todos}))
 
 
 def _either(numbers: Sequence[int]) -> str:

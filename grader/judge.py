@@ -8,7 +8,7 @@ import secrets
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -16,15 +16,17 @@ from typing import Any, Self
 
 import torch
 
-from grader import compare, diagnose, source
+from grader import compare, details, diagnose, selection, source
 from grader.ahead import Ahead
 from grader.contract import broken_contract
 from grader.contrast import name_the_cause, undefined_or_ordered
 from grader.costs import count, idle_grid
+from grader.explanation import explained
 from grader.recording import MAX_SAMPLED_PROGRAMS, Recording
 from grader.report import CaseResult, Finding, Kind, Report, Verdict
 from grader.sandbox import Limits, Sandbox, SandboxBroken
 from grader.sandbox.arena import SparseTensor
+from grader.separation import Traits, Values, separation, traits_of, values_of
 from grader.session import Later, Outcome, Run, Session, Stopped, unusable
 from grader.submission import Faulty, Submission
 from grader.suite import Case, Input, Property, Sparse, Suite
@@ -39,8 +41,8 @@ LOST_S = 20.0  # spent on runs that did not end normally, after which nothing mo
 Event = CaseResult | str
 
 
-def grade(kernel: Path, suite: Suite, *, public_only: bool = False, seed: str | None = None,
-          on_event: Callable[[Event], None] | None = None,
+def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | None = None,
+          seed: str | None = None, on_event: Callable[[Event], None] | None = None,
           sandbox: Sandbox | None = None) -> Report:
     """Grade one submission with one suite.
 
@@ -48,16 +50,24 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, seed: str | 
         kernel: the learner's file. It is read once; later changes do not matter.
         suite: from ``grader.suite.load``.
         public_only: run the public cases only; such a report gives no evidence.
-        seed: hexadecimal, to repeat the inputs of an earlier report. Without it the inputs are
-            drawn from the operating system's randomness after the submission was imported.
+        only: words that mean one case (``grader.selection``), which is then graded alone and in
+            detail; such a report gives no evidence either.
+        seed: hexadecimal, to repeat the inputs of an earlier report; no evidence. Without it the
+            inputs are drawn from the operating system's randomness after the submission was
+            imported.
         on_event: is told the name of each case before it runs and each result after it.
         sandbox: a warm one to use; without it one is started and closed.
 
     Raises:
         grader.source.UnreadableSubmission: there is no file to read.
+        grader.selection.UnknownCase: ``only`` means no case, or several.
     """
     started = time.monotonic()
     tell = on_event or (lambda event: None)
+    names = [case.name for case in cases_of(suite)]
+    only = selection.select(only, names) if only is not None else ""
+    repeated, separated = seed is not None, ""
+    witnesses: list[CaseResult] = []
     submitted = source.read(kernel)
     results: list[CaseResult] = []
     findings = source.inspect(submitted, suite.entry, suite.parameters, suite.blanks)
@@ -69,12 +79,19 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, seed: str | 
             box = sandbox or resources.enter_context(Sandbox())
             judge = resources.enter_context(Judge(submitted, suite, seed, box))
             try:
-                for result in judge.verdicts(cases_of(suite, public_only), tell):
+                cases = cases_of(suite, public_only, only)
+                if only:
+                    judge.take_alone(cases[0])
+                for result in judge.verdicts(cases, tell):
                     results.append(result)
                     tell(result)
+                output = judge.session.output()
+                if only:
+                    witnesses = judge.witnesses(results)
             except SandboxBroken as error:
                 reason = f"A process of the grader ended unexpectedly: {error}"
-            output, seed = judge.session.output(), judge.seed
+            output, seed = output or judge.session.output(), judge.seed
+            separated = judge.separation(results)
     return Report(
         suite=suite.name,
         source_sha256=submitted.sha256,
@@ -84,11 +101,13 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, seed: str | 
         engine="interpreter, every access checked",
         isolation="separate processes with limits",
         seed=seed or "",
-        results=explained(results, suite, submitted),
+        results=explained(results, suite, submitted, names, seed or "", separated, witnesses),
         seconds=time.monotonic() - started,
         output=output,
         reason=reason,
         public_only=public_only,
+        only=only,
+        repeated=repeated,
     )
 
 
@@ -98,24 +117,12 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in names}}
 
 
-def explained(results: Sequence[CaseResult], suite: Suite,
-              submitted: source.Source) -> tuple[CaseResult, ...]:
-    """The results with their findings put in words, told apart by which cases failed together."""
-    failed = frozenset(r.name for r in results if r.verdict is Verdict.FAILED and not r.advisory)
-    return tuple(
-        replace(result, findings=tuple(
-            diagnose.explain(finding, suite.mutants, submitted.todos, failed)
-            for finding in diagnose.in_order(result.findings)
-        ))
-        for result in results
-    )
-
-
-def cases_of(suite: Suite, public_only: bool = False) -> list[Case | Property]:
+def cases_of(suite: Suite, public_only: bool = False, only: str = "") -> list[Case | Property]:
     """The cases in the order in which they are judged: the simplest group first."""
     if public_only:
         return sorted(suite.public_cases(), key=_group)
-    return sorted([*suite.cases, *suite.properties], key=_group)
+    cases: list[Case | Property] = [*suite.cases, *suite.properties]
+    return sorted((case for case in cases if only in ("", case.name)), key=_group)
 
 
 def _group(case: Case | Property) -> int:
@@ -132,6 +139,7 @@ class Trial:
 
     case: Case
     inputs: list[Any]
+    drawn_for: int  # the block that their sizes follow
     outcome: Outcome
     findings: list[Finding] = field(default_factory=list)
     run: Run | None = None
@@ -151,6 +159,8 @@ class Judge:
         self._failed = False
         self._tuned = False  # whether all configurations of autotuners were tried
         self._started = time.monotonic()
+        self._traits: dict[str, Traits] = {}  # of the value cases, by name
+        self._notes: details.Notes | None = None  # where a case is graded alone
         self.session = self._open(Limits())
 
     def _open(self, limits: Limits) -> Session:
@@ -206,7 +216,66 @@ class Judge:
                 result = CaseResult(case.name, case.kind, Verdict.ERROR,
                                     reason=traceback.format_exc())
         self._failed |= result.verdict is Verdict.FAILED and not case.advisory
-        return replace(result, seconds=time.monotonic() - started, advisory=case.advisory)
+        return replace(result, seconds=time.monotonic() - started, advisory=case.advisory,
+                       details=self._notes.details() if self._notes else None)
+
+    def take_alone(self, case: Case | Property) -> None:
+        """Prepare for a case that is graded alone: gather its details, and find out the block.
+
+        Sizes may follow the block of the learner's own launches, which the cases before show.
+        Their launches are recorded for that, and not run.
+        """
+        before = cases_of(self.suite)
+        before = before[:before.index(case)]
+        with self._aside():
+            for earlier in reversed(before):
+                if not isinstance(earlier, Case) or earlier.kind is not Kind.CORRECTNESS:
+                    continue
+                try:
+                    outcome = self.session.record(self.draw(earlier.name, earlier.inputs))
+                except Stopped:
+                    break
+                if outcome.recording is not None and (block := _block(outcome.recording)):
+                    self.block = block
+                    break
+        self._notes = details.Notes(self.suite.parameters)
+
+    @contextmanager
+    def _aside(self) -> Iterator[None]:
+        """Other processes for a while, so that nothing they print is taken for the case's own."""
+        usual, notes, self._notes = self.session, self._notes, None
+        with self._open(Limits()) as self.session:
+            try:
+                yield
+            finally:
+                self.session, self._notes = usual, notes
+
+    def witnesses(self, results: Sequence[CaseResult]) -> list[CaseResult]:
+        """Where one case is graded alone and failed: the cases that tell its mistake from others.
+
+        They are judged for the diagnosis only; with the same seed, it is that of the whole grade.
+        """
+        codes = {r.findings[0].code for r in results if r.findings}
+        telling = {name for mutant in self.suite.mutants if mutant.codes[0] in codes
+                   for name in (*mutant.wrong, *mutant.right)}
+        telling -= {result.name for result in results}
+        with self._aside():
+            return [self.verdict_on(case) for case in cases_of(self.suite) if case.name in telling]
+
+    def separation(self, results: Sequence[CaseResult]) -> str:
+        """What tells the failing value cases from the passing ones; looked for after a failure."""
+        deciding = [(self._traits[r.name], r.verdict) for r in results
+                    if r.name in self._traits and not r.advisory
+                    and not (r.findings and r.findings[0].code.startswith("T"))]
+        failed, passed = ([traits for traits, verdict in deciding if verdict is wanted]
+                          for wanted in (Verdict.FAILED, Verdict.PASSED))
+        cases = {case.name: case for case in self.suite.cases}
+
+        def values(traits: Traits) -> Values | None:
+            inputs = self.draw(traits.name, cases[traits.name].inputs, block=traits.drawn_for)
+            return values_of(inputs)
+
+        return separation(failed, passed, values)
 
     def _one(self, case: Case | Property, take: Callable[[], Trial] | None) -> CaseResult:
         if isinstance(case, Property):
@@ -225,11 +294,12 @@ class Judge:
         Raises:
             Stopped: here or later, as it did not end normally.
         """
+        block = self.block
         inputs = self.draw(case.name, case.inputs)
         outcome = self.session.begin_record(inputs)
 
         def called() -> Trial:
-            trial = Trial(case, inputs, outcome())
+            trial = Trial(case, inputs, block, outcome())
             if case.kind is Kind.CORRECTNESS and trial.outcome.recording is not None:
                 self.block = _block(trial.outcome.recording) or self.block
             return trial
@@ -253,12 +323,14 @@ class Judge:
         run = self.session.begin_replay(recording, trial.inputs)
         return lambda: replace(trial, run=run())
 
-    def draw(self, name: str, specs: Sequence[Any]) -> list[Any]:
+    def draw(self, name: str, specs: Sequence[Any], block: int | None = None) -> list[Any]:
         """Inputs from a stream of random numbers that belongs to ``name`` and this grade's seed.
 
-        Nothing is drawn before the learner's file has been imported.
+        Nothing is drawn before the learner's file has been imported. ``block`` stands for the
+        learner's own where inputs of before are drawn again.
         """
-        self.session.ready()
+        if block is None:
+            self.session.ready()
         self.seed = self.seed or secrets.token_hex(16)
         key = f"{self.seed}/{self.suite.name}/{name}".encode()
         number = int.from_bytes(hashlib.sha256(key).digest()[:8], "big")
@@ -266,21 +338,24 @@ class Judge:
         drawn: list[Any] = []
         for spec in specs:
             if isinstance(spec, Input):
-                drawn.append(spec.draw(generator, self.block))
+                drawn.append(spec.draw(generator, block or self.block))
             elif isinstance(spec, Sparse):
                 drawn.append(SparseTensor.draw(spec, generator))
             else:
                 drawn.append(spec)
+        if self._notes:
+            self._notes.drew(drawn)
         return drawn
 
     def _values(self, trial: Trial) -> CaseResult:
         case, inputs, run = trial.case, trial.inputs, trial.run
         recording = trial.outcome.recording
+        self._look_at(trial)
         if recording is None or run is None:
             return _result(case, trial.findings)
         findings = list(run.findings) or broken_contract(self.suite, case, recording, inputs)
         if not findings:
-            findings += self._compare(run.results[0], inputs)
+            findings += self._compare(run.results[0], inputs, recording)
         if not run.findings and (not findings or findings[0].code.startswith("N")):
             findings = undefined_or_ordered(self.session, recording, inputs, run) or findings
         if findings:
@@ -290,6 +365,18 @@ class Judge:
             findings = self._other_configurations(case, inputs, trial.outcome.configurations)
         facts, over_limit = count(case, inputs, run, self.suite, self.block)
         return _result(case, [*findings, *over_limit], facts)
+
+    def _look_at(self, trial: Trial) -> None:
+        """Keep what may tell, after a failure, why this case ended otherwise than others."""
+        name, recording = trial.case.name, trial.outcome.recording
+        traits = traits_of(name, trial.inputs, trial.drawn_for)
+        if traits and recording is not None:
+            programs = sum(launch.programs for launch in recording.launches)
+            traits = replace(traits, block=_block(recording), programs=programs)
+        if traits:
+            self._traits[name] = traits
+        if self._notes and recording is not None:
+            self._notes.recorded(recording)
 
     def _other_configurations(self, case: Case, inputs: list[Any],
                               configurations: int) -> list[Finding]:
@@ -301,22 +388,26 @@ class Judge:
                 run = self.session.replay(outcome.recording, inputs)
                 findings = list(run.findings) or broken_contract(
                     self.suite, case, outcome.recording, inputs)
-                findings = findings or self._compare(run.results[0], inputs)
+                findings = findings or self._compare(run.results[0], inputs, outcome.recording)
             if findings:
                 first = diagnose.in_order(findings)[0]
                 seen = f"With configuration {number + 1} of {configurations}: {first.seen}"
                 return [replace(first, seen=seen)]
         return []
 
-    def _compare(self, result: torch.Tensor, inputs: list[Any]) -> list[Finding]:
+    def _compare(self, result: torch.Tensor, inputs: list[Any],
+                 recording: Recording | None = None) -> list[Finding]:
         difference = self._difference(result, inputs)
         if difference is None:
             return []
+        if self._notes:
+            self._notes.differed(difference)
         code = "N05" if difference.kind == "tf32" else "N01"
         if difference.kind == "nonfinite":
             tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
             code = "N02" if all(bool(t.isfinite().all()) for t in tensors) else "N03"
-        return [Finding(code, sentence(str(difference)))]
+        pattern = details.pattern(difference, self.suite, inputs, recording)
+        return [Finding(code, f"{sentence(str(difference))} {pattern}".strip())]
 
     def _difference(self, result: torch.Tensor, inputs: list[Any]) -> compare.Difference | None:
         """Against the reference, computed from the judge's own inputs after the answer arrived."""

@@ -85,7 +85,7 @@ class SuiteItem(pytest.Item):
         self.case = case
 
     def runtest(self) -> None:
-        from grader.judge import explained
+        from grader.explanation import explained
 
         suite_file = self.parent
         if suite_file.refused:

@@ -60,12 +60,23 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Details:
+    """What one case was made of, a line each; ``elements`` are (index, got, expected)."""
+
+    inputs: tuple[str, ...]
+    launches: tuple[str, ...]
+    elements: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True)
 class CaseResult:
     """The verdict on one case.
 
     ``findings`` are ordered, the one to show first comes first. ``facts`` are numbers beside their
     limits, such as ``{"traffic": "1.00x of the minimum, limit 1.00x"}``; they are given whether the
-    case passes or fails. ``advisory`` results are shown and never decide.
+    case passes or fails. ``advisory`` results are shown and never decide. ``replay`` are the
+    options of a grade that runs this case alone with the same inputs, for a shell; only failures
+    have them. ``details`` are gathered where a case was graded alone.
     """
 
     name: str
@@ -76,6 +87,8 @@ class CaseResult:
     reason: str = ""  # why a case was skipped, was inconclusive, or broke the grader
     advisory: bool = False
     seconds: float = 0.0
+    replay: str = ""
+    details: Details | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +96,8 @@ class Report:
     """All that one grade found out.
 
     ``seed`` (hexadecimal) reproduces the inputs. ``output`` is what the learner's code printed,
-    shortened; it is shown and never parsed.
+    shortened; it is shown and never parsed. ``only`` names the case that was graded alone;
+    ``repeated`` says that the seed was given, so that the inputs could be known beforehand.
     """
 
     suite: str
@@ -99,6 +113,13 @@ class Report:
     output: str = ""
     reason: str = ""  # why the grader itself could not go on, when the verdict is ERROR
     public_only: bool = False
+    only: str = ""
+    repeated: bool = False
+
+    @property
+    def partial(self) -> bool:
+        """Whether this grade can be no evidence, whatever its verdict: it is not recorded."""
+        return self.public_only or bool(self.only) or self.repeated
 
     @property
     def deciding(self) -> tuple[CaseResult, ...]:
@@ -129,7 +150,7 @@ class Report:
 
         ``efficient`` and ``fast`` need compiled code and a clock, which this engine does not judge.
         """
-        whole = self.verdict is Verdict.PASSED and not self.public_only
+        whole = self.verdict is Verdict.PASSED and not self.partial
         return "correct" if whole else ""
 
     @property

@@ -103,7 +103,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Make the grader answer with given results: ``judge(toy.PASSING)``; an exception is raised."""
 
     def says(results: tuple[CaseResult, ...] | BaseException, **more: object) -> None:
-        def grade(kernel, suite, *, public_only=False, seed=None, on_event=None,
+        def grade(kernel, suite, *, public_only=False, only=None, seed=None, on_event=None,
                   sandbox=None) -> Report:
             if isinstance(results, BaseException):
                 raise results
@@ -111,7 +111,8 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
                 if on_event:
                     on_event(result.name)
                     on_event(result)
-            return toy.report(results, kernel, suite.sha256, public_only=public_only, **more)
+            return toy.report(results, kernel, suite.sha256, public_only=public_only,
+                              only=only or "", repeated=seed is not None, **more)
 
         monkeypatch.setitem(vars(grader), "grade", grade)  # setattr would load the real one
         monkeypatch.setitem(vars(grader), "Sandbox", contextlib.nullcontext)

@@ -16,7 +16,8 @@ MAY_IMPORT_TORCH = ("grader.worker", "grader.executor", "grader.engine", "grader
                     "grader.rounding", "grader.amplitudes", "grader.selftest",
                     "grader.contrast", "grader.sandbox.arena", "grader.sandbox.zygote",
                     "grader.session", "grader.submission", "grader.judge", "grader.inputs",
-                    "grader.suite")
+                    "grader.suite",
+                    "grader.where", "grader.likeness", "grader.separation", "grader.details")
 
 
 def module_name(path: Path) -> str:

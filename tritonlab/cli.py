@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -89,6 +90,11 @@ def grade(
         metavar="[ID or PATH]", help="The current module if left out.")] = None,
     module_id: Annotated[str | None, typer.Option(
         "--module", metavar="ID", help="The module that the file at PATH belongs to.")] = None,
+    case: Annotated[str | None, typer.Option(
+        "--case", metavar="NAME", help="Only this case, in detail; nothing is recorded.")] = None,
+    seed: Annotated[str | None, typer.Option(
+        "--seed", metavar="HEX", help="The inputs of an earlier grade; nothing is recorded.",
+    )] = None,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """Run the hidden tests on an exercise, show the verdict, and record it."""
@@ -100,15 +106,21 @@ def grade(
     submission = grading.resolve(the_course, target, module_id)
     module = submission.module
     with Progress(_screen(plain or as_json, error=True)) as progress:
-        report = grading.grade(submission, on_event=progress)
+        report = grading.grade(submission, only=case, seed=seed, on_event=progress)
     result = grading.save(the_course, submission, report)
     try:
-        command, before = _after_grade(the_course, submission, report.exit_code, result.reading)
+        command, before = _after_grade(the_course, submission, report, result)
+        replays = [grading.replay(submission, r, current=result.saved) for r in report.results]
         if as_json:
-            _print_json({"module": module.id, **report.to_dict(), "saved": result.saved,
-                         "not_saved": result.complaint, "next": command})
+            data = report.to_dict()
+            for shown_result, replay in zip(data["results"], replays, strict=True):
+                shown_result["replay"] = replay
+            _print_json({"module": module.id, **data, "saved": result.saved,
+                         "not_saved": result.complaint,
+                         "hint": _hint_for(module, report, result.reading), "next": command})
         else:
-            view.show(screen, module, report, command, before, _details(report, submission))
+            view.show(screen, module, report, command, before, _details(report, submission),
+                      _replay(submission, report, result.saved), result.reading)
     except KeyboardInterrupt:
         raise Stopped(recorded=result.saved) from None
     if result.error is not None:
@@ -230,24 +242,46 @@ def _run_exercise(path: str) -> int:
     from tritonlab.render.screen import Progress
 
     screen = _screen(plain=False)
-    submission = grading.submission_at(course.load(), Path(path))
+    the_course = course.load()
+    submission = grading.submission_at(the_course, Path(path))
     with Progress(_screen(plain=False, error=True)) as progress:
         report = grading.grade(submission, public_only=True, on_event=progress)
     before = "Then the hidden tests too: " if report.exit_code == 0 else \
         "Edit it, then repeat, or type: "
     view.show(screen, submission.module, report, submission.command, before,
-              _details(report, submission))
+              _details(report, submission), _replay(submission, report),
+              grading.reading_of(the_course, submission))
     return report.exit_code
 
 
-def _after_grade(the_course: course.Course, submission: grading.Submission, exit_code: int,
-                 reading: Reading) -> tuple[str, str]:
+def _after_grade(the_course: course.Course, submission: grading.Submission, report: Report,
+                 result: grading.Result) -> tuple[str, str]:
     """The next command after a grade, and the words before it."""
-    if exit_code == 0:
-        return _onward(the_course, reading, submission.module), "Next: "
-    if exit_code == 1:
-        return submission.command, f"Edit {shown(submission.kernel)}, then type: "
-    return submission.command, "Try once more: "
+    command = submission.full_command if report.partial else submission.command
+    edit = f"Edit {shown(submission.kernel)}, then type: "
+    if report.exit_code == 0 and report.partial:
+        return command, "Then all cases, with new inputs: "
+    if report.exit_code == 0:
+        return _onward(the_course, result.reading, submission.module), "Next: "
+    if report.exit_code == 1:
+        return _replay(submission, report) if report.only else command, edit
+    return command, "Try once more: "
+
+
+def _replay(submission: grading.Submission, report: Report, current: bool = False) -> str:
+    """The command that repeats the failure that is shown."""
+    failure = report.first_failure
+    return grading.replay(submission, failure, current=current) if failure else ""
+
+
+def _hint_for(module: course.Module, report: Report, reading: Reading) -> dict[str, Any] | None:
+    """The hint that helps with the failure that is shown, as data."""
+    from tritonlab import hints
+
+    failure = report.first_failure
+    todos = failure.findings[0].todos if failure and failure.findings else ()
+    offer = hints.offer(module, todos, reading)
+    return asdict(offer) if offer else None
 
 
 def _details(report: Report, submission: grading.Submission) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from tritonlab.errors import (
     NotSaved,
     NoWorkspace,
     Stopped,
+    TritonlabError,
     UnknownModule,
     UnusableFile,
     shown,
@@ -28,6 +30,8 @@ from tritonlab.workspace import Workspace
 
 if TYPE_CHECKING:
     from grader.sandbox import Sandbox
+
+SEED = re.compile(r"[0-9a-f]{1,64}")
 
 OnEvent = Callable[[CaseResult | str], None]
 
@@ -50,8 +54,13 @@ class Submission:
     @property
     def command(self) -> str:
         """What to type to grade it again."""
+        return "tritonlab grade" if self.in_place else self.full_command
+
+    @property
+    def full_command(self) -> str:
+        """The same, whichever module is the current one."""
         if self.in_place:
-            return "tritonlab grade"
+            return f"tritonlab grade {self.module.id}"
         path = shown(self.kernel)
         named = f" --module {self.module.id}" if not self.inferred else ""
         return f"tritonlab grade {shlex.quote(path)}{named}"
@@ -121,25 +130,52 @@ def _looks_like_path(name: str) -> bool:
     return name.endswith(".py") or name.startswith((".", "/", "~")) or Path(name).exists()
 
 
-def grade(submission: Submission, *, public_only: bool = False, on_event: OnEvent | None = None,
+def grade(submission: Submission, *, public_only: bool = False, only: str | None = None,
+          seed: str | None = None, on_event: OnEvent | None = None,
           sandbox: Sandbox | None = None) -> Report:
-    """Run the hidden tests (or only the public cases) on a submission.
+    """Run the hidden tests (or only the public cases, or only one case) on a submission.
 
     Raises:
         BadCourse: the module has no hidden tests.
         UnusableFile: the file is gone or no file any more.
+        TritonlabError: ``seed`` is none, or ``only`` does not mean one case.
     """
+    if seed is not None and not SEED.fullmatch(seed := seed.lower()):
+        raise TritonlabError(f"'{seed}' is no seed: it takes 1 to 64 hexadecimal digits.",
+                             "The report to be repeated names its own.")
     # The sandbox warms up in its own process while the suite, and with it torch, is loaded here.
     with contextlib.nullcontext(sandbox) if sandbox else grader.Sandbox() as box:
         try:
             suite = grader.load_suite(submission.module.suite)
-            return grader.grade(submission.kernel, suite, public_only=public_only,
-                                on_event=on_event, sandbox=box)
+            return grader.grade(submission.kernel, suite, public_only=public_only, only=only,
+                                seed=seed, on_event=on_event, sandbox=box)
+        except grader.UnknownCase as error:
+            raise _unknown_case(submission.module, error) from error
         except FileNotFoundError as error:
             raise BadCourse(f"{submission.module.id} has no hidden tests at "
                             f"{submission.module.suite}.", "Install tritonlab again.") from error
         except grader.UnreadableSubmission as error:  # it changed since it was checked
             raise UnusableFile(str(error), "Check the file, then repeat the command.") from error
+
+
+def _unknown_case(module: Module, error: grader.UnknownCase) -> TritonlabError:
+    names = "; ".join(f'"{name}"' for name in error.near)
+    if error.several:
+        more = "" if error.several == len(error.near) else "such as "
+        return TritonlabError(f"{error.several} cases of {module.id} go by '{error.wanted}': "
+                              f"{more}{names}.", "Type more of the name.")
+    nearest = f" The nearest: {names}." if names else ""
+    return TritonlabError(f"No case of {module.id} goes by '{error.wanted}'.{nearest}",
+                          f"`tritonlab grade {module.id}` names all of them.")
+
+
+def replay(submission: Submission, result: CaseResult, *, current: bool = False) -> str:
+    """The command that grades a failed case alone, with the same inputs; empty where none can.
+
+    ``current``: the module is the current one, so that its id need not be typed.
+    """
+    command = submission.command if current else submission.full_command
+    return f"{command} {result.replay}" if result.replay else ""
 
 
 @dataclass(frozen=True)
@@ -153,24 +189,35 @@ class Result:
 
 
 def save(course: Course, submission: Submission, report: Report) -> Result:
-    """Put a grade on record; that it cannot be written is part of the result."""
+    """Put a grade on record; that it cannot be written is part of the result.
+
+    A partial grade is not recorded, and nothing is wrong about that.
+    """
+    if report.partial:
+        return Result(False, "", None, reading_of(course, submission))
     if submission.workspace is None:
         advice = f"`tritonlab start {submission.module.id}` makes one."
         return Result(False, f"The result was not saved: there is no workspace here. {advice}",
                       None, Reading(()))
     journal = submission.workspace.journal(course)
-    reading = Reading(())
-    with contextlib.suppress(NotSaved):  # then it cannot be written either, and that is said
-        reading = journal.read()
+    before = reading_of(course, submission)
     try:
-        details = record(submission, report, reading)
+        details = record(submission, report, before)
         saved = journal.append("graded", submission.module.id, **details)
         reading = journal.read()
     except NotSaved as error:
-        return Result(journal.saved, str(error), error, reading)
+        return Result(journal.saved, str(error), error, before)
     except KeyboardInterrupt:
         raise Stopped(recorded=journal.saved) from None
     return Result(True, " ".join(filter(None, (saved.warning, *reading.problems))), None, reading)
+
+
+def reading_of(course: Course, submission: Submission) -> Reading:
+    """What the journal says; nothing where it cannot be read, as then it cannot be written."""
+    with contextlib.suppress(NotSaved):
+        if submission.workspace is not None:
+            return submission.workspace.journal(course).read()
+    return Reading(())
 
 
 def record(submission: Submission, report: Report, reading: Reading) -> Mapping[str, Any]:

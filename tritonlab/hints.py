@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from tritonlab.course import HintGroup, Module
 from tritonlab.errors import TritonlabError
 from tritonlab.journal import Reading
@@ -35,6 +38,33 @@ def next_rung(module: Module, group: HintGroup, reading: Reading) -> tuple[int, 
     """The number of the rung to show, from 1, and whether it was shown before."""
     used = reading.hints(module.id, group.group)
     return min(used + 1, len(group.rungs)), used >= len(group.rungs)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """The hint that helps with a failure: its command, its group, and how far the ladder goes."""
+
+    command: str
+    group: str
+    title: str
+    rung: int
+    of: int
+    repeated: bool
+
+    def __str__(self) -> str:
+        if self.repeated:
+            return f'all {self.of} hints of "{self.title}" were shown; it repeats the last'
+        return f'hint {self.rung} of {self.of} on "{self.title}"'
+
+
+def offer(module: Module, todos: Sequence[int], reading: Reading) -> Offer | None:
+    """The next hint for the first of ``todos`` that has any."""
+    for number in todos:
+        if group := module.hint_group(number):
+            rung, repeated = next_rung(module, group, reading)
+            return Offer(f"tritonlab hint {module.id} --todo {number}", group.group, group.title,
+                         rung, len(group.rungs), repeated)
+    return None
 
 
 def next_command(module: Module, group: HintGroup, rung: int) -> str:

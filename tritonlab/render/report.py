@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
-from grader.report import CaseResult, Finding, Kind, Report, Verdict
+from grader.report import CaseResult, Details, Finding, Kind, Report, Verdict
+from tritonlab import hints
 from tritonlab.course import Module
 from tritonlab.errors import brief
+from tritonlab.journal import Reading
 from tritonlab.render.screen import Part, Screen, word
 
 GROUPS = (
@@ -21,10 +24,14 @@ _HEAD_LINES, _TAIL_LINES = 4, 2  # of what the learner's code printed
 
 
 def show(screen: Screen, module: Module, report: Report, next_command: str,
-         before: str = "Next: ", note: str = "") -> None:
+         before: str = "Next: ", note: str = "", replay: str = "",
+         reading: Reading | None = None) -> None:
     """Print a whole report; the last line is the next command.
 
-    ``note`` says where the details of a failure of the grader are.
+    Args:
+        note: where the details of a failure of the grader are.
+        replay: the command that repeats the first failure alone.
+        reading: of the journal, which knows what hints were shown.
     """
     screen.line((module.id, "strong"), "  ", (module.title, "dim"))
     for kind, title in GROUPS:
@@ -34,7 +41,13 @@ def show(screen: Screen, module: Module, report: Report, next_command: str,
         screen.line(f"The grader could not go on: {brief(report.reason)}",
                     lead=(word("ERROR"), " "))
     if failure := report.first_failure:
-        _failure(screen, module, report, failure)
+        _failure(screen, module, report, failure, reading)
+        if replay and replay != next_command:
+            screen.command(replay, lead="Repeat: " if screen.plain else "  Repeat  ")
+        _waiting(screen, report)
+    for result in report.results:
+        if result.details:
+            _case_details(screen, result.details)
     _output(screen, report.output)
     screen.blank()
     _summary(screen, report)
@@ -89,8 +102,9 @@ def _check(screen: Screen, result: CaseResult, lead: str) -> None:
         screen.line((result.findings[0].seen, "dim"), lead=indent)
 
 
-def _failure(screen: Screen, module: Module, report: Report, failure: CaseResult) -> None:
-    """The first failure in its four parts, and how many others wait."""
+def _failure(screen: Screen, module: Module, report: Report, failure: CaseResult,
+             reading: Reading | None) -> None:
+    """The first failure in its four parts."""
     screen.blank()
     if not failure.findings:
         screen.line(f"{failure.name}: {failure.reason or 'failed'}")
@@ -98,10 +112,14 @@ def _failure(screen: Screen, module: Module, report: Report, failure: CaseResult
         finding = failure.findings[0]
         screen.line((failure.name, "strong"), (f"  {finding.code}", "dim"),
                     lead=("What failed first: ",))
-        for label, text in diagnosis(module, finding):
+        for label, text in diagnosis(module, finding, reading):
             said, *quoted = text.splitlines()
             screen.line(said, lead=(f"{label}: " if screen.plain else f"  {label:<8}",))
             screen.quote(quoted, indent=10)
+
+
+def _waiting(screen: Screen, report: Report) -> None:
+    """How many other failures wait."""
     others = report.count(Verdict.FAILED) - 1
     if others:
         screen.blank()
@@ -109,7 +127,41 @@ def _failure(screen: Screen, module: Module, report: Report, failure: CaseResult
         screen.line((f"{others} further {checks}.", "dim"))
 
 
-def diagnosis(module: Module, finding: Finding) -> Iterator[tuple[str, str]]:
+def _case_details(screen: Screen, details: Details) -> None:
+    """What a case that was graded alone was made of."""
+    for title, one, lines in (("Inputs", "input", details.inputs),
+                              ("Launches", "launch", details.launches)):
+        if lines:
+            _heading(screen, title)
+        for line in lines:
+            name, _, value = line.partition(": ")
+            if screen.plain:
+                screen.line(f"{one} {line}")
+            elif one == "launch":  # its arguments are many
+                screen.line(name, lead=("  ",))
+                screen.line(value, lead=("    ",))
+            else:
+                screen.line(value, lead=(f"  {name}: ",))
+    if not details.elements:
+        return
+    _heading(screen, "The first wrong elements")
+    header = ("element", "got", "expected")
+    widths = [max(map(len, column)) for column in zip(header, *details.elements, strict=True)]
+    for row in () if screen.plain else (header, *details.elements):
+        at, *numbers = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        screen.line("   ".join(numbers), lead=(f"  {at}   ",))
+    for at, got, expected in details.elements if screen.plain else ():
+        screen.line(f"{at}: got {got}, expected {expected}")
+
+
+def _heading(screen: Screen, title: str) -> None:
+    if not screen.plain:
+        screen.blank()
+        screen.line((title, "strong"))
+
+
+def diagnosis(module: Module, finding: Finding,
+              reading: Reading | None = None) -> Iterator[tuple[str, str]]:
     """The parts of a finding that are there: seen, likely meaning, where, next step."""
     yield "Seen", finding.seen
     if finding.means:
@@ -118,18 +170,23 @@ def diagnosis(module: Module, finding: Finding) -> Iterator[tuple[str, str]]:
         yield "Where", finding.where
     elif finding.line:
         yield "Where", f"Line {finding.line}"
-    if step := next_step(module, finding):
+    if step := next_step(module, finding, reading):
         yield "Hint", step
 
 
-def next_step(module: Module, finding: Finding) -> str:
-    """The finding's own next step, or the hint for its first TODO that has one."""
-    if finding.next_step:  # the grader knows no module ids; the face completes its commands
-        return finding.next_step.replace("tritonlab hint --todo",
-                                         f"tritonlab hint {module.id} --todo")
-    todo = next((n for n in finding.todos if module.hint_group(n)), None)
-    if todo is not None:
-        return f"`tritonlab hint {module.id} --todo {todo}` asks a question that helps."
+def next_step(module: Module, finding: Finding, reading: Reading | None = None) -> str:
+    """The finding's own next step, or the hint for its first TODO that has one.
+
+    The grader knows neither modules nor hints: the face completes the command, and says which rung
+    of which ladder it leads to.
+    """
+    offer = hints.offer(module, finding.todos, reading or Reading(()))
+    named = f"`{offer.command}` ({offer})" if offer else ""
+    if finding.next_step:
+        return re.sub(r"`tritonlab hint --todo \d+`", lambda old: named or old[0],
+                      finding.next_step)
+    if named:
+        return f"{named} asks a question that helps."
     return f"`tritonlab hint {module.id}` asks a question that helps." if module.hints else ""
 
 
@@ -163,6 +220,8 @@ def _summary(screen: Screen, report: Report) -> None:
         words.append(f"{skipped} skipped.")
     if noisy := report.count(Verdict.INCONCLUSIVE):
         words.append(f"{noisy} too noisy to tell.")
-    if report.public_only:
-        words.append("Nothing is recorded.")
+    if report.partial:
+        why = "one case alone is no evidence" if report.only else \
+            "with a given seed the inputs are known beforehand" if report.repeated else ""
+        words.append(f"Nothing is recorded{why and ': ' + why}.")
     screen.line(verdict, " ".join(words))

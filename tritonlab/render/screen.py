@@ -84,6 +84,13 @@ class Screen:
         if not self.plain:
             self._write("\n")
 
+    def command(self, command: str, lead: str) -> None:
+        """A command within a report, never broken in two, so that it can be copied."""
+        if self.plain:
+            self.line(lead, command)
+        else:
+            self._print(_text((lead, (command, "command"))))
+
     def next(self, command: str, before: str = "Next: ") -> None:
         """The last line of every view: the command to type next, never broken in two."""
         if self.plain or len(before) + len(command) <= self.width:

@@ -1,0 +1,124 @@
+"""What one case was made of: its inputs, its launches, the first wrong elements, their pattern."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from grader.compare import Difference
+from grader.likeness import likeness, stand_ins
+from grader.recording import Argument, Launch, Recording, View
+from grader.report import Details
+from grader.suite import Suite
+from grader.where import place, tiling_of
+
+FIRST = 8  # wrong elements that are listed
+LAUNCHES = 4  # launches that are listed
+LONGEST = 60  # characters of a plain value
+
+
+def pattern(difference: Difference, suite: Suite, inputs: Sequence[Any],
+            recording: Recording | None) -> str:
+    """Where the wrong elements lie and what they look like; nothing where no pattern fits."""
+    if difference.tensors is None or difference.kind == "drift":
+        return ""
+    wrong, result, reference = difference.tensors
+    others = _other_results(suite, inputs)
+    where = place(wrong, tiling_of(recording) if recording else None)
+    return " ".join(filter(None, (where, likeness(wrong, result, reference, others))))
+
+
+def _other_results(suite: Suite, inputs: Sequence[Any]) -> Iterator[tuple[str, torch.Tensor]]:
+    for name, values in stand_ins(suite.entry, suite.parameters, inputs):
+        with contextlib.suppress(Exception):  # a reference need not take what no case hands over
+            yield name, suite.reference(*values)
+
+
+class Notes:
+    """Gathers the details of one case while it is judged."""
+
+    def __init__(self, parameters: Sequence[str]) -> None:
+        self._parameters = tuple(parameters)
+        self._inputs: list[str] = []
+        self._launches: tuple[str, ...] = ()
+        self._elements: tuple[tuple[str, str, str], ...] = ()
+
+    def drew(self, inputs: Sequence[Any]) -> None:
+        """The inputs of a case; a property may draw more than once."""
+        fits = len(inputs) == len(self._parameters)
+        names = self._parameters if fits else [f"input {n + 1}" for n in range(len(inputs))]
+        self._inputs += [f"{name}: {_value(value)}"
+                         for name, value in zip(names, inputs, strict=True)]
+
+    def recorded(self, recording: Recording) -> None:
+        launches = recording.launches
+        self._launches = tuple(map(_launch, launches[:LAUNCHES]))
+        if len(launches) > LAUNCHES:
+            self._launches += (f"and {len(launches) - LAUNCHES} more",)
+
+    def differed(self, difference: Difference) -> None:
+        if difference.tensors is None:
+            return
+        wrong, result, reference = difference.tensors
+        places = [tuple(map(int, index)) for index in wrong.nonzero()[:FIRST]]
+        self._elements = tuple(
+            (f"[{', '.join(map(str, at))}]", _number(result[at]), _number(reference[at]))
+            for at in places)
+
+    def details(self) -> Details:
+        return Details(tuple(self._inputs), self._launches, self._elements)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        offset = int(value.storage_offset()) if value.device.type != "meta" else 0
+        return _tensor(str(value.dtype).removeprefix("torch."), value.shape, value.stride(), offset)
+    if hasattr(value, "elements"):  # too large to be held: a tensor with holes
+        return f"{value.elements:,} elements, of which the first and the last are there"
+    text = repr(value)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def _tensor(dtype: str, shape: Sequence[int], stride: Sequence[int], offset: int) -> str:
+    size = " x ".join(f"{side:,}" for side in shape) or "a single number"
+    strides = f", strides {', '.join(f'{step:,}' for step in stride)}" if len(stride) else ""
+    begin = f", from element {offset:,} of its memory on" if offset else ""
+    return f"{dtype}, {size}{strides}{begin}"
+
+
+def _launch(launch: Launch) -> str:
+    sizes = list(launch.grid)
+    while len(sizes) > 1 and sizes[-1] == 1:
+        sizes.pop()
+    line = f", line {launch.line}" if launch.line else ""
+    arguments = [f"{name} = {_argument(value)}" for name, value in launch.arguments.items()]
+    options = [f"{name} = {value}" for name, value in launch.options.items() if value is not None]
+    return (f"{launch.kernel}[{', '.join(map(str, sizes))}]{line}: "
+            f"{'; '.join([*arguments, *options])}")
+
+
+def _argument(argument: Argument) -> str:
+    value = argument.value
+    match argument.kind:
+        case "tensor":
+            return _view(value)
+        case "descriptor":
+            return f"descriptor of {_view(value.base)}, block {value.block_shape}"
+        case "tuple":
+            return f"({', '.join(map(_argument, value))})"
+        case "none":
+            return "None"
+    return str(value)
+
+
+def _view(view: View) -> str:
+    size = " x ".join(map(str, view.shape)) or "a single number"
+    return f"{view.dtype} {size}, strides {' '.join(map(str, view.stride)) or 'none'}"
+
+
+def _number(value: torch.Tensor) -> str:
+    number = value.item()
+    return f"{number:.7g}" if isinstance(number, float) else str(number)

@@ -1,0 +1,45 @@
+"""The results of a grade with their findings in words, and how to repeat each failure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+
+from grader import diagnose, selection, source
+from grader.report import CaseResult, Verdict
+from grader.suite import Suite
+
+
+def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Source,
+              names: Sequence[str] = (), seed: str = "",
+              separated: str = "",
+              witnesses: Sequence[CaseResult] = ()) -> tuple[CaseResult, ...]:
+    """The results with their findings put in words, told apart by which cases failed together.
+
+    Args:
+        names: of all cases of the suite; with ``seed``, each failure gets its replay.
+        separated: what tells failing from passing cases; the first failure says it.
+        witnesses: further results that help to tell mistakes apart.
+    """
+    deciding = [result for result in results if not result.advisory]
+    known = [*deciding, *witnesses]
+    failed = frozenset(r.name for r in known if r.verdict is Verdict.FAILED)
+    passed = frozenset(r.name for r in known if r.verdict is Verdict.PASSED)
+    first = next((r for r in deciding if r.verdict is Verdict.FAILED), None)
+
+    def explain(result: CaseResult) -> CaseResult:
+        findings = [diagnose.explain(finding, suite.mutants, submitted.todos, failed, passed)
+                    for finding in diagnose.in_order(result.findings)]
+        if result is first and separated and findings:
+            findings[0] = replace(findings[0], seen=f"{findings[0].seen} {separated}")
+        again = result.verdict is Verdict.FAILED and seed and result.name in names
+        return replace(result, findings=tuple(findings),
+                       replay=replay_options(result.name, names, seed) if again else "")
+
+    return tuple(map(explain, results))
+
+
+def replay_options(name: str, names: Sequence[str], seed: str) -> str:
+    """What to add to a grade's command so that it runs one case with the same inputs."""
+    return f"--case {shlex.quote(selection.shortest(name, names))} --seed {seed}"

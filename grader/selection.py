@@ -1,0 +1,60 @@
+"""Which case is meant: by its name, or by words that no other name holds."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+SHOWN = 4  # names in a message
+LONG = 40  # characters of a name, from which on it is cut
+
+
+class UnknownCase(ValueError):
+    """No case, or more than one, goes by the given words."""
+
+    def __init__(self, wanted: str, near: Sequence[str], several: int = 0) -> None:
+        self.wanted, self.near, self.several = wanted, tuple(near), several
+        super().__init__(f"{several or 'no'} cases go by {wanted!r}")
+
+
+def select(wanted: str, names: Iterable[str]) -> str:
+    """The name that is meant: itself, else the only one that begins with the words or holds them.
+
+    Capitals and the width of gaps do not matter.
+
+    Raises:
+        UnknownCase: with names to choose from.
+    """
+    known = {_plain(name): name for name in names}
+    words = _plain(wanted)
+    if words in known:
+        return known[words]
+    for found in ([name for plain, name in known.items() if words and plain.startswith(words)],
+                  [name for plain, name in known.items() if words and words in plain]):
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise UnknownCase(wanted, found[:SHOWN], len(found))
+    close = difflib.get_close_matches(words, known, n=SHOWN, cutoff=0.5)
+    raise UnknownCase(wanted, [known[plain] for plain in close])
+
+
+def shortest(name: str, names: Sequence[str]) -> str:
+    """A name as short as a reader still recognises it, and as ``select`` still takes it for itself.
+
+    What stands before the first comma, else the whole name; of a long one the first words.
+    """
+    words = name.split(" ")
+    clauses = [name.partition(",")[0], name if len(name) <= LONG else ""]
+    beginnings = [" ".join(words[:count]).rstrip(",;:") for count in range(3, len(words))]
+    for begin in (*clauses, *beginnings):
+        try:
+            if begin and len(begin) <= LONG and select(begin, names) == name:
+                return begin
+        except UnknownCase:
+            continue
+    return name
+
+
+def _plain(name: str) -> str:
+    return " ".join(name.casefold().split())

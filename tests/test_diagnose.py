@@ -1,0 +1,408 @@
+"""A failure explained: the known mistake, what separates the cases, one case graded again."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+
+import pytest
+import torch
+
+import grader
+import grader.suite
+from grader import Finding, Verdict, diagnose
+from grader.likeness import likeness
+from grader.selection import UnknownCase, select, shortest
+from grader.separation import Traits, Values, separation, traits_of, values_of
+from grader.suite import EXACT, Cost, Mutant, Suite, correctness, edge, rand, refuses
+from grader.where import Tiling, place
+
+# ---------------------------------------------------------------------------------------------
+# The mutant that fails alike
+
+
+def mutant(name: str, code: str = "N01", **marks: object) -> Mutant:
+    return Mutant(name, name, (), (code,), f"means {name}", todos=(ord(name),), **marks)
+
+
+WRONG = Finding("N01", "3 of 4 elements are wrong.")
+MASK = mutant("m", wrong=("odd",), right=("even",))
+FORMULA = mutant("f", wrong=("odd", "even"))
+SPECIAL = mutant("s", sign="^1 of", wrong=("odd",))
+
+
+@pytest.mark.parametrize(("mutants", "failed", "passed", "named"), [
+    ([MASK, FORMULA], {"odd"}, {"even"}, "m"),
+    ([MASK, FORMULA], {"odd", "even"}, set(), "f"),
+    ([MASK, SPECIAL], {"odd"}, {"even"}, "m"),
+    ([mutant("u"), MASK], {"odd"}, {"even"}, "m"),
+    ([mutant("u"), MASK], {"odd", "even"}, set(), "u"),
+    ([mutant("u")], {"odd"}, set(), "u"),
+    ([mutant("o", "M02")], {"odd"}, {"even"}, None),
+    ([MASK], {"even"}, {"odd"}, None),
+    ([MASK], {"odd"}, set(), None),
+    ([FORMULA], {"odd"}, set(), None),
+    ([MASK, replace(MASK, id="n")], {"odd"}, {"even"}, None),
+], ids=["what fails and what passes", "all fail", "a sign that is not there", "more marks speak",
+        "marks that fail", "no marks", "another code", "the wrong way round",
+        "nothing right was run", "half of it was run", "two as likely"])
+def test_the_known_mistake_is_the_one_with_most_marks_confirmed(mutants, failed, passed, named):
+    found = diagnose.known_mistake(WRONG, mutants, frozenset(failed), frozenset(passed))
+
+    assert (found.id if found else None) == named
+
+
+def test_the_places_to_look_at_are_those_of_mistakes_that_are_still_possible():
+    some = diagnose.explain(WRONG, [MASK, FORMULA, SPECIAL], {}, frozenset({"odd"}),
+                            frozenset())
+    none = diagnose.explain(WRONG, [MASK], {}, frozenset({"even"}), frozenset({"odd"}))
+
+    assert some.todos == (ord("f"), ord("m"))  # the sign of the third is not there
+    assert none.todos == (ord("m"),)  # where none is possible, all are named
+
+
+# ---------------------------------------------------------------------------------------------
+# What separates failing from passing cases
+
+
+def traits(shape: tuple[int, ...], **more: object) -> Traits:
+    return Traits(**{"name": str(shape), "dtype": "float32", "shape": shape, "contiguous": True,
+                     "drawn_for": 64, **more})
+
+
+HALF = {"dtype": "float16"}
+VIEW = {"contiguous": False}
+SEPARATIONS = {
+    "dtype": ([traits((4, 8), **HALF), traits((2, 9), **HALF)],
+              [traits((4, 8)), traits((2, 9)), traits((3, 3))],
+              "All 2 cases in float16 fail; the same shapes pass in float32.", HALF),
+    "dtype, other shapes": ([traits((4, 8), **HALF), traits((2, 7), **HALF)],
+                            [traits((4, 8)), traits((2, 9)), traits((3, 3))],
+                            "All 2 cases in float16 fail; all 3 others pass in float32.", HALF),
+    "layout": ([traits((4, 8), **VIEW), traits((3, 5), **VIEW)], [traits((4, 8)), traits((3, 5))],
+               "All 2 cases with views that have gaps or another order of strides fail; all 2 "
+               "with contiguous inputs pass.", VIEW),
+    "empty": ([traits((0, 8)), traits((3, 0))], [traits((4, 8)), traits((3, 5))],
+              "All 2 cases without elements fail; all 2 with elements pass.", {"shape": (0, 3)}),
+    "tail": ([traits((65,), block=64, programs=2), traits((127,), block=64, programs=2),
+              traits((5,), block=64, programs=1)],
+             [traits((64,), block=64, programs=1), traits((128,), block=64, programs=2)],
+             "All 3 cases whose last block is not full fail; all 2 whose elements fill whole "
+             "blocks pass.", {"shape": (130,), "block": 64, "programs": 3}),
+    "tail of rows": ([traits((4, 65), block=64, programs=4), traits((64, 127), block=64)],
+                     [traits((1, 64), block=64, programs=1), traits((6, 128), block=64)],
+                     "All 2 cases whose rows leave a part of a block over fail; all 2 whose rows "
+                     "fill whole blocks pass.", {"shape": (64, 63), "block": 64}),
+    "programs": ([traits((65,), block=64, programs=2), traits((128,), block=64, programs=2)],
+                 [traits((64,), block=64, programs=1), traits((5,), block=64, programs=1)],
+                 "All 2 cases that take several programs fail; all 2 that one program does pass.",
+                 {"shape": (64,), "block": 32, "programs": 2}),
+    "powers of two": ([traits((4, 127)), traits((4, 3))], [traits((4, 128)), traits((4, 1))],
+                      "All 2 cases whose last dimension is no power of two fail; all 2 whose last "
+                      "dimension is a power of two pass.", {"shape": (4, 129)}),
+    "width": ([traits((2, 4096)), traits((1, 2500))], [traits((4, 1024)), traits((90, 1000))],
+              "All 2 cases whose last dimension is 2,500 or more fail; all 2 where it is 1,024 or "
+              "less pass.", {"shape": (4, 2600)}),
+    "elements": ([traits((300,)), traits((256,))], [traits((100,)), traits((128,))],
+                 "All 2 cases whose number of elements is 256 or more fail; all 2 where it is 128 "
+                 "or less pass.", {"shape": (299,)}),
+    "rank": ([traits((4, 4)), traits((3, 2, 5))], [traits((16,)), traits((5,)), traits((31,))],
+             "All 2 cases in 2 and 3 dimensions fail; all 3 in 1 dimension pass.",
+             {"shape": (4, 4)}),
+}
+
+
+@pytest.mark.parametrize("name", SEPARATIONS)
+def test_what_separates_the_cases_is_told_only_where_it_does_so_exactly(name):
+    failed, passed, says, also = SEPARATIONS[name]
+    exception = replace(passed[0], **also)
+
+    assert separation(failed, passed) == says
+    assert says not in separation(failed, [*passed, exception])
+    assert separation(failed[:1], passed) == separation(failed, passed[:1]) == ""
+
+
+def test_that_empty_cases_pass_separates_nothing():
+    assert separation([traits((4, 8)), traits((4, 9))], [traits((0,)), traits((0, 3))]) == ""
+
+
+@pytest.mark.parametrize(("bad", "good", "says"), [
+    ((-9.0, -1.0), (-1.0, 3.0), "All 2 cases with negative numbers only fail; all 2 with other "
+                                "numbers too pass."),
+    ((-9.0, 1.0), (1.0, 3.0), "All 2 cases with negative numbers fail; all 2 without any pass."),
+    ((0.0, 1e4), (0.0, 3.0), "All 2 cases with numbers as large as 1e+04 fail; all 2 whose numbers "
+                             "stay within 3 pass."),
+    ((0.0, 4.0), (0.0, 3.0), ""),
+], ids=["only negative", "negative", "large", "hardly larger"])
+def test_values_separate_where_the_form_does_not(bad, good, says):
+    def values(case: Traits) -> Values:
+        low, high = bad if case.name == "bad" else good
+        return Values(low, high, finite=True)
+
+    failed, passed = [traits((4, 8), name="bad")] * 2, [traits((4, 8))] * 2
+
+    assert separation(failed, passed, values) == says
+
+
+def test_traits_and_values_are_read_off_the_inputs():
+    x = torch.tensor([[1.0, -2.0, 7.0], [4.0, torch.inf, 5.0]])
+
+    assert traits_of("a", [x.mT, 3.0], 64) == Traits("a", "float32", (3, 2), False, 64)
+    assert traits_of("a", [3.0, None], 64) is None
+    assert values_of([x, 3.0]) == Values(-2.0, 7.0, finite=False)
+    assert values_of([torch.empty(0)]) is None
+
+
+# ---------------------------------------------------------------------------------------------
+# Which case is meant
+
+NAMES = ("4 x 127 floats, one less than a power of two", "4 x 127 in float16", "float16",
+         "a float16 matrix", "every other row, 100 of 200", "every other row of float16")
+
+
+@pytest.mark.parametrize(("words", "name"), [
+    ("float16", "float16"), ("FLOAT16 ", "float16"), ("4 x 127 fl", NAMES[0]),
+    ("less than a", NAMES[0]), ("a  float16", NAMES[3]), ("x 127 in", NAMES[1]),
+])
+def test_a_case_goes_by_its_name_and_by_words_that_mean_no_other(words, name):
+    assert select(words, NAMES) == name
+
+
+@pytest.mark.parametrize(("words", "near", "several"), [
+    ("4 x 127", NAMES[:2], 2), ("row", NAMES[4:], 2), ("flaot16", ("float16",), 0), ("", (), 0),
+    ("nothing like it at all whatsoever", (), 0),
+])
+def test_other_words_are_refused_with_names_to_choose_from(words, near, several):
+    with pytest.raises(UnknownCase) as refused:
+        select(words, NAMES)
+
+    assert set(near) <= set(refused.value.near)
+    assert refused.value.several == several
+
+
+def test_a_name_is_shortened_only_to_what_still_means_it():
+    short = [shortest(name, NAMES) for name in NAMES]
+
+    assert short[0] == "4 x 127 floats"
+    assert short[4] == "every other row, 100 of 200"  # its first clause begins another name too
+    assert [select(words, NAMES) for words in short] == list(NAMES)
+
+
+# ---------------------------------------------------------------------------------------------
+# A grade of one case
+
+KERNEL = '''\
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def double_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    x = tl.load(x_ptr + offs, mask=mask)
+    tl.store(out_ptr + offs, x * 2, mask=mask)
+
+
+def double(x):
+    if x.dim() != 1:
+        raise ValueError(f"x: expected 1 dimension, got {x.dim()}")
+    print("called with", x.numel())
+    x = x.contiguous()
+    out = torch.empty_like(x)
+    double_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+    return out
+'''
+
+
+def doubles(submission):
+    (x,) = submission.draw(rand(100))
+    if not torch.equal(submission(x), 2 * x):
+        raise AssertionError(f"{float(x[0]):.9g} was not doubled")
+
+
+SUITE = Suite(
+    entry="double",
+    parameters=("x",),
+    reference=lambda x: x.double() * 2,
+    tolerance=EXACT,
+    cost=lambda x: Cost(bytes=2 * x.nbytes),
+    cases=[
+        correctness("a thousand, as floats", rand(1000)),
+        correctness("a thousand in float16", rand(1000, dtype="float16")),
+        correctness("two blocks", rand(128)),
+        edge("one element", rand(1)),
+        edge("two blocks less one", rand(lambda B: 2 * B - 1)),
+        refuses("a matrix", rand(2, 3), raises=ValueError, mentions=["x"]),
+    ],
+    properties=(grader.suite.Property("doubles", doubles),),
+    name="toy/double",
+)
+CHANGES = {
+    "factor": ("x * 2", "x * 3", "Every element is 1.5 times the expected one."),
+    "program": ("x * 2", "tl.where(tl.program_id(0) == 3, x, x * 2)",
+                "Exactly program 3's elements 192 to 255 are wrong. Each of these elements is half "
+                "the expected one."),
+    "tail": ("x * 2", "tl.where(tl.program_id(0) == n // BLOCK, x, x * 2)",
+             "Only elements from 960 on, where the last block of 64 is not full, are wrong."),
+    "steps": ("x * 2", "tl.where(offs % 4 == 1, x, x * 2)",
+              "Only every 4th element, beginning with element 1, is wrong."),
+    "shift": ("x_ptr + offs, mask=mask", "x_ptr + offs + 1, mask=offs + 1 < n, other=0.0",
+              "Every element holds what belongs 1 place further on."),
+    "constant": ("x * 2", "x * 0 + 7", "Every element is 7."),
+    "garbage": ("x * 2", "x * 2 + 0 * tl.sum(tl.where(tl.program_id(0) == n // BLOCK, tl.load("
+                         "x_ptr + offs, mask=mask), 0.0), 0)", "The last 40 of 1,000"),
+}
+
+
+@pytest.fixture
+def graded(tmp_path, sandbox):
+    def grade(text: str, suite: Suite = SUITE, **options) -> grader.Report:
+        path = tmp_path / "kernel.py"
+        path.write_text(text)
+        return grader.grade(path, suite, sandbox=sandbox, **options)
+
+    return grade
+
+
+def changed(old: str, new: str) -> str:
+    assert old in KERNEL
+    return KERNEL.replace(old, new)
+
+
+def seen(report: grader.Report) -> str:
+    failure = report.first_failure
+    assert failure is not None
+    return failure.findings[0].seen
+
+
+@pytest.mark.parametrize("name", [name for name in CHANGES if name != "garbage"])
+def test_a_failure_says_where_the_difference_lies(graded, name):
+    old, new, says = CHANGES[name]
+
+    assert says in seen(graded(changed(old, new)))
+
+
+def test_garbage_is_located_too(graded):
+    report = graded(changed(*CHANGES["garbage"][:2]))
+
+    assert report.first_failure.findings[0].code == "M06"
+    assert "where the last block of 64 is not full, differ" not in seen(report)  # no tiling known
+    assert "Only the last 40 of 1,000 elements differ." in seen(report)
+
+
+def test_a_failure_says_what_separates_the_cases(graded):
+    report = graded(changed("x * 2", "tl.where(tl.program_id(0) == n // BLOCK, x, x * 2)"))
+
+    assert "pass." not in seen(report)  # one case that passes is too few
+    more = replace(SUITE, cases=[*SUITE.cases, correctness("three blocks", rand(192))])
+    again = graded(changed("x * 2", "tl.where(tl.program_id(0) == n // BLOCK, x, x * 2)"), more)
+    assert seen(again).endswith("All 4 cases whose last block is not full fail; all 2 whose "
+                                "elements fill whole blocks pass.")
+
+
+def alone(graded, text: str, report: grader.Report, result: grader.CaseResult) -> grader.Report:
+    """The grade that a failure's replay asks for."""
+    case, seed = shlex.split(result.replay)[1::2]
+    return graded(text, only=case, seed=seed)
+
+
+def test_every_failure_is_repeated_by_its_replay(graded):
+    text = changed("x * 2", "tl.where(offs == n - 1, x, x * 2)").replace("BLOCK=64", "BLOCK=32"
+                                                                       ).replace("(), 64", "(), 32")
+    report = graded(text)
+    failures = [r for r in report.results if r.verdict is Verdict.FAILED]
+
+    assert len(failures) == 6
+    for failure in failures:
+        again = alone(graded, text, report, failure)
+        assert [r.name for r in again.results] == [failure.name]
+        assert again.results[0].findings[0].seen == failure.findings[0].seen
+        assert (again.seed, again.evidence, again.partial) == (report.seed, "", True)
+    assert {r.replay for r in report.results if r.verdict is Verdict.PASSED} == {""}
+
+
+def test_sizes_that_follow_the_learner_s_block_are_the_same_again(graded):
+    """63 elements for a block of 32: without the cases before, it would be another size."""
+    text = changed("x * 2", "x * 3").replace("BLOCK=64", "BLOCK=32").replace("(), 64", "(), 32")
+    suite = replace(SUITE, cases=SUITE.cases[1:5])
+
+    report = graded(text, suite, only="two blocks less one", seed="ab")
+
+    assert report.results[0].details.inputs == ("x: float32, 63, strides 1",)
+
+
+def test_a_case_alone_shows_what_it_was_made_of(graded):
+    report = graded(changed("x * 2", "x * 3"), only="two blocks", seed="ab")
+    whole = graded(changed("x * 2", "x * 3"), seed="ab")
+
+    made = report.results[0].details
+    assert made.inputs == ("x: float32, 128, strides 1",)
+    assert made.launches == (
+        "double_kernel[2], line 20: x_ptr = float32 128, strides 1; out_ptr = float32 128, "
+        "strides 1; n = 128; BLOCK = 64",)
+    assert len(made.elements) == 8
+    assert made.elements[0][0] == "[0]"
+    assert f"got {made.elements[0][1]}, expected {made.elements[0][2]}" in \
+        report.results[0].findings[0].seen
+    assert all(result.details is None for result in whole.results)
+
+
+def test_what_is_run_for_the_diagnosis_prints_nothing(graded):
+    marked = replace(SUITE, mutants=(mutant("m", wrong=("two blocks",), right=("one element",)),))
+    text = changed("x * 2", "tl.where(n > 1, x, x * 2)")
+
+    report = graded(text, marked, only="two blocks")
+
+    assert report.output.splitlines() == ["called with 128"]
+    assert report.results[0].findings[0].means == "means m"  # as in the whole grade
+    assert seen(graded(text, marked, seed=report.seed)) != ""
+
+
+@pytest.mark.parametrize("options", [
+    {"only": "two blocks"}, {"seed": "ab"}, {"only": "one element", "seed": "ab"},
+], ids=str)
+def test_a_partial_grade_is_no_evidence(graded, options):
+    report = graded(KERNEL, **options)
+
+    assert (report.verdict, report.evidence, report.partial) == (Verdict.PASSED, "", True)
+    assert graded(KERNEL).evidence == "correct"
+
+
+def test_a_case_that_is_not_there_is_refused(graded):
+    with pytest.raises(grader.UnknownCase):
+        graded(KERNEL, only="three blocks")
+
+
+def test_a_file_that_cannot_be_graded_has_no_replay(graded):
+    report = graded("x = (")
+
+    assert [result.replay for result in report.results] == [""]
+
+
+# ---------------------------------------------------------------------------------------------
+# A description may be missing; it never fails
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float64,
+                                   torch.int32, torch.int64, torch.uint8, torch.bool], ids=str)
+def test_any_difference_can_be_described(dtype):
+    generator = torch.Generator().manual_seed(3)
+    odd = torch.tensor([0.0, -0.0, torch.nan, torch.inf, -torch.inf, 1e-45, 1e300, 1.0],
+                       dtype=torch.float64)
+    for shape in ((), (1,), (2,), (5,), (1, 1), (1, 7), (7, 1), (3, 4), (2, 3, 4), (2, 1, 3, 2),
+                  (0,), (3, 0), (300,)):
+        for density in (0.05, 0.5, 1.0):
+            numbers = torch.randn((2, *shape), generator=generator, dtype=torch.float64) * 50
+            if dtype.is_floating_point:
+                some = torch.rand(numbers.shape, generator=generator) < 0.2
+                picks = torch.randint(len(odd), numbers.shape, generator=generator)
+                numbers = torch.where(some, odd[picks], numbers)
+            result = numbers[0].to(dtype)
+            reference = numbers[1] if dtype.is_floating_point else numbers[1].to(dtype)
+            wrong = torch.rand(shape, generator=generator) < density
+
+            told = place(wrong, Tiling((2, 4), (3, 1, 1))), likeness(wrong, result, reference)
+
+            assert all(not text or text.endswith(".") for text in told)

@@ -1,0 +1,232 @@
+"""Where a difference lies and what it looks like: each pattern is told, each near miss is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from grader.likeness import likeness, stand_ins
+from grader.where import Tiling, place
+
+FLAT = Tiling((64,), (16, 1, 1))  # 1,000 elements in blocks of 64
+EVEN = Tiling((64,), (16, 1, 1))  # 1,024 elements
+TILES = Tiling((32, 64), (4, 4, 1))
+
+
+def mask(shape: tuple[int, ...], *indices: object) -> torch.Tensor:
+    wrong = torch.zeros(shape, dtype=torch.bool)
+    for index in indices:
+        wrong[index] = True
+    return wrong
+
+
+def but(wrong: torch.Tensor, index: object) -> torch.Tensor:
+    """The near miss: one element turned over."""
+    near = wrong.clone()
+    near[index] = ~near[index]
+    return near
+
+
+def triangle(*shape: int, below: bool = False) -> torch.Tensor:
+    every = torch.ones(shape, dtype=torch.bool)
+    return every.tril(-1) if below else every.triu(1)
+
+
+S = slice
+PLACES = {
+    "tail": (mask((1000,), S(997, None)), Tiling(),
+             "Only the last 3 of 1,000 elements are wrong.", 500),
+    "partial block": (mask((1000,), S(960, None)), FLAT,
+                      "Only elements from 960 on, where the last block of 64 is not full, "
+                      "are wrong.", 500),
+    "head": (mask((1000,), S(0, 7)), Tiling(), "Only the first 7 of 1,000 elements are wrong.", 50),
+    "middle": (mask((1000,), S(10, 20)), Tiling(), "Only elements 10 to 19 are wrong.", 50),
+    "one program": (mask((1024,), S(256, 320)), EVEN,
+                    "Exactly program 4's elements 256 to 319 are wrong.", 500),
+    "programs": (mask((1024,), S(256, 384)), EVEN,
+                 "Exactly the elements of programs 4 to 5, 256 to 383, are wrong.", 500),
+    "all but program 0": (mask((1000,), S(64, None)), FLAT,
+                          "All elements but the first 64, which are program 0's, are wrong.", 500),
+    "all but program 3": (~mask((1024,), S(192, 256)), EVEN,
+                          "All elements but program 3's elements 192 to 255 are wrong.", 500),
+    "last element": (mask((1000,), 999), Tiling(), "Only the last element is wrong.", 500),
+    "all but the first": (mask((1000,), S(1, None)), Tiling(),
+                          "All elements but the first are wrong.", 500),
+    "every 4th": (mask((1000,), S(2, None, 4)), Tiling(),
+                  "Only every 4th element, beginning with element 2, is wrong.", 3),
+    "every other": (mask((1000,), S(0, None, 2)), Tiling(),
+                    "Only every other element, beginning with the first, is wrong.", 3),
+    "all but every 64th": (~mask((1000,), S(0, None, 64)), Tiling(),
+                           "All elements but every 64th element, beginning with the first, "
+                           "are wrong.", 3),
+    "lanes": (torch.arange(1000) % 64 >= 60, FLAT,
+              "Only the elements in lanes 60 to 63 of every block of 64 are wrong.", 3),
+    "column tail": (mask((4, 1000), (S(None), S(997, None))), Tiling(),
+                    "Only the last 3 of 1,000 columns are wrong.", (2, 998)),
+    "row": (mask((8, 5), 3), Tiling(), "Only row 3 is wrong.", (3, 2)),
+    "last row": (mask((8, 5), 7), Tiling(), "Only the last row is wrong.", (7, 2)),
+    "rows": (mask((8, 5), 1, 4, 6), Tiling(), "Only rows 1, 4 and 6 are wrong.", (4, 2)),
+    "every other row": (mask((8, 5), S(1, None, 2)), Tiling(),
+                        "Only every other row, beginning with row 1, is wrong.", (3, 2)),
+    "every 4th column": (mask((8, 20), (S(None), S(0, None, 4))), Tiling(),
+                         "Only every 4th column, beginning with the first, is wrong.", (3, 4)),
+    "all rows but the first": (mask((8, 5), S(1, None)), Tiling(),
+                               "All rows but the first are wrong.", (3, 2)),
+    "columns from the partial block": (mask((4, 200), (S(None), S(192, None))),
+                                       Tiling((64,), (4, 1, 1)), "Only columns from 192 on, where "
+                                       "the last block of 64 is not full, are wrong.", (2, 195)),
+    "tile": (mask((128, 256), (S(32, 64), S(64, 128))), TILES,
+             "Exactly one tile of 32 x 64, rows 32 to 63 in columns 64 to 127, is wrong.",
+             (40, 70)),
+    "block of cells": (mask((9, 9), (S(2, 4), S(5, 7))), Tiling(),
+                       "Only rows 2 to 3 in columns 5 to 6 are wrong.", (2, 5)),
+    "border": (~mask((8, 9), (S(1, -1), S(1, -1))), Tiling(), "Only the border is wrong.", (0, 4)),
+    "last rows and columns": (~mask((8, 9), (S(0, 6), S(0, 8))), Tiling(),
+                              "Only the last 2 rows and the last column are wrong.", (2, 2)),
+    "diagonal": (torch.eye(6, dtype=torch.bool), Tiling(), "Only the diagonal is wrong.", (2, 2)),
+    "all but the diagonal": (~torch.eye(6, dtype=torch.bool), Tiling(),
+                             "Everything but the diagonal is wrong.", (2, 3)),
+    "upper triangle": (triangle(6, 8), Tiling(),
+                       "Only the triangle above the diagonal is wrong.", (2, 5)),
+    "lower triangle": (triangle(6, 6, below=True), Tiling(),
+                       "Only the triangle below the diagonal is wrong.", (5, 2)),
+    "flat block of a matrix": ((torch.arange(1000) >= 960).view(20, 50), FLAT,
+                               "Only elements from 960 on, where the last block of 64 is not full, "
+                               "counted row by row, are wrong.", (5, 5)),
+    "matrix": (mask((4, 3, 5), 2), Tiling(), "Only matrix 2 is wrong.", (2, 1, 1)),
+    "triangle of every matrix": (triangle(5, 5).expand(3, 5, 5).clone(), Tiling(),
+                                 "Only the triangle above the diagonal of every matrix is wrong.",
+                                 (1, 0, 3)),
+    "slices": (mask((3, 4, 2, 5), (S(None), 3)), Tiling(),
+               "Only the last slice along dimension 1 is wrong.", (0, 3, 0, 0)),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_place_is_told_and_its_near_miss_is_not(name):
+    wrong, tiling, says, flipped = PLACES[name]
+
+    assert place(wrong, tiling) == says
+    assert place(but(wrong, flipped), tiling) != says
+
+
+@pytest.mark.parametrize("wrong", [
+    torch.ones(10, dtype=torch.bool), torch.zeros(10, dtype=torch.bool),
+    torch.tensor(True), mask((100,), 3, 17, 56, 80, 81), mask((7, 7), (1, 2), (4, 4), (6, 1)),
+    mask((100,), 50),
+], ids=["all", "none", "a number", "scattered", "scattered in a matrix", "one in the middle"])
+def test_no_pattern_says_nothing(wrong):
+    assert place(wrong, FLAT) == ""
+
+
+def test_blocks_of_columns_explain_no_rows():
+    rows = mask((200, 100), S(128, None))
+
+    assert place(rows, Tiling((128,), (200, 1, 1))) == "Only the last 72 of 200 rows are wrong."
+    assert "last block of 128" in place(rows, Tiling((128,), (2, 1, 1)))
+
+
+def test_programs_are_named_only_where_each_owns_a_block():
+    assert "program" not in place(mask((1024,), S(256, 320)), Tiling((64,), (7, 1, 1)))
+
+
+# ---------------------------------------------------------------------------------------------
+# What the wrong values look like
+
+
+GENERATOR = torch.Generator().manual_seed(7)
+VECTOR = torch.randn(1000, generator=GENERATOR, dtype=torch.float64)
+MATRIX = torch.randn(40, 25, generator=GENERATOR, dtype=torch.float64)
+SQUARE = torch.randn(30, 30, generator=GENERATOR, dtype=torch.float64)
+WHOLE = torch.randint(-1000, 1000, (500,), generator=GENERATOR)
+SCALE = torch.linspace(0.5, 0.9, 40, dtype=torch.float64)[:, None]
+ROWS = torch.randperm(40, generator=GENERATOR)
+Change = Callable[[torch.Tensor], torch.Tensor]
+
+LIKENESSES: dict[str, tuple[torch.Tensor, Change, str]] = {
+    "NaN": (VECTOR, lambda r: r * torch.nan, "is NaN."),
+    "zero": (VECTOR, torch.zeros_like, "Every element is 0."),
+    "factor": (VECTOR, lambda r: 2 * r, "Every element is 2 times the expected one."),
+    "half": (VECTOR, lambda r: r / 2, "Every element is half the expected one."),
+    "a part": (VECTOR, lambda r: r / 128, "Every element is 1/128 of the expected one."),
+    "sign": (VECTOR, lambda r: -r, "Every element has the wrong sign."),
+    "offset": (VECTOR, lambda r: r + 0.5, "Every element is 0.5 too large."),
+    "whole offset": (WHOLE, lambda r: r - 3, "Every element is 3 too small."),
+    "whole factor": (WHOLE, lambda r: 3 * r, "Every element is 3 times the expected one."),
+    "shift": (VECTOR, lambda r: r.roll(-3), "Every element holds what belongs 3 places further "
+                                            "on."),
+    "shift back": (VECTOR, lambda r: r.roll(64), "Every element holds what belongs 64 places "
+                                                 "before it."),
+    "shift by rows": (MATRIX, lambda r: r.roll(-1, 0),
+                      "Every element holds what belongs 1 row further on."),
+    "shift of whole numbers": (WHOLE, lambda r: r.roll(1), "holds what belongs 1 place before it."),
+    "reverse": (VECTOR, lambda r: r.flip(0), "The elements stand in reverse order."),
+    "reverse rows": (MATRIX, lambda r: r.flip(1),
+                     "The elements of each row stand in reverse order."),
+    "rows reversed": (MATRIX, lambda r: r.flip(0), "The rows stand in reverse order."),
+    "transposed": (SQUARE, lambda r: r.mT, "The values are those of the transposed matrix."),
+    "transposed memory": (MATRIX, lambda r: r.mT.reshape(40, 25),
+                          "The values are those of the transposed matrix."),
+    "rows permuted": (MATRIX, lambda r: r[ROWS], "The rows hold the values of other rows: "),
+    "factor by row": (MATRIX, lambda r: r * SCALE, "Within a row all elements are wrong by the "
+                                                   "same factor, which is between 0.5 and 0.9."),
+    "offset by row": (MATRIX, lambda r: r + SCALE, "Within a row all elements are wrong by the "
+                                                   "same amount, which is between 0.5 and 0.9."),
+    "barely": (VECTOR, lambda r: r.half(),
+               "None is off by more than one part in "),
+    "elsewhere": (VECTOR, lambda r: r[torch.randperm(1000, generator=GENERATOR)],
+                  "The expected values are all there, in other places."),
+    "nothing": (VECTOR, lambda r: torch.randn(r.shape, generator=GENERATOR), ""),
+    "nothing of a matrix": (MATRIX, lambda r: torch.randn(r.shape, generator=GENERATOR), ""),
+}
+
+
+def compared(reference: torch.Tensor, change: Change) -> tuple[torch.Tensor, torch.Tensor]:
+    result = change(reference)
+    result = result.float() if result.dtype == torch.float64 else result
+    close = torch.isclose(result.double(), reference.double(), rtol=1e-6, atol=0.0)
+    return ~close, result
+
+
+@pytest.mark.parametrize("name", LIKENESSES)
+def test_a_likeness_is_told_and_its_near_miss_is_not(name):
+    reference, change, says = LIKENESSES[name]
+    wrong, result = compared(reference, change)
+
+    told = likeness(wrong, result, reference)
+    near = result.clone(memory_format=torch.contiguous_format)
+    near.flatten()[334] = 7
+    missed = likeness(wrong, near, reference)
+
+    assert says in told if says else told == "", told
+    assert not says or says not in missed, missed
+
+
+def test_elements_that_are_right_are_not_spoken_of():
+    wrong = mask((1000,), S(500, None))
+
+    said = likeness(wrong, torch.where(wrong, 3 * VECTOR, VECTOR).float(), VECTOR)
+
+    assert said == "Each of these elements is 3 times the expected one."
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64], ids=str)
+def test_rounding_hides_no_likeness(dtype):
+    result = (2 * VECTOR).to(dtype)
+
+    assert likeness(torch.ones_like(VECTOR, dtype=torch.bool), result, VECTOR) == \
+        "Every element is 2 times the expected one."
+
+
+def test_two_inputs_taken_for_one_another_are_told():
+    x, y = torch.randn(100), torch.randn(100)
+    wrong = torch.ones(100, dtype=torch.bool)
+    others = [(name, a.double() - b.double())
+              for name, (a, b) in stand_ins("sub", ("x", "y"), [x, y])]
+
+    assert [name for name, _ in others] == ["sub(x, x)", "sub(y, x)", "sub(y, y)"]
+    assert likeness(wrong, y - x, x.double() - y.double(), others[1:2]) == \
+        "Every element is what sub(y, x) gives."
+    assert list(stand_ins("f", ("x", "y"), [x, torch.randn(99)])) == []
