@@ -140,7 +140,7 @@ class Judge:
 
     def _open(self, limits: Limits) -> Session:
         return Session(self._submitted, self.suite.entry, self._sandbox, limits,
-                       self.suite.duplicate_writes)
+                       self.suite.duplicate_writes, self.suite.host_reads_at())
 
     def __enter__(self) -> Self:
         return self
@@ -227,6 +227,8 @@ class Judge:
         if not run.findings and (not findings or findings[0].code.startswith("N")):
             findings = undefined_or_ordered(self.session, recording, inputs, run) or findings
         if findings:
+            findings = self.session.decided_by_values(recording, inputs) or findings
+        if findings:
             findings = name_the_cause(inputs, list(diagnose.in_order(findings)), self._passes)
         if not findings and not self._tuned and case.kind is Kind.CORRECTNESS and not case.advisory:
             self._tuned = True
@@ -281,7 +283,7 @@ class Judge:
     def _refusal(self, case: Case, inputs: list[Any]) -> CaseResult:
         """A case whose function has to raise before it launches anything."""
         wanted = case.raises.__name__ if case.raises else ""
-        error = self.session.record(inputs).error
+        error = self.session.record(inputs, as_they_are=True).error
         if error is None:
             seen = f"No exception was raised; the contract asks for a {wanted}."
             return _result(case, [Finding("E01", seen)])

@@ -48,6 +48,7 @@ class Fill:
 
     target: View
     value: float
+    line: int | None = field(default=None, compare=False)  # of the learner's file
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Move:
 
     target: View
     source: View
+    line: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -238,10 +240,10 @@ def to_json(recording: Recording) -> dict[str, Any]:
         match event:
             case Alloc(storage, nbytes):
                 events.append(["alloc", storage, nbytes])
-            case Fill(target, value):
-                events.append(["fill", view_to_json(target), float(value).hex()])
-            case Move(target, source):
-                events.append(["move", view_to_json(target), view_to_json(source)])
+            case Fill(target, value, line):
+                events.append(["fill", view_to_json(target), float(value).hex(), line])
+            case Move(target, source, line):
+                events.append(["move", view_to_json(target), view_to_json(source), line])
             case Launch(kernel, grid, arguments, options, line):
                 bound = {name: _argument_to_json(value) for name, value in arguments.items()}
                 events.append(["launch", kernel, list(grid), bound, dict(options), line])
@@ -278,13 +280,13 @@ def _event_from_json(data: Any) -> Event:
     match items:
         case ["alloc", storage, nbytes]:
             return Alloc(_integer(storage), _integer(nbytes))
-        case ["fill", target, value]:
+        case ["fill", target, value, line]:
             number = _argument_from_json(["float", value]).value
             if number not in FILLS:
                 raise MalformedRecording(f"a fill with {number}")
-            return Fill(view_from_json(target), number)
-        case ["move", target, source]:
-            return Move(view_from_json(target), view_from_json(source))
+            return Fill(view_from_json(target), number, _line(line))
+        case ["move", target, source, line]:
+            return Move(view_from_json(target), view_from_json(source), _line(line))
         case ["launch", kernel, grid, dict(arguments), dict(options), line]:
             sizes = _integers(grid, minimum=0)
             if len(sizes) != 3:
@@ -293,8 +295,8 @@ def _event_from_json(data: Any) -> Event:
             for value in options.values():
                 if not (value is None or isinstance(value, int | bool | str)):
                     raise MalformedRecording("a launch option is a number, a word or nothing")
-            where = None if line is None else _integer(line)
-            return Launch(_text(kernel), (sizes[0], sizes[1], sizes[2]), bound, options, where)
+            return Launch(_text(kernel), (sizes[0], sizes[1], sizes[2]), bound, options,
+                          _line(line))
     raise MalformedRecording("an event of an unknown form")
 
 
@@ -345,6 +347,10 @@ def _integer(value: Any, minimum: int = 0) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value < 1 << 62:
         raise MalformedRecording(f"not a number that fits here: {value!r:.40}")
     return value
+
+
+def _line(value: Any) -> int | None:
+    return None if value is None else _integer(value)
 
 
 def _integers(value: Any, minimum: int) -> tuple[int, ...]:

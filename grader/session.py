@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 import torch
 
+from grader.budgets import over_budget
+from grader.decoys import decoys, difference
 from grader.facts import LaunchFacts
 from grader.recording import MalformedRecording, Recording, from_json, to_json, view_to_json
 from grader.report import Finding
@@ -86,11 +88,14 @@ class Session:
     """
 
     def __init__(self, submitted: Source, entry: str, sandbox: Sandbox,
-                 limits: Limits | None = None, duplicate_writes: bool = False) -> None:
+                 limits: Limits | None = None, duplicate_writes: bool = False,
+                 host_reads: Collection[int] = ()) -> None:
+        """Nothing is started yet; ``host_reads`` are positions of inputs that get no decoys."""
         self._entry = entry
         self._sandbox = sandbox
         self._limits = limits or Limits()
         self._duplicate_writes = duplicate_writes
+        self._host_reads = host_reads
         self._data = submitted.data
         self._folder: Path | None = None
         self._worker: Child | None = None
@@ -142,16 +147,43 @@ class Session:
             return None, findings, Run((), ())
         return outcome.recording, [], self.replay(outcome.recording, inputs)
 
-    def record(self, inputs: Sequence[Any], *, config: int = 0) -> Outcome:
+    def record(self, inputs: Sequence[Any], *, config: int = 0,
+               as_they_are: bool = False) -> Outcome:
         """Call the learner's function in the worker; no kernel runs there.
 
         Args:
             inputs: tensors and plain values.
             config: which of its configurations every autotuner takes, counted round.
+            as_they_are: hand over these very values. Otherwise the function gets decoys, and the
+                inputs only where it made nothing of the decoys, to say why.
 
         Raises:
             Stopped: the worker did not survive, or its answer is no recording.
         """
+        if as_they_are:
+            return self._record(inputs, config)
+        blind = self._record(decoys(inputs, self._host_reads), config)
+        if blind.recording is not None or blind.error is None:
+            return blind
+        seeing = self._record(inputs, config)
+        if seeing.recording is None:
+            return seeing
+        raised = f"{blind.error.types[0]}: {blind.error.message}".rstrip(": ")
+        return replace(seeing, recording=None, findings=(*blind.findings, Finding(
+            "X01", sentence(f"For other values of the same shapes the function raised {raised}"),
+            line=blind.error.line)))
+
+    def decided_by_values(self, recording: Recording, inputs: Sequence[Any],
+                          config: int = 0) -> list[Finding]:
+        """X01 when the function asks for other work on the inputs than it did on decoys.
+
+        To be asked where ``recording`` gave a wrong result: then this is why.
+        """
+        seeing = self._record(inputs, config).recording
+        finding = difference(recording, seeing) if seeing is not None else None
+        return [finding] if finding else []
+
+    def _record(self, inputs: Sequence[Any], config: int) -> Outcome:
         with pack([value for value in inputs if _is_stored(value)]) as arena:
             views = iter(arena.views)
             request = {
@@ -172,8 +204,10 @@ class Session:
         if findings:
             return Outcome(None, findings)
         try:
-            return Outcome(from_json(reply.get("recording")),
-                           configurations=_configurations(reply))
+            recording = from_json(reply.get("recording"))
+            if recording.inputs != arena.views:
+                raise MalformedRecording("its inputs are others than those that were given")
+            return Outcome(recording, configurations=_configurations(reply))
         except MalformedRecording as error:
             raise Stopped(Finding("R03", "The process that ran the function answered with "
                                          f"something that is no recording: {error}.")) from error
@@ -311,7 +345,7 @@ def unusable(outcome: Outcome) -> list[Finding]:
     if results[0].storage in {view.storage for view in outcome.recording.inputs}:
         return [Finding("S01", "The function returned its input, or a view of it; a new tensor is "
                                "expected.")]
-    return []
+    return over_budget(outcome.recording)
 
 
 def _is_stored(value: Any) -> bool:

@@ -709,9 +709,9 @@ MALFORMED: dict[str, Any] = {
     "a missing constexpr": lambda d: d["events"][1][3].pop("BLOCK"),
     "an unknown function": lambda d: d["events"][1][3].update(n=["function", "os.system"]),
     "a move of other shapes": lambda d: d["events"].append(
-        ["move", [1, "float32", [8], [1], 0], [0, "float32", [3], [1], 0]]),
+        ["move", [1, "float32", [8], [1], 0], [0, "float32", [3], [1], 0], None]),
     "a move into an expanded view": lambda d: d["events"].append(
-        ["move", [1, "float32", [8], [0], 0], [0, "float32", [8], [1], 0]]),
+        ["move", [1, "float32", [8], [0], 0], [0, "float32", [8], [1], 0], None]),
     "a view of more elements than there can be": lambda d: d["results"].append(
         [1, "float32", [1 << 50], [0], 0]),
     "a descriptor beyond its storage": lambda d: _describe(d, shape=[3, 4]),

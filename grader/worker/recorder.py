@@ -158,7 +158,7 @@ class Recorder:
         if target is None:
             self.stop("X01", f"`{what}` fills a tensor that was not made in this call.")
         if tensor.numel():
-            self.note(Fill(target, float(value)))
+            self.note(Fill(target, float(value), current_line(self.path)))
         self.forget(tensor)
 
     def moved(self, target: torch.Tensor, source: torch.Tensor, what: str) -> None:
@@ -168,7 +168,7 @@ class Recorder:
         if to is None or origin is None:
             self.stop("X01", f"`{what}` copies values that neither an input nor a kernel holds.")
         if target.numel():
-            self.note(Move(to, origin))
+            self.note(Move(to, origin, current_line(self.path)))
 
     def forget(self, tensor: torch.Tensor) -> None:
         """From here on the values of a copy are known to the executor only."""
