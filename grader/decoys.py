@@ -123,11 +123,11 @@ def _told_apart(first: Event, second: Event) -> tuple[str, int | None]:
         case Fill(), Fill() if first.target == second.target:
             return f"a tensor is filled with {first.value:g} and {second.value:g}", first.line
         case (Move(), Move()) | (Fill(), Fill()):
-            return f"another part of a tensor is {_VERBS[type(first)]}", first.line
+            return f"another part of a tensor is {_VERBS[type(first)]}", _line(first)
         case Alloc(_, size), Alloc(_, wanted):
             return f"{size} and {wanted} bytes are allocated", None
     verbs = [_VERBS[type(event)] for event in (first, second)]
-    return f"a tensor is {verbs[0]} for one, {verbs[1]} for the other", _line(first)
+    return f"a tensor is {verbs[0]} for one and {verbs[1]} for the other", _line(first)
 
 
 _VERBS: dict[type, str] = {

@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
@@ -301,7 +302,9 @@ class Judge:
 
     def _property(self, law: Property) -> CaseResult:
         try:
-            law.test(Submission(law.name, self.session, self.draw))
+            case = Case(law.name, law.kind)
+            law.test(Submission(law.name, self.session, self.draw,
+                                partial(broken_contract, self.suite, case)))
         except Faulty as fault:
             return _result(law, fault.findings)
         except AssertionError as error:

@@ -10,6 +10,7 @@ from typing import Any
 
 MAX_LAUNCHES = 64  # per call; a right solution of the course needs fewer than ten
 MAX_EVENTS = 4096
+MAX_TEXT = 4096  # characters of a name, or of an argument that is a text
 # Of one launch that is run whole. So many take 0.1 s where each moves one element; with 64 elements
 # each, 1 s for a softmax and 2 s for a sum of vectors; 3.5 s where all add to one place. That is at
 # most a sixth of the judge's patience. With larger blocks, a result's 64 MiB are full before.
@@ -358,6 +359,6 @@ def _integers(value: Any, minimum: int) -> tuple[int, ...]:
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str) or len(value) > 4096:
+    if not isinstance(value, str) or len(value) > MAX_TEXT:
         raise MalformedRecording("a name is missing or too long")
     return value

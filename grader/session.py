@@ -298,7 +298,8 @@ def _ask(child: Child, request: dict[str, Any], fds: Sequence[int], seconds: flo
         raise Stopped(Finding("R04", sentence(f"{what} used too much memory"),
                               line=error.line)) from error
     except ChildDied as error:
-        seen = f"the process ended while {what} ran: it {error.how}"
+        how = f"was {error.how}" if error.how.startswith("killed") else error.how
+        seen = f"the process ended while {what} ran: it {how}"
         raise Stopped(Finding("R03", sentence(seen), line=error.line)) from error
     except MalformedReply as error:
         seen = f"the process that ran {what} answered with something that is no reply: {error}"

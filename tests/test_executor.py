@@ -967,7 +967,12 @@ REFUSED = {
     "the runtime": ("y = triton.runtime.driver", "", "uses `triton.runtime.driver`"),
     "a name that Triton has not": ("y = tl.tanh(n)", "", "calls `tl.tanh`, which Triton"),
     "inline assembly": ("y = tl.inline_asm_elementwise('', '', [], tl.int32, True, 1)", "",
-                        "which Triton does not offer"),
+                        "calls `tl.inline_asm_elementwise`, which puts assembly"),
+    "a function that runs while compiling": (
+        "y = half(B)", "@triton.constexpr_function\ndef half(n):\n    return n // 2\n",
+        "calls `half`, a `constexpr_function`"),
+    "a plain function": ("y = half(B)", "def half(n):\n    return n // 2\n",
+                         "calls `half`, a plain Python function"),
     "a global number": ("y = WIDTH + n", "WIDTH = 5\n", "a global that is not a tl.constexpr"),
     "a computed global": ("y = WIDTH + n", "WIDTH = tl.constexpr(len('abc'))\n", "uses `WIDTH`"),
     "a changed block": ("y = tl.arange(0, B)\ny[0] = 1", "", "assigns to `y[0]`"),
