@@ -65,22 +65,18 @@ def _other_values(storage: torch.UntypedStorage, dtype: torch.dtype) -> torch.Un
 
 def _floats(old: torch.Tensor, random: torch.Generator) -> torch.Tensor:
     ordinary = old.isfinite().logical_and_(old != 0)
-    if all_ordinary := bool(ordinary.all()):
-        values = old
-    else:
-        values = old[ordinary]
+    all_ordinary = bool(ordinary.all())
+    values = old if all_ordinary else old[ordinary]
     count = values.numel()
     if not count:
         return old.clone()
     shares = torch.rand(min(count, _SHARES), generator=random).add_(1).div_(2)
-    shares = shares.repeat(-(-count // _SHARES))[:count].to(max(old.dtype, torch.float32, key=_width))
+    shares = shares.repeat(-(-count // _SHARES))[:count]
+    if old.dtype is torch.float64:
+        shares = shares.double()
     shift = int(torch.randint(count, (), generator=random))
     values = shares.mul_(values.roll(shift)).to(old.dtype)
     return values if all_ordinary else old.masked_scatter(ordinary, values)
-
-
-def _width(dtype: torch.dtype) -> int:
-    return dtype.itemsize
 
 
 # ---------------------------------------------------------------------------------------------

@@ -961,7 +961,8 @@ REFUSED = {
     "the handle": ("y = x_ptr.handle.data", "", "uses `x_ptr.handle.data`"),
     "eval": ("eval('1')", "", "calls `eval`"),
     "getattr": ("y = getattr(x_ptr, 'handle')", "", "calls `getattr`"),
-    "a plain function": ("y = host(n)", "def host(x):\n    return x\n", "calls `host`"),
+    "a plain function": ("y = host(n)", "def host(x):\n    return x\n",
+                         "calls `host`, a plain Python function"),
     "a module through Triton": ("tl.core.os.system('x')", "", "calls `tl.core.os.system`"),
     "a private name of Triton": ("y = tl.core._unwrap_if_constexpr(n)", "", "which Triton"),
     "the runtime": ("y = triton.runtime.driver", "", "uses `triton.runtime.driver`"),
@@ -971,8 +972,6 @@ REFUSED = {
     "a function that runs while compiling": (
         "y = half(B)", "@triton.constexpr_function\ndef half(n):\n    return n // 2\n",
         "calls `half`, a `constexpr_function`"),
-    "a plain function": ("y = half(B)", "def half(n):\n    return n // 2\n",
-                         "calls `half`, a plain Python function"),
     "a global number": ("y = WIDTH + n", "WIDTH = 5\n", "a global that is not a tl.constexpr"),
     "a computed global": ("y = WIDTH + n", "WIDTH = tl.constexpr(len('abc'))\n", "uses `WIDTH`"),
     "a changed block": ("y = tl.arange(0, B)\ny[0] = 1", "", "assigns to `y[0]`"),

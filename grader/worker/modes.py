@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from grader.worker import policy
 from grader.worker.recorder import Kind, Recorder
 
-# Reads that no operation of ATen shows; `item`, `__float__`, `__bool__` and the like all lead to one.
+# Reads that no operation of ATen shows; `item`, `__float__` and the like lead to such.
 _READ_BACK = frozenset({"numpy", "tolist", "__array__", "__dlpack__"})
 _SHOW = frozenset({"__repr__", "__str__", "__format__"})
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import grader
-from grader.report import Finding, Report, Verdict
+from grader.report import Finding, Kind, Report, Verdict
 from grader.suite import Suite
 
 FOLDER = Path(__file__).parent
@@ -66,14 +66,16 @@ def cheats() -> list[Cheat]:
 
 
 def suite_of(module: str) -> Suite:
-    """The module's suite without refusals: no cheat is caught by what it should have refused.
+    """A third of the module's cases, its properties, and all that counts work.
 
-    Nor by what decides nothing.
+    Refusals and advisory cases are left out: a cheat should be caught by what it does, not by what
+    it does not refuse.
     """
     suite = grader.load_suite(
         ROOT / "grader" / "suites" / "missing-elements" / SUITES[module] / "suite.py")
     cases = [case for case in suite.cases if case.raises is None and not case.advisory]
-    return replace(suite, cases=cases)
+    counted = [case for case in cases if case.kind is Kind.PERFORMANCE]
+    return replace(suite, cases=[case for case in cases if case not in counted][::3] + counted)
 
 
 CANARIES = {
