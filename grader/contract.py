@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from grader.budgets import denied_moves
 from grader.costs import in_launches
 from grader.recording import Recording
 from grader.report import Finding
@@ -19,6 +20,8 @@ def broken_contract(suite: Suite, case: Case, recording: Recording,
     if case.launches is not None and made != case.launches:
         return [Finding("T03", f"The function made {in_launches(made)}; this case asks for "
                                f"{case.launches or 'none'}.")]
+    if suite.moves == "deny" and (denied := denied_moves(recording)):
+        return denied
     view = recording.results[0]
     shape = tuple(suite.reference(*inputs).shape)
     dtype = suite.result_dtype or dtype_name(inputs[0])

@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
@@ -165,7 +166,7 @@ class Judge:
 
     def _open(self, limits: Limits) -> Session:
         return Session(self._submitted, self.suite.entry, self._sandbox, limits,
-                       self.suite.duplicate_writes)
+                       self.suite.duplicate_writes, self.suite.host_reads_at())
 
     def __enter__(self) -> Self:
         return self
@@ -296,7 +297,7 @@ class Judge:
         """
         block = self.block
         inputs = self.draw(case.name, case.inputs)
-        outcome = self.session.begin_record(inputs)
+        outcome = self.session.begin_record(inputs, as_they_are=bool(case.raises))
 
         def called() -> Trial:
             trial = Trial(case, inputs, block, outcome())
@@ -358,6 +359,8 @@ class Judge:
             findings += self._compare(run.results[0], inputs, recording)
         if not run.findings and (not findings or findings[0].code.startswith("N")):
             findings = undefined_or_ordered(self.session, recording, inputs, run) or findings
+        if findings:
+            findings = self.session.decided_by_values(recording, inputs) or findings
         if findings:
             findings = name_the_cause(inputs, list(diagnose.in_order(findings)), self._passes)
         if not findings and not self._tuned and case.kind is Kind.CORRECTNESS and not case.advisory:
@@ -445,7 +448,9 @@ class Judge:
 
     def _property(self, law: Property) -> CaseResult:
         try:
-            law.test(Submission(law.name, self.session, self.draw))
+            case = Case(law.name, law.kind)
+            law.test(Submission(law.name, self.session, self.draw,
+                                partial(broken_contract, self.suite, case)))
         except Faulty as fault:
             return _result(law, fault.findings)
         except AssertionError as error:

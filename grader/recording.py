@@ -10,6 +10,7 @@ from typing import Any
 
 MAX_LAUNCHES = 64  # per call; a right solution of the course needs fewer than ten
 MAX_EVENTS = 4096
+MAX_TEXT = 4096  # characters of a name, or of an argument that is a text
 # Of one launch that is run whole. So many take 0.1 s where each moves one element; with 64 elements
 # each, 1 s for a softmax and 2 s for a sum of vectors; 3.5 s where all add to one place. That is at
 # most a sixth of the judge's patience. With larger blocks, a result's 64 MiB are full before.
@@ -48,6 +49,7 @@ class Fill:
 
     target: View
     value: float
+    line: int | None = field(default=None, compare=False)  # of the learner's file
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Move:
 
     target: View
     source: View
+    line: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -238,10 +241,10 @@ def to_json(recording: Recording) -> dict[str, Any]:
         match event:
             case Alloc(storage, nbytes):
                 events.append(["alloc", storage, nbytes])
-            case Fill(target, value):
-                events.append(["fill", view_to_json(target), float(value).hex()])
-            case Move(target, source):
-                events.append(["move", view_to_json(target), view_to_json(source)])
+            case Fill(target, value, line):
+                events.append(["fill", view_to_json(target), float(value).hex(), line])
+            case Move(target, source, line):
+                events.append(["move", view_to_json(target), view_to_json(source), line])
             case Launch(kernel, grid, arguments, options, line):
                 bound = {name: _argument_to_json(value) for name, value in arguments.items()}
                 events.append(["launch", kernel, list(grid), bound, dict(options), line])
@@ -278,13 +281,13 @@ def _event_from_json(data: Any) -> Event:
     match items:
         case ["alloc", storage, nbytes]:
             return Alloc(_integer(storage), _integer(nbytes))
-        case ["fill", target, value]:
+        case ["fill", target, value, line]:
             number = _argument_from_json(["float", value]).value
             if number not in FILLS:
                 raise MalformedRecording(f"a fill with {number}")
-            return Fill(view_from_json(target), number)
-        case ["move", target, source]:
-            return Move(view_from_json(target), view_from_json(source))
+            return Fill(view_from_json(target), number, _line(line))
+        case ["move", target, source, line]:
+            return Move(view_from_json(target), view_from_json(source), _line(line))
         case ["launch", kernel, grid, dict(arguments), dict(options), line]:
             sizes = _integers(grid, minimum=0)
             if len(sizes) != 3:
@@ -293,8 +296,8 @@ def _event_from_json(data: Any) -> Event:
             for value in options.values():
                 if not (value is None or isinstance(value, int | bool | str)):
                     raise MalformedRecording("a launch option is a number, a word or nothing")
-            where = None if line is None else _integer(line)
-            return Launch(_text(kernel), (sizes[0], sizes[1], sizes[2]), bound, options, where)
+            return Launch(_text(kernel), (sizes[0], sizes[1], sizes[2]), bound, options,
+                          _line(line))
     raise MalformedRecording("an event of an unknown form")
 
 
@@ -347,11 +350,15 @@ def _integer(value: Any, minimum: int = 0) -> int:
     return value
 
 
+def _line(value: Any) -> int | None:
+    return None if value is None else _integer(value)
+
+
 def _integers(value: Any, minimum: int) -> tuple[int, ...]:
     return tuple(_integer(item, minimum) for item in _sequence(value))
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str) or len(value) > 4096:
+    if not isinstance(value, str) or len(value) > MAX_TEXT:
         raise MalformedRecording("a name is missing or too long")
     return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,8 +13,17 @@ from typing import Any, Self, TypeVar
 
 import torch
 
+from grader.budgets import over_budget
+from grader.decoys import decoys, difference
 from grader.facts import LaunchFacts
-from grader.recording import MalformedRecording, Recording, from_json, to_json, view_to_json
+from grader.recording import (
+    MalformedRecording,
+    Recording,
+    View,
+    from_json,
+    to_json,
+    view_to_json,
+)
 from grader.report import Finding
 from grader.sandbox import (
     Child,
@@ -152,11 +161,14 @@ class Session:
     """
 
     def __init__(self, submitted: Source, entry: str, sandbox: Sandbox,
-                 limits: Limits | None = None, duplicate_writes: bool = False) -> None:
+                 limits: Limits | None = None, duplicate_writes: bool = False,
+                 host_reads: Collection[int] = ()) -> None:
+        """Nothing is started yet; ``host_reads`` are positions of inputs that get no decoys."""
         self._entry = entry
         self._sandbox = sandbox
         self._limits = limits or Limits()
         self._duplicate_writes = duplicate_writes
+        self._host_reads = host_reads
         self._data = submitted.data
         self._folder: Path | None = None
         self._worker = _Process(lambda: sandbox.fork("worker", self._limits), self._load_worker)
@@ -207,20 +219,52 @@ class Session:
             return None, findings, Run((), ())
         return outcome.recording, [], self.replay(outcome.recording, inputs)
 
-    def record(self, inputs: Sequence[Any], *, config: int = 0) -> Outcome:
+    def record(self, inputs: Sequence[Any], *, config: int = 0,
+               as_they_are: bool = False) -> Outcome:
         """Call the learner's function in the worker; no kernel runs there.
 
         Args:
             inputs: tensors and plain values.
             config: which of its configurations every autotuner takes, counted round.
+            as_they_are: hand over these very values. Otherwise the function gets decoys, and the
+                inputs only where it made nothing of the decoys, to say why.
 
         Raises:
             Stopped: the worker did not survive, or its answer is no recording.
         """
-        return self.begin_record(inputs, config=config)()
+        return self.begin_record(inputs, config=config, as_they_are=as_they_are)()
 
-    def begin_record(self, inputs: Sequence[Any], *, config: int = 0) -> Later[Outcome]:
+    def begin_record(self, inputs: Sequence[Any], *, config: int = 0,
+                     as_they_are: bool = False) -> Later[Outcome]:
         """``record`` in two steps: what is returned waits for the outcome."""
+        if as_they_are:
+            return self._begin_call(inputs, config)
+        blind = self._begin_call(decoys(inputs, self._host_reads), config)
+        return lambda: self._checked(blind(), inputs, config)
+
+    def _checked(self, blind: Outcome, inputs: Sequence[Any], config: int) -> Outcome:
+        """The outcome on decoys; where the function raised, that on the inputs themselves."""
+        if blind.recording is not None or blind.error is None:
+            return blind
+        seeing = self._begin_call(inputs, config)()
+        if seeing.recording is None:
+            return seeing
+        raised = f"{blind.error.types[0]}: {blind.error.message}".rstrip(": ")
+        return replace(seeing, recording=None, findings=(*blind.findings, Finding(
+            "X01", sentence(f"For other values of the same shapes the function raised {raised}"),
+            line=blind.error.line)))
+
+    def decided_by_values(self, recording: Recording, inputs: Sequence[Any],
+                          config: int = 0) -> list[Finding]:
+        """X01 when the function asks for other work on the inputs than it did on decoys.
+
+        To be asked where ``recording`` gave a wrong result: then this is why.
+        """
+        seeing = self._begin_call(inputs, config)().recording
+        finding = difference(recording, seeing) if seeing is not None else None
+        return [finding] if finding else []
+
+    def _begin_call(self, inputs: Sequence[Any], config: int) -> Later[Outcome]:
         with pack([value for value in inputs if _is_stored(value)]) as arena:
             views = iter(arena.views)
             request = {
@@ -230,7 +274,8 @@ class Session:
                 "config": config,
             }
             reply = self._begin(self._worker.ready(), request, [arena.fd], CALL_S, "the function")
-        return lambda: _outcome(reply())
+            given = arena.views
+        return lambda: _outcome(reply(), given)
 
     def replay(self, recording: Recording, inputs: Sequence[Any], *, order: str = "forward",
                poison: int = 0, sample: int | None = None,
@@ -322,7 +367,8 @@ class Session:
         except ChildOutOfMemory as error:
             finding = Finding("R04", f"{what} used too much memory", error.line)
         except ChildDied as error:
-            seen = f"the process ended while {what} ran: it {error.how}"
+            how = f"was {error.how}" if error.how.startswith("killed") else error.how
+            seen = f"the process ended while {what} ran: it {how}"
             finding = Finding("R03", seen, error.line)
         except MalformedReply as error:
             finding = Finding("R03", f"the process that ran {what} answered with something that "
@@ -335,7 +381,7 @@ class Session:
         raise Stopped(replace(finding, seen=sentence(finding.seen)), final=final)
 
 
-def _outcome(reply: Mapping[str, Any]) -> Outcome:
+def _outcome(reply: Mapping[str, Any], given: Sequence[View]) -> Outcome:
     findings = tuple(Finding.from_dict(item) for item in reply.get("findings", ()))
     match reply["status"]:
         case "raised":
@@ -347,8 +393,10 @@ def _outcome(reply: Mapping[str, Any]) -> Outcome:
     if findings:
         return Outcome(None, findings)
     try:
-        return Outcome(from_json(reply.get("recording")),
-                       configurations=_configurations(reply))
+        recording = from_json(reply.get("recording"))
+        if recording.inputs != given:
+            raise MalformedRecording("its inputs are others than those that were given")
+        return Outcome(recording, configurations=_configurations(reply))
     except MalformedRecording as error:
         raise Stopped(Finding("R03", "The process that ran the function answered with "
                                      f"something that is no recording: {error}.")) from error
@@ -421,7 +469,7 @@ def unusable(outcome: Outcome) -> list[Finding]:
     if results[0].storage in {view.storage for view in outcome.recording.inputs}:
         return [Finding("S01", "The function returned its input, or a view of it; a new tensor is "
                                "expected.")]
-    return []
+    return over_budget(outcome.recording)
 
 
 def _is_stored(value: Any) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
+from grader.recording import Recording
 from grader.report import Finding
 from grader.session import Session
 from grader.suite import Input
@@ -23,10 +25,13 @@ class Submission:
     """The learner's function, recorded and replayed at every call."""
 
     def __init__(self, name: str, session: Session,
-                 draw: Callable[[str, Sequence[Input]], list[torch.Tensor]]) -> None:
+                 draw: Callable[[str, Sequence[Input]], list[torch.Tensor]],
+                 broken: Callable[[Recording, Sequence[Any]], list[Finding]]) -> None:
+        """``draw`` makes inputs; ``broken`` says which part of the contract a call did not keep."""
         self._name = name
         self._session = session
         self._draw = draw
+        self._broken = broken
         self._drawn = 0
 
     def draw(self, *specs: Input) -> tuple[torch.Tensor, ...]:
@@ -42,6 +47,8 @@ class Submission:
         """
         recording, findings, run = self._session.execute(inputs)
         findings += run.findings
+        if recording is not None and not findings:
+            findings = self._broken(recording, inputs)
         if recording is None or findings:
             raise Faulty(findings)
         return run.results[0]

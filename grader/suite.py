@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from grader.inputs import (
     Input,
@@ -266,7 +266,10 @@ class Suite:
     ``reference`` maps the same inputs to the float64 result (integers stay integers). The result
     must have the reference's shape and ``result_dtype`` (by default the first input's).
     ``contiguous_result`` asks for a row-major result; ``duplicate_writes`` allows two programs to
-    store the same element.
+    store the same element. Where moving or casting elements is the task itself, ``moves="deny"``
+    takes copies away from host code. ``host_reads`` names parameters whose values the host needs to
+    plan its launches, such as lengths of rows; of all others, only a check of arguments may depend
+    on the values.
     ``peer`` is torch in the inputs' own dtype, ``reversed_peer`` the same with the reduction the
     other way round (None where nothing is reduced): two right answers for ``grader.selftest``.
     """
@@ -281,6 +284,8 @@ class Suite:
     result_dtype: str | None = None
     contiguous_result: bool = False
     duplicate_writes: bool = False
+    moves: Literal["allow", "deny"] = "allow"
+    host_reads: tuple[str, ...] = ()
     peer: Callable[..., Any] | None = None
     reversed_peer: Callable[..., Any] | None = None
 
@@ -289,6 +294,10 @@ class Suite:
     properties: tuple[Property, ...] = ()
     mutants: tuple[Mutant, ...] = ()
     sha256: str = ""
+
+    def host_reads_at(self) -> frozenset[int]:
+        """The positions of the parameters that ``host_reads`` names."""
+        return frozenset(map(self.parameters.index, self.host_reads))
 
     def public_cases(self) -> Iterator[Case]:
         return (case for case in self.cases if case.public)

@@ -709,9 +709,9 @@ MALFORMED: dict[str, Any] = {
     "a missing constexpr": lambda d: d["events"][1][3].pop("BLOCK"),
     "an unknown function": lambda d: d["events"][1][3].update(n=["function", "os.system"]),
     "a move of other shapes": lambda d: d["events"].append(
-        ["move", [1, "float32", [8], [1], 0], [0, "float32", [3], [1], 0]]),
+        ["move", [1, "float32", [8], [1], 0], [0, "float32", [3], [1], 0], None]),
     "a move into an expanded view": lambda d: d["events"].append(
-        ["move", [1, "float32", [8], [0], 0], [0, "float32", [8], [1], 0]]),
+        ["move", [1, "float32", [8], [0], 0], [0, "float32", [8], [1], 0], None]),
     "a view of more elements than there can be": lambda d: d["results"].append(
         [1, "float32", [1 << 50], [0], 0]),
     "a descriptor beyond its storage": lambda d: _describe(d, shape=[3, 4]),
@@ -961,13 +961,17 @@ REFUSED = {
     "the handle": ("y = x_ptr.handle.data", "", "uses `x_ptr.handle.data`"),
     "eval": ("eval('1')", "", "calls `eval`"),
     "getattr": ("y = getattr(x_ptr, 'handle')", "", "calls `getattr`"),
-    "a plain function": ("y = host(n)", "def host(x):\n    return x\n", "calls `host`"),
+    "a plain function": ("y = host(n)", "def host(x):\n    return x\n",
+                         "calls `host`, a plain Python function"),
     "a module through Triton": ("tl.core.os.system('x')", "", "calls `tl.core.os.system`"),
     "a private name of Triton": ("y = tl.core._unwrap_if_constexpr(n)", "", "which Triton"),
     "the runtime": ("y = triton.runtime.driver", "", "uses `triton.runtime.driver`"),
     "a name that Triton has not": ("y = tl.tanh(n)", "", "calls `tl.tanh`, which Triton"),
     "inline assembly": ("y = tl.inline_asm_elementwise('', '', [], tl.int32, True, 1)", "",
-                        "which Triton does not offer"),
+                        "calls `tl.inline_asm_elementwise`, which puts assembly"),
+    "a function that runs while compiling": (
+        "y = half(B)", "@triton.constexpr_function\ndef half(n):\n    return n // 2\n",
+        "calls `half`, a `constexpr_function`"),
     "a global number": ("y = WIDTH + n", "WIDTH = 5\n", "a global that is not a tl.constexpr"),
     "a computed global": ("y = WIDTH + n", "WIDTH = tl.constexpr(len('abc'))\n", "uses `WIDTH`"),
     "a changed block": ("y = tl.arange(0, B)\ny[0] = 1", "", "assigns to `y[0]`"),

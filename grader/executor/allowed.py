@@ -19,7 +19,12 @@ _BUILTINS = frozenset((
     "range", "min", "max", "abs", "len", "float", "int", "bool", "print", "tuple", "isinstance"))
 JIT = frozenset(("triton.jit", "triton.runtime.jit.jit", "triton.runtime.jit"))
 _HOST = frozenset(("triton.cdiv", "triton.next_power_of_2"))
-_NOT_RUN = frozenset(("inline_asm_elementwise",))
+CONSTEXPR_FUNCTION = frozenset((
+    "triton.constexpr_function", "triton.runtime.jit.constexpr_function"))
+_NOT_RUN = {
+    "inline_asm_elementwise": "which puts assembly into the kernel; what is written in Triton is "
+                              "judged here",
+}
 
 _REFUSED: tuple[tuple[tuple[type[ast.AST], ...], str], ...] = (
     ((ast.Import, ast.ImportFrom), "an import"),
@@ -50,6 +55,8 @@ class Scope:
     constants: Mapping[str, ast.expr]
     annotated: set[str]  # constants declared `name: tl.constexpr = …`
     kernels: frozenset[str]
+    functions: frozenset[str] = frozenset()  # plain ones of the file
+    evaluated: frozenset[str] = frozenset()  # with @triton.constexpr_function
 
 
 def check(kernel: ast.FunctionDef, scope: Scope) -> Iterator[Finding]:
@@ -108,7 +115,7 @@ def _name_problem(node: ast.AST, local: set[str], scope: Scope) -> str:
     if target is not None:
         found = _resolve(target)
         if found is None or not _usable(found, target):
-            return "which Triton does not offer to kernels"
+            return _why_not(target)
         return ""
     if not isinstance(node.ctx, ast.Load):
         return "and a kernel cannot assign to attributes"
@@ -132,12 +139,16 @@ def _plain_name_problem(node: ast.Name, local: set[str], scope: Scope) -> str:
         return ""
     if name in scope.imports:
         found = _resolve(scope.imports[name])
-        return "" if found is not None and _usable(found, scope.imports[name]) else (
-            "which Triton does not offer to kernels")
+        target = scope.imports[name]
+        return "" if found is not None and _usable(found, target) else _why_not(target)
     if name in scope.constants:
         if name in scope.annotated or _is_constexpr(scope.constants[name], scope.imports):
             return ""
         return "a global that is not a tl.constexpr; kernels see only `name = tl.constexpr(value)`"
+    if name in scope.evaluated:
+        return "a `constexpr_function`; such functions run as Python while a kernel is compiled"
+    if name in scope.functions:
+        return "a plain Python function; a kernel calls functions with `@triton.jit`"
     return ("which a kernel cannot use; it sees its parameters, tl.constexpr globals, other "
             "kernels and what the file imports of Triton")
 
@@ -205,6 +216,11 @@ def _submodule(name: str) -> ModuleType | None:
 def _in_language(module: str) -> bool:
     return module == "triton" or module == "triton.language" or module.startswith(
         "triton.language.")
+
+
+def _why_not(target: str) -> str:
+    name = target.rpartition(".")[2]
+    return _NOT_RUN.get(name, "which Triton does not offer to kernels")
 
 
 def _usable(found: Any, target: str) -> bool:

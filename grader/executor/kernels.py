@@ -33,6 +33,8 @@ class Extract:
     constants: dict[str, ast.expr] = field(default_factory=dict)
     annotated: set[str] = field(default_factory=set)  # constants declared as tl.constexpr
     fields: frozenset[str] = frozenset()  # of named tuples
+    functions: frozenset[str] = frozenset()  # all at the top of the file
+    evaluated: frozenset[str] = frozenset()  # of these, those with @triton.constexpr_function
     findings: list[Finding] = field(default_factory=list)
 
     @property
@@ -57,10 +59,11 @@ def extract(text: str) -> Extract:
             _keep_import(node, kept)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             _keep_constant(node, kept)
-    kernels = [
-        node for node in tree.body if isinstance(node, ast.FunctionDef)
-        and any(_is(decorator, allowed.JIT, kept) for decorator in node.decorator_list)
-    ]
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    kernels = [node for node in functions if _has(node, allowed.JIT, kept)]
+    kept.functions = frozenset(node.name for node in functions)
+    kept.evaluated = frozenset(
+        node.name for node in functions if _has(node, allowed.CONSTEXPR_FUNCTION, kept))
     kept.names = list(dict.fromkeys(node.name for node in kernels))
     for node in kernels:
         _keep_kernel(node, source, kept)
@@ -139,6 +142,10 @@ def _is(decorator: ast.expr, which: frozenset[str], kept: Extract) -> bool:
     return allowed.dotted(target, kept.imports) in which
 
 
+def _has(node: ast.FunctionDef, which: frozenset[str], kept: Extract) -> bool:
+    return any(_is(decorator, which, kept) for decorator in node.decorator_list)
+
+
 def _keep_kernel(node: ast.FunctionDef, source: list[str], kept: Extract) -> None:
     for decorator in node.decorator_list:
         if _is(decorator, allowed.JIT, kept):
@@ -165,7 +172,8 @@ def _keep_kernel(node: ast.FunctionDef, source: list[str], kept: Extract) -> Non
 
 
 def _problems(node: ast.FunctionDef, kept: Extract) -> Iterator[Finding]:
-    scope = allowed.Scope(kept.imports, kept.constants, kept.annotated, frozenset(kept.names))
+    scope = allowed.Scope(kept.imports, kept.constants, kept.annotated, frozenset(kept.names),
+                          kept.functions, kept.evaluated)
     if not kept.fields:
         yield from allowed.check(node, scope)
         return

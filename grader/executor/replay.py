@@ -99,7 +99,8 @@ def replay(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ou
     except _Stopped:
         pass
     except MemoryError as error:
-        what = str(error) or "an allocation"
+        shape = getattr(error, "shape", None)  # NumPy says which array it could not make
+        what = f"a tensor of shape {shape}" if shape else str(error) or "an allocation"
         memory.observed.add(Finding("R04", f"There is not enough memory for {what}."))
     replayed.findings = memory.observed.findings()
     replayed.determined = memory.determined

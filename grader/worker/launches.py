@@ -17,8 +17,16 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from grader.recording import MAX_LAUNCHES, Argument, Descriptor, Launch, View, are_fields
-from grader.worker.learner import current_line
+from grader.recording import (
+    MAX_LAUNCHES,
+    MAX_TEXT,
+    Argument,
+    Descriptor,
+    Launch,
+    View,
+    are_fields,
+)
+from grader.worker.learner import current_line, kernel_lines
 from grader.worker.recorder import Recorder
 
 _OPTIONS = frozenset(CUDAOptions.__dataclass_fields__)
@@ -79,6 +87,7 @@ def record(recorder: Recorder, kernel: Any, args: tuple[Any, ...], kwargs: dict[
     if recorder.launches >= MAX_LAUNCHES:
         recorder.stop("T03", f"Launch {MAX_LAUNCHES + 1} in one call; at most {MAX_LAUNCHES} "
                              f"can be recorded.")
+    _check_definition(recorder, kernel, name)
     for hook in kernel.pre_run_hooks:
         hook(*args, **kwargs)
     values, options = _bind(recorder, kernel, name, args, kwargs)
@@ -89,6 +98,24 @@ def record(recorder: Recorder, kernel: Any, args: tuple[Any, ...], kwargs: dict[
     arguments = {key: _argument(recorder, name, parameters[key], value)
                  for key, value in values.items()}
     recorder.note(Launch(name, sizes, arguments, options, current_line(recorder.path)))
+
+
+def _check_definition(recorder: Recorder, kernel: Any, name: str) -> None:
+    """L05 for a kernel that is another than the file has under its name.
+
+    What is run later is taken from the file by name. A kernel that the file has not is refused
+    there, in words of its own.
+    """
+    line = kernel_lines(recorder.path).get(name)
+    code = getattr(kernel.fn, "__code__", None)
+    if line is None or code is None or (code.co_filename, code.co_firstlineno) == (
+            recorder.path, line):
+        return
+    where = f"is that of line {code.co_firstlineno}"
+    if code.co_filename != recorder.path:
+        where = "was made elsewhere than in the text of the file"
+    recorder.stop("L05", f"The kernel `{name}` that is launched {where}; the file defines `{name}` "
+                         f"in line {line}, and only that text is compiled and run.")
 
 
 def _bind(recorder: Recorder, kernel: Any, name: str, args: tuple[Any, ...],
@@ -201,6 +228,10 @@ def _value(recorder: Recorder, kernel: str, name: str, value: Any, *, numpy: boo
     if value is None:
         return Argument("none", None)
     if isinstance(value, str):
+        if len(value) > MAX_TEXT:
+            recorder.stop("X01", f"`{name}` of `{kernel}` gets a text of {len(value):,} "
+                                 f"characters; at most {MAX_TEXT:,} are taken. Values come to a "
+                                 f"kernel in tensors.")
         return Argument("str", str(value))
     if isinstance(value, tl.dtype):
         return Argument("dtype", str(value))

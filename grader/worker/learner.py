@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import sys
+from functools import cache
 from importlib.machinery import SourceFileLoader
+from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
@@ -38,6 +41,20 @@ def current_line(path: str) -> int | None:
     while frame is not None and frame.f_code.co_filename != path:
         frame = frame.f_back
     return frame.f_lineno if frame else None
+
+
+@cache
+def kernel_lines(path: str) -> dict[str, int]:
+    """The first line of every function with a decorator at the top of the file, by name.
+
+    Of several with one name the last counts, as it does for Python.
+    """
+    try:
+        tree = ast.parse(Path(path).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return {}
+    return {node.name: node.decorator_list[0].lineno for node in tree.body
+            if isinstance(node, ast.FunctionDef) and node.decorator_list}
 
 
 def raised_line(path: str, error: BaseException) -> int | None:

@@ -16,6 +16,7 @@ from grader.worker.learner import current_line
 
 MAX_FINDINGS = 16
 MAX_DIMENSIONS = 8  # of a tensor that crosses to the executor
+MAX_READ = 64  # values in one call that host code may take out of tensors
 _WATCHED = 64 << 10  # bytes at either end of a storage
 
 
@@ -68,6 +69,7 @@ class Recorder:
         self.findings: list[dict[str, Any]] = []
         self.events: list[Event] = []
         self.launches = 0
+        self._read = 0  # values that host code took out of tensors
         self.called = ""  # the torch function that the learner's code is in
         self._storages: dict[int, Storage] = {}
         self._next = 0
@@ -114,6 +116,23 @@ class Recorder:
     def readable(self, tensor: torch.Tensor) -> bool:
         return self.kind(tensor) in READABLE
 
+    def read(self, tensor: torch.Tensor, shown: str) -> None:
+        """Host code takes values out of a tensor: few are enough to check arguments.
+
+        One Python number in a tensor's clothes is no value of a tensor.
+        """
+        kind = self.kind(tensor)
+        if kind not in READABLE:
+            self.stop("X01", f"`{shown}` reads values on the host that a kernel has yet to write; "
+                             f"only inputs may be read there.")
+        if kind in (Kind.LITERAL, Kind.META):
+            return
+        self._read += tensor.numel()
+        if self._read > MAX_READ:
+            self.stop("X01", f"`{shown}` reads values of tensors on the host, {self._read:,} in "
+                             f"this call so far; a check of arguments may read {MAX_READ}, and "
+                             f"`x.isnan().any()` takes one.")
+
     def view(self, tensor: torch.Tensor) -> View | None:
         """The tensor as a view of a recorded storage; None if it is not one."""
         if tensor.device.type == "meta":
@@ -158,7 +177,7 @@ class Recorder:
         if target is None:
             self.stop("X01", f"`{what}` fills a tensor that was not made in this call.")
         if tensor.numel():
-            self.note(Fill(target, float(value)))
+            self.note(Fill(target, float(value), current_line(self.path)))
         self.forget(tensor)
 
     def moved(self, target: torch.Tensor, source: torch.Tensor, what: str) -> None:
@@ -168,7 +187,7 @@ class Recorder:
         if to is None or origin is None:
             self.stop("X01", f"`{what}` copies values that neither an input nor a kernel holds.")
         if target.numel():
-            self.note(Move(to, origin))
+            self.note(Move(to, origin, current_line(self.path)))
 
     def forget(self, tensor: torch.Tensor) -> None:
         """From here on the values of a copy are known to the executor only."""

@@ -1,0 +1,114 @@
+"""Attempts to fool the grader: what each is caught by, and how it is tried."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import grader
+from grader.report import Finding, Kind, Report, Verdict
+from grader.suite import Suite
+
+FOLDER = Path(__file__).parent
+ROOT = FOLDER.parent.parent.parent
+SUITES = {"softmax": "03-softmax", "vector-add": "01-vector-add"}
+HOME = "/home/learner"  # in a cheat, it stands for the learner's own folder
+CLASSES = {"A": "skips the work", "B": "tampers", "C": "weak tests", "D": "timing"}
+
+
+@dataclass(frozen=True)
+class Cheat:
+    """One file. ``codes`` and the pattern ``says`` are of the finding that it must get."""
+
+    module: str
+    name: str
+    group: str  # of the catalogue, such as A5
+    codes: tuple[str, ...]
+    says: str
+    naive: bool  # whether a grader in the same process believes it
+    isolation: bool  # whether it reaches for what lies outside of its process
+
+    @property
+    def path(self) -> Path:
+        return FOLDER / self.module / f"{self.name}.py"
+
+    @property
+    def trick(self) -> str:
+        """What it does, in the words of its docstring."""
+        return " ".join(self.path.read_text().split('"""')[1].split())
+
+    def put(self, folder: Path) -> Path:
+        """A copy whose learner lives in ``folder``."""
+        path = folder / "kernel.py"
+        path.write_text(self.path.read_text().replace(HOME, str(folder)))
+        return path
+
+    def caught(self, report: Report) -> Finding | None:
+        """The finding that says what was seen; None where it is missing."""
+        for result in report.results:
+            for finding in result.findings if result.verdict is Verdict.FAILED else ():
+                if finding.code in self.codes and re.search(self.says, finding.seen):
+                    return finding
+        return None
+
+
+def cheats() -> list[Cheat]:
+    table: Mapping[str, Any] = tomllib.loads((FOLDER / "expected.toml").read_text())
+    return [
+        Cheat(module, name, entry["class"], tuple(entry["codes"]), entry["says"],
+              entry.get("naive", True), entry.get("isolation", False))
+        for module, entries in table.items() for name, entry in entries.items()
+    ]
+
+
+def suite_of(module: str) -> Suite:
+    """A third of the module's cases, its properties, and all that counts work.
+
+    Refusals and advisory cases are left out: a cheat should be caught by what it does, not by what
+    it does not refuse.
+    """
+    suite = grader.load_suite(
+        ROOT / "grader" / "suites" / "missing-elements" / SUITES[module] / "suite.py")
+    cases = [case for case in suite.cases if case.raises is None and not case.advisory]
+    counted = [case for case in cases if case.kind is Kind.PERFORMANCE]
+    return replace(suite, cases=[case for case in cases if case not in counted][::3] + counted)
+
+
+CANARIES = {
+    "certificate.json": '{"verdict": "none"}\n',
+    "journal.jsonl": '{"seq": 1}\n',
+    "diary.txt": "private\n",
+    "course/solution.py": "def vector_add(x, y):\n    return x + y\n",
+    "course/test_hidden.py": "import torch\nsoftmax_answer = lambda x: torch.softmax(x, 1)\n",
+}
+
+
+def plant(home: Path) -> None:
+    """Files that no submission may change, in the learner's folder and beside it."""
+    for name, text in CANARIES.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text)
+
+
+def touched(home: Path) -> list[str]:
+    """The planted files that are not as they were, and files that are new."""
+    found = {str(path.relative_to(home)): path.read_text() for path in home.rglob("*")
+             if path.is_file() and path.name != "kernel.py"}
+    return sorted(name for name in {*found, *CANARIES} if found.get(name) != CANARIES.get(name))
+
+
+def is_confined(sandbox: Any, folder: Path) -> bool:
+    """Whether a submission cannot write where it likes, found out by trying."""
+    probe = folder / "probe.py"
+    target = folder / "written"
+    probe.write_text(f"open({str(target)!r}, 'w').close()\ndef f(): ...\n")
+    with sandbox.fork("worker") as child:
+        child.ask({"op": "load", "path": str(probe), "entry": "f"})
+    probe.unlink()
+    written = target.exists()
+    target.unlink(missing_ok=True)
+    return not written

@@ -1,0 +1,23 @@
+"""Calls NumPy inside the kernel, which Triton's own interpreter runs as Python."""
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    y = tl.load(y_ptr + offs, mask=offs < n)
+    x.handle.data = np.add(x.handle.data, y.handle.data)
+    tl.store(out_ptr + offs, x, mask=offs < n)
+
+
+def vector_add(x, y):
+    x, y = x.contiguous(), y.contiguous()
+    out = torch.empty_like(x)
+    if out.numel():
+        kernel[(triton.cdiv(x.numel(), 1024),)](x, y, out, x.numel(), BLOCK=1024)
+    return out

@@ -1,0 +1,80 @@
+"""Every attempt to fool the grader fails, with a finding that says what was seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import fidelity.cheats as attempts
+import pytest
+from fidelity.cheats import CLASSES, Cheat, cheats
+from fidelity.cheats.naive import believed
+
+import grader
+from grader import Verdict
+from grader.sandbox import Sandbox
+
+ALL = cheats()
+ids = [f"{cheat.module}-{cheat.name}" for cheat in ALL]
+
+
+@pytest.fixture(scope="module")
+def confined(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> bool:
+    return attempts.is_confined(sandbox, tmp_path_factory.mktemp("probe"))
+
+
+@pytest.fixture(scope="module")
+def naive() -> Mapping[str, bool]:
+    return believed(ALL)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    attempts.plant(tmp_path)
+    return tmp_path
+
+
+def test_there_are_cheats_of_all_classes_each_with_its_file():
+    assert len(ALL) >= 60
+    assert {cheat.group[0] for cheat in ALL} == set(CLASSES)
+    assert len({cheat.group for cheat in ALL}) >= 35
+    files = sorted(path for module in attempts.SUITES
+                   for path in (attempts.FOLDER / module).glob("*.py"))
+    assert files == sorted(cheat.path for cheat in ALL)
+    for cheat in ALL:
+        assert re.fullmatch(r"[ABCD]\d+", cheat.group)
+        assert cheat.trick.endswith(".")
+
+
+@pytest.mark.parametrize("cheat", ALL, ids=ids)
+def test_a_cheat_fails_and_the_finding_says_what_was_seen(
+    cheat: Cheat, sandbox: Sandbox, home: Path, confined: bool
+) -> None:
+    report = grader.grade(cheat.put(home), attempts.suite_of(cheat.module), sandbox=sandbox)
+
+    assert (report.verdict, report.exit_code) == (Verdict.FAILED, 1)
+    assert not [r.reason for r in report.results if r.verdict is Verdict.ERROR]
+    assert cheat.caught(report), "\n".join(
+        f"{result.name}: {f.code} {f.seen}" for result in report.results for f in result.findings)
+    if confined or not cheat.isolation:
+        assert attempts.touched(home) == []
+
+
+@pytest.mark.parametrize("cheat", ALL, ids=ids)
+def test_what_is_called_a_cheat_fools_a_grader_in_the_same_process(
+    cheat: Cheat, naive: Mapping[str, bool]
+) -> None:
+    assert naive[f"{cheat.module}/{cheat.name}"] is cheat.naive
+
+
+def test_most_cheats_fool_a_grader_in_the_same_process():
+    assert sum(cheat.naive for cheat in ALL) >= 60
+
+
+def test_a_changed_canary_is_seen(home: Path) -> None:
+    (home / "certificate.json").write_text("forged")
+    (home / "new.py").write_text("")
+    (home / "diary.txt").unlink()
+
+    assert attempts.touched(home) == ["certificate.json", "diary.txt", "new.py"]
