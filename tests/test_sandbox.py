@@ -30,6 +30,7 @@ from grader.sandbox.conversation import line_in
 from grader.sandbox.output import Output
 
 MIB = 1 << 20
+ALL_MEASURES = ("user", "landlock", "seccomp")
 
 
 @pytest.fixture(scope="module")
@@ -38,15 +39,23 @@ def sandbox() -> Iterator[Sandbox]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def open_sandbox() -> Iterator[Sandbox]:
+    """One on a machine where nothing keeps a child from starting processes and writing files."""
+    with Sandbox(without=ALL_MEASURES) as made:
+        yield made
+
+
 @pytest.fixture
 def load(sandbox: Sandbox, tmp_path: Path) -> Iterator[Callable[..., tuple[Child, dict]]]:
     """Fork a worker and let it load a file; what happens then happens while it is imported."""
     children: list[Child] = []
 
-    def run(source: str, timeout_s: float = 20.0, **limits: int) -> tuple[Child, dict]:
+    def run(source: str, timeout_s: float = 20.0, within: Sandbox = sandbox,
+            **limits: int) -> tuple[Child, dict]:
         path = tmp_path / "kernel.py"
         path.write_text(textwrap.dedent(source), encoding="utf-8")
-        child = sandbox.fork("worker", Limits(**limits))
+        child = within.fork("worker", Limits(**limits))
         children.append(child)
         request = {"op": "load", "path": str(path), "entry": "entry"}
         return child, child.ask(request, timeout_s=timeout_s)
@@ -151,10 +160,10 @@ def test_an_exception_of_ours_comes_back_as_broken(sandbox: Sandbox) -> None:
     assert "no such request" in reply["traceback"]
 
 
-def test_the_zygote_has_one_thread_and_a_bare_environment(sandbox: Sandbox) -> None:
-    sandbox.fork("worker").kill()  # it is warm now
-    status = Path(f"/proc/{sandbox.pid}/status").read_text()
-    environ = Path(f"/proc/{sandbox.pid}/environ").read_text().rstrip("\0").split("\0")
+def test_the_zygote_has_one_thread_and_a_bare_environment(open_sandbox: Sandbox, load) -> None:
+    child, _ = load("print(open('/proc/self/environ').read())", within=open_sandbox)  # as its own
+    environ = child.output().rstrip("\0\n").split("\0")
+    status = Path(f"/proc/{open_sandbox.pid}/status").read_text()
 
     assert "Threads:\t1\n" in status
     assert {pair.partition("=")[0] for pair in environ} == {
@@ -221,6 +230,9 @@ RESIDENT = """
 """
 
 
+STARTS_PROCESSES = (FORKER, DAEMON, SUBREAPER_OFF, DIES_WITH_DAEMON, RESIDENT)
+
+
 def forged(reply: bytes) -> str:
     """A module that sends a reply of its own, and keeps the true one from being sent."""
     return f"import os, time\nos.write(3, {reply!r})\ntime.sleep(9)"
@@ -265,39 +277,51 @@ SURVIVED = [
 @pytest.mark.parametrize(("source", "how", "error", "words"), [case[1:] for case in ENDINGS],
                          ids=[case[0] for case in ENDINGS])
 def test_a_child_that_does_not_answer_is_named_and_gone(
-    sandbox: Sandbox, load, source: str, how: dict[str, float], error: type[ChildError], words: str
+    sandbox: Sandbox, open_sandbox: Sandbox, load, source: str, how: dict[str, float],
+    error: type[ChildError], words: str
 ) -> None:
-    with pytest.raises(error, match=re.escape(words)):
-        load(source, **how)
+    box = open_sandbox if source in STARTS_PROCESSES else sandbox
 
-    assert below(sandbox.pid) == []
+    with pytest.raises(error, match=re.escape(words)):
+        load(source, within=box, **how)
+
+    assert below(box.pid) == []
     assert load("def entry(): ...")[1] == {"status": "ready"}
 
 
 @pytest.mark.parametrize(("source", "status", "word"), [case[1:] for case in SURVIVED],
                          ids=[case[0] for case in SURVIVED])
 def test_what_can_be_reported_is_reported_and_nothing_is_left(
-    sandbox: Sandbox, load, source: str, status: str, word: str
+    sandbox: Sandbox, open_sandbox: Sandbox, load, source: str, status: str, word: str
 ) -> None:
+    box = open_sandbox if source in STARTS_PROCESSES else sandbox
+
     if status == "died":
         with pytest.raises(ChildDied, match=word):
-            load(source)
+            load(source, within=box)
     else:
-        child, reply = load(source)
+        child, reply = load(source, within=box)
         assert reply["status"] == status
         assert word in reply.get("types", [""]) or not word
         child.kill()
 
-    assert below(sandbox.pid) == []
+    assert below(box.pid) == []
     assert load("def entry(): ...")[1] == {"status": "ready"}
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may raise its limits again")
+@pytest.mark.parametrize("source", STARTS_PROCESSES,
+                         ids=["forker", "daemon", "no subreaper", "dies", "memory"])
+def test_a_confined_child_starts_no_process(load, source: str) -> None:
+    _, reply = load(source)
+
+    assert reply["types"][0] == "PermissionError"
+
+
 def test_limits_cannot_be_raised(load) -> None:
     source = "import resource as r\nr.setrlimit(r.RLIMIT_FSIZE, (1 << 40, 1 << 40))"
     _, reply = load(source)
 
-    assert reply["types"][0] == "ValueError"
+    assert reply["types"][0] in ("ValueError", "PermissionError", "OSError")
 
 
 def test_a_growing_list_ends_at_the_limit(load) -> None:
@@ -363,7 +387,7 @@ def test_closing_leaves_no_process_folder_or_descriptor(tmp_path: Path) -> None:
     ))
     before = set(map(str, Path("/proc/self/fd").iterdir()))
 
-    sandbox = Sandbox()
+    sandbox = Sandbox(without=ALL_MEASURES)
     child = sandbox.fork("worker")
     child.ask({"op": "load", "path": str(tmp_path / "kernel.py"), "entry": "entry"})
     folder = Path(child.output().strip()).parent
@@ -384,7 +408,7 @@ def test_a_judge_that_is_killed_takes_everything_with_it(tmp_path: Path) -> None
         f"""
         import time
         from grader.sandbox import Sandbox
-        child = Sandbox().fork("worker")
+        child = Sandbox({ALL_MEASURES!r}).fork("worker")
         child.ask({{"op": "load", "path": {str(kernel)!r}, "entry": "entry"}})
         print(child.output().strip(), flush=True)
         time.sleep(600)
@@ -431,7 +455,7 @@ def test_what_a_lost_zygote_leaves_is_found_and_killed(tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_text(textwrap.dedent(DAEMON) + "print(os.getcwd())")
     request = {"op": "load", "path": str(tmp_path / "kernel.py"), "entry": "entry"}
 
-    with Sandbox() as sandbox:
+    with Sandbox(without=ALL_MEASURES) as sandbox:
         child = sandbox.fork("worker")
         child.ask(request)
         folder = child.output().strip()

@@ -231,6 +231,29 @@ def tour(as_json: Json = False, plain: Plain = False) -> int:
     return 0 if ok else EXIT_GRADER_BROKE
 
 
+@app.command()
+@guard.verb
+def doctor(
+    attack: Annotated[bool, typer.Option(
+        "--attack", help="Try to break out of the sandbox, on decoys, in 26 ways.")] = False,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """What is installed, how far strangers' code is kept apart, what can be decided here."""
+    from tritonlab import doctor as the_doctor
+    from tritonlab.render import doctor as view
+    from tritonlab.render.screen import Progress
+
+    screen = _screen(plain)
+    with Progress(_screen(plain or as_json, error=True)) as progress:
+        found = the_doctor.examine(attack=attack, on_event=progress)
+    command = "tritonlab list" if attack else "tritonlab doctor --attack"
+    if as_json:
+        _print_json({**found.to_dict(), "next": command})
+    else:
+        view.show(screen, found, command)
+    return found.exit_code
+
+
 def run_exercise(path: str) -> int:
     """Grade the public cases of the exercise at ``path``; returns the exit code."""
     guard.never_fail_to_encode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from grader.sandbox.client import Sandbox
+from grader.sandbox.confinement import Isolation, Measure
 from grader.sandbox.conversation import Child
 from grader.sandbox.errors import (
     ChildDied,
@@ -20,8 +21,10 @@ __all__ = [
     "ChildError",
     "ChildOutOfMemory",
     "ChildTimedOut",
+    "Isolation",
     "Limits",
     "MalformedReply",
+    "Measure",
     "Role",
     "Sandbox",
     "SandboxBroken",

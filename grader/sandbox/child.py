@@ -10,11 +10,13 @@ import signal
 import socket
 import sys
 import traceback
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 from grader.sandbox import protocol
-from grader.sandbox.limits import Limits, Role, confine
+from grader.sandbox.confinement import Isolation, Measure, admit, confine, show_memory
+from grader.sandbox.limits import Limits, Role
 from grader.sandbox.processes import adopt_orphans, die_with_parent
 
 _CHANNEL, _BLAME, _FIRST_UNUSED = 3, 4, 5
@@ -28,15 +30,26 @@ class Handler(Protocol):
     def handle(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]: ...
 
 
-def run(role: Role, limits: Limits, folder: Path, zygote: int, fds: tuple[int, int, int]) -> None:
+@dataclass(frozen=True)
+class Orders:
+    """What a child is made for. ``expected`` is how isolated it must be once it is confined."""
+
+    role: Role
+    limits: Limits
+    folder: Path  # made by the child: its working directory, and its place for temporary files
+    zygote: int
+    without: tuple[Measure, ...]
+    expected: Isolation
+
+
+def run(orders: Orders, fds: tuple[int, int, int]) -> None:
     """Answer requests until the judge closes the channel; never returns.
 
-    ``fds`` are the channel, the pipe for output and the pipe for blame. ``folder`` is made, and is
-    the working directory and the place for temporary files.
+    ``fds`` are the channel, the pipe for output and the pipe for blame.
     """
     try:
-        _cut_off(folder, zygote, fds)
-        _serve(_prepared(role, limits))
+        _cut_off(orders.folder, orders.zygote, fds)
+        _serve(orders)
     finally:
         os._exit(70)
 
@@ -47,6 +60,7 @@ def _cut_off(folder: Path, zygote: int, fds: tuple[int, int, int]) -> None:
     if os.getppid() != zygote:
         os._exit(70)
     adopt_orphans()  # what the learner's code leaves behind stays within reach
+    show_memory()
     _rewire(fds)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
@@ -90,10 +104,19 @@ class _Broken:
         return self._reply
 
 
-def _prepared(role: Role, limits: Limits) -> Handler:
+def _prepared(orders: Orders, kernel: Path) -> Handler:
+    """The handler, made in confinement. Which file is the learner's is said by the first request.
+
+    Until then only the grader's own code has run.
+    """
     try:
-        confine(role, limits)
-        return _handler(role)
+        handler = _handler(orders.role)
+        admit(kernel, orders.folder.parent)
+        reached = confine(orders.role, orders.limits, kernel, orders.zygote, orders.without)
+        if reached != orders.expected:
+            raise RuntimeError(f"this child reached {reached.describe()!r}, others "
+                               f"{orders.expected.describe()!r}")
+        return handler
     except BaseException:
         return _Broken()
 
@@ -112,10 +135,13 @@ def _handler(role: Role) -> Handler:
     return Executor()
 
 
-def _serve(handler: Handler) -> None:
+def _serve(orders: Orders) -> None:
     channel = socket.socket(fileno=_CHANNEL)
+    handler: Handler | None = None
     while received := protocol.receive(channel):
         request, fds = received
+        if handler is None:
+            handler = _prepared(orders, Path(str(request.get("path", os.devnull))))
         reply = _answer(handler, request, fds)
         for fd in fds:
             os.close(fd)

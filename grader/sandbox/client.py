@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import itertools
 import json
 import os
@@ -14,11 +15,12 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 from grader.sandbox import folders, processes
+from grader.sandbox.confinement import Isolation, Measure, hide_memory
 from grader.sandbox.conversation import Child
 from grader.sandbox.errors import SandboxBroken
 from grader.sandbox.limits import Limits, Role
@@ -32,11 +34,15 @@ _PIPE_BYTES = 1 << 20
 class Sandbox:
     """The zygote's client. Forks from several threads take turns; a lost zygote is replaced.
 
+    ``without`` names measures to leave out, as on a machine that lacks them; ``isolation`` tells.
+
     Raises:
         SandboxBroken: this Python cannot be started a second time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, without: Collection[Measure] = ()) -> None:
+        hide_memory()  # it holds seeds and expected values
+        self._without = tuple(without)
         self._lock = threading.RLock()
         self._names = (f"child-{number}" for number in itertools.count(1))
         self._children: weakref.WeakSet[Child] = weakref.WeakSet()
@@ -81,6 +87,15 @@ class Sandbox:
         """The zygote's process id."""
         return self._zygote.pid
 
+    @functools.cached_property
+    def isolation(self) -> Isolation:
+        """What keeps the children apart from everything else, as tried by one of them.
+
+        Raises:
+            SandboxBroken: the zygote is gone.
+        """
+        return Isolation.from_json(self.request({"op": "isolation"}))
+
     def _start(self) -> None:
         self._listens = False  # it does once it is warm
         self._folder = Path(tempfile.mkdtemp(prefix="tritonlab-"))
@@ -90,7 +105,7 @@ class Sandbox:
             try:
                 self._zygote = subprocess.Popen(
                     [sys.executable, "-I", "-B", "-m", "grader.sandbox.zygote", str(self._folder),
-                     str(os.getpid()), str(theirs.fileno())],
+                     str(os.getpid()), str(theirs.fileno()), *self._without],
                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._log,
                     pass_fds=(theirs.fileno(),), start_new_session=True, cwd="/",
                     env=_environment(self._folder),

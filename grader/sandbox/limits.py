@@ -1,7 +1,9 @@
-"""What a child may use, and the place where it gives up the rest."""
+"""How much a child may use: memory, processor time, files, output."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import resource
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -12,21 +14,24 @@ Role = Literal["worker", "executor"]
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 MAX_DESCRIPTORS = 256
+SPARE_PROCESSES = 64  # beyond those that the user has already
 
 
 @dataclass(frozen=True)
 class Limits:
-    """All in bytes.
+    """In bytes, but for ``cpu_s``, seconds that one process may compute before it is killed.
 
     ``address_space`` and ``resident`` come on top of what the process has when it is forked; the
     latter is for the process and its descendants together. ``output`` is what is kept of what it
-    prints, and ``files`` bounds each file that it writes, memory files included.
+    prints, and ``files`` bounds each file that it writes, memory files included. ``cpu_s`` is for
+    what nobody waits for any more; every request has a deadline of its own, which is shorter.
     """
 
     address_space: int = 2 * GIB
     resident: int = 4 * GIB
     output: int = 64 * KIB
     files: int = 64 * MIB
+    cpu_s: int = 1800
 
     def to_json(self) -> dict[str, int]:
         return asdict(self)
@@ -36,16 +41,28 @@ class Limits:
         return cls(**{name: int(data[name]) for name in cls.__dataclass_fields__})
 
 
-def confine(role: Role, limits: Limits) -> None:
-    """Take away, in the child and for good, all that its role does not need.
+def apply(limits: Limits, *, processes: bool) -> None:
+    """Bound what this process and its children may use; hard limits, so none is raised again.
 
-    Today these are resource limits. File access, system calls and the user id belong here too, in
-    this order; a change of user id clears the parent-death signal, which must then be set again.
+    ``processes``: bound their number too, where nothing else keeps it from starting any.
     """
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_NOFILE, MAX_DESCRIPTORS)
     _limit(resource.RLIMIT_FSIZE, limits.files)
+    _limit(resource.RLIMIT_CPU, limits.cpu_s)
     _limit(resource.RLIMIT_AS, _mapped() + limits.address_space)
+    if processes:
+        _limit(resource.RLIMIT_NPROC, _tasks_of(os.geteuid()) + SPARE_PROCESSES)
+
+
+def _tasks_of(user: int) -> int:
+    """Processes and threads of a user on this machine, which is what the system counts."""
+    count = 0
+    for entry in os.scandir("/proc"):
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and entry.stat().st_uid == user:
+                count += len(os.listdir(f"/proc/{entry.name}/task"))  # noqa: PTH208 - names only
+    return count
 
 
 def _limit(which: int, most: int) -> None:
@@ -56,5 +73,5 @@ def _limit(which: int, most: int) -> None:
 
 
 def _mapped() -> int:
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    pages = int(Path("/proc/self/statm").read_bytes().split()[0])
     return pages * resource.getpagesize()

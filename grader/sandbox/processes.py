@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import resource
 import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from grader.sandbox.kernel import prctl
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _PAGE = resource.getpagesize()
@@ -18,18 +19,12 @@ _PASSES = 50  # a tree that still grows after so many rounds is forking faster t
 
 def die_with_parent(number: int) -> None:
     """Get signal ``number`` when the thread that made this process ends."""
-    _prctl(_PR_SET_PDEATHSIG, number)
+    prctl(_PR_SET_PDEATHSIG, number)
 
 
 def adopt_orphans() -> None:
     """Become the parent of every descendant whose own parent ends."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-
-
-def _prctl(option: int, value: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0):
-        raise OSError(ctypes.get_errno(), f"prctl({option})")
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def children(pid: int) -> list[int]:

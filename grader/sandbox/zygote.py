@@ -21,17 +21,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from grader.sandbox import child, folders, processes
+from grader.sandbox import child, confinement, folders, processes
+from grader.sandbox.confinement import Isolation, Measure, confine, hide_memory
 from grader.sandbox.limits import Limits
 
 MAX_MESSAGE = 64 << 10
+_SAMPLE = Path(child.__file__)  # stands in for a learner's file
 
 
 class Zygote:
     """Forks on request, and knows how each child ended."""
 
-    def __init__(self, folder: Path, judge: int, control: int) -> None:
+    def __init__(self, folder: Path, judge: int, control: int,
+                 without: tuple[Measure, ...] = ()) -> None:
         self._folder = folder
+        self._without = without
+        self._isolation = Isolation()
         self._judge = judge
         self._control = socket.socket(fileno=control)
         self._wakeup, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -46,6 +51,7 @@ class Zygote:
         """Warm up, then answer until the judge is gone."""
         try:
             _preload()
+            self._isolation = self._probe()
             while os.getppid() == self._judge and self._wait():
                 pass
         finally:
@@ -70,26 +76,58 @@ class Zygote:
                 return False
             request = json.loads(data)
             with _closing(fds):
-                answer = self._fork if request["op"] == "fork" else self._about
-                reply = answer(request, fds)
+                match request["op"]:
+                    case "fork":
+                        reply = self._fork(request, fds)
+                    case "isolation":
+                        reply = self._isolation.to_json()
+                    case _:
+                        reply = self._about(request)
             self._control.sendall(json.dumps(reply).encode())
         except ConnectionError:
             return False
         return True
 
     def _fork(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        zygote = os.getpid()
-        limits = Limits.from_json(request["limits"])
-        folder = self._folder / str(request["name"])
+        orders = child.Orders(
+            request["role"], Limits.from_json(request["limits"]),
+            self._folder / str(request["name"]), os.getpid(), self._without, self._isolation)
         channel, output, blame = fds
         pid = os.fork()
         if pid == 0:
             self._control.detach()
-            child.run(request["role"], limits, folder, zygote, (channel, output, blame))
+            child.run(orders, (channel, output, blame))
         self._living.add(pid)
         return {"pid": pid}
 
-    def _about(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+    def _probe(self) -> Isolation:
+        """How isolated a child is: one is forked, confines itself, and tries whether it holds.
+
+        Raises:
+            RuntimeError: it could not be confined as far as this machine says that it can.
+        """
+        zygote = os.getpid()
+        answers, answer = os.pipe2(os.O_CLOEXEC)
+        pid = os.fork()
+        if pid == 0:
+            try:
+                reached = confine("worker", Limits(), _SAMPLE, zygote, self._without)
+                reached.prove()
+                os.write(answer, json.dumps(reached.to_json()).encode())
+            except BaseException as error:
+                os.write(answer, f"{type(error).__name__}: {error}"[:2000].encode())
+            finally:
+                os._exit(0)
+        os.close(answer)
+        with os.fdopen(answers, "rb") as reading:
+            said = reading.read()
+        os.waitpid(pid, 0)
+        try:
+            return Isolation.from_json(json.loads(said))
+        except ValueError:
+            raise RuntimeError(f"no child can be confined: {said.decode()}") from None
+
+    def _about(self, request: dict[str, Any]) -> dict[str, Any]:
         """What the judge asks about one child: "blame" it, or "end" it after ``grace`` seconds."""
         pid = request["pid"]
         self._reap()
@@ -180,13 +218,15 @@ def _preload() -> None:
 
     grader.worker.main.warm()
     grader.executor.main.warm()
+    confinement.warm()
     gc.collect()
     gc.freeze()  # no collector run in a child touches, and so copies, these pages
 
 
-def main(folder: Path, judge: int, control: int) -> None:
+def main(folder: Path, judge: int, control: int, *without: Measure) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    zygote = Zygote(folder, judge, control)
+    hide_memory()
+    zygote = Zygote(folder, judge, control, without)
     processes.die_with_parent(signal.SIGTERM)
     try:
         zygote.serve()
@@ -197,4 +237,4 @@ def main(folder: Path, judge: int, control: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])  # type: ignore[arg-type]

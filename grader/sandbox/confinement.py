@@ -1,0 +1,208 @@
+"""Where a child gives up, for good, all that it does not need; and what came of it, in words."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import stat
+import struct
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from grader.sandbox import landlock, limits, seccomp, view
+from grader.sandbox.kernel import prctl, syscall
+from grader.sandbox.limits import Limits, Role
+from grader.sandbox.processes import die_with_parent
+from grader.sandbox.syscalls import NUMBERS
+
+Measure = Literal["user", "landlock", "seccomp"]
+
+NOBODY = 65534
+_SET_DUMPABLE, _SET_KEEP_CAPABILITIES = 4, 8
+_CAPABILITY_VERSION = 0x20080522
+_READ_ANYTHING = 1 << 2  # CAP_DAC_READ_SEARCH
+_REMEDIES = {
+    "landlock": "Files can be read and written as far as permissions go. Linux 5.13 or later with "
+                "landlock among its security modules (lsm=landlock,...) would close them; in a "
+                "container, its system call profile must let landlock through.",
+    "seccomp": "Processes can be started and signalled, and the network is open. A Linux kernel "
+               "with seccomp filters, on x86-64 or aarch64, would close that.",
+}
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """What keeps a learner's code apart from everything else, as the child itself found it.
+
+    ``landlock`` is the ABI version, 0 without. ``privileged``: the child runs as root. ``missing``
+    holds a pair for each measure that is not in force: what is missing, and what would mend it.
+    """
+
+    landlock: int = 0
+    seccomp: bool = False
+    privileged: bool = False
+    missing: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def tier(self) -> int:
+        """2: files, system calls and user are all confined. 1: some are. 0: only limits hold."""
+        if self.landlock and self.seccomp and not self.privileged:
+            return 2
+        return 1 if self.landlock or self.seccomp else 0
+
+    def describe(self) -> str:
+        """For reports and certificates, such as ``tier 2: landlock ABI 7, seccomp, ...``."""
+        if self.tier == 0:
+            return "separate processes with limits only" + (", as root" if self.privileged else "")
+        parts = [f"landlock ABI {self.landlock}"] if self.landlock else []
+        parts += ["seccomp"] if self.seccomp else []
+        parts.append("as root" if self.privileged else "unprivileged user")
+        absent = [name for name, there in (("landlock", self.landlock), ("seccomp", self.seccomp))
+                  if not there]
+        without = f"; without {' and '.join(absent)}" if absent else ""
+        return f"tier {self.tier}: {', '.join(parts)}{without}"
+
+    def prove(self) -> None:
+        """Try, in a child that is confined so, whether what was taken away is gone.
+
+        Raises:
+            RuntimeError: it is not.
+        """
+        tries: list[tuple[object, Callable[[], object]]] = [
+            (self.landlock, lambda: os.listdir("/")),  # noqa: PTH208 - raises for want of a right
+            (self.seccomp, lambda: os.fork() or os._exit(0)),
+        ]
+        for there, attempt in tries:
+            with contextlib.suppress(PermissionError):
+                if there:
+                    attempt()
+                    raise RuntimeError(f"what should be out of reach is not: {self.describe()}")
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Isolation:
+        missing = tuple((str(what), str(remedy)) for what, remedy in data["missing"])
+        return cls(int(data["landlock"]), bool(data["seccomp"]), bool(data["privileged"]), missing)
+
+
+def confine(role: Role, most: Limits, kernel: Path, parent: int,
+            without: Collection[Measure] = ()) -> Isolation:
+    """Take away, in the child and for good, all that its role does not need.
+
+    Args:
+        role: the executor may start threads, as programs that wait for each other take turns.
+        most: what the child may use.
+        kernel: the learner's file, which it may read.
+        parent: the process that forked this one; if it is gone, so is the child.
+        without: measures to leave out, as on a machine that lacks them.
+
+    Raises:
+        OSError: a measure that this machine has could not be taken. Nothing may run then.
+    """
+    missing: list[tuple[str, str]] = []
+    version = 0 if "landlock" in without else landlock.abi()
+    here = None if "seccomp" in without or not seccomp.available() else seccomp.architecture()
+    there = {"landlock": version > 0, "seccomp": here is not None}
+    missing += [(name, remedy) for name, remedy in _REMEDIES.items() if not there[name]]
+    files = _files(kernel) if version else None
+
+    if os.geteuid() == 0:
+        reason = "it was left out" if "user" in without else _become_nobody(kernel, bool(version))
+        if reason:
+            missing.append(("an unprivileged user", reason))
+        die_with_parent(signal.SIGKILL)  # a change of user clears it
+        if os.getppid() != parent:
+            os._exit(70)
+    limits.apply(most, processes=here is None)
+    if files is not None:
+        files.enforce()
+    if here is not None:
+        seccomp.enforce(here, threads=role == "executor", read_only=not version)
+    return Isolation(version, here is not None, os.geteuid() == 0, tuple(missing))
+
+
+def warm() -> None:
+    """Find out, before any child is forked, what is the same for all of them."""
+    landlock.abi()
+    view.readable()
+    if seccomp.available() and (here := seccomp.architecture()):
+        for threads in (False, True):
+            for read_only in (False, True):
+                seccomp.template(here, threads=threads, read_only=read_only)
+
+
+def _files(kernel: Path) -> landlock.Ruleset:
+    """Nothing is writable but the null device: a child has nothing to keep."""
+    files = landlock.Ruleset()
+    files.read((*view.readable(), kernel, Path(f"/proc/{os.getpid()}")))
+    files.write(view.WRITABLE)
+    return files
+
+
+def _become_nobody(kernel: Path, bounded: bool) -> str:
+    """Stop being root; the reason why not, if so.
+
+    Where Python lies in a folder that only root may enter, the child keeps the privilege to read
+    any file. That is safe only if something else, landlock, bounds which files those are.
+    """
+    needed = (*view.of_python(), kernel)
+    try:
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, 0)  # the way back stays open for one more moment
+    except OSError as error:
+        return f"This root may not become another user ({error.strerror}). Run it as one."
+    unreadable = [path for path in needed if not os.access(path, os.R_OK)]
+    os.setresuid(0, 0, 0)
+    if unreadable and not (bounded and seccomp.architecture()):
+        os.setresgid(0, 0, 0)
+        return (f"User {NOBODY} cannot read {unreadable[0]}, so the child stays root. Install "
+                "Python where every user can read it, or run as an ordinary user.")
+    prctl(_SET_KEEP_CAPABILITIES, 1 if unreadable else 0)
+    os.setresuid(NOBODY, NOBODY, NOBODY)
+    if unreadable:
+        _keep_only(_READ_ANYTHING)
+    return ""
+
+
+def _keep_only(capability: int) -> None:
+    here = seccomp.architecture()
+    number = NUMBERS["capset"][here.column] if here else None
+    if number is None:
+        raise OSError("the number of capset is not known on this machine")
+    header = struct.pack("=Ii", _CAPABILITY_VERSION, 0)
+    syscall(number, header, struct.pack("=6I", capability, capability, 0, 0, 0, 0))
+
+
+def admit(kernel: Path, folder: Path) -> None:
+    """Let every user read a file, and pass the folders above it up to ``folder``, its own included.
+
+    Only a copy that lies in the sandbox's own folder is touched, and only as root.
+    """
+    if os.geteuid() != 0 or not kernel.is_relative_to(folder) or not kernel.is_file():
+        return
+    _add_permissions((kernel,), stat.S_IRGRP | stat.S_IROTH)
+    above = [parent for parent in kernel.parents if parent.is_relative_to(folder)]
+    _add_permissions(above, stat.S_IXGRP | stat.S_IXOTH)
+
+
+def _add_permissions(paths: Iterable[Path], bits: int) -> None:
+    for path in paths:
+        with contextlib.suppress(OSError):
+            path.chmod(stat.S_IMODE(path.lstat().st_mode) | bits)
+
+
+def hide_memory() -> None:
+    """Keep other processes of this user from reading this one's memory and environment."""
+    prctl(_SET_DUMPABLE, 0)
+
+
+def show_memory() -> None:
+    """Let the judge, as the same user, see how much memory this process takes."""
+    if os.geteuid() != 0:
+        prctl(_SET_DUMPABLE, 1)

@@ -1,0 +1,211 @@
+"""Seccomp: a filter in the kernel that refuses the system calls which a child does not need.
+
+Everything is allowed that is not refused here by name, up to the last call that was known when this
+was written; later ones do not exist, as on an older kernel. A list of what is allowed would be
+shorter to argue for, but it would be a list of what torch, NumPy, Triton and the C library happen
+to call today on one machine, and each of their releases could make an honest kernel fail. What is
+left open only works on this process, on memory, and on files that it may open.
+
+A refused call fails with EPERM, which Python raises as a PermissionError: nothing has happened then
+and the message says what was not permitted. Only calls in another numbering than the one that this
+filter reads (32-bit programs, x32) end the process, since nothing can be said about them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import functools
+import os
+import platform
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from grader.sandbox.kernel import prctl, syscall
+from grader.sandbox.syscalls import ARCHITECTURES, LAST, NUMBERS, SECCOMP, X32, Architecture
+
+_SET_MODE_FILTER, _SET_NO_NEW_PRIVS = 1, 38
+KILL_PROCESS, ALLOW, _ERRNO = 0x80000000, 0x7FFF0000, 0x00050000
+
+# The words of <linux/bpf_common.h> that a filter needs, and where <linux/seccomp.h> has what.
+LOAD, RETURN = 0x20, 0x06
+JUMP_ALWAYS, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_ANY_BIT = 0x05, 0x15, 0x35, 0x45
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
+
+_THREAD = 0x00010000  # CLONE_THREAD
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+# F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY: have the kernel signal or hold up others
+_OTHERS = (8, 10, 15, 1024, 1026)
+_TERMINAL = (0x5412, 0x541C, 0x8901, 0x8902)  # TIOCSTI, TIOCLINUX, FIOSETOWN, SIOCSPGRP
+# Of prctl: what only reads, and the names of threads and of memory. Not the death signal, which
+# ties a child to its parent, nor anything about tracing, privileges or filters.
+_HARMLESS = (2, 3, 7, 11, 15, 16, 21, 23, 27, 30, 37, 38, 39, 40, 42, 0x53564D41, 0x41555856)
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One step of a filter: ``if_true`` and ``if_false`` are how many steps a jump passes over."""
+
+    code: int
+    value: int
+    if_true: int = 0
+    if_false: int = 0
+
+    def __post_init__(self) -> None:
+        if max(self.if_true, self.if_false) > 255:
+            raise ValueError("a jump over more than 255 steps")
+
+    def packed(self) -> bytes:
+        return struct.pack("=HBBI", self.code, self.if_true, self.if_false, self.value)
+
+
+Steps = list[Instruction]
+
+
+def refuse(number: int = errno.EPERM) -> Steps:
+    return [Instruction(RETURN, _ERRNO | number)]
+
+
+def _allow() -> Steps:
+    return [Instruction(RETURN, ALLOW)]
+
+
+def _argument(position: int, upper_half: bool = False) -> Instruction:
+    return Instruction(LOAD, _ARGUMENTS + 8 * position + 4 * upper_half)
+
+
+def _if_in(position: int, values: Sequence[int], then: Steps, otherwise: Steps) -> Steps:
+    """By the lower 32 bits of an argument; the kernel reads no more of an int."""
+    steps = [_argument(position)]
+    for value in values:
+        steps += [Instruction(JUMP_EQUAL, value, 0, len(then)), *then]
+    return steps + otherwise
+
+
+def _if_any_bit(position: int, bits: int, then: Steps, otherwise: Steps) -> Steps:
+    return [_argument(position), Instruction(JUMP_ANY_BIT, bits, 0, len(then)), *then, *otherwise]
+
+
+def _if_null(position: int, then: Steps, otherwise: Steps) -> Steps:
+    return [
+        _argument(position),
+        Instruction(JUMP_EQUAL, 0, 0, 2 + len(then)),
+        _argument(position, upper_half=True),
+        Instruction(JUMP_EQUAL, 0, 0, len(then)),
+        *then, *otherwise,
+    ]
+
+
+ITSELF = 0x7FFFFFFF  # stands for the process id of the child, and is greater than any
+
+
+@functools.cache
+def template(here: Architecture, *, threads: bool, read_only: bool) -> bytes:
+    """The filter as the kernel reads it, made once, with ``ITSELF`` where a process id belongs."""
+    chosen = rules(threads=threads, read_only=read_only)
+    return b"".join(step.packed() for step in assemble(here, chosen))
+
+
+def rules(pid: int = ITSELF, *, threads: bool, read_only: bool) -> dict[str, Steps]:
+    """What happens to each call that is not simply allowed.
+
+    Args:
+        pid: the only process that may be signalled.
+        threads: allow threads; other processes are never allowed.
+        read_only: refuse to open any file for writing, as nothing else keeps files from it.
+    """
+    refused, allowed = refuse(), _allow()
+    found = dict.fromkeys(NUMBERS, refused)
+    found |= {
+        "clone": _if_any_bit(0, _THREAD, allowed, refused) if threads else refused,
+        "clone3": refuse(errno.ENOSYS),  # its flags lie in memory; the C library then calls clone
+        "kill": _if_in(0, [pid], allowed, refused),
+        "tkill": _if_in(0, [pid], allowed, refused),
+        "tgkill": _if_in(0, [pid], allowed, refused),
+        "prlimit64": _if_null(2, allowed, refused),
+        "prctl": _if_in(0, _HARMLESS, allowed, refused),
+        "fcntl": _if_in(1, _OTHERS, refused, allowed),
+        "ioctl": _if_in(1, _TERMINAL, refused, allowed),
+        "openat2": refuse(errno.ENOSYS),  # its flags lie in memory too
+        "open": _if_any_bit(1, _WRITING, refused, allowed) if read_only else allowed,
+        "openat": _if_any_bit(2, _WRITING, refused, allowed) if read_only else allowed,
+    }
+    return found
+
+
+def assemble(architecture: Architecture, chosen: Mapping[str, Steps]) -> Steps:
+    """The filter: the numbering first, then a binary search for the number of the call."""
+    wrong = [Instruction(RETURN, KILL_PROCESS)]
+    by_number = {number: steps for name, steps in chosen.items()
+                 if (number := NUMBERS[name][architecture.column]) is not None}
+    ranges: list[tuple[int, Steps]] = []  # (first number, what happens from there on)
+    for number, steps in sorted(by_number.items()):
+        if ranges and ranges[-1][0] == number:
+            ranges.pop()
+        ranges += [(number, steps), (number + 1, _allow())]
+    if not ranges or ranges[0][0] > 0:
+        ranges.insert(0, (0, _allow()))
+    ranges = [(first, steps) for first, steps in ranges if first <= LAST]
+    ranges += [(LAST + 1, refuse(errno.ENOSYS)), (X32, wrong)]
+    merged = [ranges[0]]
+    for first, steps in ranges[1:]:
+        if steps != merged[-1][1]:
+            merged.append((first, steps))
+    return [
+        Instruction(LOAD, _ARCHITECTURE),
+        Instruction(JUMP_EQUAL, architecture.audit, 1, 0),
+        *wrong,
+        Instruction(LOAD, _NUMBER),
+        *_search(merged),
+    ]
+
+
+def _search(ranges: Sequence[tuple[int, Steps]]) -> Steps:
+    if len(ranges) == 1:
+        return ranges[0][1]
+    middle = len(ranges) // 2
+    lower, upper = _search(ranges[:middle]), _search(ranges[middle:])
+    if len(lower) > 255:  # too far for a jump with a condition: jump over a jump without one
+        return [Instruction(JUMP_AT_LEAST, ranges[middle][0], 0, 1),
+                Instruction(JUMP_ALWAYS, len(lower)), *lower, *upper]
+    return [Instruction(JUMP_AT_LEAST, ranges[middle][0], len(lower), 0), *lower, *upper]
+
+
+def architecture() -> Architecture | None:
+    """That of this process, if its numbers are known."""
+    wide = struct.calcsize("P") == 8
+    return ARCHITECTURES.get(platform.machine()) if wide else None
+
+
+@functools.cache
+def available() -> bool:
+    """Whether this kernel takes filters at all; asking changes nothing."""
+    here = architecture()
+    if here is None:
+        return False
+    return _errno_of(lambda: syscall(SECCOMP[here.column], _SET_MODE_FILTER, 0, None)) \
+        == errno.EFAULT
+
+
+def enforce(here: Architecture, *, threads: bool, read_only: bool) -> None:
+    """Have every later system call of this process filtered; see ``rules``.
+
+    Raises:
+        OSError: the kernel takes no filters.
+    """
+    packed = template(here, threads=threads, read_only=read_only)
+    packed = packed.replace(struct.pack("=I", ITSELF), struct.pack("=I", os.getpid()))
+    code = ctypes.create_string_buffer(packed, len(packed))
+    steps = len(packed) // len(Instruction(RETURN, ALLOW).packed())
+    program = struct.pack("=HxxxxxxQ", steps, ctypes.addressof(code))
+    prctl(_SET_NO_NEW_PRIVS, 1)
+    syscall(SECCOMP[here.column], _SET_MODE_FILTER, 0, program)
+
+
+def _errno_of(call: Callable[[], object]) -> int:
+    try:
+        call()
+    except OSError as error:
+        return error.errno or 0
+    return 0

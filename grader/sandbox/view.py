@@ -1,0 +1,78 @@
+"""What a child may read: Python, its packages and the system's libraries, and no hidden file."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import grader
+
+_PACKAGE = Path(grader.__file__).resolve().parent
+_SYSTEM = ("/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64",
+           "/usr/share/locale", "/usr/share/zoneinfo", "/usr/share/i18n",
+           "/etc/ld.so.cache", "/etc/localtime",
+           "/sys/devices/system/cpu", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat",
+           "/dev/zero", "/dev/urandom", "/dev/random")
+WRITABLE = (Path("/dev/null"),)
+
+
+@functools.cache
+def hidden() -> tuple[Path, ...]:
+    """Tests and solutions: of this installation, and of any other that lies among packages."""
+    folders = {_PACKAGE.parent, *map(Path.resolve, _folders_of_packages())}
+    return tuple(path for folder in sorted(folders)
+                 for path in (folder / "grader" / "suites", folder / "tritonlab") if path.exists())
+
+
+@functools.cache
+def readable() -> tuple[Path, ...]:
+    """Files, and folders with all below them, that every child may read.
+
+    A folder that holds something hidden is not given; what lies in it is, one by one.
+    """
+    roots = [Path(path) for path in _SYSTEM]
+    roots += [Path(prefix) / name for prefix in {sys.prefix, sys.base_prefix}
+              for name in ("lib", "lib64", "pyvenv.cfg")]
+    roots += [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")]
+    roots += [*_folders_of_packages(), _PACKAGE]
+    found = {path.resolve(): None for path in roots if path.exists()}
+    whole = [path for path in found if not any(path.is_relative_to(other)
+                                               for other in found if other != path)]
+    return tuple(part for root in whole for part in without(root, hidden()))
+
+
+def of_python() -> tuple[Path, ...]:
+    """Files without which nothing can be imported; the child's user must be able to read them."""
+    return (Path(os.__file__), _PACKAGE / "__init__.py",
+            *(Path(module.__file__) for name in ("torch", "numpy", "triton")
+              if (module := sys.modules.get(name)) is not None and module.__file__))
+
+
+def _folders_of_packages() -> list[Path]:
+    """Where packages are installed; a project's own folder that is on the path is none of them."""
+    found = [Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")]
+    found += [Path(path) for path in sys.path
+              if Path(path).name in ("site-packages", "dist-packages")]
+    for prefix in {sys.prefix, sys.base_prefix}:
+        found += Path(prefix).glob("lib/python3*/*-packages")
+    return found
+
+
+def without(root: Path, secrets: Iterable[Path]) -> Iterator[Path]:
+    """The parts of ``root`` that make up all of it but what is hidden; no part is a link."""
+    if root in secrets:
+        return
+    if not any(path.is_relative_to(root) for path in secrets):
+        yield root
+        return
+    try:
+        entries = sorted(root.iterdir())
+    except OSError:
+        return
+    for entry in entries:
+        if not entry.is_symlink():  # one may lead to what is hidden
+            yield from without(entry, secrets)
