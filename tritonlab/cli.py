@@ -111,6 +111,8 @@ def grade(
             view.show(screen, module, report, command, before, _details(report, submission))
     except KeyboardInterrupt:
         raise Stopped(recorded=result.saved) from None
+    except OSError as error:  # the grade is done: that nobody reads it changes neither it
+        guard.nobody_reads(error)  # nor the exit code
     if result.error is not None:
         return guard.show_error(result.error)
     guard.warn(result.complaint)

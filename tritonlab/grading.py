@@ -16,11 +16,14 @@ from tritonlab import workspace
 from tritonlab.course import Course, Module
 from tritonlab.errors import (
     BadCourse,
+    CannotGrade,
     NotSaved,
     NoWorkspace,
     Stopped,
     UnknownModule,
     UnusableFile,
+    brief,
+    cannot_grade,
     shown,
 )
 from tritonlab.journal import Reading
@@ -127,10 +130,11 @@ def grade(submission: Submission, *, public_only: bool = False, on_event: OnEven
 
     Raises:
         BadCourse: the module has no hidden tests.
+        CannotGrade: the grader does not start.
         UnusableFile: the file is gone or no file any more.
     """
     # The sandbox warms up in its own process while the suite, and with it torch, is loaded here.
-    with contextlib.nullcontext(sandbox) if sandbox else grader.Sandbox() as box:
+    with contextlib.nullcontext(sandbox) if sandbox else _started() as box:
         try:
             suite = grader.load_suite(submission.module.suite)
             return grader.grade(submission.kernel, suite, public_only=public_only,
@@ -140,6 +144,17 @@ def grade(submission: Submission, *, public_only: bool = False, on_event: OnEven
                             f"{submission.module.suite}.", "Install tritonlab again.") from error
         except grader.UnreadableSubmission as error:  # it changed since it was checked
             raise UnusableFile(str(error), "Check the file, then repeat the command.") from error
+
+
+def _started() -> Sandbox:
+    from grader.sandbox import SandboxBroken
+
+    try:
+        return grader.Sandbox()
+    except OSError as error:
+        raise cannot_grade(error) from error
+    except SandboxBroken as error:
+        raise CannotGrade(brief(str(error)), "Check that Python can be started again.") from error
 
 
 @dataclass(frozen=True)
