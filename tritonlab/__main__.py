@@ -1,4 +1,4 @@
-"""`python -m tritonlab` and the command `tritonlab`: the first lines that run, and so the lightest."""
+"""`python -m tritonlab` and the command `tritonlab`: what has to be in order before the rest."""
 
 from __future__ import annotations
 

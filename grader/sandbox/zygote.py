@@ -53,7 +53,7 @@ class Zygote:
             folders.remove(self._folder)
 
     def _warm_up(self) -> None:
-        """Import what children need; there are none yet, so a judge that is gone ends it at once."""
+        """Import what children need; there are none yet, so without a judge it ends at once."""
         signal.signal(signal.SIGTERM, _leave)
         if os.getppid() == self._judge:
             _preload()

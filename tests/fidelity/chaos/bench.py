@@ -24,8 +24,10 @@ ROOT = Path(__file__).parents[3]
 SLACK_S = 2.0  # beyond the limit that a kernel runs into
 SETTLE_S = 2.0  # for what was left behind to go
 MEMORY = 200 << 20  # bytes of the judge beyond what importing torch and the suite takes
-QUICK = {"session.LOAD_S": 1.5, "session.CALL_S": 1.5, "session.RUN_S": 1.5}
-SHIPPED = {"session.LOAD_S": 20.0, "session.CALL_S": 10.0, "session.RUN_S": 10.0}
+LOAD, CALL, RUN, ANSWER = ("grader.session.LOAD_S", "grader.session.CALL_S",
+                           "grader.session.RUN_S", "grader.sandbox.client.ANSWER_S")
+QUICK = {LOAD: 1.5, CALL: 1.5, RUN: 1.5, ANSWER: 2.0}
+SHIPPED = {LOAD: 20.0, CALL: 10.0, RUN: 10.0, ANSWER: 10.0}  # as they stand in the grader
 
 Environment = Mapping[str, str | None]  # None takes a variable away
 
@@ -79,6 +81,7 @@ class Bench:
         module.write(folder / "course")
         self.kernel = self.workspace / module.PLACE
         self.acknowledged = 0  # grades that the command said were saved
+        self.seen: set[str] = set()  # hashes of all records that were ever there
         self._warm: Warm | None = None
         started = self.run("start", module.NAME)
         assert started.code == 0, started.err
@@ -165,6 +168,10 @@ class Bench:
                 problems.append("the certificate is another one")
         except (OSError, ValueError, KeyError) as error:
             problems.append(f"the certificate does not load: {error}")
+        there = {record.sha256 for record in self.reading().records}
+        if lost := self.seen - there:
+            problems.append(f"{len(lost)} earlier records are gone")
+        self.seen |= there
         if self.recorded() < self.acknowledged:
             problems.append(f"{self.acknowledged} acknowledged, {self.recorded()} recorded")
         return problems

@@ -40,11 +40,14 @@ def members(number: int, hostile: list[str]) -> list[Member]:
 
 
 def grades(bench: Bench, number: int, hostile: list[str]) -> list[str]:
-    """Grade the class twice, in two random orders: every verdict is right, and the same."""
+    """Grade the class in a random order, and in the full form in another: the verdicts are right.
+
+    What is right for a member depends on nobody else, and neither does what it is told.
+    """
     chance = random.Random(bench.seed)
     problems = []
     verdicts: dict[str, set[tuple[int, frozenset[str]]]] = {}
-    for _ in range(2):
+    for _ in range(1 if bench.quick else 2):
         order = members(number, hostile)
         chance.shuffle(order)
         for place, member in enumerate(order):

@@ -12,6 +12,7 @@ from tests.fidelity.chaos.bench import Bench
 from tests.fidelity.chaos.hooks import STAGES
 from tests.fidelity.chaos.kernels import HOSTILE
 
+SLOW_ONES = ("SIGKILL to its parent and itself", "a hog of memory at import")
 Run = Callable[[Bench], list[str]]
 
 
@@ -40,7 +41,8 @@ def entries(number_of_kills: int) -> Iterator[Entry]:
     """All entries, with so many kills of the judge."""
     yield from _signals(number_of_kills)
     for name in HOSTILE:
-        yield Entry(f"a kernel with {name}", partial(files.kernel, name=name))
+        yield Entry(f"a kernel with {name}", partial(files.kernel, name=name),
+                    quick=name not in SLOW_ONES)
     for name, make in files.NO_FILES.items():
         yield Entry(f"kernel.py is {name}", partial(files.no_file, make=make))
     for name, (content, code, finding) in files.TEXTS.items():
@@ -56,6 +58,7 @@ def entries(number_of_kills: int) -> Iterator[Entry]:
 
 def _signals(number_of_kills: int) -> Iterator[Entry]:
     yield Entry("SIGKILL of the judge", partial(kills.judge, kills=number_of_kills))
+    yield Entry("SIGKILL of the judge of a cold zygote", kills.judge_of_a_cold_zygote)
     for name, number in (("SIGTERM", signal.SIGTERM), ("SIGHUP", signal.SIGHUP),
                          ("SIGINT", signal.SIGINT)):
         few = max(2, number_of_kills // 10)
@@ -68,7 +71,7 @@ def _signals(number_of_kills: int) -> Iterator[Entry]:
     for stage in STAGES:
         yield Entry(f"Ctrl-C while {stage}", partial(kills.interrupted, stage=stage))
         yield Entry(f"Ctrl-C twice while {stage}", partial(kills.interrupted, stage=stage, times=2),
-                    quick=stage not in kills.COLD)
+                    quick=False)
 
 
 def _surroundings() -> Iterator[Entry]:
@@ -77,10 +80,10 @@ def _surroundings() -> Iterator[Entry]:
                     quick=name == "all of these at once")
     for name, shell, codes in (("a broken pipe", "a broken pipe", {1}),
                                ("a closed standard output", "exec >&-;", {1}),
-                               ("a full standard output", "exec >/dev/full;", {1, 3})):
-        yield Entry(name, partial(surroundings.unheard, shell=shell, codes=codes),
-                    quick=shell == "exec >&-;")
-    yield Entry("a read-only HOME", surroundings.read_only_home, mounts=True)
+                               ("all streams closed", "exec <&- >&- 2>&-;", {1}),
+                               ("a full standard output", "exec >/dev/full;", {1})):
+        yield Entry(name, partial(surroundings.unheard, shell=shell, codes=codes), quick=False)
+    yield Entry("a read-only HOME", surroundings.read_only_home, mounts=True, quick=False)
     yield Entry("a full folder for temporary files", surroundings.full_disk, mounts=True,
                 quick=False)
     yield Entry("no folder for temporary files", surroundings.no_temporary_folder)

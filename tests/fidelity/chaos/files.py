@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from tests.fidelity.chaos import module
-from tests.fidelity.chaos.bench import Bench
+from tests.fidelity.chaos.bench import Bench, Ended
 from tests.fidelity.chaos.hooks import FAILS, NO_SPACE
+from tests.fidelity.chaos.kernels import HOSTILE
 from tritonlab.journal import CERTIFICATE, JOURNAL, Journal, Reading, parse
 
 RECORDS = 4
@@ -30,11 +31,12 @@ def _filled(folder: Path) -> Journal:
 
 
 def _view(reading: Reading) -> str:
-    return json.dumps({"records": [record.seq for record in reading.records], "head": reading.head})
+    return json.dumps({"records": [record.seq for record in reading.records],
+                       "journal": {"head": reading.head}})
 
 
 def damaged_journal(bench: Bench) -> list[str]:
-    """Each byte flipped, each length cut: only the record that was hit is lost, and that is said."""
+    """A byte flipped, the end cut: only the record that was hit is lost, and that is said."""
     folder = bench.folder / "journal"
     journal = _filled(folder)
     whole = (folder / JOURNAL).read_bytes()
@@ -44,8 +46,15 @@ def damaged_journal(bench: Bench) -> list[str]:
         numbers = {record["number"] for record in reading.records}
         if lost := set(range(RECORDS)) - numbers - hit:
             problems.append(f"{what}: records {sorted(lost)} are lost")
-        if len(numbers) < RECORDS and len(hit) == 1 and not reading.problems:
+        if len(numbers) < RECORDS and not reading.problems and not whole.startswith(content):
             problems.append(f"{what}: nothing is said")
+    last = whole[: whole.rindex(b"\n", 0, -1) + 1]
+    for content in (last, b""):  # whole records are gone: only the certificate can tell
+        (folder / JOURNAL).write_bytes(whole)
+        journal.renew()
+        (folder / JOURNAL).write_bytes(content)
+        if "has lost its last records" not in journal.renew():
+            problems.append(f"{len(whole) - len(content)} bytes cut off: nothing is said")
     for content in (b"", b"\0" * len(whole), whole[: len(whole) // 2], b"\xff" * 100 + whole):
         (folder / JOURNAL).write_bytes(content)
         journal.append("graded", "track1/softmax", number=99)
@@ -98,7 +107,7 @@ def damaged_certificate(bench: Bench) -> list[str]:
 
 
 def damaged_workspace(bench: Bench) -> list[str]:
-    """Grading goes on after damage to both files of the record, and the sentence says what is lost."""
+    """Grading goes on after damage to both files of the record, and says what is lost."""
     bench.warm.grade()
     before = bench.recorded()
     journal, certificate = bench.mark / JOURNAL, bench.mark / CERTIFICATE
@@ -120,6 +129,7 @@ def damaged_workspace(bench: Bench) -> list[str]:
     finally:
         journal.write_bytes(whole)
         bench.acknowledged = before
+        bench.seen.clear()
         for aside in bench.mark.glob("*.damaged-*"):
             aside.unlink()
         bench.warm.run("certificate")
@@ -145,7 +155,7 @@ def failing_disk(bench: Bench) -> list[str]:
     return problems
 
 
-def _after_failure(bench: Bench, ended, before: Reading) -> list[str]:  # type: ignore[no-untyped-def]
+def _after_failure(bench: Bench, ended: Ended, before: Reading) -> list[str]:
     problems = bench.expected(ended, {0, 3}, cold=False)
     if ended.report.get("verdict") != "PASSED":
         problems.append(f"the verdict was not shown: {ended.described()}")
@@ -245,8 +255,6 @@ def odd_text(bench: Bench, content: bytes, code: int, finding: str) -> list[str]
 
 def kernel(bench: Bench, name: str) -> list[str]:
     """A kernel that misbehaves costs its own grade, or one case of it, and nothing else."""
-    from tests.fidelity.chaos.kernels import HOSTILE
-
     hostile = HOSTILE[name]
     limit = bench.limits[hostile.limit] if hostile.limit else 0.0
     ended = bench.warm.grade(hostile.source)

@@ -2,8 +2,8 @@
 
     python -c "from tests.fidelity.chaos.hooks import main; main()" HOOKS grade softmax
 
-``HOOKS`` is a JSON object. ``limits`` gives constants of ``grader.session`` and ``grader.judge``
-other values. ``signal`` is ``[stage, times]``: Ctrl-C when that stage is reached. ``clock`` is how
+``HOOKS`` is a JSON object. ``limits`` gives constants, such as ``grader.session.CALL_S``, other
+values. ``signal`` is ``[stage, times]``: Ctrl-C when that stage is reached. ``clock`` is how
 many seconds the time of day jumps when the first case begins. ``"temporary": false`` leaves no
 folder for temporary files. ``"serve": true`` stays and runs one command per line of JSON on
 standard input, all on one warm sandbox.
@@ -67,17 +67,15 @@ class After(importlib.abc.MetaPathFinder):
 
 def shorten(after: After, limits: dict[str, float]) -> None:
     """Give constants other values; one that no longer exists is an error."""
-    for module in ("grader.session", "grader.judge"):
-        names = [name.partition(".")[2] for name in limits if name.startswith(f"{module[7:]}.")]
-        after.add(module, functools.partial(_assign, {
-            name: limits[f"{module[7:]}.{name}"] for name in names}))
+    for place, value in limits.items():
+        module, _, name = place.rpartition(".")
+        after.add(module, functools.partial(_assign, name, value))
 
 
-def _assign(values: dict[str, float], module: ModuleType) -> None:
-    for name, value in values.items():
-        if not hasattr(module, name):
-            raise AttributeError(f"{module.__name__} has no {name} any more")
-        setattr(module, name, value)
+def _assign(name: str, value: float, module: ModuleType) -> None:
+    if not hasattr(module, name):
+        raise AttributeError(f"{module.__name__} has no {name} any more")
+    setattr(module, name, value)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -223,7 +221,7 @@ class FaultyOs:
     def rename(self, *args: Any, **more: Any) -> None:
         if self._count():
             self._fail()
-        os.rename(*args, **more)
+        os.rename(*args, **more)  # noqa: PTH104 - this is what stands in for it
 
     def link(self, *args: Any, **more: Any) -> None:
         if self._count():

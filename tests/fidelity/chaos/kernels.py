@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tests.fidelity.chaos.bench import CALL, LOAD, RUN
 from tests.fidelity.chaos.module import HEALTHY, spoiled
 
 HANG = """
@@ -23,9 +24,10 @@ for _ in range(6):
 time.sleep(600)
 """
 HOG = """
+import mmap
 held = []
 while True:
-    held.append(bytearray(256 << 20))
+    held.append(mmap.mmap(-1, 1 << 30))
 """
 GREEDY = """
 held = []
@@ -61,8 +63,7 @@ import os
 os.kill(os.getppid(), 9)
 os.kill(os.getpid(), 9)
 """
-LIMITS = {"at import": "session.LOAD_S", "in the call": "session.CALL_S",
-          "in the kernel": "session.RUN_S"}
+LIMITS = {"at import": LOAD, "in the call": CALL, "in the kernel": RUN}
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,10 @@ import time
 
 from grader.sandbox import processes
 from tests.fidelity.chaos import module
-from tests.fidelity.chaos.bench import Bench, end, orphans, text, zygote_of
+from tests.fidelity.chaos.bench import ANSWER, CALL, Bench, end, orphans, text, zygote_of
 
 # A grade of it takes a little longer, so that there is something to hit.
 SLOW = module.spoiled("in the call", "import time\ntime.sleep(0.03)")
-ANSWER_S = 10.0  # for a zygote that is warm to answer
 EXTERNAL = frozenset({"R02", "R03"})  # to the grader it looks as if the kernel had done it
 
 
@@ -60,12 +59,24 @@ def _told(said: str, code: int, more: int) -> list[str]:
     """Whether what a command says after Ctrl-C is true, if it had begun at all."""
     if code == -signal.SIGINT or not said.strip():
         return []  # Python itself had not started yet, or the grade had just ended
-    wrong = "is recorded" in said and not more or "Nothing was recorded" in said and more
+    wrong = not more if "is recorded" in said else more and "Nothing was recorded" in said
     return [f"{more} records, and it said {said[-200:]!r}"] if wrong or "Traceback" in said else []
 
 
 def judge(bench: Bench, kills: int) -> list[str]:
     return torment(bench, kills)[0]
+
+
+def judge_of_a_cold_zygote(bench: Bench) -> list[str]:
+    """Kill the judge while the zygote is still importing torch."""
+    with orphans() as left:
+        process = bench.start("grade", module.NAME)
+        while process.poll() is None and zygote_of(process.pid) is None:
+            time.sleep(0.001)
+        time.sleep(0.2)
+        end(process)
+        process.communicate()
+    return [*left, *bench.store(), *bench.leftovers()]
 
 
 def ended_by(number: int, bench: Bench, kills: int) -> list[str]:
@@ -80,7 +91,7 @@ def child(bench: Bench, number: int, times: int) -> list[str]:
     """Hit a worker or an executor: it is as if the kernel had ended, or hung."""
     chance = random.Random(bench.seed)
     problems = []
-    limit = max(bench.limits.values()) if number == signal.SIGSTOP else 0.0
+    limit = bench.limits[CALL] if number == signal.SIGSTOP else 0.0
     for _ in range(times):
         ended = bench.warm.grade(SLOW, during=lambda: _hit_child(bench, chance, number))
         problems += bench.expected(ended, {0, 1}, EXTERNAL, limit, cold=False)
@@ -103,7 +114,7 @@ def zygote(bench: Bench, number: int, times: int) -> list[str]:
     """Hit the zygote: nothing is known of the kernel then, and the next grade has a new one."""
     chance = random.Random(bench.seed)
     problems = []
-    limit = ANSWER_S if number == signal.SIGSTOP else 0.0
+    limit = bench.limits[ANSWER] if number == signal.SIGSTOP else 0.0
     assert bench.warm  # started now, and so not taken for something left behind
     for _ in range(times):
         def hit() -> None:
