@@ -72,7 +72,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
     submitted = source.read(kernel)
     results: list[CaseResult] = []
     findings = source.inspect(submitted, suite.entry, suite.parameters, suite.blanks)
-    output = reason = ""
+    output = reason = isolation = ""
     if findings:
         results.append(_result(Case("the file can be graded", Kind.CORRECTNESS), findings))
     else:
@@ -80,6 +80,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
             box = sandbox or resources.enter_context(Sandbox())
             judge = resources.enter_context(Judge(submitted, suite, seed, box))
             try:
+                isolation = box.isolation.describe()
                 cases = cases_of(suite, public_only, only)
                 if only:
                     judge.take_alone(cases[0])
@@ -100,7 +101,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         grader_version=version("tritonlab"),
         versions=versions(),
         engine="interpreter, every access checked",
-        isolation="separate processes with limits",
+        isolation=isolation,
         seed=seed or "",
         results=explained(results, suite, submitted, names, seed or "", separated, witnesses),
         seconds=time.monotonic() - started,

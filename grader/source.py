@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import io
+import os
 import re
 import stat
 import tokenize
@@ -40,21 +41,7 @@ def read(path: Path) -> Source:
     Raises:
         UnreadableSubmission: the path is not a readable regular file of at most ``MAX_BYTES``.
     """
-    try:
-        status = path.stat()
-        if stat.S_ISDIR(status.st_mode):
-            raise UnreadableSubmission(f"{path} is a folder, not a kernel file.")
-        if not stat.S_ISREG(status.st_mode):
-            raise UnreadableSubmission(f"{path} is not a regular file.")
-        if status.st_size > MAX_BYTES:
-            size = f"{status.st_size / 1e6:.1f} MB"
-            raise UnreadableSubmission(f"{path} has {size}; a kernel file may have 1 MiB.")
-        data = path.read_bytes()
-    except UnreadableSubmission:
-        raise
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise UnreadableSubmission(f"{path} cannot be read: {reason}.") from error
+    data = _content(path)
     digest = hashlib.sha256(data).hexdigest()
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
@@ -62,6 +49,31 @@ def read(path: Path) -> Source:
     except (SyntaxError, UnicodeDecodeError, LookupError):
         return Source("", data, digest, {}, Finding("P02", "The file is not text in UTF-8."))
     return Source(text, data, digest, _todo_comments(text), _syntax_problem(text))
+
+
+def _content(path: Path) -> bytes:
+    """All bytes of a file. What was opened is looked at, so that nothing can take its place."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        try:
+            status = os.fstat(descriptor)
+            if stat.S_ISDIR(status.st_mode):
+                raise UnreadableSubmission(f"{path} is a folder, not a kernel file.")
+            if not stat.S_ISREG(status.st_mode):
+                raise UnreadableSubmission(f"{path} is not a regular file.")
+            with open(descriptor, "rb", closefd=False) as file:
+                data = file.read(MAX_BYTES + 1)  # it may be growing
+        finally:
+            os.close(descriptor)
+    except UnreadableSubmission:
+        raise
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UnreadableSubmission(f"{path} cannot be read: {reason}.") from error
+    if len(data) > MAX_BYTES:
+        size = f"{max(status.st_size, len(data)) / 1e6:.1f} MB"
+        raise UnreadableSubmission(f"{path} has {size}; a kernel file may have 1 MiB.")
+    return data
 
 
 def _syntax_problem(text: str) -> Finding | None:

@@ -18,6 +18,7 @@ import grader
 import tritonlab
 from grader.report import CaseResult, Details, Finding, Kind, Verdict
 from grader.selection import UnknownCase
+from tritonlab import errors
 from tritonlab.render.screen import Screen
 
 KERNEL = Path("tritonlab-workspace/track1/softmax/kernel.py")
@@ -784,6 +785,79 @@ def test_a_reader_that_leaves_early_is_harmless(home):
     _, errors = process.communicate(timeout=30)
 
     assert (process.returncode, errors) == (0, "")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_harmless(home, closed):
+    script = f'exec {closed}; exec "$@"'
+    command = ["sh", "-c", script, "sh", sys.executable, "-m", "tritonlab", "list"]
+
+    shown = subprocess.run(command, text=True, capture_output=True, stdin=subprocess.DEVNULL)
+
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert ("track1/softmax" in shown.stdout) == (">&-" not in closed.replace("2>&-", ""))
+
+
+@pytest.mark.parametrize(("words", "error", "says"), [
+    ((), BrokenPipeError(), ""),
+    (("--json",), BrokenPipeError(), ""),
+    (("--json",), OSError(28, "No space left on device"),
+     "The report could not be printed: no space left on device.\n"),
+], ids=str)
+def test_a_verdict_that_nobody_reads_keeps_its_exit_code(run, judge, monkeypatch, words, error,
+                                                         says):
+    judge(toy.FAILING)
+    run("start", "softmax")
+
+    def deaf(*_, **__):
+        raise error
+
+    monkeypatch.setattr("tritonlab.errors.silence_broken_pipe", lambda: None)
+    monkeypatch.setattr(Screen, "line", deaf)
+    monkeypatch.setattr("tritonlab.cli._print_json", deaf)
+    shown = run("grade", *words)
+
+    assert (shown.code, shown.err) == (1, says)
+    assert [record["event"] for record in records()] == ["started", "graded"]
+
+
+def test_ctrl_c_while_the_command_is_imported_is_one_sentence(home):
+    script = ("import sys\n"
+              "class Stop:\n"
+              "    def find_spec(self, name, *_):\n"
+              "        if name == 'tritonlab.course': raise KeyboardInterrupt\n"
+              "sys.meta_path.insert(0, Stop())\n"
+              "from tritonlab.__main__ import main; main()")
+
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+
+    assert (shown.returncode, shown.stderr) == (130, "Stopped. Nothing was recorded.\n")
+
+
+@pytest.mark.parametrize(("error", "says"), [
+    (FileNotFoundError(2, "No usable temporary directory found"), "none can be written"),
+    (OSError(28, "No space left on device"), "no space is left on the disk"),
+], ids=["none", "full"])
+def test_a_grader_without_a_temporary_folder_is_one_sentence(run, monkeypatch, error, says):
+    def nowhere(*_, **__):
+        raise error
+
+    run("start", "softmax")
+    monkeypatch.setitem(vars(grader), "Sandbox", nowhere)
+    shown = run("grade")
+
+    assert (shown.code, shown.err) == (
+        3, f"The grader cannot start: it has no folder for temporary files; {says}. "
+           "Set TMPDIR to a folder with some space, then repeat the command.\n")
+
+
+def test_the_details_of_a_failure_that_fit_nowhere(monkeypatch):
+    def nowhere():
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr("tempfile.gettempdir", nowhere)
+
+    assert errors.keep("details", None) == "The details could not be written anywhere."
 
 
 @pytest.mark.parametrize("environment", [

@@ -156,6 +156,20 @@ def test_a_deleted_certificate_is_rebuilt(journal, folder):
     assert json.loads((folder / CERTIFICATE).read_bytes()) == {"records": 2}
 
 
+def test_records_cut_off_at_a_line_are_missed_by_the_certificate(folder):
+    journal = Journal(folder, lambda reading: json.dumps({"journal": {"head": reading.head}}))
+    content = fill(journal, 3)
+    before = (folder / CERTIFICATE).read_bytes()
+    (folder / JOURNAL).write_bytes(b"".join(content.splitlines(keepends=True)[:2]))
+
+    said = journal.append("graded", "track1/softmax", number=99).warning
+
+    assert said.startswith("The journal has lost its last records since certificate.json was made")
+    [aside] = folder.glob("certificate.json.damaged-*")
+    assert aside.read_bytes() == before
+    assert journal.append("graded", "track1/softmax", number=100).warning == ""
+
+
 @pytest.mark.parametrize("name", [JOURNAL, ".lock"])
 def test_a_symbolic_link_is_refused_and_its_target_untouched(journal, folder, tmp_path, name):
     target = tmp_path / "precious"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.source import UnreadableSubmission, inspect, read
+from grader.source import MAX_BYTES, UnreadableSubmission, inspect, read
 
 RIGHT = '''\
 from __future__ import annotations
@@ -136,4 +136,23 @@ def test_what_is_no_file_cannot_be_read(tmp_path, make):
     make(path)
 
     with pytest.raises(UnreadableSubmission, match=r"kernel\.py"):
+        read(path)
+
+
+def test_a_file_that_grows_while_it_is_looked_at_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "kernel.py"
+    path.write_text("x = 1\n")
+
+    def and_then_grow(look):
+        def looked(*args, **options):
+            found = look(*args, **options)
+            path.write_bytes(b"#" * (MAX_BYTES + 1))
+            return found
+
+        return looked
+
+    monkeypatch.setattr(os, "fstat", and_then_grow(os.fstat))
+    monkeypatch.setattr(Path, "stat", and_then_grow(Path.stat))
+
+    with pytest.raises(UnreadableSubmission, match=r"1\.0 MB; a kernel file may have 1 MiB"):
         read(path)

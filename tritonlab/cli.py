@@ -123,6 +123,8 @@ def grade(
                       _replay(submission, report, result.saved), result.reading)
     except KeyboardInterrupt:
         raise Stopped(recorded=result.saved) from None
+    except OSError as error:  # the grade is done: that nobody reads it changes neither it
+        guard.nobody_reads(error)  # nor the exit code
     if result.error is not None:
         return guard.show_error(result.error)
     guard.warn(result.complaint)

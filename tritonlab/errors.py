@@ -53,6 +53,12 @@ class NotSaved(TritonlabError):
     exit_code = EXIT_GRADER_BROKE
 
 
+class CannotGrade(TritonlabError):
+    """The grader does not start on this machine; nothing is known of the kernel."""
+
+    exit_code = EXIT_GRADER_BROKE
+
+
 class Stopped(TritonlabError):
     """The user pressed Ctrl-C."""
 
@@ -86,6 +92,13 @@ def not_saved(subject: str, error: OSError, place: Path) -> NotSaved:
     """The error for ``subject`` ("The result") that could not be written to ``place``."""
     reason, advice = _reason(error)
     return NotSaved(f"{subject} was not saved: {reason} ({shown(place)}).", advice)
+
+
+def cannot_grade(error: OSError) -> CannotGrade:
+    """The error for a grader that gets no folder for its temporary files."""
+    reason = "none can be written" if error.errno == errno.ENOENT else _reason(error)[0]
+    return CannotGrade(f"The grader cannot start: it has no folder for temporary files; {reason}.",
+                       "Set TMPDIR to a folder with some space, then repeat the command.")
 
 
 def out_of_date(error: OSError, place: Path) -> str:
@@ -130,9 +143,7 @@ def keep(details: str, folder: Path | None) -> str:
     The file goes into ``folder`` (the workspace's own) or, failing that, the temporary folder.
     """
     name = f"traceback-{date.today():%Y-%m-%d}-{os.getpid()}.txt"
-    for place in (folder, Path(tempfile.gettempdir())):
-        if place is None:
-            continue
+    for place in filter(None, (folder, _temporary())):
         try:
             descriptor = os.open(place / name,
                                  os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
@@ -142,6 +153,13 @@ def keep(details: str, folder: Path | None) -> str:
             continue
         return f"The details for a bug report are in {shown(place / name)}."
     return "The details could not be written anywhere."
+
+
+def _temporary() -> Path | None:
+    try:
+        return Path(tempfile.gettempdir())
+    except OSError:  # not one of the usual folders can be written
+        return None
 
 
 def brief(reason: str) -> str:

@@ -17,12 +17,15 @@ from tritonlab import workspace
 from tritonlab.course import Course, Module
 from tritonlab.errors import (
     BadCourse,
+    CannotGrade,
     NotSaved,
     NoWorkspace,
     Stopped,
     TritonlabError,
     UnknownModule,
     UnusableFile,
+    brief,
+    cannot_grade,
     shown,
 )
 from tritonlab.journal import Reading
@@ -137,6 +140,7 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
 
     Raises:
         BadCourse: the module has no hidden tests.
+        CannotGrade: the grader does not start.
         UnusableFile: the file is gone or no file any more.
         TritonlabError: ``seed`` is none, or ``only`` does not mean one case.
     """
@@ -144,7 +148,7 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
         raise TritonlabError(f"'{seed}' is no seed: it takes 1 to 64 hexadecimal digits.",
                              "The report to be repeated names its own.")
     # The sandbox warms up in its own process while the suite, and with it torch, is loaded here.
-    with contextlib.nullcontext(sandbox) if sandbox else grader.Sandbox() as box:
+    with contextlib.nullcontext(sandbox) if sandbox else _started() as box:
         try:
             suite = grader.load_suite(submission.module.suite)
             return grader.grade(submission.kernel, suite, public_only=public_only, only=only,
@@ -176,6 +180,17 @@ def replay(submission: Submission, result: CaseResult, *, current: bool = False)
     """
     command = submission.command if current else submission.full_command
     return f"{command} {result.replay}" if result.replay else ""
+
+
+def _started() -> Sandbox:
+    from grader.sandbox import SandboxBroken
+
+    try:
+        return grader.Sandbox()
+    except OSError as error:
+        raise cannot_grade(error) from error
+    except SandboxBroken as error:
+        raise CannotGrade(brief(str(error)), "Check that Python can be started again.") from error
 
 
 @dataclass(frozen=True)

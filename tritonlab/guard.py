@@ -57,6 +57,14 @@ def run(work: Callable[[], int]) -> int:
         return show_error(errors.unexpected(error, place.mark if place else None))
 
 
+def nobody_reads(error: OSError) -> None:
+    """Print no more; unless the reader has just left, say why."""
+    errors.silence_broken_pipe()
+    if not isinstance(error, BrokenPipeError):
+        reason = (error.strerror or str(error)).lower()
+        warn(f"The report could not be printed: {reason}.")
+
+
 def never_fail_to_encode() -> None:
     """Print a replacement for what the terminal's encoding lacks, instead of failing."""
     for stream in (sys.stdout, sys.stderr):

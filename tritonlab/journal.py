@@ -145,15 +145,20 @@ class Journal:
             return out_of_date(error, self.folder)
 
     def _renew(self, folder: int, reading: Reading) -> str:
+        aside, warning = "", ""
         try:
             with contextlib.suppress(OSError):  # a link or a folder: the rename decides
                 old = durable.read(folder, CERTIFICATE)
-                if old is not None and not _is_object(old):
-                    durable.set_aside(folder, CERTIFICATE, f"{date.today():%Y-%m-%d}")
+                cut_off = old is not None and _knows_more(old, reading)
+                if old is not None and (cut_off or not _is_object(old)):
+                    aside = durable.set_aside(folder, CERTIFICATE, f"{date.today():%Y-%m-%d}")
+                if cut_off:
+                    warning = ("The journal has lost its last records since certificate.json was "
+                               f"made from it; that certificate is kept as {aside}.")
             durable.replace(folder, CERTIFICATE, self._view(reading).encode())
         except OSError as error:
             return out_of_date(error, self.folder)
-        return ""
+        return warning
 
 
 def parse(content: bytes) -> Reading:
@@ -254,6 +259,15 @@ def _is_object(content: bytes) -> bool:
         return isinstance(json.loads(content), dict)
     except (ValueError, RecursionError):
         return False
+
+
+def _knows_more(certificate: bytes, reading: Reading) -> bool:
+    """Whether a certificate was made from a record that the journal no longer has."""
+    try:
+        head = json.loads(certificate)["journal"]["head"]
+    except (ValueError, RecursionError, TypeError, KeyError):
+        return False
+    return head != _GENESIS and head not in {record.sha256 for record in reading.records}
 
 
 @contextlib.contextmanager

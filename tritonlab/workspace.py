@@ -133,7 +133,7 @@ def check_file(path: Path, module: Module | None = None) -> None:
     advice = f"`tritonlab start {module.id}` makes a fresh one." if module else \
         "Check the path, then repeat the command."
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except FileNotFoundError:
         raise UnusableFile(f"There is no file at {where}.", advice) from None
     except OSError as error:

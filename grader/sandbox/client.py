@@ -26,6 +26,7 @@ from grader.sandbox.errors import SandboxBroken
 from grader.sandbox.limits import Limits, Role
 
 START_S = 120.0  # importing torch from a slow disk; two seconds are usual
+ANSWER_S = 10.0  # of a zygote that is warm; it only forks, and kills what does not end by itself
 CLOSE_S = 5.0
 _MAX_ANSWER = 64 << 10
 _PIPE_BYTES = 1 << 20
@@ -165,7 +166,8 @@ class Sandbox:
         with self._lock:
             try:
                 socket.send_fds(self._control, [json.dumps(request).encode()], fds)
-                ready, _, _ = select.select([self._control], [], [], START_S)
+                ready, _, _ = select.select(
+                    [self._control], [], [], ANSWER_S if self._listens else START_S)
                 data = self._control.recv(_MAX_ANSWER) if ready else b""
             except OSError:
                 data = b""

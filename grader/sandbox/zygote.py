@@ -50,13 +50,20 @@ class Zygote:
     def serve(self) -> None:
         """Warm up, then answer until the judge is gone."""
         try:
-            _preload()
-            self._isolation = self._probe()
+            self._warm_up()
             while os.getppid() == self._judge and self._wait():
                 pass
         finally:
             self._end_all()
             folders.remove(self._folder)
+
+    def _warm_up(self) -> None:
+        """Import what children need; there are none yet, so without a judge it ends at once."""
+        signal.signal(signal.SIGTERM, _leave)
+        if os.getppid() == self._judge:
+            _preload()
+            self._isolation = self._probe()
+        signal.signal(signal.SIGTERM, _noted)
 
     def _wait(self) -> bool:
         control = self._control.fileno()
@@ -200,6 +207,10 @@ def how(status: int) -> str:
 
 def _noted(number: int, frame: object) -> None:
     """Signals only wake the loop; it then looks whether the judge still lives."""
+
+
+def _leave(number: int, frame: object) -> None:
+    raise SystemExit
 
 
 @contextlib.contextmanager
