@@ -84,7 +84,8 @@ def _value(value: Any) -> str:
 
 def _tensor(dtype: str, shape: Sequence[int], stride: Sequence[int], offset: int) -> str:
     size = " x ".join(f"{side:,}" for side in shape) or "a single number"
-    strides = f", strides {', '.join(f'{step:,}' for step in stride)}" if len(stride) else ""
+    many = "s" if len(stride) > 1 else ""
+    strides = f", stride{many} {', '.join(f'{step:,}' for step in stride)}" if len(stride) else ""
     begin = f", from element {offset:,} of its memory on" if offset else ""
     return f"{dtype}, {size}{strides}{begin}"
 
@@ -115,8 +116,7 @@ def _argument(argument: Argument) -> str:
 
 
 def _view(view: View) -> str:
-    size = " x ".join(map(str, view.shape)) or "a single number"
-    return f"{view.dtype} {size}, strides {' '.join(map(str, view.stride)) or 'none'}"
+    return _tensor(view.dtype, view.shape, view.stride, view.offset)
 
 
 def _number(value: torch.Tensor) -> str:

@@ -32,7 +32,9 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
         findings = [diagnose.explain(finding, suite.mutants, submitted.todos, failed, passed)
                     for finding in diagnose.in_order(result.findings)]
         if result is first and separated and findings:
-            findings[0] = replace(findings[0], seen=f"{findings[0].seen} {separated}")
+            said, *quoted = findings[0].seen.split("\n")  # code may be quoted below the sentence
+            seen = "\n".join([f"{said} {separated}", *quoted])
+            findings[0] = replace(findings[0], seen=seen)
         again = result.verdict is Verdict.FAILED and seed and result.name in names
         return replace(result, findings=tuple(findings),
                        replay=replay_options(result.name, names, seed) if again else "")

@@ -410,7 +410,8 @@ class Judge:
         if difference.kind == "nonfinite":
             tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
             code = "N02" if all(bool(t.isfinite().all()) for t in tensors) else "N03"
-        pattern = details.pattern(difference, self.suite, inputs, recording)
+        # Only the first failure is shown in full; any other is described when graded alone.
+        pattern = "" if self._failed else details.pattern(difference, self.suite, inputs, recording)
         return [Finding(code, f"{sentence(str(difference))} {pattern}".strip())]
 
     def _difference(self, result: torch.Tensor, inputs: list[Any]) -> compare.Difference | None:

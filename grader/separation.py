@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 LEAST = 2  # cases on either side; one case alone differs from others in everything
+FEW = 8  # cases of either side whose numbers are looked at first
 CLEAR = 2.0  # how many times larger the numbers of one side have to be
 
 
@@ -94,11 +95,16 @@ def separation(failed: Sequence[Traits], passed: Sequence[Traits],
             return words
     if values is None:
         return ""
-    ranges = [[values(case) for case in side] for side in (failed, passed)]
-    known = [[range_ for range_ in side if range_] for side in ranges]
-    if min(map(len, known)) < LEAST or len(known[0]) < len(failed):
-        return ""
-    return _by_values(known[0], known[1])
+    sides = [sorted(side, key=lambda case: case.elements) for side in (failed, passed)]
+    words = ""
+    for count in (FEW, None):  # what separates all separates the smallest, which are drawn sooner
+        bad, good = ([values(case) for case in side[:count]] for side in sides)
+        if None in bad or None in good:
+            return ""  # a case without finite numbers has no range
+        words = _by_values([v for v in bad if v], [v for v in good if v])
+        if not words:
+            break
+    return words
 
 
 def _sides(failed: Sequence[Any], passed: Sequence[Any], has: Callable[[Any], bool],
@@ -154,7 +160,7 @@ def _by_blocks(failed: Sequence[Traits], passed: Sequence[Traits]) -> str:
 
 
 def _by_width(failed: Sequence[Traits], passed: Sequence[Traits]) -> str:
-    if all(len(case.shape) < 2 for case in (*failed, *passed)):
+    if any(len(case.shape) < 2 for case in (*failed, *passed)):
         return ""
     return _by_size(failed, passed, lambda case: case.width, "whose last dimension is")
 

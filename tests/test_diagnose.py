@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -16,6 +17,8 @@ from grader.selection import UnknownCase, select, shortest
 from grader.separation import Traits, Values, separation, traits_of, values_of
 from grader.suite import EXACT, Cost, Mutant, Suite, correctness, edge, rand, refuses
 from grader.where import Tiling, place
+
+ROOT = Path(__file__).parent.parent
 
 # ---------------------------------------------------------------------------------------------
 # The mutant that fails alike
@@ -142,6 +145,17 @@ def test_values_separate_where_the_form_does_not(bad, good, says):
     failed, passed = [traits((4, 8), name="bad")] * 2, [traits((4, 8))] * 2
 
     assert separation(failed, passed, values) == says
+
+
+def test_few_numbers_are_looked_at_where_nothing_separates():
+    asked = []
+
+    def values(case: Traits) -> Values:
+        asked.append(case)
+        return Values(-1.0, 1.0, finite=True)
+
+    assert separation([traits((4, 8))] * 40, [traits((4, 8))] * 40, values) == ""
+    assert len(asked) == 16
 
 
 def test_traits_and_values_are_read_off_the_inputs():
@@ -318,8 +332,9 @@ def test_every_failure_is_repeated_by_its_replay(graded):
     for failure in failures:
         again = alone(graded, text, report, failure)
         assert [r.name for r in again.results] == [failure.name]
-        assert again.results[0].findings[0].seen == failure.findings[0].seen
+        assert again.results[0].findings[0].seen.startswith(failure.findings[0].seen)
         assert (again.seed, again.evidence, again.partial) == (report.seed, "", True)
+    assert seen(alone(graded, text, report, failures[0])) == failures[0].findings[0].seen
     assert {r.replay for r in report.results if r.verdict is Verdict.PASSED} == {""}
 
 
@@ -330,7 +345,7 @@ def test_sizes_that_follow_the_learner_s_block_are_the_same_again(graded):
 
     report = graded(text, suite, only="two blocks less one", seed="ab")
 
-    assert report.results[0].details.inputs == ("x: float32, 63, strides 1",)
+    assert report.results[0].details.inputs == ("x: float32, 63, stride 1",)
 
 
 def test_a_case_alone_shows_what_it_was_made_of(graded):
@@ -338,10 +353,10 @@ def test_a_case_alone_shows_what_it_was_made_of(graded):
     whole = graded(changed("x * 2", "x * 3"), seed="ab")
 
     made = report.results[0].details
-    assert made.inputs == ("x: float32, 128, strides 1",)
+    assert made.inputs == ("x: float32, 128, stride 1",)
     assert made.launches == (
-        "double_kernel[2], line 20: x_ptr = float32 128, strides 1; out_ptr = float32 128, "
-        "strides 1; n = 128; BLOCK = 64",)
+        "double_kernel[2], line 20: x_ptr = float32, 128, stride 1; out_ptr = float32, 128, "
+        "stride 1; n = 128; BLOCK = 64",)
     assert len(made.elements) == 8
     assert made.elements[0][0] == "[0]"
     assert f"got {made.elements[0][1]}, expected {made.elements[0][2]}" in \
@@ -358,6 +373,37 @@ def test_what_is_run_for_the_diagnosis_prints_nothing(graded):
     assert report.output.splitlines() == ["called with 128"]
     assert report.results[0].findings[0].means == "means m"  # as in the whole grade
     assert seen(graded(text, marked, seed=report.seed)) != ""
+
+
+@pytest.mark.parametrize(("module", "name"), [
+    ("03-softmax", "f"), ("03-softmax", "k"), ("01-vector-add", "m"), ("01-vector-add", "l"),
+])
+def test_a_case_alone_names_the_mistake_that_the_whole_grade_names(graded, module, name):
+    suite = grader.load_suite(ROOT / "grader/suites/missing-elements" / module / "suite.py")
+    mistake = next(mutant for mutant in suite.mutants if mutant.id == name)
+    solution = (ROOT / "solutions/missing-elements" / module / "kernel.py").read_text()
+    [case] = [case for case in suite.cases if case.name == (mistake.wrong or ["one element"])[0]]
+
+    report = graded(mistake.apply(solution), suite, only=case.name)
+
+    assert [result.name for result in report.results] == [case.name]
+    assert report.results[0].findings[0].means == mistake.meaning
+    assert report.results[0].findings[0].todos == mistake.todos
+
+
+def test_without_its_own_mutant_no_mistake_is_called_by_another_s_name(graded):
+    """The diagnosis is not only complete but careful: leave one out."""
+    suite = grader.load_suite(ROOT / "grader/suites/missing-elements/01-vector-add/suite.py")
+    solution = (ROOT / "solutions/missing-elements/01-vector-add/kernel.py").read_text()
+    for name in ("c", "f", "g"):
+        mistake = next(mutant for mutant in suite.mutants if mutant.id == name)
+        others = tuple(mutant for mutant in suite.mutants if mutant is not mistake)
+
+        finding = graded(mistake.apply(solution), replace(suite, mutants=others)
+                         ).first_failure.findings[0]
+
+        assert finding.code == mistake.codes[0]
+        assert finding.means == diagnose.MEANINGS[finding.code]
 
 
 @pytest.mark.parametrize("options", [
