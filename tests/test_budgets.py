@@ -216,8 +216,8 @@ def graded(path: Path, sandbox: Any, host: str, make: Any = rand, **options: Any
     path.write_text(KERNEL.replace("SHIFT", host))
     suite = Suite("shift", ("x",), lambda x: (x.double() if x.is_floating_point() else x)
                   + (x.max() if options.get("host_reads") else 1), EXACT,
-                  lambda x: Cost(2 * x.nbytes), [correctness("1000", make(N)),
-                                                 correctness("columns", make(50, 20).mT)],
+                  lambda x: Cost(2 * x.nbytes),
+                  [correctness("1000", make(N)), correctness("columns", make(50, 20).mT)],
                   **options)
     return grader.grade(path, suite, sandbox=sandbox)
 

@@ -24,8 +24,13 @@ LONGEST_S = 60
 def believed(cheats: Iterable[Any]) -> dict[str, bool]:
     """Whether this grader passes each of the cheats, by ``module/name``."""
     asked = list(cheats)
-    lines = "".join(f"{cheat.module} {cheat.path}\n" for cheat in asked)
     with tempfile.TemporaryDirectory() as folder:
+        lines = ""
+        for number, cheat in enumerate(asked):  # some write beside themselves
+            copy = Path(folder) / str(number) / "kernel.py"
+            copy.parent.mkdir()
+            copy.write_text(cheat.path.read_text())
+            lines += f"{cheat.module} {copy}\n"
         environment = {**os.environ, "TRITON_INTERPRET": "1", "HOME": folder}
         done = subprocess.run(
             [sys.executable, "-W", "ignore", __file__], input=lines, text=True, cwd=folder,
