@@ -1,4 +1,4 @@
-"""What a result has to be before its values count: shape, dtype, layout, number of launches."""
+"""What a module asks for beside values: shape, dtype, layout, launches, and what is refused."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 
 from grader.budgets import denied_moves
 from grader.costs import in_launches
+from grader.outcome import Raised, dtype_name
 from grader.recording import Recording
 from grader.report import Finding
-from grader.session import dtype_name
 from grader.suite import Case, Suite
+from grader.words import sentence
 
 
 def broken_contract(suite: Suite, case: Case, recording: Recording,
@@ -32,6 +33,24 @@ def broken_contract(suite: Suite, case: Case, recording: Recording,
     if suite.contiguous_result and not _is_contiguous(view.shape, view.stride):
         return [Finding("S01", f"The result has strides {view.stride}; a contiguous tensor is "
                                "expected.")]
+    return []
+
+
+def broken_refusal(case: Case, error: Raised | None) -> list[Finding]:
+    """What is wrong with the exception of a case that asks for one before anything is launched."""
+    wanted = case.raises.__name__ if case.raises else ""
+    if error is None:
+        return [Finding("E01", f"No exception was raised; the contract asks for a {wanted}.")]
+    if wanted not in error.types:
+        seen = f"The function raised {error.types[0]} ({error.message}), expected {wanted}"
+        return [Finding("E02", sentence(seen), line=error.line)]
+    if error.launches:
+        seen = f"The {wanted} came after a kernel had been launched; it has to come first."
+        return [Finding("E01", seen, line=error.line)]
+    missing = [word for word in case.mentions if word not in error.message]
+    if missing:
+        seen = f"The message “{error.message}” does not mention {' and '.join(missing)}."
+        return [Finding("E03", seen, line=error.line)]
     return []
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from grader.outcome import Run
 from grader.recording import Recording
 from grader.report import Finding
-from grader.session import Run, Session
+from grader.session import Session
 from grader.suite import Case, Suite
 
 MANY_PROGRAMS, SAMPLE = 1024, 32  # larger grids are sampled at both ends before they run whole

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import platform
-import secrets
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
@@ -17,24 +14,26 @@ from typing import Any, Self
 
 import torch
 
-from grader import compare, details, diagnose, selection, source
+from grader import alone, compare, selection, source
 from grader.ahead import Ahead
-from grader.contract import broken_contract
-from grader.contrast import name_the_cause, undefined_or_ordered
+from grader.contract import broken_contract, broken_refusal
 from grader.costs import count, idle_grid
-from grader.explanation import explained
+from grader.diagnosis import codes, details
+from grader.diagnosis.contrast import name_the_cause, undefined_or_ordered
+from grader.diagnosis.explanation import explained
+from grader.diagnosis.separation import Traits, Values, separation, traits_of, values_of
+from grader.draws import Draws, block_of
+from grader.outcome import Outcome, Run, Stopped, unusable
 from grader.recording import MAX_SAMPLED_PROGRAMS, Recording
-from grader.report import CaseResult, Finding, Kind, Report, Verdict
+from grader.report import CaseResult, Finding, Kind, Report, Verdict, versions
 from grader.sandbox import Limits, Sandbox, SandboxBroken
 from grader.sandbox.arena import SparseTensor
-from grader.separation import Traits, Values, separation, traits_of, values_of
-from grader.session import Later, Outcome, Run, Session, Stopped, unusable
+from grader.session import Later, Session
 from grader.submission import Faulty, Submission
-from grader.suite import Case, Input, Property, Sparse, Suite
+from grader.suite import Case, Property, Sparse, Suite
 from grader.words import sentence
 
 SPARSE = Limits(address_space=64 << 30)  # untouched pages cost address space, not memory
-DEFAULT_BLOCK = 1024  # where a launch names no BLOCK size
 MAX_CONFIGURATIONS = 16  # of an autotuner that are tried
 PATIENCE_S = 60.0  # after which a submission that has failed already is not run any further
 LOST_S = 20.0  # spent on runs that did not end normally, after which nothing more is run
@@ -65,7 +64,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
     """
     started = time.monotonic()
     tell = on_event or (lambda event: None)
-    names = [case.name for case in cases_of(suite)]
+    names = [case.name for case in suite.ordered()]
     only = selection.select(only, names) if only is not None else ""
     repeated, separated = seed is not None, ""
     witnesses: list[CaseResult] = []
@@ -81,18 +80,18 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
             judge = resources.enter_context(Judge(submitted, suite, seed, box))
             try:
                 isolation = box.isolation.describe()
-                cases = cases_of(suite, public_only, only)
+                cases = suite.ordered(public_only, only)
                 if only:
-                    judge.take_alone(cases[0])
+                    alone.prepare(judge, cases[0])
                 for result in judge.verdicts(cases, tell):
                     results.append(result)
                     tell(result)
                 output = judge.session.output()
                 if only:
-                    witnesses = judge.witnesses(results)
+                    witnesses = alone.witnesses(judge, results)
             except SandboxBroken as error:
                 reason = f"A process of the grader ended unexpectedly: {error}"
-            output, seed = output or judge.session.output(), judge.seed
+            output, seed = output or judge.session.output(), judge.draws.seed
             separated = judge.separation(results)
     return Report(
         suite=suite.name,
@@ -111,25 +110,6 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         only=only,
         repeated=repeated,
     )
-
-
-def versions() -> dict[str, str]:
-    """Versions that a verdict depends on."""
-    names = ("torch", "triton", "numpy")
-    return {"python": platform.python_version(), **{name: version(name) for name in names}}
-
-
-def cases_of(suite: Suite, public_only: bool = False, only: str = "") -> list[Case | Property]:
-    """The cases in the order in which they are judged: the simplest group first."""
-    if public_only:
-        return sorted(suite.public_cases(), key=_group)
-    cases: list[Case | Property] = [*suite.cases, *suite.properties]
-    return sorted((case for case in cases if only in ("", case.name)), key=_group)
-
-
-def _group(case: Case | Property) -> int:
-    groups = (Kind.CORRECTNESS, Kind.CALL, Kind.EDGE, Kind.PROPERTY, Kind.PERFORMANCE)
-    return groups.index(case.kind)
 
 
 @dataclass(frozen=True)
@@ -152,9 +132,8 @@ class Judge:
 
     def __init__(self, submitted: source.Source, suite: Suite, seed: str | None,
                  sandbox: Sandbox) -> None:
-        self.suite = suite
-        self.seed = seed or ""  # without one it is drawn with the first inputs
-        self.block = DEFAULT_BLOCK  # of the learner's own launches, once one was seen
+        self.suite = replace(suite, reference=_once(suite.reference))
+        self.draws = Draws(suite.name, seed or "")
         self._submitted = submitted
         self._sandbox = sandbox
         self._over = ""  # why nothing more is run
@@ -168,6 +147,16 @@ class Judge:
     def _open(self, limits: Limits) -> Session:
         return Session(self._submitted, self.suite.entry, self._sandbox, limits,
                        self.suite.duplicate_writes, self.suite.host_reads_at())
+
+    def beside(self) -> Judge:
+        """Another one with the same inputs, and with processes of its own."""
+        other = Judge(self._submitted, self.suite, self.draws.seed, self._sandbox)
+        other.draws.block = self.draws.block
+        return other
+
+    def take_notes(self) -> None:
+        """From here on, gather the details of the one case that is graded."""
+        self._notes = details.Notes(self.suite.parameters)
 
     def __enter__(self) -> Self:
         return self
@@ -221,49 +210,6 @@ class Judge:
         return replace(result, seconds=time.monotonic() - started, advisory=case.advisory,
                        details=self._notes.details() if self._notes else None)
 
-    def take_alone(self, case: Case | Property) -> None:
-        """Prepare for a case that is graded alone: gather its details, and find out the block.
-
-        Sizes may follow the block of the learner's own launches, which the cases before show.
-        Their launches are recorded for that, and not run.
-        """
-        before = cases_of(self.suite)
-        before = before[:before.index(case)]
-        with self._aside():
-            for earlier in reversed(before):
-                if not isinstance(earlier, Case) or earlier.kind is not Kind.CORRECTNESS:
-                    continue
-                try:
-                    outcome = self.session.record(self.draw(earlier.name, earlier.inputs))
-                except Stopped:
-                    break
-                if outcome.recording is not None and (block := _block(outcome.recording)):
-                    self.block = block
-                    break
-        self._notes = details.Notes(self.suite.parameters)
-
-    @contextmanager
-    def _aside(self) -> Iterator[None]:
-        """Other processes for a while, so that nothing they print is taken for the case's own."""
-        usual, notes, self._notes = self.session, self._notes, None
-        with self._open(Limits()) as self.session:
-            try:
-                yield
-            finally:
-                self.session, self._notes = usual, notes
-
-    def witnesses(self, results: Sequence[CaseResult]) -> list[CaseResult]:
-        """Where one case is graded alone and failed: the cases that tell its mistake from others.
-
-        They are judged for the diagnosis only; with the same seed, it is that of the whole grade.
-        """
-        codes = {r.findings[0].code for r in results if r.findings}
-        telling = {name for mutant in self.suite.mutants if mutant.codes[0] in codes
-                   for name in (*mutant.wrong, *mutant.right)}
-        telling -= {result.name for result in results}
-        with self._aside():
-            return [self.verdict_on(case) for case in cases_of(self.suite) if case.name in telling]
-
     def separation(self, results: Sequence[CaseResult]) -> str:
         """What tells the failing value cases from the passing ones; looked for after a failure."""
         deciding = [(self._traits[r.name], r.verdict) for r in results
@@ -274,8 +220,8 @@ class Judge:
         cases = {case.name: case for case in self.suite.cases}
 
         def values(traits: Traits) -> Values | None:
-            inputs = self.draw(traits.name, cases[traits.name].inputs, block=traits.drawn_for)
-            return values_of(inputs)
+            specs = cases[traits.name].inputs
+            return values_of(self.draws.draw(traits.name, specs, block=traits.drawn_for))
 
         return separation(failed, passed, values)
 
@@ -288,7 +234,9 @@ class Judge:
         if not _is_tried(case):
             return self._sampled(case, self.draw(case.name, case.inputs))
         trial = take() if take else self._replay(self._call(case)())()
-        return self._refusal(trial) if case.raises else self._values(trial)
+        if case.raises:
+            return _result(case, broken_refusal(case, trial.outcome.error))
+        return self._values(trial)
 
     def _call(self, case: Case) -> Later[Trial]:
         """Begin to have the learner's function called: the first step of a case.
@@ -296,14 +244,14 @@ class Judge:
         Raises:
             Stopped: here or later, as it did not end normally.
         """
-        block = self.block
+        block = self.draws.block
         inputs = self.draw(case.name, case.inputs)
         outcome = self.session.begin_record(inputs, as_they_are=bool(case.raises))
 
         def called() -> Trial:
             trial = Trial(case, inputs, block, outcome())
             if case.kind is Kind.CORRECTNESS and trial.outcome.recording is not None:
-                self.block = _block(trial.outcome.recording) or self.block
+                self.draws.block = block_of(trial.outcome.recording) or self.draws.block
             return trial
 
         return called
@@ -325,26 +273,10 @@ class Judge:
         run = self.session.begin_replay(recording, trial.inputs)
         return lambda: replace(trial, run=run())
 
-    def draw(self, name: str, specs: Sequence[Any], block: int | None = None) -> list[Any]:
-        """Inputs from a stream of random numbers that belongs to ``name`` and this grade's seed.
-
-        Nothing is drawn before the learner's file has been imported. ``block`` stands for the
-        learner's own where inputs of before are drawn again.
-        """
-        if block is None:
-            self.session.ready()
-        self.seed = self.seed or secrets.token_hex(16)
-        key = f"{self.seed}/{self.suite.name}/{name}".encode()
-        number = int.from_bytes(hashlib.sha256(key).digest()[:8], "big")
-        generator = torch.Generator().manual_seed(number)
-        drawn: list[Any] = []
-        for spec in specs:
-            if isinstance(spec, Input):
-                drawn.append(spec.draw(generator, block or self.block))
-            elif isinstance(spec, Sparse):
-                drawn.append(SparseTensor.draw(spec, generator))
-            else:
-                drawn.append(spec)
+    def draw(self, name: str, specs: Sequence[Any]) -> list[Any]:
+        """Inputs for the learner's function; none are drawn before its file was imported."""
+        self.session.ready()
+        drawn = self.draws.draw(name, specs)
         if self._notes:
             self._notes.drew(drawn)
         return drawn
@@ -363,11 +295,11 @@ class Judge:
         if findings:
             findings = self.session.decided_by_values(recording, inputs) or findings
         if findings:
-            findings = name_the_cause(inputs, list(diagnose.in_order(findings)), self._passes)
+            findings = name_the_cause(inputs, list(codes.in_order(findings)), self._passes)
         if not findings and not self._tuned and case.kind is Kind.CORRECTNESS and not case.advisory:
             self._tuned = True
             findings = self._other_configurations(case, inputs, trial.outcome.configurations)
-        facts, over_limit = count(case, inputs, run, self.suite, self.block)
+        facts, over_limit = count(case, inputs, run, self.suite, self.draws.block)
         return _result(case, [*findings, *over_limit], facts)
 
     def _look_at(self, trial: Trial) -> None:
@@ -376,7 +308,7 @@ class Judge:
         traits = traits_of(name, trial.inputs, trial.drawn_for)
         if traits and recording is not None:
             programs = sum(launch.programs for launch in recording.launches)
-            traits = replace(traits, block=_block(recording), programs=programs)
+            traits = replace(traits, block=block_of(recording), programs=programs)
         if traits:
             self._traits[name] = traits
         if self._notes and recording is not None:
@@ -394,7 +326,7 @@ class Judge:
                     self.suite, case, outcome.recording, inputs)
                 findings = findings or self._compare(run.results[0], inputs, outcome.recording)
             if findings:
-                first = diagnose.in_order(findings)[0]
+                first = codes.in_order(findings)[0]
                 seen = f"With configuration {number + 1} of {configurations}: {first.seen}"
                 return [replace(first, seen=seen)]
         return []
@@ -429,25 +361,6 @@ class Judge:
             return False
         return self._difference(run.results[0], list(inputs)) is None
 
-    def _refusal(self, trial: Trial) -> CaseResult:
-        """A case whose function has to raise before it launches anything."""
-        case, error = trial.case, trial.outcome.error
-        wanted = case.raises.__name__ if case.raises else ""
-        if error is None:
-            seen = f"No exception was raised; the contract asks for a {wanted}."
-            return _result(case, [Finding("E01", seen)])
-        if wanted not in error.types:
-            seen = f"The function raised {error.types[0]} ({error.message}), expected {wanted}"
-            return _result(case, [Finding("E02", sentence(seen), line=error.line)])
-        if error.launches:
-            seen = f"The {wanted} came after a kernel had been launched; it has to come first."
-            return _result(case, [Finding("E01", seen, line=error.line)])
-        missing = [word for word in case.mentions if word not in error.message]
-        if missing:
-            seen = f"The message “{error.message}” does not mention {' and '.join(missing)}."
-            return _result(case, [Finding("E03", seen, line=error.line)])
-        return _result(case, [])
-
     def _property(self, law: Property) -> CaseResult:
         try:
             case = Case(law.name, law.kind)
@@ -467,7 +380,7 @@ class Judge:
             findings = unusable(outcome)
             if recording is None or findings:
                 return _result(case, findings)
-            block, elements = _block(recording), inputs[0].elements
+            block, elements = block_of(recording), inputs[0].elements
             programs = sum(launch.programs for launch in recording.launches)
             if programs > MAX_SAMPLED_PROGRAMS:
                 return CaseResult(case.name, case.kind, Verdict.SKIPPED,
@@ -498,13 +411,17 @@ def _is_tried(case: Case) -> bool:
 def _result(case: Case | Property, findings: Sequence[Finding],
             facts: dict[str, str] | None = None) -> CaseResult:
     verdict = Verdict.FAILED if findings else Verdict.PASSED
-    return CaseResult(case.name, case.kind, verdict, diagnose.in_order(findings), facts or {})
+    return CaseResult(case.name, case.kind, verdict, codes.in_order(findings), facts or {})
 
 
-def _block(recording: Recording) -> int | None:
-    """The block size of the first launch that names one, within what a case can be sized by."""
-    for launch in recording.launches:
-        for name, argument in launch.arguments.items():
-            if name.upper().startswith("BLOCK") and argument.kind == "int":
-                return min(max(int(argument.value), 1), 1 << 16)
-    return None
+def _once(reference: Callable[..., Any]) -> Callable[..., Any]:
+    """A reference that is not computed again for the very inputs of the last time."""
+    last: list[tuple[tuple[Any, ...], Any]] = []
+
+    def remembered(*inputs: Any) -> Any:
+        if not last or len(last[0][0]) != len(inputs) or any(
+                one is not other for one, other in zip(last[0][0], inputs, strict=True)):
+            last[:] = [(inputs, reference(*inputs))]
+        return last[0][1]
+
+    return remembered

@@ -47,7 +47,6 @@ class SuiteFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         from grader import source
-        from grader.judge import cases_of
         from grader.suite import load
 
         self.suite = load(self.path)
@@ -55,7 +54,7 @@ class SuiteFile(pytest.File):
             self.submitted = source.read(Path(self.config.getoption("--kernel")))
         except source.UnreadableSubmission as error:
             raise pytest.UsageError(str(error)) from error
-        for case in cases_of(self.suite):
+        for case in self.suite.ordered():
             yield SuiteItem.from_parent(self, name=case.name, case=case)
 
     def setup(self) -> None:
@@ -85,7 +84,7 @@ class SuiteItem(pytest.Item):
         self.case = case
 
     def runtest(self) -> None:
-        from grader.explanation import explained
+        from grader.diagnosis.explanation import explained
 
         suite_file = self.parent
         if suite_file.refused:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -39,8 +40,8 @@ EXIT_PASSED, EXIT_FAILED, EXIT_USAGE, EXIT_GRADER_BROKE = 0, 1, 2, 3
 class Finding:
     """A diagnosis in four parts.
 
-    ``code`` is one of the codes in ``grader.diagnose.MEANINGS``. ``seen`` states numbers, the first
-    index and the program. The other three parts are filled in by ``grader.diagnose.explain``.
+    ``code`` is one of ``grader.diagnosis.codes.MEANINGS``. ``seen`` states numbers, the first index
+    and the program. The other three parts are filled in by ``grader.diagnosis.codes.explain``.
     ``line`` is a line of the learner's file, counted from 1.
     """
 
@@ -175,3 +176,11 @@ class Report:
             "cases": {str(v).lower(): self.count(v) for v in Verdict},
             **data,
         }
+
+
+def versions() -> dict[str, str]:
+    """Versions that a verdict depends on."""
+    from importlib.metadata import version
+
+    names = ("torch", "triton", "numpy")
+    return {"python": platform.python_version(), **{name: version(name) for name in names}}

@@ -258,6 +258,9 @@ def read_mutants(path: Path) -> tuple[Mutant, ...]:
 # The suite
 
 
+_GROUPS = (Kind.CORRECTNESS, Kind.CALL, Kind.EDGE, Kind.PROPERTY, Kind.PERFORMANCE)
+
+
 @dataclass(frozen=True)
 class Suite:
     """How one module is graded.
@@ -301,6 +304,19 @@ class Suite:
 
     def public_cases(self) -> Iterator[Case]:
         return (case for case in self.cases if case.public)
+
+    def ordered(self, public_only: bool = False, only: str = "") -> list[Case | Property]:
+        """The cases in the order in which they are judged: the simplest group first.
+
+        Args:
+            public_only: leave out all that is hidden.
+            only: the name of the one case that is meant.
+        """
+        cases: list[Case | Property] = [*self.cases, *self.properties]
+        if public_only:
+            cases = list(self.public_cases())
+        return sorted((case for case in cases if only in ("", case.name)),
+                      key=lambda case: _GROUPS.index(case.kind))
 
 
 def load(path: Path) -> Suite:

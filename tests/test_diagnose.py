@@ -11,12 +11,13 @@ import torch
 
 import grader
 import grader.suite
-from grader import Finding, Verdict, diagnose
-from grader.likeness import likeness
+from grader import Finding, Verdict
+from grader.diagnosis import codes
+from grader.diagnosis.likeness import likeness
+from grader.diagnosis.separation import Traits, Values, separation, traits_of, values_of
+from grader.diagnosis.where import Tiling, place
 from grader.selection import UnknownCase, select, shortest
-from grader.separation import Traits, Values, separation, traits_of, values_of
 from grader.suite import EXACT, Cost, Mutant, Suite, correctness, edge, rand, refuses
-from grader.where import Tiling, place
 
 ROOT = Path(__file__).parent.parent
 
@@ -50,15 +51,15 @@ SPECIAL = mutant("s", sign="^1 of", wrong=("odd",))
         "marks that fail", "no marks", "another code", "the wrong way round",
         "nothing right was run", "half of it was run", "two as likely"])
 def test_the_known_mistake_is_the_one_with_most_marks_confirmed(mutants, failed, passed, named):
-    found = diagnose.known_mistake(WRONG, mutants, frozenset(failed), frozenset(passed))
+    found = codes.known_mistake(WRONG, mutants, frozenset(failed), frozenset(passed))
 
     assert (found.id if found else None) == named
 
 
 def test_the_places_to_look_at_are_those_of_mistakes_that_are_still_possible():
-    some = diagnose.explain(WRONG, [MASK, FORMULA, SPECIAL], {}, frozenset({"odd"}),
+    some = codes.explain(WRONG, [MASK, FORMULA, SPECIAL], {}, frozenset({"odd"}),
                             frozenset())
-    none = diagnose.explain(WRONG, [MASK], {}, frozenset({"even"}), frozenset({"odd"}))
+    none = codes.explain(WRONG, [MASK], {}, frozenset({"even"}), frozenset({"odd"}))
 
     assert some.todos == (ord("f"), ord("m"))  # the sign of the third is not there
     assert none.todos == (ord("m"),)  # where none is possible, all are named
@@ -403,7 +404,7 @@ def test_without_its_own_mutant_no_mistake_is_called_by_another_s_name(graded):
                          ).first_failure.findings[0]
 
         assert finding.code == mistake.codes[0]
-        assert finding.means == diagnose.MEANINGS[finding.code]
+        assert finding.means == codes.MEANINGS[finding.code]
 
 
 @pytest.mark.parametrize("options", [

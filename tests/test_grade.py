@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import grader
-from grader import Verdict, judge, session
+from grader import Verdict, judge, outcome, session
 from grader.suite import EXACT, Cost, Suite, correctness, edge, performance, rand, refuses
 
 KERNEL = '''\
@@ -310,12 +310,12 @@ def test_one_run_is_enough_where_nothing_can_differ_in_another(tmp_path, sandbox
     x = torch.randn(1000)
 
     with session.Session(grader.source.read(path), "double", sandbox) as made:
-        outcome = made.record([x])
-        run = made.replay(outcome.recording, [x])
-        other = made.replay(outcome.recording, [x], order="reverse", poison=1)
+        recording = made.record([x]).recording
+        run = made.replay(recording, [x])
+        other = made.replay(recording, [x], order="reverse", poison=1)
 
     assert (run.determined, other.determined) == (determined, determined)
-    assert session.same_bits(run.results[0], other.results[0])
+    assert outcome.same_bits(run.results[0], other.results[0])
 
 
 def test_a_million_printed_lines_are_shortened_and_change_nothing(graded):
@@ -444,7 +444,7 @@ def test_the_worker_has_no_channel_for_a_verdict(graded):
              "for f in os.listdir('/proc/self/fd') if os.path.exists('/proc/self/fd/' + f) or True "
              "if os.path.islink('/proc/self/fd/' + f))); "
              "print('judging:', sorted(m for m in sys.modules if m in ('grader.judge', "
-             "'grader.compare', 'grader.diagnose', 'grader.costs') or 'suites' in m)); "
+             "'grader.compare', 'grader.diagnosis', 'grader.costs') or 'suites' in m)); "
              "print('environment:', sorted(os.environ)); print('arguments:', sys.argv)")
 
     output = found(graded, check)

@@ -11,8 +11,9 @@ import torch
 
 import grader
 from grader import Verdict, source
+from grader.outcome import Outcome
 from grader.sandbox import Sandbox
-from grader.session import Outcome, Session
+from grader.session import Session
 from grader.suite import Amplitude, Cost, Suite, Tolerance, correctness, rand
 
 PRELUDE = """\

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from grader.likeness import likeness, stand_ins
-from grader.where import Tiling, place
+from grader.diagnosis.likeness import likeness, stand_ins
+from grader.diagnosis.where import Tiling, place
 
 FLAT = Tiling((64,), (16, 1, 1))  # 1,000 elements in blocks of 64
 EVEN = Tiling((64,), (16, 1, 1))  # 1,024 elements

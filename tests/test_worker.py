@@ -878,7 +878,7 @@ def test_the_worker_holds_no_secret_of_the_judge(call: Call) -> None:
     assert "found 0 canaries True enough True" in output
     modules = set(re.search(r"modules (.*)", output)[1].split())  # type: ignore[index]
     assert not {name for name in modules if name.startswith(
-        ("grader.judge", "grader.compare", "grader.diagnose", "grader.suites", "tritonlab.")
+        ("grader.judge", "grader.compare", "grader.diagnosis", "grader.suites", "tritonlab.")
     )}
     numbers = re.findall(r"fd (\d+) (\S+)", output.partition("fds ")[2])
     assert {number for number, _ in numbers} <= {"0", "1", "2", "3", "4", *map(str, range(5, 12))}

@@ -7,10 +7,11 @@ from typing import Any
 
 import torch
 
+from grader.diagnosis.where import place
+from grader.outcome import Run, dtype_name, same_bits
 from grader.recording import Recording
 from grader.report import Finding
-from grader.session import Run, Session, dtype_name, same_bits
-from grader.where import place
+from grader.session import Session
 
 Passes = Callable[[Sequence[Any]], bool]
 _LOW_PRECISION = (torch.float16, torch.bfloat16)

@@ -6,7 +6,8 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
-from grader import diagnose, selection, source
+from grader import selection, source
+from grader.diagnosis import codes
 from grader.report import CaseResult, Verdict
 from grader.suite import Suite
 
@@ -29,8 +30,8 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
     first = next((r for r in deciding if r.verdict is Verdict.FAILED), None)
 
     def explain(result: CaseResult) -> CaseResult:
-        findings = [diagnose.explain(finding, suite.mutants, submitted.todos, failed, passed)
-                    for finding in diagnose.in_order(result.findings)]
+        findings = [codes.explain(finding, suite.mutants, submitted.todos, failed, passed)
+                    for finding in codes.in_order(result.findings)]
         if result is first and separated and findings:
             said, *quoted = findings[0].seen.split("\n")  # code may be quoted below the sentence
             seen = "\n".join([f"{said} {separated}", *quoted])

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 
 from grader.compare import Difference
-from grader.likeness import likeness, stand_ins
+from grader.diagnosis.likeness import likeness, stand_ins
+from grader.diagnosis.where import place, tiling_of
 from grader.recording import Argument, Launch, Recording, View
 from grader.report import Details
 from grader.suite import Suite
-from grader.where import place, tiling_of
 
 FIRST = 8  # wrong elements that are listed
 LAUNCHES = 4  # launches that are listed

@@ -1,0 +1,1 @@
+"""What lies behind a failure: where it shows, what it looks like, what sets it apart."""

@@ -1,0 +1,56 @@
+"""The inputs of a grade, drawn from its seed: every case has random numbers of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from grader.recording import Recording
+from grader.sandbox.arena import SparseTensor
+from grader.suite import Input, Sparse
+
+DEFAULT_BLOCK = 1024  # where a launch names no BLOCK size
+LARGEST_BLOCK = 1 << 16  # that a case is sized by
+
+
+class Draws:
+    """The seed, and the block that sizes may follow: that of the learner's own launches."""
+
+    def __init__(self, suite: str, seed: str = "") -> None:
+        """``suite`` is its name; without a seed (hexadecimal) one is drawn with the first inputs.
+        """
+        self.seed = seed
+        self.block = DEFAULT_BLOCK
+        self._suite = suite
+
+    def draw(self, name: str, specs: Sequence[Any], block: int | None = None) -> list[Any]:
+        """The inputs that belong to ``name`` and the seed.
+
+        ``block`` stands for the learner's own where inputs of before are drawn again.
+        """
+        self.seed = self.seed or secrets.token_hex(16)
+        key = f"{self.seed}/{self._suite}/{name}".encode()
+        number = int.from_bytes(hashlib.sha256(key).digest()[:8], "big")
+        generator = torch.Generator().manual_seed(number)
+        drawn: list[Any] = []
+        for spec in specs:
+            if isinstance(spec, Input):
+                drawn.append(spec.draw(generator, block or self.block))
+            elif isinstance(spec, Sparse):
+                drawn.append(SparseTensor.draw(spec, generator))
+            else:
+                drawn.append(spec)
+        return drawn
+
+
+def block_of(recording: Recording) -> int | None:
+    """The block size of the first launch that names one, within what a case can be sized by."""
+    for launch in recording.launches:
+        for name, argument in launch.arguments.items():
+            if name.upper().startswith("BLOCK") and argument.kind == "int":
+                return min(max(int(argument.value), 1), LARGEST_BLOCK)
+    return None
