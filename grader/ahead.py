@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+from functools import partial
+from typing import Generic, NoReturn, TypeVar
+
+DEPTH = 2  # second steps under way: the next one is there when one ends
 
 Case = TypeVar("Case")
 Called = TypeVar("Called")
@@ -15,7 +18,7 @@ T = TypeVar("T")
 class Ahead(Generic[Case, Called, Trial]):
     """Two steps for each of several cases, each begun before the steps of the cases before it end.
 
-    While one case is compared, the next one is in its second step and the one after in its first.
+    While one case is compared, the next two are in their second step, and one more in its first.
     """
 
     def __init__(self, cases: Iterable[Case], call: Callable[[Case], Callable[[], Called]],
@@ -30,7 +33,7 @@ class Ahead(Generic[Case, Called, Trial]):
         self._rest = deque(cases)
         self._call, self._replay = call, replay
         self._called: Callable[[], Called] | None = None
-        self._replayed: Callable[[], Trial] | None = None
+        self._replayed: deque[Callable[[], Trial]] = deque()
 
     def take(self) -> Trial:
         """Wait for the trial of the next case.
@@ -38,22 +41,35 @@ class Ahead(Generic[Case, Called, Trial]):
         Raises:
             Exception: what its steps raised.
         """
-        replayed = self._replayed or self._begin_replay()
-        try:
-            return replayed()
-        finally:
-            more = self._called is not None or self._rest
-            self._replayed = self._begin_replay() if more else None
+        if not self._replayed:
+            self._begin_replays()
+        trial = self._replayed.popleft()()  # what fails is told before anything else is waited for
+        self._begin_replays()
+        return trial
 
-    def _begin_replay(self) -> Callable[[], Trial]:
-        called = self._called or self._begin_call()
-        replayed = _begun(lambda: self._replay(called()))
-        self._called = self._begin_call() if self._rest else None
-        return replayed
+    def _begin_replays(self) -> None:
+        while len(self._replayed) < DEPTH and (self._called is not None or self._rest):
+            called = self._called or self._begin_call()
+            self._replayed.append(_begun(partial(self._replay_of, called)))
+            self._called = self._begin_call() if self._rest else None
+            if isinstance(self._replayed[-1], _Failed):
+                break
+
+    def _replay_of(self, called: Callable[[], Called]) -> Callable[[], Trial]:
+        return self._replay(called())
 
     def _begin_call(self) -> Callable[[], Called]:
-        case = self._rest.popleft()
-        return _begun(lambda: self._call(case))
+        return _begun(partial(self._call, self._rest.popleft()))
+
+
+class _Failed:
+    """Waits for nothing: the step failed when it was begun."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def __call__(self) -> NoReturn:
+        raise self._error
 
 
 def _begun(step: Callable[[], Callable[[], T]]) -> Callable[[], T]:
@@ -61,9 +77,4 @@ def _begun(step: Callable[[], Callable[[], T]]) -> Callable[[], T]:
     try:
         return step()
     except Exception as error:
-        raised = error
-
-    def fail() -> T:
-        raise raised
-
-    return fail
+        return _Failed(error)

@@ -171,20 +171,24 @@ def within(result: torch.Tensor, reference: torch.Tensor, amplitude: Amplitude,
     computing = torch.as_tensor(computing_error(amplitude, input_dtype, arithmetic),
                                 dtype=torch.float64).expand(reference.shape)
     finite = reference.isfinite()
-    if not bool((computing[finite] >= 0).all() and computing[finite].isfinite().all()):
+    bounded = (computing >= 0) & (computing < math.inf)
+    if not bool((bounded | ~finite).all()):
         raise ValueError("the amplitude is negative, NaN or infinite where the result is finite")
     if not result.dtype.is_floating_point:
         return _codes(result, reference, computing)
 
     dtype = _name(result.dtype)
-    overflowed = _overflows(result, reference, computing)
-    pattern = _pattern_differs(result, reference) & ~overflowed
-    if bool(pattern.any()):
-        return _difference("nonfinite", pattern, result, reference, math.inf)
-    finite &= ~overflowed
-    error = torch.where(finite, result.double() - reference, 0.0)
-    computing = torch.where(finite, computing, 0.0)
-    size = torch.where(finite, reference.abs(), 0.0)
+    error, size = result.double() - reference, reference.abs()
+    saturates = result.dtype == torch.float8_e4m3fn  # what is too large is no infinity there
+    if saturates or not bool(error.isfinite().all()):  # else both sides are finite throughout
+        overflowed = _overflows(result, reference, computing)
+        pattern = _pattern_differs(result, reference) & ~overflowed
+        if bool(pattern.any()):
+            return _difference("nonfinite", pattern, result, reference, math.inf)
+        finite &= ~overflowed
+        error = torch.where(finite, error, 0.0)
+        computing = torch.where(finite, computing, 0.0)
+        size = torch.where(finite, size, 0.0)
     tolerance = UNIT_ROUNDOFF[dtype] * size + computing + UNDERFLOW[dtype]
     wrong = ~(error.abs() <= tolerance)
     if bool(wrong.any()):

@@ -86,12 +86,11 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
                 for result in judge.verdicts(cases, tell):
                     results.append(result)
                     tell(result)
-                output = judge.session.output()
                 if only:
                     witnesses = alone.witnesses(judge, results)
             except SandboxBroken as error:
                 reason = f"A process of the grader ended unexpectedly: {error}"
-            output, seed = output or judge.session.output(), judge.draws.seed
+            output, seed = judge.output(), judge.draws.seed
             separated = judge.separation(results)
     return Report(
         suite=suite.name,
@@ -142,11 +141,14 @@ class Judge:
         self._started = time.monotonic()
         self._traits: dict[str, Traits] = {}  # of the value cases, by name
         self._notes: details.Notes | None = None  # where a case is graded alone
-        self.session = self._open(Limits())
+        self._printed = ""
+        sparse = any(isinstance(spec, Sparse) for case in suite.cases for spec in case.inputs)
+        self.session = Session(submitted, suite.entry, sandbox, SPARSE if sparse else Limits(),
+                               suite.duplicate_writes, suite.host_reads_at())
 
-    def _open(self, limits: Limits) -> Session:
-        return Session(self._submitted, self.suite.entry, self._sandbox, limits,
-                       self.suite.duplicate_writes, self.suite.host_reads_at())
+    def output(self) -> str:
+        """What the learner's code printed; of a case graded alone, in its own call."""
+        return self._printed or self.session.output()
 
     def beside(self) -> Judge:
         """Another one with the same inputs, and with processes of its own."""
@@ -313,6 +315,7 @@ class Judge:
             self._traits[name] = traits
         if self._notes and recording is not None:
             self._notes.recorded(recording)
+            self._printed = self.session.output()  # what is run for the diagnosis prints too
 
     def _other_configurations(self, case: Case, inputs: list[Any],
                               configurations: int) -> list[Finding]:
@@ -374,23 +377,22 @@ class Judge:
 
     def _sampled(self, case: Case, inputs: list[SparseTensor]) -> CaseResult:
         """A case too large to run whole: its first and last program, on memory with holes."""
-        with self._open(SPARSE) as session:
-            outcome = session.record(inputs)
-            recording = outcome.recording
-            findings = unusable(outcome)
-            if recording is None or findings:
-                return _result(case, findings)
-            block, elements = block_of(recording), inputs[0].elements
-            programs = sum(launch.programs for launch in recording.launches)
-            if programs > MAX_SAMPLED_PROGRAMS:
-                return CaseResult(case.name, case.kind, Verdict.SKIPPED,
-                                  reason=f"{programs} programs are too many to sample")
-            if not block or len(recording.launches) != 1 or programs != -(-elements // block):
-                return CaseResult(case.name, case.kind, Verdict.SKIPPED,
-                                  reason="only a grid of one program per block can be sampled")
-            tail = elements - (programs - 1) * block
-            windows = [(0, block), (elements - tail, tail)]
-            run = session.replay(recording, inputs, sample=1, windows=windows)
+        outcome = self.session.record(inputs)
+        recording = outcome.recording
+        findings = unusable(outcome)
+        if recording is None or findings:
+            return _result(case, findings)
+        block, elements = block_of(recording), inputs[0].elements
+        programs = sum(launch.programs for launch in recording.launches)
+        if programs > MAX_SAMPLED_PROGRAMS:
+            return CaseResult(case.name, case.kind, Verdict.SKIPPED,
+                              reason=f"{programs} programs are too many to sample")
+        if not block or len(recording.launches) != 1 or programs != -(-elements // block):
+            return CaseResult(case.name, case.kind, Verdict.SKIPPED,
+                              reason="only a grid of one program per block can be sampled")
+        tail = elements - (programs - 1) * block
+        windows = [(0, block), (elements - tail, tail)]
+        run = self.session.replay(recording, inputs, sample=1, windows=windows)
         findings = list(run.findings)
         for number, (start, length) in enumerate(windows):
             if not findings:

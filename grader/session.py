@@ -32,6 +32,7 @@ from grader.sandbox import (
     ChildTimedOut,
     Limits,
     MalformedReply,
+    NotStarted,
     Sandbox,
     folders,
 )
@@ -93,8 +94,8 @@ class _Process:
 
     def stop(self) -> None:
         if self._child is not None:
+            self._child.dismiss()
             self._printed = self.output()
-            self._child.kill()
         self._child = self._loaded = None
 
 
@@ -221,7 +222,14 @@ class Session:
             }
             reply = self._begin(self._worker.ready(), request, [arena.fd], CALL_S, "the function")
             given = arena.views
-        return lambda: outcome_of(reply(), given)
+
+        def outcome() -> Outcome:
+            try:
+                return outcome_of(reply(), given)
+            except NotStarted:
+                return self._begin_call(inputs, config)()
+
+        return outcome
 
     def replay(self, recording: Recording, inputs: Sequence[Any], *, order: str = "forward",
                poison: int = 0, sample: int | None = None,
@@ -242,7 +250,10 @@ class Session:
 
     def begin_replay(self, recording: Recording, inputs: Sequence[Any],
                      settings: Mapping[str, Any] | None = None) -> Later[Run]:
-        """``replay`` in two steps: what is returned waits for the run."""
+        """``replay`` in two steps: what is returned waits for the run.
+
+        Several may be begun. Where one takes the executor down with it, others run on a new one.
+        """
         programs = sum(launch.programs for launch in recording.launches)
         sampled = settings is not None and settings.get("sample") is not None
         seconds = min(RUN_S + (0 if sampled else RUN_S_PER_PROGRAM * programs), MAX_RUN_S)
@@ -257,7 +268,14 @@ class Session:
                 **(settings or {}),
             }
             reply = self._begin(executor, request, [arena.fd, results.fd], seconds, "a kernel")
-        return lambda: run_of(reply(), results)
+
+        def run() -> Run:
+            try:
+                return run_of(reply(), results)
+            except NotStarted:
+                return self.begin_replay(recording, inputs, settings)()
+
+        return run
 
     def _copy(self) -> Path:
         """The submission's own copy, in the folder of the sandbox that is running now."""
@@ -307,6 +325,8 @@ class Session:
         waited = time.monotonic()
         try:
             reply = later()
+        except NotStarted:
+            raise
         except ChildTimedOut as error:
             self._hung = True
             finding = Finding("R02", f"{what} did not end within {seconds:.0f} s", error.line)

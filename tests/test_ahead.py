@@ -38,13 +38,15 @@ class Steps:
 
 def test_the_next_cases_are_under_way_when_one_is_taken():
     steps = Steps()
-    ahead = Ahead("abc", steps.call, steps.replay)
+    ahead = Ahead("abcd", steps.call, steps.replay)
 
     assert ahead.take() == "A"
-    assert steps.seen == ["call a begins", "call a ends", "replay a begins", "call b begins",
-                          "replay a ends", "call b ends", "replay b begins", "call c begins"]
-    assert (ahead.take(), ahead.take()) == ("B", "C")
-    assert len(steps.seen) == 12
+    assert steps.seen == [
+        "call a begins", "call a ends", "replay a begins",
+        "call b begins", "call b ends", "replay b begins", "call c begins",
+        "replay a ends", "call c ends", "replay c begins", "call d begins"]
+    assert [ahead.take() for _ in range(3)] == ["B", "C", "D"]
+    assert len(steps.seen) == 16
 
 
 def test_nothing_begins_before_the_first_case_is_taken():

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import grader
-from grader import Verdict, judge, outcome, session
+from grader import Verdict, draws, judge, outcome, session
 from grader.suite import EXACT, Cost, Suite, correctness, edge, performance, rand, refuses
 
 KERNEL = '''\
@@ -458,7 +458,7 @@ def test_nothing_is_drawn_before_the_file_was_imported(graded, monkeypatch):
     drawn = []
     ready = session.Session.ready
     monkeypatch.setattr(session.Session, "ready", lambda self: (ready(self), drawn.append("ready")))
-    monkeypatch.setattr(judge.secrets, "token_hex", lambda n: (drawn.append("seed"), "ab" * n)[1])
+    monkeypatch.setattr(draws.secrets, "token_hex", lambda n: (drawn.append("seed"), "ab" * n)[1])
 
     report = graded(RIGHT)
     failed = graded(RIGHT.replace("import torch\n", "import torch\nraise ValueError\n"))

@@ -28,6 +28,7 @@ from grader.sandbox import (
 )
 from grader.sandbox.conversation import line_in
 from grader.sandbox.output import Output
+from grader.sandbox.zygote import SPARES
 
 MIB = 1 << 20
 ALL_MEASURES = ("user", "landlock", "seccomp")
@@ -97,6 +98,12 @@ def below(pid: int) -> list[int]:
     return found[1:]
 
 
+def left_in(sandbox: Sandbox) -> list[int]:
+    """All processes of a sandbox but the zygote and the children that it keeps ready."""
+    there = below(sandbox.pid)
+    return sorted(set(there) - set(sandbox.spares))
+
+
 # ---------------------------------------------------------------------------------------------
 # What comes through
 
@@ -141,6 +148,31 @@ def test_a_reply_that_comes_byte_by_byte_has_to_be_whole_in_time(load) -> None:
         child.ask({"op": "call", "arguments": [], "layout": []}, timeout_s=1.0)
 
     assert time.monotonic() - started < 2.5
+
+
+def test_children_are_forked_ahead_and_a_lost_one_is_replaced(tmp_path: Path) -> None:
+    def ready(box: Sandbox) -> set[int]:
+        deadline = time.monotonic() + 10
+        while len(box.spares) < SPARES and time.monotonic() < deadline:
+            time.sleep(0.5)  # each question keeps the zygote from its leisure
+        return set(box.spares)
+
+    path = tmp_path / "kernel.py"
+    path.write_text("def entry(): ...")
+    with Sandbox() as box:
+        first = ready(box)
+        os.kill(min(first), signal.SIGKILL)
+        time.sleep(0.5)
+        second = ready(box)
+
+        with box.fork("worker") as child:
+            reply = child.ask({"op": "load", "path": str(path), "entry": "entry"})
+
+        assert len(first) == len(second) == SPARES
+        assert child.pid in second
+        assert min(first) not in second
+        assert reply == {"status": "ready"}
+    assert not [pid for pid in first | second if Path(f"/proc/{pid}").exists()]
 
 
 def test_several_children_live_side_by_side(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -285,7 +317,7 @@ def test_a_child_that_does_not_answer_is_named_and_gone(
     with pytest.raises(error, match=re.escape(words)):
         load(source, within=box, **how)
 
-    assert below(box.pid) == []
+    assert left_in(box) == []
     assert load("def entry(): ...")[1] == {"status": "ready"}
 
 
@@ -305,7 +337,7 @@ def test_what_can_be_reported_is_reported_and_nothing_is_left(
         assert word in reply.get("types", [""]) or not word
         child.kill()
 
-    assert below(box.pid) == []
+    assert left_in(box) == []
     assert load("def entry(): ...")[1] == {"status": "ready"}
 
 

@@ -11,6 +11,7 @@ from grader.sandbox.errors import (
     ChildOutOfMemory,
     ChildTimedOut,
     MalformedReply,
+    NotStarted,
     SandboxBroken,
 )
 from grader.sandbox.limits import Limits, Role
@@ -25,6 +26,7 @@ __all__ = [
     "Limits",
     "MalformedReply",
     "Measure",
+    "NotStarted",
     "Role",
     "Sandbox",
     "SandboxBroken",

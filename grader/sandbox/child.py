@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import fcntl
+import json
 import os
 import signal
 import socket
@@ -20,6 +21,7 @@ from grader.sandbox.limits import Limits, Role
 from grader.sandbox.processes import adopt_orphans, die_with_parent
 
 _CHANNEL, _BLAME, _FIRST_UNUSED = 3, 4, 5
+_LONGEST_ORDERS = 64 << 10
 _DESCRIPTORS = 1 << 16  # closed in the child, at most
 _NO_MEMORY = ("can't allocate memory", "Cannot allocate memory", "std::bad_alloc")
 
@@ -42,23 +44,41 @@ class Orders:
     expected: Isolation
 
 
-def run(orders: Orders, fds: tuple[int, int, int]) -> None:
-    """Answer requests until the judge closes the channel; never returns.
+def run(birth: socket.socket, folder: Path, zygote: int, without: tuple[Measure, ...],
+        expected: Isolation) -> None:
+    """Wait for orders, then answer requests until the judge closes the channel; never returns.
 
-    ``fds`` are the channel, the pipe for output and the pipe for blame.
+    Args:
+        birth: where the zygote sends the orders, with the channel, the pipe for output and the
+            pipe for blame.
+        folder: of the sandbox; the child makes its own there.
+        zygote: the process that forked this one; if it is gone, so is the child.
+        without: measures to leave out.
+        expected: how isolated the child must be once it is confined.
     """
     try:
-        _cut_off(orders.folder, orders.zygote, fds)
-        _serve(orders)
+        _live_and_die_with(zygote)
+        data, fds, _, _ = socket.recv_fds(birth, _LONGEST_ORDERS, 3)
+        birth.close()
+        if data:
+            given = json.loads(data)
+            orders = Orders(given["role"], Limits.from_json(given["limits"]),
+                            folder / str(given["name"]), zygote, without, expected)
+            channel, output, blame = fds
+            _cut_off(orders.folder, (channel, output, blame))
+            _serve(orders)
     finally:
         os._exit(70)
 
 
-def _cut_off(folder: Path, zygote: int, fds: tuple[int, int, int]) -> None:
+def _live_and_die_with(zygote: int) -> None:
     os.setsid()
     die_with_parent(signal.SIGKILL)
     if os.getppid() != zygote:
         os._exit(70)
+
+
+def _cut_off(folder: Path, fds: tuple[int, int, int]) -> None:
     adopt_orphans()  # what the learner's code leaves behind stays within reach
     show_memory()
     _rewire(fds)

@@ -88,6 +88,11 @@ class Sandbox:
         """The zygote's process id."""
         return self._zygote.pid
 
+    @property
+    def spares(self) -> list[int]:
+        """Process ids of children that were forked ahead; they wait, and have run nothing."""
+        return list(self.request({"op": "spares"})["pids"])
+
     @functools.cached_property
     def isolation(self) -> Isolation:
         """What keeps the children apart from everything else, as tried by one of them.

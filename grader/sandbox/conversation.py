@@ -8,6 +8,7 @@ import re
 import select
 import socket
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn
@@ -19,6 +20,7 @@ from grader.sandbox.errors import (
     ChildOutOfMemory,
     ChildTimedOut,
     MalformedReply,
+    NotStarted,
     SandboxBroken,
 )
 from grader.sandbox.limits import KIB, Limits
@@ -41,9 +43,12 @@ class _Exchange:
         self.fds = fds  # they go with the first bytes
         self.timeout_s = timeout_s
         self.deadline = time.monotonic() + timeout_s
-        self.received = bytearray()
         self.reply: dict[str, Any] | None = None
         self.error: BaseException | None = None
+
+    @property
+    def open(self) -> bool:
+        return self.reply is None and self.error is None
 
 
 class Child:
@@ -62,7 +67,8 @@ class Child:
         self._open = set(self._pipes)  # those whose other end is open still
         self._inherited = processes.anonymous(pid)
         self._path = ""
-        self._current: _Exchange | None = None
+        self._queue: deque[_Exchange] = deque()  # open ones, in the order of their requests
+        self._received = bytearray()
         self._next_look = time.monotonic() + POLL_S  # at its memory
         self._alive = True
 
@@ -85,20 +91,26 @@ class Child:
               timeout_s: float = 10.0) -> Callable[[], dict[str, Any]]:
         """Send a request; what is returned waits for its reply, and raises what ``ask`` does.
 
-        The descriptors may be closed at once. One request is under way at a time: a second one
-        waits until the first is answered.
+        The descriptors may be closed at once. Requests are answered in order, and the time of each
+        begins when the one before it is answered.
+
+        Raises:
+            NotStarted: there, if the child is gone because of an earlier request.
         """
-        if self._current is not None:
-            with contextlib.suppress(ChildError, SandboxBroken):  # it stays with that request
-                self._finish(self._current)
         if not self._alive:
             raise ChildDied("ended before this request")
         self._path = str(request.get("path", self._path))
         message = protocol.encode(request)
         if len(message) > protocol.MAX_REQUEST:
             raise ValueError(f"a request of {len(message)} bytes")
-        exchange = self._current = _Exchange(message, fds, timeout_s)
-        self._guarded(exchange, self._send)
+        exchange = _Exchange(message, fds, timeout_s)
+        while any(before.rest for before in self._queue):  # larger than what the channel holds
+            self._guarded(self._step)
+        self._queue.append(exchange)
+        if self.alive:
+            self._guarded(partial(self._send, exchange))
+        else:
+            self.kill()
         return partial(self._finish, exchange)
 
     def output(self) -> str:
@@ -110,7 +122,17 @@ class Child:
         """End the child and all its descendants; what it printed can still be read."""
         if self._alive:
             with contextlib.suppress(SandboxBroken):  # then the child went with the zygote
-                self._end(grace=0.0)
+                self._end()
+        for left in self._queue:
+            left.error = NotStarted()
+        self._queue.clear()
+
+    def dismiss(self) -> None:
+        """Kill the child and all its descendants, and do not wait until the system is done."""
+        if self._alive:
+            with contextlib.suppress(SandboxBroken):
+                self._end(op="dismiss")
+        self.kill()
 
     def __enter__(self) -> Child:
         return self
@@ -121,40 +143,42 @@ class Child:
     # ---------------------------------------------------------------------------------------------
 
     def _finish(self, exchange: _Exchange) -> dict[str, Any]:
-        now = time.monotonic()
-        if now >= exchange.deadline:  # the judge had other things to do; the reply may be there
-            exchange.deadline = now + GRACE_S
-        while exchange.reply is None and exchange.error is None:
-            self._guarded(exchange, self._step)
-        self._current = None
+        if exchange.open:
+            head, now = self._queue[0], time.monotonic()
+            if now >= head.deadline:  # the judge had other things to do; the reply may be there
+                head.deadline = now + GRACE_S
+        while exchange.open:
+            self._guarded(self._step)
         if exchange.error is not None:
             raise exchange.error
         assert exchange.reply is not None
         return exchange.reply
 
-    def _guarded(self, exchange: _Exchange, step: Callable[[_Exchange], None]) -> None:
+    def _guarded(self, step: Callable[[], None]) -> None:
         """Take a step; what goes wrong ends the child, and is kept for who waits for the reply."""
         try:
-            step(exchange)
+            step()
         except (ChildError, SandboxBroken) as error:
-            exchange.error = error
+            self._queue.popleft().error = error
             self.kill()
         except BaseException:
             self.kill()
             raise
 
-    def _step(self, exchange: _Exchange) -> None:
-        now = time.monotonic()
+    def _step(self) -> None:
+        """Wait a little for the oldest open request."""
+        exchange, now = self._queue[0], time.monotonic()
         if now >= exchange.deadline:
             raise ChildTimedOut(exchange.timeout_s, self._where(ask=True))
         if now >= self._next_look:
             self._look_at_memory()
             self._next_look = time.monotonic() + POLL_S
-        events = self._wait(min(exchange.deadline - now, POLL_S), sending=bool(exchange.rest))
-        if events & select.POLLOUT:
-            self._send(exchange)
+        unsent = next((one for one in self._queue if one.rest), None)
+        events = self._wait(min(exchange.deadline - now, POLL_S), sending=unsent is not None)
+        if events & select.POLLOUT and unsent is not None:
+            self._send(unsent)
         if events & _READ:
-            self._receive(exchange)
+            self._receive()
 
     def _wait(self, seconds: float, sending: bool) -> int:
         """Wait for the channel, keeping the pipes empty meanwhile; the channel's events."""
@@ -181,8 +205,8 @@ class Child:
         except OSError:
             self._raise_death()
 
-    def _receive(self, exchange: _Exchange) -> None:
-        """Take what has come of the reply."""
+    def _receive(self) -> None:
+        """Take what has come of the replies."""
         try:
             data = self._channel.recv(_CHUNK)
         except BlockingIOError:
@@ -191,19 +215,39 @@ class Child:
             data = b""
         if not data:
             self._raise_death()
-        reply = exchange.received
-        reply += data
-        if exchange.rest:
-            raise MalformedReply("it came before the request")
-        if len(reply) < protocol.HEADER:
-            return
-        size = protocol.length(bytes(reply[: protocol.HEADER]))
+        self._received += data
+        while self._received:
+            if not self._queue:
+                raise MalformedReply("more than one reply to a request")
+            exchange = self._queue[0]
+            if exchange.rest:
+                raise MalformedReply("it came before the request")
+            reply = self._take()
+            if reply is None:
+                return
+            if len(self._queue) == 1 and self._received:
+                raise MalformedReply("more than one reply to a request")
+            exchange.reply = protocol.decode(reply)
+            self._queue.popleft()
+            if self._queue:
+                self._queue[0].deadline = time.monotonic() + self._queue[0].timeout_s
+
+    def _take(self) -> bytes | None:
+        """The first whole reply of what was received; None as long as there is none.
+
+        Raises:
+            MalformedReply: it is too long.
+        """
+        if len(self._received) < protocol.HEADER:
+            return None
+        size = protocol.length(bytes(self._received[: protocol.HEADER]))
         if size > protocol.MAX_REPLY:
             raise MalformedReply(f"{size} bytes, at most {protocol.MAX_REPLY} are taken")
-        if len(reply) > protocol.HEADER + size:
-            raise MalformedReply("more than one reply to a request")
-        if len(reply) == protocol.HEADER + size:
-            exchange.reply = protocol.decode(bytes(reply[protocol.HEADER :]))
+        if len(self._received) < protocol.HEADER + size:
+            return None
+        reply = bytes(self._received[protocol.HEADER : protocol.HEADER + size])
+        del self._received[: protocol.HEADER + size]
+        return reply
 
     def _raise_death(self) -> NoReturn:
         ended = self._end(grace=GRACE_S)
@@ -218,12 +262,10 @@ class Child:
 
     # ---------------------------------------------------------------------------------------------
 
-    def _end(self, grace: float) -> dict[str, Any]:
+    def _end(self, op: str = "end", grace: float = 0.0) -> dict[str, Any]:
         self._alive = False
         try:
-            return self._zygote(
-                {"op": "end", "pid": self.pid, "name": self._name, "grace": grace}
-            )
+            return self._zygote({"op": op, "pid": self.pid, "name": self._name, "grace": grace})
         finally:
             self._drain()
             self._channel.close()

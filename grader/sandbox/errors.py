@@ -31,6 +31,13 @@ class ChildDied(ChildError):
         self.how = how
 
 
+class NotStarted(ChildError):
+    """The child ended over an earlier request; nothing is known of this one."""
+
+    def __init__(self) -> None:
+        super().__init__("the process ended before it came to this")
+
+
 class ChildOutOfMemory(ChildError):
     """The child and its descendants held ``resident`` bytes, too many, and were killed."""
 

@@ -51,13 +51,25 @@ def resident(pid: int, limit: int, inherited: int) -> int:
     """Bytes of memory that ``pid`` and its descendants took since it was forked.
 
     The quick sum counts shared pages once per process, and what was ``inherited`` too; only where
-    it is over ``limit`` are they told apart, which takes some milliseconds.
+    it is over ``limit`` are they told apart, which takes some milliseconds. A page that several
+    processes share counts in equal parts in each, so that of what was inherited, the family is
+    shown its part of all that descend from the same parent.
     """
     family = [pid, *descendants(pid)]
     quick = sum(_resident(member) for member in family)
     if quick <= limit:
         return quick
-    return max(0, sum(_proportional(member) for member in family) - inherited)
+    sharers = 1 + sum(1 for _ in descendants(_parent(pid)))
+    shown = inherited * min(1.0, len(family) / sharers)
+    return max(0, sum(_proportional(member) for member in family) - int(shown))
+
+
+def _parent(pid: int) -> int:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return os.getpid()
+    return int(text.rpartition(")")[2].split()[1])
 
 
 def anonymous(pid: int) -> int:

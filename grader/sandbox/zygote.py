@@ -23,9 +23,11 @@ from typing import Any
 
 from grader.sandbox import child, confinement, folders, processes
 from grader.sandbox.confinement import Isolation, Measure, confine, hide_memory
-from grader.sandbox.limits import Limits
+from grader.sandbox.limits import Limits, keep_memory
 
 MAX_MESSAGE = 64 << 10
+SPARES = 2  # children forked ahead: a grade needs a worker and an executor
+IDLE_S = 0.2  # without a request, before another one is forked
 _SAMPLE = Path(child.__file__)  # stands in for a learner's file
 
 
@@ -46,6 +48,8 @@ class Zygote:
         processes.adopt_orphans()
         self._living: set[int] = set()
         self._ended: dict[int, str] = {}
+        self._dismissed: dict[int, Path] = {}  # killed, and their folders
+        self._spares: dict[int, socket.socket] = {}  # they wait there for their orders
 
     def serve(self) -> None:
         """Warm up, then answer until the judge is gone."""
@@ -67,11 +71,15 @@ class Zygote:
 
     def _wait(self) -> bool:
         control = self._control.fileno()
-        ready, _, _ = select.select([control, self._wakeup], [], [])
+        idle = IDLE_S if len(self._spares) < SPARES else None
+        ready, _, _ = select.select([control, self._wakeup], [], [], idle)
+        if not ready:
+            self._prepare(ahead=True)
         if self._wakeup in ready:
             with contextlib.suppress(BlockingIOError):
                 os.read(self._wakeup, 4096)
             self._reap()
+            self._forget_dismissed()
         return control not in ready or self._answer()
 
     def _answer(self) -> bool:
@@ -88,6 +96,8 @@ class Zygote:
                         reply = self._fork(request, fds)
                     case "isolation":
                         reply = self._isolation.to_json()
+                    case "spares":
+                        reply = {"pids": list(self._spares)}
                     case _:
                         reply = self._about(request)
             self._control.sendall(json.dumps(reply).encode())
@@ -96,16 +106,27 @@ class Zygote:
         return True
 
     def _fork(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        orders = child.Orders(
-            request["role"], Limits.from_json(request["limits"]),
-            self._folder / str(request["name"]), os.getpid(), self._without, self._isolation)
-        channel, output, blame = fds
-        pid = os.fork()
-        if pid == 0:
-            self._control.detach()
-            child.run(orders, (channel, output, blame))
-        self._living.add(pid)
+        """Give a child its orders, and the ends of its channel and pipes."""
+        if not self._spares:
+            self._prepare()
+        pid, orders = self._spares.popitem()
+        with orders:
+            socket.send_fds(orders, [json.dumps(request).encode()], fds)
         return {"pid": pid}
+
+    def _prepare(self, *, ahead: bool = False) -> None:
+        """Fork a child that waits for orders; ``ahead`` of them, it has the time to warm up."""
+        zygote = os.getpid()
+        orders, birth = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with birth:
+            pid = os.fork()
+            if pid == 0:
+                self._control.detach()
+                if ahead:
+                    _warm()
+                child.run(birth, self._folder, zygote, self._without, self._isolation)
+        self._living.add(pid)
+        self._spares[pid] = orders
 
     def _probe(self) -> Isolation:
         """How isolated a child is: one is forked, confines itself, and tries whether it holds.
@@ -135,12 +156,21 @@ class Zygote:
             raise RuntimeError(f"no child can be confined: {said.decode()}") from None
 
     def _about(self, request: dict[str, Any]) -> dict[str, Any]:
-        """What the judge asks about one child: "blame" it, or "end" it after ``grace`` seconds."""
+        """What the judge asks about one child.
+
+        To "blame" it, to "end" it after ``grace`` seconds and say how it ended, or to "dismiss" it:
+        then it is killed, and its files go when the system has taken it down.
+        """
         pid = request["pid"]
         self._reap()
         if request["op"] == "blame":
             if pid in self._living:
                 processes.send(pid, signal.SIGUSR1)
+            return {}
+        if request["op"] == "dismiss":
+            self._dismissed[pid] = self._folder / str(request["name"])
+            processes.stop_tree(pid)
+            self._forget_dismissed()
             return {}
         deadline = time.monotonic() + request["grace"]
         while pid in self._living and time.monotonic() < deadline:
@@ -151,6 +181,11 @@ class Zygote:
             self._kill(pid)
         folders.remove(self._folder / str(request["name"]))
         return {"how": self._ended.pop(pid, "ended"), "killed": killed}
+
+    def _forget_dismissed(self) -> None:
+        for pid in self._dismissed.keys() - self._living:
+            folders.remove(self._dismissed.pop(pid))
+            self._ended.pop(pid, None)
 
     def _kill(self, pid: int) -> None:
         processes.stop_tree(pid)
@@ -168,6 +203,8 @@ class Zygote:
                     return
                 if pid in self._living:
                     self._living.discard(pid)
+                    if spare := self._spares.pop(pid, None):
+                        spare.close()
                     self._ended[pid] = how(status)
                     self._sweep()
                 if pid == block:
@@ -224,14 +261,23 @@ def _closing(fds: list[int]) -> Iterator[None]:
 
 def _preload() -> None:
     """Import and try out all that a grade needs, so that children start warm."""
+    keep_memory()
+    from grader.engine.interpreter import proof
+
+    proof.check()
+    _warm()
+    confinement.warm()
+    gc.collect()
+    gc.freeze()  # no collector run in a child touches, and so copies, these pages
+
+
+def _warm() -> None:
+    """Do what children do first; a child that does so once more has its own copies of the pages."""
     import grader.executor.main
     import grader.worker.main
 
     grader.worker.main.warm()
     grader.executor.main.warm()
-    confinement.warm()
-    gc.collect()
-    gc.freeze()  # no collector run in a child touches, and so copies, these pages
 
 
 def main(folder: Path, judge: int, control: int, *without: Measure) -> None:

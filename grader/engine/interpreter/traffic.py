@@ -20,6 +20,8 @@ SECTOR = 32  # bytes
 _SHIFT = 5
 _MANY_SPANS = 1 << 20  # then they are merged, before they take more memory than tensors do
 _ROW_BITS = 40  # below these bits a sector's number fits, above them the number of a program
+_WHOLE = 1 << 22  # sectors; larger bitmaps are looked through only where something was set
+_STRETCH = 1 << 16  # sectors
 _MAX_BITMAP = 1 << 31  # sectors; of larger storages the distinct ones are kept as a sorted array
 
 
@@ -45,6 +47,7 @@ class Tally:
     _kept: int = 0  # spans in ``touched``
     _limit: int = _MANY_SPANS
     _bits: Any = None
+    _stretches: Any = None  # of the bitmap, in which something is set
 
     def touch(self, first: Array, last: Array) -> None:
         self.touched.append((first, last))
@@ -66,7 +69,7 @@ class Tally:
 
     def _mark(self, first: Array, last: Array) -> None:
         if len(first) == 1 and self._bits is not None and self._bits.dtype == np.bool_:
-            self._bits[int(first[0]):int(last[0]) + 1] = True
+            self._set(int(first[0]), int(last[0]))
             return
         size = self.storage_bytes // SECTOR + 2
         if size > _MAX_BITMAP:
@@ -75,18 +78,33 @@ class Tally:
             return
         if self._bits is None:
             self._bits = np.zeros(size, np.bool_)  # untouched pages take no memory
+            self._stretches = np.zeros(size // _STRETCH + 1, np.bool_)
         low, high = int(first.min()), int(last.max())
         if high - low < int((last - first).sum()) + len(first) and (
                 len(first) == 1 or (first[1:] <= last[:-1] + 1).all()):
-            self._bits[low:high + 1] = True  # one stretch without a gap
+            self._set(low, high)  # one stretch without a gap
         else:
-            self._bits[_spread(first, last)] = True
+            numbers = _spread(first, last)
+            self._bits[numbers] = True
+            self._stretches[numbers // _STRETCH] = True
+
+    def _set(self, low: int, high: int) -> None:
+        assert self._bits is not None
+        self._bits[low:high + 1] = True
+        self._stretches[low // _STRETCH:high // _STRETCH + 1] = True
 
     def unique(self) -> Array:
         """The distinct sectors, ascending."""
         if self._bits is None:
             return np.zeros(0, np.int64)
-        return np.flatnonzero(self._bits) if self._bits.dtype == np.bool_ else self._bits
+        bits: Array = self._bits
+        if bits.dtype != np.bool_:
+            return bits
+        if len(bits) <= _WHOLE:
+            return np.flatnonzero(bits)
+        parts = [np.flatnonzero(bits[start:start + _STRETCH]) + start
+                 for start in (np.flatnonzero(self._stretches) * _STRETCH).tolist()]
+        return np.concatenate(parts)
 
 
 def _spread(first: Array, last: Array) -> Array:
