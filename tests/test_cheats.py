@@ -6,14 +6,14 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-import fidelity.cheats as attempts
 import pytest
-from fidelity.cheats import CLASSES, Cheat, cheats
-from fidelity.cheats.naive import believed
 
 import grader
+import tests.fidelity.cheats as attempts
 from grader import Verdict
 from grader.sandbox import Sandbox
+from tests.fidelity.cheats import CLASSES, Cheat, cheats
+from tests.fidelity.cheats.naive import believed
 
 ALL = cheats()
 ids = [f"{cheat.module}-{cheat.name}" for cheat in ALL]

@@ -500,16 +500,18 @@ def test_the_judge_keeps_its_memory_to_itself() -> None:
 
 def test_a_child_that_is_not_confined_as_promised_runs_nothing(tmp_path: Path) -> None:
     script = textwrap.dedent("""
-        import os, signal, socket, sys
+        import json, os, socket, sys
         from pathlib import Path
         from grader.sandbox import Isolation, Limits, protocol
-        from grader.sandbox.child import Orders, run
+        from grader.sandbox.child import run
         ours, theirs = socket.socketpair()
         output, blame = os.memfd_create("a"), os.memfd_create("b")
+        orders, birth = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         zygote = os.getpid()
         if os.fork() == 0:
-            run(Orders("worker", Limits(), Path(sys.argv[1]) / "child", zygote, (),
-                       Isolation(99, True)), (theirs.fileno(), output, blame))
+            run(birth, Path(sys.argv[1]), zygote, (), Isolation(99, True))
+        given = {"role": "worker", "limits": Limits().to_json(), "name": "child"}
+        socket.send_fds(orders, [json.dumps(given).encode()], [theirs.fileno(), output, blame])
         ours.sendall(protocol.encode({"op": "load", "path": sys.argv[2], "entry": "entry"}))
         theirs.close()
         print(ours.recv(9000)[4:].decode())

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import grader
 from grader import Verdict
 from grader.sandbox import Sandbox
 from grader.suite import Mutant, Suite
+from tests.fidelity.tally import Say, Tally
 
 ROOT = Path(__file__).parents[2]
 RIGHT = Path(__file__).parent / "right"
@@ -42,24 +43,6 @@ def modules() -> Iterator[Module]:
                      ROOT / "solutions" / folder / "kernel.py")
 
 
-@dataclass
-class Tally:
-    """How many grades ended as they must, and what is to be said of the others."""
-
-    what: str
-    kinds: int = 0  # solutions or mutants
-    grades: int = 0
-    problems: list[str] = field(default_factory=list)
-    seconds: float = 0.0
-
-    @property
-    def right(self) -> int:
-        return self.grades - len(self.problems)
-
-
-Say = Callable[[str], None]
-
-
 def right_but_different(seeds: int, sandbox: Sandbox, say: Say, most: int | None = None) -> Tally:
     """Grade the solution and its variants (``most`` of them) with ``seeds`` fresh seeds each."""
     tally = Tally("right-but-different solutions")
@@ -69,7 +52,7 @@ def right_but_different(seeds: int, sandbox: Sandbox, say: Say, most: int | None
             tally.kinds += 1
             for number in range(seeds):
                 report = grader.grade(path, module.suite, sandbox=sandbox)
-                tally.grades += 1
+                tally.trials += 1
                 if report.verdict is not Verdict.PASSED:
                     tally.problems.append(f"{module.slug}/{path.stem}, seed {report.seed}: "
                                           f"{told(report)}")
@@ -90,7 +73,7 @@ def mutants(seeds: int, sandbox: Sandbox, say: Say) -> Tally:
                 path.write_text(mutant.apply(module.solution.read_text()))
                 for number in range(seeds):
                     report = grader.grade(path, module.suite, sandbox=sandbox)
-                    tally.grades += 1
+                    tally.trials += 1
                     if problem := survived(mutant, report):
                         tally.problems.append(f"{module.slug}/{mutant.id}, seed {report.seed}: "
                                               f"{problem}")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from grader.sandbox import folders, processes
+from grader.sandbox.zygote import SPARES
 from tests.fidelity.chaos import module
 from tritonlab.journal import Reading, parse
 
@@ -283,9 +284,9 @@ class Warm:
                      answer["peak"], answer["reached"], replaced)
 
     def left(self) -> list[str]:
-        """Children of the zygote that are still there."""
+        """Children of the zygote that are still there, beside those that it keeps ready."""
         deadline = time.monotonic() + SETTLE_S
-        while found := processes.children(self.zygote):
+        while found := at_work(processes.children(self.zygote)):
             if time.monotonic() > deadline:
                 return [f"process {pid} is left ({name_of(pid)})" for pid in found]
             time.sleep(0.02)
@@ -320,6 +321,19 @@ def watch(process: subprocess.Popen[bytes], limit_s: float) -> int:
             process.kill()
         time.sleep(0.005)
     return peak
+
+
+def at_work(children: list[int]) -> list[int]:
+    """Without the spares: so many are kept at most, and none has left the folder of its birth."""
+    waiting = [pid for pid in children if folder_of(pid) == "/"]
+    return [pid for pid in children if pid not in waiting] + waiting[SPARES:]
+
+
+def folder_of(pid: int) -> str:
+    try:
+        return str(Path(f"/proc/{pid}/cwd").readlink())
+    except OSError:
+        return ""
 
 
 @contextlib.contextmanager

@@ -97,9 +97,9 @@ class Interrupts:
             ("tritonlab.course", now(0)),  # a function of the module itself: it is loaded now
             ("torch.functional", now(1)),
             ("grader.sandbox.client", _around("Sandbox", "__init__", soon(2, 0.05))),
-            ("grader.sandbox.conversation", _around("Child", "ask", asked(3, "load"))),
-            ("grader.sandbox.conversation", _around("Child", "ask", asked(4, "call"))),
-            ("grader.sandbox.conversation", _around("Child", "ask", asked(5, "run"))),
+            ("grader.sandbox.conversation", _around("Child", "begin", asked(3, "load"))),
+            ("grader.sandbox.conversation", _around("Child", "begin", asked(4, "call"))),
+            ("grader.sandbox.conversation", _around("Child", "begin", asked(5, "run"))),
             ("grader.sandbox.client", _around("Sandbox", "close", now(6))),
             ("tritonlab.durable", _around("", "append", now(7))),
             ("tritonlab.durable", _around("", "replace", now(8))),
@@ -163,7 +163,7 @@ def jump(after: After, seconds: float) -> None:
     def struck(request: dict[str, Any]) -> None:
         offset[0] = seconds if request["op"] == "call" else offset[0]
 
-    after.add("grader.sandbox.conversation", _around("Child", "ask", struck))
+    after.add("grader.sandbox.conversation", _around("Child", "begin", struck))
     after.add("tritonlab.journal", lambda module: setattr(module, "date", Date))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tempfile
+import time
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +13,9 @@ from typing import Any
 
 import grader
 from grader.report import Finding, Kind, Report, Verdict
+from grader.sandbox import Sandbox
 from grader.suite import Suite
+from tests.fidelity.tally import Say, Tally
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parent.parent.parent
@@ -112,3 +116,24 @@ def is_confined(sandbox: Any, folder: Path) -> bool:
     written = target.exists()
     target.unlink(missing_ok=True)
     return not written
+
+
+def attempted(sandbox: Sandbox, say: Say) -> Tally:
+    """Grade every cheat: each must fail with its finding, and leave the canaries as they are."""
+    tally = Tally("cheats")
+    started = time.monotonic()
+    for cheat in cheats():
+        say(f"{cheat.module}/{cheat.name}")
+        tally.kinds += 1
+        tally.trials += 1
+        with tempfile.TemporaryDirectory() as folder:
+            plant(Path(folder))
+            report = grader.grade(cheat.put(Path(folder)), suite_of(cheat.module), sandbox=sandbox)
+            changed = touched(Path(folder))
+        name = f"{cheat.group} {cheat.module}/{cheat.name}"
+        if report.verdict is not Verdict.FAILED or cheat.caught(report) is None:
+            tally.problems.append(f"{name}: {report.verdict}, and no finding says what it did")
+        elif changed:
+            tally.problems.append(f"{name}: it changed {', '.join(changed)}")
+    tally.seconds = time.monotonic() - started
+    return tally

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from torch import Tensor
 from grader import compare
 from grader.inputs import Input
 from grader.suite import Tolerance
+from tests.fidelity.tally import Tally
 
 from . import products, rows, training
 from .kernel import Kernel
@@ -148,3 +150,16 @@ def upper_bound(runs: int) -> float:
 
 def _tuple(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+def attempted(seeds: int) -> Tally:
+    """Right runs have to pass, and every wrong variant has to be caught in each of its dtypes."""
+    started = time.monotonic()
+    count = measure(range(seeds), rules=["the rule"])["the rule"]
+    right, missed = sum(count.right.values()), count.never_caught()
+    return Tally(
+        "tolerance", len(KERNELS), right + len(count.wrong),
+        [*(f"right and failed: {name}" for name in count.failed),
+         *(f"wrong and passed everywhere: {' / '.join(key)}" for key in missed)],
+        time.monotonic() - started,
+        f"{right:,} right runs, {len(count.wrong)} wrong variants")
