@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from grader.sandbox import (
     Child,
@@ -26,6 +27,7 @@ from grader.sandbox import (
     SandboxBroken,
     protocol,
 )
+from grader.sandbox.arena import pack
 from grader.sandbox.conversation import line_in
 from grader.sandbox.output import Output
 from grader.sandbox.zygote import SPARES
@@ -129,6 +131,22 @@ def test_a_request_goes_on_while_the_judge_does_something_else(load) -> None:
         child.begin(call, timeout_s=0.1)()
     with pytest.raises(ChildDied, match="before"):
         child.begin(call)
+
+
+def test_requests_queue_up_and_keep_their_descriptors(load) -> None:
+    child, _ = load("import os, time\ntime.sleep(0.3)\n"
+                    "def entry(text, number): time.sleep(0.1); print(number, len(text))")
+    long = {"value": "x" * 150_000}
+
+    answers = []
+    for number in range(4):  # together more than the channel holds
+        with pack([torch.zeros(1)]) as arena:
+            call = {"op": "call", "arguments": [long, {"value": number}],
+                    "layout": arena.layout()}
+            answers.append(child.begin(call, [arena.fd]))
+
+    assert [answer()["status"] for answer in answers] == ["value"] * 4
+    assert child.output().split() == [word for n in range(4) for word in (str(n), "150000")]
 
 
 DRIBBLE = """

@@ -111,6 +111,8 @@ class Child:
             self._guarded(partial(self._send, exchange))
         else:
             self.kill()
+        while exchange.fds and exchange.open:  # they may be closed once this returns
+            self._guarded(self._step)
         return partial(self._finish, exchange)
 
     def output(self) -> str:
