@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import ast
+import codecs
 import hashlib
 import io
 import os
 import re
 import stat
 import tokenize
-from dataclasses import dataclass
+import warnings
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from grader.report import Finding
 from grader.words import ranges
 
 MAX_BYTES = 1 << 20  # a kernel file of more than a mebibyte is no kernel file
-_TODO = re.compile(r"#\s*TODO\s+(\d+)\b")
+MAX_SHOWN = 40  # blanks that are named by their numbers; no exercise has as many
+_TODO = re.compile(r"#\s*TODO\s+(\d{1,4})\b")
+# Strings are matched so that no comment is seen in one. What is not closed ends with its line or
+# with the text: every alternative matches where it begins, so one pass over the text is enough.
+_COMMENT = re.compile(
+    r"""\'\'\'(?:\\.|.)*?(?:\'\'\'|\Z)|\"\"\"(?:\\.|.)*?(?:\"\"\"|\Z)"""
+    r"""|'(?:\\.|[^\\\n'])*'?|"(?:\\.|[^\\\n"])*"?|(?P<comment>\#[^\n]*)""", re.DOTALL)
+# Others run long (punycode), raise what they like (undefined) or say another thing than they show.
+_ENCODINGS = re.compile(r"utf-8(-sig)?|ascii|iso8859-\d+|cp125\d")
 _IMPORTED_NAMES = ("torch", "triton", "tl")
 
 
@@ -31,8 +43,9 @@ class Source:
     text: str
     data: bytes
     sha256: str
-    todos: dict[int, int]  # line -> number of its TODO comment
+    todos: dict[int, int]  # line -> number of its TODO comment, the lines in order
     problem: Finding | None = None  # P02: it does not parse
+    tree: ast.Module | None = field(default=None, compare=False, repr=False)  # unless a problem
 
 
 def read(path: Path) -> Source:
@@ -43,12 +56,33 @@ def read(path: Path) -> Source:
     """
     data = _content(path)
     digest = hashlib.sha256(data).hexdigest()
+    text = _decoded(data)
+    if isinstance(text, Finding):
+        return Source("", data, digest, {}, text)
+    tree = _parsed(text)
+    if isinstance(tree, Finding):
+        return Source(text, data, digest, _todo_comments(text), tree)
+    return Source(text, data, digest, _todo_comments(text), tree=tree)
+
+
+def _decoded(data: bytes) -> str | Finding:
+    encoding = "UTF-8"
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-        text = data.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
-    except (SyntaxError, UnicodeDecodeError, LookupError):
-        return Source("", data, digest, {}, Finding("P02", "The file is not text in UTF-8."))
-    return Source(text, data, digest, _todo_comments(text), _syntax_problem(text))
+        if not _ENCODINGS.fullmatch(codecs.lookup(encoding).name):
+            return _other_encoding(encoding)
+        return data.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+    except SyntaxError as error:
+        _, unknown, name = str(error.msg).partition("unknown encoding: ")
+        return _other_encoding(name) if unknown else Finding(
+            "P02", "The file is not text in UTF-8.")
+    except UnicodeDecodeError:
+        return Finding("P02", f"The file is not text in {encoding.upper()}.")
+
+
+def _other_encoding(name: str) -> Finding:
+    return Finding("P02", f"The file declares the encoding `{name:.40}`; a kernel file is text in "
+                          f"UTF-8.")
 
 
 def _content(path: Path) -> bytes:
@@ -76,19 +110,25 @@ def _content(path: Path) -> bytes:
     return data
 
 
-def _syntax_problem(text: str) -> Finding | None:
+def _parsed(text: str) -> ast.Module | Finding:
+    """The syntax tree. What only a compiler finds is left to the process that imports the file:
+    there, time and memory are bounded.
+    """
     try:
-        compile(text, "kernel.py", "exec", dont_inherit=True)  # nothing of it runs
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they quote the file, to the judge's own output
+            return ast.parse(text, "kernel.py")
     except SyntaxError as error:
         return Finding("P02", syntax_message(text, error), line=error.lineno)
-    except (ValueError, RecursionError, MemoryError) as error:
+    except (RecursionError, MemoryError):
+        return Finding("P02", "Python cannot parse the file: it is nested too deeply.")
+    except ValueError as error:
         return Finding("P02", f"Python cannot parse the file: {error}.")
-    return None
 
 
 def syntax_message(text: str, error: SyntaxError) -> str:
     """What Python says, the line, and a caret under the place."""
-    lines = text.splitlines()
+    lines = text.split("\n")
     column = f", column {error.offset}" if error.offset else ""
     message = f"Python cannot parse line {error.lineno}{column}: {error.msg}."
     if error.lineno and error.lineno <= len(lines):
@@ -100,13 +140,15 @@ def syntax_message(text: str, error: SyntaxError) -> str:
 
 
 def _todo_comments(text: str) -> dict[int, int]:
-    found = {}
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type == tokenize.COMMENT and (match := _TODO.search(token.string)):
-                found[token.start[0]] = int(match[1])
-    except (tokenize.TokenError, SyntaxError):
-        pass  # half a file: the comments before the fault are enough
+    found: dict[int, int] = {}
+    line = end = 0
+    if not _TODO.search(text):
+        return found
+    for match in _COMMENT.finditer(text):
+        if match["comment"] and (todo := _TODO.search(match["comment"])):
+            line += text.count("\n", end, match.start())
+            end = match.start()
+            found[line + 1] = int(todo[1])
     return found
 
 
@@ -115,107 +157,127 @@ def inspect(source: Source, entry: str, parameters: tuple[str, ...], blanks: int
 
     ``blanks`` is the number of blanks that the exercise starts with, 0 where it has none.
     """
-    if source.problem:
-        return [source.problem]
-    tree = ast.parse(source.text)
-    finding = _blanks(source, tree, blanks) or _kernels(tree) or _signature(tree, entry, parameters)
+    if source.problem or source.tree is None:
+        return [source.problem] if source.problem else []
+    tree = source.tree
+    nodes = _nodes(tree)
+    finding = (_blanks(source, tree, nodes, blanks) or _kernels(tree, nodes)
+               or _signature(tree, entry, parameters))
     return [finding] if finding else []
+
+
+def _nodes(tree: ast.AST) -> list[ast.AST]:
+    """All nodes. However deep they are nested, nothing recurs."""
+    found = [tree]
+    for node in found:  # it grows meanwhile
+        for value in vars(node).values():
+            if isinstance(value, ast.AST):
+                found.append(value)
+            elif isinstance(value, list):
+                found += [item for item in value if isinstance(item, ast.AST)]
+    return found
 
 
 # ---------------------------------------------------------------------------------------------
 # P01: blanks that are left
 
 
-def _blanks(source: Source, tree: ast.Module, total: int) -> Finding | None:
+def _blanks(source: Source, tree: ast.Module, nodes: Sequence[ast.AST],
+            total: int) -> Finding | None:
     numbered: dict[int, int] = {}  # TODO number -> line
     unnumbered: list[int] = []
-    for function in _functions(tree):
+    lines = source.text.split("\n")
+    marked = list(source.todos)
+    for function in _functions(tree) if "..." in source.text else ():
         for line, statement in _ellipses(function):
-            number = _number_of(source, line, statement)
+            number = _number_of(source.todos, marked, lines, line, statement)
             if number is None:
                 unnumbered.append(line)
             else:
                 numbered.setdefault(number, line)
-    numbered.update(_missing_setup(source, tree))
+    numbered.update(_missing_setup(source.todos, lines, tree, nodes))
     count = len(numbered) + len(unnumbered)
     if not count:
         return None
-    of_all = f"{count} of {total}" if total else f"{count}"
-    left = f"{of_all} {'blank is' if count == 1 else 'blanks are'} left"
-    places = [f"TODO {ranges(sorted(numbered))}"] if numbered else []
+    first = min([*numbered.values(), *unnumbered])
+    seen = f"{_left(count, total)}: {_places(numbered, unnumbered)}."
+    return Finding("P01", seen, line=first, todos=tuple(sorted(numbered)[:MAX_SHOWN]))
+
+
+def _left(count: int, total: int) -> str:
+    if count <= total:
+        return f"{count} of {total} blanks {'is' if count == 1 else 'are'} left"
+    return "1 blank is left" if count == 1 else f"{count} blanks are left"
+
+
+def _places(numbered: dict[int, int], unnumbered: list[int]) -> str:
+    places = []
+    if numbered:
+        more = " and more" if len(numbered) > MAX_SHOWN else ""
+        places.append(f"TODO {ranges(sorted(numbered)[:MAX_SHOWN])}{more}")
     if unnumbered:
         places.append("`...` in line " + ", ".join(str(line) for line in sorted(unnumbered)[:8]))
-    first = min([*numbered.values(), *unnumbered])
-    seen = f"{left}: {' and '.join(places)}."
-    return Finding("P01", seen, line=first, todos=tuple(sorted(numbered)))
-
-
-class _Ellipses(ast.NodeVisitor):
-    """Collects every ``...`` that stands for code; ``x[..., 0]`` and ``x[...] = 0`` are indices."""
-
-    def __init__(self) -> None:
-        self.found: list[tuple[int, ast.stmt]] = []
-        self._statement: ast.stmt | None = None
-
-    def visit(self, node: ast.AST) -> None:
-        outer = self._statement
-        if isinstance(node, ast.stmt):
-            self._statement = node
-        super().visit(node)
-        self._statement = outer
-
-    def visit_Constant(self, node: ast.Constant) -> None:
-        if node.value is Ellipsis and self._statement is not None:
-            self.found.append((node.lineno, self._statement))
-
-    def visit_Subscript(self, node: ast.Subscript) -> None:
-        self.visit(node.value)
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        for part in parts:
-            if not isinstance(part, ast.Constant):
-                self.visit(part)
-
-    def visit_Call(self, node: ast.Call) -> None:
-        if isinstance(node.func, ast.Subscript) and isinstance(node.func.slice, ast.Constant):
-            self.visit_Constant(node.func.slice)  # kernel[...](x): the grid is a blank
-        self.generic_visit(node)
+    return " and ".join(places)
 
 
 def _ellipses(function: ast.FunctionDef) -> list[tuple[int, ast.stmt]]:
-    visitor = _Ellipses()
-    visitor.visit(function)
-    return visitor.found
+    """Every ``...`` that stands for code, as (line, statement), in order.
+
+    ``x[..., 0]`` and ``x[...] = 0`` are indices; in ``kernel[...](x)`` the grid is a blank.
+    """
+    found: list[tuple[int, ast.stmt]] = []
+    left: list[tuple[ast.AST, ast.stmt]] = [(function, function)]
+    while left:
+        node, statement = left.pop()
+        if isinstance(node, ast.stmt):
+            statement = node
+        children = list(ast.iter_child_nodes(node))
+        if isinstance(node, ast.Subscript):
+            parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            children = [node.value, *(p for p in parts if not isinstance(p, ast.Constant))]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
+            grid = node.func.slice
+            children += [grid] if isinstance(grid, ast.Constant) else []
+        elif isinstance(node, ast.Constant) and node.value is Ellipsis:
+            found.append((node.lineno, statement))
+        left += [(child, statement) for child in children]
+    return sorted(found, key=lambda blank: blank[0])
 
 
-def _number_of(source: Source, line: int, statement: ast.stmt) -> int | None:
-    """The TODO number beside a blank: on its line, else in its statement, else alone above it."""
-    if line in source.todos:
-        return source.todos[line]
-    for candidate in range(statement.lineno, (statement.end_lineno or line) + 1):
-        if candidate in source.todos and not isinstance(statement, ast.FunctionDef):
-            return source.todos[candidate]
-    above = source.text.splitlines()[line - 2].strip() if line >= 2 else ""
-    return source.todos.get(line - 1) if above.startswith("#") else None
+def _number_of(todos: dict[int, int], marked: Sequence[int], lines: Sequence[str], line: int,
+               statement: ast.stmt) -> int | None:
+    """The TODO number beside a blank: on its line, else in its statement, else alone above it.
+
+    ``marked`` are the lines of ``todos``.
+    """
+    if line in todos:
+        return todos[line]
+    if not isinstance(statement, ast.FunctionDef):
+        place = bisect_left(marked, statement.lineno)
+        if place < len(marked) and marked[place] <= (statement.end_lineno or line):
+            return todos[marked[place]]
+    above = lines[line - 2].strip() if line >= 2 else ""
+    return todos.get(line - 1) if above.startswith("#") else None
 
 
-def _missing_setup(source: Source, tree: ast.Module) -> dict[int, int]:
+def _missing_setup(todos: dict[int, int], lines: Sequence[str], tree: ast.Module,
+                   nodes: Sequence[ast.AST]) -> dict[int, int]:
     """TODO number -> line of the comments at module level whose import or decorator is missing."""
-    lines = source.text.splitlines()
-    alone = [line for line in source.todos if lines[line - 1].startswith("#")]
+    alone = [line for line in todos if lines[line - 1].startswith("#")]
     missing: dict[int, int] = {}
-    for function in _functions(tree):
-        above = [n for n in alone if n < function.lineno and _nothing_between(tree, n, function)]
-        if above and not function.decorator_list:
-            missing[source.todos[max(above)]] = max(above)
-    used = {name for name in _IMPORTED_NAMES if _used_anywhere(tree, name)}
-    rest = [line for line in alone if line not in missing.values()]
-    if rest and used - _bound_names(tree):
-        missing[source.todos[rest[0]]] = rest[0]
+    above = 0  # the line of the statement before
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and not node.decorator_list:
+            place = bisect_left(alone, node.lineno) - 1
+            if place >= 0 and alone[place] >= above:
+                missing[todos[alone[place]]] = alone[place]
+        above = node.lineno
+    taken = set(missing.values())
+    rest = [line for line in alone if line not in taken]
+    used = {node.id for node in nodes if isinstance(node, ast.Name)} if rest else set()
+    if used.intersection(_IMPORTED_NAMES) - _bound_names(tree):
+        missing[todos[rest[0]]] = rest[0]
     return missing
-
-
-def _nothing_between(tree: ast.Module, line: int, function: ast.FunctionDef) -> bool:
-    return not any(line < node.lineno < function.lineno for node in tree.body)
 
 
 def _bound_names(tree: ast.Module) -> set[str]:
@@ -229,18 +291,14 @@ def _bound_names(tree: ast.Module) -> set[str]:
     return bound
 
 
-def _used_anywhere(tree: ast.Module, name: str) -> bool:
-    return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree))
-
-
 # ---------------------------------------------------------------------------------------------
 # P03 and P04
 
 
-def _kernels(tree: ast.Module) -> Finding | None:
+def _kernels(tree: ast.Module, nodes: Sequence[ast.AST]) -> Finding | None:
     functions = {function.name: function for function in _functions(tree)}
     jitted = {name for name, function in functions.items() if is_kernel(function)}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
             launched = node.func.value
             if (
@@ -252,7 +310,7 @@ def _kernels(tree: ast.Module) -> Finding | None:
                 return Finding("P03", seen, line=functions[launched.id].lineno)
     imports_kernels = any(
         isinstance(node, ast.ImportFrom | ast.Import) for node in tree.body
-    ) and any(is_jit_call(node) for node in ast.walk(tree))
+    ) and any(is_jit_call(node) for node in nodes)
     if not jitted and not imports_kernels:
         return Finding("P03", "No function of the file is decorated with `@triton.jit`.")
     return None
