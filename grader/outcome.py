@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import torch
 
 from grader.budgets import over_budget
 from grader.facts import LaunchFacts
-from grader.recording import MalformedRecording, Recording, View, from_json
+from grader.recording import (
+    DTYPES,
+    MAX_ELEMENTS,
+    MAX_EVENTS,
+    MalformedRecording,
+    Recording,
+    View,
+    dtype_from_json,
+    from_json,
+    line_from_json,
+)
 from grader.report import Finding
 from grader.words import sentence
+
+MAX_MESSAGE = 2000  # characters of an exception's message or of what was seen; the rest is cut
+MAX_NAME = 200  # characters of a class's name
+MAX_CLASSES = 64  # of an exception, along its MRO
+MAX_FINDINGS = 16
+MAX_COUNT = 1 << 20  # of launches before an exception, and of configurations
+# What the worker itself can see. Others are for the judge and the executor to say.
+WORKER_CODES = frozenset(("L01", "L05", "X01", "M01", "M07", "T03"))
+_COMPILER_SAYS = re.compile(r"(?s)(.*) \(kernel\.py, line \d+\)")
 
 
 class Stopped(Exception):
@@ -70,44 +91,145 @@ class Run:
         return sum(launch.bytes_loaded + launch.bytes_stored for launch in self.facts)
 
 
+# ---------------------------------------------------------------------------------------------
+# The worker's replies. Code that it runs can forge them, so nothing else of one is ever read.
+
+
+def refusal_of(reply: Mapping[str, Any], entry: str) -> Finding | None:
+    """Why the worker cannot use the file, by its reply to ``load``; None when it can.
+
+    Raises:
+        Stopped: it is no such reply.
+    """
+    try:
+        match reply.get("status"):
+            case "ready":
+                return None
+            case "missing":
+                return Finding("P04", f"The file defines no function `{entry}`.")
+            case "raised":
+                return _unimportable(_raised(reply))
+        raise MalformedRecording(f"the status {reply.get('status')!r:.40}")
+    except MalformedRecording as error:
+        raise _no_reply("importing the file", error, final=True) from error
+
+
 def outcome_of(reply: Mapping[str, Any], given: Sequence[View]) -> Outcome:
     """Read the worker's reply to a call; ``given`` are the views of the inputs.
 
     Raises:
-        Stopped: it holds no recording.
+        Stopped: it is no such reply, or holds no recording.
     """
-    findings = tuple(Finding.from_dict(item) for item in reply.get("findings", ()))
-    match reply["status"]:
-        case "raised":
-            error = Raised(tuple(reply["types"]), reply["message"], reply["line"],
-                           reply["launches"])
-            return Outcome(None, findings, error=error)
-        case "value":
-            return Outcome(None, findings, value=reply["type"])
-    if findings:
-        return Outcome(None, findings)
     try:
-        recording = from_json(reply.get("recording"))
-        if recording.inputs != given:
-            raise MalformedRecording("its inputs are others than those that were given")
-        return Outcome(recording, configurations=_configurations(reply))
+        findings = _findings(reply.get("findings", []))
+        match reply.get("status"):
+            case "raised":
+                return Outcome(None, findings, error=_raised(reply))
+            case "value":
+                return Outcome(None, findings, value=_cut(reply.get("type"), MAX_NAME))
+            case "returned":
+                if findings := findings or _strange_dtypes(reply.get("recording")):
+                    return Outcome(None, findings)
+                recording = from_json(reply.get("recording"))
+                if recording.inputs != given:
+                    raise MalformedRecording("its inputs are others than those that were given")
+                if len(recording.results) > MAX_EVENTS:
+                    raise MalformedRecording(f"more than {MAX_EVENTS} results")
+                return Outcome(recording, configurations=_count(reply.get("configurations", 1), 1))
+        raise MalformedRecording(f"the status {reply.get('status')!r:.40}")
     except MalformedRecording as error:
-        raise Stopped(Finding("R03", "The process that ran the function answered with "
-                                     f"something that is no recording: {error}.")) from error
+        raise _no_reply("the function", error) from error
+
+
+def _no_reply(what: str, error: MalformedRecording, *, final: bool = False) -> Stopped:
+    return Stopped(Finding("R03", f"The process that ran {what} answered with something that is "
+                                  f"no reply: {error}."), final=final)
+
+
+def _unimportable(error: Raised) -> Finding:
+    """P02. What Python's compiler says of a file that it could parse ends with name and line."""
+    said = _COMPILER_SAYS.fullmatch(error.message)
+    if error.types[0] == "SyntaxError" and said and error.line:
+        seen = f"Python cannot compile line {error.line}: {said[1]}"
+    else:
+        seen = f"Importing the file raised {error.types[0]}: {error.message}"
+    return Finding("P02", sentence(seen), line=error.line)
+
+
+def _raised(reply: Mapping[str, Any]) -> Raised:
+    types = reply.get("types")
+    if not isinstance(types, list) or not 1 <= len(types) <= MAX_CLASSES or not all(
+            isinstance(name, str) and len(name) <= MAX_NAME for name in types):
+        raise MalformedRecording("an exception has the names of its classes")
+    return Raised(tuple(_cut(name, MAX_NAME) for name in types),
+                  _cut(reply.get("message"), MAX_MESSAGE), line_from_json(reply.get("line")),
+                  _count(reply.get("launches", 0), 0))
+
+
+def _findings(data: Any) -> tuple[Finding, ...]:
+    if not isinstance(data, list) or len(data) > MAX_FINDINGS:
+        raise MalformedRecording(f"findings are a list of at most {MAX_FINDINGS}")
+    return tuple(map(_finding, data))
+
+
+def _finding(data: Any) -> Finding:
+    code = data.get("code") if isinstance(data, dict) else None
+    if not isinstance(code, str) or code not in WORKER_CODES:
+        raise MalformedRecording(f"a finding with the code {code!r:.40}")
+    return Finding(code, _cut(data.get("seen"), MAX_MESSAGE), line_from_json(data.get("line")))
+
+
+def _cut(value: Any, longest: int) -> str:
+    """A text that can be shown: not too long, and no halves of characters."""
+    if not isinstance(value, str):
+        raise MalformedRecording(f"not a text: {value!r:.40}")
+    return value[:longest].encode("utf-8", "backslashreplace").decode()
+
+
+def _count(value: Any, minimum: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= MAX_COUNT:
+        raise MalformedRecording(f"not a count: {value!r:.40}")
+    return value
+
+
+def _strange_dtypes(recording: Any) -> tuple[Finding, ...]:
+    """S01 where a tensor was returned that cannot cross, such as a quantized one."""
+    results = recording.get("results") if isinstance(recording, dict) else None
+    for result in results if isinstance(results, list) else ():
+        name = result[1] if isinstance(result, list) and len(result) > 1 else None
+        if isinstance(name, str) and _is_strange(name):
+            return (Finding("S01", f"The function returned a tensor of {name}; no kernel writes "
+                                   f"such a one."),)
+    return ()
+
+
+def _is_strange(name: str) -> bool:
+    """Whether torch has a dtype of this very name, and it is none of those that cross."""
+    dtype = getattr(torch, name, None) if name.isidentifier() else None
+    return (isinstance(dtype, torch.dtype) and str(dtype) == f"torch.{name}"
+            and name not in DTYPES)
+
+
+# ---------------------------------------------------------------------------------------------
+# The executor's replies
 
 
 def run_of(reply: Mapping[str, Any], results: MemoryFile) -> Run:
     """Read the executor's reply to a run; ``results`` is the file that it wrote to.
 
     Raises:
-        Stopped: it refused the recording, or tells no facts.
+        Stopped: it refused the recording, or tells no facts or results that there can be.
     """
     if reply["status"] != "done":
         raise Stopped(Finding("R03", "The recorded launches cannot be replayed: "
                                      f"{reply.get('why', reply['status'])}."))
+    try:
+        tensors = tuple(results.read(place) for place in reply["results"])
+    except MalformedRecording as error:
+        raise _no_reply("the kernels", error) from error
     return Run(
         tuple(Finding.from_dict(item) for item in reply["findings"]),
-        tuple(results.read(place) for place in reply["results"]),
+        tensors,
         _facts(reply["launches"]),
         determined=reply.get("determined") is True,
     )
@@ -123,19 +245,23 @@ class MemoryFile:
         os.close(self.fd)
 
     def read(self, place: Sequence[Any]) -> torch.Tensor:
-        """One result, copied out once."""
-        dtype, shape, offset, nbytes = place
+        """One result, copied out once.
+
+        Raises:
+            MalformedRecording: it is not in the file, or of a dtype that cannot be read.
+        """
+        name, shape, offset, nbytes = place
+        dtype = getattr(torch, dtype_from_json(name))
+        if not all(type(number) is int and number >= 0 for number in (*shape, offset, nbytes)):
+            raise MalformedRecording("a result has sizes and a place in the file")
+        if nbytes != prod(shape) * dtype.itemsize or prod(max(n, 1) for n in shape) > MAX_ELEMENTS:
+            raise MalformedRecording("a result has as many bytes as its elements need")
+        if offset + nbytes > os.fstat(self.fd).st_size:
+            raise MalformedRecording("a result lies beyond the end of the file")
         if nbytes == 0:
-            return torch.empty(shape, dtype=getattr(torch, dtype))
+            return torch.empty(shape, dtype=dtype)
         data = bytearray(os.pread(self.fd, nbytes, offset))
-        return torch.frombuffer(data, dtype=getattr(torch, dtype)).view(shape)
-
-
-def _configurations(reply: Mapping[str, Any]) -> int:
-    number = reply.get("configurations", 1)
-    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise MalformedRecording(f"no number of configurations: {number!r:.40}")
-    return number
+        return torch.frombuffer(data, dtype=dtype).view(shape)
 
 
 def _facts(launches: Any) -> tuple[LaunchFacts, ...]:

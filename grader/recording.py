@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -17,6 +18,15 @@ MAX_TEXT = 4096  # characters of a name, or of an argument that is a text
 MAX_PROGRAMS = 1 << 18
 MAX_SAMPLED_PROGRAMS = 1 << 24  # of a launch of which only a few run; 64 such fit 31 bits
 MAX_BLOCK = 1 << 20  # elements; Triton's own limit
+MAX_ELEMENTS = 1 << 40  # of a view, and from the start of its storage to its end
+MAX_LINE = 1 << 20  # a learner's file has at most so many bytes
+MAX_GRID = (1 << 31) - 1  # programs along an axis, on any GPU
+MAX_OPTIONS, MAX_WORD = 16, 64  # of a launch: how many, and characters of a name or a word
+DTYPES = frozenset((  # of tensors that cross: those whose elements are whole bytes, and plain ones
+    "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64",
+    "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"))
+_SURROGATE = re.compile("[\ud800-\udfff]")  # half a character; no file can be written with one
 FILLS = (0, 1, -1, float("inf"), float("-inf"))  # what host code may write into a new tensor
 
 
@@ -145,7 +155,17 @@ def view_from_json(data: Any) -> View:
     shape, stride = _integers(shape, minimum=0), _integers(stride, minimum=0)
     if len(shape) != len(stride) or len(shape) > 8:
         raise MalformedRecording("a view has as many strides as sizes, and at most 8 dimensions")
-    return View(_integer(storage), _text(dtype), shape, stride, _integer(offset))
+    last = _integer(offset) + sum((max(n, 1) - 1) * step
+                                  for n, step in zip(shape, stride, strict=True))
+    if prod(max(n, 1) for n in shape) > MAX_ELEMENTS or last >= MAX_ELEMENTS:
+        raise MalformedRecording("a view of more elements than there can be")
+    return View(_integer(storage), dtype_from_json(dtype), shape, stride, offset)
+
+
+def dtype_from_json(data: Any) -> str:
+    if _text(data) not in DTYPES:
+        raise MalformedRecording(f"no tensor of the dtype {data!r:.40} can cross")
+    return str(data)
 
 
 def _argument_to_json(argument: Argument) -> list[Any]:
@@ -175,7 +195,10 @@ def _argument_from_json(data: Any, depth: int = 0) -> Argument:
     try:
         match kind:
             case "int":
-                return Argument(kind, int(_text(value)))
+                number = int(_text(value))
+                if not -(1 << 63) <= number < 1 << 64:
+                    raise MalformedRecording("an integer of more than 64 bits")
+                return Argument(kind, number)
             case "float":
                 return Argument(kind, float.fromhex(_text(value)))
             case "bool" if isinstance(value, bool):
@@ -285,20 +308,31 @@ def _event_from_json(data: Any) -> Event:
             number = _argument_from_json(["float", value]).value
             if number not in FILLS:
                 raise MalformedRecording(f"a fill with {number}")
-            return Fill(view_from_json(target), number, _line(line))
+            return Fill(view_from_json(target), number, line_from_json(line))
         case ["move", target, source, line]:
-            return Move(view_from_json(target), view_from_json(source), _line(line))
+            return Move(view_from_json(target), view_from_json(source), line_from_json(line))
         case ["launch", kernel, grid, dict(arguments), dict(options), line]:
             sizes = _integers(grid, minimum=0)
-            if len(sizes) != 3:
-                raise MalformedRecording("a recorded grid has three sizes")
+            if len(sizes) != 3 or max(sizes) > MAX_GRID:
+                raise MalformedRecording("a recorded grid has three sizes of 31 bits")
             bound = {_text(k): _argument_from_json(v) for k, v in arguments.items()}
-            for value in options.values():
-                if not (value is None or isinstance(value, int | bool | str)):
-                    raise MalformedRecording("a launch option is a number, a word or nothing")
+            _check_options(options)
             return Launch(_text(kernel), (sizes[0], sizes[1], sizes[2]), bound, options,
-                          _line(line))
+                          line_from_json(line))
     raise MalformedRecording("an event of an unknown form")
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    if len(options) > MAX_OPTIONS:
+        raise MalformedRecording(f"more than {MAX_OPTIONS} options of a launch")
+    for name, value in options.items():
+        for word in (name, value):
+            if isinstance(word, str) and len(_text(word)) > MAX_WORD:
+                raise MalformedRecording(f"a launch option of more than {MAX_WORD} characters")
+        if isinstance(value, int) and abs(value) >= 1 << 31:
+            raise MalformedRecording("a launch option of more than 31 bits")
+        if not (value is None or isinstance(value, int | bool | str)):
+            raise MalformedRecording("a launch option is a number, a word or nothing")
 
 
 def _check_storages(recording: Recording) -> None:
@@ -350,8 +384,13 @@ def _integer(value: Any, minimum: int = 0) -> int:
     return value
 
 
-def _line(value: Any) -> int | None:
-    return None if value is None else _integer(value)
+def line_from_json(value: Any) -> int | None:
+    """A line of the learner's file; Python gives 0 where it knows none."""
+    if value is None or _integer(value) == 0:
+        return None
+    if value > MAX_LINE:
+        raise MalformedRecording(f"no file has a line {value!r:.40}")
+    return int(value)
 
 
 def _integers(value: Any, minimum: int) -> tuple[int, ...]:
@@ -361,4 +400,6 @@ def _integers(value: Any, minimum: int) -> tuple[int, ...]:
 def _text(value: Any) -> str:
     if not isinstance(value, str) or len(value) > MAX_TEXT:
         raise MalformedRecording("a name is missing or too long")
+    if _SURROGATE.search(value):
+        raise MalformedRecording("a name that is no text")
     return value

@@ -20,6 +20,7 @@ from grader.outcome import (
     Stopped,
     dtype_name,
     outcome_of,
+    refusal_of,
     run_of,
     unusable,
 )
@@ -220,7 +221,8 @@ class Session:
                 "arguments": [_argument(value, views) for value in inputs],
                 "config": config,
             }
-            reply = self._begin(self._worker.ready(), request, [arena.fd], CALL_S, "the function")
+            reply = self._begin(self._worker.ready(), request, [arena.fd], CALL_S, "the function",
+                                forgeable=True)
             given = arena.views
 
         def outcome() -> Outcome:
@@ -290,13 +292,9 @@ class Session:
         reply = self._begin(worker, request, [], LOAD_S, "importing the file", final=True)
 
         def loaded() -> None:
-            answer = reply()
-            if answer["status"] == "raised":
-                seen = f"Importing the file raised {answer['types'][0]}: {answer['message']}"
-                raise Stopped(Finding("P02", sentence(seen), line=answer["line"]), final=True)
-            if answer["status"] == "missing":
-                seen = f"The file defines no function `{self._entry}`."
-                raise Stopped(Finding("P04", seen), final=True)
+            refusal = refusal_of(reply(), self._entry)
+            if refusal is not None:
+                raise Stopped(refusal, final=True)
 
         return loaded
 
@@ -313,14 +311,17 @@ class Session:
         return loaded
 
     def _begin(self, child: Child, request: dict[str, Any], fds: Sequence[int], seconds: float,
-               what: str, *, final: bool = False) -> Later[dict[str, Any]]:
+               what: str, *, final: bool = False, forgeable: bool = False
+               ) -> Later[dict[str, Any]]:
         seconds = seconds / LESS_PATIENCE if self._hung else seconds
         reply = child.begin(request, fds, seconds)
-        return partial(self._finish, reply, seconds, what, final=final)
+        return partial(self._finish, reply, seconds, what, final=final, forgeable=forgeable)
 
     def _finish(self, later: Later[dict[str, Any]], seconds: float, what: str, *,
-                final: bool) -> dict[str, Any]:
+                final: bool, forgeable: bool) -> dict[str, Any]:
         """The reply; what happens to a child that runs learners' code is a finding, not an error.
+
+        ``forgeable``: that code ran before, so a reply that blames the grader may be its own.
         """
         waited = time.monotonic()
         try:
@@ -340,7 +341,7 @@ class Session:
             finding = Finding("R03", f"the process that ran {what} answered with something that "
                                      f"is no reply: {error}")
         else:
-            if reply.get("status") == "broken":
+            if reply.get("status") == "broken" and not forgeable:
                 raise RuntimeError(f"the grader's own code failed:\n{reply.get('traceback')}")
             return reply
         self.lost_s += time.monotonic() - waited

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import time
+import warnings
 from pathlib import Path
 
 import pytest
 
-from grader.source import MAX_BYTES, UnreadableSubmission, inspect, read
+from grader.outcome import Stopped
+from grader.session import Session
+from grader.source import MAX_BYTES, MAX_SHOWN, UnreadableSubmission, inspect, read
 
 RIGHT = '''\
 from __future__ import annotations
@@ -91,14 +95,34 @@ def test_a_blank_without_its_comment_is_named_by_its_line(tmp_path):
     (("def copy(x, y)", "def copy(x, y, z)"), "P04", "takes (x, y, z)"),
     (("out = torch.empty_like(x)", "out = = 1"), "P02", "line 12"),
     (("def copy(x, y):", "def copy(x, y)"), "P02", "^"),
-    (("from __future__", "import os\nfrom __future__"), "P02", "line 2"),
-    (("@triton.jit", "return 1\n@triton.jit"), "P02", "'return' outside function"),
 ])
 def test_a_file_that_cannot_be_run_is_refused_with_its_code(tmp_path, change, code, says):
     (finding,) = findings(tmp_path, RIGHT.replace(*change))
 
     assert finding.code == code
     assert says in finding.seen
+
+
+@pytest.mark.parametrize(("change", "line", "says"), [
+    (("from __future__", "import os\nfrom __future__"), 2, "at the beginning of the file."),
+    (("@triton.jit", "return 1\n@triton.jit"), 6, "'return' outside function."),
+    (("out[...] = 0", "break"), 13, "'break' outside loop."),
+])
+def test_what_only_a_compiler_finds_is_told_by_the_worker(
+        tmp_path, sandbox, change, line, says):
+    path = tmp_path / "kernel.py"
+    path.write_text(RIGHT.replace(*change))
+    submitted = read(path)
+    assert inspect(submitted, "copy", ("x", "y"), 0) == []
+
+    with Session(submitted, "copy", sandbox) as session, pytest.raises(Stopped) as stopped:
+        session.ready()
+
+    finding = stopped.value.finding
+    assert (finding.code, finding.line) == ("P02", line)
+    assert finding.seen.startswith(f"Python cannot compile line {line}: ")
+    assert finding.seen.endswith(says)
+    assert stopped.value.final
 
 
 @pytest.mark.parametrize("change", [
@@ -122,6 +146,101 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
     (finding,) = findings(tmp_path, b"x = '\xff\xfe'\n")
 
     assert finding.code == "P02"
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-8", "ascii", "cp1252", "iso-8859-15"])
+def test_a_plain_encoding_may_be_declared(tmp_path, encoding):
+    said = "# plain" if encoding == "ascii" else "# \N{LATIN SMALL LETTER E WITH ACUTE}"
+    text = f"# -*- coding: {encoding} -*-\n{said}\n{RIGHT}"
+
+    assert findings(tmp_path, text.encode(encoding)) == []
+
+
+@pytest.mark.parametrize("encoding", [
+    "undefined", "punycode", "idna", "utf-7", "unicode_escape", "raw_unicode_escape", "rot13",
+    "hex", "zlib", "utf-16", "no-such-thing", "x" * 5000])
+def test_any_other_encoding_is_refused_by_name(tmp_path, encoding):
+    (finding,) = findings(tmp_path, f"# -*- coding: {encoding} -*-\n{RIGHT}")
+
+    assert finding.code == "P02"
+    assert encoding[:5] in finding.seen
+    assert len(finding.seen) < 150
+
+
+def test_a_long_sum_is_no_reason_to_refuse_a_file(tmp_path):
+    text = RIGHT + "total = " + " + ".join(["1"] * 500) + "\ndef more(x):\n    return " + \
+        " + ".join(["x"] * 500) + "\n"
+
+    assert findings(tmp_path, text) == []
+    (finding,) = findings(tmp_path, text.replace("return x +", "return ... +"))
+    assert (finding.code, finding.line) == ("P01", 18)
+
+
+@pytest.mark.parametrize("text", ["x = " + "-" * 90_000 + "1", "x = " + "(" * 900 + ")" * 900])
+def test_what_is_nested_too_deeply_does_not_parse(tmp_path, text):
+    (finding,) = findings(tmp_path, text + "\n")
+
+    assert finding.code == "P02"
+    assert "nested" in finding.seen
+
+
+@pytest.mark.parametrize(("text", "code"), [
+    ("".join(f"# TODO {n % 9999}: what?\ndef f{n}(): pass\n\n" for n in range(20_000)), "P01"),
+    ("def f(x):\n" + "    y = ...\n" * 60_000, "P01"),
+    ("def f(x):\n    return (\n" + "        ...,\n" * 60_000 + ")\n", "P01"),
+    (RIGHT + "def f(x):\n    try:\n        pass\n" + "".join(
+        f"{'    ' * d}finally:\n{'    ' * d}    try:\n{'    ' * d}        pass\n"
+        for d in range(1, 20)) + "    " * 20 + "finally:\n" + "    " * 21 + "pass\n", None),
+    (RIGHT + "".join(
+        f"def g{n}(x, y):  # TODO {n % 14} of them\n    z = (x[..., 0] + y) * {n}\n"
+        f"    return helper(z, scale=1.5, name='# TODO 3')  # a comment\n\n"
+        for n in range(6_500)), None),
+], ids=["comments", "dots", "dots in one statement", "finally", "an honest file"])
+def test_a_long_file_is_inspected_in_the_time_that_its_length_needs(tmp_path, text, code):
+    started = time.process_time()
+    found = findings(tmp_path, text, blanks=14)
+    seconds = time.process_time() - started
+
+    assert [finding.code for finding in found] == ([code] if code else [])
+    assert all(len(finding.seen) < 300 and len(finding.todos) <= MAX_SHOWN for finding in found)
+    assert seconds < 5  # a tenth of that on an idle machine; what was quadratic took a minute
+
+
+def test_nothing_of_a_file_is_printed_while_it_is_inspected(tmp_path, capfd):
+    text = RIGHT + 'odd = copy is "\x1b[2J"\npattern = "\\d\x1b[2J"\n'
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert findings(tmp_path, text) == []
+
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(("dots", "total", "says"), [
+    (1, 14, "1 of 14 blanks is left:"), (2, 14, "2 of 14 blanks are left:"),
+    (1, 0, "1 blank is left:"), (1, 1, "1 of 1 blanks is left:"),
+    (15, 14, "15 blanks are left:"), (3, 0, "3 blanks are left:"),
+])
+def test_blanks_are_counted_in_words_that_can_be_true(tmp_path, dots, total, says):
+    (finding,) = findings(tmp_path, RIGHT + "def more(x):\n" + "    ...\n" * dots, total)
+
+    assert finding.seen.startswith(says)
+
+
+def test_a_number_that_no_exercise_has_is_no_number_of_a_blank(tmp_path):
+    (finding,) = findings(tmp_path, RIGHT + f"def more(x):\n    ...  # TODO {'9' * 5000}\n")
+
+    assert (finding.code, finding.todos) == ("P01", ())
+
+
+def test_only_comments_count_as_todos(tmp_path):
+    path = tmp_path / "kernel.py"
+    path.write_text(
+        "x = '# TODO 1'  # TODO 2: \"a\"\n"
+        "y = '''\n# TODO 3\n\\''' # TODO 4\n'''  # TODO 5\n"
+        "z = (r'\\'  # TODO 6\n     f\"{x} # TODO 7\")  # and # TODO 8\n")
+
+    assert read(path).todos == {1: 2, 5: 5, 7: 8}
 
 
 @pytest.mark.parametrize("make", [
