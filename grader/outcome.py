@@ -135,7 +135,8 @@ def outcome_of(reply: Mapping[str, Any], given: Sequence[View]) -> Outcome:
                     raise MalformedRecording("its inputs are others than those that were given")
                 if len(recording.results) > MAX_EVENTS:
                     raise MalformedRecording(f"more than {MAX_EVENTS} results")
-                return Outcome(recording, configurations=_count(reply.get("configurations", 1), 1))
+                return Outcome(recording, configurations=_count(
+                    reply.get("configurations", 1), 1, "configurations"))
         raise MalformedRecording(f"the status {reply.get('status')!r:.40}")
     except MalformedRecording as error:
         raise _no_reply("the function", error) from error
@@ -152,7 +153,7 @@ def _unimportable(error: Raised) -> Finding:
     if error.types[0] == "SyntaxError" and said and error.line:
         seen = f"Python cannot compile line {error.line}: {said[1]}"
     else:
-        seen = f"Importing the file raised {error.types[0]}: {error.message}"
+        seen = f"Importing the file raised {error.types[0]}: {error.message}".rstrip(": ")
     return Finding("P02", sentence(seen), line=error.line)
 
 
@@ -163,7 +164,7 @@ def _raised(reply: Mapping[str, Any]) -> Raised:
         raise MalformedRecording("an exception has the names of its classes")
     return Raised(tuple(_cut(name, MAX_NAME) for name in types),
                   _cut(reply.get("message"), MAX_MESSAGE), line_from_json(reply.get("line")),
-                  _count(reply.get("launches", 0), 0))
+                  _count(reply.get("launches", 0), 0, "launches"))
 
 
 def _findings(data: Any) -> tuple[Finding, ...]:
@@ -186,9 +187,9 @@ def _cut(value: Any, longest: int) -> str:
     return value[:longest].encode("utf-8", "backslashreplace").decode()
 
 
-def _count(value: Any, minimum: int) -> int:
+def _count(value: Any, minimum: int, what: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= MAX_COUNT:
-        raise MalformedRecording(f"not a count: {value!r:.40}")
+        raise MalformedRecording(f"no number of {what}: {value!r:.40}")
     return value
 
 

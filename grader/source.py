@@ -11,16 +11,14 @@ import re
 import stat
 import tokenize
 import warnings
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from grader.blanks import blanks_left, bound_names, functions
 from grader.report import Finding
-from grader.words import ranges
 
 MAX_BYTES = 1 << 20  # a kernel file of more than a mebibyte is no kernel file
-MAX_SHOWN = 40  # blanks that are named by their numbers; no exercise has as many
 _TODO = re.compile(r"#\s*TODO\s+(\d{1,4})\b")
 # Strings are matched so that no comment is seen in one. What is not closed ends with its line or
 # with the text: every alternative matches where it begins, so one pass over the text is enough.
@@ -29,7 +27,6 @@ _COMMENT = re.compile(
     r"""|'(?:\\.|[^\\\n'])*'?|"(?:\\.|[^\\\n"])*"?|(?P<comment>\#[^\n]*)""", re.DOTALL)
 # Others run long (punycode), raise what they like (undefined) or say another thing than they show.
 _ENCODINGS = re.compile(r"utf-8(-sig)?|ascii|iso8859-\d+|cp125\d")
-_IMPORTED_NAMES = ("torch", "triton", "tl")
 
 
 class UnreadableSubmission(OSError):
@@ -161,7 +158,7 @@ def inspect(source: Source, entry: str, parameters: tuple[str, ...], blanks: int
         return [source.problem] if source.problem else []
     tree = source.tree
     nodes = _nodes(tree)
-    finding = (_blanks(source, tree, nodes, blanks) or _kernels(tree, nodes)
+    finding = (blanks_left(source.text, source.todos, tree, nodes, blanks) or _kernels(tree, nodes)
                or _signature(tree, entry, parameters))
     return [finding] if finding else []
 
@@ -179,135 +176,22 @@ def _nodes(tree: ast.AST) -> list[ast.AST]:
 
 
 # ---------------------------------------------------------------------------------------------
-# P01: blanks that are left
-
-
-def _blanks(source: Source, tree: ast.Module, nodes: Sequence[ast.AST],
-            total: int) -> Finding | None:
-    numbered: dict[int, int] = {}  # TODO number -> line
-    unnumbered: list[int] = []
-    lines = source.text.split("\n")
-    marked = list(source.todos)
-    for function in _functions(tree) if "..." in source.text else ():
-        for line, statement in _ellipses(function):
-            number = _number_of(source.todos, marked, lines, line, statement)
-            if number is None:
-                unnumbered.append(line)
-            else:
-                numbered.setdefault(number, line)
-    numbered.update(_missing_setup(source.todos, lines, tree, nodes))
-    count = len(numbered) + len(unnumbered)
-    if not count:
-        return None
-    first = min([*numbered.values(), *unnumbered])
-    seen = f"{_left(count, total)}: {_places(numbered, unnumbered)}."
-    return Finding("P01", seen, line=first, todos=tuple(sorted(numbered)[:MAX_SHOWN]))
-
-
-def _left(count: int, total: int) -> str:
-    if count <= total:
-        return f"{count} of {total} blanks {'is' if count == 1 else 'are'} left"
-    return "1 blank is left" if count == 1 else f"{count} blanks are left"
-
-
-def _places(numbered: dict[int, int], unnumbered: list[int]) -> str:
-    places = []
-    if numbered:
-        more = " and more" if len(numbered) > MAX_SHOWN else ""
-        places.append(f"TODO {ranges(sorted(numbered)[:MAX_SHOWN])}{more}")
-    if unnumbered:
-        places.append("`...` in line " + ", ".join(str(line) for line in sorted(unnumbered)[:8]))
-    return " and ".join(places)
-
-
-def _ellipses(function: ast.FunctionDef) -> list[tuple[int, ast.stmt]]:
-    """Every ``...`` that stands for code, as (line, statement), in order.
-
-    ``x[..., 0]`` and ``x[...] = 0`` are indices; in ``kernel[...](x)`` the grid is a blank.
-    """
-    found: list[tuple[int, ast.stmt]] = []
-    left: list[tuple[ast.AST, ast.stmt]] = [(function, function)]
-    while left:
-        node, statement = left.pop()
-        if isinstance(node, ast.stmt):
-            statement = node
-        children = list(ast.iter_child_nodes(node))
-        if isinstance(node, ast.Subscript):
-            parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-            children = [node.value, *(p for p in parts if not isinstance(p, ast.Constant))]
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
-            grid = node.func.slice
-            children += [grid] if isinstance(grid, ast.Constant) else []
-        elif isinstance(node, ast.Constant) and node.value is Ellipsis:
-            found.append((node.lineno, statement))
-        left += [(child, statement) for child in children]
-    return sorted(found, key=lambda blank: blank[0])
-
-
-def _number_of(todos: dict[int, int], marked: Sequence[int], lines: Sequence[str], line: int,
-               statement: ast.stmt) -> int | None:
-    """The TODO number beside a blank: on its line, else in its statement, else alone above it.
-
-    ``marked`` are the lines of ``todos``.
-    """
-    if line in todos:
-        return todos[line]
-    if not isinstance(statement, ast.FunctionDef):
-        place = bisect_left(marked, statement.lineno)
-        if place < len(marked) and marked[place] <= (statement.end_lineno or line):
-            return todos[marked[place]]
-    above = lines[line - 2].strip() if line >= 2 else ""
-    return todos.get(line - 1) if above.startswith("#") else None
-
-
-def _missing_setup(todos: dict[int, int], lines: Sequence[str], tree: ast.Module,
-                   nodes: Sequence[ast.AST]) -> dict[int, int]:
-    """TODO number -> line of the comments at module level whose import or decorator is missing."""
-    alone = [line for line in todos if lines[line - 1].startswith("#")]
-    missing: dict[int, int] = {}
-    above = 0  # the line of the statement before
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and not node.decorator_list:
-            place = bisect_left(alone, node.lineno) - 1
-            if place >= 0 and alone[place] >= above:
-                missing[todos[alone[place]]] = alone[place]
-        above = node.lineno
-    taken = set(missing.values())
-    rest = [line for line in alone if line not in taken]
-    used = {node.id for node in nodes if isinstance(node, ast.Name)} if rest else set()
-    if used.intersection(_IMPORTED_NAMES) - _bound_names(tree):
-        missing[todos[rest[0]]] = rest[0]
-    return missing
-
-
-def _bound_names(tree: ast.Module) -> set[str]:
-    bound = set()
-    for node in tree.body:
-        for inner in ast.walk(node) if isinstance(node, ast.Try | ast.If) else [node]:
-            if isinstance(inner, ast.Import | ast.ImportFrom):
-                bound |= {(a.asname or a.name).split(".")[0] for a in inner.names}
-            elif isinstance(inner, ast.Assign):
-                bound |= {t.id for t in inner.targets if isinstance(t, ast.Name)}
-    return bound
-
-
-# ---------------------------------------------------------------------------------------------
 # P03 and P04
 
 
 def _kernels(tree: ast.Module, nodes: Sequence[ast.AST]) -> Finding | None:
-    functions = {function.name: function for function in _functions(tree)}
-    jitted = {name for name, function in functions.items() if is_kernel(function)}
+    defined = {function.name: function for function in functions(tree)}
+    jitted = {name for name, function in defined.items() if is_kernel(function)}
     for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
             launched = node.func.value
             if (
                 isinstance(launched, ast.Name)
-                and launched.id in functions
+                and launched.id in defined
                 and launched.id not in jitted
             ):
                 seen = f"`{launched.id}` is launched with [grid] and is a plain Python function."
-                return Finding("P03", seen, line=functions[launched.id].lineno)
+                return Finding("P03", seen, line=defined[launched.id].lineno)
     imports_kernels = any(
         isinstance(node, ast.ImportFrom | ast.Import) for node in tree.body
     ) and any(is_jit_call(node) for node in nodes)
@@ -334,9 +218,9 @@ def is_jit_call(node: ast.AST) -> bool:
 
 def _signature(tree: ast.Module, entry: str, parameters: tuple[str, ...]) -> Finding | None:
     expected = f"{entry}({', '.join(parameters)})"
-    function = next((f for f in _functions(tree) if f.name == entry), None)
+    function = next((f for f in functions(tree) if f.name == entry), None)
     if function is None:
-        bound = _bound_names(tree)
+        bound = bound_names(tree)
         if entry in bound:
             return None  # an alias or a decorated object; the call will show what it takes
         return Finding("P04", f"The file defines no function `{expected}`.")
@@ -353,7 +237,3 @@ def _signature(tree: ast.Module, entry: str, parameters: tuple[str, ...]) -> Fin
         seen = f"`{entry}` takes ({shown}); the module asks for `{expected}`."
         return Finding("P04", seen, line=function.lineno)
     return None
-
-
-def _functions(tree: ast.Module) -> list[ast.FunctionDef]:
-    return [node for node in tree.body if isinstance(node, ast.FunctionDef)]

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from grader.blanks import MAX_SHOWN
 from grader.outcome import Stopped
 from grader.session import Session
-from grader.source import MAX_BYTES, MAX_SHOWN, UnreadableSubmission, inspect, read
+from grader.source import MAX_BYTES, UnreadableSubmission, inspect, read
 
 RIGHT = '''\
 from __future__ import annotations

@@ -1,0 +1,137 @@
+"""P01: blanks of an exercise that are left, found in the syntax tree and by the TODO comments."""
+
+from __future__ import annotations
+
+import ast
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from grader.report import Finding
+from grader.words import ranges
+
+MAX_SHOWN = 40  # blanks that are named by their numbers; no exercise has as many
+_IMPORTED_NAMES = ("torch", "triton", "tl")
+
+
+def blanks_left(text: str, todos: dict[int, int], tree: ast.Module, nodes: Sequence[ast.AST],
+                total: int) -> Finding | None:
+    """What is left to fill in, or None.
+
+    Args:
+        text: of the file.
+        todos: line -> number of its TODO comment, the lines in order.
+        tree: of the file.
+        nodes: all nodes of the tree.
+        total: blanks that the exercise starts with, 0 where it has none.
+    """
+    numbered: dict[int, int] = {}  # TODO number -> line
+    unnumbered: list[int] = []
+    lines = text.split("\n")
+    marked = list(todos)
+    for function in functions(tree) if "..." in text else ():
+        for line, statement in _ellipses(function):
+            number = _number_of(todos, marked, lines, line, statement)
+            if number is None:
+                unnumbered.append(line)
+            else:
+                numbered.setdefault(number, line)
+    numbered.update(_missing_setup(todos, lines, tree, nodes))
+    count = len(numbered) + len(unnumbered)
+    if not count:
+        return None
+    first = min([*numbered.values(), *unnumbered])
+    seen = f"{_left(count, total)}: {_places(numbered, unnumbered)}."
+    return Finding("P01", seen, line=first, todos=tuple(sorted(numbered)[:MAX_SHOWN]))
+
+
+def _left(count: int, total: int) -> str:
+    if count <= total:
+        return f"{count} of {total} blanks {'is' if count == 1 else 'are'} left"
+    return "1 blank is left" if count == 1 else f"{count} blanks are left"
+
+
+def _places(numbered: dict[int, int], unnumbered: list[int]) -> str:
+    places = []
+    if numbered:
+        more = " and more" if len(numbered) > MAX_SHOWN else ""
+        places.append(f"TODO {ranges(sorted(numbered)[:MAX_SHOWN])}{more}")
+    if unnumbered:
+        places.append("`...` in line " + ", ".join(str(line) for line in sorted(unnumbered)[:8]))
+    return " and ".join(places)
+
+
+def _ellipses(function: ast.FunctionDef) -> list[tuple[int, ast.stmt]]:
+    """Every ``...`` that stands for code, as (line, statement), in order.
+
+    ``x[..., 0]`` and ``x[...] = 0`` are indices; in ``kernel[...](x)`` the grid is a blank.
+    """
+    found: list[tuple[int, ast.stmt]] = []
+    left: list[tuple[ast.AST, ast.stmt]] = [(function, function)]
+    while left:
+        node, statement = left.pop()
+        if isinstance(node, ast.stmt):
+            statement = node
+        children = list(ast.iter_child_nodes(node))
+        if isinstance(node, ast.Subscript):
+            parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            children = [node.value, *(p for p in parts if not isinstance(p, ast.Constant))]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
+            grid = node.func.slice
+            children += [grid] if isinstance(grid, ast.Constant) else []
+        elif isinstance(node, ast.Constant) and node.value is Ellipsis:
+            found.append((node.lineno, statement))
+        left += [(child, statement) for child in children]
+    return sorted(found, key=lambda blank: blank[0])
+
+
+def _number_of(todos: dict[int, int], marked: Sequence[int], lines: Sequence[str], line: int,
+               statement: ast.stmt) -> int | None:
+    """The TODO number beside a blank: on its line, else in its statement, else alone above it.
+
+    ``marked`` are the lines of ``todos``.
+    """
+    if line in todos:
+        return todos[line]
+    if not isinstance(statement, ast.FunctionDef):
+        place = bisect_left(marked, statement.lineno)
+        if place < len(marked) and marked[place] <= (statement.end_lineno or line):
+            return todos[marked[place]]
+    above = lines[line - 2].strip() if line >= 2 else ""
+    return todos.get(line - 1) if above.startswith("#") else None
+
+
+def _missing_setup(todos: dict[int, int], lines: Sequence[str], tree: ast.Module,
+                   nodes: Sequence[ast.AST]) -> dict[int, int]:
+    """TODO number -> line of the comments at module level whose import or decorator is missing."""
+    alone = [line for line in todos if lines[line - 1].startswith("#")]
+    missing: dict[int, int] = {}
+    above = 0  # the line of the statement before
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and not node.decorator_list:
+            place = bisect_left(alone, node.lineno) - 1
+            if place >= 0 and alone[place] >= above:
+                missing[todos[alone[place]]] = alone[place]
+        above = node.lineno
+    taken = set(missing.values())
+    rest = [line for line in alone if line not in taken]
+    used = {node.id for node in nodes if isinstance(node, ast.Name)} if rest else set()
+    if used.intersection(_IMPORTED_NAMES) - bound_names(tree):
+        missing[todos[rest[0]]] = rest[0]
+    return missing
+
+
+def functions(tree: ast.Module) -> list[ast.FunctionDef]:
+    """The functions at the top of the file."""
+    return [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+
+
+def bound_names(tree: ast.Module) -> set[str]:
+    """Names that imports and assignments at the top of the file bind."""
+    bound = set()
+    for node in tree.body:
+        for inner in ast.walk(node) if isinstance(node, ast.Try | ast.If) else [node]:
+            if isinstance(inner, ast.Import | ast.ImportFrom):
+                bound |= {(a.asname or a.name).split(".")[0] for a in inner.names}
+            elif isinstance(inner, ast.Assign):
+                bound |= {t.id for t in inner.targets if isinstance(t, ast.Name)}
+    return bound
