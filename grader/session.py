@@ -19,6 +19,7 @@ from grader.outcome import (
     Run,
     Stopped,
     dtype_name,
+    hint,
     outcome_of,
     run_of,
     unusable,
@@ -292,8 +293,9 @@ class Session:
         def loaded() -> None:
             answer = reply()
             if answer["status"] == "raised":
-                seen = f"Importing the file raised {answer['types'][0]}: {answer['message']}"
-                raise Stopped(Finding("P02", sentence(seen), line=answer["line"]), final=True)
+                seen = sentence(f"Importing the file raised {answer['types'][0]}: "
+                                f"{answer['message']}") + hint(answer["message"])
+                raise Stopped(Finding("P02", seen, line=answer["line"]), final=True)
             if answer["status"] == "missing":
                 seen = f"The file defines no function `{self._entry}`."
                 raise Stopped(Finding("P04", seen), final=True)

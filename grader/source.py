@@ -9,6 +9,7 @@ import os
 import re
 import stat
 import tokenize
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -254,6 +255,12 @@ def _kernels(tree: ast.Module) -> Finding | None:
         isinstance(node, ast.ImportFrom | ast.Import) for node in tree.body
     ) and any(is_jit_call(node) for node in ast.walk(tree))
     if not jitted and not imports_kernels:
+        inside = next((node for node in ast.walk(tree)
+                       if isinstance(node, ast.FunctionDef) and is_kernel(node)), None)
+        if inside is not None:
+            seen = (f"`{inside.name}` is decorated with `@triton.jit` inside a class, a function "
+                    f"or a branch; kernels are taken from the top level of the file.")
+            return Finding("P03", seen, line=inside.lineno)
         return Finding("P03", "No function of the file is decorated with `@triton.jit`.")
     return None
 
@@ -298,4 +305,15 @@ def _signature(tree: ast.Module, entry: str, parameters: tuple[str, ...]) -> Fin
 
 
 def _functions(tree: ast.Module) -> list[ast.FunctionDef]:
-    return [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    """Those at the top of the file; what ``typing.overload`` declares has no body to fill in."""
+    return [node for node in tree.body if isinstance(node, ast.FunctionDef)
+            and not any(ast.unparse(d).endswith("overload") for d in node.decorator_list)]
+
+
+def module_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements at the top of a file; of ``try`` and ``if``, the first branch."""
+    for node in body:
+        if isinstance(node, ast.Try | ast.If):
+            yield from module_level(node.body)
+        else:
+            yield node

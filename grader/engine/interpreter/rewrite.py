@@ -315,6 +315,10 @@ def _larger(*values: Any) -> Any:
 def _extreme(on_tensors: Any, on_numbers: Any, values: tuple[Any, ...]) -> Any:
     if not any(isinstance(value, tl.tensor) for value in values):
         return on_numbers(*values)
+    if len(values) == 1:
+        name = on_numbers.__name__
+        raise NotInAKernel(f"Python's `{name}` of one block; `tl.{name}(x, axis=0)` is the "
+                           f"{name}imum of a block")
     result = values[0]
     for value in values[1:]:
         result = on_tensors(result, value)
