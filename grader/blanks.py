@@ -121,8 +121,14 @@ def _missing_setup(todos: dict[int, int], lines: Sequence[str], tree: ast.Module
 
 
 def functions(tree: ast.Module) -> list[ast.FunctionDef]:
-    """The functions at the top of the file."""
-    return [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    """Those at the top of the file; what ``typing.overload`` declares has no body to fill in."""
+    return [node for node in tree.body if isinstance(node, ast.FunctionDef)
+            and not any(_is_overload(decorator) for decorator in node.decorator_list)]
+
+
+def _is_overload(decorator: ast.expr) -> bool:
+    name = decorator.attr if isinstance(decorator, ast.Attribute) else getattr(decorator, "id", "")
+    return name == "overload"
 
 
 def bound_names(tree: ast.Module) -> set[str]:

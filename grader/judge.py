@@ -35,6 +35,7 @@ from grader.words import sentence
 
 SPARSE = Limits(address_space=64 << 30)  # untouched pages cost address space, not memory
 MAX_CONFIGURATIONS = 16  # of an autotuner that are tried
+CONFIGURATIONS_AT_ONCE = 3  # with one case, after the first
 PATIENCE_S = 60.0  # after which a submission that has failed already is not run any further
 LOST_S = 20.0  # spent on runs that did not end normally, after which nothing more is run
 
@@ -137,7 +138,7 @@ class Judge:
         self._sandbox = sandbox
         self._over = ""  # why nothing more is run
         self._failed = False
-        self._tuned = False  # whether all configurations of autotuners were tried
+        self._tried = 0  # configurations of autotuners, but for the first ones
         self._started = time.monotonic()
         self._traits: dict[str, Traits] = {}  # of the value cases, by name
         self._notes: details.Notes | None = None  # where a case is graded alone
@@ -298,8 +299,7 @@ class Judge:
             findings = self.session.decided_by_values(recording, inputs) or findings
         if findings:
             findings = name_the_cause(inputs, list(codes.in_order(findings)), self._passes)
-        if not findings and not self._tuned and case.kind is Kind.CORRECTNESS and not case.advisory:
-            self._tuned = True
+        if not findings and case.kind is Kind.CORRECTNESS and not case.advisory:
             findings = self._other_configurations(case, inputs, trial.outcome.configurations)
         facts, over_limit = count(case, inputs, run, self.suite, self.draws.block)
         return _result(case, [*findings, *over_limit], facts)
@@ -319,8 +319,16 @@ class Judge:
 
     def _other_configurations(self, case: Case, inputs: list[Any],
                               configurations: int) -> list[Finding]:
-        """What is wrong in a configuration other than the first: a GPU may find it the fastest."""
-        for number in range(1, min(configurations, MAX_CONFIGURATIONS)):
+        """What is wrong in a configuration other than the first: a GPU may find it the fastest.
+
+        All are tried on the first case and some on each later one, so that each meets many shapes.
+        """
+        others = list(range(1, min(configurations, MAX_CONFIGURATIONS)))
+        if self._tried:
+            turn = self._tried % max(1, len(others))
+            others = [*others[turn:], *others[:turn]][:CONFIGURATIONS_AT_ONCE]
+        self._tried += len(others)
+        for number in others:
             outcome = self.session.record(inputs, config=number)
             findings = unusable(outcome)
             if outcome.recording is not None and not findings:

@@ -154,7 +154,7 @@ def _unimportable(error: Raised) -> Finding:
         seen = f"Python cannot compile line {error.line}: {said[1]}"
     else:
         seen = f"Importing the file raised {error.types[0]}: {error.message}".rstrip(": ")
-    return Finding("P02", sentence(seen), line=error.line)
+    return Finding("P02", sentence(seen) + hint(error.message), line=error.line)
 
 
 def _raised(reply: Mapping[str, Any]) -> Raised:
@@ -273,6 +273,19 @@ def _facts(launches: Any) -> tuple[LaunchFacts, ...]:
                                      f"that is no account of them: {error}.")) from error
 
 
+def hint(message: str) -> str:
+    """What an exception has to do with how a grade runs, as a further sentence."""
+    said = message.casefold()
+    if "outside of the scope of a kernel" in said:
+        return " A kernel is launched with its grid: `kernel[grid](...)`."
+    if "_init_handles" in said or "has no attribute 'asm'" in said:
+        return " Launches are written down here and not compiled, so they return nothing."
+    if any(word in said for word in ("cuda", "gpu", "active drivers")):
+        return (" The tensors of this grade are on the CPU; their device says so, and "
+                "`torch.cuda.is_available()` that there is no GPU.")
+    return ""
+
+
 def unusable(outcome: Outcome) -> list[Finding]:
     """Why a call gave no single new tensor to judge: its findings first; empty when it did."""
     if outcome.findings:
@@ -282,12 +295,14 @@ def unusable(outcome: Outcome) -> list[Finding]:
         code = "R04" if "MemoryError" in error.types else "R01"
         said = f": {error.message}" if error.message else ""
         seen = sentence(f"The function raised {error.types[0]}{said}")
-        if "CUDA" in error.message:
-            seen += " The tensors of this grade are on the CPU; their device says so."
+        seen += hint(error.message)
         return [Finding(code, seen, line=error.line)]
     if outcome.recording is None:
         kind = outcome.value or "something else"
-        return [Finding("S01", f"The function returned a {kind}, expected a torch.Tensor.")]
+        seen = f"The function returned a {kind}, expected a torch.Tensor."
+        if kind == "NoneType":
+            seen += " A launch returns nothing; the result is the tensor that it wrote to."
+        return [Finding("S01", seen)]
     results = outcome.recording.results
     if len(results) != 1 or outcome.recording.returned_tuple:
         seen = f"The function returned {len(results)} tensors in a tuple, expected one tensor."

@@ -11,7 +11,7 @@ import re
 import stat
 import tokenize
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -196,6 +196,12 @@ def _kernels(tree: ast.Module, nodes: Sequence[ast.AST]) -> Finding | None:
         isinstance(node, ast.ImportFrom | ast.Import) for node in tree.body
     ) and any(is_jit_call(node) for node in nodes)
     if not jitted and not imports_kernels:
+        inside = next((node for node in nodes
+                       if isinstance(node, ast.FunctionDef) and is_kernel(node)), None)
+        if inside is not None:
+            seen = (f"`{inside.name}` is decorated with `@triton.jit` inside a class, a function "
+                    f"or a branch; kernels are taken from the top level of the file.")
+            return Finding("P03", seen, line=inside.lineno)
         return Finding("P03", "No function of the file is decorated with `@triton.jit`.")
     return None
 
@@ -237,3 +243,12 @@ def _signature(tree: ast.Module, entry: str, parameters: tuple[str, ...]) -> Fin
         seen = f"`{entry}` takes ({shown}); the module asks for `{expected}`."
         return Finding("P04", seen, line=function.lineno)
     return None
+
+
+def module_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements at the top of a file; of ``try`` and ``if``, the first branch."""
+    for node in body:
+        if isinstance(node, ast.Try | ast.If):
+            yield from module_level(node.body)
+        else:
+            yield node

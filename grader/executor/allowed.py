@@ -61,7 +61,14 @@ class Scope:
 
 def check(kernel: ast.FunctionDef, scope: Scope) -> Iterator[Finding]:
     """A finding for every construct that a kernel cannot use."""
-    local = _locals(kernel)
+    local = assigned(kernel)
+    for name in sorted(local):
+        if name.startswith("__"):
+            yield _finding(kernel, f"kernel `{kernel.name}` uses the name `{name}`, which Python "
+                                   "keeps for itself")
+    for node in _annotations(kernel):
+        if any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node)):
+            yield _finding(node, "an annotation holds `:=`, which a kernel cannot use")
     for default in [*kernel.args.defaults, *(d for d in kernel.args.kw_defaults if d is not None)]:
         if not is_constant(default, scope.imports, scope.constants):
             yield _finding(default, f"a parameter's default is `{ast.unparse(default):.60}`, and "
@@ -153,13 +160,23 @@ def _plain_name_problem(node: ast.Name, local: set[str], scope: Scope) -> str:
             "kernels and what the file imports of Triton")
 
 
-def _locals(kernel: ast.FunctionDef) -> set[str]:
+def assigned(kernel: ast.FunctionDef) -> set[str]:
+    """A kernel's own names: its parameters, and what its body assigns to."""
     arguments = kernel.args
     names = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
     return names | {
-        node.id for node in ast.walk(kernel)
+        node.id for statement in kernel.body for node in ast.walk(statement)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
+
+
+def _annotations(kernel: ast.FunctionDef) -> Iterator[ast.expr]:
+    """All annotations: of parameters, of the result, of variables in the body."""
+    for node in ast.walk(kernel):
+        if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
+            yield node.annotation
+        elif isinstance(node, ast.FunctionDef) and node.returns is not None:
+            yield node.returns
 
 
 # ---------------------------------------------------------------------------------------------

@@ -67,12 +67,7 @@ class AsItems(ast.NodeTransformer):
         self.modules: list[ast.expr] = []
         self._fields = fields
         self._imports = imports
-        self._local = {
-            name for node in ast.walk(kernel) for name in (
-                [node.arg] if isinstance(node, ast.arg)
-                else [node.id] if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-                else [])
-        }
+        self._local = allowed.assigned(kernel)
         self.kernel: ast.FunctionDef = self.visit(copy.deepcopy(kernel))
 
     def visit_Name(self, node: ast.Name) -> ast.AST:

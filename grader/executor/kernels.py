@@ -5,15 +5,16 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
 from triton.runtime.jit import JITFunction
 
-from grader.executor import allowed, fields
+from grader.executor import allowed, fields, folding
 from grader.report import Finding
+from grader.source import module_level
 
 _MODULE = "tritonlab_submission"
 _TUNERS = frozenset(
@@ -31,6 +32,7 @@ class Extract:
     names: list[str] = field(default_factory=list)
     imports: dict[str, str] = field(default_factory=dict)  # name -> what it stands for, dotted
     constants: dict[str, ast.expr] = field(default_factory=dict)
+    math: dict[str, str] = field(default_factory=dict)  # what stands for Python's module, dotted
     annotated: set[str] = field(default_factory=set)  # constants declared as tl.constexpr
     fields: frozenset[str] = frozenset()  # of named tuples
     functions: frozenset[str] = frozenset()  # all at the top of the file
@@ -54,7 +56,8 @@ def extract(text: str) -> Extract:
     tree = ast.parse(text)
     source = text.split("\n")
     kept = Extract([""] * len(source), fields=fields.declared(tree))
-    for node in _module_level(tree.body):
+    kept.math = folding.math_names(tree)
+    for node in module_level(tree.body):
         if isinstance(node, ast.Import | ast.ImportFrom):
             _keep_import(node, kept)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
@@ -88,15 +91,6 @@ def load(kept: Extract, path: str) -> Mapping[str, JITFunction[Any]]:
 # Imports and constants
 
 
-def _module_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Statements at the top of the file; of ``try`` and ``if``, the first branch."""
-    for node in body:
-        if isinstance(node, ast.Try | ast.If):
-            yield from _module_level(node.body)
-        else:
-            yield node
-
-
 def _keep_import(node: ast.Import | ast.ImportFrom, kept: Extract) -> None:
     module = "" if isinstance(node, ast.Import) else f"{node.module}."
     if isinstance(node, ast.ImportFrom) and (node.level or node.module is None):
@@ -119,7 +113,13 @@ def _keep_import(node: ast.Import | ast.ImportFrom, kept: Extract) -> None:
 
 def _keep_constant(node: ast.Assign | ast.AnnAssign, kept: Extract) -> None:
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    if node.value is None or not allowed.is_constant(node.value, kept.imports, kept.constants):
+    if node.value is None:
+        return
+    node.value = folding.folded(node.value, kept.math, kept.constants)
+    if _keep_alias(targets, node.value, kept):
+        kept.keep(node.lineno, ast.unparse(node))
+        return
+    if not allowed.is_constant(node.value, kept.imports, kept.constants):
         return
     names = [target.id for target in targets if isinstance(target, ast.Name)]
     if len(names) != len(targets) or any(name.startswith("__") for name in names):
@@ -131,6 +131,18 @@ def _keep_constant(node: ast.Assign | ast.AnnAssign, kept: Extract) -> None:
     for name in names:
         kept.constants[name] = node.value
     kept.keep(node.lineno, code)
+
+
+def _keep_alias(targets: Sequence[ast.expr], value: ast.expr, kept: Extract) -> bool:
+    """Whether this is ``exp = tl.exp`` or ``tl = triton.language``: another name for Triton's."""
+    target = allowed.dotted(value, kept.imports)
+    if target is None or not target.startswith("triton.language") or allowed.is_type(
+            value, kept.imports):
+        return False
+    if len(targets) != 1 or not isinstance(targets[0], ast.Name):
+        return False
+    kept.imports[targets[0].id] = target
+    return True
 
 
 # ---------------------------------------------------------------------------------------------

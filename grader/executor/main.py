@@ -51,7 +51,10 @@ class Handler:
         text = source.read(Path(path))
         if text.problem is not None:
             return _refused([text.problem])
-        kept = kernels.extract(text.text)
+        try:
+            kept = kernels.extract(text.text)
+        except RecursionError:
+            return _refused([Finding("L05", "an expression of a kernel is nested too deeply")])
         if kept.findings:
             return _refused(kept.findings)
         try:

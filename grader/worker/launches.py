@@ -253,7 +253,9 @@ def _tensor(recorder: Recorder, kernel: str, name: str, tensor: torch.Tensor) ->
     view = recorder.view(tensor)
     if view is None:
         known = recorder.kind(tensor)
-        origin = known.value if known else "made before the call, in another thread or by NumPy"
+        origin = known.value if known else (
+            "made before this call (a buffer that was kept, for instance), in another thread or by "
+            "NumPy")
         recorder.stop("X01", f"`{name}` of `{kernel}` gets a tensor that is {origin}; kernels get "
                              f"the arguments and what is allocated in the call.")
     recorder.forget(tensor)

@@ -11,6 +11,8 @@ from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
+import triton
+
 NAME = "kernel"
 _LONGEST = 2000  # characters of an exception's message
 _NO_MEMORY = ("can't allocate memory", "Cannot allocate memory", "std::bad_alloc")
@@ -25,6 +27,7 @@ class _FromSource(SourceFileLoader):
 
 def load(path: str) -> ModuleType:
     """Run the file as the module ``kernel``; its folder is not searched for other modules."""
+    triton.knobs.runtime.interpret = False  # a file may ask for it; here its kernels are recorded
     loader = _FromSource(NAME, path)
     spec = importlib.util.spec_from_file_location(NAME, path, loader=loader)
     if spec is None:

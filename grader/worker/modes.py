@@ -58,6 +58,11 @@ class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
         recorder = self._recorder
         what = policy.spoken(func, recorder.called)
         kind = policy.classify(func, args)
+        if kind == "deny":  # under `torch.inference_mode` operations come in one piece
+            with self:
+                parts = func.decompose(*args, **kwargs)
+            if parts is not NotImplemented:
+                return parts
         for target in policy.written(func, args, kwargs):
             if name := recorder.input_name(target):
                 recorder.stop("M07", f"`{what}` changes the argument `{name}` in place, on the "
@@ -156,7 +161,8 @@ def _meta(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any
 
 def _validate(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
     if not all(recorder.readable(tensor) for tensor in policy.tensors(args)):
-        return _deny(recorder, op, args, kwargs, what)
+        recorder.stop("X01", f"`{what}` looks at values that a kernel has yet to write; only "
+                             f"inputs can be checked on the host.")
     result = op(*args, **kwargs)
     for tensor in policy.tensors(result):
         recorder.add(tensor, Kind.PROBE)

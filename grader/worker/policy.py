@@ -53,6 +53,8 @@ def base(op: Op) -> str:
 def classify(op: Op, args: tuple[Any, ...]) -> str:
     """One of allocate, create, fill, view, copy, copy_into, lift, meta, validate, read, deny."""
     name, overload = base(op), str(op._overloadname)
+    if str(op._schema.name).startswith("profiler::"):
+        return "meta"
     if not str(op._schema.name).startswith("aten::") or "out" in overload.split("_"):
         return "deny"
     for names, kind in (

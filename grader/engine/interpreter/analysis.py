@@ -16,6 +16,8 @@ from grader.engine.interpreter.rewrite import definition, names_of
 _STORES = ("store", "store_tensor_descriptor", "scatter", "reduce")
 _PRINTS = ("print", "device_print", "static_print", "breakpoint", "set_trace")
 _LOCKS = ("atomic_cas", "atomic_xchg")
+# Triton's own functions by identity: a file may import them under any name.
+_ORIGINALS = {id(value): name for name, value in vars(tl).items() if callable(value)}
 _known: dict[int, tuple[Any, Facts]] = {}
 
 
@@ -69,17 +71,21 @@ def _stored(fn: Any, seen: tuple[int, ...] = ()) -> frozenset[str] | None:
     if id(fn) in seen:
         return None
     tree = definition(fn.__code__)
-    flows = _flows(tree)
     known = names_of(fn)
-    parameters = frozenset(_parameters(tree))
+    flows = _flows(tree, known)
+    local = flows.keys()
     stored: set[str] = set()
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
-        name = _name(node.func)
         helper = _resolved(node.func, known)
-        if name == "pointer_type" or (isinstance(node.func, ast.Name) and name in parameters):
-            return None  # a pointer made of numbers, or a function that was handed over
+        name = _name(node.func)
+        if isinstance(node.func, ast.Name):
+            if name in local:
+                return None  # a function that was handed over, or got another name
+            name = _ORIGINALS.get(id(helper), name)
+        if name == "pointer_type":
+            return None  # a pointer made of numbers
         if name in _STORES or name.startswith("atomic_") or name.endswith("_atomic"):
             where = [node.func, *node.args[:1], *(k.value for k in node.keywords)]
         elif isinstance(helper, JITCallable) and not _of_triton(helper):
@@ -92,7 +98,7 @@ def _stored(fn: Any, seen: tuple[int, ...] = ()) -> frozenset[str] | None:
         else:
             return None
         for part in where:
-            stored.update(*(flows.get(used, set()) for used in _names(part)))
+            stored.update(*(flows.get(used, set()) for used in _names(part, known)))
     return frozenset(stored)
 
 
@@ -135,7 +141,7 @@ def _passed(call: ast.Call, helper: Any, seen: tuple[int, ...]) -> list[ast.expr
     return [value for name, value in given if name in stored]
 
 
-def _flows(tree: ast.FunctionDef) -> dict[str, set[str]]:
+def _flows(tree: ast.FunctionDef, known: dict[str, Any]) -> dict[str, set[str]]:
     """For each name, the parameters that its value may be made of."""
     flows = {name: {name} for name in _parameters(tree)}
     nodes = list(ast.walk(tree))
@@ -144,8 +150,9 @@ def _flows(tree: ast.FunctionDef) -> dict[str, set[str]]:
         changed = False
         for node in nodes:
             for target, source in _assignments(node):
-                came: set[str] = set().union(*(flows.get(name, set()) for name in _names(source)))
-                for name in _names(target):
+                came: set[str] = set().union(
+                    *(flows.get(name, set()) for name in _names(source, known)))
+                for name in _names(target, known):
                     before = flows.setdefault(name, set())
                     if not came <= before:
                         before |= came
@@ -173,12 +180,18 @@ def _assignments(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
             yield target, source
 
 
-def _names(node: ast.AST) -> set[str]:
+def _names(node: ast.AST, known: dict[str, Any]) -> set[str]:
     """Names in an expression, those left out that only say from where to load."""
-    if isinstance(node, ast.Call) and _name(node.func) == "load":
+    if isinstance(node, ast.Call) and _loads(node.func, known):
         return set()
     found = {node.id} if isinstance(node, ast.Name) else set()
-    return found.union(*(_names(child) for child in ast.iter_child_nodes(node)))
+    return found.union(*(_names(child, known) for child in ast.iter_child_nodes(node)))
+
+
+def _loads(function: ast.expr, known: dict[str, Any]) -> bool:
+    if isinstance(function, ast.Name):
+        return _ORIGINALS.get(id(known.get(function.id))) == "load"
+    return isinstance(function, ast.Attribute) and function.attr == "load"
 
 
 def _name(function: ast.expr) -> str:

@@ -9,7 +9,7 @@ import itertools
 import linecache
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from types import CodeType, FunctionType, GeneratorType
 from typing import Any
@@ -25,6 +25,7 @@ from grader.engine.interpreter.errors import NotInAKernel
 from grader.engine.interpreter.handle import Handle
 
 TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2])
+_ABSENT = object()
 _PREFIX = "__tritonlab_"  # of the names that rewritten code uses; a kernel cannot spell them
 _rewritten: dict[int, tuple[Any, Callable[..., Any]]] = {}  # by id: hashing a kernel costs its key
 
@@ -46,23 +47,56 @@ def _rewrite(fn: Any) -> Callable[..., Any]:
     if arguments.kwonlyargs:
         _since((3, 9), "a parameter that is given by its name only", node)
     for argument in itertools.chain(arguments.posonlyargs, arguments.args, arguments.kwonlyargs):
+        if argument.arg.startswith(_PREFIX):
+            raise NotInAKernel(f"a parameter of the name `{argument.arg}`", node.lineno)
         argument.annotation = None  # bound already; evaluating them again could only do harm
     node.decorator_list, node.returns = [], None
     defaults = fn.__defaults__ or ()
     arguments.defaults = [ast.Constant(None) for _ in defaults]
-    known = names_of(fn)
-    refuser = subset.Refuser(_call, known, _locals(node))
+    known, local = names_of(fn), _locals(node)
+    refuser = subset.Refuser(_call, known, local)
     node.body = [refuser.visit(statement) for statement in node.body]
     module = ast.Module([_Rewriter().visit(node)], [])
     ast.fix_missing_locations(module)
     code = compile(module, fn.__code__.co_filename, "exec", dont_inherit=True)
     # A copy: names that rewriting needs must not appear in the learner's module.
     visible = {name: _visible(value) for name, value in known.items()}
-    namespace = {**_BUILTINS, **visible, **_HELPERS}
+    namespace = {**_BUILTINS, **visible, **_HELPERS, "__builtins__": _PYTHON}
     exec(code, namespace)
     made: FunctionType = namespace[fn.__name__]
+    _check_scope(made.__code__, local, node.lineno)
     made.__defaults__, made.__kwdefaults__ = fn.__defaults__, fn.__kwdefaults__
     return made
+
+
+def _check_scope(code: CodeType, local: set[str], line: int) -> None:
+    """What was checked as a variable of the kernel must be one, and no name from outside of it.
+
+    Raises:
+        NotInAKernel: what would have made it a variable is left out, as no compiler takes it.
+    """
+    outside = {name for part in _parts(code) for name in part.co_names}
+    for name in sorted((local - {*code.co_varnames, *code.co_cellvars}) & outside):
+        raise NotInAKernel(f"`{name}` is used and never assigned in a way that Triton compiles",
+                           line)
+
+
+def _parts(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _parts(constant)
+
+
+def _attribute(owner: Any, name: str, *default: Any) -> Any:
+    """``getattr`` of what a kernel computes with; nothing else is opened by it."""
+    if not isinstance(owner, tl.tensor | tl.dtype | tl.constexpr | tuple) or name.startswith("_"):
+        raise NotInAKernel(f"`getattr` of `{name}`")
+    return getattr(owner, name, *default)
+
+
+def _has_attribute(owner: Any, name: str) -> bool:
+    return _attribute(owner, name, _ABSENT) is not _ABSENT
 
 
 def names_of(fn: Any) -> dict[str, Any]:
@@ -72,7 +106,7 @@ def names_of(fn: Any) -> dict[str, Any]:
 
 def _locals(kernel: ast.FunctionDef) -> set[str]:
     names = {node.arg for node in ast.walk(kernel.args) if isinstance(node, ast.arg)}
-    return names | {node.id for node in ast.walk(kernel)
+    return names | {node.id for statement in kernel.body for node in ast.walk(statement)
                     if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
 
 
@@ -315,6 +349,10 @@ def _larger(*values: Any) -> Any:
 def _extreme(on_tensors: Any, on_numbers: Any, values: tuple[Any, ...]) -> Any:
     if not any(isinstance(value, tl.tensor) for value in values):
         return on_numbers(*values)
+    if len(values) == 1:
+        name = on_numbers.__name__
+        raise NotInAKernel(f"Python's `{name}` of one block; `tl.{name}(x, axis=0)` is the "
+                           f"{name}imum of a block")
     result = values[0]
     for value in values[1:]:
         result = on_tensors(result, value)
@@ -332,6 +370,12 @@ _HELPERS: dict[str, Any] = {
     _PREFIX + "refused_global": subset.refused_global,
     _PREFIX + "constant": subset.constant,
     "_InterpreterComparison": getattr(interpreter, "_InterpreterComparison", None),
+}
+# All of Python that a kernel can reach, whatever it is called there.
+_PYTHON: dict[str, Any] = {
+    "abs": abs, "bool": bool, "float": float, "int": int, "isinstance": isinstance, "len": len,
+    "list": list, "print": print, "tuple": tuple, "AssertionError": AssertionError,
+    "getattr": _attribute, "hasattr": _has_attribute,
 }
 _BUILTINS: dict[str, Any] = {"range": program_range, "min": _smaller, "max": _larger}
 _IMPORTED = (

@@ -1,0 +1,107 @@
+"""Constants that Python computes from numbers at the top of a file; nothing of the file runs."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+Number = int | float
+
+_FUNCTIONS = frozenset(("log", "log2", "log10", "exp", "exp2", "sqrt", "ceil", "floor"))
+_VALUES = frozenset(("e", "pi", "tau", "inf", "nan"))
+_OPERATORS: dict[type[ast.operator], Any] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+    ast.Pow: operator.pow, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+}
+_LARGEST_POWER = 1024  # of what may be computed here; a float holds no larger power of two
+
+
+def math_names(tree: ast.Module) -> dict[str, str]:
+    """Names of the file that stand for ``math`` or for something of it, dotted."""
+    names: dict[str, str] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            names.update({a.asname or a.name: "math" for a in node.names if a.name == "math"})
+        elif isinstance(node, ast.ImportFrom) and node.module == "math" and not node.level:
+            names.update({a.asname or a.name: f"math.{a.name}" for a in node.names})
+    return names
+
+
+def folded(node: ast.expr, names: Mapping[str, str], known: Mapping[str, ast.expr]) -> ast.expr:
+    """An expression, or the argument of a call such as ``tl.constexpr(...)``, as a literal.
+
+    Args:
+        node: the value of an assignment.
+        names: of ``math``, from ``math_names``.
+        known: literals that were assigned before.
+    """
+    value = _value(node, names, known)
+    if value is not None:
+        return _literal(value)
+    if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
+        return ast.Call(node.func, [folded(node.args[0], names, known)], [])
+    return node
+
+
+def _literal(value: Number) -> ast.expr:
+    if isinstance(value, float) and not math.isfinite(value):
+        return ast.Call(ast.Name("float", ast.Load()), [ast.Constant(str(value))], [])
+    return ast.Constant(value)
+
+
+def _value(node: ast.expr, names: Mapping[str, str],
+           known: Mapping[str, ast.expr]) -> Number | None:
+    """What a number or an arithmetic expression of numbers comes to; None for all else."""
+    def value(inner: ast.expr) -> Number | None:
+        return _value(inner, names, known)
+
+    match node:
+        case ast.Constant(int() | float() as number) if not isinstance(number, bool):
+            return number
+        case ast.Name(name) if name in known:
+            return value(known[name])
+        case ast.UnaryOp(ast.USub() | ast.UAdd() as sign, operand):
+            size = value(operand)
+            return None if size is None else -size if isinstance(sign, ast.USub) else size
+        case ast.BinOp(left, operation, right) if type(operation) in _OPERATORS:
+            return _computed(type(operation), value(left), value(right))
+        case ast.Call(ast.Name("float"), [ast.Constant(str(word))], []):
+            return _called(float, word)
+        case ast.Call(function, [argument], []):
+            target, given = _of_math(function, names), value(argument)
+            if target in _FUNCTIONS and given is not None:
+                return _called(getattr(math, target, None), given)
+        case ast.Attribute() | ast.Name():
+            target = _of_math(node, names)
+            return getattr(math, target) if target in _VALUES else None
+    return None
+
+
+def _of_math(node: ast.expr, names: Mapping[str, str]) -> str:
+    """``log2`` for ``math.log2``, however the file calls it; empty for anything else."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return node.attr if names.get(node.value.id) == "math" else ""
+    if isinstance(node, ast.Name):
+        return names.get(node.id, "").removeprefix("math").removeprefix(".")
+    return ""
+
+
+def _computed(operation: type[ast.operator], left: Number | None,
+              right: Number | None) -> Number | None:
+    if left is None or right is None:
+        return None
+    if operation in (ast.Pow, ast.LShift) and abs(right) > _LARGEST_POWER:
+        return None
+    return _called(_OPERATORS[operation], left, right)
+
+
+def _called(function: Any, *arguments: Any) -> Number | None:
+    try:
+        result = function(*arguments)
+    except (ArithmeticError, TypeError, ValueError):
+        return None
+    return result if isinstance(result, int | float) else None

@@ -1,0 +1,127 @@
+"""Right solutions pass in whatever style they are written; what cannot be taken is explained."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import grader
+from grader import Verdict
+from grader.suite import EXACT, Cost, Suite, correctness, rand
+
+RIGHT = """\
+import math
+from typing import overload
+
+import torch
+import triton
+import triton.language as tl
+
+SCALE = tl.constexpr(2.0)
+
+
+@triton.jit
+def double_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n, other=0.0)
+    tl.store(out_ptr + offs, x * SCALE, mask=offs < n)
+
+
+def double(x):
+    x = x.contiguous()
+    out = torch.empty_like(x)
+    double_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+    return out
+"""
+SUITE = Suite(
+    entry="double", parameters=("x",), reference=lambda x: x.double() * 2, tolerance=EXACT,
+    cost=lambda x: Cost(bytes=2 * x.nbytes),
+    cases=[correctness("a thousand", rand(1000)), correctness("a view", rand(300)[::2])],
+    name="toy/double",
+)
+
+
+@pytest.fixture
+def graded(tmp_path, sandbox):
+    def grade(*changes: tuple[str, str], suite: Suite = SUITE) -> grader.Report:
+        text = RIGHT
+        for find, put in changes:
+            assert find in text
+            text = text.replace(find, put)
+        path = tmp_path / "kernel.py"
+        path.write_text(text)
+        return grader.grade(path, suite, sandbox=sandbox)
+
+    return grade
+
+
+KERNEL = RIGHT[RIGHT.index("@triton.jit"):RIGHT.index("def double(x)")]
+INDENTED = "".join(f"    {line}\n" if line else "\n" for line in KERNEL.splitlines())
+STYLES = {
+    "inference mode": ("def double(x)", "@torch.inference_mode()\ndef double(x)"),
+    "a profiler": ("    out = torch", "    with torch.profiler.record_function('double'):\n"
+                   "        pass\n    out = torch"),
+    "Triton's interpreter asked for": ("import math\n", "import math, os\n"
+                                       "os.environ['TRITON_INTERPRET'] = '1'\n"),
+    "a constant by math": ("(2.0)", "(math.log2(4))"),
+    "a constant by arithmetic of constants": (
+        "SCALE = tl.constexpr(2.0)", "HALF = 4\nSCALE = tl.constexpr(HALF / 2)"),
+    "a constant by a name of math": ("SCALE = tl.constexpr(2.0)", "from math import e, log as ln\n"
+                                     "SCALE = tl.constexpr(2 * ln(e))"),
+    "another name for a function": ("tl.load", "fetch", "@triton", "fetch = tl.load\n\n@triton"),
+    "another name for the language": ("import triton.language as tl", "tl = triton.language"),
+    "overloads": ("def double(x)", "@overload\ndef double(x: int) -> None: ...\n\n\n"
+                  "def double(x)"),
+}
+
+
+@pytest.mark.parametrize("changes", STYLES.values(), ids=STYLES)
+def test_a_right_solution_passes_in_this_style(graded, changes):
+    report = graded(*zip(changes[::2], changes[1::2], strict=True))
+
+    assert report.verdict is Verdict.PASSED, [
+        (f.code, f.seen) for f in report.findings()] or report.reason
+
+
+@pytest.mark.parametrize("constant", ["math.log2(2)", "math.e", "math.factorial(3)", "2 ** 9999",
+                                      "math.log2(0)", "eval('2')"])
+def test_other_constants_are_no_two(graded, constant):
+    report = graded(("(2.0)", f"({constant})"))
+
+    assert report.verdict is Verdict.FAILED
+    assert {f.code for f in report.findings()} <= {"N01", "L05", "P02"}
+
+
+EXPLAINED = {
+    "a buffer of an earlier call": (
+        ("def double(x)", "KEPT = {}\n\n\ndef double(x)"),
+        ("torch.empty_like(x)", "KEPT.setdefault(x.shape, torch.empty_like(x))"),
+        "X01", "kept"),
+    "a result that is looked at": (
+        ("    return out", "    assert not out.isnan().any()\n    return out"),
+        "X01", "yet to write"),
+    "a launch for a result": (
+        ("    double_kernel[", "    return double_kernel["), "S01", "A launch returns nothing"),
+    "a launch without a grid": (
+        ("[(triton.cdiv(x.numel(), 64),)](", "("), "R01", "kernel[grid]"),
+    "a device that is asked for": (
+        ("import math\n", "import math, torch\nDEVICE = torch.cuda.current_device()\n"),
+        "P02", "torch.cuda.is_available()"),
+    "a kernel under a condition": (
+        (KERNEL, f"if torch is not None:\n{INDENTED}\n"), "P03", "top level"),
+    "Python's max of a block": (
+        ("x * SCALE", "x * SCALE + max(x) * 0"), "L05", "tl.max(x, axis=0)"),
+}
+
+
+@pytest.mark.parametrize("given", EXPLAINED.values(), ids=EXPLAINED)
+def test_what_cannot_be_taken_is_explained(graded, given):
+    *changes, code, words = given
+    suite = replace(SUITE, cases=[*SUITE.cases, correctness("a thousand again", rand(1000))])
+
+    report = graded(*changes, suite=suite)
+
+    said = [f.seen for f in report.findings() if f.code == code]
+    assert said, list(report.findings())
+    assert words in said[0]
