@@ -254,8 +254,7 @@ def _tensor(recorder: Recorder, kernel: str, name: str, tensor: torch.Tensor) ->
     if view is None:
         known = recorder.kind(tensor)
         origin = known.value if known else (
-            "made before this call (a buffer that was kept, for instance), in another thread or by "
-            "NumPy")
+            "made before the call (such as a buffer that was kept), in another thread or by NumPy")
         recorder.stop("X01", f"`{name}` of `{kernel}` gets a tensor that is {origin}; kernels get "
                              f"the arguments and what is allocated in the call.")
     recorder.forget(tensor)
