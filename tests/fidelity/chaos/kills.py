@@ -11,7 +11,7 @@ import time
 
 from grader.sandbox import processes
 from tests.fidelity.chaos import module
-from tests.fidelity.chaos.bench import ANSWER, CALL, Bench, end, orphans, text, zygote_of
+from tests.fidelity.chaos.bench import ANSWER, LOAD, Bench, at_work, end, orphans, text, zygote_of
 
 # A grade of it takes a little longer, so that there is something to hit.
 SLOW = module.spoiled("in the call", "import time\ntime.sleep(0.03)")
@@ -91,7 +91,7 @@ def child(bench: Bench, number: int, times: int) -> list[str]:
     """Hit a worker or an executor: it is as if the kernel had ended, or hung."""
     chance = random.Random(bench.seed)
     problems = []
-    limit = bench.limits[CALL] if number == signal.SIGSTOP else 0.0
+    limit = bench.limits[LOAD] if number == signal.SIGSTOP else 0.0  # it may be loading still
     for _ in range(times):
         ended = bench.warm.grade(SLOW, during=lambda: _hit_child(bench, chance, number))
         problems += bench.expected(ended, {0, 1}, EXTERNAL, limit, cold=False)
@@ -103,7 +103,7 @@ def child(bench: Bench, number: int, times: int) -> list[str]:
 def _hit_child(bench: Bench, chance: random.Random, number: int) -> None:
     deadline = time.monotonic() + 2.0
     while time.monotonic() < deadline:
-        if found := processes.children(bench.warm.zygote):
+        if found := at_work(processes.children(bench.warm.zygote)):
             time.sleep(chance.uniform(0.0, 0.1))
             processes.send(chance.choice(found), number)
             return
