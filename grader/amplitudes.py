@@ -16,6 +16,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own spelling
 
+from grader.rounding import spread
 from grader.suite import FLOAT32, KAPPA, Amplitude
 
 
@@ -107,8 +108,8 @@ def layer_norm_backward(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor,
     rows, columns = x.shape
     centred, rstd = _normalised(x, eps)
     h, g = (centred * rstd).abs(), (weight.double() * dy).abs()
-    spread = min(columns, 4 * math.sqrt(columns))
-    h_off = 4 * h + spread * (rstd * x.abs().mean(-1, keepdim=True) + 0.5 * h)  # in units of u
+    summed_off = rstd * x.abs().mean(-1, keepdim=True) + 0.5 * h
+    h_off = 4 * h + spread(columns) * summed_off  # in units of u
     mean_g, mean_gh = g.mean(-1, keepdim=True), (g * h).mean(-1, keepdim=True)
     inner = g + mean_g + h * mean_gh
     mean_off = (g * h_off).mean(-1, keepdim=True)
@@ -136,7 +137,7 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, scale: float
     p = torch.softmax(scores, -1)
     seen = torch.where(scores.isfinite(), scores, 0.0).abs()
     size = seen + seen.amax(-1, keepdim=True)
-    off = (q.abs() @ k.abs().mT) * abs(scale) * (4 + min(width, 4 * math.sqrt(width))) + 4 * size
+    off = (q.abs() @ k.abs().mT) * abs(scale) * (4 + spread(width)) + 4 * size
     off = torch.where(p > 0, off, 0.0)
     return Amplitude(
         pointwise=(p * (off + (p * off).sum(-1, keepdim=True))) @ v.abs(),

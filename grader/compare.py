@@ -24,7 +24,8 @@ from typing import Any, Literal
 
 import torch
 
-from grader.rounding import UNDERFLOW, UNIT_ROUNDOFF, in_tf32, ulp
+from grader.recording import dtype_name
+from grader.rounding import UNDERFLOW, UNIT_ROUNDOFF, in_tf32, spread, ulp
 from grader.suite import FLOAT32, KAPPA, TENSOR_CORES, Amplitude, Tolerance
 
 MINIMUM_FOR_SLOPE = 64  # elements; below, a slope says nothing
@@ -106,14 +107,14 @@ def judge(results: Sequence[torch.Tensor], inputs: Sequence[Any], reference: Cal
 def _against(results: Sequence[torch.Tensor], inputs: Sequence[Any],
              reference: Callable[..., Any], tolerance: Tolerance, names: Sequence[str],
              arithmetic: float) -> tuple[Difference, ...]:
-    exact = _tuple(reference(*inputs))
+    exact = as_tuple(reference(*inputs))
     amplitudes: tuple[Amplitude | None, ...] = (None,) * len(exact)
     if tolerance.amplitude is not None:
-        amplitudes = _tuple(tolerance.amplitude(*inputs))
+        amplitudes = as_tuple(tolerance.amplitude(*inputs))
     if not len(results) == len(exact) == len(amplitudes):
         raise ValueError(f"{len(results)} results, {len(exact)} references and "
                          f"{len(amplitudes)} amplitudes cannot be compared")
-    dtype = next((_name(value.dtype) for value in inputs if isinstance(value, torch.Tensor)
+    dtype = next((dtype_name(value.dtype) for value in inputs if isinstance(value, torch.Tensor)
                   and value.dtype.is_floating_point), "")
     found = []
     for number, (result, right, amplitude) in enumerate(
@@ -177,7 +178,7 @@ def within(result: torch.Tensor, reference: torch.Tensor, amplitude: Amplitude,
     if not result.dtype.is_floating_point:
         return _codes(result, reference, computing)
 
-    dtype = _name(result.dtype)
+    dtype = dtype_name(result.dtype)
     error, size = result.double() - reference, reference.abs()
     saturates = result.dtype == torch.float8_e4m3fn  # what is too large is no infinity there
     if saturates or not bool(error.isfinite().all()):  # else both sides are finite throughout
@@ -202,13 +203,9 @@ def within(result: torch.Tensor, reference: torch.Tensor, amplitude: Amplitude,
 def computing_error(amplitude: Amplitude, input_dtype: str,
                     arithmetic: float = FLOAT32) -> torch.Tensor | float:
     """The part of the tolerance that stems from computing, without the rounding of the result."""
-    error = KAPPA * arithmetic * (amplitude.pointwise + _spread(amplitude) * amplitude.reduced)
+    summed = spread(amplitude.length) * amplitude.reduced
+    error = KAPPA * arithmetic * (amplitude.pointwise + summed)
     return error + KAPPA * 1.5 * UNIT_ROUNDOFF.get(input_dtype, 0.0) * amplitude.middle
-
-
-def _spread(amplitude: Amplitude) -> float:
-    """g(L): how far the roundings of a sum of L terms may add up, in whatever order."""
-    return min(amplitude.length, 4.0 * math.sqrt(amplitude.length))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -223,7 +220,7 @@ def _rounded_otherwise(result: torch.Tensor, reference: torch.Tensor, computing:
     with probability 2·T/ulp. Numbers below the normal range are left out: a GPU may flush them.
     """
     rounded = reference.to(result.dtype)
-    least = max(torch.finfo(result.dtype).smallest_normal, 2 * UNDERFLOW[_name(result.dtype)])
+    least = max(torch.finfo(result.dtype).smallest_normal, 2 * UNDERFLOW[dtype_name(result.dtype)])
     normal = finite & (reference.abs() >= least)
     other = (rounded.double() != result.double()) & normal
     chance = torch.clamp(2 * computing / ulp(rounded), max=1.0)
@@ -252,7 +249,7 @@ def _leaning(result: torch.Tensor, reference: torch.Tensor, error: torch.Tensor,
     slope = float((scaled * (error / tolerance)).sum()) / energy
     residual = (error - slope * values) / tolerance
     sigma = math.sqrt(float((residual[finite] ** 2).mean()) / energy)
-    allowed = 2 * arithmetic * min(length, 4.0 * math.sqrt(length)) + 6 * sigma
+    allowed = 2 * arithmetic * spread(length) + 6 * sigma
     if abs(slope) > allowed:
         return _difference("drift", finite & (error != 0), result, reference, abs(slope) / allowed)
     return None
@@ -320,12 +317,9 @@ def _same_shape(result: torch.Tensor, reference: torch.Tensor) -> None:
                          f"reference of shape {tuple(reference.shape)}")
 
 
-def _tuple(value: Any) -> tuple[Any, ...]:
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """What a function returned, as several results even where it is one."""
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
 
 
 def _number(value: float) -> str:

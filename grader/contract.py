@@ -7,8 +7,8 @@ from typing import Any
 
 from grader.budgets import denied_moves
 from grader.costs import in_launches
-from grader.outcome import Raised, dtype_name
-from grader.recording import Recording
+from grader.outcome import Raised
+from grader.recording import Recording, dtype_name
 from grader.report import Finding
 from grader.suite import Case, Suite
 from grader.words import sentence

@@ -8,8 +8,19 @@ from typing import Any
 
 import torch
 
-from grader.recording import Alloc, Argument, Event, Fill, Launch, Move, Recording
+from grader.recording import (
+    Alloc,
+    Argument,
+    Event,
+    Fill,
+    Launch,
+    Move,
+    Recording,
+    View,
+    dtype_name,
+)
 from grader.report import Finding
+from grader.sandbox.arena import as_tensor, view_of
 
 _SHARES = 4099  # random numbers that are drawn; for larger tensors they come round again
 
@@ -28,7 +39,7 @@ def decoys(inputs: Sequence[Any], keep: Collection[int] = ()) -> list[Any]:
     """
     kept = {value.untyped_storage()._cdata for position, value in enumerate(inputs)
             if position in keep and _has_memory(value)}
-    changed: dict[int, torch.UntypedStorage] = {}
+    changed: dict[int, torch.Tensor] = {}
     made: list[Any] = []
     for value in inputs:
         if not _has_memory(value) or value.untyped_storage()._cdata in kept:
@@ -36,9 +47,8 @@ def decoys(inputs: Sequence[Any], keep: Collection[int] = ()) -> list[Any]:
             continue
         storage = value.untyped_storage()
         if storage._cdata not in changed:
-            changed[storage._cdata] = _other_values(storage, value.dtype)
-        made.append(_view(changed[storage._cdata], value.dtype, value.storage_offset(),
-                          value.shape, value.stride()))
+            changed[storage._cdata] = _other_values(value)
+        made.append(as_tensor(changed[storage._cdata], view_of(value, 0)))
     return made
 
 
@@ -46,21 +56,15 @@ def _has_memory(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.device.type == "cpu"
 
 
-def _view(storage: torch.UntypedStorage, dtype: torch.dtype, offset: int, shape: Sequence[int],
-          stride: Sequence[int]) -> torch.Tensor:
-    tensor = torch.empty(0, dtype=dtype)
-    return tensor.set_(storage, offset, shape, stride)  # type: ignore[call-overload, no-any-return, unused-ignore]
-
-
-def _other_values(storage: torch.UntypedStorage, dtype: torch.dtype) -> torch.UntypedStorage:
-    count = storage.nbytes() // dtype.itemsize
-    old = _view(storage, dtype, 0, (count,), (1,))
+def _other_values(value: torch.Tensor) -> torch.Tensor:
+    count = value.untyped_storage().nbytes() // value.itemsize
+    old = as_tensor(value, View(0, dtype_name(value), (count,), (1,), 0))
     random = torch.Generator().manual_seed(secrets.randbits(62))
-    if dtype.is_floating_point:
-        return _floats(old, random).untyped_storage()
-    if dtype.is_complex or not count:
-        return old.clone().untyped_storage()
-    return old[torch.randint(count, (count,), generator=random)].untyped_storage()
+    if value.dtype.is_floating_point:
+        return _floats(old, random)
+    if value.dtype.is_complex or not count:
+        return old.clone()
+    return old[torch.randint(count, (count,), generator=random)]
 
 
 def _floats(old: torch.Tensor, random: torch.Generator) -> torch.Tensor:

@@ -17,6 +17,8 @@ from grader.recording import (
     DTYPES,
     MAX_ELEMENTS,
     MAX_EVENTS,
+    MAX_FINDINGS,
+    MAX_MESSAGE,
     MalformedRecording,
     Recording,
     View,
@@ -27,10 +29,8 @@ from grader.recording import (
 from grader.report import Finding
 from grader.words import sentence
 
-MAX_MESSAGE = 2000  # characters of an exception's message or of what was seen; the rest is cut
 MAX_NAME = 200  # characters of a class's name
 MAX_CLASSES = 64  # of an exception, along its MRO
-MAX_FINDINGS = 16
 MAX_COUNT = 1 << 20  # of launches before an exception, and of configurations
 # What the worker itself can see. Others are for the judge and the executor to say.
 WORKER_CODES = frozenset(("L01", "L05", "X01", "M01", "M07", "T03"))
@@ -316,7 +316,3 @@ def unusable(outcome: Outcome) -> list[Finding]:
 def same_bits(first: torch.Tensor, second: torch.Tensor) -> bool:
     """Whether two contiguous tensors hold the same bytes, NaN included."""
     return torch.equal(first.view(-1).view(torch.uint8), second.view(-1).view(torch.uint8))
-
-
-def dtype_name(value: Any) -> str:
-    return str(value.dtype).removeprefix("torch.")

@@ -11,6 +11,8 @@ from typing import Any
 
 MAX_LAUNCHES = 64  # per call; a right solution of the course needs fewer than ten
 MAX_EVENTS = 4096
+MAX_FINDINGS = 16  # of one call
+MAX_MESSAGE = 2000  # characters of an exception's message; the rest is cut
 MAX_TEXT = 4096  # characters of a name, or of an argument that is a text
 # Of one launch that is run whole. So many take 0.1 s where each moves one element; with 64 elements
 # each, 1 s for a softmax and 2 s for a sum of vectors; 3.5 s where all add to one place. That is at
@@ -140,6 +142,11 @@ class Recording:
     @property
     def launches(self) -> tuple[Launch, ...]:
         return tuple(event for event in self.events if isinstance(event, Launch))
+
+
+def dtype_name(value: Any) -> str:
+    """Torch's name of a dtype, or of a tensor's, without the prefix: what ``View.dtype`` holds."""
+    return str(getattr(value, "dtype", value)).removeprefix("torch.")
 
 
 # ---------------------------------------------------------------------------------------------

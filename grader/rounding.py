@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -20,6 +21,11 @@ UNDERFLOW = {
 
 _CUT = ~0x1FFF  # TF32 keeps 10 of float32's 23 bits of mantissa
 _HALF = 0x1000
+
+
+def spread(length: int) -> float:
+    """g(L): how far the roundings of a sum of ``length`` terms may add up, in whatever order."""
+    return min(length, 4.0 * math.sqrt(length))
 
 
 def ulp(rounded: torch.Tensor) -> torch.Tensor:

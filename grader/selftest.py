@@ -12,6 +12,7 @@ from typing import Any, Literal
 import torch
 
 from grader import compare
+from grader.recording import dtype_name
 from grader.report import Kind
 from grader.rounding import UNDERFLOW, UNIT_ROUNDOFF
 from grader.suite import Case, Input, Suite
@@ -87,7 +88,7 @@ def examine(suite: Suite, seed: int | None = None) -> SelfTest:
     for number, case in enumerate(suite.cases):
         generator = torch.Generator().manual_seed((seed + number * 0x9E3779B97F4A7C15) % 2**63)
         inputs = _drawn(case, generator)
-        right = None if inputs is None else _tuple(suite.reference(*inputs))
+        right = None if inputs is None else compare.as_tuple(suite.reference(*inputs))
         if inputs is None or right is None or not any(part.numel() for part in right):
             left_out.append(case.name)
             continue
@@ -173,7 +174,7 @@ def _reversed(right: torch.Tensor, dtype: torch.dtype,
 def _scaled(right: torch.Tensor, dtype: torch.dtype, inputs: Sequence[Any]) -> torch.Tensor | None:
     if not dtype.is_floating_point:
         return None
-    return (right.double() * (1 + FACTOR * UNIT_ROUNDOFF[_name(dtype)])).to(dtype)
+    return (right.double() * (1 + FACTOR * UNIT_ROUNDOFF[dtype_name(dtype)])).to(dtype)
 
 
 WRONG: dict[str, Falsify] = {
@@ -204,7 +205,7 @@ def _wrong(suite: Suite, case: Case, inputs: Sequence[Any],
             outcome, seen = _outcome(name, answer, rounded[place])
             if found:
                 outcome, seen = "caught", str(found[0])
-            yield Trial(case.name, _name(dtype), label, outcome, seen)
+            yield Trial(case.name, dtype_name(dtype), label, outcome, seen)
 
 
 def _outcome(name: str, answer: torch.Tensor, rounded: torch.Tensor) -> tuple[Outcome, str]:
@@ -212,7 +213,7 @@ def _outcome(name: str, answer: torch.Tensor, rounded: torch.Tensor) -> tuple[Ou
     if not rounded.dtype.is_floating_point:
         differ = int((answer != rounded).sum())
         return ("missed", f"{differ} elements differ") if differ else ("alike", "")
-    dtype = _name(rounded.dtype)
+    dtype = dtype_name(rounded.dtype)
     exact = rounded.double()
     keep = exact.isfinite()
     off = torch.where(keep, answer.double() - exact, 0.0).abs()
@@ -235,15 +236,16 @@ def _right(suite: Suite, case: Case, inputs: Sequence[Any],
     answers = {"the exact answer, rounded": [
         part.to(dtype) for part, dtype in zip(right, dtypes, strict=True)]}
     if suite.peer is not None:
-        answers["torch in the same dtype"] = list(_tuple(suite.peer(*inputs)))
+        answers["torch in the same dtype"] = list(compare.as_tuple(suite.peer(*inputs)))
     if suite.reversed_peer is not None:
-        answers["torch with the reduction reversed"] = list(_tuple(suite.reversed_peer(*inputs)))
+        answers["torch with the reduction reversed"] = list(
+            compare.as_tuple(suite.reversed_peer(*inputs)))
     for name, results in answers.items():
         given = [result.dtype for result in results]
         if given != dtypes:
             raise ValueError(f"{name} is {given}, the suite asks for {dtypes}")
         found = compare.judge(results, inputs, suite.reference, suite.tolerance)
-        yield Trial(case.name, _name(dtypes[0]), name, "failed" if found else "passed",
+        yield Trial(case.name, dtype_name(dtypes[0]), name, "failed" if found else "passed",
                     str(found[0]) if found else "")
 
 
@@ -251,7 +253,7 @@ def _dtypes(suite: Suite, inputs: Sequence[Any],
             right: Sequence[torch.Tensor]) -> list[torch.dtype]:
     """Of the results: what the suite says, or the first input's; of several, what torch gives."""
     if len(right) > 1 and suite.peer is not None:
-        return [result.dtype for result in _tuple(suite.peer(*inputs))]
+        return [result.dtype for result in compare.as_tuple(suite.peer(*inputs))]
     if suite.result_dtype is not None:
         return [getattr(torch, suite.result_dtype)] * len(right)
     return [next(v.dtype for v in inputs if isinstance(v, torch.Tensor))] * len(right)
@@ -260,13 +262,5 @@ def _dtypes(suite: Suite, inputs: Sequence[Any],
 def _longest(suite: Suite, inputs: Sequence[Any]) -> float:
     if suite.tolerance.amplitude is None:
         return 1.0
-    amplitudes = _tuple(suite.tolerance.amplitude(*inputs))
+    amplitudes = compare.as_tuple(suite.tolerance.amplitude(*inputs))
     return max((part.length for part in amplitudes if part is not None), default=-math.inf)
-
-
-def _tuple(value: Any) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")

@@ -18,13 +18,12 @@ from grader.outcome import (
     Outcome,
     Run,
     Stopped,
-    dtype_name,
     outcome_of,
     refusal_of,
     run_of,
     unusable,
 )
-from grader.recording import Recording, to_json, view_to_json
+from grader.recording import Recording, dtype_name, to_json, view_to_json
 from grader.report import Finding
 from grader.sandbox import (
     Child,

@@ -11,7 +11,7 @@ import re
 import stat
 import tokenize
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -243,12 +243,3 @@ def _signature(tree: ast.Module, entry: str, parameters: tuple[str, ...]) -> Fin
         seen = f"`{entry}` takes ({shown}); the module asks for `{expected}`."
         return Finding("P04", seen, line=function.lineno)
     return None
-
-
-def module_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Statements at the top of a file; of ``try`` and ``if``, the first branch."""
-    for node in body:
-        if isinstance(node, ast.Try | ast.If):
-            yield from module_level(node.body)
-        else:
-            yield node

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from grader.diagnosis.where import place
-from grader.outcome import Run, dtype_name, same_bits
-from grader.recording import Recording
+from grader.outcome import Run, same_bits
+from grader.recording import Recording, dtype_name
 from grader.report import Finding
 from grader.session import Session
 

@@ -11,7 +11,7 @@ import torch
 from grader.compare import Difference
 from grader.diagnosis.likeness import likeness, stand_ins
 from grader.diagnosis.where import place, tiling_of
-from grader.recording import Argument, Launch, Recording, View
+from grader.recording import Argument, Launch, Recording, View, dtype_name
 from grader.report import Details
 from grader.suite import Suite
 
@@ -75,7 +75,7 @@ class Notes:
 def _value(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         offset = int(value.storage_offset()) if value.device.type != "meta" else 0
-        return _tensor(str(value.dtype).removeprefix("torch."), value.shape, value.stride(), offset)
+        return _tensor(dtype_name(value), value.shape, value.stride(), offset)
     if hasattr(value, "elements"):  # too large to be held: a tensor with holes
         return f"{value.elements:,} elements, of which the first and the last are there"
     text = repr(value)

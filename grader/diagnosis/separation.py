@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from grader.recording import dtype_name
+
 LEAST = 2  # cases on either side; one case alone differs from others in everything
 FEW = 8  # cases of either side whose numbers are looked at first
 CLEAR = 2.0  # how many times larger the numbers of one side have to be
@@ -57,7 +59,7 @@ def traits_of(name: str, inputs: Sequence[Any], drawn_for: int) -> Traits | None
     if not tensors:
         return None
     first = tensors[0]
-    return Traits(name, str(first.dtype).removeprefix("torch."), tuple(first.shape),
+    return Traits(name, dtype_name(first), tuple(first.shape),
                   all(tensor.is_contiguous() for tensor in tensors), drawn_for)
 
 

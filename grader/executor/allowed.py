@@ -13,6 +13,7 @@ from typing import Any
 import triton.language as tl
 from triton.runtime.jit import JITCallable
 
+from grader.engine.interpreter.rewrite import assigned
 from grader.report import Finding
 
 _BUILTINS = frozenset((
@@ -158,16 +159,6 @@ def _plain_name_problem(node: ast.Name, local: set[str], scope: Scope) -> str:
         return "a plain Python function; a kernel calls functions with `@triton.jit`"
     return ("which a kernel cannot use; it sees its parameters, tl.constexpr globals, other "
             "kernels and what the file imports of Triton")
-
-
-def assigned(kernel: ast.FunctionDef) -> set[str]:
-    """A kernel's own names: its parameters, and what its body assigns to."""
-    arguments = kernel.args
-    names = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-    return names | {
-        node.id for statement in kernel.body for node in ast.walk(statement)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
 
 
 def _annotations(kernel: ast.FunctionDef) -> Iterator[ast.expr]:

@@ -12,6 +12,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from grader.engine.interpreter.rewrite import assigned
 from grader.executor import allowed
 from grader.recording import are_fields
 
@@ -67,7 +68,7 @@ class AsItems(ast.NodeTransformer):
         self.modules: list[ast.expr] = []
         self._fields = fields
         self._imports = imports
-        self._local = allowed.assigned(kernel)
+        self._local = assigned(kernel)
         self.kernel: ast.FunctionDef = self.visit(copy.deepcopy(kernel))
 
     def visit_Name(self, node: ast.Name) -> ast.AST:

@@ -14,7 +14,6 @@ from triton.runtime.jit import JITFunction
 
 from grader.executor import allowed, fields, folding
 from grader.report import Finding
-from grader.source import module_level
 
 _MODULE = "tritonlab_submission"
 _TUNERS = frozenset(
@@ -57,7 +56,7 @@ def extract(text: str) -> Extract:
     source = text.split("\n")
     kept = Extract([""] * len(source), fields=fields.declared(tree))
     kept.math = folding.math_names(tree)
-    for node in module_level(tree.body):
+    for node in _module_level(tree.body):
         if isinstance(node, ast.Import | ast.ImportFrom):
             _keep_import(node, kept)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
@@ -89,6 +88,15 @@ def load(kept: Extract, path: str) -> Mapping[str, JITFunction[Any]]:
 
 # ---------------------------------------------------------------------------------------------
 # Imports and constants
+
+
+def _module_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements at the top of the file; of ``try`` and ``if``, the first branch."""
+    for node in body:
+        if isinstance(node, ast.Try | ast.If):
+            yield from _module_level(node.body)
+        else:
+            yield node
 
 
 def _keep_import(node: ast.Import | ast.ImportFrom, kept: Extract) -> None:

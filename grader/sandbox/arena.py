@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from grader.recording import View
+from grader.recording import View, dtype_name
 from grader.suite import Sparse
 
 ALIGNMENT = 512  # bytes; what a CUDA allocation has, so that alignment looks alike on both
@@ -99,7 +99,7 @@ def unpack(fd: int, layout: Sequence[Sequence[int]]) -> list[torch.Tensor]:
 
 
 def as_tensor(storage: torch.Tensor, view: View) -> torch.Tensor:
-    """The strided tensor that ``view`` describes, over a uint8 tensor."""
+    """The strided tensor that ``view`` describes, over the storage of a tensor of any dtype."""
     dtype = getattr(torch, view.dtype)
     typed = torch.empty(0, dtype=dtype)
     return typed.set_(storage.untyped_storage(), view.offset, view.shape, view.stride)  # type: ignore[call-overload, no-any-return, unused-ignore]
@@ -107,7 +107,7 @@ def as_tensor(storage: torch.Tensor, view: View) -> torch.Tensor:
 
 def view_of(tensor: torch.Tensor, storage: int) -> View:
     return View(
-        storage, str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape),
+        storage, dtype_name(tensor), tuple(tensor.shape),
         tuple(tensor.stride()), int(tensor.storage_offset()),
     )
 

@@ -11,6 +11,7 @@ import signal
 import socket
 import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TextIO
@@ -45,7 +46,7 @@ class Orders:
 
 
 def run(birth: socket.socket, folder: Path, zygote: int, without: tuple[Measure, ...],
-        expected: Isolation) -> None:
+        expected: Isolation, warm: Callable[[], None] | None = None) -> None:
     """Wait for orders, then answer requests until the judge closes the channel; never returns.
 
     Args:
@@ -55,9 +56,12 @@ def run(birth: socket.socket, folder: Path, zygote: int, without: tuple[Measure,
         zygote: the process that forked this one; if it is gone, so is the child.
         without: measures to leave out.
         expected: how isolated the child must be once it is confined.
+        warm: what to do before, where there is time; a child that fails in it ends like any other.
     """
     try:
         _live_and_die_with(zygote)
+        if warm is not None:
+            warm()
         data, fds, _, _ = socket.recv_fds(birth, _LONGEST_ORDERS, 3)
         birth.close()
         if data:

@@ -122,9 +122,8 @@ class Zygote:
             pid = os.fork()
             if pid == 0:
                 self._control.detach()
-                if ahead:
-                    _warm()
-                child.run(birth, self._folder, zygote, self._without, self._isolation)
+                child.run(birth, self._folder, zygote, self._without, self._isolation,
+                          _warm if ahead else None)
         self._living.add(pid)
         self._spares[pid] = orders
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import triton
 
+from grader.recording import MAX_MESSAGE
+
 NAME = "kernel"
-_LONGEST = 2000  # characters of an exception's message
 _NO_MEMORY = ("can't allocate memory", "Cannot allocate memory", "std::bad_alloc")
 
 
@@ -81,7 +82,7 @@ def describe(path: str, error: BaseException) -> dict[str, Any]:
         message = f"(its message could not be made: {type(second).__name__})"
     if isinstance(error, RuntimeError) and any(text in message for text in _NO_MEMORY):
         types = ["MemoryError", *types]
-    return {"types": types, "message": message[:_LONGEST], "line": raised_line(path, error)}
+    return {"types": types, "message": message[:MAX_MESSAGE], "line": raised_line(path, error)}
 
 
 def unload() -> None:

@@ -10,11 +10,20 @@ from typing import Any, NoReturn
 
 import torch
 
-from grader.recording import FILLS, MAX_EVENTS, Alloc, Event, Fill, Move, Recording, View
+from grader.recording import (
+    FILLS,
+    MAX_EVENTS,
+    MAX_FINDINGS,
+    Alloc,
+    Event,
+    Fill,
+    Move,
+    Recording,
+    View,
+)
 from grader.sandbox.arena import view_of
 from grader.worker.learner import current_line
 
-MAX_FINDINGS = 16
 MAX_DIMENSIONS = 8  # of a tensor that crosses to the executor
 MAX_READ = 64  # values in one call that host code may take out of tensors
 _WATCHED = 64 << 10  # bytes at either end of a storage

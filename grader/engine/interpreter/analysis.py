@@ -11,7 +11,7 @@ from typing import Any
 import triton.language as tl
 from triton.runtime.jit import JITCallable
 
-from grader.engine.interpreter.rewrite import definition, names_of
+from grader.engine.interpreter.rewrite import definition, names_of, parameters
 
 _STORES = ("store", "store_tensor_descriptor", "scatter", "reduce")
 _PRINTS = ("print", "device_print", "static_print", "breakpoint", "set_trace")
@@ -136,14 +136,14 @@ def _passed(call: ast.Call, helper: Any, seen: tuple[int, ...]) -> list[ast.expr
     stored = _stored(helper.fn, seen)
     if stored is None or any(isinstance(item, ast.Starred) for item in call.args):
         return None
-    names = _parameters(definition(helper.fn.__code__))
+    names = parameters(definition(helper.fn.__code__))
     given = [*zip(names, call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
     return [value for name, value in given if name in stored]
 
 
 def _flows(tree: ast.FunctionDef, known: dict[str, Any]) -> dict[str, set[str]]:
     """For each name, the parameters that its value may be made of."""
-    flows = {name: {name} for name in _parameters(tree)}
+    flows = {name: {name} for name in parameters(tree)}
     nodes = list(ast.walk(tree))
     changed = True
     while changed:
@@ -158,11 +158,6 @@ def _flows(tree: ast.FunctionDef, known: dict[str, Any]) -> dict[str, set[str]]:
                         before |= came
                         changed = True
     return flows
-
-
-def _parameters(tree: ast.FunctionDef) -> list[str]:
-    arguments = tree.args
-    return [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
 
 
 def _assignments(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:

@@ -31,6 +31,7 @@ from grader.engine.interpreter.launch import (
 from grader.engine.interpreter.memory import Memory
 from grader.engine.interpreter.poison import FRESH_BYTE
 from grader.engine.interpreter.regions import Storage
+from grader.recording import dtype_name
 from grader.report import Finding
 
 _OPTIONS = frozenset(CUDAOptions.__dataclass_fields__)
@@ -193,7 +194,7 @@ class _Tensors:
         extent = 0 if not tensor.numel() else 1 + sum(
             (int(n) - 1) * int(step)
             for n, step in zip(tensor.shape, tensor.stride(), strict=True))
-        name = str(tensor.dtype).removeprefix("torch.")
+        name = dtype_name(tensor)
         start = int(tensor.storage_offset()) * size
         return Pointer(known.storage, name, start, extent * size)
 

@@ -53,7 +53,7 @@ def _rewrite(fn: Any) -> Callable[..., Any]:
     node.decorator_list, node.returns = [], None
     defaults = fn.__defaults__ or ()
     arguments.defaults = [ast.Constant(None) for _ in defaults]
-    known, local = names_of(fn), _locals(node)
+    known, local = names_of(fn), assigned(node)
     refuser = subset.Refuser(_call, known, local)
     node.body = [refuser.visit(statement) for statement in node.body]
     module = ast.Module([_Rewriter().visit(node)], [])
@@ -104,10 +104,18 @@ def names_of(fn: Any) -> dict[str, Any]:
     return {**fn.__globals__, **inspect.getclosurevars(fn).nonlocals}
 
 
-def _locals(kernel: ast.FunctionDef) -> set[str]:
-    names = {node.arg for node in ast.walk(kernel.args) if isinstance(node, ast.arg)}
-    return names | {node.id for statement in kernel.body for node in ast.walk(statement)
-                    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+def parameters(kernel: ast.FunctionDef) -> list[str]:
+    """Names of parameters in order, without what ``*`` and ``**`` take."""
+    arguments = kernel.args
+    return [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+
+
+def assigned(kernel: ast.FunctionDef) -> set[str]:
+    """A kernel's own names: all its parameters, and what its body assigns to."""
+    rest = [a.arg for a in (kernel.args.vararg, kernel.args.kwarg) if a is not None]
+    return {*parameters(kernel), *rest} | {
+        node.id for statement in kernel.body for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
 
 
 def definition(code: CodeType) -> ast.FunctionDef:
