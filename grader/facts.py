@@ -102,3 +102,34 @@ def _check_counts(values: Sequence[Any]) -> None:
     for value in values:
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise ValueError(f"no count: {value!r:.40}")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Bytes, at least and at most."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Survey:
+    """One launch at its real size, told from ``sampled`` of its programs and scaled to all.
+
+    ``traffic`` is scaled too; ``executions`` says how often a program comes past each line that
+    reaches memory, on average. ``loaded`` and ``stored`` are what moves between DRAM and L2: an
+    interval where it depends on what L2 keeps. ``hottest`` is how many atomics meet on the element
+    that gets the most of them. ``flops`` are those of tl.dot.
+    """
+
+    kernel: str
+    grid: tuple[int, int, int]
+    programs: int
+    sampled: int
+    traffic: tuple[Traffic, ...]
+    executions: Mapping[int, float]
+    loaded: Interval
+    stored: Interval
+    atomics: int
+    hottest: int
+    flops: int

@@ -14,7 +14,8 @@ from grader import recording, source
 from grader.engine.interpreter.install import installed
 from grader.engine.interpreter.memory import Memory
 from grader.executor import kernels
-from grader.executor.replay import Kernels, Settings, replay
+from grader.executor.arguments import Kernels
+from grader.executor.replay import Settings, replay
 from grader.recording import MalformedRecording
 from grader.report import Finding
 from grader.sandbox import arena

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import errno
-from collections import namedtuple
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from grader.engine.interpreter.install import installed
 from grader.engine.interpreter.launch import HostDescriptor, Order, Outcome, Pointer, run
 from grader.engine.interpreter.memory import Memory
 from grader.engine.interpreter.numerics import TRITON
+from grader.executor.arguments import Binder, Kernels, NoSuchLaunch
 from grader.executor.storages import Storages, extent, itemsize, windows_of
 from grader.recording import (
     MAX_PROGRAMS,
     MAX_SAMPLED_PROGRAMS,
     Alloc,
-    Argument,
     Descriptor,
     Fill,
     Launch,
@@ -26,11 +24,8 @@ from grader.recording import (
     Move,
     Recording,
     View,
-    views_of,
 )
 from grader.report import Finding
-
-Kernels = Mapping[str, Any]
 
 _TMA_ALIGNMENT = 16  # bytes, of a descriptor's base and strides
 _MOST_PLACES = 64  # lines and tensors of one launch whose traffic is told, the heaviest
@@ -139,51 +134,18 @@ def _step(event: Any, storages: Storages, memory: Memory, kernels: Kernels, sett
 
 def _launch(launch: Launch, storages: Storages, memory: Memory, kernels: Kernels,
             settings: Settings) -> Outcome:
-    if launch.kernel not in kernels:
-        return Outcome(launch.programs, failure=Finding(
-            "L05", f"`{launch.kernel:.60}` is launched, and no function with @triton.jit at the "
-                   "top of the file has this name", line=launch.line))
     limit = MAX_PROGRAMS if settings.sample is None else MAX_SAMPLED_PROGRAMS
     if launch.programs > limit:
         return Outcome(launch.programs, failure=Finding(
             "T03", f"`{launch.kernel}` is launched with {launch.programs} programs; the grader "
                    f"runs at most {limit} of one launch", line=launch.line))
-    kernel = kernels[launch.kernel]
-    names = [parameter.name for parameter in kernel.params]
-    unknown = launch.arguments.keys() - set(names)
-    if unknown:
-        raise MalformedRecording(f"`{launch.kernel}` has no parameter {min(unknown)!r:.40}")
-    bound = {}
-    for parameter in kernel.params:
-        argument = launch.arguments.get(parameter.name)
-        if argument is None:
-            if not parameter.has_default:
-                raise MalformedRecording(f"`{launch.kernel}` lacks argument `{parameter.name}`")
-            bound[parameter.name] = parameter.default
-            continue
-        if parameter.is_constexpr and views_of(argument):
-            return Outcome(launch.programs, failure=Finding(
-                "L05", f"constexpr parameter `{parameter.name}` gets a tensor", line=launch.line))
-        bound[parameter.name] = _value(argument, storages, kernels)
+    binder = Binder(kernels, lambda view: _pointer(view, storages),
+                    lambda descriptor: _descriptor(descriptor, storages))
+    try:
+        kernel, bound = binder.bind(launch)
+    except NoSuchLaunch as error:
+        return Outcome(launch.programs, failure=error.finding)
     return run(kernel, launch.grid, bound, memory, order=settings.order, sample=settings.sample)
-
-
-def _value(argument: Argument, storages: Storages, kernels: Kernels) -> Any:
-    match argument.kind:
-        case "tensor":
-            return _pointer(argument.value, storages)
-        case "descriptor":
-            return _descriptor(argument.value, storages)
-        case "tuple":
-            items = (_value(item, storages, kernels) for item in argument.value)
-            return _named(argument.fields)(*items) if argument.fields else tuple(items)
-        case "dtype":
-            return _dtype(argument.value)
-        case "function":
-            if argument.value not in kernels:
-                raise MalformedRecording(f"there is no jit function {argument.value!r:.40}")
-            return kernels[argument.value]
-    return argument.value
 
 
 def _pointer(view: View, storages: Storages) -> Pointer:
@@ -205,21 +167,6 @@ def _descriptor(descriptor: Descriptor, storages: Storages) -> HostDescriptor:
     return HostDescriptor(
         _pointer(descriptor.reach, storages), descriptor.shape, descriptor.strides,
         descriptor.block_shape, descriptor.padding, descriptor.round_f32_to_tf32)
-
-
-@lru_cache(maxsize=64)
-def _named(fields: tuple[str, ...]) -> Any:
-    return namedtuple("Arguments", fields)
-
-
-def _dtype(name: str) -> Any:
-    """A type by torch's name or by Triton's own, such as ``float16`` or ``fp16``."""
-    if name in TRITON:
-        return TRITON[name]
-    for dtype in TRITON.values():
-        if dtype.name == name:
-            return dtype
-    raise MalformedRecording(f"there is no dtype {name!r:.40}")
 
 
 def _facts(launch: Launch, outcome: Outcome, kernels: Kernels) -> dict[str, Any]:

@@ -1,0 +1,110 @@
+"""Compiles one launch through the path that the JIT itself takes, short of the launch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # what all supported versions do by default
+
+import torch
+from triton.compiler.errors import CompilationError
+from triton.runtime.errors import OutOfResources, PTXASError
+from triton.runtime.jit import JITFunction
+
+from grader.engine.compiler.driver import pretending
+from grader.engine.compiler.targets import Target
+from grader.report import Finding
+
+_MOST_THREADS = 1024  # of one program
+_WARP = 32
+_LONGEST = 1200  # characters of what the compiler says
+
+
+class DoesNotCompile(Exception):
+    """``finding`` has the compiler's own words, and the line of the learner's file."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.seen)
+        self.finding = finding
+
+
+def address(dtype: str, offset: int) -> torch.Tensor:
+    """Stands for a tensor whose first element lies ``offset`` elements into an allocation.
+
+    Only dtype and alignment of a pointer reach the compiler; allocations of CUDA are aligned to 512
+    bytes.
+    """
+    return torch.empty(offset + 1, dtype=getattr(torch, dtype), device="meta")[offset:]
+
+
+def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
+          target: Target) -> Any:
+    """Compile a ``JITFunction`` as a launch with these arguments would.
+
+    Args:
+        arguments: a value for each parameter; ``address`` for tensors, host descriptors on them.
+        options: of the launch, such as num_warps.
+        target: the GPU that it is compiled for.
+
+    Returns:
+        Triton's CompiledKernel, with ``asm`` and ``metadata``; the same one for a launch that asks
+        for the same code.
+
+    Raises:
+        DoesNotCompile: no GPU of this kind could run it.
+    """
+    try:
+        with pretending(target):
+            made = kernel.run(*arguments.values(), grid=(1, 1, 1), warmup=True, **options)
+            _fits(made.metadata, target)
+            return made
+    except Exception as error:
+        raise DoesNotCompile(_finding(error, kernel, target)) from error
+
+
+def _fits(metadata: Any, target: Target) -> None:
+    """What the driver checks before it loads code, in its own words."""
+    if metadata.shared > target.shared_per_program:
+        raise OutOfResources(metadata.shared, target.shared_per_program, "shared memory")
+    threads = metadata.num_warps * _WARP
+    if threads > _MOST_THREADS:
+        raise OutOfResources(threads, _MOST_THREADS, "threads")
+
+
+def _finding(error: Exception, kernel: Any, target: Target) -> Finding:
+    if isinstance(error, OutOfResources):
+        name = kernel.fn.__name__
+        return Finding("T05", f"`{name}` does not fit {target.title}: {error}",
+                       line=kernel.starting_line_number)
+    if isinstance(error, CompilationError):
+        return _refused(error, kernel, target)
+    first = str(error).strip() or type(error).__name__
+    if isinstance(error, PTXASError):
+        first = f"the assembler refused what the compiler made: {first}"
+    return Finding("L05", f"`{kernel.fn.__name__}` does not compile for {target.title}: "
+                          f"{type(error).__name__}: {first[:_LONGEST]}",
+                   line=kernel.starting_line_number)
+
+
+def _refused(error: CompilationError, kernel: Any, target: Target) -> Finding:
+    """The innermost error: where a helper is at fault, it names the helper's line."""
+    while isinstance(error.__cause__, CompilationError):
+        error = error.__cause__
+    line = None
+    said = str(error)[:_LONGEST]
+    at = getattr(error.node, "lineno", None)
+    if isinstance(at, int):
+        line = _first_line(kernel, error.src) + at - 1
+    return Finding("L05", f"Triton does not compile `{kernel.fn.__name__}` for {target.title}: "
+                          f"{said}", line=line)
+
+
+def _first_line(kernel: Any, source: str | None) -> int:
+    """Where the text of the kernel, or of the helper that it is, begins with its ``def``."""
+    for function in (kernel, *kernel.fn.__globals__.values()):
+        if isinstance(function, JITFunction) and function.src == source:
+            decorators = len(function.raw_src) - len(function.src.splitlines())
+            return int(function.starting_line_number) + decorators
+    return int(kernel.starting_line_number)

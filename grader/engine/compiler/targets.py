@@ -1,0 +1,69 @@
+"""Targets: the GPUs for which kernels are compiled, with the parameters of ``targets.toml``."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+DEFAULT = "h100"
+_FILE = Path(__file__).with_name("targets.toml")
+
+
+@dataclass(frozen=True)
+class Target:
+    """One GPU. Sizes in bytes, rates in units per second, latencies in cycles.
+
+    ``shared_per_program`` is the most that one program may use. ``dram`` is what a copy reaches,
+    bytes read and written together. Peaks are dense, in operations (two for a fused multiply-add).
+    """
+
+    name: str
+    title: str
+    capability: int  # such as 90
+    multiprocessors: int
+    clock: float
+    registers: int  # of a multiprocessor, 32 bits each
+    shared: int  # of a multiprocessor
+    shared_per_program: int
+    warps: int  # of a multiprocessor
+    programs: int  # of a multiprocessor
+    dram: float
+    l2: int
+    l2_rate: float
+    fp16_tensor: float
+    tf32_tensor: float
+    fp8_tensor: float
+    fp32: float
+    launch_seconds: float
+    programs_per_second: float
+    atomics_per_second: float  # on one address
+    latency_l1: int
+    latency_l2: int
+    latency_dram: int
+
+
+class UnknownTarget(ValueError):
+    """There is no target of this name; the message names those that there are."""
+
+
+@functools.cache
+def all_targets() -> dict[str, Target]:
+    """Every target of ``targets.toml`` by name, in the order of the file."""
+    data = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+    return {name: Target(name=name, **{key: value["value"] if isinstance(value, dict) else value
+                                       for key, value in entry.items()})
+            for name, entry in data.items()}
+
+
+def find(name: str = DEFAULT) -> Target:
+    """A target by its name, whatever its case.
+
+    Raises:
+        UnknownTarget: there is none.
+    """
+    known = all_targets()
+    if name.lower() not in known:
+        raise UnknownTarget(f"No target is called {name!r}. There are {', '.join(known)}.")
+    return known[name.lower()]
