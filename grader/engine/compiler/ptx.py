@@ -14,8 +14,8 @@ Place = tuple[str, int, int]
 
 _WARP = 32  # threads
 
-_READ = ("ld", "ldu", "st", "atom", "red", "cp", "mma", "wmma", "wgmma", "tcgen05", "fma", "mul",
-         "bar", "barrier", "stmatrix")
+_READ = ("ld", "ldu", "st", "atom", "red", "cp", "mma", "wmma", "wgmma", "tcgen05", "fma", "bar",
+         "barrier", "stmatrix")
 _TOKEN = re.compile(  # locations, and statements at the start of a line or after another one
     r"^[ \t]*\.loc[ \t]+(?P<file>\d+)[ \t]+(?P<line>\d+)[ \t]+(?P<column>\d+)(?P<more>.*)"
     r"|(?:^|[;{}])[ \t]*(?:@!?[%\w]+[ \t]+)?"

@@ -133,9 +133,6 @@ def _products(found: Iterable[Instruction],
         name: str = _tensor_product(one)
         if not name and one.place in places and one.opcode.startswith("fma."):
             name = "fma"
-        # without fusion, each is a multiplication and an addition
-        if not name and one.place in places and re.match(r"mul\.[\w.]*f(16|32|64)", one.opcode):
-            name = "mul"
         if name:
             counts[one.line, name] += 1
     heaviest = counts.most_common(MOST_ENTRIES)
