@@ -29,7 +29,7 @@ from grader.engine.interpreter.regions import Finder, Part, Regions
 from grader.engine.interpreter.shadow import LEAST_SEGMENT
 from grader.engine.interpreter.traffic import Key, Ledger
 
-_LOCKS = ("CAS", "XCHG")  # atomics that locks are made of
+LOCKS = ("CAS", "XCHG")  # atomics that locks are made of
 Change = Callable[[Array, Array, Part], Array]
 
 
@@ -276,7 +276,7 @@ class Memory:
                 part.rows, part.place.length))
             segments = self.attempt.segments  # what comes next belongs to what is released
             if ordered and not shape:
-                self._synchronise(part, locks=operation in _LOCKS)
+                self._synchronise(part, locks=operation in LOCKS)
             elif ordered:
                 self._acquire_known(lanes)
             self.checks.change(lanes, dtype.itemsize, line)
