@@ -20,10 +20,18 @@ PIPES: tuple[Pipe, ...] = ("issue", "fma", "alu", "fp64", "xu", "lsu", "tensor")
 SCHEDULERS = 4  # of a multiprocessor; each issues one instruction of a warp per cycle
 WARP = 32  # threads
 WAVEFRONT = 128  # bytes that shared memory or L1 moves in a cycle
-NARROW_COPY = 8.0
-"""Cycles of an asynchronous copy of 4 bytes a thread into the layout of a dot: its lanes come from
-as many lines of memory as rows, and L1 looks them up one after the other; 8 is typical of 128-byte
-lines cut into 16-byte pieces."""
+SUSTAINED_TENSOR = 0.70
+"""Share of the tensor cores' peak that well tiled kernels reach, as the power limit lets them:
+cuBLAS reached 680 to 713 of 989 TFLOP/s on an H200."""
+TRANSPOSING_COPY = 20.0
+"""Cycles of an asynchronous copy of 4 bytes a thread of a float32 operand: wgmma wants those with K
+innermost, so each lane copies from another row, and L1 looks up the lines one after the other. A
+tf32 tile of 128x128x32 took three times as long as without this, measured on an H200."""
+NARROW_COPY = 4.0
+"""The same of a 16-bit operand, which is narrow because a row of the tile is short: some four."""
+BROADCAST = 0.5
+"""Share of the bytes that shared memory really moves for a dot on the FMA pipes, where several
+threads read the same operands at once [estimated]."""
 MMA_ON_HOPPER = 0.62
 """Share of the tensor cores' peak that mma.sync reaches where wgmma was made for it [estimated]."""
 
@@ -65,8 +73,13 @@ class Cost:
     done: float
 
 
-def cost(step: Instruction, target: Target) -> Cost:
-    """What one instruction costs on ``target``."""
+def cost(step: Instruction, target: Target, dot: Literal["", "fma", "16", "32"] = "") -> Cost:
+    """What one instruction costs on ``target``.
+
+    Args:
+        dot: the kernel multiplies matrices on FMA pipes, or tensor cores with operands of 16 or 32
+            bits; empty if it does not.
+    """
     name, modern = step.name, target.capability not in _SINGLE_RATE
     if multiplied(step):
         return Cost("tensor", *_tensor(step, target))
@@ -80,11 +93,14 @@ def cost(step: Instruction, target: Target) -> Cost:
     if name in _XU_NAMES:
         return Cost("xu", WARP / _XU, _XU_DONE)
     if name in _SHARED_NAMES:
-        return Cost("lsu", max(1.0, _shared_bytes(step) * WARP / WAVEFRONT), _SHARED)
+        wavefronts = _shared_bytes(step) * WARP / WAVEFRONT
+        if dot == "fma" and name == "LDS":
+            wavefronts *= BROADCAST
+        return Cost("lsu", max(1.0, wavefronts), _SHARED)
     if name in _SHUFFLES:
         return Cost("lsu", WARP / _SHUFFLE, _SHUFFLED)
-    if name == "LDGSTS" and width(step) == 4 and "BYPASS" not in step.opcode:
-        return Cost("lsu", 1.0, _FIXED)
+    if name == "LDGSTS" and width(step) == 4 and dot in ("16", "32"):
+        return Cost("lsu", TRANSPOSING_COPY if dot == "32" else NARROW_COPY, _FIXED)
     if name in REACHES_MEMORY:
         return Cost("lsu", max(1.0, width(step) * WARP / WAVEFRONT), _FIXED)
     if name in _BARRIERS:
@@ -128,16 +144,21 @@ def peak(step: Instruction, target: Target) -> float:
     return target.fp16_tensor
 
 
+def rate(step: Instruction, target: Target) -> float:
+    """Operations that one multiprocessor's tensor cores sustain in a cycle."""
+    share = SUSTAINED_TENSOR
+    if step.name in _MMA_NAMES and target.capability // 10 in (9, 10):
+        share *= MMA_ON_HOPPER
+    return max(1.0, share * peak(step, target) / (target.multiprocessors * target.clock))
+
+
 def in_group(step: Instruction) -> bool:
     """It works while its warps go on: wgmma, and what follows it."""
     return step.name in _GROUP_MMA or step.name in _TENSOR_MEMORY_MMA
 
 
 def _tensor(step: Instruction, target: Target) -> tuple[float, float]:
-    rate = peak(step, target) / (target.multiprocessors * target.clock)
-    if step.name in _MMA_NAMES and target.capability // 10 in (9, 10):
-        rate *= MMA_ON_HOPPER
-    return multiplied(step) / max(rate, 1.0), 0.0 if in_group(step) else _MMA
+    return multiplied(step) / rate(step, target), 0.0 if in_group(step) else _MMA
 
 
 def _shared_bytes(step: Instruction) -> int:

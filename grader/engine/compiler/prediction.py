@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, sqrt
+from typing import Literal
 
 from grader.binary import Binary
 from grader.engine.compiler.flow import Flow, Work, flow_of
-from grader.engine.compiler.pipes import PIPES, SCHEDULERS, WARP, cost, multiplied, peak
+from grader.engine.compiler.pipes import PIPES, SCHEDULERS, WARP, cost, multiplied, rate
 from grader.engine.compiler.sass import Code
 from grader.engine.compiler.targets import Target
 from grader.engine.compiler.warp import latency
@@ -33,10 +34,8 @@ _BLEND = 6
 """Power of the norm that joins what goes on at the same time: 1 would be one after the other, and
 infinity perfect overlap. Two equal parts come to 1.12 of each."""
 _OVERLAP = 3
-"""The same of latency and pipes of one multiprocessor, which overlap less well."""
-_SUSTAINED_TENSOR = 0.73
-"""Share of the tensor cores' peak that well tiled kernels reach, as the power limit lets them:
-cuBLAS reached 680 to 713 of 989 TFLOP/s on an H200."""
+"""The most of the same for pipes and waiting within a multiprocessor: it grows with the programs on
+it, from 1 for one that waits for itself, by a half for each other that works meanwhile."""
 _L2_USABLE = 0.6
 """Share of L2 in which data of an earlier launch are still found."""
 _SHARED_READS = 1.5
@@ -47,7 +46,7 @@ _SCATTERED = LINE // SECTOR
 strided stores, measured, took 2.1 and 2.6 times as long as their sectors alone explain."""
 _ALONE = 0.9  # sectors per lane from which every lane has one of its own
 _ATOMIC_LANES = 2.5e11
-"""Lanes of atomics per second on an H200, spread over all of L2 [estimated]; L2's rate scales it."""
+"""Lanes of atomics per second, spread over all of an H200's L2 [estimated]; scaled by its rate."""
 _H200_L2_RATE = 8.3e12
 _LANES_OF_LINE = LINE // 4
 _SAME = 2.0
@@ -56,8 +55,12 @@ L2 takes the atomics of a whole line one by one, as a histogram of 256 bins show
 _TAIL_WAVES = 12  # beyond, programs end at different times, and no last wave stands out
 GAP = 12e-6
 """Seconds from one launch to the next where Python makes them, measured on an H200."""
+_OFTEN = 8
+"""A tensor of less than an eighth of L2 of which each sector is read eight times stays there."""
 _L1 = 0.5
 """Share of a multiprocessor's memory beside the shared part in which spilled registers stay."""
+_NOTHING = dict.fromkeys((
+    "dram", "l2", "compute", "latency", "launch", "programs", "atomics"), 0.0)
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,8 @@ def predict(binary: Binary, code: Code, survey: Survey, target: Target, cold: bo
         cold: nothing that it reads is in L2 yet. Otherwise an earlier launch left it there, where
             it fits.
     """
+    if not survey.programs:
+        return _prediction(target.launch_seconds, {**_NOTHING, "launch": target.launch_seconds})
     flow = flow_of(code, work_of(survey, code), binary.warps * WARP, _flops_of(binary, code))
     warm = not cold and _footprint(survey) <= _L2_USABLE * target.l2
     busy = _busy(binary, code, flow, survey, target)
@@ -109,8 +114,7 @@ def predict_all(launches: Sequence[tuple[Binary, Code, Survey]], target: Target)
     """
     if not launches:
         raise ValueError("a call without launches takes no time on a GPU")
-    seconds, parts = 0.0, dict.fromkeys((
-        "dram", "l2", "compute", "latency", "launch", "programs", "atomics"), 0.0)
+    seconds, parts = 0.0, dict(_NOTHING)
     for number, (binary, code, survey) in enumerate(launches):
         one = predict(binary, code, survey, target, cold=number == 0)
         work = one.seconds - target.launch_seconds
@@ -173,30 +177,46 @@ def _footprint(survey: Survey) -> float:
 
 
 def _latencies(survey: Survey, target: Target, warm: bool) -> dict[int | None, float]:
-    """Cycles until a load of each line arrives: from L2 where another load brought it there."""
-    return {row.line: float(target.latency_l2 if warm or row.redundancy >= 2 else
-                            target.latency_dram)
-            for row in survey.traffic if row.kind != "store"}
+    """Cycles until a load of each line arrives.
+
+    The first line that reads a tensor waits for DRAM, even where other programs want the same:
+    they all come at the same time. From L2 come later lines, and small tensors read over and over.
+    """
+    found: dict[int | None, float] = {}
+    seen: set[str] = set()
+    for row in sorted(survey.traffic, key=lambda row: row.line or 0):
+        if row.kind == "store":
+            continue
+        small = row.redundancy >= _OFTEN and row.unique_sectors * SECTOR <= target.l2 / _OFTEN
+        there = warm or small or row.tensor in seen
+        seen.add(row.tensor)
+        cycles = float(target.latency_l2 if there else target.latency_dram)
+        found[row.line] = max(cycles, found.get(row.line, 0.0))
+    return found
 
 
 def _busy(binary: Binary, code: Code, flow: Flow, survey: Survey, target: Target) -> float:
     """Cycles for which one program occupies the busiest pipe of its multiprocessor."""
     pipes: dict[str, float] = dict.fromkeys(PIPES, 0.0)
+    dot: Literal["", "fma", "16", "32"] = ""
+    if binary.tensor_cores:
+        dot = "32" if binary.tf32 else "16"
+    elif binary.dot:
+        dot = "fma"
     for step, runs in zip(code.instructions, flow.runs, strict=True):
         if runs:
-            price = cost(step, target)
+            price = cost(step, target, dot)
             pipes["issue"] += runs / SCHEDULERS
             pipes[price.pipe] += runs * price.busy
     for name in pipes:
         pipes[name] *= binary.warps
     looked_up = sum(row.sectors * _spread(row) for row in survey.traffic) / survey.programs
     pipes["lsu"] = max(pipes["lsu"], looked_up / _SCATTERED)
-    if binary.tensor_cores and survey.flops:
-        best = max((peak(step, target) for step in code.instructions if multiplied(step)),
-                   default=target.fp16_tensor)
-        rate = best / (target.multiprocessors * target.clock)
-        pipes["tensor"] = max(pipes["tensor"], survey.flops / survey.programs / rate)
-        pipes["tensor"] /= _SUSTAINED_TENSOR
+    if binary.tensor_cores and survey.flops:  # counted, where the code does not tell shapes
+        fastest = max((rate(step, target) for step in code.instructions if multiplied(step)),
+                      default=0.0)
+        if fastest:
+            pipes["tensor"] = max(pipes["tensor"], survey.flops / survey.programs / fastest)
     return max(pipes.values())
 
 
@@ -207,16 +227,18 @@ def _waves(binary: Binary, survey: Survey, target: Target, busy: float, alone: f
     resident = max(1, min(binary.occupancy.programs, spread))
     waves = survey.programs / (target.multiprocessors * resident)
 
+    idle = max(0.0, alone - busy)
+
     def wave(programs: float) -> float:
-        return _norm(_OVERLAP, [alone, programs * busy])
+        return _norm(min(_OVERLAP, (1 + programs) / 2), [idle, programs * busy])
 
     if waves > _TAIL_WAVES:
         cycles = waves * wave(resident)
-        return (waves * resident * busy / target.clock, waves * alone / target.clock,
+        return (waves * resident * busy / target.clock, waves * idle / target.clock,
                 cycles / target.clock)
     whole, rest = divmod(spread, resident)
     cycles = whole * wave(resident) + (wave(rest) if rest else 0.0)
-    return (spread * busy / target.clock, (whole + bool(rest)) * alone / target.clock,
+    return (spread * busy / target.clock, (whole + bool(rest)) * idle / target.clock,
             cycles / target.clock)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from grader.engine.compiler.flow import REACHES_MEMORY, Flow, Loop
-from grader.engine.compiler.pipes import cost, in_group, multiplied, peak
+from grader.engine.compiler.pipes import cost, in_group, multiplied, rate
 from grader.engine.compiler.sass import Code, Instruction
 from grader.engine.compiler.targets import Target
 
@@ -168,8 +168,7 @@ def _plain(step: Instruction, target: Target, warps: int, memory: Mapping[int | 
     share = max(1.0, warps / _GROUP)
     tensor = 0.0
     if in_group(step):
-        rate = peak(step, target) / (target.multiprocessors * target.clock)
-        tensor = multiplied(step) * _GROUP * share / rate
+        tensor = multiplied(step) * _GROUP * share / rate(step, target)
     return _Plain(step, tuple(reads), tuple(writes), price.done,
                   arrives if step.name in REACHES_MEMORY and step.name in _LOADS | _ASYNCHRONOUS
                   else 0.0, tensor)
