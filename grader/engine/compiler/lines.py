@@ -1,35 +1,26 @@
-"""Line repair: gives the loads and stores in PTX the line on which they stand in the source.
-
-Triton writes a masked access as inline assembly of several lines. From 3.8 on, LLVM numbers these
-lines as if each were one of the source: the first has the right number, the next is one line
-further down, and the access itself, which comes last, seems to stand several lines below.
-"""
+"""Line numbers of PTX, put right where the compiler counts on through inline assembly."""
 
 from __future__ import annotations
 
-_BEGIN = "// begin inline asm"
-_END = "// end inline asm"
+import re
+
+_ASSEMBLY = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
+_LOCATION = re.compile(r"^[ \t]*\.loc\b.*$", re.MULTILINE)
 
 
 def repaired(ptx: str) -> str:
-    """The same PTX, with the first line number of each inline assembly in place of its others.
+    """Give every instruction of a block of inline assembly the location of its first.
 
-    Nothing but ``.loc`` directives changes, so an assembler makes the same code of it. PTX whose
-    numbers are right, as that of Triton 3.6 and 3.7, is returned as it is.
+    Triton 3.8 and 3.9 write a masked load as several lines of assembly, and LLVM takes each of
+    them for one line of the source: the load itself is reported some lines below where it is.
+    Nothing else is changed, so that assembling the result again gives the same instructions.
     """
-    if _BEGIN not in ptx:
-        return ptx
-    inside, first = False, None
-    lines = ptx.split("\n")
-    for number, line in enumerate(lines):
-        text = line.strip()
-        if text == _BEGIN:
-            inside, first = True, None
-        elif text == _END:
-            inside = False
-        elif inside and text.startswith(".loc"):
-            if first is None:
-                first = line
-            else:
-                lines[number] = first
-    return "\n".join(lines)
+    return _ASSEMBLY.sub(_with_one_location, ptx)
+
+
+def _with_one_location(block: re.Match[str]) -> str:
+    first = _LOCATION.search(block[0])
+    if first is None:
+        return block[0]
+    location = first[0]
+    return _LOCATION.sub(lambda _: location, block[0])
