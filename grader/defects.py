@@ -16,6 +16,7 @@ from grader.engine.compiler.targets import Target
 from grader.facts import Survey, Traffic
 
 SECTOR = 32  # bytes
+GRANULE = 64  # bytes that memory hands out at least, for a sector that is asked for alone
 _WARP = 32
 
 # A few saved registers stay in L1 and cost nothing that could be measured; from a full vector
@@ -321,20 +322,24 @@ def _rest_is_used(launch: _Launch, t: Traffic) -> bool:
 
 
 def _read_again(launch: _Launch, poor: Sequence[Defect]) -> list[Defect]:
-    """Bytes that come from DRAM more than once, where DRAM is what the launch waits for."""
+    """Bytes that come from DRAM more than once, where DRAM is what the launch waits for.
+
+    A tensor needs to come once, and as a whole at most; without its size nothing can be said of it.
+    """
     survey = launch.survey
-    excused = {defect.line for defect in poor}
+    excused = {defect.line for defect in poor} | set(launch.indexed)
     loads = [t for t in survey.traffic if t.kind == "load"]
-    needed = spare = 0
+    needed = 0
     for tensor in {t.tensor for t in loads}:
         own = [t for t in loads if t.tensor == tensor]
-        once = sum(t.unique_sectors for t in own) * SECTOR
-        needed += min(once, launch.sizes.get(tensor, once) + SECTOR)
-        spare += sum((t.sectors - t.unique_sectors) * SECTOR for t in own
-                     if t.line in excused or t.line in launch.indexed)
-    excess = survey.loaded.low - needed - spare
+        asked = sum(t.sectors for t in own) * SECTOR
+        if any(t.line in excused for t in own):
+            needed += asked * GRANULE // SECTOR
+        else:
+            needed += min(asked, launch.sizes.get(tensor, asked) + SECTOR)
+    excess = survey.loaded.low - needed
     must = needed + survey.stored.low
-    if excess <= READ_AGAIN * must or launch.memory < launch.products:
+    if excess <= READ_AGAIN * must or launch.memory < 2 * launch.products:
         return []
     worst = max(loads, key=lambda t: sum(
         o.sectors for o in loads if o.tensor == t.tensor) - t.unique_sectors)

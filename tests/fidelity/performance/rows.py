@@ -93,7 +93,7 @@ def _(x, out):
     column_softmax_kernel[(columns,)](x, out, x.stride(0), rows, BLOCK_SIZE=rows, num_warps=8)
 
 
-@family("softmax of rows of 512 with 32 warps", matrices(2, 1 << 18, 512), "idle lanes")
+@family("softmax of rows of 384 with 32 warps", matrices(2, 1 << 18, 384), "idle lanes")
 def _(x, out):
     _softmax(x, out, 32)
 
