@@ -30,6 +30,7 @@ POOR_SHARED_SECTORS = 0.3  # where other accesses use the rest
 SHARE = 0.2
 # At the edge of L2 the count itself is this far off (a brute-force cache agrees within 17 %).
 READ_AGAIN = 0.25  # of the bytes that have to move
+STAYS = 0.25  # of L2: tensors of this size, such as weights, are found there again
 # Multiplications and additions for each element loaded: 64 x 64 tiles give 32, 128 x 64 give 43.
 # A tile of 64 x 64 reaches at most half of what 128 x 256 does where tensor cores are fast.
 SMALL_REUSE = 37
@@ -125,7 +126,7 @@ class _Launch:
 
     @property
     def bound_by_products(self) -> bool:
-        return self.products >= 0.7 * max(self.memory, self.caches)
+        return self.products >= self.memory / 2
 
     @property
     def sectors(self) -> int:
@@ -159,7 +160,7 @@ def defects(binary: Binary, survey: Survey | None, target: Target, launches: int
     """
     found = [*_spills(binary)]
     if survey is None:
-        return tuple([*found, *_code_alone(binary, target)])
+        return (*found, *_code_alone(binary, target))
     launch = _Launch(binary, survey, target, indexed, sizes or {})
     found += _launch_bound([launch] * launches)
     strided = _poor_sectors(launch)
@@ -240,7 +241,7 @@ def _no_tensor_cores(binary: Binary) -> Defect:
 def _dots(launch: _Launch) -> list[Defect]:
     """What keeps products from the rate that the GPU has."""
     binary, target = launch.binary, launch.target
-    if not binary.dot or launch.products < max(launch.memory / 2, target.launch_seconds / 2):
+    if not (binary.dot and launch.bound_by_products and launch.large):
         return []
     if not binary.tensor_cores:
         return [_no_tensor_cores(binary)] if target.capability >= 80 else []
@@ -325,24 +326,27 @@ def _read_again(launch: _Launch, poor: Sequence[Defect]) -> list[Defect]:
     """Bytes that come from DRAM more than once, where DRAM is what the launch waits for.
 
     A tensor needs to come once, and as a whole at most; without its size nothing can be said of it.
+    What fits L2 with much else stays there.
     """
     survey = launch.survey
     excused = {defect.line for defect in poor} | set(launch.indexed)
     loads = [t for t in survey.traffic if t.kind == "load"]
-    needed = 0
+    needed = again = 0
     for tensor in {t.tensor for t in loads}:
         own = [t for t in loads if t.tensor == tensor]
         asked = sum(t.sectors for t in own) * SECTOR
+        once = min(asked, launch.sizes.get(tensor, asked) + SECTOR)
         if any(t.line in excused for t in own):
             needed += asked * GRANULE // SECTOR
         else:
-            needed += min(asked, launch.sizes.get(tensor, asked) + SECTOR)
-    excess = survey.loaded.low - needed
+            needed += once
+            again += asked - once if once > STAYS * launch.target.l2 else 0
+    excess = min(again, survey.loaded.low - needed)
     must = needed + survey.stored.low
-    if excess <= READ_AGAIN * must or launch.memory < 2 * launch.products:
+    if excess <= READ_AGAIN * must or launch.bound_by_products:
         return []
     worst = max(loads, key=lambda t: sum(
-        o.sectors for o in loads if o.tensor == t.tensor) - t.unique_sectors)
+        o.sectors for o in loads if o.tensor == t.tensor) * SECTOR - launch.sizes.get(t.tensor, 0))
     lines = [t.line for t in loads if t.tensor == worst.tensor and t.line is not None]
     again = (f" at {len(lines)} lines" if len(lines) > 1 else "")
     return [Defect(

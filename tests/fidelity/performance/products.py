@@ -35,7 +35,7 @@ def matmul_kernel(
     b_at = b_ptr + offs_k[:, None] * stride_bk + offs_n[None, :] * stride_bn
 
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for k in range(0, tl.cdiv(K, BLOCK_K)):
+    for k in range(tl.cdiv(K, BLOCK_K)):
         left = K - k * BLOCK_K
         a = tl.load(a_at, mask=offs_k[None, :] < left, other=0.0)
         b = tl.load(b_at, mask=offs_k[:, None] < left, other=0.0)
