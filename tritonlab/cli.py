@@ -162,6 +162,53 @@ def hint(
 
 @app.command()
 @guard.verb
+def inspect(
+    what: Annotated[str | None, typer.Argument(
+        metavar="[ID or PATH]", help="The current module if left out.")] = None,
+    module_id: Annotated[str | None, typer.Option(
+        "--module", metavar="ID", help="The module that the file at PATH belongs to.")] = None,
+    target: Annotated[str, typer.Option(
+        metavar="NAME", help="The GPU that it is compiled for.")] = "h100",
+    case: Annotated[str | None, typer.Option(
+        metavar="NAME", help="The case that is looked at; by default those of performance.",
+    )] = None,
+    ptx: Annotated[bool, typer.Option("--ptx", help="Print the PTX too, by source line.")] = False,
+    sass: Annotated[bool, typer.Option(
+        "--sass", help="Print the machine code too, by source line.")] = False,
+    html: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="Write a page for a browser instead.")] = None,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """What the compiler makes of your kernels for a GPU, line by line. Needs no GPU."""
+    from tritonlab import inspection
+    from tritonlab.render import inspect as view
+    from tritonlab.render.screen import Progress
+
+    screen = _screen(plain)
+    the_target = inspection.target_named(target)
+    submission = grading.resolve(course.load(), what, module_id)
+    with Progress(_screen(plain or as_json, error=True)) as progress:
+        found = inspection.inspect(submission, the_target, case=case, on_event=progress)
+    command, before = submission.command, "Next: "
+    if found.findings or found.defects:
+        command = inspection.command(submission, the_target, case)
+        before = f"Edit {shown(submission.kernel)}, then type: "
+    if html is not None:
+        from tritonlab.render import page
+
+        inspection.write_page(page.inspection(submission.module, found), html)
+    if as_json:
+        _print_json({"module": submission.module.id, **found.to_dict(ptx=ptx, sass=sass),
+                     "page": str(html) if html else None, "next": command})
+    elif html is not None:
+        view.show_page(screen, submission.module, found, shown(html.absolute()), command, before)
+    else:
+        view.show(screen, submission.module, found, command, before, ptx=ptx, sass=sass)
+    return found.exit_code
+
+
+@app.command()
+@guard.verb
 def status(as_json: Json = False, plain: Plain = False) -> int:
     """Your progress: what is passed, what is open, what is left."""
     from tritonlab.render import course as view

@@ -62,11 +62,15 @@ class Submission:
     @property
     def full_command(self) -> str:
         """The same, whichever module is the current one."""
+        return self.typed("grade")
+
+    def typed(self, verb: str) -> str:
+        """What to type to do something with it, whichever module is the current one."""
         if self.in_place:
-            return f"tritonlab grade {self.module.id}"
+            return f"tritonlab {verb} {self.module.id}"
         path = shown(self.kernel)
         named = f" --module {self.module.id}" if not self.inferred else ""
-        return f"tritonlab grade {shlex.quote(path)}{named}"
+        return f"tritonlab {verb} {shlex.quote(path)}{named}"
 
 
 def resolve(course: Course, name: str | None, module_id: str | None = None) -> Submission:
@@ -148,13 +152,13 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
         raise TritonlabError(f"'{seed}' is no seed: it takes 1 to 64 hexadecimal digits.",
                              "The report to be repeated names its own.")
     # The sandbox warms up in its own process while the suite, and with it torch, is loaded here.
-    with contextlib.nullcontext(sandbox) if sandbox else _started() as box:
+    with contextlib.nullcontext(sandbox) if sandbox else started() as box:
         try:
             suite = grader.load_suite(submission.module.suite)
             return grader.grade(submission.kernel, suite, public_only=public_only, only=only,
                                 seed=seed, on_event=on_event, sandbox=box)
         except grader.UnknownCase as error:
-            raise _unknown_case(submission.module, error) from error
+            raise unknown_case(submission.module, error) from error
         except FileNotFoundError as error:
             raise BadCourse(f"{submission.module.id} has no hidden tests at "
                             f"{submission.module.suite}.", "Install tritonlab again.") from error
@@ -162,7 +166,8 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
             raise UnusableFile(str(error), "Check the file, then repeat the command.") from error
 
 
-def _unknown_case(module: Module, error: grader.UnknownCase) -> TritonlabError:
+def unknown_case(module: Module, error: grader.UnknownCase) -> TritonlabError:
+    """The error for words that mean no case, or several; it names the nearest."""
     names = "; ".join(f'"{name}"' for name in error.near)
     if error.several:
         more = "" if error.several == len(error.near) else "such as "
@@ -182,7 +187,12 @@ def replay(submission: Submission, result: CaseResult, *, current: bool = False)
     return f"{command} {result.replay}" if result.replay else ""
 
 
-def _started() -> Sandbox:
+def started() -> Sandbox:
+    """The grader's processes, starting.
+
+    Raises:
+        CannotGrade: they do not start on this machine.
+    """
     from grader.sandbox import SandboxBroken
 
     try:
