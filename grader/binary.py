@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, Self, get_args
 
 AccessKind = Literal["load", "store", "atomic", "async copy", "bulk copy"]
 TensorCores = Literal["", "mma", "wgmma", "tcgen05"]
+Limit = Literal["registers", "shared memory", "warps", "programs", "tensor memory"]
+
+MOST_ENTRIES = 512
+"""As many accesses and products does a Binary name: those with the most instructions."""
+LONGEST = 1000
+"""Characters of a name, or of the value of an option."""
+
+_PRODUCTS = (*get_args(TensorCores)[1:], "fma")
+_MOST_OPTIONS = 64
+_SHA256 = re.compile(r"[0-9a-f]{64}|")
 
 
 @dataclass(frozen=True)
 class Access:
     """Instructions of one form at one line that reach global memory.
 
-    ``bits``: how wide one thread accesses memory in one instruction, 8 to 128; 0 of a bulk copy,
-    which moves a whole tile. ``count``: instructions in the code, however often they run.
+    ``bits``: how wide one thread accesses memory in one instruction, 8 to 256; 0 of a bulk copy,
+    which moves a whole tile to or from global memory. ``count``: instructions in the code, however
+    often they run.
     """
 
     line: int | None
@@ -27,13 +40,13 @@ class Access:
 class Occupancy:
     """How many programs one multiprocessor holds at the same time.
 
-    ``limited_by``: registers, shared memory, warps or programs. ``warps`` counts all of them.
+    ``limited_by``: the scarcest of them. ``warps`` counts those of all programs.
     """
 
     programs: int
     warps: int
     most_warps: int
-    limited_by: str
+    limited_by: Limit
 
     @property
     def share(self) -> float:
@@ -44,10 +57,16 @@ class Occupancy:
 class Binary:
     """One compiled kernel. Bytes are per thread for ``spill_bytes``, per program for ``shared``.
 
-    ``stages`` is the depth of the pipeline that the compiler built, 0 where it built none.
-    ``products``: instructions by which tl.dot is computed at each line, as (line, instruction,
-    count), where the instruction is one such as ``wgmma``, ``mma`` or ``fma``. ``ptx_sha256`` is
-    that of the PTX without paths and comments.
+    ``spill_bytes``: registers that did not fit and were put into local memory. ``warps``: of a
+    program, those that warp specialization adds included. ``tf32``: tensor cores take float32
+    for TF32, with nothing done against the loss. ``stages``: tiles that the deepest pipeline of the
+    compiler holds at once, 0 where it built none; one less than num_stages where it needs a buffer
+    less. ``barriers``: instructions at which warps of a program wait for each other.
+    ``conversions``: changes of layout through shared memory. ``products``: instructions by which
+    tl.dot is computed at each line, as (line, instruction, count), where the instruction is
+    ``mma``, ``wgmma`` or ``tcgen05`` on tensor cores, else ``fma``. ``ptx_sha256``: of the PTX
+    without paths, lines and comments. Lines are those of the kernel's own file, None where the
+    compiler names none.
     """
 
     kernel: str
@@ -65,6 +84,126 @@ class Binary:
     stages: int = 0
     barriers: int = 0
     products: tuple[tuple[int | None, str, int], ...] = ()
-    conversions: int = 0  # of layouts, through shared memory
+    conversions: int = 0
     ptx_sha256: str = ""
     options: dict[str, int | bool | str | None] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it: entries are lists."""
+        known: dict[str, Any] = {part.name: getattr(self, part.name) for part in fields(self)}
+        return known | {
+            "occupancy": _values(self.occupancy),
+            "accesses": [_values(access) for access in self.accesses],
+            "products": [list(product) for product in self.products],
+            "options": dict(self.options)}
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Self:
+        """Read what ``to_dict`` wrote, from a process that is not trusted.
+
+        Raises:
+            ValueError: it has another form, or a number that none can be.
+        """
+        if not isinstance(data, dict) or data.keys() != {part.name for part in fields(cls)}:
+            raise ValueError("a binary is an object with certain names")
+        known = {name: _FORMS[name](value) for name, value in data.items()}
+        return cls(**known)
+
+
+def _values(entry: Access | Occupancy) -> list[Any]:
+    return [getattr(entry, part.name) for part in fields(entry)]
+
+
+def _count(least: int, most: int) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        if type(value) is not int or not least <= value <= most:
+            raise ValueError(f"no count from {least} to {most}: {value!r:.40}")
+        return value
+    return read
+
+
+def _one_of(*known: str) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if not isinstance(value, str) or value not in known:
+            raise ValueError(f"none of {', '.join(known)}: {value!r:.40}")
+        return value
+    return read
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"neither true nor false: {value!r:.40}")
+    return value
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST or not value.isprintable():
+        raise ValueError(f"no name: {value!r:.40}")
+    return value
+
+
+def _line(value: Any) -> int | None:
+    return None if value is None else _count(1, 10_000_000)(value)
+
+
+def _digest(value: Any) -> str:
+    if not isinstance(value, str) or not _SHA256.fullmatch(value):
+        raise ValueError(f"no SHA-256: {value!r:.40}")
+    return value
+
+
+def _row(*forms: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
+    def read(value: Any) -> list[Any]:
+        if not isinstance(value, list) or len(value) != len(forms):
+            raise ValueError(f"not {len(forms)} values: {value!r:.40}")
+        return [form(part) for form, part in zip(forms, value, strict=True)]
+    return read
+
+
+def _occupancy(value: Any) -> Occupancy:
+    occupancy = Occupancy(*_row(_count(0, 64), _count(0, 128), _count(1, 128),
+                                _one_of(*get_args(Limit)))(value))
+    if occupancy.warps > occupancy.most_warps:
+        raise ValueError("more warps than a multiprocessor holds")
+    return occupancy
+
+
+def _entries(value: Any) -> list[Any]:
+    if not isinstance(value, list) or len(value) > MOST_ENTRIES:
+        raise ValueError(f"no list of at most {MOST_ENTRIES} entries: {value!r:.40}")
+    return value
+
+
+def _accesses(value: Any) -> tuple[Access, ...]:
+    read = _row(_line, _one_of(*get_args(AccessKind)), _count(0, 256), _instructions)
+    return tuple(Access(*read(entry)) for entry in _entries(value))
+
+
+def _products(value: Any) -> tuple[tuple[int | None, str, int], ...]:
+    read = _row(_line, _one_of(*_PRODUCTS), _instructions)
+    return tuple((line, name, count) for line, name, count in map(read, _entries(value)))
+
+
+def _options(value: Any) -> dict[str, int | bool | str | None]:
+    if not isinstance(value, dict) or len(value) > _MOST_OPTIONS:
+        raise ValueError(f"no object of at most {_MOST_OPTIONS} options: {value!r:.40}")
+    return {_name(name): _option(option) for name, option in value.items()}
+
+
+def _option(value: Any) -> int | bool | str | None:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return _name(value) if value else value
+    return _count(-2**63, 2**63)(value)
+
+
+_instructions = _count(0, 10_000_000)
+_FORMS: dict[str, Callable[[Any], Any]] = {
+    "kernel": _name, "target": _name, "capability": _count(10, 999),
+    "registers": _count(0, 256), "spill_bytes": _count(0, 2**20), "shared": _count(0, 2**20),
+    "warps": _count(1, 64), "occupancy": _occupancy, "accesses": _accesses, "dot": _flag,
+    "tensor_cores": _one_of(*get_args(TensorCores)), "tf32": _flag, "stages": _count(0, 1000),
+    "barriers": _instructions, "products": _products, "conversions": _instructions,
+    "ptx_sha256": _digest, "options": _options,
+}

@@ -1,4 +1,4 @@
-"""Answers the judge: takes the kernels from a source file, replays recordings on them."""
+"""Answers the judge: takes the kernels from a source file, replays and surveys recordings."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from grader.engine.interpreter.memory import Memory
 from grader.executor import kernels
 from grader.executor.arguments import Kernels
 from grader.executor.replay import Settings, replay
+from grader.executor.survey import survey
 from grader.recording import MalformedRecording
 from grader.report import Finding
 from grader.sandbox import arena
@@ -24,7 +25,7 @@ Json = dict[str, Any]
 
 
 class Handler:
-    """The executor of one grade. ``load`` comes first, then any number of ``run``."""
+    """The executor of one grade. ``load`` comes first, then any number of the others."""
 
     def __init__(self) -> None:
         self._kernels: Kernels | None = None
@@ -44,6 +45,8 @@ class Handler:
                     return self._load(str(request["path"]))
                 case "run":
                     return self._run(request, fds)
+                case "survey":
+                    return self._survey(request, fds)
             return _malformed("an unknown request")
         except (MalformedRecording, source.UnreadableSubmission) as error:
             return _malformed(str(error))
@@ -72,6 +75,24 @@ class Handler:
             recording.from_json(request.get("recording")), request["layout"], fds[0], fds[1],
             self._kernels, _settings(request))
         return made.to_json()
+
+
+    def _survey(self, request: Json, fds: Sequence[int]) -> Json:
+        if self._kernels is None or len(fds) != 1:
+            return _malformed("a survey before a load, or without its file")
+        resident, l2_bytes = request.get("resident"), request.get("l2_bytes", 0)
+        granule = request.get("granule", 64)
+        if not isinstance(resident, list) or not all(map(_is_count, [*resident, l2_bytes])):
+            return _malformed("a survey needs resident programs for each launch, and an L2")
+        if granule not in (32, 64):
+            return _malformed("DRAM moves 32 or 64 bytes at least")
+        made = survey(recording.from_json(request.get("recording")), request["layout"], fds[0],
+                      self._kernels, resident, l2_bytes, granule)
+        return made.to_json()
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def warm() -> None:

@@ -1,0 +1,99 @@
+"""PTX, read as text: instructions of interest with their lines, and what a kernel declares."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from grader.engine.compiler.lines import repaired
+
+Place = tuple[str, int, int]
+"""The innermost source of an instruction: name of the file without its folder, line, column."""
+
+_READ = ("ld", "ldu", "st", "atom", "red", "cp", "mma", "wmma", "wgmma", "tcgen05", "fma", "bar",
+         "barrier", "stmatrix")
+_TOKEN = re.compile(  # locations, and statements at the start of a line or after another one
+    r"^[ \t]*\.loc[ \t]+(?P<file>\d+)[ \t]+(?P<line>\d+)[ \t]+(?P<column>\d+)(?P<more>.*)"
+    r"|(?:^|[;{}])[ \t]*(?:@!?[%\w]+[ \t]+)?"
+    rf"(?P<opcode>(?:{'|'.join(_READ)})\.[\w.:]+)(?P<operands>[^;\n]*)",
+    re.MULTILINE)
+_REMARK = re.compile(r"//(?! \S+:\d+:\d+).*")  # a comment that names no place in a source
+_FILE = re.compile(r'^[ \t]*\.file[ \t]+(\d+)[ \t]+"([^"]*)"(?:[ \t]+"([^"]*)")?', re.MULTILINE)
+_ENTRY = re.compile(r"^\.visible[ \t]+\.entry[ \t]", re.MULTILINE)
+_LOCATION = re.compile(r"^[ \t]*\.loc[ \t]+(\d+)", re.MULTILINE)
+_INLINED = re.compile(r"inlined_at[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)")
+_CALLER = re.compile(r"@\[[ \t]*([^@\[\]]+?):(\d+):\d+")
+_DEPOT = re.compile(r"\.local[ \t]+[^;\n]*?__local_depot\d+\[(\d+)\]")
+_COMMENT = re.compile(r"//.*")
+_NOT_CODE = re.compile(
+    r"^[ \t]*(?:\.(?:file|loc)\b.*|\$L__(?:tmp|func_begin|func_end|info_string)\d+:)",
+    re.MULTILINE)
+_DEBUGGING = re.compile(r"\.section[ \t]+\.debug_\w+\s*\{[^}]*\}")
+
+
+class Instruction(NamedTuple):
+    """One instruction. ``line`` is in the file of the kernel, None of what has no source there."""
+
+    opcode: str  # with its modifiers, without its predicate
+    operands: str
+    line: int | None
+    place: Place | None
+
+
+def instructions(ptx: str) -> Iterator[Instruction]:
+    """Those that reach memory, multiply or wait, in the order of the code.
+
+    ``line`` is the innermost one in the kernel's own file: that of a helper which stands beside
+    the kernel, but the calling line where the helper is one of another file, such as tl.sum.
+    """
+    text = _REMARK.sub("", repaired(ptx))
+    files = {int(number): f"{folder}/{name}" if name else folder
+             for number, folder, name in _FILE.findall(text)}
+    home = _home(text, files)
+    callers: dict[tuple[int, int, int], int | None] = {}  # in the kernel's file, of inlined code
+    line: int | None = None
+    place: Place | None = None
+    for token in _TOKEN.finditer(text):
+        if token["opcode"]:
+            yield Instruction(token["opcode"], token["operands"], line, place)
+        elif token["file"]:
+            here = int(token["file"]), int(token["line"]), int(token["column"])
+            path = files.get(here[0], "")
+            place = (path.rpartition("/")[2], here[1], here[2]) if here[1] else None
+            line = _line(here, token["more"], path, home, callers)
+            callers[here] = line
+
+
+def _home(text: str, files: dict[int, str]) -> str | None:
+    """The file that the kernel is defined in: the first that its code refers to."""
+    entry = _ENTRY.search(text)
+    first = _LOCATION.search(text, entry.start() if entry else 0)
+    return files.get(int(first[1])) if first else None
+
+
+def _line(here: tuple[int, int, int], more: str, path: str, home: str | None,
+          callers: dict[tuple[int, int, int], int | None]) -> int | None:
+    if home is None or here[1] == 0:
+        return None
+    if path == home:
+        return here[1]
+    # From 3.7 on, a location names its caller, which has been located before; 3.6 names all
+    # callers in a comment.
+    if inlined := _INLINED.search(more):
+        file, line, column = map(int, inlined.groups())
+        return callers.get((file, line, column))
+    own = home.rpartition("/")[2]
+    return next((int(line) for name, line in _CALLER.findall(more) if name == own), None)
+
+
+def declared_stack(ptx: str) -> int:
+    """Bytes of local memory that each thread needs for variables, such as those of a print."""
+    return sum(map(int, _DEPOT.findall(ptx)))
+
+
+def sha256(ptx: str) -> str:
+    """The same on any machine for the same code: of PTX without paths, lines and comments."""
+    code = _NOT_CODE.sub("", _DEBUGGING.sub("", _COMMENT.sub("", ptx)))
+    return hashlib.sha256(" ".join(code.split()).encode()).hexdigest()

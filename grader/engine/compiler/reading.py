@@ -1,0 +1,158 @@
+"""Reads what Triton compiled: a Binary out of a CompiledKernel."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from triton import knobs
+
+from grader.binary import LONGEST, MOST_ENTRIES, Access, AccessKind, Binary, TensorCores
+from grader.engine.compiler import ptx, ttgir
+from grader.engine.compiler.occupancy import occupancy
+from grader.engine.compiler.ptx import Instruction
+from grader.engine.compiler.targets import Target
+
+_TIMEOUT = 20.0  # seconds, for a tool that takes two milliseconds
+_USAGE = re.compile(r"^ *Function (\S+):\s+REG:(\d+) STACK:(\d+)", re.MULTILINE)
+_TYPE = re.compile(r"[a-z]+(\d+)(x2)?")
+_KINDS: dict[str, AccessKind] = {"ld": "load", "ldu": "load", "st": "store", "atom": "atomic",
+                                 "red": "atomic"}
+
+
+class Unreadable(Exception):
+    """A tool or a text of the compiler does not say what it says in the supported versions."""
+
+
+def binary_of(compiled: Any, target: Target, kernel_name: str,
+              options: Mapping[str, Any]) -> Binary:
+    """What the compiler made of one kernel.
+
+    ``spill_bytes`` are those of the stack of a thread beyond the variables that the PTX itself
+    declares there (what device_print prints, say): registers that did not fit, be it in the
+    kernel or across the call of a function that is not inlined.
+
+    Args:
+        compiled: Triton's CompiledKernel, as ``build`` returns it.
+        target: the GPU that it was compiled for.
+        kernel_name: as the learner calls it.
+        options: of the launch; those that are no plain values are left out.
+
+    Raises:
+        Unreadable: the compiler's tools answer otherwise than they should.
+    """
+    code, middle, early = (compiled.asm[stage] for stage in ("ptx", "ttgir", "ttir"))
+    metadata = compiled.metadata
+    found = list(ptx.instructions(code))
+    registers, stack = _resources(compiled.asm["cubin"], metadata.name)
+    products = _products(found, ttgir.products_without_tensor_cores(middle))
+    tensor_cores = _tensor_cores(name for _, name, _ in products)
+    return Binary(
+        kernel=kernel_name, target=target.name, capability=target.capability,
+        registers=registers, spill_bytes=max(0, stack - ptx.declared_stack(code)),
+        shared=metadata.shared, warps=metadata.num_warps,  # specialized ones too
+        occupancy=occupancy(registers, metadata.shared, metadata.num_warps, target,
+                            tensor_memory=getattr(metadata, "tmem_size", None) or 0),
+        accesses=_accesses(found), dot=ttgir.multiplies(early), tensor_cores=tensor_cores,
+        tf32=ttgir.rounds_to_tf32(early) and any(
+            "tf32" in one.opcode for one in found if _tensor_product(one)),
+        stages=ttgir.stages(middle), barriers=sum(map(_waits_for_all, found)),
+        products=products, conversions=_conversions(found, middle), ptx_sha256=ptx.sha256(code),
+        options={name: value for name, value in options.items() if _is_plain(value)})
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= LONGEST and value.isprintable()
+    return value is None or isinstance(value, int)
+
+
+def _resources(cubin: bytes, name: str) -> tuple[int, int]:
+    """Registers and bytes of stack of a thread, from the tool that comes with Triton."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        try:
+            said = subprocess.run([knobs.nvidia.cuobjdump.path, "-res-usage", file.name], text=True,
+                                  capture_output=True, timeout=_TIMEOUT, check=True).stdout
+        except (OSError, subprocess.SubprocessError) as error:
+            raise Unreadable(f"cuobjdump does not run: {error}") from error
+    for function, registers, stack in _USAGE.findall(said):
+        if function == name:
+            return int(registers), int(stack)
+    raise Unreadable(f"cuobjdump does not tell the registers of {name}: {said.strip()[:200]}")
+
+
+def _accesses(found: Iterable[Instruction]) -> tuple[Access, ...]:
+    counts: Counter[tuple[int | None, AccessKind, int]] = Counter()
+    for one in found:
+        if form := _access(one):
+            counts[one.line, *form] += 1
+    heaviest = counts.most_common(MOST_ENTRIES)
+    return tuple(Access(line, kind, bits, count) for (line, kind, bits), count in sorted(
+        heaviest, key=lambda item: (item[0][0] or 0, *item[0][1:])))
+
+
+def _access(one: Instruction) -> tuple[AccessKind, int] | None:
+    """How an instruction reaches global memory, and how many bits of it; None if it does not."""
+    parts = one.opcode.split(".")
+    if "global" not in parts:
+        return None
+    if one.opcode.startswith(("cp.async.bulk.", "cp.reduce.async.bulk.")):
+        return None if "prefetch" in parts else ("bulk copy", 0)
+    if one.opcode.startswith("cp.async."):
+        return "async copy", int(one.operands.split(",")[2], base=0) * 8
+    if parts[0] not in _KINDS:
+        return None
+    lanes = next((int(part[1:]) for part in parts if part in ("v2", "v4", "v8")), 1)
+    kind = _TYPE.fullmatch(parts[-1])
+    bits = int(kind[1]) * (2 if kind[2] else 1) if kind else 0
+    return _KINDS[parts[0]], lanes * bits
+
+
+def _tensor_product(one: Instruction) -> TensorCores:
+    """The tensor cores that an instruction multiplies on."""
+    if one.opcode.startswith("tcgen05.mma."):
+        return "tcgen05"
+    if one.opcode.startswith("wgmma.mma_async."):
+        return "wgmma"
+    return "mma" if one.opcode.startswith(("mma.", "wmma.mma.")) else ""
+
+
+def _products(found: Iterable[Instruction],
+              plain: Iterable[ptx.Place | None]) -> tuple[tuple[int | None, str, int], ...]:
+    """The instructions of tl.dot by line: on tensor cores, or else multiply-adds."""
+    counts: Counter[tuple[int | None, str]] = Counter()
+    places = set(plain)
+    for one in found:
+        name: str = _tensor_product(one)
+        if not name and one.place in places and one.opcode.startswith("fma."):
+            name = "fma"
+        if name:
+            counts[one.line, name] += 1
+    heaviest = counts.most_common(MOST_ENTRIES)
+    return tuple((line, name, count) for (line, name), count in sorted(
+        heaviest, key=lambda item: (item[0][0] or 0, item[0][1])))
+
+
+def _tensor_cores(names: Iterable[str]) -> TensorCores:
+    used = set(names)
+    newest_first: tuple[TensorCores, ...] = ("tcgen05", "wgmma", "mma")
+    return next((name for name in newest_first if name in used), "")
+
+
+def _waits_for_all(one: Instruction) -> bool:
+    """Whether the warps of a program, or some of them, wait here for each other."""
+    parts = one.opcode.split(".")
+    return parts[0] in ("bar", "barrier") and "warp" not in parts and "arrive" not in parts
+
+
+def _conversions(found: Iterable[Instruction], middle: str) -> int:
+    """Changes of layout that pass through shared memory; others shuffle, or cost nothing."""
+    stored = {one.place for one in found
+              if one.opcode.startswith(("st.shared", "stmatrix."))}
+    return sum(place in stored for place in ttgir.conversions(middle))
