@@ -84,7 +84,7 @@ def test_the_table_says_what_the_compiler_made_of_each_launch(inspect, softmax):
 
     assert (shown.code, shown.err) == (0, "")
     assert re.search(r"grid +64 programs +16,384 programs\n", shown.out)
-    assert re.search(r"waves +0\.03 of 2,112 +15\.5 of 1,056\n", shown.out)
+    assert re.search(r"waves +0\.03 of 2,112 programs +15\.5 of 1,056 programs\n", shown.out)
     assert re.search(r"loads +128 bits +128 bits\n", shown.out)
     assert re.search(r"tensor cores +no tl\.dot", shown.out)
     assert last_line(shown.out) == "Next: tritonlab grade"
@@ -169,6 +169,20 @@ def test_a_hint_is_told_from_a_defect_and_comes_last(inspect, column_major):
 
     assert "scalar access (a hint: it may cost nothing here)\nSeen: 4 bytes at a time." in shown.out
     assert shown.out.index("uncoalesced store") < shown.out.index("scalar access")
+
+
+def test_launches_that_are_alike_share_a_column_and_too_many_are_counted(inspect, softmax):
+    case = softmax.cases[0]
+    alike = (case.launches[0],) * 3
+    others = tuple(replace(case.launches[0], line=line) for line in range(1, 12))
+    found = replace(softmax, cases=(replace(case, launches=(*alike, *others)),))
+
+    shown = inspect(found, "--plain")
+
+    assert "launch 1, softmax_kernel, 3 times: registers" in shown.out
+    assert "launch 8, " in shown.out
+    assert "launch 9, " not in shown.out
+    assert "4 more launches are in `--json`." in shown.out
 
 
 def test_that_no_defect_was_found_is_no_promise(inspect, softmax):
@@ -417,7 +431,16 @@ def test_a_page_that_cannot_be_written_names_the_place(inspect, softmax):
     shown = inspect(softmax, "--html", "missing/page.html")
 
     assert shown.code == 2
-    assert shown.err.startswith("The page cannot be written to missing/page.html: no such file")
+    assert shown.err.startswith("The page cannot be written to missing/page.html: there is no")
+
+
+def test_a_page_never_takes_the_place_of_something_else(inspect, softmax):
+    Path("kernel.py").write_text("my work")
+
+    shown = inspect(softmax, "--html", "kernel.py")
+
+    assert (shown.code, shown.out, Path("kernel.py").read_text()) == (2, "", "my work")
+    assert "is no page, so it is left alone" in shown.err
 
 
 def test_a_page_of_a_kernel_that_does_not_compile_says_so(page, softmax):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from grader.engine.compiler import targets
 from grader.report import EXIT_GRADER_BROKE
 from tritonlab import __version__, certificate, course, errors, grading, guard, workspace
 from tritonlab.errors import Stopped, shown
@@ -171,7 +172,7 @@ def inspect(
     module_id: Annotated[str | None, typer.Option(
         "--module", metavar="ID", help="The module that the file at PATH belongs to.")] = None,
     target: Annotated[str, typer.Option(
-        metavar="NAME", help="The GPU that it is compiled for.")] = "h100",
+        metavar="NAME", help="The GPU that it is compiled for.")] = targets.DEFAULT,
     case: Annotated[str | None, typer.Option(
         metavar="NAME", help="The case that is looked at; by default those of performance.",
     )] = None,
@@ -189,6 +190,8 @@ def inspect(
 
     screen = _screen(plain)
     the_target = inspection.target_named(target)
+    if html is not None:
+        inspection.check_page(html)
     submission = grading.resolve(course.load(), what, module_id)
     with Progress(_screen(plain or as_json, error=True)) as progress:
         found = inspection.inspect(submission, the_target, case=case, on_event=progress)

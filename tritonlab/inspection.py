@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from grader.sandbox import Sandbox
 
 OnEvent = Callable[[str], None]
+_ANOTHER = "Name another file with `--html FILE`."
 
 
 def target_named(name: str) -> Target:
@@ -87,6 +88,20 @@ def command(submission: Submission, target: Target, case: str | None) -> str:
     return " ".join(words)
 
 
+def check_page(path: Path) -> None:
+    """See that a page may be written to ``path``, before anything is done for it.
+
+    Raises:
+        TritonlabError: there is no such folder, or something that is no page would be lost.
+    """
+    if not path.absolute().parent.is_dir():
+        raise TritonlabError(f"The page cannot be written to {shown(path)}: there is no such "
+                             "folder.", _ANOTHER)
+    if path.exists() and path.suffix.lower() not in (".html", ".htm"):
+        raise TritonlabError(f"{shown(path)} is there already and is no page, so it is left alone.",
+                             _ANOTHER)
+
+
 def write_page(page: str, path: Path) -> None:
     """Write the page to where the user wants it.
 
@@ -98,4 +113,4 @@ def write_page(page: str, path: Path) -> None:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise TritonlabError(f"The page cannot be written to {shown(path)}: {reason}.",
-                             "Name another file with `--html FILE`.") from error
+                             _ANOTHER) from error

@@ -75,26 +75,25 @@ def _findings(screen: Screen, module: Module, case: InspectedCase) -> None:
 
 def _table(screen: Screen, inspection: Inspection) -> None:
     """A column for each launch, as many side by side as there is room for."""
-    launches = [launch for case in inspection.cases for launch in case.launches]
-    if not launches:
+    columns, left = words.columns(inspection)
+    if not columns:
         return
-    rows = words.facts(inspection)
-    if screen.plain:
-        for number, launch in enumerate(launches):
-            for fact in rows:
-                screen.line(f"launch {number + 1}, {launch.kernel}: {fact.label}: "
-                            f"{fact.values[number]}")
-        screen.line(f"Times are {words.promise(inspection.target)}.")
-        return
-    widths = [max(len(launch.kernel), *(len(fact.values[number]) for fact in rows))
-              for number, launch in enumerate(launches)]
+    rows = words.facts(columns, inspection.target)
+    names = [column.name for column in columns]
+    widths = [max(map(len, (name, *(fact.values[number] for fact in rows))))
+              for number, name in enumerate(names)]
     for first, last in _blocks(widths, screen.full_width - 2 - _LABEL):
-        names = [launch.kernel for launch in launches[first:last]]
-        screen.blank()
-        _columns(screen, "", names, widths[first:last], "strong")
+        if not screen.plain:
+            screen.blank()
+            _columns(screen, "", names[first:last], widths[first:last], "strong")
+            for fact in rows:
+                _columns(screen, fact.label, fact.values[first:last], widths[first:last])
+    for number, name in enumerate(names if screen.plain else ()):
         for fact in rows:
-            _columns(screen, fact.label, fact.values[first:last], widths[first:last])
-    screen.line((f"Times are {words.promise(inspection.target)}.", "dim"), lead=("  ",))
+            screen.line(f"launch {number + 1}, {name}: {fact.label}: {fact.values[number]}")
+    more = f" {left} more launches are in `--json`." if left else ""
+    screen.line((f"Times are {words.promise(inspection.target)}.{more}", "dim"),
+                lead=() if screen.plain else ("  ",))
 
 
 def _blocks(widths: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
@@ -180,7 +179,7 @@ def _below(screen: Screen, rows: Sequence[words.Row], digits: int, room: int) ->
         screen.row((f"  {row.number:>{digits}}  ", "dim"), (text, "" if known else "dim"))
         margin = " " * (4 + digits)
         for note in _notes(row):
-            screen.line((note, "command"), lead=(margin, ("└ ", "command")))
+            screen.line((note, "note"), lead=(margin, ("└ ", "note")))
 
 
 def _notes(row: words.Row) -> Iterator[str]:
@@ -245,7 +244,7 @@ def _listing(screen: Screen, inspection: Inspection, title: str, case: str,
             continue
         if line != before and line is not None and line <= len(texts):
             screen.row((f"  {line:>4}  {texts[line - 1].strip()}"[: screen.width],
-                                "command"))
+                                "note"))
         before = line
         screen.line(code.strip(), lead=(" " * 8,))
     if not listing:

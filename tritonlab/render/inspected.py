@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from grader.annotation import Line, Moved
 from grader.binary import Binary
@@ -20,7 +20,21 @@ BOUNDS = {
     "dram": "DRAM", "l2": "the L2 cache", "compute": "arithmetic", "latency": "latency",
     "launch": "the launch itself", "programs": "the number of programs", "atomics": "atomics",
 }
+_MOST_COLUMNS = 8  # of the table; of more launches than that, the rest is left to the JSON
 _DONE = {"load": "loaded", "store": "stored", "atomic": "added"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A launch in the table; ``times``: how many like it the case has."""
+
+    case: InspectedCase
+    launch: InspectedLaunch
+    times: int = 1
+
+    @property
+    def name(self) -> str:
+        return f"{self.launch.kernel}, {self.times} times" if self.times > 1 else self.launch.kernel
 
 
 @dataclass(frozen=True)
@@ -52,23 +66,36 @@ def promise(target: Target) -> str:
     return f"predicted for an {target.title} from compiled code, not measured"
 
 
-def facts(inspection: Inspection) -> list[Fact]:
-    """The table: every launch of every case is a column."""
-    target = inspection.target
-    launches = [(case, launch) for case in inspection.cases for launch in case.launches]
+def columns(inspection: Inspection) -> tuple[list[Column], int]:
+    """What the table shows, launches of a case that are alike together; and how many it leaves out.
+    """
+    made: list[Column] = []
+    for case in inspection.cases:
+        for launch in case.launches:
+            same = next((n for n, column in enumerate(made)
+                         if column.case is case and column.launch == launch), None)
+            if same is None:
+                made.append(Column(case, launch))
+            else:
+                made[same] = replace(made[same], times=made[same].times + 1)
+    return made[:_MOST_COLUMNS], sum(column.times for column in made[_MOST_COLUMNS:])
 
+
+def facts(shown: Sequence[Column], target: Target) -> list[Fact]:
+    """The rows of the table."""
     def row(label: str, about: str, *values: str) -> Fact:
         return Fact(label, values, about)
 
-    each = [launch for _, launch in launches]
+    each = [column.launch for column in shown]
     binaries = [launch.binary for launch in each]
-    rows = [
-        row("case", "what the function was called with", *(case.name for case, _ in launches)),
+    return [
+        row("case", "what the function was called with", *(column.case.name for column in shown)),
         row("launched at", "where your code launches it",
             *(f"line {launch.line}" if launch.line else "unknown" for launch in each)),
         row("grid", "programs along each axis, and all of them", *map(_grid, each)),
         row("waves", "how often the whole GPU is filled",
-            *(f"{q.three(launch.waves(target))} of {launch.at_once(target):,}" for launch in each)),
+            *(f"{q.three(launch.waves(target))} of {q.plural(launch.at_once(target), 'program')}"
+              for launch in each)),
         row("warps", "of 32 threads, in a program", *(f"{binary.warps}" for binary in binaries)),
         row("registers", "of 32 bits, for a thread; 255 at most",
             *(f"{binary.registers} a thread" for binary in binaries)),
@@ -79,7 +106,7 @@ def facts(inspection: Inspection) -> list[Fact]:
             *(q.plural(binary.shared, "byte") for binary in binaries)),
         row("occupancy", "warps that a multiprocessor holds, and what allows no more",
             *map(_occupancy, binaries)),
-        row("loads", "how much a thread loads at once; 128 bits is the most",
+        row("loads", "how much a thread loads at once; 128 bits are wide",
             *(_width(binary, "load") for binary in binaries)),
         row("stores", "the same for stores", *(_width(binary, "store") for binary in binaries)),
         row("copies ahead", "from global to shared memory, while the program goes on",
@@ -96,7 +123,6 @@ def facts(inspection: Inspection) -> list[Fact]:
         row("predicted time", f"{promise(target)}", *map(_time, each)),
         row("bound by", "what takes that long, and what comes next", *map(_bound, each)),
     ]
-    return [fact for fact in rows if fact.values]
 
 
 def _grid(launch: InspectedLaunch) -> str:

@@ -46,9 +46,10 @@ def inspection(module: Module, found: Inspection) -> str:
         replace(point, label=f"{point.label}, {case.name}") for case, point in points]
     drawings = (draw(full, found.target, *_WIDE), draw(alone, found.target, *_NARROW)) \
         if points else ()
+    columns, left = words.columns(found)
     return _templates().get_template("inspect.html").render(
-        module=module, found=found, words=words, facts=words.facts(found),
-        columns=[launch for case in found.cases for launch in case.launches],
+        module=module, found=found, words=words, columns=columns, left=left,
+        facts=words.facts(columns, found.target),
         parts=highlight.parts(found.text.expandtabs(4)), sources=_sources(found),
         points=points, drawings=drawings, listings=words.different(found), lines=_lines(found),
         nowhere=[case for case in found.cases

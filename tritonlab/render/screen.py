@@ -23,6 +23,7 @@ STYLES = {
     "dim": "dim",
     "strong": "bold",
     "command": "bold cyan",
+    "note": "cyan",
 }
 WORDS = {"PASSED": "PASS", "FAILED": "FAIL", "SKIPPED": "SKIP", "ERROR": "ERROR",
          "INCONCLUSIVE": "NOISY"}
