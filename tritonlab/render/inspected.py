@@ -11,7 +11,8 @@ from grader.binary import Binary
 from grader.defects import Defect
 from grader.diagnosis.codes import MEANINGS
 from grader.engine.compiler.targets import Target
-from grader.inspection import InspectedCase, InspectedLaunch, Inspection
+from grader.examination import InspectedLaunch
+from grader.inspection import InspectedCase, Inspection
 from grader.roofline import Point
 from grader.words import sentence
 from tritonlab.render import quantities as q
