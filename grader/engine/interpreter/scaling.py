@@ -21,14 +21,17 @@ _SHIFT = 5  # a sector is 32 bytes
 _ROW_BITS = 40
 _STRATA_LANES = 1 << 19  # of all programs that are run for the sums
 _MOST_STRATA = 256  # programs of one kind
-_WAVE_LANES = 1 << 22  # of all programs that are run for the DRAM model
-_MOST_WAVES = 8
+_WAVE_LANES = 3 << 20  # of all programs that are run for the DRAM model
+_LEAST_WAVES, _MOST_WAVES = 4, 24  # where there is time for them
+_MOST_STEPS = 600  # of all waves
 _CLUSTERS = (32, 16, 8)  # neighbours: so many elements of 2, 4, 8 bytes share 64 bytes
 _FEWEST_CLUSTERS = 4
 _CHUNK_LANES = 1 << 18  # of programs that are run at once
 _TURNS = (9, 5, 3)  # of a loop that is cut
 _USABLE = 0.6  # of L2, before lines leave that an ideal cache of its size would keep
 _TRIALS = 2
+_MOST_PLACES = 64  # lines and tensors whose traffic is told, the heaviest
+_LONGEST_NAME = 200  # characters of a tensor's name
 
 Groups = list[tuple[Array, Trail]]
 
@@ -70,7 +73,7 @@ def surveyed(sampler: Sampler, name: str, resident: int, l2_bytes: int, granule:
     lanes = max(1.0, _lanes(probe) / len(probes))
     end, now = sampler.memory.deadline, time.monotonic()
     sampler.memory.deadline = now + 0.6 * (end - now)
-    waves = _waves(sampler, programs, min(resident, programs), lanes)
+    waves = _waves(sampler, programs, min(resident, programs))
     sampler.memory.deadline = end
     sums = _Scaled(sampler, programs)
     for turns in _TURNS:
@@ -245,9 +248,11 @@ class _Scaled:
         made = []
         for key, (lanes, nbytes, sectors, ideal) in self._sums.items():
             unique = min(self._distinct([key]), sectors)
-            made.append(Traffic(key.line, key.kind, self._region(key).name, round(lanes),
+            made.append(Traffic(key.line, key.kind, self._region(key).name[:_LONGEST_NAME],
+                                round(lanes),
                                 round(nbytes), round(sectors), round(ideal), round(unique)))
-        return tuple(sorted(made, key=lambda t: (t.line or 0, t.kind, t.tensor)))
+        heaviest = sorted(made, key=lambda t: -t.sectors)[:_MOST_PLACES]
+        return tuple(sorted(heaviest, key=lambda t: (t.line or 0, t.kind, t.tensor)))
 
     def _region(self, key: Key) -> Region:
         return self._sampler.region(key.region)
@@ -414,35 +419,38 @@ def _aligned(groups: Groups) -> Iterator[tuple[tuple[int, Key], list[tuple[Acces
     yield from sorted(found.items(), key=lambda item: (item[0][0], item[0][1].region))
 
 
-def _waves(sampler: Sampler, programs: int, resident: int, lanes: float) -> _Sampled | None:
+def _waves(sampler: Sampler, programs: int, resident: int) -> _Sampled | None:
     """Run a few waves in the middle of the launch, whole or in part; None: no time for it.
 
     A part is made of clusters of neighbours all over the wave: some share sectors with the program
     beside them, some with one that is far away.
     """
     total = -(-programs // resident)
+    lanes, least = 1.0, min(_LEAST_WAVES, total)
     for turns in _TURNS:
         sampler.memory.turns_run = turns
         try:
-            each = _lanes(sampler.run(np.array([programs // 2]), silent=True))
+            lanes = max(1.0, _lanes(sampler.run(np.array([programs // 2]), silent=True)))
         except TooLong:
             continue
-        lanes = max(1.0, lanes if turns == _TURNS[-1] else each)
-        if min(2, total) * resident * lanes <= _WAVE_LANES:
+        if least * resident * lanes <= _WAVE_LANES:
             break
-    most = max(1, int(_WAVE_LANES / lanes / min(2, total)))  # programs of a wave
-    cluster = next((n for n in _CLUSTERS if resident >= 2 * _FEWEST_CLUSTERS * n), _CLUSTERS[-1])
-    chosen = _clusters(resident, most, cluster)
-    count = max(1, min(_MOST_WAVES, total, int(_WAVE_LANES / lanes) // len(chosen)))
+    cluster = next((n for n in _CLUSTERS if resident >= 2 * _FEWEST_CLUSTERS * n
+                    and least * _FEWEST_CLUSTERS * n * lanes <= _WAVE_LANES), _CLUSTERS[-1])
+    chosen = _clusters(resident, max(1, int(_WAVE_LANES / lanes / least)), cluster)
     half = chosen.reshape(-1, cluster)[::2].ravel() if len(chosen) < resident else chosen
+    count = max(1, min(_MOST_WAVES, total, int(_WAVE_LANES / lanes) // len(chosen)))
+    count = max(count, min(2, total))
     start = max(0, (total - count) // 2)
     waves: list[Groups] = []
     firsts = []
     chunk = max(1, int(_CHUNK_LANES / lanes))
     try:
-        for wave in range(start, start + max(count, min(2, total))):
+        for wave in range(start, start + count):
             mine = chosen + wave * resident
             mine = mine[mine < programs]
+            if sum(_length(groups) for groups in waves) > _MOST_STEPS:
+                break
             waves.append([pair for at in range(0, len(mine), chunk)
                           for pair in sampler.run(mine[at:at + chunk], silent=True)])
             firsts.append(wave * resident)
@@ -450,6 +458,10 @@ def _waves(sampler: Sampler, programs: int, resident: int, lanes: float) -> _Sam
         if not waves:
             return None
     return _Sampled(tuple(waves), tuple(firsts), half, len(chosen), resident)
+
+
+def _length(groups: Groups) -> int:
+    return max((len(trail.accesses) for _, trail in groups), default=0)
 
 
 def _clusters(resident: int, most: int, cluster: int) -> Array:
