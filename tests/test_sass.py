@@ -1,4 +1,4 @@
-"""Machine code by line: lines are right, repair changes nothing else, loops are as written."""
+"""Machine code by line: lines are right, repair changes nothing else, loops are known."""
 
 from __future__ import annotations
 
