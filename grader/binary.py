@@ -16,7 +16,7 @@ MOST_ENTRIES = 512
 LONGEST = 1000
 """Characters of a name, or of the value of an option."""
 
-_PRODUCTS = (*get_args(TensorCores)[1:], "fma", "mul")
+_PRODUCTS = (*get_args(TensorCores)[1:], "fma")
 _MOST_OPTIONS = 64
 _SHA256 = re.compile(r"[0-9a-f]{64}|")
 
@@ -64,9 +64,9 @@ class Binary:
     less. ``barriers``: instructions at which warps of a program wait for each other.
     ``conversions``: changes of layout through shared memory. ``products``: instructions by which
     tl.dot is computed at each line, as (line, instruction, count), where the instruction is
-    ``mma``, ``wgmma`` or ``tcgen05`` on tensor cores, else ``fma``, or ``mul`` where the launch
-    forbids to fuse. ``ptx_sha256``: of the PTX without paths, lines and comments. Lines are those
-    of the kernel's own file, None where the compiler names none.
+    ``mma``, ``wgmma`` or ``tcgen05`` on tensor cores, else ``fma``. ``ptx_sha256``: of the PTX
+    without paths, lines and comments. Lines are those of the kernel's own file, None where the
+    compiler names none.
     """
 
     kernel: str

@@ -24,11 +24,11 @@ def occupancy(registers: int, shared: int, warps: int, target: Target,
         target: where it runs.
         tensor_memory: columns of a program, on GPUs that have such memory.
     """
-    limits: dict[Limit, int] = {
-        "registers": _warps_by_registers(registers, target) // warps,
-        "shared memory": target.shared // max(1, _shared_taken(shared, target)),
-        "warps": target.warps // warps,
+    limits: dict[Limit, int] = {  # of equal ones, the one that no change of the code would lift
         "programs": target.programs,
+        "warps": target.warps // warps,
+        "shared memory": target.shared // max(1, _shared_taken(shared, target)),
+        "registers": _warps_by_registers(registers, target) // warps,
     }
     if tensor_memory:
         limits["tensor memory"] = _TENSOR_MEMORY // tensor_memory

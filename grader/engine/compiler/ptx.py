@@ -12,10 +12,8 @@ from grader.engine.compiler.lines import repaired
 Place = tuple[str, int, int]
 """The innermost source of an instruction: name of the file without its folder, line, column."""
 
-_WARP = 32  # threads
-
-_READ = ("ld", "ldu", "st", "atom", "red", "cp", "mma", "wmma", "wgmma", "tcgen05", "fma", "mul",
-         "bar", "barrier", "stmatrix")
+_READ = ("ld", "ldu", "st", "atom", "red", "cp", "mma", "wmma", "wgmma", "tcgen05", "fma", "bar",
+         "barrier", "stmatrix")
 _TOKEN = re.compile(  # locations, and statements at the start of a line or after another one
     r"^[ \t]*\.loc[ \t]+(?P<file>\d+)[ \t]+(?P<line>\d+)[ \t]+(?P<column>\d+)(?P<more>.*)"
     r"|(?:^|[;{}])[ \t]*(?:@!?[%\w]+[ \t]+)?"
@@ -27,8 +25,6 @@ _ENTRY = re.compile(r"^\.visible[ \t]+\.entry[ \t]", re.MULTILINE)
 _LOCATION = re.compile(r"^[ \t]*\.loc[ \t]+(\d+)", re.MULTILINE)
 _INLINED = re.compile(r"inlined_at[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)")
 _CALLER = re.compile(r"@\[[ \t]*([^@\[\]]+?):(\d+):\d+")
-_THREADS = re.compile(r"^[ \t]*\.(?:req|max)ntid[ \t]+(\d+)(?:,[ \t]*(\d+))?(?:,[ \t]*(\d+))?",
-                      re.MULTILINE)
 _DEPOT = re.compile(r"\.local[ \t]+[^;\n]*?__local_depot\d+\[(\d+)\]")
 _COMMENT = re.compile(r"//.*")
 _NOT_CODE = re.compile(
@@ -90,16 +86,6 @@ def _line(here: tuple[int, int, int], more: str, path: str, home: str | None,
         return callers.get((file, line, column))
     own = home.rpartition("/")[2]
     return next((int(line) for name, line in _CALLER.findall(more) if name == own), None)
-
-
-def warps(ptx: str) -> int | None:
-    """Of one program, those that warp specialization adds included; None where it is not said."""
-    if found := _THREADS.search(ptx):
-        threads = 1
-        for extent in found.groups():
-            threads *= int(extent or 1)
-        return -(-threads // _WARP)
-    return None
 
 
 def declared_stack(ptx: str) -> int:

@@ -1,0 +1,142 @@
+"""Targets are plausible, Triton compiles for each, and occupancy is what CUDA's rules give."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import triton
+import triton.language as tl
+
+from grader.engine.compiler import targets
+from grader.engine.compiler.build import address, build
+from grader.engine.compiler.occupancy import occupancy, waves
+from grader.engine.compiler.reading import binary_of
+
+TARGETS = targets.all_targets()
+ORIGINS = {"datasheet", "architecture", "measured", "estimated"}
+H100 = TARGETS["h100"]
+
+
+@triton.jit
+def copy_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    tl.store(y_ptr + offs, tl.load(x_ptr + offs, mask=mask), mask=mask)
+
+
+def test_the_named_gpus_are_there():
+    assert {"h100", "h200", "a100", "rtx3090", "rtx4090", "l4", "t4", "b200", "rtx5090"} <= set(
+        TARGETS)
+
+
+def test_every_parameter_says_where_it_comes_from():
+    data = tomllib.loads(Path(targets.__file__).with_name("targets.toml").read_text())
+
+    for name, entry in data.items():
+        for parameter, value in entry.items():
+            if parameter != "title":
+                assert value.keys() == {"value", "origin"}, (name, parameter)
+                assert value["origin"] in ORIGINS, (name, parameter)
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+def test_a_target_is_plausible(target):
+    assert re.fullmatch(r"[a-z0-9]+", target.name)
+    assert target.capability in (75, 80, 86, 89, 90, 100, 120)
+    assert 20 <= target.multiprocessors <= 200
+    assert 1e9 < target.clock < 3e9
+    assert target.registers == 65536
+    # From Ampere on, the system keeps 1 KB for each program.
+    reserved = 1024 if target.capability >= 80 else 0
+    assert target.shared_per_program + reserved == target.shared
+    assert target.warps in (32, 48, 64) and target.programs in (16, 24, 32)
+    assert 1e11 < target.dram < target.l2_rate < 2e13
+    assert 4 * 2**20 <= target.l2 <= 128 * 2**20
+    # Two operations for each of 64 or 128 lanes of a multiprocessor and cycle; the clock of a
+    # datasheet's peak is not that of its table of clocks.
+    lanes = target.fp32 / (2 * target.clock * target.multiprocessors)
+    assert 60 < lanes < 150
+    assert target.fp32 <= target.tf32_tensor <= target.fp16_tensor <= target.fp8_tensor
+    assert 20 < target.latency_l1 < target.latency_l2 < target.latency_dram < 1500
+    assert 1e-6 < target.launch_seconds < 1e-5
+    assert target.atomics_per_second < target.programs_per_second < target.clock
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+def test_triton_compiles_for_a_target(target):
+    arguments = {"x_ptr": address("float32", 0), "y_ptr": address("float32", 0), "n": 1000,
+                 "BLOCK": 1024}
+
+    compiled = build(copy_kernel, arguments, {}, target)
+
+    assert f"sm_{target.capability}" in compiled.asm["ptx"]
+    binary = binary_of(compiled, target, "copy_kernel", {})
+    assert binary.target == target.name and 8 <= binary.registers <= 64
+    assert binary.occupancy.most_warps == target.warps
+    assert binary.occupancy.share > 0.5
+
+
+def test_a_target_is_found_whatever_its_case():
+    assert targets.find("RTX4090") == TARGETS["rtx4090"]
+
+
+def test_an_unknown_target_is_answered_with_those_there_are():
+    with pytest.raises(targets.UnknownTarget, match=r"No target is called 'h300'.*a100"):
+        targets.find("h300")
+
+
+# Each line was computed by hand. A warp's registers are rounded up to 256, and each of the four
+# quarters of a multiprocessor has 16384 of them.
+@pytest.mark.parametrize(("registers", "shared", "warps", "target", "programs", "limited_by"), [
+    # 32 x 32 = 1024, 16 warps a quarter, 64 warps: as many as there may be
+    (32, 0, 4, "h100", 16, "warps"),
+    # 33 x 32 = 1056 is 1280: 12 warps a quarter, 48 warps
+    (33, 0, 4, "h100", 12, "registers"),
+    # 255 x 32 = 8160 is 8192: 2 warps a quarter, 8 warps
+    (255, 0, 4, "h100", 2, "registers"),
+    # 168 x 32 = 5376: 3 warps a quarter, 12 warps, one program of 12
+    (168, 0, 12, "h100", 1, "registers"),
+    # 32 warps: 128 x 32 = 4096, 4 warps a quarter, 16 warps: none fits
+    (128, 0, 32, "h100", 0, "registers"),
+    # 49152 + 1024 = 50176 of 233472
+    (64, 49152, 4, "h100", 4, "shared memory"),
+    # 1000 + 1024 is rounded up to 2048: 114, but there are 32 places
+    (16, 1000, 1, "h100", 32, "programs"),
+    # 33792 of 167936 is four times; without what is reserved, five would fit
+    (64, 32768, 4, "a100", 4, "shared memory"),
+    # nothing is reserved on Turing
+    (64, 32768, 4, "t4", 2, "shared memory"),
+    (32, 0, 4, "t4", 8, "warps"),
+    (16, 0, 1, "rtx4090", 24, "programs"),
+    (32, 0, 4, "rtx3090", 12, "warps"),
+    (255, 101376, 4, "rtx5090", 1, "shared memory"),
+])
+def test_occupancy_is_what_cuda_gives(registers, shared, warps, target, programs, limited_by):
+    held = occupancy(registers, shared, warps, TARGETS[target])
+
+    assert (held.programs, held.limited_by) == (programs, limited_by)
+    assert held.warps == programs * warps
+    assert held.share == held.warps / TARGETS[target].warps
+
+
+def test_tensor_memory_limits_a_multiprocessor_too():
+    held = occupancy(32, 0, 4, TARGETS["b200"], tensor_memory=256)
+
+    assert (held.programs, held.limited_by) == (2, "tensor memory")
+
+
+def test_one_program_too_many_costs_a_wave():
+    alone = occupancy(168, 200_000, 4, H100)
+    assert alone.programs == 1
+
+    assert (waves(132, alone, H100).count, waves(132, alone, H100).idle) == (1, 0.0)
+    assert (waves(133, alone, H100).count, waves(133, alone, H100).idle) == (2, 131 / 132)
+    assert (waves(66, alone, H100).count, waves(66, alone, H100).idle) == (1, 0.5)
+
+
+def test_waves_need_a_program_that_fits():
+    with pytest.raises(ValueError, match="no multiprocessor"):
+        waves(100, occupancy(128, 0, 32, H100), H100)
