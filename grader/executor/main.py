@@ -25,7 +25,7 @@ Json = dict[str, Any]
 
 
 class Handler:
-    """The executor of one grade. ``load`` comes first, then any number of ``run`` and ``survey``."""
+    """The executor of one grade. ``load`` comes first, then any number of the others."""
 
     def __init__(self) -> None:
         self._kernels: Kernels | None = None
@@ -80,7 +80,7 @@ class Handler:
     def _survey(self, request: Json, fds: Sequence[int]) -> Json:
         if self._kernels is None or len(fds) != 1:
             return _malformed("a survey before a load, or without its file")
-        resident, l2_bytes = request.get("resident"), request.get("l2_bytes")
+        resident, l2_bytes = request.get("resident"), request.get("l2_bytes", 0)
         granule = request.get("granule", 64)
         if not isinstance(resident, list) or not all(map(_is_count, [*resident, l2_bytes])):
             return _malformed("a survey needs resident programs for each launch, and an L2")

@@ -25,7 +25,7 @@ _BITS = 40  # below them a sector's number fits, above them the number of its te
 class Step:
     """One access of all programs of a wave.
 
-    ``sectors``: distinct ones, of the sampled programs; ``half``: of the first half of them.
+    ``sectors``: distinct ones, of the programs that were run; ``half``: of half of them.
     ``weight``: how many turns of loops it stands for. ``nest``: the cut loops around it, outermost
     first, each with the turns that one of its turns stands for.
     """
@@ -42,12 +42,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Waves:
-    """How the sampled waves stand for all: ``programs`` of ``resident`` ones were run of each."""
+    """How the sampled waves stand for all. Of each wave a share of 1 / ``more`` was run."""
 
     steps: Sequence[Step]
-    sampled: int  # programs of each wave
-    halves: int  # programs that ``half`` is of
-    resident: int
+    more: float
     count: float  # waves of the whole launch
     extents: Mapping[int, int]  # sectors that a tensor has
     distinct: Mapping[tuple[int, str], float]  # sectors read or written by the launch, from afar
@@ -61,6 +59,15 @@ class Moved:
     loaded: dict[int, tuple[float, float]]
     stored: dict[int, tuple[float, float]]
     isolated: dict[int, float]
+
+
+def distinct(numbers: Array) -> Array:
+    """The distinct ones, ascending. Sorting beats the hash table of ``np.unique`` by far where the
+    numbers are multiples of a power of two."""
+    ordered = np.sort(numbers)
+    first = np.ones(len(ordered), np.bool_)
+    first[1:] = ordered[1:] != ordered[:-1]
+    return ordered[first]
 
 
 def moved(waves: Waves, capacity: float) -> Moved:
@@ -89,10 +96,9 @@ class _Table:
     @classmethod
     def of(cls, waves: Waves, *, written: bool) -> _Table:
         full = _pairs(waves.steps, [s.sectors for s in waves.steps], written)
-        if waves.sampled < waves.resident and waves.halves < waves.sampled:
+        if waves.more > 1:
             half = _pairs(waves.steps, [s.half for s in waves.steps], written)
-            more = (waves.resident - waves.sampled) / (waves.sampled - waves.halves)
-            full = np.maximum(full + more * (full - half), 0)
+            full = full * _growth(full, half, waves.more)
         return cls(full * np.array([s.weight for s in waves.steps])[:, None])
 
     def distances(self, steps: Sequence[Step]) -> Array:
@@ -107,6 +113,19 @@ class _Table:
                 until[b - 1:count - 1, b] - until[b - 1, b]
                 + 0.5 * since[b:, b] + 0.5 * sizes[b - 1])
         return between / _shared_weight(steps)
+
+
+def _growth(full: Array, half: Array, more: float) -> Array:
+    """How many times as much ``more`` times the programs touch, by what half of them touch.
+
+    What they share is taken to be a matter of chance, and then the part of it that is still
+    missing shrinks by the same factor with each program. Without sharing it is ``more`` times.
+    """
+    missing = np.clip(full / np.maximum(half, 1e-9) - 1, 0, 1)  # after half of the programs
+    missing[half == 0] = 1
+    with np.errstate(all="ignore"):
+        grown = (1 - missing ** (2 * more)) / (1 - missing ** 2)
+    return np.where(missing > 1 - 1e-9, more, grown)
 
 
 def _shared_weight(steps: Sequence[Step]) -> Array:
@@ -160,15 +179,15 @@ def _of_tensor(waves: Waves, table: _Table, touched: _Table, distance: Array, ki
     ratio = waves.ratio.get((tensor, kind), 1.0)
     again *= ratio
     found = ratio * (new[first].sum() + steady * more)
-    distinct = waves.distinct.get((tensor, kind), found)
-    if found <= distinct:
-        return float(max(distinct, found) + again)
-    return float(distinct + (found - distinct) * _far_misses(
-        waves, touched, tensor, new[first].sum(), steady, distinct, limit) + again)
+    all_told = waves.distinct.get((tensor, kind), found)
+    if found <= all_told:
+        return float(all_told + again)
+    return float(all_told + (found - all_told) * _far_misses(
+        waves, touched, tensor, new[first].sum(), steady, all_told, limit) + again)
 
 
 def _far_misses(waves: Waves, touched: _Table, tensor: int, size: float, steady: float,
-                distinct: float, limit: float) -> float:
+                all_told: float, limit: float) -> float:
     """Of the sectors that were touched long before, as the launch touches more than there are,
     the share that is not in L2 any more."""
     steps, fresh = waves.steps, touched.fresh
@@ -180,25 +199,25 @@ def _far_misses(waves: Waves, touched: _Table, tensor: int, size: float, steady:
         sizes[other] = fresh[mine & (wave == 0), 0].sum()
         news[other] = fresh[mine & (wave > 0), 0].sum() / last if last else 0.0
     growth = sum(news.values())
-    if _is_random(waves, tensor, size, distinct):
+    if _is_random(waves, tensor, all_told):
         keeps = (limit - sum(sizes.values())) / growth + 1 if growth else np.inf  # waves
-        stays = max(0.0, 1 - size / max(distinct, size + 1))
+        stays = max(0.0, 1 - size / max(all_told, size + 1))
         return float(stays ** max(0.0, keeps - last))
-    period = distinct / steady if steady else np.inf
+    period = all_told / steady if steady else np.inf
     reach = sum(min(float(waves.extents.get(other, np.inf)),
                     sizes[other] + max(0.0, period - 1) * news[other]) for other in sizes)
     return 1.0 if reach > limit else 0.0
 
 
-def _is_random(waves: Waves, tensor: int, size: float, distinct: float) -> bool:
+def _is_random(waves: Waves, tensor: int, all_told: float) -> bool:
     """Whether the waves share as many of the tensor's sectors as they would by chance."""
     steps = waves.steps
     sets = [[s.sectors for s in steps if s.tensor == tensor and s.wave == wave]
             for wave in (0, 1)]
-    if not all(sets) or not distinct:
+    if not all(sets) or not all_told:
         return False
-    one, two = (np.unique(np.concatenate(found)) for found in sets)
-    by_chance = len(one) * len(two) / distinct
+    one, two = (distinct(np.concatenate(found)) for found in sets)
+    by_chance = len(one) * len(two) / all_told
     common = len(np.intersect1d(one, two, assume_unique=True))
     return by_chance >= 8 and 0.5 < common / by_chance < 2
 
@@ -209,7 +228,7 @@ def _isolated(steps: Sequence[Step]) -> dict[int, float]:
     shares = {}
     for tensor in {s.tensor for s in steps if s.reads}:
         found = [s.sectors for s in steps if s.tensor == tensor and s.reads]
-        sectors = np.unique(np.concatenate(found))
+        sectors = distinct(np.concatenate(found))
         alone = ~np.isin(sectors ^ 1, sectors, assume_unique=True)
         shares[tensor] = float(alone.mean()) if len(sectors) else 0.0
     return shares

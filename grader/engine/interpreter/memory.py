@@ -29,7 +29,7 @@ from grader.engine.interpreter.regions import Finder, Part, Regions
 from grader.engine.interpreter.shadow import LEAST_SEGMENT
 from grader.engine.interpreter.traffic import Key, Ledger
 
-_LOCKS = ("CAS", "XCHG")  # atomics that locks are made of
+LOCKS = ("CAS", "XCHG")  # atomics that locks are made of
 Change = Callable[[Array, Array, Part], Array]
 
 
@@ -85,6 +85,7 @@ class Memory:
     """
 
     computes = True  # products of blocks, which only values depend on
+    attempt_kind = Attempt
 
     def __init__(self, pattern: int = 0, *, duplicate_writes: bool = False,
                  find: Finder | None = None) -> None:
@@ -126,7 +127,7 @@ class Memory:
     def try_with(self, programs: Array) -> Attempt:
         """Let these programs run from their start, all at once."""
         order = self.running.order
-        self.running.attempt = Attempt(programs, order.segments(programs), order)
+        self.running.attempt = self.attempt_kind(programs, order.segments(programs), order)
         return self.attempt
 
     def settle(self) -> None:
@@ -276,7 +277,7 @@ class Memory:
                 part.rows, part.place.length))
             segments = self.attempt.segments  # what comes next belongs to what is released
             if ordered and not shape:
-                self._synchronise(part, locks=operation in _LOCKS)
+                self._synchronise(part, locks=operation in LOCKS)
             elif ordered:
                 self._acquire_known(lanes)
             self.checks.change(lanes, dtype.itemsize, line)

@@ -11,27 +11,28 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
-from grader.engine.interpreter import atomics
-from grader.engine.interpreter.attempt import Attempt, Diverged, Spinning, of_all_programs
+from grader.engine.interpreter.attempt import (
+    Attempt,
+    Diverged,
+    line_in,
+    of_all_programs,
+)
 from grader.engine.interpreter.checks import Checks
 from grader.engine.interpreter.errors import explain
 from grader.engine.interpreter.handle import Array, Handle
 from grader.engine.interpreter.install import installed
 from grader.engine.interpreter.launch import bind
-from grader.engine.interpreter.memory import Memory
-from grader.engine.interpreter.numerics import numpy_dtype
-from grader.engine.interpreter.places import Elements
+from grader.engine.interpreter.memory import LOCKS, Memory
 from grader.engine.interpreter.regions import Part, Region
 from grader.engine.interpreter.rewrite import rewritten
 from grader.engine.interpreter.traffic import Key, Ledger
 from grader.report import Finding
-
-assert atomics and Elements
-_LOCKS = ("CAS", "XCHG")
 
 
 class TooLong(BaseException):
@@ -101,6 +102,13 @@ class Trail(Ledger):
             raise TooLong
 
 
+class _Timed(Attempt):
+    def another_turn(self, frame: FrameType) -> None:
+        if isinstance(self.ledger, Trail):
+            self.ledger.check_time()
+        super().another_turn(frame)
+
+
 class _BoundsOnly(Checks):
     """Nobody's values are looked at, so nobody notes who stored them."""
 
@@ -125,6 +133,7 @@ class Addresses(Memory):
     """
 
     computes = False
+    attempt_kind = _Timed
 
     def __init__(self) -> None:
         super().__init__()
@@ -189,10 +198,6 @@ class Addresses(Memory):
 
     def _atomic(self, operation: str, pointers: Handle, mask: Handle | None, value: Handle,
                 change: Any, ordered: bool) -> Handle:
-        from functools import partial
-
-        from grader.engine.interpreter.attempt import line_in
-
         running = self.running
         dtype, line = value.data.dtype, line_in(running.file)
         parts = running.regions.parts(
@@ -200,7 +205,7 @@ class Addresses(Memory):
             partial(self.checks.outside, "changed", line, running.count))
         self._count("atomic", line, parts, dtype.itemsize, running.count)
         result = np.zeros((1,) * (len(pointers.shape) + 1), dtype)
-        if operation not in _LOCKS:  # a lock is found open
+        if operation not in LOCKS:  # a lock is found open
             result = self._unknown(dtype, pointers.shape)
         return Handle(result, value.dtype, pointers.shape)
 
@@ -266,6 +271,3 @@ class Sampler:
                         for note in attempt.notes:
                             memory.observed.note(note)
         return done
-
-
-assert Spinning and numpy_dtype

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from grader.engine.interpreter.attempt import Spinning
-from grader.engine.interpreter.dram import SECTOR, Moved, Step, Waves, moved
+from grader.engine.interpreter.dram import SECTOR, Moved, Step, Waves, distinct, moved
 from grader.engine.interpreter.handle import Array
 from grader.engine.interpreter.regions import Region
 from grader.engine.interpreter.sampling import Access, Sampler, Stopped, TooLong, Trail
@@ -20,12 +21,17 @@ _SHIFT = 5  # a sector is 32 bytes
 _ROW_BITS = 40
 _STRATA_LANES = 1 << 19  # of all programs that are run for the sums
 _MOST_STRATA = 256  # programs of one kind
-_WAVE_LANES = 5 << 18  # of all programs that are run for the DRAM model
-_MOST_WAVES = 8
-_LEAST_OF_WAVE = 64  # programs, before a wave is cut in size
+_WAVE_LANES = 3 << 20  # of all programs that are run for the DRAM model
+_LEAST_WAVES, _MOST_WAVES = 4, 24  # where there is time for them
+_MOST_STEPS = 600  # of all waves
+_CLUSTERS = (32, 16, 8)  # neighbours: so many elements of 2, 4, 8 bytes share 64 bytes
+_FEWEST_CLUSTERS = 4
+_CHUNK_LANES = 1 << 18  # of programs that are run at once
 _TURNS = (9, 5, 3)  # of a loop that is cut
 _USABLE = 0.6  # of L2, before lines leave that an ideal cache of its size would keep
 _TRIALS = 2
+_MOST_PLACES = 64  # lines and tensors whose traffic is told, the heaviest
+_LONGEST_NAME = 200  # characters of a tensor's name
 
 Groups = list[tuple[Array, Trail]]
 
@@ -65,7 +71,10 @@ def surveyed(sampler: Sampler, name: str, resident: int, l2_bytes: int, granule:
     _check_steady(sampler, name, probes, probe)
     _forget_stored(sampler, probe)
     lanes = max(1.0, _lanes(probe) / len(probes))
-    waves = _waves(sampler, programs, min(resident, programs), lanes)
+    end, now = sampler.memory.deadline, time.monotonic()
+    sampler.memory.deadline = now + 0.6 * (end - now)
+    waves = _waves(sampler, programs, min(resident, programs))
+    sampler.memory.deadline = end
     sums = _Scaled(sampler, programs)
     for turns in _TURNS:
         sampler.memory.turns_run = turns
@@ -146,7 +155,9 @@ def _strata(grid: tuple[int, int, int], most: int) -> dict[int, float]:
     for (xs, ys, zs), size in zip(kinds, sizes, strict=True):
         share = max(1, min(size, _MOST_STRATA, round(most * size / total), most))
         share = max(share, min(size, 4))
-        places = np.unique((np.arange(share) + 0.5) * size / share).astype(np.int64)
+        # not evenly: programs a power of two apart are often alike
+        within = np.random.default_rng(size).random(share) if share < size else 0.5
+        places = distinct(((np.arange(share) + within) * size / share).astype(np.int64))
         for place in places.tolist():
             x, rest = place % len(xs), place // len(xs)
             y, z = rest % len(ys), rest // len(ys)
@@ -164,7 +175,7 @@ def _sums(access: Access, programs: int) -> _Sums:
     within = np.arange(len(which)) - np.repeat(np.cumsum(sectors) - sectors, sectors)
     keys = (rows[which].astype(np.int64) << _ROW_BITS) + low[which] + within
     if (keys[1:] <= keys[:-1]).any():
-        keys = np.unique(keys)
+        keys = distinct(keys)
     owners, numbers = keys >> _ROW_BITS, keys & ((1 << _ROW_BITS) - 1)
     nbytes = np.broadcast_to(np.asarray(access.nbytes), rows.shape)
     total = np.bincount(rows, nbytes, count)
@@ -237,9 +248,11 @@ class _Scaled:
         made = []
         for key, (lanes, nbytes, sectors, ideal) in self._sums.items():
             unique = min(self._distinct([key]), sectors)
-            made.append(Traffic(key.line, key.kind, self._region(key).name, round(lanes),
+            made.append(Traffic(key.line, key.kind, self._region(key).name[:_LONGEST_NAME],
+                                round(lanes),
                                 round(nbytes), round(sectors), round(ideal), round(unique)))
-        return tuple(sorted(made, key=lambda t: (t.line or 0, t.kind, t.tensor)))
+        heaviest = sorted(made, key=lambda t: -t.sectors)[:_MOST_PLACES]
+        return tuple(sorted(heaviest, key=lambda t: (t.line or 0, t.kind, t.tensor)))
 
     def _region(self, key: Key) -> Region:
         return self._sampler.region(key.region)
@@ -293,9 +306,9 @@ class _Scaled:
         sets = {"read": ("load", "atomic"), "written": ("store", "atomic")}
         keys_of = {(numbers[storage], what): [k for k in keys if k.kind in kinds]
                    for storage, keys in storages.items() for what, kinds in sets.items()}
-        distinct = {at: self._distinct(keys) for at, keys in keys_of.items() if keys}
+        reached = {at: self._distinct(keys) for at, keys in keys_of.items() if keys}
         if waves is None:
-            reach = [Interval(round(sum(SECTOR * n for (_, w), n in distinct.items() if w == what)),
+            reach = [Interval(round(sum(SECTOR * n for (_, w), n in reached.items() if w == what)),
                               sum(SECTOR * t.sectors for t in traffic if t.kind in sets[what]))
                      for what in ("read", "written")]
             return (Interval(min(reach[0].low, reach[0].high), reach[0].high),
@@ -305,13 +318,13 @@ class _Scaled:
         steps, issued = waves.steps(self._sampler, numbers)
         if not steps:
             return Interval(0, 0), Interval(0, 0)
-        bound = {at: min(n, extents[at[0]]) for at, n in distinct.items()}
+        bound = {at: min(n, extents[at[0]]) for at, n in reached.items()}
         ratio = {}
         for at, keys in keys_of.items():
             scaled = sum(self._sums[key][2] for key in keys)
             ratio[at] = scaled / (issued[at] * self._programs) if issued.get(at) else 1.0
         result = moved(Waves(
-            steps, waves.size, waves.size // 2, waves.resident,
+            steps, waves.resident / waves.size,
             self._programs / waves.resident, extents, bound, ratio), _USABLE * l2_bytes)
         return _interval(result, "read", granule), _interval(result, "written", granule)
 
@@ -355,10 +368,11 @@ def _coverage(each: float, seen: float, count: int, total: float) -> float:
 
 @dataclass(frozen=True)
 class _Sampled:
-    """What the first ``size`` programs of some waves did; ``halves`` of them are the first."""
+    """What ``size`` programs of some waves did, of ``resident`` ones that a wave has."""
 
     waves: tuple[Groups, ...]
     firsts: tuple[int, ...]  # the first program of each wave
+    half: Array  # half of the programs that were run of each, counted from its first
     size: int
     resident: int
 
@@ -374,7 +388,7 @@ class _Sampled:
                 found, early, asked, plain = [], [], 0.0, 0.0
                 for access, group in parts:
                     sums = _sums(access, len(group))
-                    half = group < first + self.size // 2
+                    half = np.isin(group - first, self.half)
                     found.append(sums.numbers)
                     if access.alike:
                         early.append(sums.numbers if half.any() else sums.numbers[:0])
@@ -388,8 +402,8 @@ class _Sampled:
                 reads, writes = key.kind != "store", key.kind != "load"
                 nest = tuple((loop * _MOST_WAVES + wave, weight)
                              for loop, weight in parts[0][0].nest)
-                steps.append(Step(wave, tensor, reads, writes, np.unique(np.concatenate(found)),
-                                  np.unique(np.concatenate(early)), asked / plain, nest))
+                steps.append(Step(wave, tensor, reads, writes, distinct(np.concatenate(found)),
+                                  distinct(np.concatenate(early)), asked / plain, nest))
                 for what in ("read",) * reads + ("written",) * writes:
                     at = tensor, what
                     issued[at] = issued.get(at, 0.0) + asked / programs
@@ -405,38 +419,57 @@ def _aligned(groups: Groups) -> Iterator[tuple[tuple[int, Key], list[tuple[Acces
     yield from sorted(found.items(), key=lambda item: (item[0][0], item[0][1].region))
 
 
-def _waves(sampler: Sampler, programs: int, resident: int, lanes: float) -> _Sampled | None:
-    """Run the first programs of a few waves in the middle of the launch; None: no time for it."""
+def _waves(sampler: Sampler, programs: int, resident: int) -> _Sampled | None:
+    """Run a few waves in the middle of the launch, whole or in part; None: no time for it.
+
+    A part is made of clusters of neighbours all over the wave: some share sectors with the program
+    beside them, some with one that is far away.
+    """
     total = -(-programs // resident)
+    lanes, least = 1.0, min(_LEAST_WAVES, total)
     for turns in _TURNS:
         sampler.memory.turns_run = turns
         try:
-            if turns != _TURNS[-1]:
-                one = sampler.run(np.array([programs // 2]), silent=True)
-                lanes_now = max(lanes, _lanes(one))
-            else:
-                lanes_now = lanes
+            lanes = max(1.0, _lanes(sampler.run(np.array([programs // 2]), silent=True)))
         except TooLong:
             continue
-        wanted = min(2, total) * min(resident, _LEAST_OF_WAVE) * lanes_now
-        if wanted <= _WAVE_LANES or turns == _TURNS[-1]:
+        if least * resident * lanes <= _WAVE_LANES:
             break
-    else:
-        return None
-    most = max(2, int(_WAVE_LANES / lanes_now))  # programs
-    size = max(1, min(resident, most // min(2, total)))
-    count = max(1, min(_MOST_WAVES, total, most // size))
+    cluster = next((n for n in _CLUSTERS if resident >= 2 * _FEWEST_CLUSTERS * n
+                    and least * _FEWEST_CLUSTERS * n * lanes <= _WAVE_LANES), _CLUSTERS[-1])
+    chosen = _clusters(resident, max(1, int(_WAVE_LANES / lanes / least)), cluster)
+    half = chosen.reshape(-1, cluster)[::2].ravel() if len(chosen) < resident else chosen
+    count = max(1, min(_MOST_WAVES, total, int(_WAVE_LANES / lanes) // len(chosen)))
+    count = max(count, min(2, total))
     start = max(0, (total - count) // 2)
-    waves, firsts = [], []
-    chunk = max(1, int((1 << 18) / lanes_now))
+    waves: list[Groups] = []
+    firsts = []
+    chunk = max(1, int(_CHUNK_LANES / lanes))
     try:
         for wave in range(start, start + count):
-            first = wave * resident
-            mine = np.arange(first, min(first + size, programs))
+            mine = chosen + wave * resident
+            mine = mine[mine < programs]
+            if sum(_length(groups) for groups in waves) > _MOST_STEPS:
+                break
             waves.append([pair for at in range(0, len(mine), chunk)
                           for pair in sampler.run(mine[at:at + chunk], silent=True)])
-            firsts.append(first)
+            firsts.append(wave * resident)
     except TooLong:
         if not waves:
             return None
-    return _Sampled(tuple(waves), tuple(firsts), size, resident)
+    return _Sampled(tuple(waves), tuple(firsts), half, len(chosen), resident)
+
+
+def _length(groups: Groups) -> int:
+    return max((len(trail.accesses) for _, trail in groups), default=0)
+
+
+def _clusters(resident: int, most: int, cluster: int) -> Array:
+    """Which programs of a wave to run: all, or an even number of clusters."""
+    blocks = resident // cluster
+    count = max(_FEWEST_CLUSTERS, most // cluster // 2 * 2)
+    if resident <= most or count >= blocks:
+        return np.arange(resident)
+    within = np.random.default_rng(resident).random(count)
+    firsts = ((np.arange(count) + within) * blocks / count).astype(np.int64) * cluster
+    return (firsts[:, None] + np.arange(cluster)).ravel()
