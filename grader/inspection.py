@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from math import prod
+from math import inf, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -17,27 +17,28 @@ from grader.defects import Defect
 from grader.diagnosis import codes
 from grader.engine.compiler.prediction import Prediction
 from grader.engine.compiler.targets import Target
-from grader.facts import Interval, Survey
+from grader.facts import Interval, Survey, Unsurveyable
+from grader.listing import Listing, listing_of
 from grader.report import EXIT_FAILED, EXIT_PASSED, Finding, Kind, versions
 from grader.roofline import Point
 from grader.suite import Case, Cost, Suite
 
 if TYPE_CHECKING:
-    from grader.recording import Recording
+    from grader.recording import Launch, Recording
     from grader.sandbox import Sandbox
     from grader.session import Session
 
 SCHEMA = 1
+PARTS = frozenset(("dram", "l2", "compute", "latency", "launch", "programs", "atomics"))
 OnEvent = Callable[[str], None]
-Listing = tuple[tuple[int | None, str], ...]  # code, each line with the line of the learner's file
 
 
 @dataclass(frozen=True)
 class InspectedLaunch:
     """One launch: the code it runs, what it moves, how long it would take, and its defects.
 
-    ``survey`` and ``prediction`` are None where its addresses could not be told. ``line`` is that
-    of the launch in the learner's file.
+    ``survey`` and ``prediction`` are None where its addresses could not be told; ``unknown`` is
+    the sentence that says why. ``line`` is that of the launch in the learner's file.
     """
 
     kernel: str
@@ -49,6 +50,7 @@ class InspectedLaunch:
     defects: tuple[Defect, ...] = ()
     ptx: Listing = ()
     sass: Listing = ()
+    unknown: str = ""
 
     @property
     def programs(self) -> int:
@@ -207,6 +209,7 @@ class Inspection:
             "binary": {**asdict(launch.binary),
                        "occupancy": {**asdict(occupancy), "share": occupancy.share}},
             "survey": asdict(launch.survey) if launch.survey else None,
+            "unknown": launch.unknown,
             "prediction": {**asdict(launch.prediction), "measured": False}
             if launch.prediction else None,
             "defects": [asdict(defect) for defect in launch.defects],
@@ -216,6 +219,38 @@ class Inspection:
         if sass:
             data["sass"] = [list(row) for row in launch.sass]
         return data
+
+
+def launch_of(launch: Launch, binary: Binary, surveyed: Survey | Unsurveyable | None,
+              told: Any) -> InspectedLaunch:
+    """Put together what is known of a recorded launch.
+
+    Args:
+        told: by ``grader.engine.compiler.telling.told``, in a process that is not trusted.
+
+    Raises:
+        ValueError: ``told`` has another form.
+    """
+    if not isinstance(told, dict) or told.keys() != {"ptx", "sass", "prediction"}:
+        raise ValueError("listings and a prediction are an object with certain names")
+    return InspectedLaunch(
+        launch.kernel, launch.grid, launch.line, binary,
+        surveyed if isinstance(surveyed, Survey) else None, _prediction(told["prediction"]),
+        ptx=listing_of(told["ptx"]), sass=listing_of(told["sass"]),
+        unknown=surveyed.why if isinstance(surveyed, Unsurveyable) else "")
+
+
+def _prediction(data: Any) -> Prediction | None:
+    if data is None:
+        return None
+    match data:
+        case {"seconds": float(seconds), "bound": str(bound), "runner_up": str(then),
+              "parts": dict(parts), **rest} if not rest:
+            if {bound, then} <= parts.keys() | {""} <= PARTS | {""} and all(
+                    isinstance(value, float) and 0 <= value < inf
+                    for value in (seconds, *parts.values())):
+                return Prediction(seconds, bound, then, parts)
+    raise ValueError(f"no prediction: {data!r:.60}")
 
 
 # ---------------------------------------------------------------------------------------------

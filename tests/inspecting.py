@@ -10,15 +10,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fidelity.performance.analysing import analyse
+from fidelity.performance.every import CASES
+from fidelity.performance.recorded import record
+
 from grader.binary import Access, Binary, Occupancy
 from grader.defects import Defect
 from grader.engine.compiler.build import DoesNotCompile, address, build
 from grader.engine.compiler.prediction import Prediction
 from grader.engine.compiler.targets import Target, find
+from grader.engine.compiler.telling import told
 from grader.executor import kernels
 from grader.executor.arguments import Binder
 from grader.facts import Interval, Survey, Traffic
-from grader.inspection import Examined, InspectedCase, InspectedLaunch, Inspection, Listing
+from grader.inspection import Examined, InspectedCase, InspectedLaunch, Inspection, launch_of
+from grader.listing import Listing
 from grader.recording import Recording
 from grader.report import Kind
 from grader.suite import Cost
@@ -259,3 +265,21 @@ def examine(session: object, recording: Recording, inputs: object, target: Targe
             one.kernel, target.name, target.capability, 32, 0, made.metadata.shared,
             made.metadata.num_warps, Occupancy(8, 64, 64, "warps"))))
     return Examined(tuple(launches), findings=tuple(findings))
+
+
+def analysed(name: str, target: str = "h200") -> Inspection:
+    """A case of the performance set, with nothing worked out by hand."""
+    chosen, where = next(one for one in CASES if one.name == name), find(target)
+    recorded = record(chosen)
+    binder = Binder(recorded.kernels, lambda view: address(view.dtype, view.offset), lambda of: of)
+    analysis = analyse(chosen, where)
+    launches = []
+    for one, seen in zip(recorded.recording.launches, analysis.launches, strict=True):
+        kernel, arguments = binder.bind(one)
+        made = build(kernel, arguments, one.options, where)
+        said = told(made, seen.binary, seen.survey, where, cold=not launches)
+        launches.append(launch_of(one, seen.binary, seen.survey, said))
+    text = Path(chosen.body.__code__.co_filename).read_text()
+    return inspection(text, where, [InspectedCase(
+        name, Kind.PERFORMANCE, (), Cost(chosen.moves, chosen.flops), tuple(launches),
+        analysis.defects)])

@@ -17,9 +17,12 @@ import grader
 from grader import inspection as the_inspection
 from grader.defects import Defect
 from grader.engine.compiler.targets import find
-from grader.inspection import InspectedCase, Inspection, cases_of
+from grader.facts import Unsurveyable
+from grader.inspection import InspectedCase, Inspection, cases_of, launch_of
+from grader.recording import Launch
 from grader.report import Finding, Kind
 from grader.sandbox import SandboxBroken
+from grader.suite import Cost
 from tritonlab.render import quantities as q
 
 SUITE = Path(grader.__file__).parent / "suites" / "missing-elements" / "03-softmax" / "suite.py"
@@ -161,13 +164,13 @@ def test_advice_names_each_defect_with_its_line_and_the_next_command_edits(inspe
 
 def test_a_hint_is_told_from_a_defect_and_comes_last(inspect, column_major):
     case = column_major.cases[0]
-    hint = Defect("scalar access", "T06", None, "4 bytes at a time", "Align it.", "hint")
+    hint = Defect("scalar access", "T06", None, "tl.dot is slow", "Align it.", "hint")
     first = replace(case.launches[0], defects=(hint, *case.launches[0].defects))
     found = replace(column_major, cases=(replace(case, launches=(first,)),))
 
     shown = inspect(found, "--plain")
 
-    assert "scalar access (a hint: it may cost nothing here)\nSeen: 4 bytes at a time." in shown.out
+    assert "scalar access (a hint: it may cost nothing here)\nSeen: tl.dot is slow." in shown.out
     assert shown.out.index("uncoalesced store") < shown.out.index("scalar access")
 
 
@@ -197,17 +200,27 @@ def test_the_roofline_says_on_which_side_of_the_ridge_a_launch_is(inspect, softm
     assert "above the 330 at which DRAM and FP16 tensor cores" in inspect(matmul, "--plain").out
 
 
+def test_without_operations_only_the_rate_of_memory_is_told(inspect, softmax):
+    case = replace(softmax.cases[1], least=Cost(1))
+
+    shown = inspect(replace(softmax, cases=(case,)), "--plain")
+
+    assert "No operations are counted, so memory alone decides. Predicted to reach 95.4 % of the " \
+        "DRAM rate: 2.86 TB/s." in shown.out
+
+
 def test_a_launch_that_was_not_surveyed_has_its_code_and_no_place(inspect, softmax):
     case = softmax.cases[0]
-    bare = replace(case.launches[0], survey=None, prediction=None)
+    bare = replace(case.launches[0], survey=None, prediction=None,
+                   unknown="Its addresses depend on values.")
     found = replace(softmax, cases=(replace(case, launches=(bare,)),))
 
     shown = inspect(found, "--plain")
 
     assert "DRAM, read: unknown" in shown.out
     assert "predicted time: none" in shown.out
-    assert "What it moves could not be told" in shown.out
-    assert "4 x STG.128" not in shown.out.replace("2 x STG.128", "")
+    assert "Its addresses depend on values. So it has no place on the roofline." in shown.out
+    assert "x STG.128" in shown.out
 
 
 def test_listings_stand_under_the_lines_that_they_come_from(inspect, softmax):
@@ -518,6 +531,48 @@ def test_what_the_function_raises_is_a_finding(sandbox, tmp_path):
                                    case="64 x 1 024 floats", sandbox=sandbox)
 
     assert [finding.code for finding in found.findings] == ["R01"]
+
+
+def test_what_was_told_of_a_launch_is_put_together(softmax):
+    recorded = Launch("softmax_kernel", (64, 1, 1), {}, line=81)
+    binary = softmax.cases[0].launches[0].binary
+    told = {"ptx": [[47, "ld.global"], [None, "ret;"]], "sass": [], "prediction": {
+        "seconds": 2e-6, "bound": "dram", "runner_up": "l2", "parts": {"dram": 1e-6, "l2": 0.0}}}
+
+    launch = launch_of(recorded, binary, Unsurveyable("softmax_kernel", "Its loop spins."), told)
+
+    assert (launch.line, launch.unknown, launch.survey) == (81, "Its loop spins.", None)
+    assert launch.prediction.seconds == 2e-6
+    assert launch.ptx == ((47, "ld.global"), (None, "ret;"))
+
+
+@pytest.mark.parametrize("change", [
+    {"ptx": [[0, "x"]]}, {"ptx": [[1, "x" * 301]]}, {"ptx": [["1", "x"]]}, {"sass": None},
+    {"ptx": [[True, "x"]]}, {"sass": [[1, "x"]] * 20_001}, {"more": 1},
+    {"prediction": {"seconds": -1.0, "bound": "dram", "runner_up": "l2", "parts": {"dram": 0.0}}},
+    {"prediction": {"seconds": 1.0, "bound": "luck", "runner_up": "", "parts": {"luck": 0.0}}},
+    {"prediction": {"seconds": float("nan"), "bound": "", "runner_up": "", "parts": {}}},
+    {"prediction": {"seconds": 1.0, "bound": "dram", "runner_up": "", "parts": {"dram": "1"}}},
+], ids=str)
+def test_what_a_process_tells_is_checked(softmax, change):
+    recorded = Launch("softmax_kernel", (64, 1, 1), {}, line=81)
+    told = {"ptx": [], "sass": [], "prediction": None} | change
+
+    with pytest.raises(ValueError):
+        launch_of(recorded, softmax.cases[0].launches[0].binary, None, told)
+
+
+def test_machine_code_and_ptx_are_told_by_the_lines_of_the_kernel():
+    analysed = inspecting.analysed("softmax in one pass")
+
+    launch, = analysed.cases[0].launches
+    lines = {line for line, text in launch.sass if "LDG.E" in text}
+    texts = analysed.text.split("\n")
+    assert lines
+    assert all("tl.load(" in texts[line - 1] for line in lines)
+    assert {line for line, text in launch.ptx if "ld.global" in text} == lines
+    assert not [text for _, text in launch.ptx if ".loc" in text or "debug" in text]
+    assert launch.prediction.seconds > 0
 
 
 # ------------------------------------------------------------ numbers

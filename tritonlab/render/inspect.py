@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from grader.inspection import InspectedCase, Inspection, Listing
+from grader.inspection import InspectedCase, Inspection
+from grader.listing import Listing
 from tritonlab.course import Module
 from tritonlab.render import inspected as words
 from tritonlab.render import quantities as q
@@ -229,7 +230,7 @@ def _roofline(screen: Screen, inspection: Inspection) -> None:
             name: list[Part] = [(point.label, "strong"), f", {case.name}: "]
             screen.line(*name, words.position(point, inspection.target), lead=(margin,))
         if case.launches and not points:
-            screen.line((case.name, "strong"), f": {words.no_position(case)}", lead=(margin,))
+            screen.line((case.name, "strong"), f": {words.no_position(case, inspection.target)}", lead=(margin,))
 
 
 def _listing(screen: Screen, inspection: Inspection, title: str, case: str,

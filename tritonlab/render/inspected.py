@@ -233,7 +233,9 @@ ALL_CLEAR = ("No known defect was found. That a kernel is fast, compiled code an
 
 
 def seen(defect: Defect) -> str:
-    return sentence(defect.seen)
+    """What was seen, as a sentence; a name of code at its beginning stays as it is."""
+    first = defect.seen.split(" ")[0]
+    return sentence(defect.seen) if first.isalnum() else first + sentence(defect.seen)[len(first):]
 
 
 def position(point: Point, target: Target) -> str:
@@ -247,11 +249,16 @@ def position(point: Point, target: Target) -> str:
             f"{q.rate(point.bytes / point.seconds, 'B/s')}, {q.rate(point.rate, 'FLOP/s')}.")
 
 
-def no_position(case: InspectedCase) -> str:
-    """Why a case has no place on the roofline."""
-    if any(launch.survey is None or launch.prediction is None for launch in case.launches):
-        return "What it moves could not be told, so it has no place on the roofline."
-    return "It computes nothing that is counted, so only memory decides: see the table."
+def no_position(case: InspectedCase, target: Target) -> str:
+    """Why a case has no place on the roofline, and how near to the DRAM rate it comes."""
+    if unknown := [one for one in case.launches if one.survey is None or one.prediction is None]:
+        why = unknown[0].unknown
+        return f"{why} " * bool(why) + "So it has no place on the roofline."
+    seconds = sum(launch.prediction.seconds for launch in case.launches if launch.prediction)
+    moved = sum(launch.dram.low + launch.dram.high for launch in case.launches if launch.dram) / 2
+    return ("No operations are counted, so memory alone decides. Predicted to reach "
+            f"{q.share(moved / seconds / target.dram)} of the DRAM rate: "
+            f"{q.rate(moved / seconds, 'B/s')}.")
 
 
 def different(inspection: Inspection) -> list[tuple[InspectedCase, InspectedLaunch]]:
