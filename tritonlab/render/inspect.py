@@ -230,7 +230,8 @@ def _roofline(screen: Screen, inspection: Inspection) -> None:
             name: list[Part] = [(point.label, "strong"), f", {case.name}: "]
             screen.line(*name, words.position(point, inspection.target), lead=(margin,))
         if case.launches and not points:
-            screen.line((case.name, "strong"), f": {words.no_position(case, inspection.target)}", lead=(margin,))
+            said = words.no_position(case, inspection.target)
+            screen.line((case.name, "strong"), f": {said}", lead=(margin,))
 
 
 def _listing(screen: Screen, inspection: Inspection, title: str, case: str,
