@@ -87,7 +87,7 @@ def start(module_id: ModuleId, as_json: Json = False, plain: Plain = False) -> i
 @app.command()
 @guard.verb
 def grade(
-    target: Annotated[str | None, typer.Argument(
+    what: Annotated[str | None, typer.Argument(
         metavar="[ID or PATH]", help="The current module if left out.")] = None,
     module_id: Annotated[str | None, typer.Option(
         "--module", metavar="ID", help="The module that the file at PATH belongs to.")] = None,
@@ -95,6 +95,9 @@ def grade(
         "--case", metavar="NAME", help="Only this case, in detail; nothing is recorded.")] = None,
     seed: Annotated[str | None, typer.Option(
         "--seed", metavar="HEX", help="The inputs of an earlier grade; nothing is recorded.",
+    )] = None,
+    target: Annotated[str | None, typer.Option(
+        "--target", metavar="GPU", help="Compile for this GPU, such as a100; h100 if left out.",
     )] = None,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
@@ -104,10 +107,10 @@ def grade(
 
     screen = _screen(plain)
     the_course = course.load()
-    submission = grading.resolve(the_course, target, module_id)
+    submission = grading.resolve(the_course, what, module_id)
     module = submission.module
     with Progress(_screen(plain or as_json, error=True)) as progress:
-        report = grading.grade(submission, only=case, seed=seed, on_event=progress)
+        report = grading.grade(submission, only=case, seed=seed, target=target, on_event=progress)
     result = grading.save(the_course, submission, report)
     try:
         command, before = _after_grade(the_course, submission, report, result)

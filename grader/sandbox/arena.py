@@ -61,7 +61,7 @@ def pack(tensors: Sequence[torch.Tensor | SparseTensor]) -> Arena:
             os.ftruncate(fd, end + _padded(size))
             for start, window in tensor.windows:
                 os.pwrite(fd, _bytes(window), end + start * window.element_size())
-            views.append(View(len(places), tensor.dtype, (tensor.elements,), (1,), 0))
+            views.append(view_of(tensor.like, len(places)))
             places.append((end, size))
             end += _padded(size)
             continue
@@ -114,15 +114,22 @@ def view_of(tensor: torch.Tensor, storage: int) -> View:
 
 @dataclass(frozen=True)
 class SparseTensor:
-    """A drawn ``Sparse`` input: values at the windows, zeros that take no memory elsewhere."""
+    """A tensor of any size: zeros that take no memory, but for values at the windows.
 
-    elements: int
-    dtype: str
-    windows: tuple[tuple[int, torch.Tensor], ...]  # (first element, values)
+    ``like`` is a tensor on torch's meta device with its shape, strides and dtype.
+    """
+
+    like: torch.Tensor
+    windows: tuple[tuple[int, torch.Tensor], ...] = ()  # (first element of the storage, values)
 
     @property
     def nbytes(self) -> int:
-        return self.elements * self.windows[0][1].element_size()
+        """Of the storage."""
+        return self.like.untyped_storage().nbytes()
+
+    @property
+    def elements(self) -> int:
+        return self.like.numel()
 
     def part(self, window: int, start: int, count: int) -> torch.Tensor:
         """``count`` elements from ``start`` on, which lie in the given window."""
@@ -134,7 +141,8 @@ class SparseTensor:
         dtype = getattr(torch, spec.dtype)
         values = torch.randn(2, spec.span, generator=generator, dtype=torch.float64).to(dtype)
         last = spec.elements - spec.span
-        return cls(spec.elements, spec.dtype, ((0, values[0]), (last, values[1])))
+        like = torch.empty(spec.elements, dtype=dtype, device="meta")
+        return cls(like, ((0, values[0]), (last, values[1])))
 
 
 def _bytes(tensor: torch.Tensor) -> Any:
