@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from math import inf, prod
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -17,20 +17,19 @@ from grader.defects import Defect
 from grader.diagnosis import codes
 from grader.engine.compiler.prediction import Prediction
 from grader.engine.compiler.targets import Target
-from grader.facts import Interval, Survey, Unsurveyable
-from grader.listing import Listing, listing_of
+from grader.facts import Interval, Survey
 from grader.report import EXIT_FAILED, EXIT_PASSED, Finding, Kind, versions
 from grader.roofline import Point
 from grader.suite import Case, Cost, Suite
 
 if TYPE_CHECKING:
-    from grader.recording import Launch, Recording
+    from grader.recording import Recording
     from grader.sandbox import Sandbox
     from grader.session import Session
 
 SCHEMA = 1
-PARTS = frozenset(("dram", "l2", "compute", "latency", "launch", "programs", "atomics"))
 OnEvent = Callable[[str], None]
+Listing = tuple[tuple[int | None, str], ...]  # code, each line with the line of the learner's file
 
 
 @dataclass(frozen=True)
@@ -219,38 +218,6 @@ class Inspection:
         if sass:
             data["sass"] = [list(row) for row in launch.sass]
         return data
-
-
-def launch_of(launch: Launch, binary: Binary, surveyed: Survey | Unsurveyable | None,
-              told: Any) -> InspectedLaunch:
-    """Put together what is known of a recorded launch.
-
-    Args:
-        told: by ``grader.engine.compiler.telling.told``, in a process that is not trusted.
-
-    Raises:
-        ValueError: ``told`` has another form.
-    """
-    if not isinstance(told, dict) or told.keys() != {"ptx", "sass", "prediction"}:
-        raise ValueError("listings and a prediction are an object with certain names")
-    return InspectedLaunch(
-        launch.kernel, launch.grid, launch.line, binary,
-        surveyed if isinstance(surveyed, Survey) else None, _prediction(told["prediction"]),
-        ptx=listing_of(told["ptx"]), sass=listing_of(told["sass"]),
-        unknown=surveyed.why if isinstance(surveyed, Unsurveyable) else "")
-
-
-def _prediction(data: Any) -> Prediction | None:
-    if data is None:
-        return None
-    match data:
-        case {"seconds": float(seconds), "bound": str(bound), "runner_up": str(then),
-              "parts": dict(parts), **rest} if not rest:
-            if {bound, then} <= parts.keys() | {""} <= PARTS | {""} and all(
-                    isinstance(value, float) and 0 <= value < inf
-                    for value in (seconds, *parts.values())):
-                return Prediction(seconds, bound, then, parts)
-    raise ValueError(f"no prediction: {data!r:.60}")
 
 
 # ---------------------------------------------------------------------------------------------

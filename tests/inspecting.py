@@ -17,14 +17,14 @@ from fidelity.performance.recorded import record
 from grader.binary import Access, Binary, Occupancy
 from grader.defects import Defect
 from grader.engine.compiler.build import DoesNotCompile, address, build
-from grader.engine.compiler.prediction import Prediction
+from grader.engine.compiler.lines import repaired
+from grader.engine.compiler.prediction import Prediction, predict
+from grader.engine.compiler.sass import code_of
 from grader.engine.compiler.targets import Target, find
-from grader.engine.compiler.telling import told
 from grader.executor import kernels
 from grader.executor.arguments import Binder
 from grader.facts import Interval, Survey, Traffic
-from grader.inspection import Examined, InspectedCase, InspectedLaunch, Inspection, launch_of
-from grader.listing import Listing
+from grader.inspection import Examined, InspectedCase, InspectedLaunch, Inspection, Listing
 from grader.recording import Recording
 from grader.report import Kind
 from grader.suite import Cost
@@ -277,9 +277,14 @@ def analysed(name: str, target: str = "h200") -> Inspection:
     for one, seen in zip(recorded.recording.launches, analysis.launches, strict=True):
         kernel, arguments = binder.bind(one)
         made = build(kernel, arguments, one.options, where)
-        said = told(made, seen.binary, seen.survey, where, cold=not launches)
-        launches.append(launch_of(one, seen.binary, seen.survey, said))
-    text = Path(chosen.body.__code__.co_filename).read_text()
+        code, path = code_of(made), chosen.body.__code__.co_filename
+        assert seen.survey is not None
+        launches.append(InspectedLaunch(
+            one.kernel, one.grid, one.line, seen.binary, seen.survey,
+            predict(seen.binary, code, seen.survey, where, cold=not launches),
+            ptx=by_line(repaired(made.asm["ptx"]), path),
+            sass=tuple((step.line, str(step)) for step in code.instructions if not step.never)))
+    text = Path(path).read_text()
     return inspection(text, where, [InspectedCase(
         name, Kind.PERFORMANCE, (), Cost(chosen.moves, chosen.flops), tuple(launches),
         analysis.defects)])

@@ -17,9 +17,7 @@ import grader
 from grader import inspection as the_inspection
 from grader.defects import Defect
 from grader.engine.compiler.targets import find
-from grader.facts import Unsurveyable
-from grader.inspection import InspectedCase, Inspection, cases_of, launch_of
-from grader.recording import Launch
+from grader.inspection import InspectedCase, Inspection, cases_of
 from grader.report import Finding, Kind
 from grader.sandbox import SandboxBroken
 from grader.suite import Cost
@@ -256,7 +254,7 @@ def test_an_unknown_target_names_those_that_there_are(run, monkeypatch):
 
     assert (shown.code, shown.out) == (2, "")
     assert shown.err.startswith("No target is called 'h1000'. There are h100, ")
-    assert shown.err.endswith("`tritonlab inspect --target h100` takes the nearest.\n")
+    assert shown.err.endswith("Name one of these with --target.\n")
 
 
 def test_a_target_is_found_whatever_its_capitals(inspect, softmax):
@@ -533,46 +531,16 @@ def test_what_the_function_raises_is_a_finding(sandbox, tmp_path):
     assert [finding.code for finding in found.findings] == ["R01"]
 
 
-def test_what_was_told_of_a_launch_is_put_together(softmax):
-    recorded = Launch("softmax_kernel", (64, 1, 1), {}, line=81)
-    binary = softmax.cases[0].launches[0].binary
-    told = {"ptx": [[47, "ld.global"], [None, "ret;"]], "sass": [], "prediction": {
-        "seconds": 2e-6, "bound": "dram", "runner_up": "l2", "parts": {"dram": 1e-6, "l2": 0.0}}}
+def test_what_was_surveyed_and_compiled_for_real_can_be_shown(inspect):
+    found = inspecting.analysed("softmax across rows")
 
-    launch = launch_of(recorded, binary, Unsurveyable("softmax_kernel", "Its loop spins."), told)
+    shown = inspect(found, "--sass", "--plain")
 
-    assert (launch.line, launch.unknown, launch.survey) == (81, "Its loop spins.", None)
-    assert launch.prediction.seconds == 2e-6
-    assert launch.ptx == ((47, "ld.global"), (None, "ret;"))
-
-
-@pytest.mark.parametrize("change", [
-    {"ptx": [[0, "x"]]}, {"ptx": [[1, "x" * 301]]}, {"ptx": [["1", "x"]]}, {"sass": None},
-    {"ptx": [[True, "x"]]}, {"sass": [[1, "x"]] * 20_001}, {"more": 1},
-    {"prediction": {"seconds": -1.0, "bound": "dram", "runner_up": "l2", "parts": {"dram": 0.0}}},
-    {"prediction": {"seconds": 1.0, "bound": "luck", "runner_up": "", "parts": {"luck": 0.0}}},
-    {"prediction": {"seconds": float("nan"), "bound": "", "runner_up": "", "parts": {}}},
-    {"prediction": {"seconds": 1.0, "bound": "dram", "runner_up": "", "parts": {"dram": "1"}}},
-], ids=str)
-def test_what_a_process_tells_is_checked(softmax, change):
-    recorded = Launch("softmax_kernel", (64, 1, 1), {}, line=81)
-    told = {"ptx": [], "sass": [], "prediction": None} | change
-
-    with pytest.raises(ValueError):
-        launch_of(recorded, softmax.cases[0].launches[0].binary, None, told)
-
-
-def test_machine_code_and_ptx_are_told_by_the_lines_of_the_kernel():
-    analysed = inspecting.analysed("softmax in one pass")
-
-    launch, = analysed.cases[0].launches
-    lines = {line for line, text in launch.sass if "LDG.E" in text}
-    texts = analysed.text.split("\n")
-    assert lines
-    assert all("tl.load(" in texts[line - 1] for line in lines)
-    assert {line for line, text in launch.ptx if "ld.global" in text} == lines
-    assert not [text for _, text in launch.ptx if ".loc" in text or "debug" in text]
-    assert launch.prediction.seconds > 0
+    load = inspecting.line_of(found.text, "tl.load(x_ptr + offs * stride + column")
+    assert f"line {load}: x_ptr: 537 MB loaded, sectors 12.5 % used, moved 8.00 times" in shown.out
+    assert f"strided access, line {load}" in shown.out
+    assert re.search(rf"^SASS of column_softmax_kernel {load}: .*LDG", shown.out, re.MULTILINE)
+    assert re.search("predicted time: [0-9.]+ ms", shown.out)
 
 
 # ------------------------------------------------------------ numbers

@@ -172,7 +172,7 @@ def inspect(
     module_id: Annotated[str | None, typer.Option(
         "--module", metavar="ID", help="The module that the file at PATH belongs to.")] = None,
     target: Annotated[str, typer.Option(
-        metavar="NAME", help="The GPU that it is compiled for.")] = targets.DEFAULT,
+        metavar="GPU", help="The GPU that it is compiled for.")] = targets.DEFAULT,
     case: Annotated[str | None, typer.Option(
         metavar="NAME", help="The case that is looked at; by default those of performance.",
     )] = None,
@@ -189,7 +189,7 @@ def inspect(
     from tritonlab.render.screen import Progress
 
     screen = _screen(plain)
-    the_target = inspection.target_named(target)
+    the_target = grading.find_target(target)
     if html is not None:
         inspection.check_page(html)
     submission = grading.resolve(course.load(), what, module_id)

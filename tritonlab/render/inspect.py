@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from grader.inspection import InspectedCase, Inspection
-from grader.listing import Listing
+from grader.inspection import InspectedCase, Inspection, Listing
 from tritonlab.course import Module
 from tritonlab.render import inspected as words
 from tritonlab.render import quantities as q

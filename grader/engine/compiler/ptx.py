@@ -66,26 +66,6 @@ def instructions(ptx: str) -> Iterator[Instruction]:
             callers[here] = line
 
 
-def rows(ptx: str) -> Iterator[tuple[int | None, str]]:
-    """The text of a kernel, row by row, each with its line as ``instructions`` tells it.
-
-    Locations, comments and what is there for debuggers are left out.
-    """
-    text = _REMARK.sub("", repaired(_DEBUGGING.sub("", ptx)))
-    files = {int(number): f"{folder}/{name}" if name else folder
-             for number, folder, name in _FILE.findall(text)}
-    home = _home(text, files)
-    callers: dict[tuple[int, int, int], int | None] = {}
-    line: int | None = None
-    for row in text.splitlines():
-        at = _TOKEN.match(row)
-        if at and at["file"]:
-            here = int(at["file"]), int(at["line"]), int(at["column"])
-            line = callers[here] = _line(here, at["more"], files.get(here[0], ""), home, callers)
-        elif (code := _COMMENT.sub("", row)).strip() and not _NOT_CODE.match(code):
-            yield line, code.rstrip()
-
-
 def _home(text: str, files: dict[int, str]) -> str | None:
     """The file that the kernel is defined in: the first that its code refers to."""
     entry = _ENTRY.search(text)
