@@ -378,7 +378,7 @@ def test_the_page_needs_nothing_from_elsewhere(page, softmax):
 
 
 def test_what_a_kernel_says_stays_text(page, column_major):
-    seen = "<b>lanes</b> & \"sectors\""
+    seen = "<b>lanes</b> & `<b>sectors</b>`"
     case = column_major.cases[0]
     named = replace(case, name="</summary><img src=x>", defects=(
         Defect("odd <u>", "T01", None, seen, "Do it."),))
@@ -386,10 +386,11 @@ def test_what_a_kernel_says_stays_text(page, column_major):
     text = page(replace(column_major, cases=(named,)))
 
     assert "<script>alert(1)" in text.words
-    assert "<b>lanes</b>" in text.words
+    assert "<b>lanes</b> & <b>sectors</b>." in text.words
     assert "</summary><img src=x>" in text.words
     assert "odd <u>" in text.words
     assert not [tag for tag, _ in text.elements if tag in ("script", "img", "u")]
+    assert len([tag for tag, _ in text.elements if tag == "b"]) == 2  # of the two meters
 
 
 def test_the_page_says_what_the_terminal_says(page, column_major):
