@@ -1,4 +1,4 @@
-"""What the compiler process says of a recording: a binary for each launch, or why there is none."""
+"""What is said of a recording that is compiled and surveyed: code, traffic and time by launch."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from grader.binary import Binary
+from grader.facts import Prediction, Survey, Unsurveyable
 from grader.outcome import Stopped
 from grader.recording import Recording
 from grader.report import Finding
+
+Listing = tuple[tuple[int | None, str], ...]  # code, each line with the line of the learner's file
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,80 @@ def compiled_of(reply: Mapping[str, Any], recording: Recording) -> Compiled:
     except (KeyError, TypeError, ValueError) as error:
         raise Stopped(Finding("R03", "The process that compiled the kernels answered with "
                                      f"something that is no account of them: {error}.")) from error
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """What the launches of a recording move, in order; None where it cannot be told.
+
+    ``findings`` are accesses outside their tensors; ``unknown`` are sentences that say why.
+    """
+
+    surveys: tuple[Survey | None, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+def surveyed_of(reply: Mapping[str, Any], recording: Recording) -> Surveyed:
+    """Read the executor's reply to a survey.
+
+    Raises:
+        Stopped: it refused the recording, or tells no traffic that there can be.
+    """
+    if reply["status"] != "done":
+        raise Stopped(Finding("R03", "The recorded launches cannot be surveyed: "
+                                     f"{reply.get('why', reply['status'])}."))
+    try:
+        unknown = [Unsurveyable.from_dict(one).why for one in reply["launches"] if "why" in one]
+        known = [None if "why" in one else Survey.from_dict(one) for one in reply["launches"]]
+        missing = len(recording.launches) - len(known)
+        if missing < 0:
+            raise ValueError("more launches than were asked for")
+        findings = tuple(Finding.from_dict(one) for one in reply["findings"])
+        return Surveyed((*known, *[None] * missing), findings, tuple(dict.fromkeys(unknown)))
+    except (KeyError, TypeError, ValueError) as error:
+        raise Stopped(Finding("R03", "The process that surveyed the launches answered with "
+                                     f"something that is no account of them: {error}.")) from error
+
+
+@dataclass(frozen=True)
+class Times:
+    """The predicted time of each launch in order, and of all, where their traffic is known."""
+
+    launches: tuple[Prediction | None, ...]
+    whole: Prediction | None
+
+
+def times_of(reply: Mapping[str, Any], recording: Recording) -> Times:
+    """Read the compiler's reply about times.
+
+    Raises:
+        Stopped: it refused the recording, or tells no times that there can be.
+    """
+    if reply["status"] != "done":
+        raise Stopped(Finding("R03", "The times of the launches cannot be predicted: "
+                                     f"{reply.get('why', reply['status'])}."))
+    try:
+        each = tuple(one and Prediction.from_dict(one) for one in reply["launches"])
+        if len(each) != len(recording.launches):
+            raise ValueError(f"{len(each)} times for {len(recording.launches)} launches")
+        return Times(each, reply["whole"] and Prediction.from_dict(reply["whole"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise Stopped(Finding("R03", "The process that compiled the kernels answered with "
+                                     f"something that is no time: {error}.")) from error
+
+
+def listing_of(rows: Any) -> Listing:
+    """Read a listing of code.
+
+    Raises:
+        Stopped: it is none.
+    """
+    try:
+        return tuple((None if line is None else int(line), str(text)) for line, text in rows)
+    except (TypeError, ValueError) as error:
+        raise Stopped(Finding("R03", "The process that compiled the kernels answered with "
+                                     f"something that is no listing: {error}.")) from error
 
 
 def crashed(stop: Stopped, title: str) -> Compiled:

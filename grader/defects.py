@@ -348,11 +348,11 @@ def _read_again(launch: _Launch, poor: Sequence[Defect]) -> list[Defect]:
     worst = max(loads, key=lambda t: sum(
         o.sectors for o in loads if o.tensor == t.tensor) * SECTOR - launch.sizes.get(t.tensor, 0))
     lines = [t.line for t in loads if t.tensor == worst.tensor and t.line is not None]
-    again = (f" at {len(lines)} lines" if len(lines) > 1 else "")
+    where = f" at {len(lines)} lines," if len(lines) > 1 else ""
     return [Defect(
         "data read again", "T01", max(lines, default=None),
         f"{survey.loaded.low:,} bytes or more come from memory, where {needed:,} would do: "
-        f"`{worst.tensor}` is read{again} again after it has left the caches",
+        f"`{worst.tensor}` is read{where} again after it has left the caches",
         "Keep what was read in registers, or do the work in one pass, as with a running maximum "
         "and sum.")]
 
@@ -443,10 +443,10 @@ def _unfused(launches: Sequence[Observed], target: Target) -> list[Defect]:
     for one in launches:
         assert one.survey is not None
         moved += one.survey.loaded.low + one.survey.stored.low
-        taken = {}
+        taken: dict[int, Traffic] = {}
         for t in one.survey.traffic:
             storage = one.storages.get(t.tensor)
-            if t.kind == "load" and storage in producers:
+            if t.kind == "load" and storage is not None and storage in producers:
                 taken[storage] = t
         if taken and all(_may_fuse(producers[storage], one) for storage in taken):
             between += sum(2 * t.unique_sectors * SECTOR for t in taken.values())

@@ -6,77 +6,34 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
 from grader import roofline, selection, source
 from grader.annotation import Line, annotate
-from grader.binary import Binary
 from grader.defects import Defect
 from grader.diagnosis import codes
-from grader.engine.compiler.prediction import Prediction
 from grader.engine.compiler.targets import Target
-from grader.facts import Interval, Survey
+from grader.examination import Examined, InspectedLaunch
+from grader.facts import Prediction
 from grader.report import EXIT_FAILED, EXIT_PASSED, Finding, Kind, versions
 from grader.roofline import Point
 from grader.suite import Case, Cost, Suite
 
 if TYPE_CHECKING:
-    from grader.recording import Recording
     from grader.sandbox import Sandbox
-    from grader.session import Session
 
 SCHEMA = 1
 OnEvent = Callable[[str], None]
-Listing = tuple[tuple[int | None, str], ...]  # code, each line with the line of the learner's file
-
-
-@dataclass(frozen=True)
-class InspectedLaunch:
-    """One launch: the code it runs, what it moves, how long it would take, and its defects.
-
-    ``survey`` and ``prediction`` are None where its addresses could not be told; ``unknown`` is
-    the sentence that says why. ``line`` is that of the launch in the learner's file.
-    """
-
-    kernel: str
-    grid: tuple[int, int, int]
-    line: int | None
-    binary: Binary
-    survey: Survey | None = None
-    prediction: Prediction | None = None
-    defects: tuple[Defect, ...] = ()
-    ptx: Listing = ()
-    sass: Listing = ()
-    unknown: str = ""
-
-    @property
-    def programs(self) -> int:
-        return prod(self.grid)
-
-    @property
-    def dram(self) -> Interval | None:
-        """Bytes between DRAM and L2, read and written together."""
-        if self.survey is None:
-            return None
-        read, written = self.survey.loaded, self.survey.stored
-        return Interval(read.low + written.low, read.high + written.high)
-
-    def at_once(self, target: Target) -> int:
-        """How many programs the whole target holds at the same time: one wave."""
-        return self.binary.occupancy.programs * target.multiprocessors
-
-    def waves(self, target: Target) -> float:
-        return self.programs / self.at_once(target)
 
 
 @dataclass(frozen=True)
 class InspectedCase:
     """One case of the suite. ``findings`` say why launches are missing.
 
-    ``inputs`` are a line each; ``least`` is what the job needs at least. ``defects`` are those of
-    all launches together.
+    ``inputs`` are a line each; ``least`` is what the job needs at least. ``defects`` and
+    ``prediction`` are those of all launches together. ``unknown`` are sentences: why it cannot be
+    told what a launch moves.
     """
 
     name: str
@@ -86,6 +43,8 @@ class InspectedCase:
     launches: tuple[InspectedLaunch, ...] = ()
     defects: tuple[Defect, ...] = ()
     findings: tuple[Finding, ...] = ()
+    unknown: tuple[str, ...] = ()
+    prediction: Prediction | None = None
 
     @property
     def all_defects(self) -> tuple[Defect, ...]:
@@ -97,6 +56,13 @@ class InspectedCase:
     def bytes(self) -> int:
         """Moved to and from DRAM at most, by all launches."""
         return sum(launch.dram.high for launch in self.launches if launch.dram)
+
+    @property
+    def seconds(self) -> float:
+        """Predicted for all launches of which the time is known, with the gaps between them."""
+        if self.prediction is not None:
+            return self.prediction.seconds
+        return sum(launch.prediction.seconds for launch in self.launches if launch.prediction)
 
     @cached_property
     def lines(self) -> Mapping[int, Line]:
@@ -124,8 +90,7 @@ class InspectedCase:
         if made or not whole or not moved or self.least is None:
             return made
         label = known[0][0].kernel if len(known) == 1 else f"all {len(known)} launches"
-        seconds = sum(prediction.seconds for _, _, prediction, _ in known)
-        return [Point(label, self.least.flops, moved, seconds, target.fp32, "FP32")]
+        return [Point(label, self.least.flops, moved, self.seconds, target.fp32, "FP32")]
 
 
 @dataclass(frozen=True)
@@ -190,6 +155,8 @@ class Inspection:
             "findings": [asdict(finding) for finding in case.findings],
             "launches": [self._launch(launch, ptx, sass) for launch in case.launches],
             "defects": [asdict(defect) for defect in case.defects],
+            "unknown": list(case.unknown),
+            "prediction": _predicted(case.prediction),
             "lines": {str(number): {
                 "instructions": list(line.instructions),
                 "moved": [{**asdict(moved), "efficiency": moved.efficiency, "times": moved.times}
@@ -208,9 +175,7 @@ class Inspection:
             "binary": {**asdict(launch.binary),
                        "occupancy": {**asdict(occupancy), "share": occupancy.share}},
             "survey": asdict(launch.survey) if launch.survey else None,
-            "unknown": launch.unknown,
-            "prediction": {**asdict(launch.prediction), "measured": False}
-            if launch.prediction else None,
+            "prediction": _predicted(launch.prediction),
             "defects": [asdict(defect) for defect in launch.defects],
         }
         if ptx:
@@ -220,46 +185,17 @@ class Inspection:
         return data
 
 
+def _predicted(prediction: Prediction | None) -> dict[str, Any] | None:
+    return {**asdict(prediction), "measured": False} if prediction else None
+
+
 # ---------------------------------------------------------------------------------------------
 # How an inspection comes about.
 
 
-@dataclass(frozen=True)
-class Examined:
-    """What became of the launches of one recording, in order.
-
-    ``findings`` say which do not compile, and are no launches here; ``defects`` are those of all
-    launches together, such as steps that are launched one by one.
-    """
-
-    launches: tuple[InspectedLaunch, ...] = ()
-    defects: tuple[Defect, ...] = ()
-    findings: tuple[Finding, ...] = ()
-
-
-class Examine(Protocol):
-    """Compiles and surveys a recording in processes of its session.
-
-    Raises:
-        grader.outcome.Stopped: a process did not survive it.
-    """
-
-    def __call__(self, session: Session, recording: Recording, inputs: Sequence[Any],
-                 target: Target) -> Examined: ...
-
-
-class _Examiner(Protocol):
-    def examine(self, recording: Recording, inputs: Sequence[Any], target: Target) -> Examined: ...
-
-
-def _examine(session: Session, recording: Recording, inputs: Sequence[Any],
-             target: Target) -> Examined:
-    return cast(_Examiner, session).examine(recording, inputs, target)
-
-
 def inspect(kernel: Path, suite: Suite, target: Target, *, case: str | None = None,
             on_event: OnEvent | None = None, sandbox: Sandbox | None = None,
-            examine: Examine | None = None) -> Inspection:
+            listings: bool = False) -> Inspection:
     """Compile a submission's launches for a target and look at what came out. Nothing is judged.
 
     Args:
@@ -270,7 +206,7 @@ def inspect(kernel: Path, suite: Suite, target: Target, *, case: str | None = No
             performance cases are looked at, else the first correctness case.
         on_event: is told what begins.
         sandbox: a warm one to use; without it one is started and closed.
-        examine: compiles and surveys; by default ``Session.examine``.
+        listings: give PTX and SASS of each launch too.
 
     Raises:
         grader.source.UnreadableSubmission: there is no file to read.
@@ -287,7 +223,7 @@ def inspect(kernel: Path, suite: Suite, target: Target, *, case: str | None = No
                                        findings=tuple(map(_explained(suite, submitted), refused))))
     else:
         with ExitStack() as resources:
-            inspected += _inspected(submitted, suite, chosen, target, sandbox, examine, tell,
+            inspected += _inspected(submitted, suite, chosen, target, sandbox, listings, tell,
                                     resources)
     return Inspection(suite.name, submitted.text, submitted.sha256, target, tuple(inspected),
                       versions())
@@ -309,10 +245,11 @@ def cases_of(suite: Suite, wanted: str | None = None) -> list[Case]:
 
 
 def _inspected(submitted: source.Source, suite: Suite, chosen: Sequence[Case], target: Target,
-               sandbox: Sandbox | None, examine: Examine | None, tell: OnEvent,
+               sandbox: Sandbox | None, listings: bool, tell: OnEvent,
                resources: ExitStack) -> Iterator[InspectedCase]:
-    from grader import alone  # with these comes torch
+    from grader import alone, large  # with these comes torch
     from grader.diagnosis.details import Notes
+    from grader.examination import examine
     from grader.judge import Judge
     from grader.outcome import Stopped, unusable
     from grader.sandbox import Sandbox as Started
@@ -326,19 +263,21 @@ def _inspected(submitted: source.Source, suite: Suite, chosen: Sequence[Case], t
         notes = Notes(suite.parameters)
         least = None
         try:
-            inputs = judge.draw(case.name, case.inputs)
+            inputs = judge.outlines(case)
             notes.drew(inputs)
-            least = suite.cost(*inputs)
+            least = large.least(suite, inputs)
             outcome = judge.session.record(inputs)
             if findings := unusable(outcome):
                 answer = Examined(findings=tuple(findings))
             else:
                 assert outcome.recording is not None
-                answer = (examine or _examine)(judge.session, outcome.recording, inputs, target)
+                answer = examine(judge.session, outcome.recording, inputs, submitted.text, target,
+                                 listings=listings)
         except Stopped as stop:
             answer = Examined(findings=(stop.finding,))
         yield InspectedCase(case.name, case.kind, notes.details().inputs, least, answer.launches,
-                            answer.defects, tuple(map(explained, answer.findings)))
+                            answer.defects, tuple(map(explained, answer.findings)),
+                            answer.unknown, answer.prediction)
 
 
 def _explained(suite: Suite, submitted: source.Source) -> Callable[[Finding], Finding]:

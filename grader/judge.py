@@ -141,6 +141,7 @@ class Judge:
         self.suite = replace(suite, reference=_once(suite.reference))
         self.draws = Draws(suite.name, seed or "")
         self._submitted = submitted
+        self.text = submitted.text
         self._sandbox = sandbox
         self._over = ""  # why nothing more is run
         self._failed = False
@@ -295,6 +296,12 @@ class Judge:
         if self._notes:
             self._notes.drew(drawn)
         return drawn
+
+    def outlines(self, case: Case) -> list[Any]:
+        """Inputs at their real size that take no memory: tensors without values, where that does.
+        """
+        self.session.ready()
+        return self.draws.draw(case.name, case.inputs, outlines=True)
 
     def _values(self, trial: Trial) -> CaseResult:
         case, inputs, run = trial.case, trial.inputs, trial.run

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from grader.diagnosis.explanation import result_of
 from grader.draws import block_of
 from grader.outcome import unusable
 from grader.recording import MAX_SAMPLED_PROGRAMS
 from grader.report import CaseResult, Verdict
-from grader.suite import Case
+from grader.sandbox.arena import SparseTensor
+from grader.suite import Case, Cost, Suite
 
 if TYPE_CHECKING:
     from grader.judge import Judge
+
+
+def least(suite: Suite, inputs: Sequence[Any]) -> Cost:
+    """What the job needs at least; the inputs may be tensors without values."""
+    return suite.cost(*(value.like if isinstance(value, SparseTensor) else value
+                        for value in inputs))
 
 
 def sampled(judge: Judge, case: Case) -> CaseResult:

@@ -13,9 +13,20 @@ from typing import Any, Self, TypeVar
 
 import torch
 
-from grader.compilation import Compiled, compiled_of, crashed
+from grader.compilation import (
+    Compiled,
+    Listing,
+    Surveyed,
+    Times,
+    compiled_of,
+    crashed,
+    listing_of,
+    surveyed_of,
+    times_of,
+)
 from grader.decoys import decoys, difference
 from grader.engine.compiler.targets import Target
+from grader.facts import Survey
 from grader.outcome import (
     MemoryFile,
     Outcome,
@@ -47,6 +58,7 @@ T = TypeVar("T")
 Later = Callable[[], T]  # waits for what was begun
 
 LOAD_S = 20.0  # to import the learner's file
+SURVEY_S = 20.0  # it takes at most two
 COMPILE_S = 60.0  # for all launches of a call; most take a tenth of a second
 CALL_S = 10.0  # to run the learner's function, which only allocates and launches
 RUN_S, RUN_S_PER_PROGRAM = 10.0, 0.02  # to interpret; a program of a large matmul takes so long
@@ -312,6 +324,47 @@ class Session:
                 return crashed(stop, target.title)
 
         return compiled
+
+    def survey(self, recording: Recording, inputs: Sequence[Any], resident: Sequence[int],
+               target: Target) -> Surveyed:
+        """Count what the launches move at the size of ``inputs``, from some of their programs.
+
+        Args:
+            resident: how many programs of each launch the target holds at the same time.
+
+        Raises:
+            Stopped: the executor did not survive, or refuses the recording.
+        """
+        executor = self._executor.ready()
+        with pack([value for value in inputs if _is_stored(value)]) as arena:
+            request = {"op": "survey", "recording": to_json(recording), "layout": arena.layout(),
+                       "resident": list(resident), "l2_bytes": target.l2}
+            reply = self._begin(executor, request, [arena.fd], SURVEY_S, "a kernel")
+        return surveyed_of(reply(), recording)
+
+    def time(self, recording: Recording, surveys: Sequence[Survey | None],
+             target: Target) -> Times:
+        """Predict how long the launches would take, from their code and what they move.
+
+        Raises:
+            Stopped: the compiler did not survive.
+        """
+        request = {"op": "time", "recording": to_json(recording), "target": target.name,
+                   "surveys": [survey and survey.to_dict() for survey in surveys]}
+        return times_of(self._begin(self._compiler.ready(), request, [], COMPILE_S,
+                                    "timing a kernel")(), recording)
+
+    def listings(self, recording: Recording, number: int,
+                 target: Target) -> tuple[Listing, Listing]:
+        """PTX and SASS of one launch, by its place in the recording.
+
+        Raises:
+            Stopped: the compiler did not survive.
+        """
+        request = {"op": "list", "recording": to_json(recording), "target": target.name,
+                   "launch": number}
+        reply = self._begin(self._compiler.ready(), request, [], COMPILE_S, "listing a kernel")()
+        return listing_of(reply.get("ptx")), listing_of(reply.get("sass"))
 
     def _copy(self) -> Path:
         """The submission's own copy, in the folder of the sandbox that is running now."""

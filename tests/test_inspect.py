@@ -209,9 +209,9 @@ def test_without_operations_only_the_rate_of_memory_is_told(inspect, softmax):
 
 def test_a_launch_that_was_not_surveyed_has_its_code_and_no_place(inspect, softmax):
     case = softmax.cases[0]
-    bare = replace(case.launches[0], survey=None, prediction=None,
-                   unknown="Its addresses depend on values.")
-    found = replace(softmax, cases=(replace(case, launches=(bare,)),))
+    bare = replace(case.launches[0], survey=None, prediction=None)
+    found = replace(softmax, cases=(replace(
+        case, launches=(bare,), unknown=("Its addresses depend on values.",)),))
 
     shown = inspect(found, "--plain")
 
@@ -486,14 +486,14 @@ def test_a_case_that_asks_for_an_exception_cannot_be_inspected():
 def test_the_reference_is_recorded_and_compiled(sandbox):
     found = the_inspection.inspect(
         inspecting.SOFTMAX, grader.load_suite(SUITE), find(), case="64 x 1 024 floats",
-        sandbox=sandbox, examine=inspecting.examine)
+        sandbox=sandbox)
 
     case, = found.cases
     launch, = case.launches
     assert (launch.kernel, launch.grid, found.exit_code) == ("softmax_kernel", (64, 1, 1), 0)
     assert launch.line == inspecting.line_of(found.text, "softmax_kernel[")
     assert case.least.bytes == 2 * 4 * 64 * 1024
-    assert case.inputs == ("x: float32, 64 x 1,024, strides 1,024, 1",)
+    assert case.inputs == ("x: float32, 64 x 1,024, strides 1,024, 1, without values",)
 
 
 def test_what_does_not_compile_is_a_finding_with_its_line(sandbox, tmp_path):
@@ -502,8 +502,7 @@ def test_what_does_not_compile_is_a_finding_with_its_line(sandbox, tmp_path):
         "block_size = triton.next_power_of_2(n_cols)", "block_size = n_cols"))
 
     found = the_inspection.inspect(
-        broken, grader.load_suite(SUITE), find(), case="5 x 1 000 floats", sandbox=sandbox,
-        examine=inspecting.examine)
+        broken, grader.load_suite(SUITE), find(), case="5 x 1 000 floats", sandbox=sandbox)
 
     finding, = found.findings
     assert (finding.code, found.exit_code) == ("L05", 1)
@@ -532,16 +531,32 @@ def test_what_the_function_raises_is_a_finding(sandbox, tmp_path):
     assert [finding.code for finding in found.findings] == ["R01"]
 
 
-def test_what_was_surveyed_and_compiled_for_real_can_be_shown(inspect):
-    found = inspecting.analysed("softmax across rows")
+def test_the_reference_has_no_defect_and_nearly_the_rate_of_memory(sandbox):
+    found = the_inspection.inspect(inspecting.SOFTMAX, grader.load_suite(SUITE), find(),
+                                   sandbox=sandbox, listings=True)
 
-    shown = inspect(found, "--sass", "--plain")
+    large = found.largest
+    launch, = large.launches
+    load = inspecting.line_of(found.text, "tl.load(")
+    point, = large.points(found.target)
+    assert [defect for defect in found.defects if defect.weight == "defect"] == []
+    assert (launch.survey.loaded.low, launch.programs) == (4 * 16_384 * 4_096, 16_384)
+    assert large.lines[load].instructions == ("4 x LDG.128",)
+    assert {line for line, text in launch.sass if "LDG.E" in text} == {load}
+    assert {line for line, text in launch.ptx if "ld.global" in text} == {load}
+    assert 0.5 < point.share(found.target) <= 1.1
 
-    load = inspecting.line_of(found.text, "tl.load(x_ptr + offs * stride + column")
-    assert f"line {load}: x_ptr: 537 MB loaded, sectors 12.5 % used, moved 8.00 times" in shown.out
-    assert f"strided access, line {load}" in shown.out
-    assert re.search(rf"^SASS of column_softmax_kernel {load}: .*LDG", shown.out, re.MULTILINE)
-    assert re.search("predicted time: [0-9.]+ ms", shown.out)
+
+def test_a_column_major_kernel_is_found_out_line_by_line(sandbox, tmp_path, page):
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text(inspecting.COLUMN_MAJOR)
+
+    found = the_inspection.inspect(kernel, grader.load_suite(SUITE), find(), sandbox=sandbox)
+
+    load, store = (inspecting.line_of(found.text, f"tl.{call}(") for call in ("load", "store"))
+    assert {defect.line for defect in found.defects} >= {load, store}
+    assert found.largest.lines[load].moved[0].efficiency == pytest.approx(1 / 8)
+    assert f"strided access, line {store}" in page(found).words
 
 
 # ------------------------------------------------------------ numbers

@@ -194,7 +194,8 @@ def inspect(
         inspection.check_page(html)
     submission = grading.resolve(course.load(), what, module_id)
     with Progress(_screen(plain or as_json, error=True)) as progress:
-        found = inspection.inspect(submission, the_target, case=case, on_event=progress)
+        found = inspection.inspect(submission, the_target, case=case, on_event=progress,
+                                   listings=ptx or sass or html is not None)
     command, before = submission.command, "Next: "
     if found.findings or found.defects:
         command = inspection.command(submission, the_target, case)

@@ -31,7 +31,8 @@ _ANOTHER = "Name another file with `--html FILE`."
 
 
 def inspect(submission: Submission, target: Target, *, case: str | None = None,
-            on_event: OnEvent | None = None, sandbox: Sandbox | None = None) -> Inspection:
+            listings: bool = False, on_event: OnEvent | None = None,
+            sandbox: Sandbox | None = None) -> Inspection:
     """Have a submission compiled for a GPU and looked at; nothing is recorded.
 
     Raises:
@@ -47,7 +48,7 @@ def inspect(submission: Submission, target: Target, *, case: str | None = None,
         try:
             suite = grader.load_suite(module.suite)
             return inspection.inspect(submission.kernel, suite, target, case=case,
-                                      on_event=on_event, sandbox=box)
+                                      listings=listings, on_event=on_event, sandbox=box)
         except grader.UnknownCase as error:
             raise unknown_case(module, error) from error
         except FileNotFoundError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,27 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from grader import recording, source
 from grader.engine.compiler import targets
 from grader.engine.compiler.build import DoesNotCompile, address, build, takes
+from grader.engine.compiler.prediction import predict, predict_all
+from grader.engine.compiler.ptx import lines as ptx_lines
 from grader.engine.compiler.reading import binary_of
+from grader.engine.compiler.sass import code_of
 from grader.engine.compiler.targets import Target
 from grader.executor import kernels
 from grader.executor.arguments import Binder, Kernels, NoSuchLaunch
 from grader.executor.main import malformed, refused, warm_recording
-from grader.recording import Descriptor, Launch, MalformedRecording, View, dtype_name
+from grader.facts import Survey
+from grader.recording import (
+    Descriptor,
+    Launch,
+    MalformedRecording,
+    Recording,
+    View,
+    dtype_name,
+)
 
 Json = dict[str, Any]
 
+_LONGEST_LISTING = 20_000  # lines
 _ALIGNED = 16  # bytes of an address, or a factor of an integer, that the compiler makes use of
 
 
@@ -40,6 +53,10 @@ class Handler:
                     return {"status": "ready"}
                 case "compile":
                     return self._compile(request)
+                case "time":
+                    return self._time(request)
+                case "list":
+                    return self._list(request)
             return malformed("an unknown request")
         except kernels.Refused as refusal:
             return refused(refusal.findings)
@@ -60,6 +77,37 @@ class Handler:
         whole = bool(request.get("whole"))
         return {"status": "done", "launches": [
             self._launch(launch, target, self._kernels, whole) for launch in recorded.launches]}
+
+    def _time(self, request: Json) -> Json:
+        """How long the launches would take, by a survey of each; null where there is none."""
+        recorded, target, made = self._made(request)
+        surveys = [one and Survey.from_dict(one) for one in request["surveys"]]
+        known = [(binary_of(code, target, launch.kernel, launch.options), code_of(code), survey)
+                 for launch, code, survey in zip(recorded.launches, made, surveys, strict=True)
+                 if survey is not None]
+        each = iter([predict(*one, target, cold=number == 0) for number, one in enumerate(known)])
+        whole = predict_all(known, target) if known and len(known) == len(made) else None
+        return {"status": "done", "whole": whole and asdict(whole),
+                "launches": [survey and asdict(next(each)) for survey in surveys]}
+
+    def _list(self, request: Json) -> Json:
+        """PTX and SASS of one launch, each line with that of the learner's file."""
+        _, _, made = self._made(request)
+        code = made[int(request["launch"])]
+        return {"status": "done", "ptx": ptx_lines(code.asm["ptx"])[:_LONGEST_LISTING],
+                "sass": [[step.line, f"/*{step.address:04x}*/ {step}"]
+                         for step in code_of(code).instructions if not step.never]
+                [:_LONGEST_LISTING]}
+
+    def _made(self, request: Json) -> tuple[Recording, Target, list[Any]]:
+        """What a recording, all of which compiles, is compiled to: nothing is compiled twice."""
+        if self._kernels is None:
+            raise MalformedRecording("a question about code before a load")
+        recorded = recording.from_json(request.get("recording"))
+        target = targets.find(str(request.get("target")))
+        binder = Binder(self._kernels, _tensor, _descriptor)
+        return recorded, target, [
+            build(*binder.bind(launch), launch.options, target) for launch in recorded.launches]
 
     def _launch(self, launch: Launch, target: Target, known: Kernels, whole: bool) -> Json:
         try:

@@ -13,10 +13,11 @@ from grader.engine.interpreter.sampling import Addresses, Sampler, Stopped, TooL
 from grader.engine.interpreter.scaling import Unsteady, surveyed
 from grader.executor.arguments import Binder, Kernels, NoSuchLaunch
 from grader.executor.replay import descriptor_of, pointer_of
-from grader.executor.storages import Storages, elements, itemsize
+from grader.executor.storages import Storages, elements
 from grader.facts import Survey, Unsurveyable
 from grader.recording import Alloc, Fill, Launch, MalformedRecording, Move, Recording, View
 from grader.report import Finding
+from grader.sandbox.arena import itemsize
 
 _BUDGET_S = 1.6  # for all launches of a recording
 _LEAST_S = 0.1  # of one launch
@@ -64,24 +65,28 @@ def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ke
     made = Surveyed()
     end = time.monotonic() + budget_s
     for event in recording.events:
-        match event:
-            case Alloc():
-                storages.allocate(event)
-            case Fill(target):
-                _write(storages, memory, target, None, event)
-            case Move(target, source):
-                _write(storages, memory, target, source, event)
-            case Launch():
-                left = len(launches) - len(made.launches)
-                now = time.monotonic()
-                memory.deadline = now + max(_LEAST_S, (end - now) / left)
-                one = _launch(event, storages, memory, kernels, resident[len(made.launches)],
-                              l2_bytes, granule)
-                made.findings = [*memory.observed.findings(),
-                                 *([one] if isinstance(one, Finding) else [])]
-                if isinstance(one, Finding) or made.findings:
-                    break
-                made.launches.append(one)
+        try:
+            match event:
+                case Alloc():
+                    storages.allocate(event)
+                case Fill(target):
+                    _write(storages, memory, target, None, event)
+                case Move(target, source):
+                    _write(storages, memory, target, source, event)
+                case Launch():
+                    number = len(made.launches)
+                    now = time.monotonic()
+                    share = (end - now) / (len(launches) - number)
+                    memory.deadline = now + max(_LEAST_S, share)
+                    made.launches.append(_launch(event, storages, memory, kernels,
+                                                 resident[number], l2_bytes, granule))
+        except (NoSuchLaunch, Stopped) as error:
+            memory.observed.add(error.finding)
+        except MemoryError as error:
+            memory.observed.add(Finding("R04", f"There is not enough memory for {error}."))
+        made.findings = memory.observed.findings()
+        if made.findings:
+            break
     return made
 
 
@@ -106,17 +111,13 @@ def _write(storages: Storages, memory: Addresses, target: View, source: View | N
 
 
 def _launch(launch: Launch, storages: Storages, memory: Addresses, kernels: Kernels, resident: int,
-            l2_bytes: int, granule: int) -> Survey | Unsurveyable | Finding:
+            l2_bytes: int, granule: int) -> Survey | Unsurveyable:
     binder = Binder(kernels, lambda view: pointer_of(view, storages),
                     lambda descriptor: descriptor_of(descriptor, storages))
     try:
         kernel, bound = binder.bind(launch)
         sampler = Sampler.of(kernel, launch.grid, bound, memory)
         return surveyed(sampler, launch.kernel, resident, l2_bytes, granule)
-    except NoSuchLaunch as error:
-        return error.finding
-    except Stopped as error:
-        return error.finding
     except Unsteady as error:
         return Unsurveyable(launch.kernel, str(error))
     except Spinning:

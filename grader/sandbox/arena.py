@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from grader.recording import View, dtype_name
+from grader.recording import MalformedRecording, View, dtype_name
 from grader.suite import Sparse
 
 ALIGNMENT = 512  # bytes; what a CUDA allocation has, so that alignment looks alike on both
@@ -103,6 +103,20 @@ def as_tensor(storage: torch.Tensor, view: View) -> torch.Tensor:
     dtype = getattr(torch, view.dtype)
     typed = torch.empty(0, dtype=dtype)
     return typed.set_(storage.untyped_storage(), view.offset, view.shape, view.stride)  # type: ignore[call-overload, no-any-return, unused-ignore]
+
+
+def itemsize(view: View) -> int:
+    dtype = getattr(torch, view.dtype, None) if view.dtype.isidentifier() else None
+    if not isinstance(dtype, torch.dtype):
+        raise MalformedRecording(f"there is no dtype {view.dtype!r:.40}")
+    return dtype.itemsize
+
+
+def extent(view: View) -> int:
+    """Elements from the view's first to its last, both counted."""
+    if 0 in view.shape:
+        return 0
+    return 1 + sum((n - 1) * step for n, step in zip(view.shape, view.stride, strict=True))
 
 
 def view_of(tensor: torch.Tensor, storage: int) -> View:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from grader.inspection import InspectedCase, Inspection, Listing
+from grader.compilation import Listing
+from grader.inspection import InspectedCase, Inspection
 from tritonlab.course import Module
 from tritonlab.render import inspected as words
 from tritonlab.render import quantities as q

@@ -11,7 +11,8 @@ from grader.binary import Binary
 from grader.defects import Defect
 from grader.diagnosis.codes import MEANINGS
 from grader.engine.compiler.targets import Target
-from grader.inspection import InspectedCase, InspectedLaunch, Inspection
+from grader.examination import InspectedLaunch
+from grader.inspection import InspectedCase, Inspection
 from grader.roofline import Point
 from grader.words import sentence
 from tritonlab.render import quantities as q
@@ -251,14 +252,12 @@ def position(point: Point, target: Target) -> str:
 
 def no_position(case: InspectedCase, target: Target) -> str:
     """Why a case has no place on the roofline, and how near to the DRAM rate it comes."""
-    if unknown := [one for one in case.launches if one.survey is None or one.prediction is None]:
-        why = unknown[0].unknown
-        return f"{why} " * bool(why) + "So it has no place on the roofline."
-    seconds = sum(launch.prediction.seconds for launch in case.launches if launch.prediction)
+    if any(launch.survey is None or launch.prediction is None for launch in case.launches):
+        return " ".join((*case.unknown, "So it has no place on the roofline."))
     moved = sum(launch.dram.low + launch.dram.high for launch in case.launches if launch.dram) / 2
     return ("No operations are counted, so memory alone decides. Predicted to reach "
-            f"{q.share(moved / seconds / target.dram)} of the DRAM rate: "
-            f"{q.rate(moved / seconds, 'B/s')}.")
+            f"{q.share(moved / case.seconds / target.dram)} of the DRAM rate: "
+            f"{q.rate(moved / case.seconds, 'B/s')}.")
 
 
 def different(inspection: Inspection) -> list[tuple[InspectedCase, InspectedLaunch]]:

@@ -80,7 +80,7 @@ def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
     chosen = {"enable_fp_fusion": True, **options}  # said aloud, or Triton 3.9 warns of its default
     try:
         with pretending(target):
-            made = kernel.run(*arguments.values(), grid=(1, 1, 1), warmup=True, **chosen)
+            made = kernel.run(grid=(1, 1, 1), warmup=True, **arguments, **chosen)
             _fits(made.metadata, target)
             return made
     except _FarEnough:
@@ -101,15 +101,15 @@ def _fits(metadata: Any, target: Target) -> None:
 def _finding(error: Exception, kernel: Any, target: Target) -> Finding:
     if isinstance(error, OutOfResources):
         name = kernel.fn.__name__
-        return Finding("T05", f"`{name}` does not fit {target.title}: {error}",
-                       line=kernel.starting_line_number)
+        seen = sentence(f"`{name}` does not fit the {target.title}: {error}")
+        return Finding("T05", seen, line=kernel.starting_line_number)
     if isinstance(error, CompilationError):
         return _refused(error, kernel, target)
-    first = str(error).strip() or type(error).__name__
-    if isinstance(error, PTXASError):
-        first = f"the assembler refused what the compiler made: {first}"
-    return Finding("L05", f"`{kernel.fn.__name__}` does not compile for {target.title}: "
-                          f"{type(error).__name__}: {first[:_LONGEST]}",
+    said = " ".join(str(error).split("Repro command")[0].split()) or "no reason is given"
+    what = "the assembler refuses what Triton made of it" if isinstance(error, PTXASError) \
+        else type(error).__name__
+    return Finding("L05", sentence(f"`{kernel.fn.__name__}` does not compile for the "
+                                   f"{target.title}: {what}: {said[:_LONGEST]}"),
                    line=kernel.starting_line_number)
 
 

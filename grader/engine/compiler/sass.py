@@ -9,16 +9,18 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import triton
 from triton.compiler.compiler import make_backend
 
+from grader.engine.compiler.callers import called, own_file
 from grader.engine.compiler.lines import repaired
 
 _SECONDS = 60.0  # nvdisasm needs 0.3
 _STEP = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
+_SCHEDULE = re.compile(r"\s+(?:&|\?)\w.*$")  # what some versions print behind an instruction
 _LABEL = re.compile(r"(\.L_\w+):")
 _PLACE = re.compile(r'File "([^"]+)", line (\d+)')
 _TARGET = re.compile(r"`\((\.L_\w+)\)")
@@ -62,7 +64,7 @@ class Code:
     """The machine code of one kernel.
 
     ``exact_lines`` is false where Triton's line numbers are wrong and could not be repaired: then
-    loads may be told to stand up to four lines too low.
+    loads may be told to stand up to four lines too low, or on no line at all.
     """
 
     kernel: str
@@ -85,14 +87,14 @@ def code_of(compiled: Any) -> Code:
         CannotDisassemble: Triton's disassembler does not read it.
     """
     cubin, ptx = compiled.asm["cubin"], compiled.asm["ptx"]
-    name = compiled.metadata.name
-    right = repaired(ptx)
+    name, own = compiled.metadata.name, own_file(ptx)
+    right = called(repaired(ptx))
     if right == ptx:
-        return Code(name, disassembled(cubin, name))
+        return Code(name, disassembled(cubin, name, own))
     again = _assembled(right, compiled.metadata)
     if again is None or machine_code(again) != machine_code(cubin):
-        return Code(name, disassembled(cubin, name), exact_lines=False)
-    return Code(name, disassembled(again, name))
+        return Code(name, disassembled(cubin, name, own), exact_lines=False)
+    return Code(name, disassembled(again, name, own))
 
 
 class CannotDisassemble(RuntimeError):
@@ -100,43 +102,47 @@ class CannotDisassemble(RuntimeError):
 
 
 @functools.lru_cache(maxsize=64)
-def disassembled(cubin: bytes, kernel: str) -> tuple[Instruction, ...]:
+def disassembled(cubin: bytes, kernel: str, file: str = "") -> tuple[Instruction, ...]:
     """The instructions of ``kernel`` in the order of their addresses; takes about 0.3 s.
+
+    Args:
+        file: name of the one that the kernel stands in; lines are told of no other. If empty, they
+            are those of the file that the outermost call stands in.
 
     Raises:
         CannotDisassemble: the disassembler does not read it, or it holds no such kernel.
     """
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "kernel.cubin"
-        file.write_bytes(cubin)
+        path = Path(folder) / "kernel.cubin"
+        path.write_bytes(cubin)
         try:
             done = subprocess.run(
-                [triton.knobs.nvidia.nvdisasm.path, "-c", "-gi", str(file)],
+                [triton.knobs.nvidia.nvdisasm.path, "-c", "-gi", str(path)],
                 capture_output=True, text=True, timeout=_SECONDS, check=True)
         except (subprocess.SubprocessError, OSError) as error:
             said = getattr(error, "stderr", None) or str(error)
             raise CannotDisassemble(str(said)[:500]) from error
-    found = tuple(_parsed(done.stdout, kernel))
+    found = tuple(_parsed(done.stdout, kernel, file))
     if not found:
         raise CannotDisassemble(f"there is no code of `{kernel}`")
     return found
 
 
-def _parsed(listing: str, kernel: str) -> Iterator[Instruction]:
+def _parsed(listing: str, kernel: str, file: str) -> Iterator[Instruction]:
     """Read the listing; branches name labels, which stand before the address they mean."""
-    labels, steps = _scanned(listing, kernel)
+    labels, steps = _scanned(listing, kernel, file)
     for address, text, line in steps:
         predicate = ""
         if guard := _PREDICATE.match(text):
             predicate, text = guard[1], text[guard.end():]
-        opcode, _, rest = text.partition(" ")
+        opcode, _, rest = _SCHEDULE.sub("", text).partition(" ")
         goes_to = _TARGET.search(rest)
         yield Instruction(
             address, opcode, tuple(part.strip() for part in rest.split(",") if part.strip()),
             predicate, line, labels.get(goes_to[1]) if goes_to else None)
 
 
-def _scanned(listing: str, kernel: str
+def _scanned(listing: str, kernel: str, file: str
              ) -> tuple[dict[str, int], list[tuple[int, str, int | None]]]:
     labels: dict[str, int] = {}
     steps: list[tuple[int, str, int | None]] = []
@@ -156,14 +162,14 @@ def _scanned(listing: str, kernel: str
         elif step := _STEP.match(text):
             address = int(step[1], 16)
             if frames:
-                line, frames = _own_line(frames), []
+                line, frames = _own_line(frames, file), []
             labels.update((label, address) for label in waiting)
             waiting.clear()
             steps.append((address, step[2], line))
     return labels, steps
 
 
-def _own_line(frames: list[str]) -> int | None:
+def _own_line(frames: list[str], file: str) -> int | None:
     """Of the calls that led to an instruction, the innermost one in the file of the kernel.
 
     The frames come as ``File "a", line 1 inlined at "b", line 2``, each with the next one's place;
@@ -172,8 +178,8 @@ def _own_line(frames: list[str]) -> int | None:
     places = [place for place in map(_PLACE.search, frames) if place]
     if not places:
         return None
-    own = places[-1][1]
-    return next(int(place[2]) for place in places if place[1] == own)
+    own = file or PurePath(places[-1][1]).name
+    return next((int(place[2]) for place in places if PurePath(place[1]).name == own), None)
 
 
 def _assembled(ptx: str, metadata: Any) -> bytes | None:

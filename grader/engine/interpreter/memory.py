@@ -85,6 +85,7 @@ class Memory:
     """
 
     computes = True  # products of blocks, which only values depend on
+    attempt_kind = Attempt
 
     def __init__(self, pattern: int = 0, *, duplicate_writes: bool = False,
                  find: Finder | None = None) -> None:
@@ -126,7 +127,7 @@ class Memory:
     def try_with(self, programs: Array) -> Attempt:
         """Let these programs run from their start, all at once."""
         order = self.running.order
-        self.running.attempt = Attempt(programs, order.segments(programs), order)
+        self.running.attempt = self.attempt_kind(programs, order.segments(programs), order)
         return self.attempt
 
     def settle(self) -> None:

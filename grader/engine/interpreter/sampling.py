@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,13 @@ class Trail(Ledger):
             raise TooLong
 
 
+class _Timed(Attempt):
+    def another_turn(self, frame: FrameType) -> None:
+        if isinstance(self.ledger, Trail):
+            self.ledger.check_time()
+        super().another_turn(frame)
+
+
 class _BoundsOnly(Checks):
     """Nobody's values are looked at, so nobody notes who stored them."""
 
@@ -125,6 +133,7 @@ class Addresses(Memory):
     """
 
     computes = False
+    attempt_kind = _Timed
 
     def __init__(self) -> None:
         super().__init__()
