@@ -111,11 +111,21 @@ class Inspection:
     @property
     def defects(self) -> tuple[Defect, ...]:
         """Each defect once, what costs before what may: as it was seen in the largest case."""
-        unique: dict[tuple[str, int | None], Defect] = {}
+        return tuple(defect for _, defect in self.seen)
+
+    @property
+    def seen(self) -> tuple[tuple[InspectedCase, Defect], ...]:
+        """The same, each with the case that it was seen in."""
+        unique: dict[tuple[str, int | None], tuple[InspectedCase, Defect]] = {}
         for case in sorted(self.cases, key=lambda case: -case.bytes):
             for defect in case.all_defects:
-                unique.setdefault((defect.name, defect.line), defect)
-        return tuple(sorted(unique.values(), key=lambda defect: defect.weight != "defect"))
+                unique.setdefault((defect.name, defect.line), (case, defect))
+        return tuple(sorted(unique.values(), key=lambda known: known[1].weight != "defect"))
+
+    @property
+    def clean(self) -> bool:
+        """Whether everything compiles, and nothing more than hints was found."""
+        return not self.findings and all(defect.weight == "hint" for defect in self.defects)
 
     @property
     def largest(self) -> InspectedCase | None:

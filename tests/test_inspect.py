@@ -168,8 +168,23 @@ def test_a_hint_is_told_from_a_defect_and_comes_last(inspect, column_major):
 
     shown = inspect(found, "--plain")
 
-    assert "scalar access (a hint: it may cost nothing here)\nSeen: tl.dot is slow." in shown.out
+    assert "\nhint: scalar access\nSeen: tl.dot is slow." in shown.out
+    assert "A hint says what could be better; as things are, it may cost nothing." in shown.out
     assert shown.out.index("uncoalesced store") < shown.out.index("scalar access")
+
+
+def test_a_hint_for_another_case_names_it_and_leaves_the_kernel_clean(inspect, softmax):
+    small, large = softmax.cases
+    hint = Defect("launch-bound", "T03", None, "A launch costs more.", "Give it more.", "hint")
+    found = replace(softmax, cases=(replace(small, defects=(hint,)), large))
+
+    shown, written = inspect(found, "--plain"), inspect(found, "--html", "page.html")
+
+    assert "No known defect was found." in shown.out
+    assert "hint: launch-bound, in the case 64 x 1,024 floats" in shown.out
+    assert last_line(shown.out) == "Next: tritonlab grade"
+    assert "Found: hint: launch-bound, in the case 64 x 1,024 floats" in written.out
+    assert "1 hint found:" in Page(Path("page.html").read_text()).words
 
 
 def test_launches_that_are_alike_share_a_column_and_too_many_are_counted(inspect, softmax):

@@ -197,7 +197,7 @@ def inspect(
         found = inspection.inspect(submission, the_target, case=case, on_event=progress,
                                    listings=ptx or sass or html is not None)
     command, before = submission.command, "Next: "
-    if found.findings or found.defects:
+    if not found.clean:
         command = inspection.command(submission, the_target, case)
         before = f"Edit {shown(submission.kernel)}, then type: "
     if html is not None:

@@ -223,14 +223,27 @@ def why(defect: Defect) -> str:
     return MEANINGS.get(defect.code, "")
 
 
-def named(defect: Defect) -> str:
-    """The name of a defect with its line; a hint says that it is one."""
-    kind = "" if defect.weight == "defect" else " (a hint: it may cost nothing here)"
-    return (f"{defect.name}, line {defect.line}" if defect.line else defect.name) + kind
+def named(inspection: Inspection, case: InspectedCase, defect: Defect) -> str:
+    """The name of a defect with its line, and its case unless that is the largest.
+
+    A hint says that it is one.
+    """
+    kind = "hint: " if defect.weight == "hint" else ""
+    line = f", line {defect.line}" if defect.line else ""
+    where = f", in the case {case.name}" if case is not inspection.largest else ""
+    return f"{kind}{defect.name}{line}{where}"
+
+
+def summary(inspection: Inspection) -> str:
+    """How many defects and hints there are."""
+    counts = [(sum(defect.weight == kind for defect in inspection.defects), kind)
+              for kind in ("defect", "hint")]
+    return " and ".join(q.plural(count, kind) for count, kind in counts if count)
 
 
 ALL_CLEAR = ("No known defect was found. That a kernel is fast, compiled code and counted bytes "
              "cannot show: that takes a GPU.")
+HINTS = "A hint says what could be better; as things are, it may cost nothing."
 
 
 def seen(defect: Defect) -> str:
