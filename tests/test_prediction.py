@@ -78,15 +78,17 @@ def test_time_grows_with_bytes():
 
 
 def test_spilling_is_slower():
-    binary, code = made("softmax")
     both = [row(timed.line(timed.softmax_kernel, text), kind, kind, 4096 * 32768)
             for text, kind in (("x = tl.load", "load"), ("tl.store", "store"))]
 
-    slow = dataclasses.replace(binary, spill_bytes=4096)
+    (kept, whole), (spilled, cut) = made("softmax"), made("softmax", num_warps=4)
 
-    assert not binary.spill_bytes
-    assert (predict(slow, code, survey(4096, both), H200).seconds
-            > 1.2 * predict(binary, code, survey(4096, both), H200).seconds)
+    assert not kept.spill_bytes
+    assert spilled.spill_bytes
+    fast = predict(kept, whole, survey(4096, both), H200)
+    slow = predict(spilled, cut, survey(4096, both), H200)
+    assert slow.parts["l2"] > fast.parts["l2"]
+    assert slow.seconds > fast.seconds
 
 
 def test_few_programs_are_slower_and_bound_by_latency():

@@ -15,7 +15,7 @@ from math import ceil, sqrt
 from typing import Literal
 
 from grader.binary import Binary
-from grader.engine.compiler.flow import Flow, Work, flow_of
+from grader.engine.compiler.flow import Flow, Work, flow_of, width
 from grader.engine.compiler.pipes import PIPES, SCHEDULERS, WARP, cost, multiplied, rate
 from grader.engine.compiler.sass import Code
 from grader.engine.compiler.targets import Target
@@ -59,6 +59,7 @@ _OFTEN = 8
 """A tensor of less than an eighth of L2 of which each sector is read eight times stays there."""
 _L1 = 0.5
 """Share of a multiprocessor's memory beside the shared part in which spilled registers stay."""
+_SPILLS = frozenset(("LDL", "STL"))
 _NOTHING = dict.fromkeys((
     "dram", "l2", "compute", "latency", "launch", "programs", "atomics"), 0.0)
 
@@ -92,9 +93,10 @@ def predict(binary: Binary, code: Code, survey: Survey, target: Target, cold: bo
     busy = _busy(binary, code, flow, survey, target)
     alone = latency(code, flow, target, binary.warps, _latencies(survey, target, warm))
     compute, waiting, multiprocessors = _waves(binary, survey, target, busy, alone)
+    beyond_l1, beyond_l2 = _spilled(binary, code, flow, survey, target)
     parts = {
-        "dram": _dram(binary, survey, target, warm) / target.dram,
-        "l2": _l2(survey) / target.l2_rate,
+        "dram": (_dram(survey, warm) + beyond_l2) / target.dram,
+        "l2": (_l2(survey) + beyond_l1) / target.l2_rate,
         "compute": compute, "latency": waiting,
         "programs": survey.programs / target.programs_per_second,
         "atomics": _atomics(survey, target), "launch": target.launch_seconds,
@@ -242,22 +244,26 @@ def _waves(binary: Binary, survey: Survey, target: Target, busy: float, alone: f
             cycles / target.clock)
 
 
-def _dram(binary: Binary, survey: Survey, target: Target, warm: bool) -> float:
+def _dram(survey: Survey, warm: bool) -> float:
     """Bytes between DRAM and L2; the geometric mean where they depend on what L2 keeps."""
     loaded = sqrt(float(survey.loaded.low) * survey.loaded.high)
     stored = sqrt(float(survey.stored.low) * survey.stored.high)
-    return (0.0 if warm else loaded) + stored + _spilled(binary, survey, target)
+    return (0.0 if warm else loaded) + stored
 
 
-def _spilled(binary: Binary, survey: Survey, target: Target) -> float:
-    """Bytes of spilled registers that neither L1 nor L2 keeps, written once and read once."""
-    each = binary.spill_bytes * binary.warps * WARP
-    resident = min(binary.occupancy.programs, ceil(survey.programs / target.multiprocessors))
-    room = _L1 * max(0, target.shared - binary.shared * resident)
-    all_resident = each * resident * target.multiprocessors
-    if each * resident <= room or all_resident <= _L2_USABLE * target.l2:
-        return 0.0
-    return 2.0 * each * survey.programs
+def _spilled(binary: Binary, code: Code, flow: Flow, survey: Survey, target: Target
+             ) -> tuple[float, float]:
+    """Bytes of spilled registers that pass L2, and of these those that L2 does not keep either."""
+    threads = binary.warps * WARP
+    resident = max(1, min(binary.occupancy.programs,
+                          ceil(survey.programs / target.multiprocessors)))
+    held = binary.spill_bytes * threads * resident  # of one multiprocessor
+    if held <= _L1 * max(0, target.shared - binary.shared * resident):
+        return 0.0, 0.0
+    moved = float(survey.programs * threads) * sum(
+        runs * width(step) for step, runs in zip(code.instructions, flow.runs, strict=True)
+        if step.name in _SPILLS)
+    return moved, moved if held * target.multiprocessors > _L2_USABLE * target.l2 else 0.0
 
 
 def _l2(survey: Survey) -> float:
