@@ -118,8 +118,8 @@ class Survey:
 
     ``traffic`` is scaled too; ``executions`` says how often a program comes past each line that
     reaches memory, on average. ``loaded`` and ``stored`` are what moves between DRAM and L2: an
-    interval where it depends on what L2 keeps. ``hottest`` is how many atomics meet on the element
-    that gets the most of them. ``flops`` are those of tl.dot.
+    interval where it depends on what L2 keeps. ``atomics`` counts lanes, and ``hottest`` is how
+    many of them meet on the element that gets the most. ``flops`` are those of tl.dot.
     """
 
     kernel: str
@@ -133,3 +133,100 @@ class Survey:
     atomics: int
     hottest: int
     flops: int
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Self:
+        """Read what the executor answers.
+
+        Raises:
+            ValueError: it has another form.
+        """
+        match data:
+            case {"kernel": str(kernel), "grid": [_, _, _] as grid, "traffic": list(traffic),
+                  "executions": list(executions), "loaded": [_, _] as loaded,
+                  "stored": [_, _] as stored} if data.keys() == {f.name for f in fields(cls)}:
+                counts = {name: data[name] for name in (
+                    "programs", "sampled", "atomics", "hottest", "flops")}
+                _check_counts([*grid, *counts.values(), *loaded, *stored])
+                if loaded[0] > loaded[1] or stored[0] > stored[1]:
+                    raise ValueError("an interval begins before it ends")
+                return cls(
+                    kernel, (grid[0], grid[1], grid[2]), **counts,
+                    traffic=tuple(map(_traffic, traffic)),
+                    executions=dict(map(_execution, executions)),
+                    loaded=Interval(*loaded), stored=Interval(*stored))
+        raise ValueError("the survey of a launch is an object with certain names")
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``from_dict`` reads, fit for JSON."""
+        return {
+            "kernel": self.kernel, "grid": list(self.grid), "programs": self.programs,
+            "sampled": self.sampled,
+            "traffic": [[t.line, t.kind, t.tensor, t.lanes, t.bytes, t.sectors, t.ideal_sectors,
+                         t.unique_sectors] for t in self.traffic],
+            "executions": [[line, count] for line, count in self.executions.items()],
+            "loaded": [self.loaded.low, self.loaded.high],
+            "stored": [self.stored.low, self.stored.high],
+            "atomics": self.atomics, "hottest": self.hottest, "flops": self.flops,
+        }
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Seconds, what bounds them and what comes next; ``parts`` by name, in seconds.
+
+    The names are dram, l2, compute, latency, launch, programs and atomics. The parts overlap: they
+    do not add up to the whole.
+    """
+
+    seconds: float
+    bound: str
+    runner_up: str
+    parts: Mapping[str, float]
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Self:
+        """Read what the compiler answers.
+
+        Raises:
+            ValueError: it has another form.
+        """
+        match data:
+            case {"seconds": float() as seconds, "bound": str(bound), "runner_up": str(runner_up),
+                  "parts": dict(parts), **rest} if not rest and all(
+                      isinstance(value, int | float) for value in parts.values()):
+                return cls(seconds, bound, runner_up,
+                           {str(name): float(value) for name, value in parts.items()})
+        raise ValueError("a predicted time has seconds, a bound and its parts")
+
+
+@dataclass(frozen=True)
+class Unsurveyable:
+    """A launch that a few programs cannot tell of; ``why`` is a sentence."""
+
+    kernel: str
+    why: str
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Self:
+        """Read what the executor answers.
+
+        Raises:
+            ValueError: it has another form.
+        """
+        match data:
+            case {"kernel": str(kernel), "why": str(why), **rest} if not rest:
+                return cls(kernel, why)
+        raise ValueError("a launch that was not surveyed has a kernel and a reason")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kernel": self.kernel, "why": self.why}
+
+
+def _execution(pair: Any) -> tuple[int, float]:
+    match pair:
+        case [int(line), int() | float() as count] if not isinstance(count, bool):
+            _check_counts([line])
+            if 0 <= count < float("inf"):
+                return line, float(count)
+    raise ValueError("executions of an unknown form")

@@ -12,7 +12,7 @@ from grader.engine.interpreter.launch import HostDescriptor, Order, Outcome, Poi
 from grader.engine.interpreter.memory import Memory
 from grader.engine.interpreter.numerics import TRITON
 from grader.executor.arguments import Binder, Kernels, NoSuchLaunch
-from grader.executor.storages import Storages, extent, itemsize, windows_of
+from grader.executor.storages import Storages, windows_of
 from grader.recording import (
     MAX_PROGRAMS,
     MAX_SAMPLED_PROGRAMS,
@@ -26,6 +26,7 @@ from grader.recording import (
     View,
 )
 from grader.report import Finding
+from grader.sandbox.arena import extent, itemsize
 
 _TMA_ALIGNMENT = 16  # bytes, of a descriptor's base and strides
 _MOST_PLACES = 64  # lines and tensors of one launch whose traffic is told, the heaviest
@@ -139,8 +140,8 @@ def _launch(launch: Launch, storages: Storages, memory: Memory, kernels: Kernels
         return Outcome(launch.programs, failure=Finding(
             "T03", f"`{launch.kernel}` is launched with {launch.programs} programs; the grader "
                    f"runs at most {limit} of one launch", line=launch.line))
-    binder = Binder(kernels, lambda view: _pointer(view, storages),
-                    lambda descriptor: _descriptor(descriptor, storages))
+    binder = Binder(kernels, lambda view: pointer_of(view, storages),
+                    lambda descriptor: descriptor_of(descriptor, storages))
     try:
         kernel, bound = binder.bind(launch)
     except NoSuchLaunch as error:
@@ -148,7 +149,7 @@ def _launch(launch: Launch, storages: Storages, memory: Memory, kernels: Kernels
     return run(kernel, launch.grid, bound, memory, order=settings.order, sample=settings.sample)
 
 
-def _pointer(view: View, storages: Storages) -> Pointer:
+def pointer_of(view: View, storages: Storages) -> Pointer:
     storage = storages.check(view)
     if view.dtype not in TRITON:
         raise MalformedRecording(f"Triton has no elements of dtype {view.dtype!r:.40}")
@@ -156,7 +157,7 @@ def _pointer(view: View, storages: Storages) -> Pointer:
     return Pointer(storage, view.dtype, view.offset * size, extent(view) * size)
 
 
-def _descriptor(descriptor: Descriptor, storages: Storages) -> HostDescriptor:
+def descriptor_of(descriptor: Descriptor, storages: Storages) -> HostDescriptor:
     """The base reaches as far as shape and strides say, whatever view it was made of."""
     storages.check(descriptor.base)
     size = itemsize(descriptor.base)
@@ -165,7 +166,7 @@ def _descriptor(descriptor: Descriptor, storages: Storages) -> HostDescriptor:
         raise MalformedRecording(f"a descriptor's base or stride is no multiple of "
                                  f"{_TMA_ALIGNMENT} bytes")
     return HostDescriptor(
-        _pointer(descriptor.reach, storages), descriptor.shape, descriptor.strides,
+        pointer_of(descriptor.reach, storages), descriptor.shape, descriptor.strides,
         descriptor.block_shape, descriptor.padding, descriptor.round_f32_to_tf32)
 
 

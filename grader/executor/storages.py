@@ -14,28 +14,24 @@ from numpy.typing import NDArray
 from grader.engine.interpreter.poison import FRESH_BYTE
 from grader.engine.interpreter.regions import Storage
 from grader.engine.interpreter.shadow import HOST, KERNEL, NOBODY
-from grader.recording import Alloc, Launch, MalformedRecording, Move, Recording, View, views_of
+from grader.recording import (
+    Alloc,
+    Fill,
+    Launch,
+    MalformedRecording,
+    Move,
+    Recording,
+    View,
+    views_of,
+)
 from grader.report import Finding
 from grader.sandbox import arena
+from grader.sandbox.arena import extent, itemsize
 
 _LAZY_BYTES = 1 << 30  # larger allocations are left untouched: their pages would not fit
 _MAX_BYTES = 1 << 40
 _NO_RESERVE = 0x4000  # mmap.MAP_NORESERVE, which Python names from 3.13 on
 _ALIGNMENT = 64  # bytes, of each result in the output file
-
-
-def itemsize(view: View) -> int:
-    dtype = getattr(torch, view.dtype, None) if view.dtype.isidentifier() else None
-    if not isinstance(dtype, torch.dtype):
-        raise MalformedRecording(f"there is no dtype {view.dtype!r:.40}")
-    return dtype.itemsize
-
-
-def extent(view: View) -> int:
-    """Elements from the view's first to its last, both counted."""
-    if 0 in view.shape:
-        return 0
-    return 1 + sum((n - 1) * step for n, step in zip(view.shape, view.stride, strict=True))
 
 
 def elements(view: View) -> int:
@@ -49,8 +45,9 @@ class Storages:
     """All storages of one replay by number."""
 
     def __init__(self, fd: int, layout: Sequence[Sequence[int]], recording: Recording,
-                 pattern: int) -> None:
+                 pattern: int, lazy_bytes: int = _LAZY_BYTES) -> None:
         self._pattern = pattern
+        self._lazy_bytes = lazy_bytes  # what is larger starts as untouched zeros, without poison
         self._granules = _granules(recording)
         self.inputs = {view.storage for view in recording.inputs}
         self._by_number: dict[int, tuple[torch.Tensor, Storage]] = {}
@@ -69,7 +66,8 @@ class Storages:
         """
         if event.storage in self._by_number:
             raise MalformedRecording(f"storage {event.storage} is allocated twice")
-        self._add(event.storage, _fresh(event.nbytes, self._pattern), is_input=False)
+        data = _fresh(event.nbytes, self._pattern, self._lazy_bytes)
+        self._add(event.storage, data, is_input=False)
 
     def _add(self, number: int, data: torch.Tensor, *, is_input: bool) -> None:
         granule = self._granules.get(number, 1)
@@ -124,6 +122,16 @@ class Storages:
         self._cells(target)[...] = _host(
             lambda: np.broadcast_to(states[..., None], (*target.shape, 1)))
         return self._modified(storage, target)
+
+    def write_values(self, event: Fill | Move) -> None:
+        """Do what host code did without noting who wrote."""
+        target = self.tensor(event.target)
+        if isinstance(event, Fill):
+            _host(lambda: target.fill_(event.value))
+            return
+        source = self.tensor(event.source)
+        same = event.target.storage == event.source.storage
+        _host(lambda: target.copy_(source.clone() if same else source))
 
     def _modified(self, storage: Storage, target: View) -> Finding | None:
         if not storage.is_input or not elements(target):
@@ -207,10 +215,10 @@ def _write_all(fd: int, data: memoryview, offset: int) -> None:
         data, offset = data[written:], offset + written
 
 
-def _fresh(nbytes: int, pattern: int) -> torch.Tensor:
+def _fresh(nbytes: int, pattern: int, lazy_bytes: int) -> torch.Tensor:
     if nbytes > _MAX_BYTES:
         raise MemoryError(f"an allocation of {nbytes / 1e9:.1f} GB")
-    if nbytes <= _LAZY_BYTES:
+    if nbytes <= lazy_bytes or not nbytes:
         return torch.full((nbytes,), FRESH_BYTE[pattern], dtype=torch.uint8)
     try:
         pages = mmap.mmap(-1, nbytes,

@@ -10,7 +10,6 @@ what power does to the clock, TLB misses, and which partition of L2 holds what.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import Literal
 
@@ -20,7 +19,7 @@ from grader.engine.compiler.pipes import PIPES, SCHEDULERS, WARP, cost, multipli
 from grader.engine.compiler.sass import Code
 from grader.engine.compiler.targets import Target
 from grader.engine.compiler.warp import latency
-from grader.facts import Survey, Traffic
+from grader.facts import Prediction, Survey, Traffic
 
 SECTOR, LINE = 32, 128  # bytes
 
@@ -62,20 +61,6 @@ _L1 = 0.5
 _SPILLS = frozenset(("LDL", "STL"))
 _NOTHING = dict.fromkeys((
     "dram", "l2", "compute", "latency", "launch", "programs", "atomics"), 0.0)
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """Seconds, what bounds them and what comes next; ``parts`` by name, in seconds.
-
-    The names are dram, l2, compute, latency, launch, programs and atomics. The parts overlap: they
-    do not add up to the whole.
-    """
-
-    seconds: float
-    bound: str
-    runner_up: str
-    parts: Mapping[str, float]
 
 
 def predict(binary: Binary, code: Code, survey: Survey, target: Target, cold: bool = True,

@@ -12,8 +12,6 @@ from grader.engine.compiler.lines import repaired
 Place = tuple[str, int, int]
 """The innermost source of an instruction: name of the file without its folder, line, column."""
 
-_WARP = 32  # threads
-
 _READ = ("ld", "ldu", "st", "atom", "red", "cp", "mma", "wmma", "wgmma", "tcgen05", "fma", "bar",
          "barrier", "stmatrix")
 _TOKEN = re.compile(  # locations, and statements at the start of a line or after another one
@@ -27,8 +25,6 @@ _ENTRY = re.compile(r"^\.visible[ \t]+\.entry[ \t]", re.MULTILINE)
 _LOCATION = re.compile(r"^[ \t]*\.loc[ \t]+(\d+)", re.MULTILINE)
 _INLINED = re.compile(r"inlined_at[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)")
 _CALLER = re.compile(r"@\[[ \t]*([^@\[\]]+?):(\d+):\d+")
-_THREADS = re.compile(r"^[ \t]*\.(?:req|max)ntid[ \t]+(\d+)(?:,[ \t]*(\d+))?(?:,[ \t]*(\d+))?",
-                      re.MULTILINE)
 _DEPOT = re.compile(r"\.local[ \t]+[^;\n]*?__local_depot\d+\[(\d+)\]")
 _COMMENT = re.compile(r"//.*")
 _NOT_CODE = re.compile(
@@ -53,21 +49,51 @@ def instructions(ptx: str) -> Iterator[Instruction]:
     the kernel, but the calling line where the helper is one of another file, such as tl.sum.
     """
     text = _REMARK.sub("", repaired(ptx))
-    files = {int(number): f"{folder}/{name}" if name else folder
-             for number, folder, name in _FILE.findall(text)}
-    home = _home(text, files)
-    callers: dict[tuple[int, int, int], int | None] = {}  # in the kernel's file, of inlined code
+    sources = _Sources(text)
     line: int | None = None
     place: Place | None = None
     for token in _TOKEN.finditer(text):
         if token["opcode"]:
             yield Instruction(token["opcode"], token["operands"], line, place)
         elif token["file"]:
-            here = int(token["file"]), int(token["line"]), int(token["column"])
-            path = files.get(here[0], "")
-            place = (path.rpartition("/")[2], here[1], here[2]) if here[1] else None
-            line = _line(here, token["more"], path, home, callers)
-            callers[here] = line
+            line, place = sources.locate(token)
+
+
+def lines(ptx: str) -> list[tuple[int | None, str]]:
+    """The listing to read: every line but those for debuggers, with the line of the kernel's file.
+    """
+    text = _DEBUGGING.sub("", repaired(ptx))
+    sources = _Sources(text)
+    found: list[tuple[int | None, str]] = []
+    line: int | None = None
+    for row in text.splitlines():
+        location = _TOKEN.match(row)
+        if location and location["file"]:
+            line, _ = sources.locate(location)
+        elif row.strip() and not row.lstrip().startswith("//") and not _NOT_CODE.match(row):
+            code = row.startswith(("\t", " ")) and not row.lstrip().startswith(".")
+            found.append((line if code else None, row.expandtabs(4).rstrip()))
+    return found
+
+
+class _Sources:
+    """Where instructions come from, by the locations before them."""
+
+    def __init__(self, text: str) -> None:
+        self._files = {int(number): f"{folder}/{name}" if name else folder
+                       for number, folder, name in _FILE.findall(text)}
+        self._home = _home(text, self._files)
+        # lines of the kernel's file that inlined code was called from
+        self._callers: dict[tuple[int, int, int], int | None] = {}
+
+    def locate(self, token: re.Match[str]) -> tuple[int | None, Place | None]:
+        """The line in the kernel's file, and the innermost place, of what follows a location."""
+        here = int(token["file"]), int(token["line"]), int(token["column"])
+        path = self._files.get(here[0], "")
+        place = (path.rpartition("/")[2], here[1], here[2]) if here[1] else None
+        line = _line(here, token["more"], path, self._home, self._callers)
+        self._callers[here] = line
+        return line, place
 
 
 def _home(text: str, files: dict[int, str]) -> str | None:
@@ -90,16 +116,6 @@ def _line(here: tuple[int, int, int], more: str, path: str, home: str | None,
         return callers.get((file, line, column))
     own = home.rpartition("/")[2]
     return next((int(line) for name, line in _CALLER.findall(more) if name == own), None)
-
-
-def warps(ptx: str) -> int | None:
-    """Of one program, those that warp specialization adds included; None where it is not said."""
-    if found := _THREADS.search(ptx):
-        threads = 1
-        for extent in found.groups():
-            threads *= int(extent or 1)
-        return -(-threads // _WARP)
-    return None
 
 
 def declared_stack(ptx: str) -> int:

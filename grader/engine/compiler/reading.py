@@ -49,14 +49,13 @@ def binary_of(compiled: Any, target: Target, kernel_name: str,
     metadata = compiled.metadata
     found = list(ptx.instructions(code))
     registers, stack = _resources(compiled.asm["cubin"], metadata.name)
-    warps = ptx.warps(code) or metadata.num_warps
     products = _products(found, ttgir.products_without_tensor_cores(middle))
     tensor_cores = _tensor_cores(name for _, name, _ in products)
     return Binary(
         kernel=kernel_name, target=target.name, capability=target.capability,
         registers=registers, spill_bytes=max(0, stack - ptx.declared_stack(code)),
-        shared=metadata.shared, warps=warps,
-        occupancy=occupancy(registers, metadata.shared, warps, target,
+        shared=metadata.shared, warps=metadata.num_warps,  # specialized ones too
+        occupancy=occupancy(registers, metadata.shared, metadata.num_warps, target,
                             tensor_memory=getattr(metadata, "tmem_size", None) or 0),
         accesses=_accesses(found), dot=ttgir.multiplies(early), tensor_cores=tensor_cores,
         tf32=ttgir.rounds_to_tf32(early) and any(

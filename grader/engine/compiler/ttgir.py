@@ -14,7 +14,6 @@ _SOURCE = re.compile(r'"([^"]*)":(\d+):(\d+)')
 _STAGED = re.compile(
     r"ttg\.memdesc_index .* : !ttg\.memdesc<(\d+)x([\dx]*)x(\w+), [^>]*#smem[^>]*> ->")
 _DOT = re.compile(r"\btt\.dot(?:_scaled)? ")
-_ON_CORES = re.compile(r"\b(?:ttng\.warp_group_dot|ttng\.tc_gen5_mma(?:_scaled)?) ")
 _RESULT = re.compile(r"-> tensor<[^<>]*?, (#\w+)[^<>]*>")
 _LAYOUT = re.compile(r"^(#\w+) = #ttg\.blocked<", re.MULTILINE)
 
@@ -52,7 +51,7 @@ def products_without_tensor_cores(ttgir: str) -> list[Place | None]:
     plain = set(_LAYOUT.findall(ttgir))
     locations = dict(_ALIAS.findall(ttgir))
     return [_place(line, locations) for line in ttgir.splitlines()
-            if _DOT.search(line) and (result := _RESULT.search(line)) and result[1] in plain]
+            if "tt.dot" in line and (result := _RESULT.search(line)) and result[1] in plain]
 
 
 def _places(ttgir: str, operation: str) -> list[Place | None]:

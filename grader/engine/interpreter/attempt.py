@@ -29,6 +29,18 @@ class Diverged(BaseException):
         self.labels = labels
 
 
+def of_all_programs(values: Any) -> Any:
+    """The value that all programs have.
+
+    Raises:
+        Diverged: they have different ones.
+    """
+    first = values[0]
+    if len(values) > 1 and (values != first).any():
+        raise Diverged(values)
+    return first
+
+
 @dataclass(frozen=True)
 class Poll:
     """A loop read ``value`` at one place; ``changed`` tells whether another one is there now."""
@@ -76,7 +88,7 @@ class Attempt:
         return len(self.programs)
 
     def count_product(self, flops: int) -> None:
-        self.ledger.flops += flops * self.count
+        self.ledger.count_product(flops * self.count)
 
     # -- undo ----------------------------------------------------------------------------------
 

@@ -103,7 +103,7 @@ def run(kernel: Any, grid: tuple[int, int, int], arguments: Mapping[str, Any], m
         try:
             facts = analysis.facts(kernel)
             body = rewritten(kernel.fn)
-            bound = {p.name: _bind(p, arguments[p.name], memory) for p in kernel.params}
+            bound = bind(kernel, arguments, memory)
             running.watched = _watched(facts, arguments)
             if facts.one_at_a_time:
                 chunk = 1
@@ -231,6 +231,11 @@ def _pointers(value: Any) -> list[Pointer]:
         case tuple():
             return [pointer for item in value for pointer in _pointers(item)]
     return []
+
+
+def bind(kernel: Any, arguments: Mapping[str, Any], memory: Memory) -> dict[str, Any]:
+    """What the rewritten kernel is called with; tensors get their places in the running launch."""
+    return {p.name: _bind(p, arguments[p.name], memory) for p in kernel.params}
 
 
 def _bind(parameter: Any, value: Any, memory: Memory) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -11,7 +11,13 @@ import numpy as np
 import triton.language as tl
 
 from grader.engine.interpreter import atomics, words
-from grader.engine.interpreter.attempt import Attempt, Diverged, Poll, line_in
+from grader.engine.interpreter.attempt import (
+    Attempt,
+    Diverged,
+    Poll,
+    line_in,
+    of_all_programs,
+)
 from grader.engine.interpreter.checks import Checks
 from grader.engine.interpreter.handle import Array, Handle, contiguous_axis, spread, turned
 from grader.engine.interpreter.numerics import numpy_dtype
@@ -23,7 +29,7 @@ from grader.engine.interpreter.regions import Finder, Part, Regions
 from grader.engine.interpreter.shadow import LEAST_SEGMENT
 from grader.engine.interpreter.traffic import Key, Ledger
 
-_LOCKS = ("CAS", "XCHG")  # atomics that locks are made of
+LOCKS = ("CAS", "XCHG")  # atomics that locks are made of
 Change = Callable[[Array, Array, Part], Array]
 
 
@@ -78,6 +84,9 @@ class Memory:
     what else could make them depend on it (or on memory that nobody wrote) is a finding.
     """
 
+    computes = True  # products of blocks, which only values depend on
+    attempt_kind = Attempt
+
     def __init__(self, pattern: int = 0, *, duplicate_writes: bool = False,
                  find: Finder | None = None) -> None:
         self.pattern = pattern
@@ -89,6 +98,14 @@ class Memory:
         self._last_segment = LEAST_SEGMENT
         self.running = self._launch((0, 0, 0), "")
         self.checks = Checks(self)
+
+    def turns(self, counts: Array) -> Iterable[Any]:
+        """Which turns of a loop run that has so many of them, one number for each program.
+
+        Raises:
+            Diverged: programs have different numbers.
+        """
+        return range(int(of_all_programs(counts)))
 
     @property
     def attempt(self) -> Attempt:
@@ -110,7 +127,7 @@ class Memory:
     def try_with(self, programs: Array) -> Attempt:
         """Let these programs run from their start, all at once."""
         order = self.running.order
-        self.running.attempt = Attempt(programs, order.segments(programs), order)
+        self.running.attempt = self.attempt_kind(programs, order.segments(programs), order)
         return self.attempt
 
     def settle(self) -> None:
@@ -140,20 +157,7 @@ class Memory:
         line = line_in(running.file)
         parts = running.regions.parts(pointers, mask, rows, dtype.itemsize,
                                       partial(self.checks.outside, "loaded", line, rows))
-        if mask is None and len(parts) == 1 and parts[0].lanes is None:
-            part = parts[0]
-            data = part.place.read(part.region.storage.typed(dtype)).reshape(rows, *shape)
-        else:
-            constant = other is not None and other.data.size == 1
-            fill = other.data.reshape(()) if constant and other else masked_lane(
-                dtype, self.pattern)
-            data = np.full((rows, *shape), fill, dtype)
-            if other is None and sum(map(_lanes, parts)) < data.size:
-                self.determined = False
-            for part in parts:
-                part.put(part.place.read(part.region.storage.typed(dtype)), data)
-            if other is not None and mask is not None and not constant:
-                data = np.where(mask.data, data, other.data)
+        data = self._read(parts, mask, other, dtype, rows, shape)
         self.attempt.largest = max(self.attempt.largest, data.size // rows)
         for part in parts:
             if volatile:  # it may look at flags
@@ -164,6 +168,23 @@ class Memory:
         if self.attempt.looping and data.size <= running.count and parts:
             self.attempt.polled(self._described(parts[0], line, data))
         return Handle(data, element, shape)
+
+    def _read(self, parts: Sequence[Part], mask: Handle | None, other: Handle | None,
+              dtype: np.dtype[Any], rows: int, shape: tuple[int, ...]) -> Array:
+        """The values of all lanes."""
+        if mask is None and len(parts) == 1 and parts[0].lanes is None:
+            part = parts[0]
+            return part.place.read(part.region.storage.typed(dtype)).reshape(rows, *shape)
+        constant = other is not None and other.data.size == 1
+        fill = other.data.reshape(()) if constant and other else masked_lane(dtype, self.pattern)
+        data = np.full((rows, *shape), fill, dtype)
+        if other is None and sum(map(_lanes, parts)) < data.size:
+            self.determined = False
+        for part in parts:
+            part.put(part.place.read(part.region.storage.typed(dtype)), data)
+        if other is not None and mask is not None and not constant:
+            data = np.where(mask.data, data, other.data)
+        return data
 
     def store(self, pointers: Handle, value: Handle, mask: Handle | None) -> None:
         """Values to ``pointers`` where the mask is on; of programs in turn, the last one stays."""
@@ -178,20 +199,24 @@ class Memory:
                                       partial(self.checks.outside, "stored", line, rows))
         values = spread(value, rows, shape)
         for part in parts:
-            picked = part.pick(values)
-            typed = part.region.storage.typed(dtype)
-            self.checks.store(part, picked, line)
-            self.attempt.remember(part.place, typed)
-            part.place.write(typed, picked)
-            self.checks.set_writers(part, dtype.itemsize, self.attempt.segments[part.rows][:, None])
-            if running.order.locks and not shape:  # a lock may be opened by a plain store
-                for program, cell in self._scalars(part):
-                    if cell in running.order.locks:
-                        self._release(program, cell)
-                self._renew_segments()
+            self._write(part, part.pick(values), line, scalar=not shape)
             self.attempt.stored[part.rows] = True
         self._count("store", line, parts, dtype.itemsize, rows)
         self.attempt.changed()
+
+    def _write(self, part: Part, values: Array, line: int | None, *, scalar: bool) -> None:
+        """[runs, length] values to their places."""
+        order, typed = self.running.order, part.region.storage.typed(values.dtype)
+        self.checks.store(part, values, line)
+        self.attempt.remember(part.place, typed)
+        part.place.write(typed, values)
+        segments = self.attempt.segments[part.rows][:, None]
+        self.checks.set_writers(part, values.dtype.itemsize, segments)
+        if order.locks and scalar:  # a lock may be opened by a plain store
+            for program, cell in self._scalars(part):
+                if cell in order.locks:
+                    self._release(program, cell)
+            self._renew_segments()
 
     def atomic_rmw(self, operation: str, pointers: Handle, value: Handle, mask: Handle | None, *,
                    ordered: bool) -> Handle:
@@ -252,7 +277,7 @@ class Memory:
                 part.rows, part.place.length))
             segments = self.attempt.segments  # what comes next belongs to what is released
             if ordered and not shape:
-                self._synchronise(part, locks=operation in _LOCKS)
+                self._synchronise(part, locks=operation in LOCKS)
             elif ordered:
                 self._acquire_known(lanes)
             self.checks.change(lanes, dtype.itemsize, line)

@@ -148,6 +148,9 @@ class Regions:
             bisect.insort(self._real, (storage.address + start, region), key=lambda item: item[0])
         return base
 
+    def numbered(self, number: int) -> Region:
+        return self._by_number[number]
+
     def of(self, address: int) -> Region | None:
         return self._by_number.get((address - _BASE) >> _REGION_BITS)
 

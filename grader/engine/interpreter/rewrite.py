@@ -20,7 +20,7 @@ import triton.language as tl
 from triton.runtime import interpreter
 
 from grader.engine.interpreter import elementwise, libdevice, reduce, subset
-from grader.engine.interpreter.attempt import Diverged
+from grader.engine.interpreter.attempt import of_all_programs
 from grader.engine.interpreter.errors import NotInAKernel
 from grader.engine.interpreter.handle import Handle
 
@@ -250,23 +250,11 @@ def truth(value: Any, keyword: str = "if") -> bool:
             f"`{keyword}` needs a scalar, and this condition is a block of shape "
             f"{list(handle.shape)}; tl.where chooses element by element, and a mask guards a load "
             "or store")
-    result = bool(_of_all_programs(handle.data.reshape(-1) != 0))
+    result = bool(of_all_programs(handle.data.reshape(-1) != 0))
     if result and keyword == "while":
         builder = interpreter.interpreter_semantic.builder
         builder.memory.attempt.another_turn(sys._getframe(1))
     return result
-
-
-def _of_all_programs(values: Any) -> Any:
-    """The value that all programs have.
-
-    Raises:
-        Diverged: they have different ones.
-    """
-    first = values[0]
-    if len(values) > 1 and (values != first).any():
-        raise Diverged(values)
-    return first
 
 
 def _asserted(value: Any) -> bool:
@@ -315,10 +303,11 @@ def program_range(*bounds: Any, **options: Any) -> Any:
     start, stop, step = (zero, numbers[0], one) if len(numbers) == 1 else (*numbers, one)[:3]
     if not step.all():
         raise NotInAKernel("a loop's step must not be zero")
-    turns = _of_all_programs(np.maximum(0, -((start - stop) // step)))
+    memory = interpreter.interpreter_semantic.builder.memory
+    counts = np.maximum(0, -((start - stop) // step))
     far = wide or not all((n >= -2**31).all() and (n < 2**31).all() for n in numbers)
     kind, dtype = (tl.int64, np.int64) if far else (tl.int32, np.int32)
-    for turn in range(int(turns)):
+    for turn in memory.turns(counts):
         yield tl.tensor(Handle((start + turn * step).astype(dtype), kind), kind)
 
 
@@ -412,7 +401,7 @@ def tensor_index(tensor: Any) -> int:
                            "known only when the kernel runs")
     if math.prod(tensor.handle.shape) != 1:
         raise NotInAKernel("an index must be a scalar")
-    return int(_of_all_programs(tensor.handle.data.reshape(-1)))
+    return int(of_all_programs(tensor.handle.data.reshape(-1)))
 
 
 def static_assert(condition: Any, message: Any = "") -> None:

@@ -146,6 +146,9 @@ class Ledger:
         tally.ideal += programs * _ideal(rows, nbytes)
         tally.touch(low, high)
 
+    def count_product(self, flops: int) -> None:
+        self.flops += flops
+
     def merge(self, other: Ledger) -> None:
         self.flops += other.flops
         for key, tally in other.tallies.items():

@@ -1,0 +1,244 @@
+"""What moves between DRAM and the L2 cache, told from a few waves of neighbouring programs.
+
+The programs that are on the GPU together go through their accesses side by side. A sector that was
+touched before is found in L2 if few enough other sectors were touched since (the least recently
+used one leaves first). How many that are follows from a table: how many sectors each step touches
+for the first time, or for the first time since each step before. Where it is near what L2 holds,
+both are possible, and the answer is an interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from grader.engine.interpreter.handle import Array
+
+SECTOR = 32  # bytes
+_EDGE = (0.75, 1.33)  # of what L2 holds: reuse between these may hit or miss
+_BITS = 40  # below them a sector's number fits, above them the number of its tensor
+
+
+@dataclass(frozen=True)
+class Step:
+    """One access of all programs of a wave.
+
+    ``sectors``: distinct ones, of the programs that were run; ``half``: of half of them.
+    ``weight``: how many turns of loops it stands for. ``nest``: the cut loops around it, outermost
+    first, each with the turns that one of its turns stands for.
+    """
+
+    wave: int
+    tensor: int
+    reads: bool
+    writes: bool
+    sectors: Array
+    half: Array
+    weight: float = 1.0
+    nest: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Waves:
+    """How the sampled waves stand for all. Of each wave a share of 1 / ``more`` was run."""
+
+    steps: Sequence[Step]
+    more: float
+    count: float  # waves of the whole launch
+    extents: Mapping[int, int]  # sectors that a tensor has
+    distinct: Mapping[tuple[int, str], float]  # sectors read or written by the launch, from afar
+    ratio: Mapping[tuple[int, str], float]  # what all programs ask for, by what these promise
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Sectors, at least and at most, of each tensor; ``isolated``: reads without a neighbour."""
+
+    loaded: dict[int, tuple[float, float]]
+    stored: dict[int, tuple[float, float]]
+    isolated: dict[int, float]
+
+
+def distinct(numbers: Array) -> Array:
+    """The distinct ones, ascending. Sorting beats the hash table of ``np.unique`` by far where the
+    numbers are multiples of a power of two."""
+    ordered = np.sort(numbers)
+    first = np.ones(len(ordered), np.bool_)
+    first[1:] = ordered[1:] != ordered[:-1]
+    return ordered[first]
+
+
+def moved(waves: Waves, capacity: float) -> Moved:
+    """Sectors that cross between DRAM and an L2 that holds ``capacity`` bytes."""
+    made: dict[str, dict[int, tuple[float, float]]] = {"read": {}, "written": {}}
+    touched = _Table.of(waves, written=False)
+    stores = _Table.of(waves, written=True)
+    distance = touched.distances(waves.steps)
+    limits = [capacity * edge / SECTOR for edge in reversed(_EDGE)]
+    for kind, table in (("read", touched), ("written", stores)):
+        for tensor in sorted({s.tensor for s in waves.steps
+                              if (s.reads if kind == "read" else s.writes)}):
+            few, many = (_of_tensor(waves, table, touched, distance, kind, tensor, limit)
+                         for limit in limits)
+            made[kind][tensor] = min(few, many), max(few, many)
+    return Moved(made["read"], made["written"], _isolated(waves.steps))
+
+
+@dataclass(frozen=True)
+class _Table:
+    """``fresh[a, b]``: sectors that step a touches and that were last touched in step b - 1;
+    in column 0 those that no step touched before. Scaled to all resident programs and by weight."""
+
+    fresh: Array
+
+    @classmethod
+    def of(cls, waves: Waves, *, written: bool) -> _Table:
+        full = _pairs(waves.steps, [s.sectors for s in waves.steps], written)
+        if waves.more > 1:
+            half = _pairs(waves.steps, [s.half for s in waves.steps], written)
+            full = full * _growth(full, half, waves.more)
+        fresh = full * np.array([s.weight for s in waves.steps])[:, None]
+        tensors = np.array([s.tensor for s in waves.steps])
+        numbers = np.array([s.wave for s in waves.steps])
+        for tensor, extent in waves.extents.items():
+            for wave in range(int(numbers.max()) + 1):
+                mine = (tensors == tensor) & (numbers == wave)
+                before = 1 + int(np.flatnonzero(mine)[0]) if mine.any() else 0
+                touched = fresh[mine, :before].sum()  # for the first time in this wave
+                if touched > extent:
+                    fresh[mine] *= extent / touched
+        return cls(fresh)
+
+    def distances(self, steps: Sequence[Step]) -> Array:
+        """[a, b]: distinct sectors touched between a touch in step b - 1 and one in step a."""
+        count = len(steps)
+        since = np.cumsum(self.fresh, axis=1)  # [s, b]: last touched in step b - 1 or before
+        until = np.cumsum(since, axis=0)
+        between = np.zeros((count, count + 1))
+        sizes = since[:, -1]
+        for b in range(1, count):  # the step of the earlier touch is b - 1
+            between[b:, b] = (
+                until[b - 1:count - 1, b] - until[b - 1, b]
+                + 0.5 * since[b:, b] + 0.5 * sizes[b - 1])
+        return between / _shared_weight(steps)
+
+
+def _growth(full: Array, half: Array, more: float) -> Array:
+    """How many times as much ``more`` times the programs touch, by what half of them touch.
+
+    What they share is taken to be a matter of chance, and then the part of it that is still
+    missing shrinks by the same factor with each program. Without sharing it is ``more`` times.
+    """
+    missing = np.clip(full / np.maximum(half, 1e-9) - 1, 0, 1)  # after half of the programs
+    missing[half == 0] = 1
+    with np.errstate(all="ignore"):
+        grown = (1 - missing ** (2 * more)) / (1 - missing ** 2)
+    return np.where(missing > 1 - 1e-9, more, grown)
+
+
+def _shared_weight(steps: Sequence[Step]) -> Array:
+    """[a, b]: the turns that one turn stands for of the loops around both step a and step b - 1.
+
+    Turns of a loop that ran follow each other, so between two of them lie no others.
+    """
+    count = len(steps)
+    shared = np.ones((count, count + 1))
+    together = np.ones((count, count), np.bool_)
+    for level in range(max((len(s.nest) for s in steps), default=0)):
+        loops = np.array([s.nest[level][0] if level < len(s.nest) else -1 for s in steps])
+        weights = np.array([s.nest[level][1] if level < len(s.nest) else 1.0 for s in steps])
+        together &= (loops[:, None] == loops) & (loops >= 0)
+        shared[:, 1:] *= np.where(together, weights, 1.0)
+    return shared
+
+
+def _pairs(steps: Sequence[Step], sectors: Sequence[Array], written: bool) -> Array:
+    """[a, b]: sectors of step a last touched in step b - 1; with ``written``, by writing steps."""
+    count = len(steps)
+    keys = [((np.int64(step.tensor) << _BITS) + found) * count + number
+            for number, (step, found) in enumerate(zip(steps, sectors, strict=True))
+            if step.writes or not written]
+    if not keys:
+        return np.zeros((count, count + 1))
+    ordered = np.sort(np.concatenate(keys))
+    sector, at = np.divmod(ordered, count)
+    before = np.zeros(len(at), np.int64)
+    before[1:] = np.where(sector[1:] == sector[:-1], at[:-1] + 1, 0)
+    table = np.bincount(at * (count + 1) + before, minlength=count * (count + 1))
+    return table.reshape(count, count + 1).astype(np.float64)
+
+
+def _of_tensor(waves: Waves, table: _Table, touched: _Table, distance: Array, kind: str,
+               tensor: int, limit: float) -> float:
+    """Sectors of one tensor that miss, all waves together, where ``limit`` of them are kept."""
+    steps = waves.steps
+    mine = np.array([s.tensor == tensor and (s.reads if kind == "read" else s.writes)
+                     for s in steps])
+    wave = np.array([s.wave for s in steps])
+    last = int(wave.max())
+    missed = np.where(distance <= limit, 0.0, table.fresh)
+    missed[:, 0] = 0
+    new = table.fresh[:, 0]
+    first = mine & (wave == 0)
+    later = mine & (wave > 0)
+    more = waves.count - 1  # the first wave in the middle of a launch stands for its first one
+    again = missed[first].sum() + (missed[later].sum() / last * more if last else 0.0)
+    steady = new[later].sum() / last if last else 0.0
+    ratio = waves.ratio.get((tensor, kind), 1.0)
+    again *= ratio
+    found = ratio * (new[first].sum() + steady * more)
+    all_told = waves.distinct.get((tensor, kind), found)
+    if found <= all_told:
+        return float(all_told + again)
+    return float(all_told + (found - all_told) * _far_misses(
+        waves, touched, tensor, new[first].sum(), steady, all_told, limit) + again)
+
+
+def _far_misses(waves: Waves, touched: _Table, tensor: int, size: float, steady: float,
+                all_told: float, limit: float) -> float:
+    """Of the sectors that were touched long before, as the launch touches more than there are,
+    the share that is not in L2 any more."""
+    steps, fresh = waves.steps, touched.fresh
+    wave = np.array([s.wave for s in steps])
+    last = int(wave.max())
+    sizes, news = {}, {}
+    for other in {s.tensor for s in steps}:
+        mine = np.array([s.tensor == other for s in steps])
+        sizes[other] = fresh[mine & (wave == 0), 0].sum()
+        news[other] = fresh[mine & (wave > 0), 0].sum() / last if last else 0.0
+    growth = sum(news.values())
+    if _is_random(waves, tensor, all_told):
+        keeps = (limit - sum(sizes.values())) / growth + 1 if growth else np.inf  # waves
+        stays = max(0.0, 1 - size / max(all_told, size + 1))
+        return float(stays ** max(0.0, keeps - last))
+    period = all_told / steady if steady else np.inf
+    reach = sum(min(float(waves.extents.get(other, np.inf)),
+                    sizes[other] + max(0.0, period - 1) * news[other]) for other in sizes)
+    return 1.0 if reach > limit else 0.0
+
+
+def _is_random(waves: Waves, tensor: int, all_told: float) -> bool:
+    """Whether the waves share as many of the tensor's sectors as they would by chance."""
+    steps = waves.steps
+    sets = [[s.sectors for s in steps if s.tensor == tensor and s.wave == wave]
+            for wave in (0, 1)]
+    if not all(sets) or not all_told:
+        return False
+    one, two = (distinct(np.concatenate(found)) for found in sets)
+    by_chance = len(one) * len(two) / all_told
+    common = len(np.intersect1d(one, two, assume_unique=True))
+    return by_chance >= 8 and 0.5 < common / by_chance < 2
+
+
+def _isolated(steps: Sequence[Step]) -> dict[int, float]:
+    """Of the sectors that are read of each tensor, the share whose other half of 64 bytes is not.
+    """
+    shares = {}
+    for tensor in {s.tensor for s in steps if s.reads}:
+        found = [s.sectors for s in steps if s.tensor == tensor and s.reads]
+        sectors = distinct(np.concatenate(found))
+        alone = ~np.isin(sectors ^ 1, sectors, assume_unique=True)
+        shares[tensor] = float(alone.mean()) if len(sectors) else 0.0
+    return shares

@@ -1,0 +1,128 @@
+"""Surveys a recording at its real size: a few programs of each launch, on memory never touched."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from grader.engine.interpreter.attempt import Spinning
+from grader.engine.interpreter.sampling import Addresses, Sampler, Stopped, TooLong
+from grader.engine.interpreter.scaling import Unsteady, surveyed
+from grader.executor.arguments import Binder, Kernels, NoSuchLaunch
+from grader.executor.replay import descriptor_of, pointer_of
+from grader.executor.storages import Storages, elements
+from grader.facts import Survey, Unsurveyable
+from grader.recording import Alloc, Fill, Launch, MalformedRecording, Move, Recording, View
+from grader.report import Finding
+from grader.sandbox.arena import itemsize
+
+_BUDGET_S = 1.6  # for all launches of a recording
+_LEAST_S = 0.1  # of one launch
+_MOST_KNOWN = 1 << 26  # bytes of a tensor that host code fills or copies for kernels to read
+
+
+@dataclass
+class Surveyed:
+    """One entry for each launch, up to the one that failed; ``findings`` say why it did."""
+
+    launches: list[Survey | Unsurveyable] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "status": "done",
+            "launches": [launch.to_dict() for launch in self.launches],
+            "findings": [{"code": f.code, "seen": f.seen, "line": f.line} for f in self.findings],
+        }
+
+
+def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, kernels: Kernels,
+           resident: Sequence[int], l2_bytes: int, granule: int = 64,
+           budget_s: float = _BUDGET_S) -> Surveyed:
+    """Survey every launch of a recording; an access out of bounds ends it with a finding.
+
+    Args:
+        layout: where the inputs lie in the file ``arena``. What is a hole in that file has no
+            values: a launch whose accesses depend on them is not surveyed.
+        resident: for each launch, how many of its programs are on the GPU at the same time.
+        l2_bytes: the size of the L2 cache.
+        granule: bytes that a DRAM read moves at least; 64 with HBM.
+        budget_s: seconds of one core that all launches together may take.
+
+    Raises:
+        MalformedRecording: views, names or arguments do not fit together.
+    """
+    launches = recording.launches
+    if len(resident) != len(launches) or min([1, l2_bytes, *resident]) < 1:
+        raise MalformedRecording("a survey needs resident programs for each launch, and an L2")
+    storages = Storages(arena, layout, recording, 0, lazy_bytes=0)
+    memory = Addresses()
+    memory.known = {id(storages.check(view)) for view in recording.inputs
+                    if _has_values(arena, layout[view.storage])}
+    made = Surveyed()
+    end = time.monotonic() + budget_s
+    for event in recording.events:
+        try:
+            match event:
+                case Alloc():
+                    storages.allocate(event)
+                case Fill(target):
+                    _write(storages, memory, target, None, event)
+                case Move(target, source):
+                    _write(storages, memory, target, source, event)
+                case Launch():
+                    number = len(made.launches)
+                    now = time.monotonic()
+                    share = (end - now) / (len(launches) - number)
+                    memory.deadline = now + max(_LEAST_S, share)
+                    made.launches.append(_launch(event, storages, memory, kernels,
+                                                 resident[number], l2_bytes, granule))
+        except (NoSuchLaunch, Stopped) as error:
+            memory.observed.add(error.finding)
+        except MemoryError as error:
+            memory.observed.add(Finding("R04", f"There is not enough memory for {error}."))
+        made.findings = memory.observed.findings()
+        if made.findings:
+            break
+    return made
+
+
+def _has_values(arena: int, place: Sequence[int]) -> bool:
+    """Whether the file holds every byte of a storage; a hole stands for values that nobody drew."""
+    offset, size = place
+    return size == 0 or os.lseek(arena, offset, os.SEEK_HOLE) >= offset + size
+
+
+def _write(storages: Storages, memory: Addresses, target: View, source: View | None,
+           event: Fill | Move) -> None:
+    """Host code writes: kept where a kernel may read it as an index, forgotten where not."""
+    written = storages.check(target)
+    known = elements(target) * itemsize(target) <= min(_MOST_KNOWN, len(written.data)) and (
+        source is None or id(storages.check(source)) in memory.known)
+    whole = elements(target) * itemsize(target) == len(written.data)
+    if known and (whole or id(written) in memory.known):
+        storages.write_values(event)
+        memory.known.add(id(written))
+    else:
+        memory.known.discard(id(written))
+
+
+def _launch(launch: Launch, storages: Storages, memory: Addresses, kernels: Kernels, resident: int,
+            l2_bytes: int, granule: int) -> Survey | Unsurveyable:
+    binder = Binder(kernels, lambda view: pointer_of(view, storages),
+                    lambda descriptor: descriptor_of(descriptor, storages))
+    try:
+        kernel, bound = binder.bind(launch)
+        sampler = Sampler.of(kernel, launch.grid, bound, memory)
+        return surveyed(sampler, launch.kernel, resident, l2_bytes, granule)
+    except Unsteady as error:
+        return Unsurveyable(launch.kernel, str(error))
+    except Spinning:
+        return Unsurveyable(launch.kernel, f"The programs of `{launch.kernel}` wait for each "
+                                           "other, so a few of them cannot run alone.")
+    except TooLong:
+        return Unsurveyable(launch.kernel, f"A single program of `{launch.kernel}` takes too long "
+                                           "to follow at this size.")
