@@ -9,15 +9,10 @@ import pytest
 import timed
 from timed import H200, N, add_survey, made, matmul_survey, row, survey
 
-from grader.engine.compiler.prediction import (
-    GAP,
-    Prediction,
-    least_seconds,
-    predict,
-    predict_all,
-)
+from grader.engine.compiler.bound import least_seconds
+from grader.engine.compiler.prediction import GAP, predict, predict_all
 from grader.engine.compiler.targets import all_targets
-from grader.facts import Interval
+from grader.facts import Interval, Prediction
 
 PARTS = {"dram", "l2", "compute", "latency", "launch", "programs", "atomics"}
 

@@ -1,7 +1,7 @@
 """Prediction: how long a launch would take on a target, and what bounds it.
 
 A hint, never a measurement: on an H200, predictions of this kind were within 25 % for two thirds of
-sixty kernels and within a factor of two for nine tenths. ``least_seconds`` alone proves anything.
+sixty kernels and within a factor of two for nine tenths. What is proved is in ``bound``.
 
 Not modelled: bank conflicts of shared memory, clusters, warp specialisation, thread divergence,
 what power does to the clock, TLB misses, and which partition of L2 holds what.
@@ -22,12 +22,6 @@ from grader.engine.compiler.warp import latency
 from grader.facts import Prediction, Survey, Traffic
 
 SECTOR, LINE = 32, 128  # bytes
-
-MOST_OVER_COPY = 1.17
-"""No GPU moves more bytes per second than this many times what its copy reaches: peaks of the
-datasheets are 1.12 to 1.17 of it, filling memory on an H200 reached 1.09."""
-MOST_OVER_PEAK = 1.1
-"""No GPU computes faster than this many times the datasheet: its clock may rise by so much."""
 
 _BLEND = 6
 """Power of the norm that joins what goes on at the same time: 1 would be one after the other, and
@@ -110,25 +104,6 @@ def predict_all(launches: Sequence[tuple[Binary, Code, Survey]], target: Target)
         for name, value in one.parts.items():
             parts[name] += gap if name == "launch" else value
     return _prediction(seconds, parts)
-
-
-def least_seconds(survey: Survey, target: Target, binary: Binary | None = None,
-                  cold: bool = True) -> float:
-    """Less time than this, no such launch can take: what it must move, what it must compute.
-
-    What fits L2 may still be there after the launch, and before it unless it is ``cold``. Without
-    ``binary``, products are taken to be of the fastest format that the target has.
-    """
-    stays = float(target.l2)
-    moved = max(0.0, survey.loaded.low - (0.0 if cold else stays)) + max(
-        0.0, survey.stored.low - stays)
-    fastest = max(target.fp8_tensor, target.fp16_tensor, target.tf32_tensor, target.fp32)
-    if binary is not None and not binary.tensor_cores:
-        fastest = max(target.fp32, target.fp16_tensor if binary.capability < 80 else 0.0)
-    elif binary is not None and binary.tf32:
-        fastest = target.tf32_tensor
-    return max(moved / (target.dram * MOST_OVER_COPY),
-               survey.flops / (fastest * MOST_OVER_PEAK))
 
 
 def work_of(survey: Survey, code: Code) -> Work:
