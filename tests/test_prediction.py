@@ -65,6 +65,18 @@ def test_sectors_of_their_own_are_bound_by_l2():
     assert add(stride=32).bound == "l2"
 
 
+def test_two_lines_that_read_the_same_sectors_share_them_in_l1():
+    binary, code = made("add")
+    x, y, z = add_survey().traffic
+
+    def l2(second: str, unique: int) -> float:
+        rows = [x, dataclasses.replace(y, tensor=second, unique_sectors=unique), z]
+        return predict(binary, code, survey(N // 1024, rows), H200).parts["l2"]
+
+    assert l2(x.tensor, x.unique_sectors) == pytest.approx(l2(y.tensor, x.unique_sectors) * 2 / 3)
+    assert l2(x.tensor, x.unique_sectors // 2) > l2(x.tensor, x.unique_sectors)
+
+
 def test_time_grows_with_bytes():
     seconds = [add(N >> shift).seconds for shift in (6, 4, 2, 0)]
 

@@ -51,7 +51,9 @@ GAP = 12e-6
 _OFTEN = 8
 """A tensor of less than an eighth of L2 of which each sector is read eight times stays there."""
 _L1 = 0.5
-"""Share of a multiprocessor's memory beside the shared part in which spilled registers stay."""
+"""Share of a multiprocessor's memory beside the shared part in which data stay to be used again."""
+_ALIKE = 0.01
+"""Two lines that read as many sectors of one tensor, but for so many, read the same ones."""
 _SPILLS = frozenset(("LDL", "STL"))
 _NOTHING = dict.fromkeys((
     "dram", "l2", "compute", "latency", "launch", "programs", "atomics"), 0.0)
@@ -75,7 +77,7 @@ def predict(binary: Binary, code: Code, survey: Survey, target: Target, cold: bo
     beyond_l1, beyond_l2 = _spilled(binary, code, flow, survey, target)
     parts = {
         "dram": (_dram(survey, warm) + beyond_l2) / target.dram,
-        "l2": (_l2(survey) + beyond_l1) / target.l2_rate,
+        "l2": (_l2(binary, survey, target) + beyond_l1) / target.l2_rate,
         "compute": compute, "latency": waiting,
         "programs": survey.programs / target.programs_per_second,
         "atomics": _atomics(survey, target), "launch": target.launch_seconds,
@@ -186,7 +188,7 @@ def _waves(binary: Binary, survey: Survey, target: Target, busy: float, alone: f
            ) -> tuple[float, float, float]:
     """Seconds of pipes, of latency, and of both together, for all programs."""
     spread = ceil(survey.programs / target.multiprocessors)  # programs of the fullest one
-    resident = max(1, min(binary.occupancy.programs, spread))
+    resident = _resident(binary, survey, target)
     waves = survey.programs / (target.multiprocessors * resident)
 
     idle = max(0.0, alone - busy)
@@ -215,8 +217,7 @@ def _spilled(binary: Binary, code: Code, flow: Flow, survey: Survey, target: Tar
              ) -> tuple[float, float]:
     """Bytes of spilled registers that pass L2, and of these those that L2 does not keep either."""
     threads = binary.warps * WARP
-    resident = max(1, min(binary.occupancy.programs,
-                          ceil(survey.programs / target.multiprocessors)))
+    resident = _resident(binary, survey, target)
     held = binary.spill_bytes * threads * resident  # of one multiprocessor
     if held <= _L1 * max(0, target.shared - binary.shared * resident):
         return 0.0, 0.0
@@ -226,13 +227,32 @@ def _spilled(binary: Binary, code: Code, flow: Flow, survey: Survey, target: Tar
     return moved, moved if held * target.multiprocessors > _L2_USABLE * target.l2 else 0.0
 
 
-def _l2(survey: Survey) -> float:
-    """Bytes between L2 and the multiprocessors, weighed by how much trouble they make."""
+def _l2(binary: Binary, survey: Survey, target: Target) -> float:
+    """Bytes between L2 and the multiprocessors, weighed by how much trouble they make.
+
+    Lines that read the same sectors of a tensor find them in L1 after the first of them, if what
+    the programs of one multiprocessor hold there fits.
+    """
+    resident = _resident(binary, survey, target)
+    room = _L1 * max(0, target.shared - binary.shared * resident)
     weighed = 0.0
-    for row in survey.traffic:
+    read: dict[str, list[int]] = {}
+    for row in sorted(survey.traffic, key=lambda row: row.line or 0):
         again = max(0, row.sectors - row.unique_sectors)
+        if row.kind == "load":
+            known = read.setdefault(row.tensor, [])
+            held = row.sectors * SECTOR / survey.programs * resident
+            if held <= room and any(abs(row.unique_sectors - other) <= _ALIKE * other
+                                    for other in known):
+                continue
+            known.append(row.unique_sectors)
         weighed += (row.sectors - again + again / _SHARED_READS) * _spread(row)
     return weighed * SECTOR
+
+
+def _resident(binary: Binary, survey: Survey, target: Target) -> int:
+    """Programs on the fullest multiprocessor at the same time."""
+    return max(1, min(binary.occupancy.programs, ceil(survey.programs / target.multiprocessors)))
 
 
 def _spread(row: Traffic) -> float:
