@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from grader import large
 from grader.costs import code_limits
 from grader.diagnosis.explanation import result_of
-from grader.engine.compiler.prediction import least_seconds
+from grader.engine.compiler.bound import least_seconds
 from grader.engine.compiler.targets import Target
 from grader.examination import Examined, examine
 from grader.facts import Prediction
