@@ -42,7 +42,7 @@ def matmul_kernel(a_ptr, b_ptr, c_ptr, M, N, K, sam, sbk, scm,
     a_ptrs = a_ptr + offs_m[:, None].to(tl.int64) * sam + offs_k[None, :]
     b_ptrs = b_ptr + offs_k[:, None].to(tl.int64) * sbk + offs_n[None, :]
     acc = tl.zeros((BM, BN), dtype=tl.float32)
-    for k in range(0, tl.cdiv(K, BK)):
+    for k in range(tl.cdiv(K, BK)):
         a = tl.load(a_ptrs, mask=offs_k[None, :] < K - k * BK, other=0.0)
         b = tl.load(b_ptrs, mask=offs_k[:, None] < K - k * BK, other=0.0)
         acc = tl.dot(a, b, acc)
@@ -139,7 +139,7 @@ def early_kernel(x_ptr, out_ptr, n, used, BLOCK: tl.constexpr):
 def causal_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     pid = tl.program_id(0)
     total = tl.zeros((BLOCK,), tl.float32)
-    for i in range(0, pid + 1):
+    for i in range(pid + 1):
         total += tl.load(x_ptr + i * BLOCK + tl.arange(0, BLOCK))
     tl.store(out_ptr + pid * BLOCK + tl.arange(0, BLOCK), total)
 

@@ -62,7 +62,7 @@ def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ke
     memory.known = {id(storages.check(view)) for view in recording.inputs
                     if _has_values(arena, layout[view.storage])}
     made = Surveyed()
-    end = time.monotonic() + budget_s
+    end = time.process_time() + budget_s
     for event in recording.events:
         try:
             match event:
@@ -74,7 +74,7 @@ def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ke
                     _write(storages, memory, target, source, event)
                 case Launch():
                     number = len(made.launches)
-                    now = time.monotonic()
+                    now = time.process_time()
                     share = (end - now) / (len(launches) - number)
                     memory.deadline = now + max(_LEAST_S, share)
                     made.launches.append(_launch(event, storages, memory, kernels,

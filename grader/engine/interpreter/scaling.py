@@ -23,12 +23,13 @@ _STRATA_COST = 1 << 21  # of all programs that are run for the sums, in lanes
 _FEW_STRATA = 64  # programs: rather these with few turns of their loops than fewer of them
 _MOST_STRATA = 256  # programs of one kind
 _WAVE_COST = 3 << 23  # of all programs that are run for the DRAM model
+_MORE_COST = 1 << 22  # for more than two whole waves
 _LEAST_WAVES, _MOST_WAVES = 4, 24  # where there is time for them
 _MOST_STEPS = 600  # of all waves
 _CLUSTERS = (32, 16, 8)  # neighbours: so many elements of 2, 4, 8 bytes share 64 bytes
 _FEWEST_CLUSTERS = 4
-_CHUNK = 16  # programs that are run at once
-_RUN_COST = 3  # lanes whose time a run of neighbours costs on top of its own
+_CHUNK_COST = 1 << 19  # of programs that are run at once
+_RUN_COST = 8  # lanes whose time a run of neighbours costs on top of its own
 _TURNS = (9, 5, 3)  # of a loop that is cut
 _WAVES_SHARE = 0.6  # of the time
 _USABLE = 0.6  # of L2, before lines leave that an ideal cache of its size would keep
@@ -73,22 +74,25 @@ def surveyed(sampler: Sampler, name: str, resident: int, l2_bytes: int, granule:
     probe = sampler.run(probes)
     _check_steady(sampler, name, probes, probe)
     _forget_stored(sampler, probe)
-    end, now = sampler.memory.deadline, time.monotonic()
+    end, now = sampler.memory.deadline, time.process_time()
     sampler.memory.deadline = now + _WAVES_SHARE * (end - now)
     waves = _waves(sampler, programs, min(resident, programs))
     sampler.memory.deadline = end
     sums = _Scaled(sampler, programs)
-    chosen = _strata(grid, _affordable(sampler, programs, _STRATA_COST, _FEW_STRATA) or 1)
+    cost = _cost_of_one(sampler, programs, _STRATA_COST / _FEW_STRATA) or _STRATA_COST
+    chosen = _strata(grid, max(1, int(_STRATA_COST / cost)))
     try:
-        sums.add(_in_chunks(sampler, np.array(sorted(chosen))), chosen)
+        sums.add(_in_chunks(sampler, np.array(sorted(chosen)), cost), chosen)
     except TooLong:
         sums.add(probe, dict.fromkeys(probes.tolist(), programs / len(probes)))
     return sums.survey(name, grid, waves, l2_bytes, granule)
 
 
-def _in_chunks(sampler: Sampler, programs: Array, *, silent: bool = False) -> Groups:
-    return [pair for at in range(0, len(programs), _CHUNK)
-            for pair in sampler.run(programs[at:at + _CHUNK], silent=silent)]
+def _in_chunks(sampler: Sampler, programs: Array, cost: float, *, silent: bool = False) -> Groups:
+    """Run programs of a known cost, as many at once as fit the processor's cache."""
+    chunk = max(1, int(_CHUNK_COST / cost))
+    return [pair for at in range(0, len(programs), chunk)
+            for pair in sampler.run(programs[at:at + chunk], silent=silent)]
 
 
 def _lane_count(access: Access) -> int:
@@ -258,7 +262,7 @@ class _Scaled:
         made: dict[int, float] = {}
         for (line, _, _), count in self._visits.items():
             if line is not None:
-                made[line] = max(made.get(line, 0.0), count / self._programs)
+                made[line] = max(made.get(line, 0.0), round(count / self._programs, 6))
         return dict(sorted(made.items()))
 
     def _hottest(self) -> int:
@@ -423,17 +427,18 @@ def _waves(sampler: Sampler, programs: int, resident: int) -> _Sampled | None:
     """
     total = -(-programs // resident)
     least = min(2, total)
-    affordable = _affordable(sampler, programs, _WAVE_COST, least * resident)
-    if affordable is None:
+    cost = _cost_of_one(sampler, programs, _WAVE_COST / (least * resident))
+    if cost is None:
         return None
-    if affordable < least * resident:  # then fewer programs and more waves
-        least = min(_LEAST_WAVES, total)
-        affordable = max(1, affordable // 2)
+    affordable = max(1, int(_WAVE_COST / cost))
     cluster = next((n for n in _CLUSTERS if resident >= 2 * _FEWEST_CLUSTERS * n
                     and least * _FEWEST_CLUSTERS * n <= affordable), _CLUSTERS[-1])
+    if affordable < least * resident:  # then fewer programs of more waves
+        least = max(least, min(_LEAST_WAVES, total, affordable // (_FEWEST_CLUSTERS * cluster)))
     clusters = _clusters(resident, affordable // least, cluster)
     size = resident if clusters is None else clusters * cluster
-    count = max(min(2, total), min(_MOST_WAVES, total, affordable // size))
+    more = affordable // size if clusters else int(_MORE_COST / cost) // size
+    count = max(least, min(_MOST_WAVES, total, more))
     start = max(0, (total - count) // 2)
     waves: list[Groups] = []
     halves = []
@@ -446,7 +451,7 @@ def _waves(sampler: Sampler, programs: int, resident: int) -> _Sampled | None:
                 mine = half = np.arange(wave * resident, end)
             else:
                 mine, half = _spread(wave * resident, end, clusters, cluster)
-            waves.append(_in_chunks(sampler, mine, silent=True))
+            waves.append(_in_chunks(sampler, mine, cost, silent=True))
             halves.append(half)
     except TooLong:
         if not waves:
@@ -454,20 +459,19 @@ def _waves(sampler: Sampler, programs: int, resident: int) -> _Sampled | None:
     return _Sampled(tuple(waves), tuple(halves), size, resident)
 
 
-def _affordable(sampler: Sampler, programs: int, cost: int, wanted: int) -> int | None:
-    """How many programs may run, with as many turns of their loops as leave room for ``wanted``;
-    None where even one takes too long."""
-    number = None
+def _cost_of_one(sampler: Sampler, programs: int, wanted: float) -> float | None:
+    """What a program costs, with as many turns of its loops as leave it at ``wanted`` or below, or
+    the fewest; None where even that takes too long."""
+    cost = None
     for turns in _TURNS:
         sampler.memory.turns_run = turns
         try:
-            number = int(cost / max(1.0, _cost(
-                sampler.run(np.array([programs // 2]), silent=True))))
+            cost = max(1.0, _cost(sampler.run(np.array([programs // 2]), silent=True)))
         except TooLong:
             continue
-        if number >= wanted:
+        if cost <= wanted:
             break
-    return None if number is None else max(1, number)
+    return cost
 
 
 def _cost(groups: Groups) -> float:
