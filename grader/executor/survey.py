@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from grader.engine.interpreter.attempt import Spinning
-from grader.engine.interpreter.sampling import Addresses, Sampler, Stopped, TooLong
-from grader.engine.interpreter.scaling import Unsteady, surveyed
+from grader.engine.survey.sampling import Addresses, Sampler, Stopped, TooLong
+from grader.engine.survey.scaling import Unsteady, surveyed
 from grader.executor.arguments import Binder, Kernels, NoSuchLaunch
 from grader.executor.replay import descriptor_of, pointer_of
 from grader.executor.storages import Storages, elements, itemsize
