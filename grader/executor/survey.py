@@ -19,7 +19,7 @@ from grader.recording import Alloc, Fill, Launch, MalformedRecording, Move, Reco
 from grader.report import Finding
 
 _BUDGET_S = 1.6  # for all launches of a recording
-_LEAST_S = 0.1  # of one launch
+_LEAST_S, _LEAST_EFFORT = 0.1, 0.06  # of one launch
 _MOST_KNOWN = 1 << 26  # bytes of a tensor that host code fills or copies for kernels to read
 
 
@@ -78,7 +78,8 @@ def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ke
                     share = (end - now) / (len(launches) - number)
                     memory.deadline = now + max(_LEAST_S, share)
                     made.launches.append(_launch(event, storages, memory, kernels,
-                                                 resident[number], l2_bytes, granule))
+                                                 resident[number], l2_bytes, granule,
+                                                 max(_LEAST_EFFORT, 1 / len(launches))))
         except (NoSuchLaunch, Stopped) as error:
             memory.observed.add(error.finding)
         except MemoryError as error:
@@ -110,13 +111,13 @@ def _write(storages: Storages, memory: Addresses, target: View, source: View | N
 
 
 def _launch(launch: Launch, storages: Storages, memory: Addresses, kernels: Kernels, resident: int,
-            l2_bytes: int, granule: int) -> Survey | Unsurveyable:
+            l2_bytes: int, granule: int, effort: float) -> Survey | Unsurveyable:
     binder = Binder(kernels, lambda view: pointer_of(view, storages),
                     lambda descriptor: descriptor_of(descriptor, storages))
     try:
         kernel, bound = binder.bind(launch)
         sampler = Sampler.of(kernel, launch.grid, bound, memory)
-        return surveyed(sampler, launch.kernel, resident, l2_bytes, granule)
+        return surveyed(sampler, launch.kernel, resident, l2_bytes, granule, effort)
     except Unsteady as error:
         return Unsurveyable(launch.kernel, str(error))
     except Spinning:

@@ -33,8 +33,11 @@ class Unsteady(Exception):
     """Where the launch reaches depends on values that are not known; the text is a sentence."""
 
 
-def surveyed(sampler: Sampler, name: str, resident: int, l2_bytes: int, granule: int) -> Survey:
+def surveyed(sampler: Sampler, name: str, resident: int, l2_bytes: int, granule: int,
+             effort: float = 1.0) -> Survey:
     """The survey of a launch, in the time that its memory has left.
+
+    ``effort``: how much of what may be run for one launch is run for this one.
 
     Raises:
         Unsteady: addresses depend on values that are not known.
@@ -54,11 +57,12 @@ def surveyed(sampler: Sampler, name: str, resident: int, l2_bytes: int, granule:
     _forget_stored(sampler, probe)
     end, now = sampler.memory.deadline, time.process_time()
     sampler.memory.deadline = now + _WAVES_SHARE * (end - now)
-    waves = run_waves(sampler, programs, min(resident, programs))
+    waves = run_waves(sampler, programs, min(resident, programs), effort)
     sampler.memory.deadline = end
     sums = _Scaled(sampler, programs)
-    cost = cost_of_one(sampler, programs, _STRATA_COST / _FEW_STRATA) or _STRATA_COST
-    chosen = _strata(grid, max(1, int(_STRATA_COST / cost)))
+    most = effort * _STRATA_COST
+    cost = cost_of_one(sampler, programs, most / _FEW_STRATA) or most
+    chosen = _strata(grid, max(1, int(most / cost)))
     try:
         sums.add(in_chunks(sampler, np.array(sorted(chosen)), cost), chosen)
     except TooLong:

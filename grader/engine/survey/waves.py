@@ -74,7 +74,7 @@ def _aligned(groups: Groups) -> Iterator[tuple[tuple[int, Key], list[tuple[Acces
     yield from sorted(found.items(), key=lambda item: (item[0][0], item[0][1].region))
 
 
-def run_waves(sampler: Sampler, programs: int, resident: int) -> Sampled | None:
+def run_waves(sampler: Sampler, programs: int, resident: int, effort: float) -> Sampled | None:
     """Run a few waves in the middle of the launch, whole or in part; None: no time for it.
 
     A part is made of clusters of neighbours all over the wave: some share sectors with the program
@@ -82,17 +82,17 @@ def run_waves(sampler: Sampler, programs: int, resident: int) -> Sampled | None:
     """
     total = -(-programs // resident)
     least = min(2, total)
-    cost = cost_of_one(sampler, programs, _WAVE_COST / (least * resident))
+    cost = cost_of_one(sampler, programs, effort * _WAVE_COST / (least * resident))
     if cost is None:
         return None
-    affordable = max(1, int(_WAVE_COST / cost))
+    affordable = max(1, int(effort * _WAVE_COST / cost))
     cluster = next((n for n in _CLUSTERS if resident >= 2 * _FEWEST_CLUSTERS * n
                     and least * _FEWEST_CLUSTERS * n <= affordable), _CLUSTERS[-1])
     if affordable < least * resident:  # then fewer programs of more waves
         least = max(least, min(_LEAST_WAVES, total, affordable // (_FEWEST_CLUSTERS * cluster)))
     clusters = _clusters(resident, affordable // least, cluster)
     size = resident if clusters is None else clusters * cluster
-    more = affordable // size if clusters else int(_MORE_COST / cost) // size
+    more = affordable // size if clusters else int(effort * _MORE_COST / cost) // size
     count = max(least, min(_MOST_WAVES, total, more))
     start = max(0, (total - count) // 2)
     waves: list[Groups] = []
