@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from grader import recording
-from grader.engine.interpreter.sampling import Addresses, Sampler
+from grader.engine.survey.sampling import Addresses, Sampler
 from grader.executor.arguments import Binder
 from grader.executor.main import Handler
 from grader.executor.replay import descriptor_of, pointer_of

@@ -98,7 +98,7 @@ class Trail(Ledger):
         """Trails stay apart: each is read by itself."""
 
     def check_time(self) -> None:
-        if time.monotonic() > self._deadline:
+        if time.process_time() > self._deadline:
             raise TooLong
 
 
@@ -215,6 +215,9 @@ class Addresses(Memory):
         super()._count(kind, line, parts, itemsize, rows)
 
 
+Groups = list[tuple[Array, Trail]]
+
+
 @dataclass
 class Sampler:
     """One launch on a memory of addresses; ``run`` lets any of its programs run."""
@@ -242,7 +245,7 @@ class Sampler:
     def region(self, number: int) -> Region:
         return self.memory.running.regions.numbered(number)
 
-    def run(self, programs: Array, *, silent: bool = False) -> list[tuple[Array, Trail]]:
+    def run(self, programs: Array, *, silent: bool = False) -> Groups:
         """Trails of groups of programs that go the same way, with their numbers.
 
         Raises:
@@ -251,7 +254,7 @@ class Sampler:
             TooLong: it takes too long.
         """
         memory, file = self.memory, self.kernel.fn.__code__.co_filename
-        done: list[tuple[Array, Trail]] = []
+        done: Groups = []
         groups = deque([programs])
         with installed(memory):
             while groups:
