@@ -1,0 +1,218 @@
+"""SASS: the machine code of a kernel as typed instructions, each with its line of the source."""
+
+from __future__ import annotations
+
+import functools
+import re
+import struct
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import Any
+
+import triton
+from triton.compiler.compiler import make_backend
+
+from grader.engine.compiler.callers import called, own_file
+from grader.engine.compiler.lines import repaired
+
+_SECONDS = 60.0  # nvdisasm needs 0.3
+_STEP = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
+_SCHEDULE = re.compile(r"\s+(?:&|\?)\w.*$")  # what some versions print behind an instruction
+_LABEL = re.compile(r"(\.L_\w+):")
+_PLACE = re.compile(r'File "([^"]+)", line (\d+)')
+_TARGET = re.compile(r"`\((\.L_\w+)\)")
+_PREDICATE = re.compile(r"@(!?U?P(?:T|\d+))\s+")
+_SECTION = ".section\t.text."
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One machine instruction.
+
+    ``predicate`` is such as ``P0`` or ``!P1``, empty where it always runs. ``target``: the address
+    to which a branch goes, where that is written in the code. ``line`` is the innermost line within
+    the kernel's own file, so that what a library does counts for the line that called it.
+    """
+
+    address: int  # bytes from the beginning of the kernel
+    opcode: str  # with all suffixes, such as LDG.E.128
+    operands: tuple[str, ...]
+    predicate: str
+    line: int | None
+    target: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The opcode without suffixes."""
+        return self.opcode.split(".", 1)[0]
+
+    @property
+    def never(self) -> bool:
+        """A filler that no thread runs."""
+        return self.predicate in ("!PT", "!UPT") or self.name == "NOP"
+
+    def __str__(self) -> str:
+        guard = f"@{self.predicate} " if self.predicate else ""
+        return f"{guard}{self.opcode} {', '.join(self.operands)}".rstrip()
+
+
+@dataclass(frozen=True)
+class Code:
+    """The machine code of one kernel.
+
+    ``exact_lines`` is false where Triton's line numbers are wrong and could not be repaired: then
+    loads may be told to stand up to four lines too low, or on no line at all.
+    """
+
+    kernel: str
+    instructions: tuple[Instruction, ...] = field(repr=False)
+    exact_lines: bool = True
+
+    def by_line(self) -> dict[int | None, list[Instruction]]:
+        """Instructions by the line of the source that they come from, fillers left out."""
+        found: dict[int | None, list[Instruction]] = {}
+        for instruction in self.instructions:
+            if not instruction.never:
+                found.setdefault(instruction.line, []).append(instruction)
+        return found
+
+
+def code_of(compiled: Any) -> Code:
+    """Disassemble what ``build`` made, with right line numbers on every version of Triton.
+
+    Raises:
+        CannotDisassemble: Triton's disassembler does not read it.
+    """
+    cubin, ptx = compiled.asm["cubin"], compiled.asm["ptx"]
+    name, own = compiled.metadata.name, own_file(ptx)
+    right = called(repaired(ptx))
+    if right == ptx:
+        return Code(name, disassembled(cubin, name, own))
+    again = _assembled(right, compiled.metadata)
+    if again is None or machine_code(again) != machine_code(cubin):
+        return Code(name, disassembled(cubin, name, own), exact_lines=False)
+    return Code(name, disassembled(again, name, own))
+
+
+class CannotDisassemble(RuntimeError):
+    """The disassembler failed; the message has its words."""
+
+
+@functools.lru_cache(maxsize=64)
+def disassembled(cubin: bytes, kernel: str, file: str = "") -> tuple[Instruction, ...]:
+    """The instructions of ``kernel`` in the order of their addresses; takes about 0.3 s.
+
+    Args:
+        file: name of the one that the kernel stands in; lines are told of no other. If empty, they
+            are those of the file that the outermost call stands in.
+
+    Raises:
+        CannotDisassemble: the disassembler does not read it, or it holds no such kernel.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "kernel.cubin"
+        path.write_bytes(cubin)
+        try:
+            done = subprocess.run(
+                [triton.knobs.nvidia.nvdisasm.path, "-c", "-gi", str(path)],
+                capture_output=True, text=True, timeout=_SECONDS, check=True)
+        except (subprocess.SubprocessError, OSError) as error:
+            said = getattr(error, "stderr", None) or str(error)
+            raise CannotDisassemble(str(said)[:500]) from error
+    found = tuple(_parsed(done.stdout, kernel, file))
+    if not found:
+        raise CannotDisassemble(f"there is no code of `{kernel}`")
+    return found
+
+
+def _parsed(listing: str, kernel: str, file: str) -> Iterator[Instruction]:
+    """Read the listing; branches name labels, which stand before the address they mean."""
+    labels, steps = _scanned(listing, kernel, file)
+    for address, text, line in steps:
+        predicate = ""
+        if guard := _PREDICATE.match(text):
+            predicate, text = guard[1], text[guard.end():]
+        opcode, _, rest = _SCHEDULE.sub("", text).partition(" ")
+        goes_to = _TARGET.search(rest)
+        yield Instruction(
+            address, opcode, tuple(part.strip() for part in rest.split(",") if part.strip()),
+            predicate, line, labels.get(goes_to[1]) if goes_to else None)
+
+
+def _scanned(listing: str, kernel: str, file: str
+             ) -> tuple[dict[str, int], list[tuple[int, str, int | None]]]:
+    labels: dict[str, int] = {}
+    steps: list[tuple[int, str, int | None]] = []
+    waiting: list[str] = []  # labels whose address has not come yet
+    frames: list[str] = []  # where the next instruction comes from, the innermost first
+    line: int | None = None
+    inside = False
+    for text in listing.splitlines():
+        if _SECTION in text:
+            inside = text.split(_SECTION, 1)[1].split('"')[0].split(",")[0] == kernel
+        elif not inside:
+            continue
+        elif "//##" in text:
+            frames.append(text)
+        elif label := _LABEL.match(text):
+            waiting.append(label[1])
+        elif step := _STEP.match(text):
+            address = int(step[1], 16)
+            if frames:
+                line, frames = _own_line(frames, file), []
+            labels.update((label, address) for label in waiting)
+            waiting.clear()
+            steps.append((address, step[2], line))
+    return labels, steps
+
+
+def _own_line(frames: list[str], file: str) -> int | None:
+    """Of the calls that led to an instruction, the innermost one in the file of the kernel.
+
+    The frames come as ``File "a", line 1 inlined at "b", line 2``, each with the next one's place;
+    the kernel itself is the outermost.
+    """
+    places = [place for place in map(_PLACE.search, frames) if place]
+    if not places:
+        return None
+    own = file or PurePath(places[-1][1]).name
+    return next((int(place[2]) for place in places if PurePath(place[1]).name == own), None)
+
+
+def _assembled(ptx: str, metadata: Any) -> bytes | None:
+    """Have Triton's own last stage assemble PTX, with the flags that these options mean.
+
+    Returns:
+        The cubin, or None where this version of Triton does not let it be done.
+    """
+    try:
+        backend = make_backend(metadata.target)
+        known: dict[str, Any] = dict(metadata._asdict())
+        options = backend.parse_options(known)
+        stages: dict[str, Any] = {}
+        backend.add_stages(stages, options, _language())
+        return bytes(stages["cubin"](ptx, known))
+    except Exception:  # a seam of Triton has moved: the lines stay as they are, and it is told
+        return None
+
+
+def _language() -> Any:
+    from triton.backends.compiler import Language
+    return Language.TRITON
+
+
+def machine_code(cubin: bytes) -> dict[str, bytes]:
+    """The sections of an ELF file that hold instructions, by name: all but debugging data."""
+    at, = struct.unpack_from("<Q", cubin, 0x28)  # e_shoff
+    size, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
+    heads = [struct.unpack_from("<IIQQQQ", cubin, at + number * size) for number in range(count)]
+    strings = heads[names][4]
+    found = {}
+    for name, _, _, _, offset, length in heads:
+        title = cubin[strings + name:cubin.index(b"\0", strings + name)].decode()
+        if title.startswith(".text."):
+            found[title] = cubin[offset:offset + length]
+    return found
