@@ -175,7 +175,7 @@ def test_programs_that_end_at_once_count_for_nothing(recorded):
     made = recorded.one()
 
     assert by_kind(made, "load")[0] == pytest.approx(2 * n, rel=0.02)
-    assert made.executions[63 + 72] == pytest.approx(0.5, rel=0.02)
+    assert list(made.executions.values()) == [pytest.approx(0.5, rel=0.02)]
 
 
 def test_loops_of_different_length_are_averaged(recorded):

@@ -99,7 +99,17 @@ class _Table:
         if waves.more > 1:
             half = _pairs(waves.steps, [s.half for s in waves.steps], written)
             full = full * _growth(full, half, waves.more)
-        return cls(full * np.array([s.weight for s in waves.steps])[:, None])
+        fresh = full * np.array([s.weight for s in waves.steps])[:, None]
+        tensors = np.array([s.tensor for s in waves.steps])
+        numbers = np.array([s.wave for s in waves.steps])
+        for tensor, extent in waves.extents.items():
+            for wave in range(int(numbers.max()) + 1):
+                mine = (tensors == tensor) & (numbers == wave)
+                before = 1 + int(np.flatnonzero(mine)[0]) if mine.any() else 0
+                touched = fresh[mine, :before].sum()  # for the first time in this wave
+                if touched > extent:
+                    fresh[mine] *= extent / touched
+        return cls(fresh)
 
     def distances(self, steps: Sequence[Step]) -> Array:
         """[a, b]: distinct sectors touched between a touch in step b - 1 and one in step a."""

@@ -19,15 +19,18 @@ from grader.facts import Interval, Survey, Traffic
 
 _SHIFT = 5  # a sector is 32 bytes
 _ROW_BITS = 40
-_STRATA_LANES = 1 << 19  # of all programs that are run for the sums
+_STRATA_COST = 1 << 21  # of all programs that are run for the sums, in lanes
+_FEW_STRATA = 64  # programs: rather these with few turns of their loops than fewer of them
 _MOST_STRATA = 256  # programs of one kind
-_WAVE_LANES = 3 << 20  # of all programs that are run for the DRAM model
+_WAVE_COST = 1 << 23  # of all programs that are run for the DRAM model
 _LEAST_WAVES, _MOST_WAVES = 4, 24  # where there is time for them
 _MOST_STEPS = 600  # of all waves
 _CLUSTERS = (32, 16, 8)  # neighbours: so many elements of 2, 4, 8 bytes share 64 bytes
 _FEWEST_CLUSTERS = 4
-_CHUNK_LANES = 1 << 18  # of programs that are run at once
+_CHUNK = 16  # programs that are run at once
+_RUN_COST = 3  # lanes whose time a run of neighbours costs on top of its own
 _TURNS = (9, 5, 3)  # of a loop that is cut
+_WAVES_SHARE = 0.6  # of the time
 _USABLE = 0.6  # of L2, before lines leave that an ideal cache of its size would keep
 _TRIALS = 2
 _MOST_PLACES = 64  # lines and tensors whose traffic is told, the heaviest
@@ -70,28 +73,22 @@ def surveyed(sampler: Sampler, name: str, resident: int, l2_bytes: int, granule:
     probe = sampler.run(probes)
     _check_steady(sampler, name, probes, probe)
     _forget_stored(sampler, probe)
-    lanes = max(1.0, _lanes(probe) / len(probes))
     end, now = sampler.memory.deadline, time.monotonic()
-    sampler.memory.deadline = now + 0.6 * (end - now)
+    sampler.memory.deadline = now + _WAVES_SHARE * (end - now)
     waves = _waves(sampler, programs, min(resident, programs))
     sampler.memory.deadline = end
     sums = _Scaled(sampler, programs)
-    for turns in _TURNS:
-        sampler.memory.turns_run = turns
-        chosen = _strata(grid, max(1, int(_STRATA_LANES / lanes)))
-        try:
-            sums.add(sampler.run(np.array(sorted(chosen))), chosen)
-            break
-        except TooLong:
-            continue
-    else:
+    chosen = _strata(grid, _affordable(sampler, programs, _STRATA_COST, _FEW_STRATA) or 1)
+    try:
+        sums.add(_in_chunks(sampler, np.array(sorted(chosen))), chosen)
+    except TooLong:
         sums.add(probe, dict.fromkeys(probes.tolist(), programs / len(probes)))
     return sums.survey(name, grid, waves, l2_bytes, granule)
 
 
-def _lanes(groups: Groups) -> float:
-    return float(sum(_lane_count(access) * (len(group) if access.alike else 1)
-                     for group, trail in groups for access in trail.accesses))
+def _in_chunks(sampler: Sampler, programs: Array, *, silent: bool = False) -> Groups:
+    return [pair for at in range(0, len(programs), _CHUNK)
+            for pair in sampler.run(programs[at:at + _CHUNK], silent=silent)]
 
 
 def _lane_count(access: Access) -> int:
@@ -371,8 +368,7 @@ class _Sampled:
     """What ``size`` programs of some waves did, of ``resident`` ones that a wave has."""
 
     waves: tuple[Groups, ...]
-    firsts: tuple[int, ...]  # the first program of each wave
-    half: Array  # half of the programs that were run of each, counted from its first
+    halves: tuple[Array, ...]  # half of the programs that were run of each
     size: int
     resident: int
 
@@ -382,13 +378,13 @@ class _Sampled:
         steps: list[Step] = []
         issued: dict[tuple[int, str], float] = {}
         programs = sum(len(group) for groups in self.waves for group, _ in groups)
-        for wave, (groups, first) in enumerate(zip(self.waves, self.firsts, strict=True)):
+        for wave, (groups, early_ones) in enumerate(zip(self.waves, self.halves, strict=True)):
             for (_, key), parts in _aligned(groups):
                 tensor = numbers[id(sampler.region(key.region).storage)]
                 found, early, asked, plain = [], [], 0.0, 0.0
                 for access, group in parts:
                     sums = _sums(access, len(group))
-                    half = np.isin(group - first, self.half)
+                    half = np.isin(group, early_ones)
                     found.append(sums.numbers)
                     if access.alike:
                         early.append(sums.numbers if half.any() else sums.numbers[:0])
@@ -426,50 +422,74 @@ def _waves(sampler: Sampler, programs: int, resident: int) -> _Sampled | None:
     beside them, some with one that is far away.
     """
     total = -(-programs // resident)
-    lanes, least = 1.0, min(_LEAST_WAVES, total)
-    for turns in _TURNS:
-        sampler.memory.turns_run = turns
-        try:
-            lanes = max(1.0, _lanes(sampler.run(np.array([programs // 2]), silent=True)))
-        except TooLong:
-            continue
-        if least * resident * lanes <= _WAVE_LANES:
-            break
+    least = min(_LEAST_WAVES, total)
+    affordable = _affordable(sampler, programs, _WAVE_COST, least * resident)
+    if affordable is None:
+        return None
     cluster = next((n for n in _CLUSTERS if resident >= 2 * _FEWEST_CLUSTERS * n
-                    and least * _FEWEST_CLUSTERS * n * lanes <= _WAVE_LANES), _CLUSTERS[-1])
-    chosen = _clusters(resident, max(1, int(_WAVE_LANES / lanes / least)), cluster)
-    half = chosen.reshape(-1, cluster)[::2].ravel() if len(chosen) < resident else chosen
-    count = max(1, min(_MOST_WAVES, total, int(_WAVE_LANES / lanes) // len(chosen)))
-    count = max(count, min(2, total))
+                    and least * _FEWEST_CLUSTERS * n <= affordable), _CLUSTERS[-1])
+    clusters = _clusters(resident, affordable // least, cluster)
+    size = resident if clusters is None else clusters * cluster
+    count = max(min(2, total), min(_MOST_WAVES, total, affordable // size))
     start = max(0, (total - count) // 2)
     waves: list[Groups] = []
-    firsts = []
-    chunk = max(1, int(_CHUNK_LANES / lanes))
+    halves = []
     try:
         for wave in range(start, start + count):
-            mine = chosen + wave * resident
-            mine = mine[mine < programs]
             if sum(_length(groups) for groups in waves) > _MOST_STEPS:
                 break
-            waves.append([pair for at in range(0, len(mine), chunk)
-                          for pair in sampler.run(mine[at:at + chunk], silent=True)])
-            firsts.append(wave * resident)
+            end = min((wave + 1) * resident, programs)
+            if clusters is None:
+                mine = half = np.arange(wave * resident, end)
+            else:
+                mine, half = _spread(wave * resident, end, clusters, cluster)
+            waves.append(_in_chunks(sampler, mine, silent=True))
+            halves.append(half)
     except TooLong:
         if not waves:
             return None
-    return _Sampled(tuple(waves), tuple(firsts), half, len(chosen), resident)
+    return _Sampled(tuple(waves), tuple(halves), size, resident)
+
+
+def _affordable(sampler: Sampler, programs: int, cost: int, wanted: int) -> int | None:
+    """How many programs may run, with as many turns of their loops as leave room for ``wanted``;
+    None where even one takes too long."""
+    number = None
+    for turns in _TURNS:
+        sampler.memory.turns_run = turns
+        try:
+            number = int(cost / max(1.0, _cost(
+                sampler.run(np.array([programs // 2]), silent=True))))
+        except TooLong:
+            continue
+        if number >= wanted:
+            break
+    return None if number is None else max(1, number)
+
+
+def _cost(groups: Groups) -> float:
+    """In lanes: what a program computes, and the runs of bytes that are kept of it."""
+    return float(sum(_lane_count(access) + _RUN_COST * len(access.first)
+                     for _, trail in groups for access in trail.accesses))
+
+
+def _clusters(resident: int, most: int, cluster: int) -> int | None:
+    """How many clusters of a wave to run, an even number; None: all of it."""
+    count = max(_FEWEST_CLUSTERS, most // cluster // 2 * 2)
+    return None if resident <= most or (count + 1) * cluster >= resident else count
+
+
+def _spread(start: int, end: int, count: int, cluster: int) -> tuple[Array, Array]:
+    """Programs of clusters between two numbers, and those of every second cluster. They begin at
+    multiples of their size, as what programs share often does."""
+    blocks = np.arange(-(-start // cluster), end // cluster)
+    count = min(count, len(blocks))
+    within = np.random.default_rng(count).random(count)
+    firsts = blocks[((np.arange(count) + within) * len(blocks) / max(count, 1)).astype(np.int64)]
+    made = firsts[:, None] * cluster + np.arange(cluster)
+    return made.ravel(), made[::2].ravel()
 
 
 def _length(groups: Groups) -> int:
     return max((len(trail.accesses) for _, trail in groups), default=0)
 
-
-def _clusters(resident: int, most: int, cluster: int) -> Array:
-    """Which programs of a wave to run: all, or an even number of clusters."""
-    blocks = resident // cluster
-    count = max(_FEWEST_CLUSTERS, most // cluster // 2 * 2)
-    if resident <= most or count >= blocks:
-        return np.arange(resident)
-    within = np.random.default_rng(resident).random(count)
-    firsts = ((np.arange(count) + within) * blocks / count).astype(np.int64) * cluster
-    return (firsts[:, None] + np.arange(cluster)).ravel()
