@@ -125,7 +125,8 @@ def _summary(rows: list[Row], copy: float, target: Target) -> int:
     if not ratios:
         print("no times were measured")
         return 1 if wrong else 0
-    print(f"predicted against measured, {len(ratios)} cases: median x{statistics.median(ratios):.2f}, "
+    print(f"predicted against measured, {len(ratios)} cases: "
+          f"median x{statistics.median(ratios):.2f}, "
           f"within 25 % {_within(ratios, 1.25):.0%}, within 2x {_within(ratios, 2.0):.0%}, "
           f"worst x{max(ratios):.1f}")
     for threshold in THRESHOLDS:
