@@ -213,7 +213,9 @@ def _far_misses(waves: Waves, touched: _Table, tensor: int, size: float, steady:
         keeps = (limit - sum(sizes.values())) / growth + 1 if growth else np.inf  # waves
         stays = max(0.0, 1 - size / max(all_told, size + 1))
         return float(stays ** max(0.0, keeps - last))
-    period = all_told / steady if steady else np.inf
+    if not steady:
+        return 0.0
+    period = all_told / steady  # waves
     reach = sum(min(float(waves.extents.get(other, np.inf)),
                     sizes[other] + max(0.0, period - 1) * news[other]) for other in sizes)
     return 1.0 if reach > limit else 0.0

@@ -22,7 +22,7 @@ _ROW_BITS = 40
 _STRATA_COST = 1 << 21  # of all programs that are run for the sums, in lanes
 _FEW_STRATA = 64  # programs: rather these with few turns of their loops than fewer of them
 _MOST_STRATA = 256  # programs of one kind
-_WAVE_COST = 1 << 23  # of all programs that are run for the DRAM model
+_WAVE_COST = 3 << 23  # of all programs that are run for the DRAM model
 _LEAST_WAVES, _MOST_WAVES = 4, 24  # where there is time for them
 _MOST_STEPS = 600  # of all waves
 _CLUSTERS = (32, 16, 8)  # neighbours: so many elements of 2, 4, 8 bytes share 64 bytes
@@ -422,10 +422,13 @@ def _waves(sampler: Sampler, programs: int, resident: int) -> _Sampled | None:
     beside them, some with one that is far away.
     """
     total = -(-programs // resident)
-    least = min(_LEAST_WAVES, total)
+    least = min(2, total)
     affordable = _affordable(sampler, programs, _WAVE_COST, least * resident)
     if affordable is None:
         return None
+    if affordable < least * resident:  # then fewer programs and more waves
+        least = min(_LEAST_WAVES, total)
+        affordable = max(1, affordable // 2)
     cluster = next((n for n in _CLUSTERS if resident >= 2 * _FEWEST_CLUSTERS * n
                     and least * _FEWEST_CLUSTERS * n <= affordable), _CLUSTERS[-1])
     clusters = _clusters(resident, affordable // least, cluster)
@@ -484,10 +487,9 @@ def _spread(start: int, end: int, count: int, cluster: int) -> tuple[Array, Arra
     multiples of their size, as what programs share often does."""
     blocks = np.arange(-(-start // cluster), end // cluster)
     count = min(count, len(blocks))
-    within = np.random.default_rng(count).random(count)
-    firsts = blocks[((np.arange(count) + within) * len(blocks) / max(count, 1)).astype(np.int64)]
+    firsts = np.sort(np.random.default_rng(count).choice(blocks, count, replace=False))
     made = firsts[:, None] * cluster + np.arange(cluster)
-    return made.ravel(), made[::2].ravel()
+    return made.ravel(), made[np.arange(count) % 2 == 0].ravel()
 
 
 def _length(groups: Groups) -> int:
