@@ -41,7 +41,6 @@ ROUNDS = 8
 FEW_PROGRAMS = 0.6  # of the multiprocessors; from 80 programs of 132 on, the loss is small
 TAIL = 0.6  # of the GPU that works on average, where the last wave is nearly empty
 IDLE_LANES = 0.45  # a row of 65 elements in a block of 128 is above it, and needs its 128
-LANES_OF_A_BLOCK = 16  # fewer are scalars
 CONTENDED = 0.5  # of the time that the rest needs
 UNFUSED = 0.3  # of a call's bytes that go out and come back between launches
 LEAST_LAUNCH = 0.1  # of a call's time; launches that take less are not looked at
@@ -165,8 +164,8 @@ def defects(binary: Binary, survey: Survey | None, target: Target, launches: int
     found += _launch_bound([launch] * launches)
     strided = _poor_sectors(launch)
     found += strided
-    found += _read_again(launch, strided)
     found += _programs(launch)
+    found += _read_again(launch, found)
     found += _atomics(launch)
     found += _dots(launch)
     found += _loops(launch, found)
@@ -322,14 +321,16 @@ def _rest_is_used(launch: _Launch, t: Traffic) -> bool:
     return len(alike) > 1 and sum(other.bytes for other in alike) >= 0.8 * sectors * SECTOR
 
 
-def _read_again(launch: _Launch, poor: Sequence[Defect]) -> list[Defect]:
+def _read_again(launch: _Launch, found: Sequence[Defect]) -> list[Defect]:
     """Bytes that come from DRAM more than once, where DRAM is what the launch waits for.
 
     A tensor needs to come once, and as a whole at most; without its size nothing can be said of it.
     What fits L2 with much else stays there.
     """
+    if any(defect.name == "idle lanes" for defect in found):
+        return []  # lone elements of one sector come one after the other, out of L1
     survey = launch.survey
-    excused = {defect.line for defect in poor} | set(launch.indexed)
+    excused = {defect.line for defect in found if defect.code == "T02"} | set(launch.indexed)
     loads = [t for t in survey.traffic if t.kind == "load"]
     needed = again = 0
     for tensor in {t.tensor for t in loads}:
@@ -410,16 +411,16 @@ def _programs(launch: _Launch) -> list[Defect]:
 
 def _idle_lanes(launch: _Launch) -> list[Defect]:
     threads = launch.binary.warps * _WARP
-    blocks = [t for t in launch.survey.traffic if launch.lanes(t) >= LANES_OF_A_BLOCK]
-    if not blocks or launch.memory < launch.target.launch_seconds:
+    if launch.bound_by_products or launch.memory < launch.target.launch_seconds:
         return []
-    widest = max(blocks, key=launch.lanes)
+    widest = max(launch.survey.traffic, key=lambda t: t.bytes)
     lanes = launch.lanes(widest)
     if lanes >= IDLE_LANES * threads:
         return []
     return [Defect(
         "idle lanes", "T06", widest.line,
-        f"{threads} threads share {lanes:.0f} elements: most of them have none",
+        f"{threads} threads share {lanes:.0f} element{'s' * (lanes >= 1.5)} at a time: most of them "
+        f"have none",
         "Use fewer warps (num_warps), or a larger block.")]
 
 
@@ -475,7 +476,7 @@ def _loops(launch: _Launch, found: Sequence[Defect]) -> list[Defect]:
     """Loops that wait for memory in every round."""
     binary = launch.binary
     if binary.stages or not launch.large or any(d.name in (
-            "too few programs", "no tensor cores", "small tiles") for d in found):
+            "too few programs", "idle lanes", "no tensor cores", "small tiles") for d in found):
         return []
     rounds = launch.rounds()
     if binary.dot:

@@ -102,7 +102,8 @@ def named(found: tuple[Defect, ...]) -> set[str]:
 GIB = 1 << 30
 
 
-@pytest.mark.parametrize(("nbytes", "names"), [(SPILLED - 1, set()), (SPILLED, {"register spills"})])
+@pytest.mark.parametrize(("nbytes", "names"),
+                         [(SPILLED - 1, set()), (SPILLED, {"register spills"})])
 def test_spills_are_named_from_a_number_of_bytes_on(nbytes: int, names: set[str]):
     assert named(defects(binary(spill_bytes=nbytes), survey(traffic(GIB)), H200)) == names
     assert named(defects(binary(spill_bytes=nbytes), None, H200)) == names

@@ -53,7 +53,7 @@ def analyse(case: Case, target: Target) -> Analysis:
     recorded = record(case)
     started = time.perf_counter()
     launches = recorded.recording.launches
-    binaries = compiled(recorded, target)
+    binaries = [binary for _, binary in compiled(recorded, target)]
     surveys, why = surveyed(recorded, [b.occupancy.programs for b in binaries], target)
     observed = tuple(
         Observed(binary, made, _indexed(recorded, launch), *_tensors(launch))
@@ -62,17 +62,17 @@ def analyse(case: Case, target: Target) -> Analysis:
                     time.perf_counter() - started)
 
 
-def compiled(recorded: Recorded, target: Target) -> list[Binary]:
-    """What every launch becomes, in order."""
+def compiled(recorded: Recorded, target: Target) -> list[tuple[Any, Binary]]:
+    """What every launch becomes, in order: Triton's compiled kernel, and what is read of it."""
     binder = Binder(recorded.kernels, lambda view: address(view.dtype, view.offset), _descriptor)
     known: dict[int, tuple[Any, Binary]] = {}
-    made = []
+    made: list[tuple[Any, Binary]] = []
     for launch in recorded.recording.launches:
         kernel, arguments = binder.bind(launch)
         code = build(kernel, arguments, launch.options, target)
         if id(code) not in known:
             known[id(code)] = (code, binary_of(code, target, launch.kernel, launch.options))
-        made.append(known[id(code)][1])
+        made.append(known[id(code)])
     return made
 
 

@@ -41,7 +41,7 @@ class Given:
         else:
             flat = torch.empty(count + self.offset, dtype=dtype, device=device)[self.offset:]
             if device != "cpu":
-                flat.normal_()
+                _ = flat.normal_() if dtype.is_floating_point else flat.zero_()
         return flat.view(self.shape)
 
 

@@ -10,10 +10,11 @@ from . import (
     products,
     reductions,
     rows,
+    strangers,
     styles,
     transposes,
 )
 
 CASES = tuple(case for room in (elementwise, rows, transposes, reductions, gathers, products,
-                                attention, loops, styles)
+                                attention, loops, styles, strangers)
               for case in room.family.cases)
