@@ -15,8 +15,8 @@ ROOMS = [path for package in ("grader", "tritonlab") for path in (ROOT / package
 MAY_IMPORT_TORCH = tuple(f"grader.{room}" for room in (
     "worker", "executor", "engine", "compare", "rounding", "amplitudes", "selftest", "judge",
     "session", "large", "outcome", "submission", "inputs", "draws", "decoys", "suite",
-    "sandbox.arena", "sandbox.zygote", "diagnosis.contrast", "diagnosis.where", "diagnosis.likeness",
-    "diagnosis.separation", "diagnosis.details"))
+    "sandbox.arena", "sandbox.zygote", "diagnosis.contrast", "diagnosis.where",
+    "diagnosis.likeness", "diagnosis.separation", "diagnosis.details"))
 
 
 def module_name(path: Path) -> str:
