@@ -419,8 +419,8 @@ def _idle_lanes(launch: _Launch) -> list[Defect]:
         return []
     return [Defect(
         "idle lanes", "T06", widest.line,
-        f"{threads} threads share {lanes:.0f} element{'s' * (lanes >= 1.5)} at a time: most of them "
-        f"have none",
+        f"{threads} threads share {lanes:.0f} element{'s' * (lanes >= 1.5)} at a time: most of "
+        f"them have none",
         "Use fewer warps (num_warps), or a larger block.")]
 
 
