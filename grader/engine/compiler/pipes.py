@@ -21,9 +21,9 @@ SCHEDULERS = 4  # of a multiprocessor; each issues one instruction of a warp per
 WARP = 32  # threads
 WAVEFRONT = 128  # bytes that shared memory or L1 moves in a cycle
 SUSTAINED_TENSOR, SUSTAINED_ELSEWHERE = 0.70, 0.85
-"""Share of the tensor cores' peak that well tiled kernels reach. The power limit of Hopper and later
-datacenter GPUs holds them back: cuBLAS reached 680 to 713 of 989 TFLOP/s on an H200. Elsewhere it
-is estimated."""
+"""Share of the tensor cores' peak that well tiled kernels reach. The power limit of Hopper and
+later datacenter GPUs holds them back: cuBLAS reached 680 to 713 of 989 TFLOP/s on an H200.
+Elsewhere it is estimated."""
 TRANSPOSING_COPY = 20.0
 """Cycles of an asynchronous copy of 4 bytes a thread of a float32 operand: wgmma wants those with K
 innermost, so each lane copies from another row, and L1 looks up the lines one after the other. A
