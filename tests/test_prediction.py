@@ -247,6 +247,13 @@ def test_nothing_beats_the_proof(gpu):
         assert predicted.runner_up in PARTS - {predicted.bound}
 
 
+def test_a_loop_that_nobody_counted_is_not_predicted_to_beat_the_proof():
+    binary, code = made("matmul", M=64, N=64, K=16, dtype="float32", PRECISION="ieee", num_warps=4)
+    counted = dataclasses.replace(matmul_survey(8192, 64, 64, 16, 4), executions={}, traffic=())
+
+    assert predict(binary, code, counted, H200).seconds > least_seconds(counted, H200, binary) > 0
+
+
 def test_the_proof_counts_bytes_beyond_l2_and_no_more_than_the_least():
     counted = dataclasses.replace(add_survey(), loaded=Interval(8 * N, 80 * N))
 

@@ -14,6 +14,7 @@ from math import ceil, sqrt
 from typing import Literal
 
 from grader.binary import Binary
+from grader.engine.compiler.bound import least_seconds
 from grader.engine.compiler.flow import Flow, Work, flow_of, width
 from grader.engine.compiler.pipes import PIPES, SCHEDULERS, WARP, cost, multiplied, rate
 from grader.engine.compiler.sass import Code
@@ -84,6 +85,7 @@ def predict(binary: Binary, code: Code, survey: Survey, target: Target, cold: bo
     }
     together = _norm(_BLEND, [parts["dram"], parts["l2"], multiprocessors, parts["programs"],
                               parts["atomics"]])
+    together = max(together, least_seconds(survey, target, binary, cold))
     return _prediction(together + target.launch_seconds, parts)
 
 
@@ -137,7 +139,10 @@ def _flops_of(binary: Binary, code: Code) -> dict[int, float]:
 
 def _footprint(survey: Survey) -> float:
     """Bytes that a launch touches at all."""
-    return float(sum({row.tensor: row.unique_sectors for row in survey.traffic}.values()) * SECTOR)
+    touched: dict[str, int] = {}
+    for row in survey.traffic:
+        touched[row.tensor] = max(row.unique_sectors, touched.get(row.tensor, 0))
+    return float(sum(touched.values()) * SECTOR)
 
 
 def _latencies(survey: Survey, target: Target, warm: bool) -> dict[int | None, float]:
