@@ -72,10 +72,13 @@ class Recorded:
         return Recording(tuple(self.inputs), tuple(self.events), ())
 
     def reply(self, l2_bytes: int = 60 << 20, granule: int = 64, **more: Any) -> dict[str, Any]:
-        return self.handler.handle(
-            {"op": "survey", "recording": recording.to_json(self.recorded()),
-             "layout": self.layout, "resident": self.resident, "l2_bytes": l2_bytes,
-             "granule": granule, **more}, [self.arena])
+        return self.handler.handle(self.request(l2_bytes, granule) | more, [self.arena])
+
+    def request(self, l2_bytes: int = 60 << 20, granule: int = 64) -> dict[str, Any]:
+        return {
+            "op": "survey", "recording": recording.to_json(self.recorded()),
+            "layout": self.layout, "resident": self.resident, "l2_bytes": l2_bytes,
+            "granule": granule}
 
     def survey(self, l2_bytes: int = 60 << 20, granule: int = 64) -> list[Survey | Unsurveyable]:
         reply = self.reply(l2_bytes, granule)
