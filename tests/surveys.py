@@ -94,15 +94,16 @@ class Recorded:
 
     def whole(self) -> Sampler:
         """The first launch, ready to run all turns of any of its programs."""
-        storages = Storages(self.arena, self.layout, self.recorded(), 0, lazy_bytes=0)
+        virtual = {number for number, (offset, size) in enumerate(self.layout)
+                   if os.lseek(self.arena, offset, os.SEEK_HOLE) < offset + size}
+        storages = Storages(self.arena, self.layout, self.recorded(), 0, virtual)
         memory = Addresses()
         memory.turns_run = 1 << 40
+        memory.known = {id(storages.check(view)) for view in self.inputs
+                        if view.storage not in virtual}
         for event in self.events:
             if isinstance(event, Alloc):
                 storages.allocate(event)
-        for view, (offset, size) in zip(self.inputs, self.layout, strict=True):
-            if os.lseek(self.arena, offset, os.SEEK_HOLE) >= offset + size:
-                memory.known.add(id(storages.check(view)))
         launch = next(event for event in self.events if isinstance(event, Launch))
         binder = Binder(self.handler._kernels or {}, lambda view: pointer_of(view, storages),
                         lambda given: descriptor_of(given, storages))
