@@ -164,7 +164,9 @@ def test_a_matmul_in_groups_reads_less_than_one_in_rows(recorded):
     wave_in_groups, wave_in_rows = 8 + 17, 3 + 64  # rows and columns of 132 neighbours
     waves = 64 * 64 / 132
     assert grouped.loaded.low == pytest.approx(waves * wave_in_groups * tile, rel=0.15)
+    assert grouped.loaded.high < 1.35 * grouped.loaded.low
     assert plain.loaded.low == pytest.approx(waves * wave_in_rows * tile, rel=0.15)
+    assert plain.loaded.high < 1.35 * plain.loaded.low
 
 
 def test_programs_that_end_at_once_count_for_nothing(recorded):
