@@ -109,8 +109,8 @@ class Report:
     engine: str
     isolation: str
     seed: str
-    target: str  # the GPU that kernels were compiled for; empty where nothing was launched
     results: tuple[CaseResult, ...]
+    target: str = ""  # the GPU that launches were compiled for; empty where there was none
     seconds: float = 0.0
     output: str = ""
     reason: str = ""  # why the grader itself could not go on, when the verdict is ERROR

@@ -103,8 +103,8 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Make the grader answer with given results: ``judge(toy.PASSING)``; an exception is raised."""
 
     def says(results: tuple[CaseResult, ...] | BaseException, **more: object) -> None:
-        def grade(kernel, suite, *, public_only=False, only=None, seed=None, on_event=None,
-                  sandbox=None) -> Report:
+        def grade(kernel, suite, *, public_only=False, only=None, seed=None, target=None,
+                  on_event=None, sandbox=None) -> Report:
             if isinstance(results, BaseException):
                 raise results
             for result in results:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from surveys import Recorded
+from surveys import KERNELS, Recorded
 
 from grader.facts import Interval, Survey, Unsurveyable
 
@@ -164,7 +164,9 @@ def test_a_matmul_in_groups_reads_less_than_one_in_rows(recorded):
     wave_in_groups, wave_in_rows = 8 + 17, 3 + 64  # rows and columns of 132 neighbours
     waves = 64 * 64 / 132
     assert grouped.loaded.low == pytest.approx(waves * wave_in_groups * tile, rel=0.15)
+    assert grouped.loaded.high < 1.35 * grouped.loaded.low
     assert plain.loaded.low == pytest.approx(waves * wave_in_rows * tile, rel=0.15)
+    assert plain.loaded.high < 1.35 * plain.loaded.low
 
 
 def test_programs_that_end_at_once_count_for_nothing(recorded):
@@ -368,6 +370,22 @@ def test_a_reason_of_another_form_is_refused():
     with pytest.raises(ValueError):
         Unsurveyable.from_dict({"kernel": "k", "why": "w", "more": 1})
     assert Unsurveyable.from_dict({"kernel": "k", "why": "w"}) == Unsurveyable("k", "w")
+
+
+def test_a_confined_executor_surveys_gigabytes_too(recorded, sandbox, tmp_path):
+    add(recorded, 1 << 28)
+    strided(recorded, 16, 1 << 26)
+    copy = tmp_path / "kernel.py"
+    copy.write_text(KERNELS.read_text())
+    copy.chmod(0o644)
+
+    with sandbox.fork("executor") as executor:
+        loaded = executor.begin({"op": "load", "path": str(copy)}, [], 60)()
+        reply = executor.begin(recorded.request(), [recorded.arena], 60)()
+
+    assert loaded["status"] == "ready"
+    assert not reply["findings"]
+    assert [Survey.from_dict(made) for made in reply["launches"]] == recorded.survey()
 
 
 # ---------------------------------------------------------------------------------------------

@@ -13,15 +13,14 @@ from grader.engine.survey.sampling import Addresses, Sampler, Stopped, TooLong
 from grader.engine.survey.scaling import Unsteady, surveyed
 from grader.executor.arguments import Binder, Kernels, NoSuchLaunch
 from grader.executor.replay import descriptor_of, pointer_of
-from grader.executor.storages import Storages, elements
+from grader.executor.storages import SMALL, Storages, elements
 from grader.facts import Survey, Unsurveyable
 from grader.recording import Alloc, Fill, Launch, MalformedRecording, Move, Recording, View
 from grader.report import Finding
 from grader.sandbox.arena import itemsize
 
-_BUDGET_S = 1.6  # for all launches of a recording
+_BUDGET_S = 3.0  # for all launches; what is run of them takes about 1 s where nothing is odd
 _LEAST_S, _LEAST_EFFORT = 0.1, 0.06  # of one launch
-_MOST_KNOWN = 1 << 26  # bytes of a tensor that host code fills or copies for kernels to read
 
 
 @dataclass
@@ -58,10 +57,11 @@ def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ke
     launches = recording.launches
     if len(resident) != len(launches) or min([1, l2_bytes, *resident]) < 1:
         raise MalformedRecording("a survey needs resident programs for each launch, and an L2")
-    storages = Storages(arena, layout, recording, 0, lazy_bytes=0)
+    virtual = {number for number, place in enumerate(layout) if not _has_values(arena, place)}
+    storages = Storages(arena, layout, recording, 0, virtual)
     memory = Addresses()
     memory.known = {id(storages.check(view)) for view in recording.inputs
-                    if _has_values(arena, layout[view.storage])}
+                    if view.storage not in virtual}
     made = Surveyed()
     end = time.process_time() + budget_s
     for event in recording.events:
@@ -101,9 +101,9 @@ def _write(storages: Storages, memory: Addresses, target: View, source: View | N
            event: Fill | Move) -> None:
     """Host code writes: kept where a kernel may read it as an index, forgotten where not."""
     written = storages.check(target)
-    known = elements(target) * itemsize(target) <= min(_MOST_KNOWN, len(written.data)) and (
+    known = len(written.data) <= SMALL and (
         source is None or id(storages.check(source)) in memory.known)
-    whole = elements(target) * itemsize(target) == len(written.data)
+    whole = not written.is_input and elements(target) * itemsize(target) == len(written.data)
     if known and (whole or id(written) in memory.known):
         storages.write_values(event)
         memory.known.add(id(written))

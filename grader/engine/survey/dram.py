@@ -18,6 +18,8 @@ from grader.engine.interpreter.handle import Array
 
 SECTOR = 32  # bytes
 _EDGE = (0.75, 1.33)  # of what L2 holds: reuse between these may hit or miss
+_FEW = 3  # waves after the first: with fewer, what is new in them may be so by chance
+_MOSTLY = 0.8  # of what a wave touches; then it is not
 _NOISE = 1.15  # so many times what there is may come out where a few waves stand for all
 _BITS = 36  # below them a sector's number fits, above them the number of its tensor
 
@@ -195,11 +197,20 @@ def _of_tensor(waves: Waves, table: _Table, touched: _Table, distance: Array, ki
     again *= ratio
     found = ratio * (new[first].sum() + steady * more)
     all_told = waves.distinct.get((tensor, kind), found)
-    little = limit == max(limits) and found <= _NOISE * all_told
-    if found <= all_told or little:
+    # a group of rows may begin in one of two waves, and not in the next ten
+    touched_later = table.fresh[later].sum() - _within(table, steps, later, wave)
+    by_chance = int(wave.max()) < _FEW and new[later].sum() < _MOSTLY * touched_later
+    unsure = by_chance or found <= _NOISE * all_told
+    if found <= all_told or (unsure and limit == max(limits)):
         return float(all_told + again)
     return float(all_told + (found - all_told) * _far_misses(
         waves, touched, tensor, new[first].sum(), steady, all_told, limit) + again)
+
+
+def _within(table: _Table, steps: Sequence[Step], chosen: Array, wave: Array) -> float:
+    """Of what some steps touch, that which a step of the same wave touched before."""
+    columns = np.concatenate(([-1], wave))  # the wave of each column's step
+    return float(table.fresh[chosen][columns[None, :] == wave[chosen][:, None]].sum())
 
 
 def _far_misses(waves: Waves, touched: _Table, tensor: int, size: float, steady: float,

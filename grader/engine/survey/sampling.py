@@ -20,6 +20,7 @@ import numpy as np
 from grader.engine.interpreter.attempt import (
     Attempt,
     Diverged,
+    Poll,
     line_in,
     of_all_programs,
 )
@@ -192,6 +193,10 @@ class Addresses(Memory):
                 int(self.trial.integers(1, 100)) if dtype.kind in "iu"
                 else float(self.trial.normal()) * 10)
         return np.full((1,) * (len(shape) + 1), value, dtype)
+
+    def _described(self, part: Part, line: int | None, data: Array) -> Poll:
+        return Poll(f"`{part.region.name}`", line, int(part.place.starts[0]), data.tobytes(),
+                    lambda: False)
 
     def _write(self, part: Part, values: Array, line: int | None, *, scalar: bool) -> None:
         pass

@@ -22,7 +22,7 @@ from grader.facts import Interval, Survey, Traffic
 _STRATA_COST = 1 << 21  # of all programs that are run for the sums, in lanes
 _FEW_STRATA = 64  # programs: rather these with few turns of their loops than fewer of them
 _MOST_STRATA = 256  # programs of one kind
-_WAVES_SHARE = 0.6  # of the time
+_PROBE_SHARE, _WAVES_SHARE = 0.4, 0.75  # of the time that is left
 _USABLE = 0.6  # of L2, before lines leave that an ideal cache of its size would keep
 _TRIALS = 2
 _MOST_PLACES = 64  # lines and tensors whose traffic is told, the heaviest
@@ -52,10 +52,12 @@ def surveyed(sampler: Sampler, name: str, resident: int, l2_bytes: int, granule:
         return Survey(name, grid, 0, 0, (), {}, nothing, nothing, 0, 0, 0)
     probes = np.unique([0, programs // 2, programs - 1])
     sampler.memory.turns_run = TURNS[-1]
+    end, now = sampler.memory.deadline, time.process_time()
+    sampler.memory.deadline = now + _PROBE_SHARE * (end - now)
     probe = sampler.run(probes)
     _check_steady(sampler, name, probes, probe)
     _forget_stored(sampler, probe)
-    end, now = sampler.memory.deadline, time.process_time()
+    now = time.process_time()
     sampler.memory.deadline = now + _WAVES_SHARE * (end - now)
     waves = run_waves(sampler, programs, min(resident, programs), effort)
     sampler.memory.deadline = end

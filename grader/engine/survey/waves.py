@@ -80,7 +80,7 @@ def run_waves(sampler: Sampler, programs: int, resident: int, effort: float) -> 
     A part is made of clusters of neighbours all over the wave: some share sectors with the program
     beside them, some with one that is far away.
     """
-    total = -(-programs // resident)
+    total = programs // resident  # the last one, if it is not full, tells nothing of the others
     least = min(2, total)
     cost = cost_of_one(sampler, programs, effort * _WAVE_COST / (least * resident))
     if cost is None:
@@ -99,7 +99,7 @@ def run_waves(sampler: Sampler, programs: int, resident: int, effort: float) -> 
     halves = []
     try:
         for wave in range(start, start + count):
-            if sum(length(groups) for groups in waves) > _MOST_STEPS:
+            if sum(_length(groups) for groups in waves) > _MOST_STEPS:
                 break
             end = min((wave + 1) * resident, programs)
             if clusters is None:
@@ -130,5 +130,5 @@ def _spread(start: int, end: int, count: int, cluster: int) -> tuple[Array, Arra
     return made.ravel(), made[np.arange(count) % 2 == 0].ravel()
 
 
-def length(groups: Groups) -> int:
+def _length(groups: Groups) -> int:
     return max((len(trail.accesses) for _, trail in groups), default=0)
