@@ -1,16 +1,19 @@
-"""What a run cost beside what the job needs: bytes, launches, programs."""
+"""What a run cost beside what the job needs: bytes, sectors, launches, programs, code."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from grader.binary import Access, Binary
+from grader.facts import LaunchFacts, Traffic
 from grader.outcome import Run
 from grader.recording import Recording
 from grader.report import Finding
 from grader.session import Session
-from grader.suite import Case, Suite
+from grader.suite import Case, Limits, Suite
 
+HEAVY = 0.1  # of a launch's bytes: lines that move less are not asked how
 MANY_PROGRAMS, SAMPLE = 1024, 32  # larger grids are sampled at both ends before they run whole
 
 
@@ -33,6 +36,10 @@ def count(case: Case, inputs: Sequence[Any], run: Run, suite: Suite,
         if run.bytes > limits.traffic * least:
             findings.append(Finding("T01", f"The kernels moved {run.bytes:,} bytes where {least:,} "
                                            f"do: {times:.2f} times as many."))
+    if limits.sectors is not None:
+        worst, found = _sectors(run.facts, limits.sectors)
+        facts["sectors"] = f"{worst:.2f}x of the minimum, limit {limits.sectors:.2f}x"
+        findings += found
     if limits.launches is not None:
         made = len(run.facts)
         facts["launches"] = f"{made}, limit {limits.launches}"
@@ -49,6 +56,77 @@ def count(case: Case, inputs: Sequence[Any], run: Run, suite: Suite,
         elif programs > most:
             findings.append(Finding("T03", f"{programs} programs ran where {most} do."))
     return facts, findings
+
+
+def _sectors(facts: Sequence[LaunchFacts], most: float) -> tuple[float, list[Finding]]:
+    """The worst line among those that move much, and T02 for each that passes the limit."""
+    worst, findings = 1.0, []
+    for launch in facts:
+        for row in _heavy(launch):
+            share = row.sectors / max(1, row.ideal_sectors)
+            worst = max(worst, share)
+            if share > most:
+                findings.append(Finding(
+                    "T02", f"`{launch.kernel}` {row.kind}s {100 / share:.0f} % of each 32-byte "
+                           f"sector of `{row.tensor}` that it moves: the lanes of an access lie "
+                           "apart in memory.", line=row.line))
+    return worst, findings
+
+
+def _heavy(launch: LaunchFacts) -> list[Traffic]:
+    """The places that move a good part of a launch's bytes; the others cost next to nothing."""
+    total = sum(row.bytes for row in launch.traffic)
+    return [row for row in launch.traffic if row.bytes >= HEAVY * total]
+
+
+def code_limits(limits: Limits, facts: Sequence[LaunchFacts],
+                binaries: Sequence[Binary]) -> tuple[dict[str, str], list[Finding]]:
+    """The facts of compiled code, and what does not keep to the limits.
+
+    ``binaries`` are those of the launches that ``facts`` tell of; none where one does not compile,
+    which the compile gate says.
+    """
+    told: dict[str, str] = {}
+    findings: list[Finding] = []
+    if not binaries:
+        return told, findings
+    if limits.vector is not None:
+        widths = [(access.bits, binary.kernel, access.line)
+                  for launch, binary in zip(facts, binaries, strict=True)
+                  for access in _accesses(launch, binary)]
+        least, kernel, line = min(widths, default=(0, "", None), key=lambda one: one[0])
+        told["vector"] = f"{least} bits, at least {limits.vector}"
+        if least < limits.vector:
+            findings.append(Finding(
+                "T06", f"A thread of `{kernel}` moves {least} bits at a time where "
+                       f"{limits.vector} do.", line=line))
+    if limits.spills is not None:
+        most = max(binaries, key=lambda binary: binary.spill_bytes)
+        told["spills"] = f"{most.spill_bytes} bytes a thread, limit {limits.spills}"
+        if most.spill_bytes > limits.spills:
+            findings.append(Finding(
+                "T04", f"`{most.kernel}` spills {most.spill_bytes} bytes a thread to memory: its "
+                       f"blocks do not fit {most.registers} registers of {most.warps} warps."))
+    dots = [binary for binary in binaries if binary.dot]
+    if limits.stages is not None:
+        depth = min((binary.stages for binary in dots or binaries), default=0)
+        told["stages"] = f"{depth}, at least {limits.stages}"
+        if depth < limits.stages:
+            findings.append(Finding("T06", f"The pipeline is {depth} stages deep where "
+                                           f"{limits.stages} are asked for."))
+    if limits.tensor_cores:
+        used = sorted({binary.tensor_cores for binary in dots if binary.tensor_cores})
+        told["tensor cores"] = " and ".join(used) or "not used"
+        if not used or not all(binary.tensor_cores for binary in dots):
+            findings.append(Finding("T06", "The matrix product does not use tensor cores."))
+    return told, findings
+
+
+def _accesses(launch: LaunchFacts, binary: Binary) -> list[Access]:
+    """The instructions by which a launch moves most of its bytes."""
+    heavy = {row.line for row in _heavy(launch)}
+    direct = [access for access in binary.accesses if access.bits and access.kind != "atomic"]
+    return [access for access in direct if access.line in heavy] or direct
 
 
 def idle_grid(suite: Suite, session: Session, recording: Recording,

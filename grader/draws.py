@@ -27,10 +27,13 @@ class Draws:
         self.block = DEFAULT_BLOCK
         self._suite = suite
 
-    def draw(self, name: str, specs: Sequence[Any], block: int | None = None) -> list[Any]:
+    def draw(self, name: str, specs: Sequence[Any], block: int | None = None, *,
+             outlines: bool = False) -> list[Any]:
         """The inputs that belong to ``name`` and the seed.
 
-        ``block`` stands for the learner's own where inputs of before are drawn again.
+        Args:
+            block: stands for the learner's own where inputs of before are drawn again.
+            outlines: tensors that need no values get none, and take no memory.
         """
         self.seed = self.seed or secrets.token_hex(16)
         key = f"{self.seed}/{self._suite}/{name}".encode()
@@ -38,7 +41,11 @@ class Draws:
         generator = torch.Generator().manual_seed(number)
         drawn: list[Any] = []
         for spec in specs:
-            if isinstance(spec, Input):
+            outline = spec.outline(block or self.block) \
+                if outlines and isinstance(spec, Input) else None
+            if outline is not None:
+                drawn.append(SparseTensor(outline))
+            elif isinstance(spec, Input):
                 drawn.append(spec.draw(generator, block or self.block))
             elif isinstance(spec, Sparse):
                 drawn.append(SparseTensor.draw(spec, generator))

@@ -172,6 +172,35 @@ class Survey:
 
 
 @dataclass(frozen=True)
+class Prediction:
+    """Seconds, what bounds them and what comes next; ``parts`` by name, in seconds.
+
+    The names are dram, l2, compute, latency, launch, programs and atomics. The parts overlap: they
+    do not add up to the whole.
+    """
+
+    seconds: float
+    bound: str
+    runner_up: str
+    parts: Mapping[str, float]
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Self:
+        """Read what the compiler answers.
+
+        Raises:
+            ValueError: it has another form.
+        """
+        match data:
+            case {"seconds": float() as seconds, "bound": str(bound), "runner_up": str(runner_up),
+                  "parts": dict(parts), **rest} if not rest and all(
+                      isinstance(value, int | float) for value in parts.values()):
+                return cls(seconds, bound, runner_up,
+                           {str(name): float(value) for name, value in parts.items()})
+        raise ValueError("a predicted time has seconds, a bound and its parts")
+
+
+@dataclass(frozen=True)
 class Unsurveyable:
     """A launch that a few programs cannot tell of; ``why`` is a sentence."""
 

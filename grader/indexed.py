@@ -37,6 +37,15 @@ def indexed_lines(source: str, first_line: int = 1) -> frozenset[int]:
     return frozenset(found)
 
 
+def indexed_lines_of(source: str, kernel: str) -> frozenset[int]:
+    """The same of one kernel at the top of a file; none where there is no such kernel."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef) and node.name == kernel:
+            text = "\n".join(source.split("\n")[node.lineno - 1:node.end_lineno])
+            return indexed_lines(text, node.lineno)
+    return frozenset()
+
+
 def _assignments(tree: ast.AST) -> list[tuple[set[str], ast.expr]]:
     made: list[tuple[set[str], ast.expr]] = []
     for node in ast.walk(tree):

@@ -37,6 +37,23 @@ class Input:
             tensor = step(tensor)
         return tensor.to("meta") if self.device == "meta" else tensor
 
+    def outline(self, block: int) -> torch.Tensor | None:
+        """The tensor without its values, on torch's meta device: shape, strides and dtype.
+
+        None where it cannot do without: integers may be places in another tensor, and some inputs
+        take their shape from their values.
+        """
+        import torch
+
+        shape = tuple(size(block) if callable(size) else size for size in self.sizes)
+        dtype = getattr(torch, self.dtype)
+        if not shape or not dtype.is_floating_point:
+            return None
+        tensor = torch.empty(shape, dtype=dtype, device="meta")
+        for step in self.view:
+            tensor = step(tensor)
+        return tensor
+
     def then(self, step: Callable[[torch.Tensor], torch.Tensor]) -> Input:
         """The same input seen through a view, such as ``.then(lambda t: t.expand(4, -1))``."""
         return replace(self, view=(*self.view, step))

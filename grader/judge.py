@@ -14,20 +14,22 @@ from typing import Any, Self
 
 import torch
 
-from grader import alone, compare, selection, source
+from grader import alone, compare, large, selection, source, speed
 from grader.ahead import Ahead
 from grader.contract import broken_contract, broken_refusal
-from grader.costs import count, idle_grid
+from grader.costs import code_limits, count, idle_grid
 from grader.diagnosis import codes, details
 from grader.diagnosis.contrast import name_the_cause, undefined_or_ordered
-from grader.diagnosis.explanation import explained
+from grader.diagnosis.explanation import explained, result_of
 from grader.diagnosis.separation import Traits, Values, separation, traits_of, values_of
 from grader.draws import Draws, block_of
+from grader.engine.compiler import targets
+from grader.engine.compiler.targets import Target
+from grader.gate import Gate
 from grader.outcome import Outcome, Run, Stopped, unusable
-from grader.recording import MAX_SAMPLED_PROGRAMS, Recording
+from grader.recording import Recording
 from grader.report import CaseResult, Finding, Kind, Report, Verdict, versions
 from grader.sandbox import Limits, Sandbox, SandboxBroken
-from grader.sandbox.arena import SparseTensor
 from grader.session import Later, Session
 from grader.submission import Faulty, Submission
 from grader.suite import Case, Property, Sparse, Suite
@@ -43,7 +45,8 @@ Event = CaseResult | str
 
 
 def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | None = None,
-          seed: str | None = None, on_event: Callable[[Event], None] | None = None,
+          seed: str | None = None, target: Target | None = None,
+          on_event: Callable[[Event], None] | None = None,
           sandbox: Sandbox | None = None) -> Report:
     """Grade one submission with one suite.
 
@@ -56,6 +59,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         seed: hexadecimal, to repeat the inputs of an earlier report; no evidence. Without it the
             inputs are drawn from the operating system's randomness after the submission was
             imported.
+        target: the GPU for which launches are compiled; an H100 unless another is named.
         on_event: is told the name of each case before it runs and each result after it.
         sandbox: a warm one to use; without it one is started and closed.
 
@@ -72,13 +76,13 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
     submitted = source.read(kernel)
     results: list[CaseResult] = []
     findings = source.inspect(submitted, suite.entry, suite.parameters, suite.blanks)
-    output = reason = isolation = ""
+    output = reason = isolation = compiled_for = ""
     if findings:
-        results.append(_result(Case("the file can be graded", Kind.CORRECTNESS), findings))
+        results.append(result_of(Case("the file can be graded", Kind.CORRECTNESS), findings))
     else:
         with ExitStack() as resources:
             box = sandbox or resources.enter_context(Sandbox())
-            judge = resources.enter_context(Judge(submitted, suite, seed, box))
+            judge = resources.enter_context(Judge(submitted, suite, seed, box, target))
             try:
                 isolation = box.isolation.describe()
                 cases = suite.ordered(public_only, only)
@@ -87,6 +91,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
                 for result in judge.verdicts(cases, tell):
                     results.append(result)
                     tell(result)
+                compiled_for = judge.gate.target.title if judge.gate.used else ""
                 if only:
                     witnesses = alone.witnesses(judge, results)
             except SandboxBroken as error:
@@ -102,6 +107,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         engine="interpreter, every access checked",
         isolation=isolation,
         seed=seed or "",
+        target=compiled_for,
         results=explained(results, suite, submitted, names, seed or "", separated, witnesses),
         seconds=time.monotonic() - started,
         output=output,
@@ -131,10 +137,11 @@ class Judge:
     """One submission under judgement. Seeds, references and verdicts live here and nowhere else."""
 
     def __init__(self, submitted: source.Source, suite: Suite, seed: str | None,
-                 sandbox: Sandbox) -> None:
+                 sandbox: Sandbox, target: Target | None = None) -> None:
         self.suite = replace(suite, reference=_once(suite.reference))
         self.draws = Draws(suite.name, seed or "")
         self._submitted = submitted
+        self.text = submitted.text
         self._sandbox = sandbox
         self._over = ""  # why nothing more is run
         self._failed = False
@@ -143,9 +150,10 @@ class Judge:
         self._traits: dict[str, Traits] = {}  # of the value cases, by name
         self._notes: details.Notes | None = None  # where a case is graded alone
         self._printed = ""
-        sparse = any(isinstance(spec, Sparse) for case in suite.cases for spec in case.inputs)
+        sparse = any(_is_large(case) for case in suite.cases)
         self.session = Session(submitted, suite.entry, sandbox, SPARSE if sparse else Limits(),
                                suite.duplicate_writes, suite.host_reads_at())
+        self.gate = Gate(self.session, target or targets.find())
 
     def output(self) -> str:
         """What the learner's code printed; of a case graded alone, in its own call."""
@@ -153,7 +161,8 @@ class Judge:
 
     def beside(self) -> Judge:
         """Another one with the same inputs, and with processes of its own."""
-        other = Judge(self._submitted, self.suite, self.draws.seed, self._sandbox)
+        other = Judge(self._submitted, self.suite, self.draws.seed, self._sandbox,
+                      self.gate.target)
         other.draws.block = self.draws.block
         return other
 
@@ -169,17 +178,20 @@ class Judge:
 
     def verdicts(self, cases: Sequence[Case | Property],
                  tell: Callable[[str], None]) -> Iterator[CaseResult]:
-        """Judge the cases in order; those that can are run ahead.
+        """Judge the cases in order, those that can run ahead; in the end, what the compiler says.
 
         Args:
             cases: to be judged.
             tell: is told the name of each before its turn comes.
         """
-        trials = [case for case in cases if isinstance(case, Case) and _is_tried(case)]
+        trials = [case for case in cases if isinstance(case, Case) and not _is_large(case)]
         ahead = Ahead(trials, self._call, self._replay)
         for case in cases:
             tell(case.name)
             yield self.verdict_on(case, ahead.take)
+        if self.gate.used:
+            tell(self.gate.name)
+            yield self.gate.result()
 
     def verdict_on(self, case: Case | Property,
                    take: Callable[[], Trial] | None = None) -> CaseResult:
@@ -203,7 +215,7 @@ class Judge:
                 elif lost_s > LOST_S:
                     self._over = (f"not run: cases before it did not end normally, which took "
                                   f"{lost_s:.0f} s")
-                result = _result(case, [stop.finding])
+                result = result_of(case, [stop.finding])
             except SandboxBroken:
                 raise
             except Exception:  # ours: an error verdict, never a failure of the learner
@@ -232,13 +244,12 @@ class Judge:
         if isinstance(case, Property):
             return self._property(case)
         if _is_measured(case):
-            return CaseResult(case.name, case.kind, Verdict.SKIPPED,
-                              reason="bandwidth is measured on a GPU, and this engine has none")
-        if not _is_tried(case):
-            return self._sampled(case, self.draw(case.name, case.inputs))
+            return speed.without_a_gpu(self, case)
+        if _is_large(case):
+            return large.sampled(self, case)
         trial = take() if take else self._replay(self._call(case)())()
         if case.raises:
-            return _result(case, broken_refusal(case, trial.outcome.error))
+            return result_of(case, broken_refusal(case, trial.outcome.error))
         return self._values(trial)
 
     def _call(self, case: Case) -> Later[Trial]:
@@ -273,6 +284,8 @@ class Judge:
             findings = idle_grid(self.suite, self.session, recording, trial.inputs)
         if recording is None or findings:
             return lambda: replace(trial, findings=findings)
+        if not trial.case.advisory:
+            self.gate.add(trial.case.name, recording, trial.outcome.configurations)
         run = self.session.begin_replay(recording, trial.inputs)
         return lambda: replace(trial, run=run())
 
@@ -284,15 +297,22 @@ class Judge:
             self._notes.drew(drawn)
         return drawn
 
+    def outlines(self, case: Case) -> list[Any]:
+        """Inputs at their real size that take no memory: tensors without values, where that does.
+        """
+        self.session.ready()
+        return self.draws.draw(case.name, case.inputs, outlines=True)
+
     def _values(self, trial: Trial) -> CaseResult:
         case, inputs, run = trial.case, trial.inputs, trial.run
         recording = trial.outcome.recording
         self._look_at(trial)
         if recording is None or run is None:
-            return _result(case, trial.findings)
-        findings = list(run.findings) or broken_contract(self.suite, case, recording, inputs)
+            return result_of(case, trial.findings)
+        findings = self._said_by_compiler(run.findings, recording) or broken_contract(
+            self.suite, case, recording, inputs)
         if not findings:
-            findings += self._compare(run.results[0], inputs, recording)
+            findings += self.wrong_values(run.results[0], inputs, recording)
         if not run.findings and (not findings or findings[0].code.startswith("N")):
             findings = undefined_or_ordered(self.session, recording, inputs, run) or findings
         if findings:
@@ -302,7 +322,18 @@ class Judge:
         if not findings and case.kind is Kind.CORRECTNESS and not case.advisory:
             findings = self._other_configurations(case, inputs, trial.outcome.configurations)
         facts, over_limit = count(case, inputs, run, self.suite, self.draws.block)
-        return _result(case, [*findings, *over_limit], facts)
+        if case.limits is not None and case.limits.of_code:
+            found, more = code_limits(case.limits, run.facts, self.gate.binaries(recording))
+            facts, over_limit = facts | found, [*over_limit, *more]
+        return result_of(case, [*findings, *over_limit], facts)
+
+    def _said_by_compiler(self, findings: Sequence[Finding],
+                          recording: Recording) -> list[Finding]:
+        """What a run found; where it refused a kernel, in the compiler's own words."""
+        if findings and findings[0].code == "L05":
+            refusal = self.gate.refusal(recording)
+            return [refusal or findings[0], *findings[1:]]
+        return list(findings)
 
     def _look_at(self, trial: Trial) -> None:
         """Keep what may tell, after a failure, why this case ended otherwise than others."""
@@ -332,17 +363,18 @@ class Judge:
             outcome = self.session.record(inputs, config=number)
             findings = unusable(outcome)
             if outcome.recording is not None and not findings:
+                self.gate.add(case.name, outcome.recording, configurations)
                 run = self.session.replay(outcome.recording, inputs)
                 findings = list(run.findings) or broken_contract(
                     self.suite, case, outcome.recording, inputs)
-                findings = findings or self._compare(run.results[0], inputs, outcome.recording)
+                findings = findings or self.wrong_values(run.results[0], inputs, outcome.recording)
             if findings:
                 first = codes.in_order(findings)[0]
                 seen = f"With configuration {number + 1} of {configurations}: {first.seen}"
                 return [replace(first, seen=seen)]
         return []
 
-    def _compare(self, result: torch.Tensor, inputs: list[Any],
+    def wrong_values(self, result: torch.Tensor, inputs: list[Any],
                  recording: Recording | None = None) -> list[Finding]:
         difference = self._difference(result, inputs)
         if difference is None:
@@ -372,56 +404,29 @@ class Judge:
             return False
         return self._difference(run.results[0], list(inputs)) is None
 
+    def _broken(self, case: Case, recording: Recording, inputs: Sequence[Any]) -> list[Finding]:
+        """What a call within a property did not keep; its launches have to compile as well."""
+        self.gate.add(case.name, recording)
+        return broken_contract(self.suite, case, recording, inputs)
+
     def _property(self, law: Property) -> CaseResult:
         try:
             case = Case(law.name, law.kind)
-            law.test(Submission(law.name, self.session, self.draw,
-                                partial(broken_contract, self.suite, case)))
+            law.test(Submission(law.name, self.session, self.draw, partial(self._broken, case)))
         except Faulty as fault:
-            return _result(law, fault.findings)
+            return result_of(law, fault.findings)
         except AssertionError as error:
-            return _result(law, [Finding("N01", sentence(str(error)))])
-        return _result(law, [])
-
-    def _sampled(self, case: Case, inputs: list[SparseTensor]) -> CaseResult:
-        """A case too large to run whole: its first and last program, on memory with holes."""
-        outcome = self.session.record(inputs)
-        recording = outcome.recording
-        findings = unusable(outcome)
-        if recording is None or findings:
-            return _result(case, findings)
-        block, elements = block_of(recording), inputs[0].elements
-        programs = sum(launch.programs for launch in recording.launches)
-        if programs > MAX_SAMPLED_PROGRAMS:
-            return CaseResult(case.name, case.kind, Verdict.SKIPPED,
-                              reason=f"{programs} programs are too many to sample")
-        if not block or len(recording.launches) != 1 or programs != -(-elements // block):
-            return CaseResult(case.name, case.kind, Verdict.SKIPPED,
-                              reason="only a grid of one program per block can be sampled")
-        tail = elements - (programs - 1) * block
-        windows = [(0, block), (elements - tail, tail)]
-        run = self.session.replay(recording, inputs, sample=1, windows=windows)
-        findings = list(run.findings)
-        for number, (start, length) in enumerate(windows):
-            if not findings:
-                parts = [value.part(number, start, length) for value in inputs]
-                findings = self._compare(run.results[number], parts)
-        return _result(case, findings)
+            return result_of(law, [Finding("N01", sentence(str(error)))])
+        return result_of(law, [])
 
 
 def _is_measured(case: Case) -> bool:
     return case.limits is not None and case.limits.pass_at is not None
 
 
-def _is_tried(case: Case) -> bool:
-    """Whether one call of the function, replayed whole, is what the case needs."""
-    return not _is_measured(case) and not any(isinstance(spec, Sparse) for spec in case.inputs)
-
-
-def _result(case: Case | Property, findings: Sequence[Finding],
-            facts: dict[str, str] | None = None) -> CaseResult:
-    verdict = Verdict.FAILED if findings else Verdict.PASSED
-    return CaseResult(case.name, case.kind, verdict, codes.in_order(findings), facts or {})
+def _is_large(case: Case) -> bool:
+    """Whether its inputs are memory that nothing was written to, so that it is not run whole."""
+    return _is_measured(case) or any(isinstance(spec, Sparse) for spec in case.inputs)
 
 
 def _once(reference: Callable[..., Any]) -> Callable[..., Any]:

@@ -109,6 +109,7 @@ class Report:
     engine: str
     isolation: str
     seed: str
+    target: str  # the GPU that kernels were compiled for; empty where nothing was launched
     results: tuple[CaseResult, ...]
     seconds: float = 0.0
     output: str = ""
@@ -147,12 +148,16 @@ class Report:
 
     @property
     def evidence(self) -> str:
-        """The evidence level that this grade reached: ``correct``, or nothing.
+        """The evidence level that this grade reached, if any: ``correct`` or ``efficient``.
 
-        ``efficient`` and ``fast`` need compiled code and a clock, which this engine does not judge.
+        For the latter, traffic and compiled code were within what a performance case allows.
+        ``fast`` needs a clock, which this engine has not.
         """
-        whole = self.verdict is Verdict.PASSED and not self.partial
-        return "correct" if whole else ""
+        if self.verdict is not Verdict.PASSED or self.partial:
+            return ""
+        counted = any(r.kind is Kind.PERFORMANCE and r.verdict is Verdict.PASSED
+                      for r in self.deciding)
+        return "efficient" if self.target and counted else "correct"
 
     @property
     def first_failure(self) -> CaseResult | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,20 @@ from typing import Any, Self, TypeVar
 
 import torch
 
+from grader.compilation import (
+    Compiled,
+    Listing,
+    Surveyed,
+    Times,
+    compiled_of,
+    crashed,
+    listing_of,
+    surveyed_of,
+    times_of,
+)
 from grader.decoys import decoys, difference
+from grader.engine.compiler.targets import Target
+from grader.facts import Survey
 from grader.outcome import (
     MemoryFile,
     Outcome,
@@ -44,6 +58,8 @@ T = TypeVar("T")
 Later = Callable[[], T]  # waits for what was begun
 
 LOAD_S = 20.0  # to import the learner's file
+SURVEY_S = 20.0  # it takes at most two
+COMPILE_S = 60.0  # for all launches of a call; most take a tenth of a second
 CALL_S = 10.0  # to run the learner's function, which only allocates and launches
 RUN_S, RUN_S_PER_PROGRAM = 10.0, 0.02  # to interpret; a program of a large matmul takes so long
 MAX_RUN_S = 120.0  # for all launches of a call; most programs take microseconds
@@ -100,7 +116,7 @@ class _Process:
 
 
 class Session:
-    """A worker and an executor for one submission.
+    """A worker, an executor and a compiler for one submission.
 
     They are started when first needed, and again after one of them was lost. What is begun goes on
     while the judge does something else. The file is copied before anything runs, so that saving it
@@ -120,7 +136,9 @@ class Session:
         self._folder: Path | None = None
         self._worker = _Process(lambda: sandbox.fork("worker", self._limits), self._load_worker)
         self._executor = _Process(lambda: sandbox.fork("executor", self._limits),
-                                  self._load_executor)
+                                  partial(self._load_kernels, "reading the kernels"))
+        self._compiler = _Process(lambda: sandbox.fork("compiler"),
+                                  partial(self._load_kernels, "reading the kernels to compile"))
         self.lost_s = 0.0  # with runs that did not end normally
         self._hung = False
 
@@ -136,22 +154,24 @@ class Session:
             folders.remove(self._folder)
 
     def stop(self) -> None:
-        """Kill both processes; the next call starts new ones."""
-        self._worker.stop()
-        self._executor.stop()
+        """Kill all processes; the next call starts new ones."""
+        with ExitStack() as stopping:  # all of them, even where one is interrupted
+            for process in (self._worker, self._executor, self._compiler):
+                stopping.callback(process.stop)
 
     def output(self) -> str:
         """What the learner's code printed."""
         return self._worker.output()
 
     def ready(self) -> None:
-        """Have the learner's file imported in the worker; the executor starts meanwhile.
+        """Have the learner's file imported in the worker; the others start meanwhile.
 
         Raises:
             Stopped: it cannot be imported.
         """
         self._worker.begin()
         self._executor.begin()
+        self._compiler.begin()
         self._worker.ready()
 
     def execute(self, inputs: Sequence[Any], *,
@@ -278,6 +298,74 @@ class Session:
 
         return run
 
+    def begin_compile(self, recording: Recording, target: Target, *,
+                      whole: bool = False) -> Later[Compiled]:
+        """Have the recorded launches compiled; what is returned waits for it.
+
+        Args:
+            target: the GPU that they are compiled for.
+            whole: give a binary for each launch; otherwise some may be read by the front end only.
+
+        Raises:
+            Stopped: here or later, as compiling did not end in time.
+        """
+        request = {"op": "compile", "recording": to_json(recording), "target": target.name,
+                   "whole": whole}
+        reply = self._begin(self._compiler.ready(), request, [], COMPILE_S, "compiling a kernel")
+
+        def compiled() -> Compiled:
+            try:
+                return compiled_of(reply(), recording)
+            except NotStarted:
+                return self.begin_compile(recording, target, whole=whole)()
+            except Stopped as stop:
+                if stop.finding.code != "R03":
+                    raise
+                return crashed(stop, target.title)
+
+        return compiled
+
+    def survey(self, recording: Recording, inputs: Sequence[Any], resident: Sequence[int],
+               target: Target) -> Surveyed:
+        """Count what the launches move at the size of ``inputs``, from some of their programs.
+
+        Args:
+            resident: how many programs of each launch the target holds at the same time.
+
+        Raises:
+            Stopped: the executor did not survive, or refuses the recording.
+        """
+        executor = self._executor.ready()
+        with pack([value for value in inputs if _is_stored(value)]) as arena:
+            request = {"op": "survey", "recording": to_json(recording), "layout": arena.layout(),
+                       "resident": list(resident), "l2_bytes": target.l2}
+            reply = self._begin(executor, request, [arena.fd], SURVEY_S, "a kernel")
+        return surveyed_of(reply(), recording)
+
+    def time(self, recording: Recording, surveys: Sequence[Survey | None],
+             target: Target) -> Times:
+        """Predict how long the launches would take, from their code and what they move.
+
+        Raises:
+            Stopped: the compiler did not survive.
+        """
+        request = {"op": "time", "recording": to_json(recording), "target": target.name,
+                   "surveys": [survey and survey.to_dict() for survey in surveys]}
+        return times_of(self._begin(self._compiler.ready(), request, [], COMPILE_S,
+                                    "timing a kernel")(), recording)
+
+    def listings(self, recording: Recording, number: int,
+                 target: Target) -> tuple[Listing, Listing]:
+        """PTX and SASS of one launch, by its place in the recording.
+
+        Raises:
+            Stopped: the compiler did not survive.
+        """
+        request = {"op": "list", "recording": to_json(recording), "target": target.name,
+                   "launch": number}
+        reply = self._begin(self._compiler.ready(), request, [], COMPILE_S, "listing a kernel")()
+        return listing_of(reply.get("ptx")), listing_of(reply.get("sass"))
+
     def _copy(self) -> Path:
         """The submission's own copy, in the folder of the sandbox that is running now."""
         if self._folder is None or not self._folder.is_relative_to(self._sandbox.folder):
@@ -297,10 +385,10 @@ class Session:
 
         return loaded
 
-    def _load_executor(self, executor: Child) -> Later[None]:
-        """Have the executor take the kernels from the learner's file."""
+    def _load_kernels(self, what: str, child: Child) -> Later[None]:
+        """Have an executor or a compiler take the kernels from the learner's file."""
         request = {"op": "load", "path": str(self._copy())}
-        reply = self._begin(executor, request, [], LOAD_S, "reading the kernels", final=True)
+        reply = self._begin(child, request, [], LOAD_S, what, final=True)
 
         def loaded() -> None:
             answer = reply()

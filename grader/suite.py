@@ -129,15 +129,29 @@ class Cost:
 class Limits:
     """What a performance case allows. ``traffic`` is issued bytes over ``Cost.bytes``.
 
-    ``programs`` bounds the programs of all launches together; a function gets the learner's block.
-    ``pass_at`` and ``stretch`` are shares of the measured copy bandwidth and need a GPU.
+    ``sectors`` bounds the 32-byte sectors of any line that moves much over as few as would hold its
+    bytes. ``programs`` bounds the programs of all launches together; a function gets the learner's
+    block. Of the compiled code, ``vector`` is how many bits a thread has to load or store at once
+    where much is moved, ``spills`` how many bytes a thread may spill, ``stages`` how deep the
+    pipeline has to be; with ``tensor_cores`` they have to be used. ``pass_at`` and ``stretch`` are
+    shares of the copy bandwidth at this very size: proved, expected or left open without a GPU.
     """
 
     traffic: float | None = None
+    sectors: float | None = None
     launches: int | None = None
     programs: Size | None = None
+    vector: int | None = None
+    spills: int | None = None
+    stages: int | None = None
+    tensor_cores: bool = False
     pass_at: float | None = None
     stretch: float | None = None
+
+    @property
+    def of_code(self) -> bool:
+        """Whether anything is asked of the compiled code."""
+        return self.tensor_cores or not (self.vector is self.spills is self.stages is None)
 
 
 @dataclass(frozen=True)
@@ -175,12 +189,12 @@ def refuses(name: str, *inputs: Any, raises: type[Exception], mentions: Sequence
     return Case(name, Kind.EDGE, inputs, raises=raises, mentions=tuple(mentions), public=public)
 
 
-def performance(name: str, *inputs: Any, traffic: float | None = None, launches: int | None = None,
-                programs: Size | None = None, pass_at: float | None = None,
-                stretch: float | None = None) -> Case:
-    """Counted where ``traffic`` and the like are given, measured where ``pass_at`` is."""
-    limits = Limits(traffic, launches, programs, pass_at, stretch)
-    return Case(name, Kind.PERFORMANCE, inputs, limits=limits)
+def performance(name: str, *inputs: Any, **limits: Any) -> Case:
+    """Run whole and counted; with ``pass_at``, judged at its real size without being run whole.
+
+    ``limits`` are the fields of ``Limits``.
+    """
+    return Case(name, Kind.PERFORMANCE, inputs, limits=Limits(**limits))
 
 
 @dataclass(frozen=True)

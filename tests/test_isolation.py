@@ -10,15 +10,18 @@ import struct
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from plain import Plain
 
 from grader.sandbox import Isolation, Limits, Sandbox, attacks, landlock, seccomp, view
 from grader.sandbox.kernel import prctl
+from grader.sandbox.limits import Role
 from grader.sandbox.syscalls import ARCHITECTURES, LAST, NUMBERS, X32
 
 ROOT = Path(__file__).parent.parent
@@ -65,12 +68,12 @@ def machine(request: pytest.FixtureRequest):
     """Asks a filter of one architecture about a call by its name or number."""
     here = request.param
 
-    def ask(call: str | int, *arguments: int, threads: bool = False, read_only: bool = False,
+    def ask(call: str | int, *arguments: int, role: Role = "worker", read_only: bool = False,
             audit: int = here.audit) -> int | None:
         number = NUMBERS[call][here.column] if isinstance(call, str) else call
         if number is None:
             return None
-        steps = seccomp.assemble(here, seccomp.rules(PID, threads=threads, read_only=read_only))
+        steps = seccomp.assemble(here, seccomp.rules(PID, role=role, read_only=read_only))
         return verdict(steps, audit, number, arguments)
 
     ask.here = here
@@ -82,6 +85,8 @@ def machine(request: pytest.FixtureRequest):
 
 CONDITIONAL = {"clone", "clone3", "kill", "tkill", "tgkill", "prlimit64", "prctl", "fcntl", "ioctl",
                "open", "openat", "openat2"}
+OF_A_COMPILER = {"execve", "fork", "vfork", "mkdir", "mkdirat", "rmdir", "unlink", "unlinkat",
+                 "rename", "renameat", "renameat2", "chmod", "fchmod", "fchmodat"}
 ALWAYS_NEEDED = {  # (x86-64, aarch64) of some calls that Python, torch and the channel live on
     "read": (0, 63), "write": (1, 64), "close": (3, 57), "mmap": (9, 222), "mprotect": (10, 226),
     "munmap": (11, 215), "brk": (12, 214), "rt_sigaction": (13, 134), "sendto": (44, 206),
@@ -94,9 +99,16 @@ ALWAYS_NEEDED = {  # (x86-64, aarch64) of some calls that Python, torch and the 
 
 @pytest.mark.parametrize("call", sorted(set(NUMBERS) - CONDITIONAL))
 def test_a_named_call_is_refused_whatever_its_arguments(machine, call: str) -> None:
-    for threads in (False, True):
-        assert machine(call, 1, 2, 3, threads=threads) in (refused(errno.EPERM), None)
-        assert machine(call, threads=threads) in (refused(errno.EPERM), None)
+    for role in ("worker", "executor"):
+        assert machine(call, 1, 2, 3, role=role) in (refused(errno.EPERM), None)
+        assert machine(call, role=role) in (refused(errno.EPERM), None)
+
+
+@pytest.mark.parametrize("call", sorted(set(NUMBERS) - CONDITIONAL))
+def test_a_compiler_may_start_programs_and_keep_files_and_no_more(machine, call: str) -> None:
+    answer = ALLOWED if call in OF_A_COMPILER else refused(errno.EPERM)
+
+    assert machine(call, 1, 2, 3, role="compiler") in (answer, None)
 
 
 def test_what_python_lives_on_is_allowed(machine) -> None:
@@ -136,10 +148,14 @@ def test_another_numbering_ends_the_process(machine) -> None:
         ("tgkill", (PID + 1, PID, 6), {}, refused(errno.EPERM)),
         ("tkill", (PID + 1, 6), {}, refused(errno.EPERM)),
         ("clone", (0x3D0F00,), {}, refused(errno.EPERM)),  # a thread, as the C library asks for it
-        ("clone", (0x3D0F00,), {"threads": True}, ALLOWED),
-        ("clone", (0x1200011,), {"threads": True}, refused(errno.EPERM)),  # a process
-        ("clone", (0x10000000,), {"threads": True}, refused(errno.EPERM)),  # a user namespace
-        ("clone3", (), {"threads": True}, refused(errno.ENOSYS)),
+        ("clone", (0x3D0F00,), {"role": "executor"}, ALLOWED),
+        ("clone", (0x1200011,), {"role": "executor"}, refused(errno.EPERM)),  # a process
+        ("clone", (0x10000000,), {"role": "executor"}, refused(errno.EPERM)),  # a user namespace
+        ("clone", (0x1200011,), {"role": "compiler"}, ALLOWED),
+        ("clone", (0x4111,), {"role": "compiler"}, ALLOWED),  # as vfork
+        ("clone", (0x10000011,), {"role": "compiler"}, refused(errno.EPERM)),
+        ("openat", (-100, 0, os.O_WRONLY), {"role": "compiler", "read_only": True}, ALLOWED),
+        ("clone3", (), {"role": "executor"}, refused(errno.ENOSYS)),
         ("prlimit64", (0, 7, 0, 1 << 40), {}, ALLOWED),
         ("prlimit64", (0, 7, 1 << 40, 0), {}, refused(errno.EPERM)),  # only its upper half is set
         ("prlimit64", (0, 7, 4096, 0), {}, refused(errno.EPERM)),
@@ -175,13 +191,13 @@ def test_open_is_looked_at_where_it_exists(machine) -> None:
 
 
 def test_the_packed_filter_is_the_assembled_one_and_holds_no_process_yet(machine) -> None:
-    for threads in (False, True):
-        packed = seccomp.template(machine.here, threads=threads, read_only=False)
+    for role in get_args(Role):
+        packed = seccomp.template(machine.here, role, read_only=False)
         steps = [seccomp.Instruction(code, value, yes, no)
                  for code, yes, no, value in struct.iter_unpack("=HBBI", packed)]
 
         assert steps == seccomp.assemble(
-            machine.here, seccomp.rules(seccomp.ITSELF, threads=threads, read_only=False))
+            machine.here, seccomp.rules(seccomp.ITSELF, role=role, read_only=False))
         assert len(steps) < 4096  # BPF_MAXINSNS
         assert packed.count(struct.pack("=I", seccomp.ITSELF)) in (1, 3)  # kill, tkill, tgkill
 
@@ -471,7 +487,7 @@ def test_the_executor_may_start_threads_and_no_process(tmp_path: Path) -> None:
         from pathlib import Path
         from grader.sandbox.confinement import confine
         from grader.sandbox.limits import Limits
-        confine(sys.argv[1], Limits(), Path(os.devnull), os.getppid())
+        confine(sys.argv[1], Limits(), Path(os.devnull), Path.cwd(), os.getppid())
         for start in (threading.Thread(target=int).start, os.fork):
             try:
                 start()
@@ -491,6 +507,47 @@ def test_the_executor_may_start_threads_and_no_process(tmp_path: Path) -> None:
 
     assert said("worker") == ["refused", "refused"]
     assert said("executor") == ["started", "refused"]
+
+
+def test_a_compiler_runs_the_assembler_writes_at_home_and_does_nothing_else(target) -> None:
+    """What runs there is the grader's own code and Triton's, on kernels that passed its checks."""
+    script = textwrap.dedent("""
+        import os, socket, subprocess, sys
+        from pathlib import Path
+        import triton
+        from grader.sandbox.confinement import confine
+        from grader.sandbox.limits import Limits
+        home, secret, certificate = map(Path, sys.argv[1:])
+        os.chdir(home)
+        tools = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
+        print(confine("compiler", Limits(), Path(os.devnull), home, os.getppid()).tier)
+        def run(*command):
+            return subprocess.run(command, check=True, capture_output=True)
+        def replaced():
+            (home / "a").write_text("a")
+            (home / "a").replace(home / "b")
+            (home / "b").unlink()
+        for attempt in (
+            lambda: run(tools / "ptxas", "--version"), replaced,
+            lambda: run("/bin/true"), lambda: run(sys.executable, "-c", ""),
+            lambda: secret.read_text(), lambda: certificate.write_text(""),
+            lambda: (home.parent / "c").write_text(""), lambda: os.kill(os.getppid(), 0),
+            socket.socket,
+        ):
+            try:
+                attempt()
+                print("done")
+            except PermissionError:
+                print("refused")
+    """)
+    home = Path(tempfile.mkdtemp(dir=target.work.parent))
+    if not FILTERS or landlock.abi() == 0:
+        pytest.skip("this kernel does not confine")
+
+    ran = subprocess.run([sys.executable, "-c", script, home, target.hidden, target.certificate],
+                         capture_output=True, text=True, env={"PYTHONPATH": str(ROOT)}, check=True)
+
+    assert ran.stdout.split() == ["2", "done", "done", *["refused"] * 7]
 
 
 def test_the_judge_keeps_its_memory_to_itself() -> None:

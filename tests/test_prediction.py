@@ -9,15 +9,10 @@ import pytest
 import timed
 from timed import H200, N, add_survey, made, matmul_survey, row, survey
 
-from grader.engine.compiler.prediction import (
-    GAP,
-    Prediction,
-    least_seconds,
-    predict,
-    predict_all,
-)
+from grader.engine.compiler.bound import least_seconds
+from grader.engine.compiler.prediction import GAP, predict, predict_all
 from grader.engine.compiler.targets import all_targets
-from grader.facts import Interval
+from grader.facts import Interval, Prediction
 
 PARTS = {"dram", "l2", "compute", "latency", "launch", "programs", "atomics"}
 
@@ -70,6 +65,18 @@ def test_sectors_of_their_own_are_bound_by_l2():
     assert add(stride=32).bound == "l2"
 
 
+def test_two_lines_that_read_the_same_sectors_share_them_in_l1():
+    binary, code = made("add")
+    x, y, z = add_survey().traffic
+
+    def l2(second: str, unique: int) -> float:
+        rows = [x, dataclasses.replace(y, tensor=second, unique_sectors=unique), z]
+        return predict(binary, code, survey(N // 1024, rows), H200).parts["l2"]
+
+    assert l2(x.tensor, x.unique_sectors) == pytest.approx(l2(y.tensor, x.unique_sectors) * 2 / 3)
+    assert l2(x.tensor, x.unique_sectors // 2) > l2(x.tensor, x.unique_sectors)
+
+
 def test_time_grows_with_bytes():
     seconds = [add(N >> shift).seconds for shift in (6, 4, 2, 0)]
 
@@ -78,15 +85,17 @@ def test_time_grows_with_bytes():
 
 
 def test_spilling_is_slower():
-    binary, code = made("softmax")
     both = [row(timed.line(timed.softmax_kernel, text), kind, kind, 4096 * 32768)
             for text, kind in (("x = tl.load", "load"), ("tl.store", "store"))]
 
-    slow = dataclasses.replace(binary, spill_bytes=4096)
+    (kept, whole), (spilled, cut) = made("softmax"), made("softmax", num_warps=4)
 
-    assert not binary.spill_bytes
-    assert (predict(slow, code, survey(4096, both), H200).seconds
-            > 1.2 * predict(binary, code, survey(4096, both), H200).seconds)
+    assert not kept.spill_bytes
+    assert spilled.spill_bytes
+    fast = predict(kept, whole, survey(4096, both), H200)
+    slow = predict(spilled, cut, survey(4096, both), H200)
+    assert slow.parts["l2"] > fast.parts["l2"]
+    assert slow.seconds > fast.seconds
 
 
 def test_few_programs_are_slower_and_bound_by_latency():
@@ -236,6 +245,13 @@ def test_nothing_beats_the_proof(gpu):
         assert math.isfinite(predicted.seconds)
         assert predicted.bound in PARTS
         assert predicted.runner_up in PARTS - {predicted.bound}
+
+
+def test_a_loop_that_nobody_counted_is_not_predicted_to_beat_the_proof():
+    binary, code = made("matmul", M=64, N=64, K=16, dtype="float32", PRECISION="ieee", num_warps=4)
+    counted = dataclasses.replace(matmul_survey(8192, 64, 64, 16, 4), executions={}, traffic=())
+
+    assert predict(binary, code, counted, H200).seconds > least_seconds(counted, H200, binary) > 0
 
 
 def test_the_proof_counts_bytes_beyond_l2_and_no_more_than_the_least():

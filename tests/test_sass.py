@@ -169,7 +169,7 @@ def test_executions_of_a_line_tell_the_rounds_of_an_unrolled_loop(capability, ro
     assert issued(code, flow)["LDG"] == pytest.approx(2 * rounds, abs=1)
 
 
-@pytest.mark.parametrize("capability", [80, 90, 120])
+@pytest.mark.parametrize("capability", [80, 90])
 def test_a_pipelined_product_runs_its_loop_once_for_each_tile(capability):
     binary, code = timed.made("matmul", capability)
     a, b = (timed.line(timed.matmul_kernel, f"{name} = tl.load") for name in "ab")
@@ -179,6 +179,17 @@ def test_a_pipelined_product_runs_its_loop_once_for_each_tile(capability):
     computed = sum(runs * multiplied(step) * binary.warps
                    for step, runs in zip(code.instructions, flow.runs, strict=True))
     assert computed == pytest.approx(2 * 128 * 128 * 8192)
+
+
+@pytest.mark.parametrize("capability", [80, 90, 100])
+def test_loops_within_loops_are_counted_apart(capability):
+    _, code = timed.made("persistent", capability)
+    load, store = (timed.line(timed.persistent_kernel, text) for text in ("tl.load", "tl.store"))
+
+    flow = flow_of(code, Work({load: 8 * 500.0, store: 500.0}, {load: 4096.0, store: 4.0}))
+
+    assert [loop.known for loop in flow.loops] == [True, True]
+    assert [loop.times for loop in flow.loops] == [500, 4000]
 
 
 def test_products_alone_tell_the_rounds_of_their_loop():

@@ -89,6 +89,17 @@ def matmul_kernel(a_ptr, b_ptr, c_ptr, n, M: tl.constexpr, N: tl.constexpr,
     tl.store(c_ptr + rows[:, None] * n + columns[None, :], acc.to(c_ptr.dtype.element_ty))
 
 
+@triton.jit
+def persistent_kernel(x_ptr, y_ptr, rows, n, PROGRAMS: tl.constexpr, BLOCK: tl.constexpr):
+    for row in range(tl.program_id(0), rows, PROGRAMS):
+        acc = tl.zeros([BLOCK], tl.float32)
+        for start in tl.range(0, n, BLOCK, num_stages=3):
+            offs = start + tl.arange(0, BLOCK)
+            x = tl.load(x_ptr + row * n + offs, mask=offs < n, other=0.0)
+            acc += x
+        tl.store(y_ptr + row, tl.sum(acc, axis=0))
+
+
 def line(kernel: Any, text: str) -> int:
     """Where the only line of a kernel that holds ``text`` stands in this file."""
     lines, first = inspect.getsourcelines(kernel.fn)
@@ -117,6 +128,8 @@ CALLS: dict[str, tuple[Any, dict[str, Any]]] = {
     "add": (add_kernel, {"n": N, "STRIDE": 1, "BLOCK": 1024}),
     "sum": (sum_kernel, {"stride": 8192, "n": 8192, "BLOCK": 1024}),
     "chain": (chain_kernel, {"n": N, "TIMES": 256, "BLOCK": 1024}),
+    "persistent": (persistent_kernel, {"rows": 65536, "n": 8192, "PROGRAMS": 132,
+                                       "BLOCK": 1024}),
     "count": (count_kernel, {"dtype": "int32"}),
     "softmax": (softmax_kernel, {"n": 32768, "BLOCK": 32768, "num_warps": 16}),
     "matmul": (matmul_kernel, {"n": 8192, "M": 128, "N": 128, "K": 64, "dtype": "float16",

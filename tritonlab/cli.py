@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from grader.engine.compiler import targets
 from grader.report import EXIT_GRADER_BROKE
 from tritonlab import __version__, certificate, course, errors, grading, guard, workspace
 from tritonlab.errors import Stopped, shown
@@ -86,7 +87,7 @@ def start(module_id: ModuleId, as_json: Json = False, plain: Plain = False) -> i
 @app.command()
 @guard.verb
 def grade(
-    target: Annotated[str | None, typer.Argument(
+    what: Annotated[str | None, typer.Argument(
         metavar="[ID or PATH]", help="The current module if left out.")] = None,
     module_id: Annotated[str | None, typer.Option(
         "--module", metavar="ID", help="The module that the file at PATH belongs to.")] = None,
@@ -94,6 +95,9 @@ def grade(
         "--case", metavar="NAME", help="Only this case, in detail; nothing is recorded.")] = None,
     seed: Annotated[str | None, typer.Option(
         "--seed", metavar="HEX", help="The inputs of an earlier grade; nothing is recorded.",
+    )] = None,
+    target: Annotated[str | None, typer.Option(
+        "--target", metavar="GPU", help="Compile for this GPU, such as a100; h100 if left out.",
     )] = None,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
@@ -103,10 +107,10 @@ def grade(
 
     screen = _screen(plain)
     the_course = course.load()
-    submission = grading.resolve(the_course, target, module_id)
+    submission = grading.resolve(the_course, what, module_id)
     module = submission.module
     with Progress(_screen(plain or as_json, error=True)) as progress:
-        report = grading.grade(submission, only=case, seed=seed, on_event=progress)
+        report = grading.grade(submission, only=case, seed=seed, target=target, on_event=progress)
     result = grading.save(the_course, submission, report)
     try:
         command, before = _after_grade(the_course, submission, report, result)
@@ -158,6 +162,55 @@ def hint(
     if not repeated:
         return guard.warn(journal.append("hint", module.id, group=group.group, rung=rung).warning)
     return 0
+
+
+@app.command()
+@guard.verb
+def inspect(
+    what: Annotated[str | None, typer.Argument(
+        metavar="[ID or PATH]", help="The current module if left out.")] = None,
+    module_id: Annotated[str | None, typer.Option(
+        "--module", metavar="ID", help="The module that the file at PATH belongs to.")] = None,
+    target: Annotated[str, typer.Option(
+        metavar="NAME", help="The GPU that it is compiled for.")] = targets.DEFAULT,
+    case: Annotated[str | None, typer.Option(
+        metavar="NAME", help="The case that is looked at; by default those of performance.",
+    )] = None,
+    ptx: Annotated[bool, typer.Option("--ptx", help="Print the PTX too, by source line.")] = False,
+    sass: Annotated[bool, typer.Option(
+        "--sass", help="Print the machine code too, by source line.")] = False,
+    html: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="Write a page for a browser instead.")] = None,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """What the compiler makes of your kernels for a GPU, line by line. Needs no GPU."""
+    from tritonlab import inspection
+    from tritonlab.render import inspect as view
+    from tritonlab.render.screen import Progress
+
+    screen = _screen(plain)
+    the_target = inspection.target_named(target)
+    if html is not None:
+        inspection.check_page(html)
+    submission = grading.resolve(course.load(), what, module_id)
+    with Progress(_screen(plain or as_json, error=True)) as progress:
+        found = inspection.inspect(submission, the_target, case=case, on_event=progress)
+    command, before = submission.command, "Next: "
+    if found.findings or found.defects:
+        command = inspection.command(submission, the_target, case)
+        before = f"Edit {shown(submission.kernel)}, then type: "
+    if html is not None:
+        from tritonlab.render import page
+
+        inspection.write_page(page.inspection(submission.module, found), html)
+    if as_json:
+        _print_json({"module": submission.module.id, **found.to_dict(ptx=ptx, sass=sass),
+                     "page": str(html) if html else None, "next": command})
+    elif html is not None:
+        view.show_page(screen, submission.module, found, shown(html.absolute()), command, before)
+    else:
+        view.show(screen, submission.module, found, command, before, ptx=ptx, sass=sass)
+    return found.exit_code
 
 
 @app.command()

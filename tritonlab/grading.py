@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grader
+from grader.engine.compiler import targets
 from grader.report import CaseResult, Report, Verdict
 from tritonlab import workspace
 from tritonlab.course import Course, Module
@@ -32,6 +33,7 @@ from tritonlab.journal import Reading
 from tritonlab.workspace import Workspace
 
 if TYPE_CHECKING:
+    from grader.engine.compiler.targets import Target
     from grader.sandbox import Sandbox
 
 SEED = re.compile(r"[0-9a-f]{1,64}")
@@ -62,11 +64,15 @@ class Submission:
     @property
     def full_command(self) -> str:
         """The same, whichever module is the current one."""
+        return self.typed("grade")
+
+    def typed(self, verb: str) -> str:
+        """What to type to do something with it, whichever module is the current one."""
         if self.in_place:
-            return f"tritonlab grade {self.module.id}"
+            return f"tritonlab {verb} {self.module.id}"
         path = shown(self.kernel)
         named = f" --module {self.module.id}" if not self.inferred else ""
-        return f"tritonlab grade {shlex.quote(path)}{named}"
+        return f"tritonlab {verb} {shlex.quote(path)}{named}"
 
 
 def resolve(course: Course, name: str | None, module_id: str | None = None) -> Submission:
@@ -133,8 +139,20 @@ def _looks_like_path(name: str) -> bool:
     return name.endswith(".py") or name.startswith((".", "/", "~")) or Path(name).exists()
 
 
+def find_target(name: str | None) -> Target:
+    """The GPU for which kernels are compiled, by its name.
+
+    Raises:
+        TritonlabError: there is none of this name.
+    """
+    try:
+        return targets.find(name or targets.DEFAULT)
+    except targets.UnknownTarget as error:
+        raise TritonlabError(str(error), "Name one of these with --target.") from error
+
+
 def grade(submission: Submission, *, public_only: bool = False, only: str | None = None,
-          seed: str | None = None, on_event: OnEvent | None = None,
+          seed: str | None = None, target: str | None = None, on_event: OnEvent | None = None,
           sandbox: Sandbox | None = None) -> Report:
     """Run the hidden tests (or only the public cases, or only one case) on a submission.
 
@@ -142,19 +160,21 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
         BadCourse: the module has no hidden tests.
         CannotGrade: the grader does not start.
         UnusableFile: the file is gone or no file any more.
-        TritonlabError: ``seed`` is none, or ``only`` does not mean one case.
+        TritonlabError: ``seed`` is none, ``only`` does not mean one case, or no GPU is called
+            ``target``.
     """
     if seed is not None and not SEED.fullmatch(seed := seed.lower()):
         raise TritonlabError(f"'{seed}' is no seed: it takes 1 to 64 hexadecimal digits.",
                              "The report to be repeated names its own.")
+    gpu = find_target(target)
     # The sandbox warms up in its own process while the suite, and with it torch, is loaded here.
-    with contextlib.nullcontext(sandbox) if sandbox else _started() as box:
+    with contextlib.nullcontext(sandbox) if sandbox else started() as box:
         try:
             suite = grader.load_suite(submission.module.suite)
             return grader.grade(submission.kernel, suite, public_only=public_only, only=only,
-                                seed=seed, on_event=on_event, sandbox=box)
+                                seed=seed, target=gpu, on_event=on_event, sandbox=box)
         except grader.UnknownCase as error:
-            raise _unknown_case(submission.module, error) from error
+            raise unknown_case(submission.module, error) from error
         except FileNotFoundError as error:
             raise BadCourse(f"{submission.module.id} has no hidden tests at "
                             f"{submission.module.suite}.", "Install tritonlab again.") from error
@@ -162,7 +182,8 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
             raise UnusableFile(str(error), "Check the file, then repeat the command.") from error
 
 
-def _unknown_case(module: Module, error: grader.UnknownCase) -> TritonlabError:
+def unknown_case(module: Module, error: grader.UnknownCase) -> TritonlabError:
+    """The error for words that mean no case, or several; it names the nearest."""
     names = "; ".join(f'"{name}"' for name in error.near)
     if error.several:
         more = "" if error.several == len(error.near) else "such as "
@@ -182,7 +203,12 @@ def replay(submission: Submission, result: CaseResult, *, current: bool = False)
     return f"{command} {result.replay}" if result.replay else ""
 
 
-def _started() -> Sandbox:
+def started() -> Sandbox:
+    """The grader's processes, starting.
+
+    Raises:
+        CannotGrade: they do not start on this machine.
+    """
     from grader.sandbox import SandboxBroken
 
     try:

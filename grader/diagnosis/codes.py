@@ -45,7 +45,15 @@ MEANINGS = {
     "E02": "The exception has another type than the contract asks for.",
     "E03": "The message should name the argument, what was expected and what came.",
     "T01": "Memory is read or written more often than the job needs.",
+    "T02": "Memory moves in sectors of 32 bytes: neighbouring lanes should touch neighbouring "
+           "elements.",
     "T03": "The work is spread over more launches or programs than the job needs.",
+    "T04": "A program holds more values than its threads have registers: smaller blocks or more "
+           "warps help.",
+    "T05": "The blocks of a program and the stages of its pipeline have to fit the shared memory "
+           "of one multiprocessor.",
+    "T06": "The compiler could not use what makes this fast: see which sizes, types and options "
+           "it asks for.",
 }
 
 # One failure is shown at a time, the earliest of this chain. Within memory, a store outside a
@@ -53,7 +61,7 @@ MEANINGS = {
 ORDER = (
     "P02", "P01", "P03", "P04", "L01", "L03", "L05", "X01", "R04", "R02", "R03", "R01",
     "M07", "M08", "M05", "M02", "M01", "M04", "M03", "M06", "M09", "S01", "E01", "E02", "E03",
-    "N03", "N02", "N04", "N05", "N01", "T01", "T03",
+    "N03", "N02", "N04", "N05", "N01", "T05", "T01", "T02", "T03", "T04", "T06",
 )
 
 

@@ -13,6 +13,7 @@ from grader.diagnosis.likeness import likeness, stand_ins
 from grader.diagnosis.where import place, tiling_of
 from grader.recording import Argument, Launch, Recording, View, dtype_name
 from grader.report import Details
+from grader.sandbox.arena import SparseTensor
 from grader.suite import Suite
 
 FIRST = 8  # wrong elements that are listed
@@ -74,10 +75,11 @@ class Notes:
 
 def _value(value: Any) -> str:
     if isinstance(value, torch.Tensor):
-        offset = int(value.storage_offset()) if value.device.type != "meta" else 0
+        offset = int(value.storage_offset())
         return _tensor(dtype_name(value), value.shape, value.stride(), offset)
-    if hasattr(value, "elements"):  # too large to be held: a tensor with holes
-        return f"{value.elements:,} elements, of which the first and the last are there"
+    if isinstance(value, SparseTensor):
+        there = "the first and the last elements are there" if value.windows else "without values"
+        return f"{_value(value.like)}, {there}"
     text = repr(value)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 

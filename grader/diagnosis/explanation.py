@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from grader import selection, source
 from grader.diagnosis import codes
-from grader.report import CaseResult, Verdict
-from grader.suite import Suite
+from grader.report import CaseResult, Finding, Verdict
+from grader.suite import Case, Property, Suite
 
 
 def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Source,
@@ -41,6 +41,13 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
                        replay=replay_options(result.name, names, seed) if again else "")
 
     return tuple(map(explain, results))
+
+
+def result_of(case: Case | Property, findings: Sequence[Finding],
+            facts: dict[str, str] | None = None) -> CaseResult:
+    """Failed by any finding, the one to show first first; ``facts`` are told either way."""
+    verdict = Verdict.FAILED if findings else Verdict.PASSED
+    return CaseResult(case.name, case.kind, verdict, codes.in_order(findings), facts or {})
 
 
 def replay_options(name: str, names: Sequence[str], seed: str) -> str:

@@ -7,11 +7,13 @@ import linecache
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from triton.runtime.jit import JITFunction
 
+from grader import source
 from grader.executor import allowed, fields, folding
 from grader.report import Finding
 
@@ -47,14 +49,45 @@ class Extract:
         self.lines[line - 1] = f"{there}; {code}" if there else code
 
 
+class Refused(Exception):
+    """The kernels of a file cannot be used; ``findings`` say why."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        super().__init__(findings[0].seen)
+        self.findings = tuple(findings)
+
+
+def from_file(path: str) -> Mapping[str, JITFunction[Any]]:
+    """The kernels of a learner's file by name.
+
+    Raises:
+        Refused: they hold what a kernel may not, or their imports do not work here.
+        grader.source.UnreadableSubmission: there is no file to read.
+    """
+    text = source.read(Path(path))
+    if text.problem is not None:
+        raise Refused([text.problem])
+    try:
+        kept = extract(text.text)
+    except RecursionError:
+        nested = Finding("L05", "an expression of a kernel is nested too deeply")
+        raise Refused([nested]) from None
+    if kept.findings:
+        raise Refused(kept.findings)
+    try:
+        return load(kept, path)
+    except Exception as error:  # an import or a default that this Triton does not know
+        raise Refused([_import_problem(error, path)]) from error
+
+
 def extract(text: str) -> Extract:
     """Keep Triton's imports, literal constants and jit functions; blank out the rest.
 
     ``text`` has been parsed before and has ``\\n`` line ends.
     """
     tree = ast.parse(text)
-    source = text.split("\n")
-    kept = Extract([""] * len(source), fields=fields.declared(tree))
+    lines = text.split("\n")
+    kept = Extract([""] * len(lines), fields=fields.declared(tree))
     kept.math = folding.math_names(tree)
     for node in _module_level(tree.body):
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -68,7 +101,7 @@ def extract(text: str) -> Extract:
         node.name for node in functions if _has(node, allowed.CONSTEXPR_FUNCTION, kept))
     kept.names = list(dict.fromkeys(node.name for node in kernels))
     for node in kernels:
-        _keep_kernel(node, source, kept)
+        _keep_kernel(node, lines, kept)
     del kept.findings[_MAX_FINDINGS:]
     return kept
 
@@ -84,6 +117,16 @@ def load(kept: Extract, path: str) -> Mapping[str, JITFunction[Any]]:
     sys.modules[_MODULE] = module
     exec(compile(kept.text, path, "exec", dont_inherit=True), module.__dict__)
     return {name: getattr(module, name) for name in kept.names}
+
+
+def _import_problem(error: Exception, path: str) -> Finding:
+    step, line = error.__traceback__, None
+    while step is not None:
+        if step.tb_frame.f_code.co_filename == path:
+            line = step.tb_lineno
+        step = step.tb_next
+    return Finding("P02", f"Taking the kernels from the file raised "
+                          f"{type(error).__name__}: {error}", line=line)
 
 
 # ---------------------------------------------------------------------------------------------

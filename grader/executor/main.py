@@ -47,45 +47,35 @@ class Handler:
                     return self._run(request, fds)
                 case "survey":
                     return self._survey(request, fds)
-            return _malformed("an unknown request")
+            return malformed("an unknown request")
         except (MalformedRecording, source.UnreadableSubmission) as error:
-            return _malformed(str(error))
+            return malformed(str(error))
 
     def _load(self, path: str) -> Json:
-        text = source.read(Path(path))
-        if text.problem is not None:
-            return _refused([text.problem])
         try:
-            kept = kernels.extract(text.text)
-        except RecursionError:
-            return _refused([Finding("L05", "an expression of a kernel is nested too deeply")])
-        if kept.findings:
-            return _refused(kept.findings)
-        try:
-            self._kernels = kernels.load(kept, path)
-        except Exception as error:  # an import or a default that this Triton does not know
-            return _refused([_import_problem(error, path)])
+            self._kernels = kernels.from_file(path)
+        except kernels.Refused as refusal:
+            return refused(refusal.findings)
         self._engine.enter_context(installed(Memory()))
         return {"status": "ready", "kernels": list(self._kernels)}
 
     def _run(self, request: Json, fds: Sequence[int]) -> Json:
         if self._kernels is None or len(fds) != 2:
-            return _malformed("a run before a load, or without its two files")
+            return malformed("a run before a load, or without its two files")
         made = replay(
             recording.from_json(request.get("recording")), request["layout"], fds[0], fds[1],
             self._kernels, _settings(request))
         return made.to_json()
 
-
     def _survey(self, request: Json, fds: Sequence[int]) -> Json:
         if self._kernels is None or len(fds) != 1:
-            return _malformed("a survey before a load, or without its file")
+            return malformed("a survey before a load, or without its file")
         resident, l2_bytes = request.get("resident"), request.get("l2_bytes", 0)
         granule = request.get("granule", 64)
         if not isinstance(resident, list) or not all(map(_is_count, [*resident, l2_bytes])):
-            return _malformed("a survey needs resident programs for each launch, and an L2")
+            return malformed("a survey needs resident programs for each launch, and an L2")
         if granule not in (32, 64):
-            return _malformed("DRAM moves 32 or 64 bytes at least")
+            return malformed("DRAM moves 32 or 64 bytes at least")
         made = survey(recording.from_json(request.get("recording")), request["layout"], fds[0],
                       self._kernels, resident, l2_bytes, granule)
         return made.to_json()
@@ -108,7 +98,7 @@ def _grade_a_tiny_kernel(handler: Handler) -> None:
     with arena.pack([x]) as packed:
         output = os.memfd_create("tritonlab-warm")
         try:
-            reply = handler.handle({"op": "run", "recording": _warm_recording(packed.views[0]),
+            reply = handler.handle({"op": "run", "recording": warm_recording(packed.views[0]),
                                     "layout": packed.layout()}, [packed.fd, output])
         finally:
             os.close(output)
@@ -116,7 +106,7 @@ def _grade_a_tiny_kernel(handler: Handler) -> None:
         raise RuntimeError(f"the engine cannot run its own kernel: {reply}")
 
 
-def _warm_recording(x: recording.View) -> Json:
+def warm_recording(x: recording.View) -> Json:
     out = recording.View(1, "float32", (3, 4), (4, 1), 0)
     arguments = {
         "x_ptr": recording.Argument("tensor", x),
@@ -142,20 +132,10 @@ def _settings(request: Json) -> Settings:
     return Settings(order, poison, bool(request.get("duplicate_writes")), sample, windows)
 
 
-def _import_problem(error: Exception, path: str) -> Finding:
-    step, line = error.__traceback__, None
-    while step is not None:
-        if step.tb_frame.f_code.co_filename == path:
-            line = step.tb_lineno
-        step = step.tb_next
-    return Finding("P02", f"Taking the kernels from the file raised "
-                          f"{type(error).__name__}: {error}", line=line)
-
-
-def _refused(findings: Sequence[Finding]) -> Json:
+def refused(findings: Sequence[Finding]) -> Json:
     return {"status": "refused", "findings": [
         {"code": f.code, "seen": f.seen, "line": f.line} for f in findings]}
 
 
-def _malformed(why: str) -> Json:
+def malformed(why: str) -> Json:
     return {"status": "malformed", "why": why[:1000]}

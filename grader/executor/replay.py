@@ -12,7 +12,7 @@ from grader.engine.interpreter.launch import HostDescriptor, Order, Outcome, Poi
 from grader.engine.interpreter.memory import Memory
 from grader.engine.interpreter.numerics import TRITON
 from grader.executor.arguments import Binder, Kernels, NoSuchLaunch
-from grader.executor.storages import Storages, extent, itemsize, windows_of
+from grader.executor.storages import Storages, windows_of
 from grader.recording import (
     MAX_PROGRAMS,
     MAX_SAMPLED_PROGRAMS,
@@ -26,6 +26,7 @@ from grader.recording import (
     View,
 )
 from grader.report import Finding
+from grader.sandbox.arena import extent, itemsize
 
 _TMA_ALIGNMENT = 16  # bytes, of a descriptor's base and strides
 _MOST_PLACES = 64  # lines and tensors of one launch whose traffic is told, the heaviest

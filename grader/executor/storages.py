@@ -26,25 +26,12 @@ from grader.recording import (
 )
 from grader.report import Finding
 from grader.sandbox import arena
+from grader.sandbox.arena import extent, itemsize
 
 _LAZY_BYTES = 1 << 30  # larger allocations are left untouched: their pages would not fit
 _MAX_BYTES = 1 << 40
 _NO_RESERVE = 0x4000  # mmap.MAP_NORESERVE, which Python names from 3.13 on
 _ALIGNMENT = 64  # bytes, of each result in the output file
-
-
-def itemsize(view: View) -> int:
-    dtype = getattr(torch, view.dtype, None) if view.dtype.isidentifier() else None
-    if not isinstance(dtype, torch.dtype):
-        raise MalformedRecording(f"there is no dtype {view.dtype!r:.40}")
-    return dtype.itemsize
-
-
-def extent(view: View) -> int:
-    """Elements from the view's first to its last, both counted."""
-    if 0 in view.shape:
-        return 0
-    return 1 + sum((n - 1) * step for n, step in zip(view.shape, view.stride, strict=True))
 
 
 def elements(view: View) -> int:

@@ -13,10 +13,11 @@ from grader.engine.interpreter.sampling import Addresses, Sampler, Stopped, TooL
 from grader.engine.interpreter.scaling import Unsteady, surveyed
 from grader.executor.arguments import Binder, Kernels, NoSuchLaunch
 from grader.executor.replay import descriptor_of, pointer_of
-from grader.executor.storages import Storages, elements, itemsize
+from grader.executor.storages import Storages, elements
 from grader.facts import Survey, Unsurveyable
 from grader.recording import Alloc, Fill, Launch, MalformedRecording, Move, Recording, View
 from grader.report import Finding
+from grader.sandbox.arena import itemsize
 
 _BUDGET_S = 1.6  # for all launches of a recording
 _LEAST_S = 0.1  # of one launch

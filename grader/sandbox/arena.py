@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from grader.recording import View, dtype_name
+from grader.recording import MalformedRecording, View, dtype_name
 from grader.suite import Sparse
 
 ALIGNMENT = 512  # bytes; what a CUDA allocation has, so that alignment looks alike on both
@@ -61,7 +61,7 @@ def pack(tensors: Sequence[torch.Tensor | SparseTensor]) -> Arena:
             os.ftruncate(fd, end + _padded(size))
             for start, window in tensor.windows:
                 os.pwrite(fd, _bytes(window), end + start * window.element_size())
-            views.append(View(len(places), tensor.dtype, (tensor.elements,), (1,), 0))
+            views.append(view_of(tensor.like, len(places)))
             places.append((end, size))
             end += _padded(size)
             continue
@@ -105,6 +105,20 @@ def as_tensor(storage: torch.Tensor, view: View) -> torch.Tensor:
     return typed.set_(storage.untyped_storage(), view.offset, view.shape, view.stride)  # type: ignore[call-overload, no-any-return, unused-ignore]
 
 
+def itemsize(view: View) -> int:
+    dtype = getattr(torch, view.dtype, None) if view.dtype.isidentifier() else None
+    if not isinstance(dtype, torch.dtype):
+        raise MalformedRecording(f"there is no dtype {view.dtype!r:.40}")
+    return dtype.itemsize
+
+
+def extent(view: View) -> int:
+    """Elements from the view's first to its last, both counted."""
+    if 0 in view.shape:
+        return 0
+    return 1 + sum((n - 1) * step for n, step in zip(view.shape, view.stride, strict=True))
+
+
 def view_of(tensor: torch.Tensor, storage: int) -> View:
     return View(
         storage, dtype_name(tensor), tuple(tensor.shape),
@@ -114,15 +128,22 @@ def view_of(tensor: torch.Tensor, storage: int) -> View:
 
 @dataclass(frozen=True)
 class SparseTensor:
-    """A drawn ``Sparse`` input: values at the windows, zeros that take no memory elsewhere."""
+    """A tensor of any size: zeros that take no memory, but for values at the windows.
 
-    elements: int
-    dtype: str
-    windows: tuple[tuple[int, torch.Tensor], ...]  # (first element, values)
+    ``like`` is a tensor on torch's meta device with its shape, strides and dtype.
+    """
+
+    like: torch.Tensor
+    windows: tuple[tuple[int, torch.Tensor], ...] = ()  # (first element of the storage, values)
 
     @property
     def nbytes(self) -> int:
-        return self.elements * self.windows[0][1].element_size()
+        """Of the storage."""
+        return self.like.untyped_storage().nbytes()
+
+    @property
+    def elements(self) -> int:
+        return self.like.numel()
 
     def part(self, window: int, start: int, count: int) -> torch.Tensor:
         """``count`` elements from ``start`` on, which lie in the given window."""
@@ -134,7 +155,8 @@ class SparseTensor:
         dtype = getattr(torch, spec.dtype)
         values = torch.randn(2, spec.span, generator=generator, dtype=torch.float64).to(dtype)
         last = spec.elements - spec.span
-        return cls(spec.elements, spec.dtype, ((0, values[0]), (last, values[1])))
+        like = torch.empty(spec.elements, dtype=dtype, device="meta")
+        return cls(like, ((0, values[0]), (last, values[1])))
 
 
 def _bytes(tensor: torch.Tensor) -> Any:

@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -92,6 +93,7 @@ def _cut_off(folder: Path, fds: tuple[int, int, int]) -> None:
     os.chdir(folder)
     for name in ("HOME", "TMPDIR", "TRITON_CACHE_DIR"):
         os.environ[name] = str(folder)
+    tempfile.tempdir = None  # the zygote may have asked where that is
     sys.argv = ["kernel.py"]
     faulthandler.enable(_BLAME, all_threads=False)
     faulthandler.register(signal.SIGUSR1, _BLAME, all_threads=False)
@@ -136,7 +138,8 @@ def _prepared(orders: Orders, kernel: Path) -> Handler:
     try:
         handler = _handler(orders.role)
         admit(kernel, orders.folder.parent)
-        reached = confine(orders.role, orders.limits, kernel, orders.zygote, orders.without)
+        reached = confine(orders.role, orders.limits, kernel, orders.folder, orders.zygote,
+                          orders.without)
         if reached != orders.expected:
             raise RuntimeError(f"this child reached {reached.describe()!r}, others "
                                f"{orders.expected.describe()!r}")
@@ -154,6 +157,10 @@ def _handler(role: Role) -> Handler:
         from grader.worker.main import Handler as Worker
 
         return Worker()
+    if role == "compiler":
+        from grader.executor.compiling import Handler as Compiler
+
+        return Compiler()
     from grader.executor.main import Handler as Executor
 
     return Executor()

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from grader.sandbox import landlock, limits, seccomp, view
 from grader.sandbox.kernel import prctl, syscall
@@ -21,9 +21,9 @@ from grader.sandbox.syscalls import NUMBERS
 Measure = Literal["user", "landlock", "seccomp"]
 
 NOBODY = 65534
-_SET_DUMPABLE, _SET_KEEP_CAPABILITIES = 4, 8
+_SET_DUMPABLE, _SET_KEEP_CAPABILITIES, _AMBIENT, _RAISE = 4, 8, 47, 2
 _CAPABILITY_VERSION = 0x20080522
-_READ_ANYTHING = 1 << 2  # CAP_DAC_READ_SEARCH
+_READ_ANYTHING = 2  # CAP_DAC_READ_SEARCH
 _REMEDIES = {
     "landlock": "Files can be read and written as far as permissions go. Linux 5.13 or later with "
                 "landlock among its security modules (lsm=landlock,...) would close them; in a "
@@ -90,14 +90,16 @@ class Isolation:
         return cls(int(data["landlock"]), bool(data["seccomp"]), bool(data["privileged"]), missing)
 
 
-def confine(role: Role, most: Limits, kernel: Path, parent: int,
+def confine(role: Role, most: Limits, kernel: Path, folder: Path, parent: int,
             without: Collection[Measure] = ()) -> Isolation:
     """Take away, in the child and for good, all that its role does not need.
 
     Args:
-        role: the executor may start threads, as programs that wait for each other take turns.
+        role: the executor may start threads, as programs that wait for each other take turns. The
+            compiler may run Triton's assembler and write to its own folder.
         most: what the child may use.
         kernel: the learner's file, which it may read.
+        folder: the child's own.
         parent: the process that forked this one; if it is gone, so is the child.
         without: measures to leave out, as on a machine that lacks them.
 
@@ -109,10 +111,13 @@ def confine(role: Role, most: Limits, kernel: Path, parent: int,
     here = None if "seccomp" in without or not seccomp.available() else seccomp.architecture()
     there = {"landlock": version > 0, "seccomp": here is not None}
     missing += [(name, remedy) for name, remedy in _REMEDIES.items() if not there[name]]
-    files = _files(kernel) if version else None
+    files = _files(role, kernel, folder) if version else None
 
     if os.geteuid() == 0:
-        reason = "it was left out" if "user" in without else _become_nobody(kernel, bool(version))
+        if role == "compiler" and "user" not in without:
+            os.chown(folder, NOBODY, NOBODY)
+        reason = "it was left out" if "user" in without else _become_nobody(
+            kernel, bool(version), inherited=role == "compiler")
         if reason:
             missing.append(("an unprivileged user", reason))
         die_with_parent(signal.SIGKILL)  # a change of user clears it
@@ -122,7 +127,7 @@ def confine(role: Role, most: Limits, kernel: Path, parent: int,
     if files is not None:
         files.enforce()
     if here is not None:
-        seccomp.enforce(here, threads=role == "executor", read_only=not version)
+        seccomp.enforce(here, role, read_only=not version)
     return Isolation(version, here is not None, os.geteuid() == 0, tuple(missing))
 
 
@@ -131,24 +136,28 @@ def warm() -> None:
     landlock.abi()
     view.readable()
     if seccomp.available() and (here := seccomp.architecture()):
-        for threads in (False, True):
+        for role in get_args(Role):
             for read_only in (False, True):
-                seccomp.template(here, threads=threads, read_only=read_only)
+                seccomp.template(here, role, read_only=read_only)
 
 
-def _files(kernel: Path) -> landlock.Ruleset:
-    """Nothing is writable but the null device: a child has nothing to keep."""
+def _files(role: Role, kernel: Path, folder: Path) -> landlock.Ruleset:
+    """Nothing is writable but the null device: only a compiler has something to keep."""
     files = landlock.Ruleset()
     files.read((*view.readable(), kernel, Path(f"/proc/{os.getpid()}")))
     files.write(view.WRITABLE)
+    if role == "compiler":
+        files.own(folder)
+        files.execute(view.programs())
     return files
 
 
-def _become_nobody(kernel: Path, bounded: bool) -> str:
+def _become_nobody(kernel: Path, bounded: bool, *, inherited: bool) -> str:
     """Stop being root; the reason why not, if so.
 
     Where Python lies in a folder that only root may enter, the child keeps the privilege to read
     any file. That is safe only if something else, landlock, bounds which files those are.
+    ``inherited``: programs that the child starts get it too, bounded as it is.
     """
     needed = (*view.of_python(), kernel)
     try:
@@ -166,17 +175,21 @@ def _become_nobody(kernel: Path, bounded: bool) -> str:
     prctl(_SET_KEEP_CAPABILITIES, 1 if unreadable else 0)
     os.setresuid(NOBODY, NOBODY, NOBODY)
     if unreadable:
-        _keep_only(_READ_ANYTHING)
+        _keep_only(_READ_ANYTHING, inherited=inherited)
     return ""
 
 
-def _keep_only(capability: int) -> None:
+def _keep_only(capability: int, *, inherited: bool) -> None:
     here = seccomp.architecture()
     number = NUMBERS["capset"][here.column] if here else None
     if number is None:
         raise OSError("the number of capset is not known on this machine")
     header = struct.pack("=Ii", _CAPABILITY_VERSION, 0)
-    syscall(number, header, struct.pack("=6I", capability, capability, 0, 0, 0, 0))
+    bit = 1 << capability
+    kept = struct.pack("=6I", bit, bit, bit if inherited else 0, 0, 0, 0)
+    syscall(number, header, kept)
+    if inherited:
+        prctl(_AMBIENT, _RAISE, capability)
 
 
 def admit(kernel: Path, folder: Path) -> None:

@@ -11,13 +11,13 @@ _libc.syscall.restype = ctypes.c_long
 Argument = int | bytes | ctypes.Array[ctypes.c_char] | None
 
 
-def prctl(option: int, value: int = 0) -> int:
+def prctl(option: int, value: int = 0, third: int = 0) -> int:
     """One of the settings of this process, from <linux/prctl.h>.
 
     Raises:
         OSError: the kernel does not know it, or does not allow it.
     """
-    result = _libc.prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(0), ctypes.c_ulong(0),
+    result = _libc.prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(third), ctypes.c_ulong(0),
                          ctypes.c_ulong(0))
     return int(_checked(result, f"prctl({option})"))
 

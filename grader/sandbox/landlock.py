@@ -18,7 +18,9 @@ _VERSION = 1  # flag of the first call: only say which ABI this kernel has
 _PATH_BENEATH = 1
 _SET_NO_NEW_PRIVS = 38
 
-_WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 1, 1 << 2, 1 << 3
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_REMOVE_DIR, _REMOVE_FILE, _MAKE_DIR, _MAKE_FILE = 1 << 4, 1 << 5, 1 << 7, 1 << 8
+_MOVE = 1 << 13
 _TRUNCATE, _IOCTL_DEVICE = 1 << 14, 1 << 15
 _FILES_OF_ABI = {1: (1 << 13) - 1, 2: 1 << 13, 3: _TRUNCATE, 5: _IOCTL_DEVICE}
 _TCP_BIND_AND_CONNECT = 0b11  # from ABI 4
@@ -49,7 +51,7 @@ def attributes(version: int) -> bytes:
 
 
 class Ruleset:
-    """Files to give, collected first and enforced at the end. Nothing may be executed.
+    """Files to give, collected first and enforced at the end; the rest is out of reach.
 
     Raises:
         OSError: this kernel has no landlock.
@@ -69,6 +71,16 @@ class Ruleset:
         """Give reading and writing of files and devices that are there already."""
         for path in paths:
             self._give(path, _READ_FILE | _WRITE_FILE | _TRUNCATE | _IOCTL_DEVICE)
+
+    def execute(self, paths: Iterable[Path]) -> None:
+        """Give reading and running of files, and of all below folders."""
+        for path in paths:
+            self._give(path, _EXECUTE | _READ_FILE | _READ_DIR)
+
+    def own(self, folder: Path) -> None:
+        """Give all that can be done to files and folders below a folder, but for running them."""
+        self._give(folder, _WRITE_FILE | _READ_FILE | _READ_DIR | _REMOVE_DIR | _REMOVE_FILE
+                   | _MAKE_DIR | _MAKE_FILE | _MOVE | _TRUNCATE)
 
     def enforce(self) -> None:
         """Give up all the rest, for good. A process that did not do so can undo none of it."""

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-Role = Literal["worker", "executor"]
+Role = Literal["worker", "executor", "compiler"]
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # from <malloc.h>
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30

@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from grader.sandbox.kernel import prctl, syscall
+from grader.sandbox.limits import Role
 from grader.sandbox.syscalls import ARCHITECTURES, LAST, NUMBERS, SECCOMP, X32, Architecture
 
 _SET_MODE_FILTER, _SET_NO_NEW_PRIVS = 1, 38
@@ -34,6 +35,10 @@ JUMP_ALWAYS, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_ANY_BIT = 0x05, 0x15, 0x35, 0x45
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 
 _THREAD = 0x00010000  # CLONE_THREAD
+_NAMESPACES = 0x7E020000  # CLONE_NEW*, of clone
+# What a process needs that runs Triton's assembler: to start it, and to keep files of its own.
+_OF_A_COMPILER = ("execve", "fork", "vfork", "mkdir", "mkdirat", "rmdir", "unlink", "unlinkat",
+                  "rename", "renameat", "renameat2", "chmod", "fchmod", "fchmodat")
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY: have the kernel signal or hold up others
 _OTHERS = (8, 10, 15, 1024, 1026)
@@ -101,24 +106,25 @@ ITSELF = 0x7FFFFFFF  # stands for the process id of the child, and is greater th
 
 
 @functools.cache
-def template(here: Architecture, *, threads: bool, read_only: bool) -> bytes:
+def template(here: Architecture, role: Role, *, read_only: bool) -> bytes:
     """The filter as the kernel reads it, made once, with ``ITSELF`` where a process id belongs."""
-    chosen = rules(threads=threads, read_only=read_only)
+    chosen = rules(role=role, read_only=read_only)
     return b"".join(step.packed() for step in assemble(here, chosen))
 
 
-def rules(pid: int = ITSELF, *, threads: bool, read_only: bool) -> dict[str, Steps]:
+def rules(pid: int = ITSELF, *, role: Role, read_only: bool) -> dict[str, Steps]:
     """What happens to each call that is not simply allowed.
 
     Args:
         pid: the only process that may be signalled.
-        threads: allow threads; other processes are never allowed.
-        read_only: refuse to open any file for writing, as nothing else keeps files from it.
+        role: the executor may start threads, the compiler programs; a worker neither.
+        read_only: refuse to open any file for writing, as nothing else keeps files from it. A
+            compiler has to write.
     """
     refused, allowed = refuse(), _allow()
     found = dict.fromkeys(NUMBERS, refused)
     found |= {
-        "clone": _if_any_bit(0, _THREAD, allowed, refused) if threads else refused,
+        "clone": refused,
         "clone3": refuse(errno.ENOSYS),  # its flags lie in memory; the C library then calls clone
         "kill": _if_in(0, [pid], allowed, refused),
         "tkill": _if_in(0, [pid], allowed, refused),
@@ -131,6 +137,11 @@ def rules(pid: int = ITSELF, *, threads: bool, read_only: bool) -> dict[str, Ste
         "open": _if_any_bit(1, _WRITING, refused, allowed) if read_only else allowed,
         "openat": _if_any_bit(2, _WRITING, refused, allowed) if read_only else allowed,
     }
+    if role == "executor":
+        found["clone"] = _if_any_bit(0, _THREAD, allowed, refused)
+    elif role == "compiler":
+        found |= dict.fromkeys((*_OF_A_COMPILER, "open", "openat"), allowed)
+        found["clone"] = _if_any_bit(0, _NAMESPACES, refused, allowed)
     return found
 
 
@@ -188,13 +199,13 @@ def available() -> bool:
         == errno.EFAULT
 
 
-def enforce(here: Architecture, *, threads: bool, read_only: bool) -> None:
+def enforce(here: Architecture, role: Role, *, read_only: bool) -> None:
     """Have every later system call of this process filtered; see ``rules``.
 
     Raises:
         OSError: the kernel takes no filters.
     """
-    packed = template(here, threads=threads, read_only=read_only)
+    packed = template(here, role, read_only=read_only)
     packed = packed.replace(struct.pack("=I", ITSELF), struct.pack("=I", os.getpid()))
     code = ctypes.create_string_buffer(packed, len(packed))
     steps = len(packed) // len(Instruction(RETURN, ALLOW).packed())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import sys
 import sysconfig
@@ -18,6 +19,7 @@ _SYSTEM = ("/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib", "/lib", "/l
            "/sys/devices/system/cpu", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat",
            "/dev/zero", "/dev/urandom", "/dev/random")
 WRITABLE = (Path("/dev/null"),)
+_LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")
 
 
 @functools.cache
@@ -50,6 +52,16 @@ def of_python() -> tuple[Path, ...]:
     return (Path(os.__file__), _PACKAGE / "__init__.py",
             *(Path(module.__file__) for name in ("torch", "numpy", "triton")
               if (module := sys.modules.get(name)) is not None and module.__file__))
+
+
+@functools.cache
+def programs() -> tuple[Path, ...]:
+    """What a compiler may run: the assembler and the like that come with Triton."""
+    found = importlib.util.find_spec("triton")
+    if found is None or found.origin is None:
+        return ()
+    tools = Path(found.origin).resolve().parent / "backends" / "nvidia" / "bin"
+    return (tools, *(Path(path).resolve() for path in _LOADERS))
 
 
 def _folders_of_packages() -> list[Path]:

@@ -26,7 +26,7 @@ from grader.sandbox.confinement import Isolation, Measure, confine, hide_memory
 from grader.sandbox.limits import Limits, keep_memory
 
 MAX_MESSAGE = 64 << 10
-SPARES = 2  # children forked ahead: a grade needs a worker and an executor
+SPARES = 3  # children forked ahead: a grade needs a worker, an executor and a compiler
 IDLE_S = 0.2  # without a request, before another one is forked
 _SAMPLE = Path(child.__file__)  # stands in for a learner's file
 
@@ -50,6 +50,7 @@ class Zygote:
         self._ended: dict[int, str] = {}
         self._dismissed: dict[int, Path] = {}  # killed, and their folders
         self._spares: dict[int, socket.socket] = {}  # they wait there for their orders
+        self._compiled = False  # once the compiler ran here, it is fast in children
 
     def serve(self) -> None:
         """Warm up, then answer until the judge is gone."""
@@ -71,16 +72,24 @@ class Zygote:
 
     def _wait(self) -> bool:
         control = self._control.fileno()
-        idle = IDLE_S if len(self._spares) < SPARES else None
+        idle = IDLE_S if len(self._spares) < SPARES or not self._compiled else None
         ready, _, _ = select.select([control, self._wakeup], [], [], idle)
         if not ready:
-            self._prepare(ahead=True)
+            self._make_ready()
         if self._wakeup in ready:
             with contextlib.suppress(BlockingIOError):
                 os.read(self._wakeup, 4096)
             self._reap()
             self._forget_dismissed()
         return control not in ready or self._answer()
+
+    def _make_ready(self) -> None:
+        """Do one thing that a grade will need, while nobody waits."""
+        if not self._compiled:
+            self._compiled = True
+            _warm_compiler()
+        elif len(self._spares) < SPARES:
+            self._prepare(ahead=True)
 
     def _answer(self) -> bool:
         try:
@@ -138,7 +147,8 @@ class Zygote:
         pid = os.fork()
         if pid == 0:
             try:
-                reached = confine("worker", Limits(), _SAMPLE, zygote, self._without)
+                reached = confine("worker", Limits(), _SAMPLE, self._folder, zygote,
+                                  self._without)
                 reached.prove()
                 os.write(answer, json.dumps(reached.to_json()).encode())
             except BaseException as error:
@@ -277,6 +287,15 @@ def _warm() -> None:
 
     grader.worker.main.warm()
     grader.executor.main.warm()
+
+
+def _warm_compiler() -> None:
+    """Compile a kernel: the first time takes a second, and a child that must wait for it too."""
+    import grader.executor.compiling
+
+    grader.executor.compiling.warm()
+    gc.collect()
+    gc.freeze()
 
 
 def main(folder: Path, judge: int, control: int, *without: Measure) -> None:

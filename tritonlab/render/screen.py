@@ -23,6 +23,7 @@ STYLES = {
     "dim": "dim",
     "strong": "bold",
     "command": "bold cyan",
+    "note": "cyan",
 }
 WORDS = {"PASSED": "PASS", "FAILED": "FAIL", "SKIPPED": "SKIP", "ERROR": "ERROR",
          "INCONCLUSIVE": "NOISY"}
@@ -43,7 +44,8 @@ class Screen:
         self.plain = plain
         self._console = Console(file=self.stream, width=width, highlight=False, markup=False,
                                 emoji=False)
-        self.width = min(self._console.width, WIDEST)
+        self.full_width = self._console.width  # for tables; prose is easier to read below WIDEST
+        self.width = min(self.full_width, WIDEST)
         self.live = not plain and self._console.is_terminal and not self._console.is_dumb_terminal
 
     def line(self, *parts: Part, lead: Sequence[Part] = ()) -> None:
@@ -79,6 +81,12 @@ class Screen:
                 self._print(_text((" " * indent, line[: self.width - indent])))
             elif line.strip("^ "):  # where the caret points is in the sentence before
                 self._write(clean(line) + "\n")
+
+    def row(self, *parts: Part) -> None:
+        """Print a line as it stands, neither wrapped nor cut: the caller sees to its width."""
+        text = _text(parts)
+        text.rstrip()
+        self._print(text)
 
     def blank(self) -> None:
         if not self.plain:

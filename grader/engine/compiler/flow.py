@@ -98,8 +98,10 @@ def flow_of(code: Code, work: Work | None = None, threads: int = 128,
                  and pair != (first, last)]
         own = [index for index in range(first, last + 1)
                if not any(f <= index <= e for f, e in inner)]
-        loops.append(_counted(steps, Loop(first, last), own, entries, work, units,
-                              flops_of or {}))
+        prepared = {steps[index].line for f, e in inner for index in range(f, e + 1)
+                    if steps[index].name in REACHES_MEMORY}
+        loops.append(_counted(steps, Loop(first, last), own, entries, work, {
+            line: unit for line, unit in units.items() if line not in prepared}, flops_of or {}))
     flow = Flow(blocks, tuple(loops), ())
     return Flow(blocks, tuple(loops), _runs(steps, flow, work, units))
 
@@ -182,14 +184,18 @@ def width(step: Instruction) -> int:
 
 def _counted(steps: tuple[Instruction, ...], loop: Loop, own: list[int], entries: float,
              work: Work, units: Mapping[int, int], flops_of: Mapping[int, float]) -> Loop:
-    """The loop with its rounds. ``own``: its instructions that are in no inner loop."""
+    """The loop with its rounds.
+
+    ``own``: its instructions that are in no inner loop. ``units``: of lines which no inner loop has
+    either; what it has of the others prepares or finishes an inner loop, however often that runs.
+    """
     copies = Counter(line for index in own if (line := steps[index].line) is not None
                      and steps[index].name in REACHES_MEMORY and not steps[index].never)
     told = [work.executions[line] * units[line] / count for line, count in copies.items()
-            if line in work.executions]
+            if line in work.executions and line in units]
     if told:
         times = max(told)
-        if any(count > units[line] for line, count in copies.items()):
+        if any(count > units.get(line, count) for line, count in copies.items()):
             times = math.floor(times + _ALMOST)  # unrolled: the rest of the rounds run elsewhere
         return Loop(loop.first, loop.last, float(times), True)
     each = rounds(steps, loop.first, loop.last)

@@ -20,9 +20,10 @@ PIPES: tuple[Pipe, ...] = ("issue", "fma", "alu", "fp64", "xu", "lsu", "tensor")
 SCHEDULERS = 4  # of a multiprocessor; each issues one instruction of a warp per cycle
 WARP = 32  # threads
 WAVEFRONT = 128  # bytes that shared memory or L1 moves in a cycle
-SUSTAINED_TENSOR = 0.70
-"""Share of the tensor cores' peak that well tiled kernels reach, as the power limit lets them:
-cuBLAS reached 680 to 713 of 989 TFLOP/s on an H200."""
+SUSTAINED_TENSOR, SUSTAINED_ELSEWHERE = 0.70, 0.85
+"""Share of the tensor cores' peak that well tiled kernels reach. The power limit of Hopper and
+later datacenter GPUs holds them back: cuBLAS reached 680 to 713 of 989 TFLOP/s on an H200.
+Elsewhere it is estimated."""
 TRANSPOSING_COPY = 20.0
 """Cycles of an asynchronous copy of 4 bytes a thread of a float32 operand: wgmma wants those with K
 innermost, so each lane copies from another row, and L1 looks up the lines one after the other. A
@@ -146,9 +147,12 @@ def peak(step: Instruction, target: Target) -> float:
 
 def rate(step: Instruction, target: Target) -> float:
     """Operations that one multiprocessor's tensor cores sustain in a cycle."""
-    share = SUSTAINED_TENSOR
-    if step.name in _MMA_NAMES and target.capability // 10 in (9, 10):
-        share *= MMA_ON_HOPPER
+    if target.capability // 10 not in (9, 10):
+        share = SUSTAINED_ELSEWHERE
+    elif step.name in _MMA_NAMES:
+        share = SUSTAINED_TENSOR * MMA_ON_HOPPER
+    else:
+        share = SUSTAINED_TENSOR
     return max(1.0, share * peak(step, target) / (target.multiprocessors * target.clock))
 
 

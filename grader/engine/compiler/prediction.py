@@ -1,7 +1,7 @@
 """Prediction: how long a launch would take on a target, and what bounds it.
 
 A hint, never a measurement: on an H200, predictions of this kind were within 25 % for two thirds of
-sixty kernels and within a factor of two for nine tenths. ``least_seconds`` alone proves anything.
+sixty kernels and within a factor of two for nine tenths. What is proved is in ``bound``.
 
 Not modelled: bank conflicts of shared memory, clusters, warp specialisation, thread divergence,
 what power does to the clock, TLB misses, and which partition of L2 holds what.
@@ -10,25 +10,19 @@ what power does to the clock, TLB misses, and which partition of L2 holds what.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import Literal
 
 from grader.binary import Binary
-from grader.engine.compiler.flow import Flow, Work, flow_of
+from grader.engine.compiler.bound import least_seconds
+from grader.engine.compiler.flow import Flow, Work, flow_of, width
 from grader.engine.compiler.pipes import PIPES, SCHEDULERS, WARP, cost, multiplied, rate
 from grader.engine.compiler.sass import Code
 from grader.engine.compiler.targets import Target
 from grader.engine.compiler.warp import latency
-from grader.facts import Survey, Traffic
+from grader.facts import Prediction, Survey, Traffic
 
 SECTOR, LINE = 32, 128  # bytes
-
-MOST_OVER_COPY = 1.17
-"""No GPU moves more bytes per second than this many times what its copy reaches: peaks of the
-datasheets are 1.12 to 1.17 of it, filling memory on an H200 reached 1.09."""
-MOST_OVER_PEAK = 1.1
-"""No GPU computes faster than this many times the datasheet: its clock may rise by so much."""
 
 _BLEND = 6
 """Power of the norm that joins what goes on at the same time: 1 would be one after the other, and
@@ -58,23 +52,12 @@ GAP = 12e-6
 _OFTEN = 8
 """A tensor of less than an eighth of L2 of which each sector is read eight times stays there."""
 _L1 = 0.5
-"""Share of a multiprocessor's memory beside the shared part in which spilled registers stay."""
+"""Share of a multiprocessor's memory beside the shared part in which data stay to be used again."""
+_ALIKE = 0.01
+"""Two lines that read as many sectors of one tensor, but for so many, read the same ones."""
+_SPILLS = frozenset(("LDL", "STL"))
 _NOTHING = dict.fromkeys((
     "dram", "l2", "compute", "latency", "launch", "programs", "atomics"), 0.0)
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """Seconds, what bounds them and what comes next; ``parts`` by name, in seconds.
-
-    The names are dram, l2, compute, latency, launch, programs and atomics. The parts overlap: they
-    do not add up to the whole.
-    """
-
-    seconds: float
-    bound: str
-    runner_up: str
-    parts: Mapping[str, float]
 
 
 def predict(binary: Binary, code: Code, survey: Survey, target: Target, cold: bool = True,
@@ -92,15 +75,17 @@ def predict(binary: Binary, code: Code, survey: Survey, target: Target, cold: bo
     busy = _busy(binary, code, flow, survey, target)
     alone = latency(code, flow, target, binary.warps, _latencies(survey, target, warm))
     compute, waiting, multiprocessors = _waves(binary, survey, target, busy, alone)
+    beyond_l1, beyond_l2 = _spilled(binary, code, flow, survey, target)
     parts = {
-        "dram": _dram(binary, survey, target, warm) / target.dram,
-        "l2": _l2(survey) / target.l2_rate,
+        "dram": (_dram(survey, warm) + beyond_l2) / target.dram,
+        "l2": (_l2(binary, survey, target) + beyond_l1) / target.l2_rate,
         "compute": compute, "latency": waiting,
         "programs": survey.programs / target.programs_per_second,
         "atomics": _atomics(survey, target), "launch": target.launch_seconds,
     }
     together = _norm(_BLEND, [parts["dram"], parts["l2"], multiprocessors, parts["programs"],
                               parts["atomics"]])
+    together = max(together, least_seconds(survey, target, binary, cold))
     return _prediction(together + target.launch_seconds, parts)
 
 
@@ -123,25 +108,6 @@ def predict_all(launches: Sequence[tuple[Binary, Code, Survey]], target: Target)
         for name, value in one.parts.items():
             parts[name] += gap if name == "launch" else value
     return _prediction(seconds, parts)
-
-
-def least_seconds(survey: Survey, target: Target, binary: Binary | None = None,
-                  cold: bool = True) -> float:
-    """Less time than this, no such launch can take: what it must move, what it must compute.
-
-    What fits L2 may still be there after the launch, and before it unless it is ``cold``. Without
-    ``binary``, products are taken to be of the fastest format that the target has.
-    """
-    stays = float(target.l2)
-    moved = max(0.0, survey.loaded.low - (0.0 if cold else stays)) + max(
-        0.0, survey.stored.low - stays)
-    fastest = max(target.fp8_tensor, target.fp16_tensor, target.tf32_tensor, target.fp32)
-    if binary is not None and not binary.tensor_cores:
-        fastest = max(target.fp32, target.fp16_tensor if binary.capability < 80 else 0.0)
-    elif binary is not None and binary.tf32:
-        fastest = target.tf32_tensor
-    return max(moved / (target.dram * MOST_OVER_COPY),
-               survey.flops / (fastest * MOST_OVER_PEAK))
 
 
 def work_of(survey: Survey, code: Code) -> Work:
@@ -173,7 +139,10 @@ def _flops_of(binary: Binary, code: Code) -> dict[int, float]:
 
 def _footprint(survey: Survey) -> float:
     """Bytes that a launch touches at all."""
-    return float(sum({row.tensor: row.unique_sectors for row in survey.traffic}.values()) * SECTOR)
+    touched: dict[str, int] = {}
+    for row in survey.traffic:
+        touched[row.tensor] = max(row.unique_sectors, touched.get(row.tensor, 0))
+    return float(sum(touched.values()) * SECTOR)
 
 
 def _latencies(survey: Survey, target: Target, warm: bool) -> dict[int | None, float]:
@@ -224,7 +193,7 @@ def _waves(binary: Binary, survey: Survey, target: Target, busy: float, alone: f
            ) -> tuple[float, float, float]:
     """Seconds of pipes, of latency, and of both together, for all programs."""
     spread = ceil(survey.programs / target.multiprocessors)  # programs of the fullest one
-    resident = max(1, min(binary.occupancy.programs, spread))
+    resident = _resident(binary, survey, target)
     waves = survey.programs / (target.multiprocessors * resident)
 
     idle = max(0.0, alone - busy)
@@ -242,31 +211,53 @@ def _waves(binary: Binary, survey: Survey, target: Target, busy: float, alone: f
             cycles / target.clock)
 
 
-def _dram(binary: Binary, survey: Survey, target: Target, warm: bool) -> float:
+def _dram(survey: Survey, warm: bool) -> float:
     """Bytes between DRAM and L2; the geometric mean where they depend on what L2 keeps."""
     loaded = sqrt(float(survey.loaded.low) * survey.loaded.high)
     stored = sqrt(float(survey.stored.low) * survey.stored.high)
-    return (0.0 if warm else loaded) + stored + _spilled(binary, survey, target)
+    return (0.0 if warm else loaded) + stored
 
 
-def _spilled(binary: Binary, survey: Survey, target: Target) -> float:
-    """Bytes of spilled registers that neither L1 nor L2 keeps, written once and read once."""
-    each = binary.spill_bytes * binary.warps * WARP
-    resident = min(binary.occupancy.programs, ceil(survey.programs / target.multiprocessors))
+def _spilled(binary: Binary, code: Code, flow: Flow, survey: Survey, target: Target
+             ) -> tuple[float, float]:
+    """Bytes of spilled registers that pass L2, and of these those that L2 does not keep either."""
+    threads = binary.warps * WARP
+    resident = _resident(binary, survey, target)
+    held = binary.spill_bytes * threads * resident  # of one multiprocessor
+    if held <= _L1 * max(0, target.shared - binary.shared * resident):
+        return 0.0, 0.0
+    moved = float(survey.programs * threads) * sum(
+        runs * width(step) for step, runs in zip(code.instructions, flow.runs, strict=True)
+        if step.name in _SPILLS)
+    return moved, moved if held * target.multiprocessors > _L2_USABLE * target.l2 else 0.0
+
+
+def _l2(binary: Binary, survey: Survey, target: Target) -> float:
+    """Bytes between L2 and the multiprocessors, weighed by how much trouble they make.
+
+    Lines that read the same sectors of a tensor find them in L1 after the first of them, if what
+    the programs of one multiprocessor hold there fits.
+    """
+    resident = _resident(binary, survey, target)
     room = _L1 * max(0, target.shared - binary.shared * resident)
-    all_resident = each * resident * target.multiprocessors
-    if each * resident <= room or all_resident <= _L2_USABLE * target.l2:
-        return 0.0
-    return 2.0 * each * survey.programs
-
-
-def _l2(survey: Survey) -> float:
-    """Bytes between L2 and the multiprocessors, weighed by how much trouble they make."""
     weighed = 0.0
-    for row in survey.traffic:
+    read: dict[str, list[int]] = {}
+    for row in sorted(survey.traffic, key=lambda row: row.line or 0):
         again = max(0, row.sectors - row.unique_sectors)
+        if row.kind == "load":
+            known = read.setdefault(row.tensor, [])
+            held = row.sectors * SECTOR / survey.programs * resident
+            if held <= room and any(abs(row.unique_sectors - other) <= _ALIKE * other
+                                    for other in known):
+                continue
+            known.append(row.unique_sectors)
         weighed += (row.sectors - again + again / _SHARED_READS) * _spread(row)
     return weighed * SECTOR
+
+
+def _resident(binary: Binary, survey: Survey, target: Target) -> int:
+    """Programs on the fullest multiprocessor at the same time."""
+    return max(1, min(binary.occupancy.programs, ceil(survey.programs / target.multiprocessors)))
 
 
 def _spread(row: Traffic) -> float:

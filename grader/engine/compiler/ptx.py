@@ -49,21 +49,51 @@ def instructions(ptx: str) -> Iterator[Instruction]:
     the kernel, but the calling line where the helper is one of another file, such as tl.sum.
     """
     text = _REMARK.sub("", repaired(ptx))
-    files = {int(number): f"{folder}/{name}" if name else folder
-             for number, folder, name in _FILE.findall(text)}
-    home = _home(text, files)
-    callers: dict[tuple[int, int, int], int | None] = {}  # in the kernel's file, of inlined code
+    sources = _Sources(text)
     line: int | None = None
     place: Place | None = None
     for token in _TOKEN.finditer(text):
         if token["opcode"]:
             yield Instruction(token["opcode"], token["operands"], line, place)
         elif token["file"]:
-            here = int(token["file"]), int(token["line"]), int(token["column"])
-            path = files.get(here[0], "")
-            place = (path.rpartition("/")[2], here[1], here[2]) if here[1] else None
-            line = _line(here, token["more"], path, home, callers)
-            callers[here] = line
+            line, place = sources.locate(token)
+
+
+def lines(ptx: str) -> list[tuple[int | None, str]]:
+    """The listing to read: every line but those for debuggers, with the line of the kernel's file.
+    """
+    text = _DEBUGGING.sub("", repaired(ptx))
+    sources = _Sources(text)
+    found: list[tuple[int | None, str]] = []
+    line: int | None = None
+    for row in text.splitlines():
+        location = _TOKEN.match(row)
+        if location and location["file"]:
+            line, _ = sources.locate(location)
+        elif row.strip() and not row.lstrip().startswith("//") and not _NOT_CODE.match(row):
+            code = row.startswith(("\t", " ")) and not row.lstrip().startswith(".")
+            found.append((line if code else None, row.expandtabs(4).rstrip()))
+    return found
+
+
+class _Sources:
+    """Where instructions come from, by the locations before them."""
+
+    def __init__(self, text: str) -> None:
+        self._files = {int(number): f"{folder}/{name}" if name else folder
+                       for number, folder, name in _FILE.findall(text)}
+        self._home = _home(text, self._files)
+        # lines of the kernel's file that inlined code was called from
+        self._callers: dict[tuple[int, int, int], int | None] = {}
+
+    def locate(self, token: re.Match[str]) -> tuple[int | None, Place | None]:
+        """The line in the kernel's file, and the innermost place, of what follows a location."""
+        here = int(token["file"]), int(token["line"]), int(token["column"])
+        path = self._files.get(here[0], "")
+        place = (path.rpartition("/")[2], here[1], here[2]) if here[1] else None
+        line = _line(here, token["more"], path, self._home, self._callers)
+        self._callers[here] = line
+        return line, place
 
 
 def _home(text: str, files: dict[int, str]) -> str | None:

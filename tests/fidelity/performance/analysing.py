@@ -19,7 +19,7 @@ from grader.engine.compiler.build import address, build
 from grader.engine.compiler.reading import binary_of
 from grader.engine.compiler.targets import Target
 from grader.executor.arguments import Binder
-from grader.executor.storages import extent, itemsize
+from grader.sandbox.arena import extent, itemsize
 from grader.executor.survey import survey
 from grader.facts import Survey
 from grader.indexed import indexed_lines

@@ -1,0 +1,125 @@
+"""What is said of a recording that is compiled and surveyed: code, traffic and time by launch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from grader.binary import Binary
+from grader.facts import Prediction, Survey, Unsurveyable
+from grader.outcome import Stopped
+from grader.recording import Recording
+from grader.report import Finding
+
+Listing = tuple[tuple[int | None, str], ...]  # code, each line with the line of the learner's file
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """The launches of a recording in order; ``findings`` are those of launches without a binary."""
+
+    binaries: tuple[Binary, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def compiled_of(reply: Mapping[str, Any], recording: Recording) -> Compiled:
+    """Read the compiler's reply.
+
+    Raises:
+        Stopped: it refused the recording, or tells no binaries that there can be.
+    """
+    if reply["status"] != "done":
+        raise Stopped(Finding("R03", "The recorded launches cannot be compiled: "
+                                     f"{reply.get('why', reply['status'])}."))
+    try:
+        launches = list(reply["launches"])
+        if len(launches) != len(recording.launches):
+            raise ValueError(f"{len(launches)} answers for {len(recording.launches)} launches")
+        return Compiled(
+            tuple(Binary.from_dict(one["binary"]) for one in launches if "binary" in one),
+            tuple(Finding.from_dict(one["finding"]) for one in launches if "finding" in one))
+    except (KeyError, TypeError, ValueError) as error:
+        raise Stopped(Finding("R03", "The process that compiled the kernels answered with "
+                                     f"something that is no account of them: {error}.")) from error
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """What the launches of a recording move, in order; None where it cannot be told.
+
+    ``findings`` are accesses outside their tensors; ``unknown`` are sentences that say why.
+    """
+
+    surveys: tuple[Survey | None, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+def surveyed_of(reply: Mapping[str, Any], recording: Recording) -> Surveyed:
+    """Read the executor's reply to a survey.
+
+    Raises:
+        Stopped: it refused the recording, or tells no traffic that there can be.
+    """
+    if reply["status"] != "done":
+        raise Stopped(Finding("R03", "The recorded launches cannot be surveyed: "
+                                     f"{reply.get('why', reply['status'])}."))
+    try:
+        unknown = [Unsurveyable.from_dict(one).why for one in reply["launches"] if "why" in one]
+        known = [None if "why" in one else Survey.from_dict(one) for one in reply["launches"]]
+        missing = len(recording.launches) - len(known)
+        if missing < 0:
+            raise ValueError("more launches than were asked for")
+        findings = tuple(Finding.from_dict(one) for one in reply["findings"])
+        return Surveyed((*known, *[None] * missing), findings, tuple(dict.fromkeys(unknown)))
+    except (KeyError, TypeError, ValueError) as error:
+        raise Stopped(Finding("R03", "The process that surveyed the launches answered with "
+                                     f"something that is no account of them: {error}.")) from error
+
+
+@dataclass(frozen=True)
+class Times:
+    """The predicted time of each launch in order, and of all, where their traffic is known."""
+
+    launches: tuple[Prediction | None, ...]
+    whole: Prediction | None
+
+
+def times_of(reply: Mapping[str, Any], recording: Recording) -> Times:
+    """Read the compiler's reply about times.
+
+    Raises:
+        Stopped: it refused the recording, or tells no times that there can be.
+    """
+    if reply["status"] != "done":
+        raise Stopped(Finding("R03", "The times of the launches cannot be predicted: "
+                                     f"{reply.get('why', reply['status'])}."))
+    try:
+        each = tuple(one and Prediction.from_dict(one) for one in reply["launches"])
+        if len(each) != len(recording.launches):
+            raise ValueError(f"{len(each)} times for {len(recording.launches)} launches")
+        return Times(each, reply["whole"] and Prediction.from_dict(reply["whole"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise Stopped(Finding("R03", "The process that compiled the kernels answered with "
+                                     f"something that is no time: {error}.")) from error
+
+
+def listing_of(rows: Any) -> Listing:
+    """Read a listing of code.
+
+    Raises:
+        Stopped: it is none.
+    """
+    try:
+        return tuple((None if line is None else int(line), str(text)) for line, text in rows)
+    except (TypeError, ValueError) as error:
+        raise Stopped(Finding("R03", "The process that compiled the kernels answered with "
+                                     f"something that is no listing: {error}.")) from error
+
+
+def crashed(stop: Stopped, title: str) -> Compiled:
+    """A compiler that died of a kernel has refused it; it would take the learner's Python along."""
+    return Compiled(findings=(Finding(
+        "L05", f"Triton's compiler crashed on a kernel while compiling it for {title}: "
+               f"{stop.finding.seen} The launch would end any program in the same way."),))

@@ -1,0 +1,34 @@
+"""Bound: the least time that a launch can take, however good its code: the one thing proved."""
+
+from __future__ import annotations
+
+from grader.binary import Binary
+from grader.engine.compiler.targets import Target
+from grader.facts import Survey
+
+MOST_OVER_COPY = 1.17
+"""No GPU moves more bytes per second than this many times what its copy reaches: peaks of the
+datasheets are 1.12 to 1.17 of it, filling memory on an H200 reached 1.09."""
+MOST_OVER_PEAK = 1.1
+"""No GPU computes faster than this many times the datasheet: its clock may rise by so much."""
+HALF_OVER_FP32 = 4
+"""No GPU computes float16 without tensor cores faster than this many times float32: an A100 does
+that, others reach twice or once."""
+
+
+def least_seconds(survey: Survey, target: Target, binary: Binary | None = None,
+                  cold: bool = True) -> float:
+    """Less time than this, no such launch can take: what it must move, what it must compute.
+
+    What fits L2 may still be there after the launch, and before it unless it is ``cold``. Without
+    tensor cores in ``binary``, products are computed on other pipes; else they are taken to be of
+    the fastest format that the target has.
+    """
+    stays = float(target.l2)
+    moved = max(0.0, survey.loaded.low - (0.0 if cold else stays)) + max(
+        0.0, survey.stored.low - stays)
+    fastest = max(target.fp8_tensor, target.fp16_tensor, target.tf32_tensor, target.fp32)
+    if binary is not None and not binary.tensor_cores:
+        fastest = min(fastest, HALF_OVER_FP32 * target.fp32)
+    return max(moved / (target.dram * MOST_OVER_COPY),
+               survey.flops / (fastest * MOST_OVER_PEAK))

@@ -1,0 +1,128 @@
+"""From a recording to all that can be known of it without a GPU: code, traffic, time, defects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from grader.binary import Binary
+from grader.compilation import Listing
+from grader.defects import Defect, Observed, of_call
+from grader.engine.compiler.targets import Target
+from grader.facts import Interval, Prediction, Survey
+from grader.indexed import indexed_lines_of
+from grader.recording import Launch, Recording, views_of
+from grader.report import Finding
+from grader.sandbox.arena import extent, itemsize
+
+if TYPE_CHECKING:
+    from grader.session import Session
+
+
+@dataclass(frozen=True)
+class InspectedLaunch:
+    """One launch: the code it runs, what it moves and how long it would take.
+
+    ``survey`` and ``prediction`` are None where its addresses could not be told. ``line`` is that
+    of the launch in the learner's file.
+    """
+
+    kernel: str
+    grid: tuple[int, int, int]
+    line: int | None
+    binary: Binary
+    survey: Survey | None = None
+    prediction: Prediction | None = None
+    ptx: Listing = ()
+    sass: Listing = ()
+    defects: tuple[Defect, ...] = ()
+
+    @property
+    def programs(self) -> int:
+        return prod(self.grid)
+
+    @property
+    def dram(self) -> Interval | None:
+        """Bytes between DRAM and L2, read and written together."""
+        if self.survey is None:
+            return None
+        read, written = self.survey.loaded, self.survey.stored
+        return Interval(read.low + written.low, read.high + written.high)
+
+    def at_once(self, target: Target) -> int:
+        """How many programs the whole target holds at the same time: one wave."""
+        return self.binary.occupancy.programs * target.multiprocessors
+
+    def waves(self, target: Target) -> float:
+        return self.programs / self.at_once(target)
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What became of the launches of one recording, in order.
+
+    ``findings`` say which do not compile or leave their tensors. ``unknown`` are sentences: why the
+    traffic of a launch cannot be told. ``prediction`` is that of all launches one after the other.
+    """
+
+    launches: tuple[InspectedLaunch, ...] = ()
+    defects: tuple[Defect, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    unknown: tuple[str, ...] = ()
+    prediction: Prediction | None = None
+
+
+def examine(session: Session, recording: Recording, inputs: Sequence[Any], source: str,
+            target: Target, *, listings: bool = False) -> Examined:
+    """Compile and survey every launch of a recording.
+
+    Args:
+        inputs: those that it was recorded with.
+        source: the learner's file.
+        listings: give PTX and SASS with their lines too.
+
+    Raises:
+        grader.outcome.Stopped: a process did not survive it.
+    """
+    compiled = session.begin_compile(recording, target, whole=True)()
+    if compiled.findings:
+        return Examined(findings=compiled.findings)
+    resident = [max(1, binary.occupancy.programs * target.multiprocessors)
+                for binary in compiled.binaries]
+    surveyed = session.survey(recording, inputs, resident, target)
+    times = session.time(recording, surveyed.surveys, target)
+    known = zip(recording.launches, compiled.binaries, surveyed.surveys, times.launches,
+                strict=True)
+    launches = [InspectedLaunch(launch.kernel, launch.grid, launch.line, binary, survey, time)
+                for launch, binary, survey, time in known]
+    if listings:
+        launches = list(_with_listings(launches, session, recording, target))
+    observed = [Observed(one.binary, one.survey, indexed_lines_of(source, one.kernel),
+                         *_tensors(launch))
+                for one, launch in zip(launches, recording.launches, strict=True)]
+    return Examined(tuple(launches), of_call(observed, target), surveyed.findings,
+                    surveyed.unknown, times.whole)
+
+
+def _with_listings(launches: Sequence[InspectedLaunch], session: Session, recording: Recording,
+                   target: Target) -> Iterator[InspectedLaunch]:
+    known: dict[str, tuple[Listing, Listing]] = {}
+    for number, one in enumerate(launches):
+        code = one.binary.ptx_sha256
+        if code not in known:
+            known[code] = session.listings(recording, number, target)
+        ptx, sass = known[code]
+        yield replace(one, ptx=ptx, sass=sass)
+
+
+def _tensors(launch: Launch) -> tuple[dict[str, int], dict[str, int]]:
+    """Bytes and storage of each tensor, by parameter."""
+    sizes: dict[str, int] = {}
+    storages: dict[str, int] = {}
+    for name, argument in launch.arguments.items():
+        for view in views_of(argument):
+            sizes[name] = sizes.get(name, 0) + extent(view) * itemsize(view)
+            storages[name] = view.storage
+    return sizes, storages

@@ -1,0 +1,202 @@
+"""Answers the judge: what the compiler makes of recorded launches, for a named GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from grader import recording, source
+from grader.engine.compiler import targets
+from grader.engine.compiler.build import DoesNotCompile, address, build, takes
+from grader.engine.compiler.prediction import predict, predict_all
+from grader.engine.compiler.ptx import lines as ptx_lines
+from grader.engine.compiler.reading import binary_of
+from grader.engine.compiler.sass import code_of
+from grader.engine.compiler.targets import Target
+from grader.executor import kernels
+from grader.executor.arguments import Binder, Kernels, NoSuchLaunch
+from grader.executor.main import malformed, refused, warm_recording
+from grader.facts import Survey
+from grader.recording import (
+    Descriptor,
+    Launch,
+    MalformedRecording,
+    Recording,
+    View,
+    dtype_name,
+)
+
+Json = dict[str, Any]
+
+_LONGEST_LISTING = 20_000  # lines
+_ALIGNED = 16  # bytes of an address, or a factor of an integer, that the compiler makes use of
+
+
+class Handler:
+    """The compiler of one grade. ``load`` comes first, then any number of ``compile``."""
+
+    def __init__(self) -> None:
+        self._kernels: Kernels | None = None
+        self._answers: dict[Any, Json] = {}  # by all that the code can depend on
+        self._built: set[Any] = set()  # codes of which one form was compiled whole
+
+    def handle(self, request: Json, fds: Sequence[int]) -> Json:
+        """Answer one request; the descriptors stay the caller's to close."""
+        try:
+            match request.get("op"):
+                case "load":
+                    self._kernels = kernels.from_file(str(request["path"]))
+                    return {"status": "ready"}
+                case "compile":
+                    return self._compile(request)
+                case "time":
+                    return self._time(request)
+                case "list":
+                    return self._list(request)
+            return malformed("an unknown request")
+        except kernels.Refused as refusal:
+            return refused(refusal.findings)
+        except (MalformedRecording, source.UnreadableSubmission, targets.UnknownTarget) as error:
+            return malformed(str(error))
+
+    def _compile(self, request: Json) -> Json:
+        """Every launch of a recording; of what does not compile, the finding.
+
+        With ``whole`` each has a binary. Otherwise launches that differ only in what the compiler
+        knows of their integers and addresses are compiled whole once, and read by the front end
+        each time: what refuses them later on depends on types, blocks and options.
+        """
+        if self._kernels is None:
+            return malformed("a compilation before a load")
+        recorded = recording.from_json(request.get("recording"))
+        target = targets.find(str(request.get("target")))
+        whole = bool(request.get("whole"))
+        return {"status": "done", "launches": [
+            self._launch(launch, target, self._kernels, whole) for launch in recorded.launches]}
+
+    def _time(self, request: Json) -> Json:
+        """How long the launches would take, by a survey of each; null where there is none."""
+        recorded, target, made = self._made(request)
+        surveys = [one and Survey.from_dict(one) for one in request["surveys"]]
+        known = [(binary_of(code, target, launch.kernel, launch.options), code_of(code), survey)
+                 for launch, code, survey in zip(recorded.launches, made, surveys, strict=True)
+                 if survey is not None]
+        each = iter([predict(*one, target, cold=number == 0) for number, one in enumerate(known)])
+        whole = predict_all(known, target) if known and len(known) == len(made) else None
+        return {"status": "done", "whole": whole and asdict(whole),
+                "launches": [survey and asdict(next(each)) for survey in surveys]}
+
+    def _list(self, request: Json) -> Json:
+        """PTX and SASS of one launch, each line with that of the learner's file."""
+        _, _, made = self._made(request)
+        code = made[int(request["launch"])]
+        return {"status": "done", "ptx": ptx_lines(code.asm["ptx"])[:_LONGEST_LISTING],
+                "sass": [[step.line, f"/*{step.address:04x}*/ {step}"]
+                         for step in code_of(code).instructions if not step.never]
+                [:_LONGEST_LISTING]}
+
+    def _made(self, request: Json) -> tuple[Recording, Target, list[Any]]:
+        """What a recording, all of which compiles, is compiled to: nothing is compiled twice."""
+        if self._kernels is None:
+            raise MalformedRecording("a question about code before a load")
+        recorded = recording.from_json(request.get("recording"))
+        target = targets.find(str(request.get("target")))
+        binder = Binder(self._kernels, _tensor, _descriptor)
+        return recorded, target, [
+            build(*binder.bind(launch), launch.options, target) for launch in recorded.launches]
+
+    def _launch(self, launch: Launch, target: Target, known: Kernels, whole: bool) -> Json:
+        try:
+            kernel, bound = Binder(known, _tensor, _descriptor).bind(launch)
+        except NoSuchLaunch as error:
+            return {"finding": _plain(error)}
+        code, form = _code(kernel, bound, launch.options, target)
+        whole = whole or code not in self._built
+        answer = self._answers.get(form)
+        if answer is None or (whole and not answer):
+            answer = self._answers[form] = _answer(kernel, bound, launch, target, whole)
+            self._built.add(code)
+        return answer
+
+
+def _answer(kernel: Any, bound: Mapping[str, Any], launch: Launch, target: Target,
+            whole: bool) -> Json:
+    try:
+        if not whole:
+            takes(kernel, bound, launch.options, target)
+            return {}
+        made = build(kernel, bound, launch.options, target)
+    except DoesNotCompile as error:
+        return {"finding": _plain(error)}
+    return {"binary": binary_of(made, target, launch.kernel, launch.options).to_dict()}
+
+
+def _code(kernel: Any, bound: Mapping[str, Any], options: Mapping[str, Any],
+          target: Target) -> tuple[Any, Any]:
+    """By what two launches have the same types and constants, and by what the same code."""
+    types: list[Any] = [kernel.fn.__name__, target.capability, *sorted(options.items())]
+    details: list[Any] = []
+    for parameter in kernel.params:
+        value = bound[parameter.name]
+        if parameter.is_constexpr:
+            types.append((type(value), repr(value)))
+        else:
+            _describe(value, types, details)
+    code = tuple(types)
+    return code, (code, tuple(details))
+
+
+def _describe(value: Any, types: list[Any], details: list[Any]) -> None:
+    if hasattr(value, "data_ptr"):
+        types.append(dtype_name(value))
+        details.append(value.data_ptr() % _ALIGNED == 0)
+    elif isinstance(value, TensorDescriptor):
+        types.append((dtype_name(value.base), *value.block_shape, value.padding,
+                      getattr(value, "round_f32_to_tf32", False)))
+    elif isinstance(value, tuple):
+        types.append(("tuple", type(value).__name__, len(value)))
+        for item in value:
+            _describe(item, types, details)
+    elif type(value) is int:
+        types.append("i32" if -2**31 <= value < 2**31 else "i64" if value < 2**63 else "u64")
+        details.append((value == 1, value % _ALIGNED == 0))
+    elif type(value) is float:
+        types.append(float)
+    else:
+        types.append(repr(value))  # True, None, a function
+
+
+def _tensor(view: View) -> Any:
+    return address(view.dtype, view.offset)
+
+
+def _descriptor(descriptor: Descriptor) -> Any:
+    more = {"round_f32_to_tf32": True} if descriptor.round_f32_to_tf32 else {}
+    return TensorDescriptor(_tensor(descriptor.base), list(descriptor.shape),
+                            list(descriptor.strides), list(descriptor.block_shape),
+                            descriptor.padding, **more)
+
+
+def _plain(error: NoSuchLaunch | DoesNotCompile) -> Json:
+    finding = error.finding
+    return {"code": finding.code, "seen": finding.seen, "line": finding.line}
+
+
+def warm() -> None:
+    """Compile a tiny kernel, so that forked children find the compiler at work already.
+
+    Raises:
+        RuntimeError: it does not compile.
+    """
+    handler = Handler()
+    path = Path(__file__).with_name("warmup.py")
+    handler.handle({"op": "load", "path": str(path)}, [])
+    x = View(0, "float32", (3, 4), (4, 1), 0)
+    reply = handler.handle({"op": "compile", "recording": warm_recording(x),
+                            "target": targets.DEFAULT}, [])
+    if reply["status"] != "done" or "binary" not in reply["launches"][0]:
+        raise RuntimeError(f"the compiler does not take its own kernel: {reply}")

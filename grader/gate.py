@@ -1,0 +1,122 @@
+"""The compile gate: launches have to compile for a GPU, whatever the interpreter makes of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from grader.binary import Binary
+from grader.compilation import Compiled
+from grader.engine.compiler.targets import Target
+from grader.outcome import Stopped
+from grader.recording import Recording
+from grader.report import CaseResult, Finding, Kind, Verdict
+from grader.session import Later, Session
+
+_TOO_LARGE = "T05"
+
+
+@dataclass(frozen=True)
+class _Begun:
+    case: str
+    launches: int
+    tuned: bool
+    compiled: Later[Compiled]
+
+
+class Gate:
+    """Has launches compiled while cases are judged, and says at the end what came of it."""
+
+    def __init__(self, session: Session, target: Target) -> None:
+        self.target = target
+        self._session = session
+        self._begun: list[_Begun] = []
+        self._stopped: Finding | None = None  # compiling a kernel did not end
+
+    @property
+    def name(self) -> str:
+        """That of its result, among those of the cases."""
+        return f"every launch compiles for the {self.target.title}"
+
+    @property
+    def used(self) -> bool:
+        """Whether there is anything to compile."""
+        return bool(self._begun) or self._stopped is not None
+
+    def add(self, case: str, recording: Recording, configurations: int = 1) -> None:
+        """Have the launches of a case compiled, as soon as those before them are.
+
+        Args:
+            configurations: those that an autotuner has to choose from. It passes over what does not
+                fit the GPU, as long as another one does.
+        """
+        if not recording.launches or self._stopped is not None:
+            return
+        try:
+            compiled = self._session.begin_compile(recording, self.target)
+        except Stopped as stop:
+            self._stopped = stop.finding
+        else:
+            self._begun.append(
+                _Begun(case, len(recording.launches), configurations > 1, compiled))
+
+    def binaries(self, recording: Recording) -> tuple[Binary, ...]:
+        """What the launches are compiled to, one for each; none where one does not compile.
+
+        Raises:
+            Stopped: compiling did not end in time.
+        """
+        made = self._session.begin_compile(recording, self.target, whole=True)()
+        return () if made.findings else made.binaries
+
+    def refusal(self, recording: Recording) -> Finding | None:
+        """What the compiler itself says of a launch that the interpreter refused, if it does too.
+        """
+        try:
+            findings = self._session.begin_compile(recording, self.target)().findings
+        except Stopped:
+            return None
+        return next((finding for finding in findings if finding.code == "L05"), None)
+
+    def result(self) -> CaseResult:
+        """Wait for all of them."""
+        started = time.monotonic()
+        refused = list(self._refused())
+        findings = [finding for _, finding in refused] + [self._stopped] * bool(self._stopped)
+        launches = sum(begun.launches for begun in self._begun)
+        result = CaseResult(self.name, Kind.CORRECTNESS, Verdict.PASSED,
+                            facts={"compiled": f"{launches} launches"})
+        if findings and findings[0] is not None:
+            told = _told(findings[0], list(dict.fromkeys(case for case, _ in refused)))
+            result = replace(result, verdict=Verdict.FAILED, findings=(told,), facts={})
+        return replace(result, seconds=time.monotonic() - started)
+
+    def _refused(self) -> Iterator[tuple[str, Finding]]:
+        """Case and finding of what does not compile."""
+        too_large: list[tuple[str, Finding]] = []
+        fits = False
+        for begun in self._begun:
+            try:
+                findings = begun.compiled().findings
+            except Stopped as stop:
+                findings = (stop.finding,)
+            fits |= begun.tuned and not findings
+            for finding in findings:
+                if begun.tuned and finding.code == _TOO_LARGE:
+                    too_large.append((begun.case, finding))
+                else:
+                    yield begun.case, finding
+        if not fits:
+            yield from too_large
+
+
+def _told(finding: Finding, cases: list[str]) -> Finding:
+    """The first finding, with the cases that it was seen in; code is quoted below the sentence."""
+    if not cases:
+        return finding
+    others = len(cases) - 1
+    more = f" and {others} other{'' if others == 1 else 's'}" if others else ""
+    said, *quoted = finding.seen.split("\n")
+    seen = "\n".join([f"{said} Seen in the case '{cases[0]}'{more}.", *quoted])
+    return replace(finding, seen=seen)

@@ -1,0 +1,269 @@
+"""Inspection: what the compiler made of a submission for a target, and what that moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from grader import roofline, selection, source
+from grader.annotation import Line, annotate
+from grader.defects import Defect
+from grader.diagnosis import codes
+from grader.engine.compiler.targets import Target
+from grader.examination import Examined, InspectedLaunch
+from grader.report import EXIT_FAILED, EXIT_PASSED, Finding, Kind, versions
+from grader.roofline import Point
+from grader.suite import Case, Cost, Suite
+
+if TYPE_CHECKING:
+    from grader.sandbox import Sandbox
+
+SCHEMA = 1
+OnEvent = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class InspectedCase:
+    """One case of the suite. ``findings`` say why launches are missing.
+
+    ``inputs`` are a line each; ``least`` is what the job needs at least. ``defects`` are those of
+    all launches together.
+    """
+
+    name: str
+    kind: Kind
+    inputs: tuple[str, ...] = ()
+    least: Cost | None = None
+    launches: tuple[InspectedLaunch, ...] = ()
+    defects: tuple[Defect, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def all_defects(self) -> tuple[Defect, ...]:
+        """Those of single launches, then those of all together; each once."""
+        return tuple(dict.fromkeys((
+            *(defect for launch in self.launches for defect in launch.defects), *self.defects)))
+
+    @property
+    def bytes(self) -> int:
+        """Moved to and from DRAM at most, by all launches."""
+        return sum(launch.dram.high for launch in self.launches if launch.dram)
+
+    @cached_property
+    def lines(self) -> Mapping[int, Line]:
+        """What is known of each line of the file that reaches memory or multiplies."""
+        return annotate((launch.binary for launch in self.launches),
+                        (row for launch in self.launches if launch.survey
+                         for row in launch.survey.traffic))
+
+    def points(self, target: Target) -> list[Point]:
+        """A point for each launch of which operations, bytes and seconds are known.
+
+        Products are counted launch by launch. Of a job without any, only the operations of the
+        whole are known: it is one point.
+        """
+        known = [(launch, launch.survey, launch.prediction, launch.dram.low + launch.dram.high)
+                 for launch in self.launches if launch.survey and launch.prediction and launch.dram]
+        made = []
+        for launch, survey, prediction, twice in known:
+            if survey.flops and twice:
+                peak, units = roofline.peak(target, launch.binary.tensor_cores, launch.binary.tf32)
+                made.append(Point(launch.kernel, survey.flops, twice // 2, prediction.seconds,
+                                  peak, units))
+        moved = sum(twice for *_, twice in known) // 2
+        whole = self.least is not None and self.least.flops and len(known) == len(self.launches)
+        if made or not whole or not moved or self.least is None:
+            return made
+        label = known[0][0].kernel if len(known) == 1 else f"all {len(known)} launches"
+        seconds = sum(prediction.seconds for _, _, prediction, _ in known)
+        return [Point(label, self.least.flops, moved, seconds, target.fp32, "FP32")]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """A submission, inspected for one target. ``text`` is the learner's file as it was read."""
+
+    suite: str
+    text: str
+    source_sha256: str
+    target: Target
+    cases: tuple[InspectedCase, ...]
+    versions: Mapping[str, str]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return tuple(finding for case in self.cases for finding in case.findings)
+
+    @property
+    def defects(self) -> tuple[Defect, ...]:
+        """Each defect once, what costs before what may: as it was seen in the largest case."""
+        unique: dict[tuple[str, int | None], Defect] = {}
+        for case in sorted(self.cases, key=lambda case: -case.bytes):
+            for defect in case.all_defects:
+                unique.setdefault((defect.name, defect.line), defect)
+        return tuple(sorted(unique.values(), key=lambda defect: defect.weight != "defect"))
+
+    @property
+    def largest(self) -> InspectedCase | None:
+        """The case that moves most, among those with launches to show."""
+        return max((case for case in self.cases if case.launches), key=lambda case: case.bytes,
+                   default=None)
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_FAILED if self.findings else EXIT_PASSED
+
+    def to_dict(self, *, ptx: bool = False, sass: bool = False) -> dict[str, Any]:
+        """The inspection as plain data, ready for ``json.dumps``; the form is ``schema`` 1.
+
+        Sizes in bytes, times in seconds, rates per second. ``cases`` hold ``launches`` with the
+        fields of ``Binary``, ``Survey`` (its intervals as ``low`` and ``high``), ``Prediction`` and
+        ``Defect``; ``lines`` by line number; ``roofline`` points with ``share`` of the ceiling.
+        Predictions say ``measured: false``. Listings are pairs of a line and a text, if asked for.
+        """
+        return {
+            "schema": SCHEMA,
+            "suite": self.suite,
+            "source_sha256": self.source_sha256,
+            "target": asdict(self.target),
+            "versions": dict(self.versions),
+            "exit_code": self.exit_code,
+            "cases": [self._case(case, ptx, sass) for case in self.cases],
+        }
+
+    def _case(self, case: InspectedCase, ptx: bool, sass: bool) -> dict[str, Any]:
+        points = [(point, point.share(self.target)) for point in case.points(self.target)]
+        return {
+            "name": case.name,
+            "kind": str(case.kind),
+            "inputs": list(case.inputs),
+            "least": asdict(case.least) if case.least else None,
+            "findings": [asdict(finding) for finding in case.findings],
+            "launches": [self._launch(launch, ptx, sass) for launch in case.launches],
+            "defects": [asdict(defect) for defect in case.defects],
+            "lines": {str(number): {
+                "instructions": list(line.instructions),
+                "moved": [{**asdict(moved), "efficiency": moved.efficiency, "times": moved.times}
+                          for moved in line.moved],
+            } for number, line in case.lines.items()},
+            "roofline": [{**asdict(point), "intensity": point.intensity, "rate": point.rate,
+                          "share": share, "bound_by_memory": point.bound_by_memory(self.target)}
+                         for point, share in points],
+        }
+
+    def _launch(self, launch: InspectedLaunch, ptx: bool, sass: bool) -> dict[str, Any]:
+        occupancy = launch.binary.occupancy
+        data: dict[str, Any] = {
+            "kernel": launch.kernel, "grid": list(launch.grid), "line": launch.line,
+            "programs": launch.programs, "waves": launch.waves(self.target),
+            "binary": {**asdict(launch.binary),
+                       "occupancy": {**asdict(occupancy), "share": occupancy.share}},
+            "survey": asdict(launch.survey) if launch.survey else None,
+            "prediction": {**asdict(launch.prediction), "measured": False}
+            if launch.prediction else None,
+            "defects": [asdict(defect) for defect in launch.defects],
+        }
+        if ptx:
+            data["ptx"] = [list(row) for row in launch.ptx]
+        if sass:
+            data["sass"] = [list(row) for row in launch.sass]
+        return data
+
+
+# ---------------------------------------------------------------------------------------------
+# How an inspection comes about.
+
+
+def inspect(kernel: Path, suite: Suite, target: Target, *, case: str | None = None,
+            on_event: OnEvent | None = None, sandbox: Sandbox | None = None,
+            listings: bool = False) -> Inspection:
+    """Compile a submission's launches for a target and look at what came out. Nothing is judged.
+
+    Args:
+        kernel: the learner's file.
+        suite: of the module that it belongs to.
+        target: the GPU that it is compiled for.
+        case: the name of the case to look at, or words that no other name holds; by default the
+            performance cases are looked at, else the first correctness case.
+        on_event: is told what begins.
+        sandbox: a warm one to use; without it one is started and closed.
+        listings: give PTX and SASS of each launch too.
+
+    Raises:
+        grader.source.UnreadableSubmission: there is no file to read.
+        grader.selection.UnknownCase: ``case`` means no case, or several.
+        grader.sandbox.SandboxBroken: the grader's processes do not start.
+    """
+    tell = on_event or (lambda event: None)
+    chosen = cases_of(suite, case)
+    submitted = source.read(kernel)
+    refused = source.inspect(submitted, suite.entry, suite.parameters, suite.blanks)
+    inspected: list[InspectedCase] = []
+    if refused:
+        inspected.append(InspectedCase("the file can be compiled", Kind.CORRECTNESS,
+                                       findings=tuple(map(_explained(suite, submitted), refused))))
+    else:
+        with ExitStack() as resources:
+            inspected += _inspected(submitted, suite, chosen, target, sandbox, listings, tell,
+                                    resources)
+    return Inspection(suite.name, submitted.text, submitted.sha256, target, tuple(inspected),
+                      versions())
+
+
+def cases_of(suite: Suite, wanted: str | None = None) -> list[Case]:
+    """The cases that are looked at: the one that is meant, or the performance cases.
+
+    Cases that ask for an exception launch nothing, so they are none.
+
+    Raises:
+        grader.selection.UnknownCase: no case, or more than one, is meant.
+    """
+    launching = [case for case in suite.ordered() if isinstance(case, Case) and not case.raises]
+    if wanted is not None:
+        name = selection.select(wanted, [case.name for case in launching])
+        return [case for case in launching if case.name == name]
+    return [case for case in launching if case.kind is Kind.PERFORMANCE] or launching[:1]
+
+
+def _inspected(submitted: source.Source, suite: Suite, chosen: Sequence[Case], target: Target,
+               sandbox: Sandbox | None, listings: bool, tell: OnEvent,
+               resources: ExitStack) -> Iterator[InspectedCase]:
+    from grader import alone, large  # with these comes torch
+    from grader.diagnosis.details import Notes
+    from grader.examination import examine
+    from grader.judge import Judge
+    from grader.outcome import Stopped, unusable
+    from grader.sandbox import Sandbox as Started
+
+    box = sandbox or resources.enter_context(Started())
+    judge = resources.enter_context(Judge(submitted, suite, None, box))
+    explained = _explained(suite, submitted)
+    alone.prepare(judge, chosen[-1])  # the block that sizes follow
+    for case in chosen:
+        tell(case.name)
+        notes = Notes(suite.parameters)
+        least = None
+        try:
+            inputs = judge.outlines(case)
+            notes.drew(inputs)
+            least = large.least(suite, inputs)
+            outcome = judge.session.record(inputs)
+            if findings := unusable(outcome):
+                answer = Examined(findings=tuple(findings))
+            else:
+                assert outcome.recording is not None
+                answer = examine(judge.session, outcome.recording, inputs, submitted.text, target,
+                                 listings=listings)
+        except Stopped as stop:
+            answer = Examined(findings=(stop.finding,))
+        yield InspectedCase(case.name, case.kind, notes.details().inputs, least, answer.launches,
+                            answer.defects, tuple(map(explained, answer.findings)))
+
+
+def _explained(suite: Suite, submitted: source.Source) -> Callable[[Finding], Finding]:
+    return lambda finding: codes.explain(finding, suite.mutants, submitted.todos) \
+        if finding.code in codes.MEANINGS else finding

@@ -1,0 +1,50 @@
+"""Cases too large to run whole: the first and the last program, on memory with holes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from grader.diagnosis.explanation import result_of
+from grader.draws import block_of
+from grader.outcome import unusable
+from grader.recording import MAX_SAMPLED_PROGRAMS
+from grader.report import CaseResult, Verdict
+from grader.sandbox.arena import SparseTensor
+from grader.suite import Case, Cost, Suite
+
+if TYPE_CHECKING:
+    from grader.judge import Judge
+
+
+def least(suite: Suite, inputs: Sequence[Any]) -> Cost:
+    """What the job needs at least; the inputs may be tensors without values."""
+    return suite.cost(*(value.like if isinstance(value, SparseTensor) else value
+                        for value in inputs))
+
+
+def sampled(judge: Judge, case: Case) -> CaseResult:
+    """A case too large to run whole: its first and last program, on memory with holes."""
+    inputs = judge.draw(case.name, case.inputs)
+    outcome = judge.session.record(inputs)
+    recording = outcome.recording
+    findings = unusable(outcome)
+    if recording is None or findings:
+        return result_of(case, findings)
+    block, elements = block_of(recording), inputs[0].elements
+    programs = sum(launch.programs for launch in recording.launches)
+    if programs > MAX_SAMPLED_PROGRAMS:
+        return CaseResult(case.name, case.kind, Verdict.SKIPPED,
+                          reason=f"{programs} programs are too many to sample")
+    if not block or len(recording.launches) != 1 or programs != -(-elements // block):
+        return CaseResult(case.name, case.kind, Verdict.SKIPPED,
+                          reason="only a grid of one program per block can be sampled")
+    tail = elements - (programs - 1) * block
+    windows = [(0, block), (elements - tail, tail)]
+    run = judge.session.replay(recording, inputs, sample=1, windows=windows)
+    findings = list(run.findings)
+    for number, (start, length) in enumerate(windows):
+        if not findings:
+            parts = [value.part(number, start, length) for value in inputs]
+            findings = judge.wrong_values(run.results[number], parts)
+    return result_of(case, findings)

@@ -1,0 +1,111 @@
+"""How fast a case can be at its real size, as far as that can be told without a GPU.
+
+Three answers: it cannot be fast enough, which a bound proves, so it fails; it is expected to be,
+which nothing but a clock shows; or a GPU is needed. A prediction never decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from grader import large
+from grader.costs import code_limits
+from grader.diagnosis.explanation import result_of
+from grader.engine.compiler.bound import least_seconds
+from grader.engine.compiler.targets import Target
+from grader.examination import Examined, examine
+from grader.facts import Prediction
+from grader.outcome import unusable
+from grader.report import CaseResult, Finding, Verdict
+from grader.suite import Case, Limits
+
+if TYPE_CHECKING:
+    from grader.judge import Judge
+
+EXPECTED = 0.1  # a prediction must pass a threshold by so much; it is seldom nearer to the truth
+
+
+def without_a_gpu(judge: Judge, case: Case) -> CaseResult:
+    """Judge a case that asks for a share of the copy bandwidth.
+
+    Raises:
+        grader.outcome.Stopped: a process did not survive it.
+    """
+    target, limits = judge.gate.target, case.limits
+    assert limits is not None and limits.pass_at is not None
+    inputs = judge.outlines(case)
+    outcome = judge.session.record(inputs)
+    recording = outcome.recording
+    findings = unusable(outcome)
+    if recording is None or findings:
+        return result_of(case, findings)
+    examined = examine(judge.session, recording, inputs, judge.text, target)
+    if examined.findings:
+        return result_of(case, examined.findings)
+    needed = large.least(judge.suite, inputs).bytes
+    facts, findings = _bounded(examined, needed, limits, target)
+    told, more = code_limits(limits, [], [one.binary for one in examined.launches])
+    result = result_of(case, [*findings, *more], facts | told)
+    if result.verdict is Verdict.FAILED:
+        return result
+    return replace(result, verdict=Verdict.SKIPPED, reason=_open(examined, needed, limits, target))
+
+
+def _bounded(examined: Examined, needed: int, limits: Limits,
+             target: Target) -> tuple[dict[str, str], list[Finding]]:
+    """What memory has to move at least, and T01 where moving and computing take too long."""
+    known = [(one.survey, one.binary, one.dram) for one in examined.launches
+             if one.survey and one.dram]
+    if len(known) < len(examined.launches):
+        return {}, []
+    low, high = (sum(getattr(dram, end) for *_, dram in known) for end in ("low", "high"))
+    facts = {"memory traffic": f"{_times(low, high, needed)} of the minimum"}
+    seconds = sum(least_seconds(survey, target, binary, cold=number == 0)
+                  for number, (survey, binary, _) in enumerate(known))
+    assert limits.pass_at is not None
+    best = needed / target.dram / seconds if seconds else float("inf")
+    if best >= limits.pass_at:
+        return facts, []
+    return facts, [Finding(
+        "T01", f"The launches move at least {low:,} bytes between memory and caches where "
+               f"{needed:,} do: they reach at most {best:.0%} of the speed at which the "
+               f"{target.title} copies, and {limits.pass_at:.0%} is asked for.")]
+
+
+def _open(examined: Examined, needed: int, limits: Limits, target: Target) -> str:
+    """Why this case is left open: what is expected of it on a GPU, or what is in the way."""
+    assert limits.pass_at is not None
+    if examined.unknown:
+        return f"a GPU is needed: {examined.unknown[0]}"
+    if examined.prediction is None:
+        return "a GPU is needed: its time cannot be predicted"
+    defects = [one for one in examined.defects if one.weight == "defect"]
+    share = needed / target.dram / examined.prediction.seconds
+    said = f"predicted for the {target.title}, not measured: {_time(examined.prediction)}, " \
+           f"{share:.0%} of copy speed where {limits.pass_at:.0%} is asked for"
+    if defects:
+        return f"a GPU is needed; {said}. {_named([one.name for one in defects])}"
+    if share >= limits.pass_at + EXPECTED:
+        return f"expected to pass on a GPU; {said}"
+    return f"a GPU is needed; {said}"
+
+
+def _named(names: Sequence[str]) -> str:
+    return f"`tritonlab inspect` tells of: {', '.join(dict.fromkeys(names))}"
+
+
+def _time(prediction: Prediction) -> str:
+    return f"{prediction.seconds * 1e3:.3g} ms, bound by {_BOUNDS[prediction.bound]}"
+
+
+_BOUNDS = {
+    "dram": "memory", "l2": "the L2 cache", "compute": "arithmetic", "latency": "waiting",
+    "launch": "the launch", "programs": "starting programs", "atomics": "atomics",
+}
+
+
+def _times(low: int, high: int, needed: int) -> str:
+    first, last = f"{low / needed:.2f}", f"{high / needed:.2f}"
+    return f"{first}x" if first == last else f"{first} to {last}x"

@@ -1,0 +1,116 @@
+"""Inspecting an exercise: which file, which GPU, and what goes wrong in words."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import grader
+from grader import inspection
+from grader.engine.compiler import targets
+from grader.engine.compiler.targets import Target
+from grader.inspection import Inspection
+from tritonlab.errors import (
+    BadCourse,
+    CannotGrade,
+    TritonlabError,
+    UnusableFile,
+    brief,
+    shown,
+)
+from tritonlab.grading import Submission, started, unknown_case
+
+if TYPE_CHECKING:
+    from grader.sandbox import Sandbox
+
+OnEvent = Callable[[str], None]
+_ANOTHER = "Name another file with `--html FILE`."
+
+
+def target_named(name: str) -> Target:
+    """The GPU that is meant.
+
+    Raises:
+        TritonlabError: there is none of this name; it says which there are.
+    """
+    try:
+        return targets.find(name)
+    except targets.UnknownTarget as error:
+        known = targets.all_targets()
+        near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+        nearest = near[0] if near else targets.DEFAULT
+        raise TritonlabError(
+            str(error), f"`tritonlab inspect --target {nearest}` takes "
+                        f"{'the nearest' if near else 'the usual one'}.") from error
+
+
+def inspect(submission: Submission, target: Target, *, case: str | None = None,
+            on_event: OnEvent | None = None, sandbox: Sandbox | None = None) -> Inspection:
+    """Have a submission compiled for a GPU and looked at; nothing is recorded.
+
+    Raises:
+        BadCourse: the module has no hidden tests.
+        CannotGrade: the grader does not start, or does not go on.
+        UnusableFile: the file is gone or no file any more.
+        TritonlabError: ``case`` does not mean one case.
+    """
+    from grader.sandbox import SandboxBroken
+
+    module = submission.module
+    with contextlib.nullcontext(sandbox) if sandbox else started() as box:
+        try:
+            suite = grader.load_suite(module.suite)
+            return inspection.inspect(submission.kernel, suite, target, case=case,
+                                      on_event=on_event, sandbox=box)
+        except grader.UnknownCase as error:
+            raise unknown_case(module, error) from error
+        except FileNotFoundError as error:
+            raise BadCourse(f"{module.id} has no hidden tests at {module.suite}.",
+                            "Install tritonlab again.") from error
+        except grader.UnreadableSubmission as error:  # it changed since it was found
+            raise UnusableFile(str(error), "Check the file, then repeat the command.") from error
+        except SandboxBroken as error:
+            raise CannotGrade(f"A process of the grader ended unexpectedly: {brief(str(error))}",
+                              "`tritonlab doctor` looks for the cause.") from error
+
+
+def command(submission: Submission, target: Target, case: str | None) -> str:
+    """What to type to inspect it again."""
+    words = [submission.typed("inspect")]
+    if target.name != targets.DEFAULT:
+        words.append(f"--target {target.name}")
+    if case is not None:
+        words.append(f"--case {shlex.quote(case)}")
+    return " ".join(words)
+
+
+def check_page(path: Path) -> None:
+    """See that a page may be written to ``path``, before anything is done for it.
+
+    Raises:
+        TritonlabError: there is no such folder, or something that is no page would be lost.
+    """
+    if not path.absolute().parent.is_dir():
+        raise TritonlabError(f"The page cannot be written to {shown(path)}: there is no such "
+                             "folder.", _ANOTHER)
+    if path.exists() and path.suffix.lower() not in (".html", ".htm"):
+        raise TritonlabError(f"{shown(path)} is there already and is no page, so it is left alone.",
+                             _ANOTHER)
+
+
+def write_page(page: str, path: Path) -> None:
+    """Write the page to where the user wants it.
+
+    Raises:
+        TritonlabError: it cannot be written there.
+    """
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise TritonlabError(f"The page cannot be written to {shown(path)}: {reason}.",
+                             _ANOTHER) from error

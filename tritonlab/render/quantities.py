@@ -1,0 +1,56 @@
+"""Quantities as a reader takes them in: three digits and a unit."""
+
+from __future__ import annotations
+
+from grader.facts import Interval
+
+_BYTES = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("KB", 1e3))
+_SECONDS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))
+_RATES = (("T", 1e12), ("G", 1e9), ("M", 1e6))
+
+
+def bytes_(number: float) -> str:
+    """Such as ``33.6 MB``, a MB being 1e6 bytes."""
+    for unit, size in _BYTES:
+        if number >= 0.9995 * size:  # which reads as 1.00
+            return f"{three(number / size)} {unit}"
+    return f"{number:.0f} B"
+
+
+def interval(between: Interval) -> str:
+    """Bytes, as one number where both ends read alike."""
+    low, high = bytes_(between.low), bytes_(between.high)
+    return low if low == high else f"{low} to {high}"
+
+
+def seconds(number: float) -> str:
+    """Such as ``22.3 µs``."""
+    for unit, size in _SECONDS:
+        if number >= size:
+            return f"{three(number / size)} {unit}"
+    return f"{number * 1e9:.0f} ns"
+
+
+def rate(number: float, unit: str) -> str:
+    """Such as ``2.9 TB/s`` where the unit is ``B/s``."""
+    for prefix, size in _RATES:
+        if number >= size:
+            return f"{three(number / size)} {prefix}{unit}"
+    return f"{number:.0f} {unit}"
+
+
+def three(number: float) -> str:
+    """Three digits, without an exponent."""
+    if number >= 99.95:
+        return f"{number:,.0f}"
+    return f"{number:.2f}" if number < 9.995 else f"{number:.1f}"
+
+
+def share(number: float) -> str:
+    """A percentage; what is not quite all or nothing is not rounded to it."""
+    percent = min(99.9, max(0.1, 100 * number)) if 0 < number < 1 else 100 * number
+    return f"{percent:.3g} %" if percent < 100 else f"{percent:,.0f} %"
+
+
+def plural(number: int, word: str) -> str:
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
