@@ -15,8 +15,8 @@ import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
-from lru import Program, simulate  # noqa: E402  (run as a script, tests/ is not on the path)
-from surveys import Recorded  # noqa: E402
+from lru import Program, simulate
+from surveys import Recorded
 
 USABLE = 0.6  # of an L2 in the model; the simulated one keeps all that fits
 SIZES = (256 << 10, 1 << 20, 4 << 20)

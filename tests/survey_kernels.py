@@ -42,7 +42,7 @@ def matmul_kernel(a_ptr, b_ptr, c_ptr, M, N, K, sam, sbk, scm,
     a_ptrs = a_ptr + offs_m[:, None].to(tl.int64) * sam + offs_k[None, :]
     b_ptrs = b_ptr + offs_k[:, None].to(tl.int64) * sbk + offs_n[None, :]
     acc = tl.zeros((BM, BN), dtype=tl.float32)
-    for k in range(0, tl.cdiv(K, BK)):
+    for k in range(tl.cdiv(K, BK)):
         a = tl.load(a_ptrs, mask=offs_k[None, :] < K - k * BK, other=0.0)
         b = tl.load(b_ptrs, mask=offs_k[:, None] < K - k * BK, other=0.0)
         acc = tl.dot(a, b, acc)
@@ -139,7 +139,7 @@ def early_kernel(x_ptr, out_ptr, n, used, BLOCK: tl.constexpr):
 def causal_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     pid = tl.program_id(0)
     total = tl.zeros((BLOCK,), tl.float32)
-    for i in range(0, pid + 1):
+    for i in range(pid + 1):
         total += tl.load(x_ptr + i * BLOCK + tl.arange(0, BLOCK))
     tl.store(out_ptr + pid * BLOCK + tl.arange(0, BLOCK), total)
 
@@ -163,3 +163,41 @@ def iota_kernel(out_ptr, n, BLOCK: tl.constexpr):
 def sum_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.atomic_add(out_ptr, tl.sum(tl.load(x_ptr + offs, mask=offs < n, other=0.0), axis=0))
+
+
+@triton.jit
+def attention_kernel(q_ptr, k_ptr, v_ptr, o_ptr, T, sh, CAUSAL: tl.constexpr,
+                     BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
+    pid = tl.program_id(0)
+    h = tl.program_id(1).to(tl.int64)
+    offs_m = pid * BM + tl.arange(0, BM)
+    offs_n = tl.arange(0, BN)
+    d = tl.arange(0, D)
+    q = tl.load(q_ptr + h * sh + offs_m[:, None] * D + d[None, :])
+    m = tl.full((BM,), -float("inf"), tl.float32)
+    total = tl.zeros((BM,), tl.float32)
+    acc = tl.zeros((BM, D), tl.float32)
+    hi = (pid + 1) * BM if CAUSAL else T
+    for start in range(0, hi, BN):
+        k = tl.load(k_ptr + h * sh + (start + offs_n)[:, None] * D + d[None, :])
+        s = tl.dot(q, tl.trans(k))
+        s = tl.where(offs_m[:, None] >= (start + offs_n)[None, :], s, -float("inf"))
+        mn = tl.maximum(m, tl.max(s, 1))
+        p = tl.exp(s - mn[:, None])
+        a = tl.exp(m - mn)
+        total = total * a + tl.sum(p, 1)
+        v = tl.load(v_ptr + h * sh + (start + offs_n)[:, None] * D + d[None, :])
+        acc = acc * a[:, None] + tl.dot(p.to(tl.float16), v)
+        m = mn
+    acc = acc / total[:, None]
+    tl.store(o_ptr + h * sh + offs_m[:, None] * D + d[None, :], acc.to(tl.float16))
+
+
+@triton.jit
+def walk_kernel(x_ptr, out_ptr, n):
+    i = 0
+    total = 0.0
+    while i < n:
+        total += tl.load(x_ptr + tl.program_id(0) * n + i)
+        i += 1
+    tl.store(out_ptr + tl.program_id(0), total)

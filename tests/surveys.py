@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from grader import recording
-from grader.engine.interpreter.sampling import Addresses, Sampler
+from grader.engine.survey.sampling import Addresses, Sampler
 from grader.executor.arguments import Binder
 from grader.executor.main import Handler
 from grader.executor.replay import descriptor_of, pointer_of
@@ -72,10 +72,13 @@ class Recorded:
         return Recording(tuple(self.inputs), tuple(self.events), ())
 
     def reply(self, l2_bytes: int = 60 << 20, granule: int = 64, **more: Any) -> dict[str, Any]:
-        return self.handler.handle(
-            {"op": "survey", "recording": recording.to_json(self.recorded()),
-             "layout": self.layout, "resident": self.resident, "l2_bytes": l2_bytes,
-             "granule": granule, **more}, [self.arena])
+        return self.handler.handle(self.request(l2_bytes, granule) | more, [self.arena])
+
+    def request(self, l2_bytes: int = 60 << 20, granule: int = 64) -> dict[str, Any]:
+        return {
+            "op": "survey", "recording": recording.to_json(self.recorded()),
+            "layout": self.layout, "resident": self.resident, "l2_bytes": l2_bytes,
+            "granule": granule}
 
     def survey(self, l2_bytes: int = 60 << 20, granule: int = 64) -> list[Survey | Unsurveyable]:
         reply = self.reply(l2_bytes, granule)
@@ -91,15 +94,16 @@ class Recorded:
 
     def whole(self) -> Sampler:
         """The first launch, ready to run all turns of any of its programs."""
-        storages = Storages(self.arena, self.layout, self.recorded(), 0, lazy_bytes=0)
+        virtual = {number for number, (offset, size) in enumerate(self.layout)
+                   if os.lseek(self.arena, offset, os.SEEK_HOLE) < offset + size}
+        storages = Storages(self.arena, self.layout, self.recorded(), 0, virtual)
         memory = Addresses()
         memory.turns_run = 1 << 40
+        memory.known = {id(storages.check(view)) for view in self.inputs
+                        if view.storage not in virtual}
         for event in self.events:
             if isinstance(event, Alloc):
                 storages.allocate(event)
-        for view, (offset, size) in zip(self.inputs, self.layout, strict=True):
-            if os.lseek(self.arena, offset, os.SEEK_HOLE) >= offset + size:
-                memory.known.add(id(storages.check(view)))
         launch = next(event for event in self.events if isinstance(event, Launch))
         binder = Binder(self.handler._kernels or {}, lambda view: pointer_of(view, storages),
                         lambda given: descriptor_of(given, storages))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from surveys import Recorded
+from surveys import KERNELS, Recorded
 
 from grader.facts import Interval, Survey, Unsurveyable
 
@@ -189,6 +189,50 @@ def test_loops_of_different_length_are_averaged(recorded):
     assert by_kind(made, "load")[0] == pytest.approx(turns * 1024, rel=0.02)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_reads_keys_and_values_of_a_head_once(recorded, causal):
+    heads, length, width = 128, 4096, 64
+    q, k, v = (recorded.virtual(heads * length * width, dtype="float16") for _ in range(3))
+    out = recorded.alloc(heads * length * width, dtype="float16")
+    recorded.launch("attention_kernel", length // 128, heads, resident=2 * 132, q_ptr=q, k_ptr=k,
+                    v_ptr=v, o_ptr=out, T=length, sh=length * width, CAUSAL=causal, BM=128, BN=64,
+                    D=width)
+
+    made = recorded.one()
+
+    nbytes = 2 * heads * length * width
+    turns = sum(2 * (i + 1) for i in range(32)) if causal else 32 * 64
+    assert by_kind(made, "load")[0] == pytest.approx(
+        nbytes + 2 * heads * turns * 64 * width * 2, rel=0.03)
+    assert made.loaded.low == pytest.approx(3 * nbytes, rel=0.01)
+    assert made.loaded.high < 1.15 * 3 * nbytes
+    assert made.stored == exactly(nbytes)
+
+
+def test_a_loop_that_nothing_cuts_takes_too_long(recorded):
+    n = 1 << 16
+    recorded.launch("walk_kernel", 1 << 12, x_ptr=recorded.virtual(n << 12),
+                    out_ptr=recorded.alloc(1 << 12), n=n)
+    start = time.process_time()
+
+    (made,) = recorded.survey()
+
+    assert time.process_time() - start < MOST_S
+    assert isinstance(made, Unsurveyable)
+    assert "too long" in made.why
+
+
+def test_several_launches_share_the_time(recorded):
+    for _ in range(4):
+        softmax(recorded)
+    start = time.process_time()
+
+    made = recorded.survey()
+
+    assert time.process_time() - start < MOST_S
+    assert [one.loaded for one in made] == [exactly(4 * ROWS * COLUMNS)] * 4
+
+
 def test_atomics_that_meet_on_one_element_are_counted(recorded):
     n = 1 << 24
     recorded.launch("sum_kernel", n // 1024, x_ptr=recorded.virtual(n),
@@ -324,6 +368,22 @@ def test_a_reason_of_another_form_is_refused():
     with pytest.raises(ValueError):
         Unsurveyable.from_dict({"kernel": "k", "why": "w", "more": 1})
     assert Unsurveyable.from_dict({"kernel": "k", "why": "w"}) == Unsurveyable("k", "w")
+
+
+def test_a_confined_executor_surveys_gigabytes_too(recorded, sandbox, tmp_path):
+    add(recorded, 1 << 28)
+    strided(recorded, 16, 1 << 26)
+    copy = tmp_path / "kernel.py"
+    copy.write_text(KERNELS.read_text())
+    copy.chmod(0o644)
+
+    with sandbox.fork("executor") as executor:
+        loaded = executor.begin({"op": "load", "path": str(copy)}, [], 60)()
+        reply = executor.begin(recorded.request(), [recorded.arena], 60)()
+
+    assert loaded["status"] == "ready"
+    assert not reply["findings"]
+    assert [Survey.from_dict(made) for made in reply["launches"]] == recorded.survey()
 
 
 # ---------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from grader.sandbox import arena
 from grader.sandbox.arena import extent, itemsize
 
 _LAZY_BYTES = 1 << 30  # larger allocations are left untouched: their pages would not fit
+SMALL = 1 << 26  # bytes of an allocation that has memory where large ones have none
 _MAX_BYTES = 1 << 40
 _NO_RESERVE = 0x4000  # mmap.MAP_NORESERVE, which Python names from 3.13 on
 _ALIGNMENT = 64  # bytes, of each result in the output file
@@ -45,15 +46,18 @@ class Storages:
     """All storages of one replay by number."""
 
     def __init__(self, fd: int, layout: Sequence[Sequence[int]], recording: Recording,
-                 pattern: int, lazy_bytes: int = _LAZY_BYTES) -> None:
+                 pattern: int, virtual: Container[int] | None = None) -> None:
+        """``virtual``: inputs that have a size and no memory, nor have large allocations then."""
         self._pattern = pattern
-        self._lazy_bytes = lazy_bytes  # what is larger starts as untouched zeros, without poison
+        self._virtual = virtual
         self._granules = _granules(recording)
         self.inputs = {view.storage for view in recording.inputs}
         self._by_number: dict[int, tuple[torch.Tensor, Storage]] = {}
         if not all(number < len(layout) for number in self.inputs):
             raise MalformedRecording("an input's storage is not in the arena")
-        for number, data in enumerate(arena.unpack(fd, layout)):
+        for number, place in enumerate(layout):
+            data = (_sized(place[1]) if virtual is not None and number in virtual
+                    else arena.unpack(fd, [place])[0])
             self._add(number, data, is_input=True)
         for view in recording.inputs:
             self.check(view)
@@ -66,7 +70,10 @@ class Storages:
         """
         if event.storage in self._by_number:
             raise MalformedRecording(f"storage {event.storage} is allocated twice")
-        data = _fresh(event.nbytes, self._pattern, self._lazy_bytes)
+        if self._virtual is None:
+            data = _fresh(event.nbytes, self._pattern)
+        else:
+            data = _pages(event.nbytes) if 0 < event.nbytes <= SMALL else _sized(event.nbytes)
         self._add(event.storage, data, is_input=False)
 
     def _add(self, number: int, data: torch.Tensor, *, is_input: bool) -> None:
@@ -215,17 +222,29 @@ def _write_all(fd: int, data: memoryview, offset: int) -> None:
         data, offset = data[written:], offset + written
 
 
-def _fresh(nbytes: int, pattern: int, lazy_bytes: int) -> torch.Tensor:
+def _fresh(nbytes: int, pattern: int) -> torch.Tensor:
     if nbytes > _MAX_BYTES:
         raise MemoryError(f"an allocation of {nbytes / 1e9:.1f} GB")
-    if nbytes <= lazy_bytes or not nbytes:
+    if nbytes <= _LAZY_BYTES:
         return torch.full((nbytes,), FRESH_BYTE[pattern], dtype=torch.uint8)
+    return _pages(nbytes)
+
+
+def _pages(nbytes: int) -> torch.Tensor:
+    """Zeros, of which only what is touched gets memory."""
     try:
         pages = mmap.mmap(-1, nbytes,
                           flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
     except OSError as error:
         raise MemoryError(f"an allocation of {nbytes / 1e9:.1f} GB") from error
     return torch.frombuffer(pages, dtype=torch.uint8)
+
+
+def _sized(nbytes: int) -> torch.Tensor:
+    """So many bytes that are one and the same."""
+    if nbytes > _MAX_BYTES:
+        raise MemoryError(f"an allocation of {nbytes / 1e9:.1f} GB")
+    return torch.zeros(1, dtype=torch.uint8).expand(nbytes)
 
 
 def _host(work: Any) -> Any:

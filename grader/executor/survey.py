@@ -9,19 +9,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from grader.engine.interpreter.attempt import Spinning
-from grader.engine.interpreter.sampling import Addresses, Sampler, Stopped, TooLong
-from grader.engine.interpreter.scaling import Unsteady, surveyed
+from grader.engine.survey.sampling import Addresses, Sampler, Stopped, TooLong
+from grader.engine.survey.scaling import Unsteady, surveyed
 from grader.executor.arguments import Binder, Kernels, NoSuchLaunch
 from grader.executor.replay import descriptor_of, pointer_of
-from grader.executor.storages import Storages, elements
+from grader.executor.storages import SMALL, Storages, elements
 from grader.facts import Survey, Unsurveyable
 from grader.recording import Alloc, Fill, Launch, MalformedRecording, Move, Recording, View
 from grader.report import Finding
 from grader.sandbox.arena import itemsize
 
 _BUDGET_S = 1.6  # for all launches of a recording
-_LEAST_S = 0.1  # of one launch
-_MOST_KNOWN = 1 << 26  # bytes of a tensor that host code fills or copies for kernels to read
+_LEAST_S, _LEAST_EFFORT = 0.1, 0.06  # of one launch
 
 
 @dataclass
@@ -58,12 +57,13 @@ def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ke
     launches = recording.launches
     if len(resident) != len(launches) or min([1, l2_bytes, *resident]) < 1:
         raise MalformedRecording("a survey needs resident programs for each launch, and an L2")
-    storages = Storages(arena, layout, recording, 0, lazy_bytes=0)
+    virtual = {number for number, place in enumerate(layout) if not _has_values(arena, place)}
+    storages = Storages(arena, layout, recording, 0, virtual)
     memory = Addresses()
     memory.known = {id(storages.check(view)) for view in recording.inputs
-                    if _has_values(arena, layout[view.storage])}
+                    if view.storage not in virtual}
     made = Surveyed()
-    end = time.monotonic() + budget_s
+    end = time.process_time() + budget_s
     for event in recording.events:
         try:
             match event:
@@ -75,11 +75,12 @@ def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ke
                     _write(storages, memory, target, source, event)
                 case Launch():
                     number = len(made.launches)
-                    now = time.monotonic()
+                    now = time.process_time()
                     share = (end - now) / (len(launches) - number)
                     memory.deadline = now + max(_LEAST_S, share)
                     made.launches.append(_launch(event, storages, memory, kernels,
-                                                 resident[number], l2_bytes, granule))
+                                                 resident[number], l2_bytes, granule,
+                                                 max(_LEAST_EFFORT, 1 / len(launches))))
         except (NoSuchLaunch, Stopped) as error:
             memory.observed.add(error.finding)
         except MemoryError as error:
@@ -100,9 +101,9 @@ def _write(storages: Storages, memory: Addresses, target: View, source: View | N
            event: Fill | Move) -> None:
     """Host code writes: kept where a kernel may read it as an index, forgotten where not."""
     written = storages.check(target)
-    known = elements(target) * itemsize(target) <= min(_MOST_KNOWN, len(written.data)) and (
+    known = len(written.data) <= SMALL and (
         source is None or id(storages.check(source)) in memory.known)
-    whole = elements(target) * itemsize(target) == len(written.data)
+    whole = not written.is_input and elements(target) * itemsize(target) == len(written.data)
     if known and (whole or id(written) in memory.known):
         storages.write_values(event)
         memory.known.add(id(written))
@@ -111,13 +112,13 @@ def _write(storages: Storages, memory: Addresses, target: View, source: View | N
 
 
 def _launch(launch: Launch, storages: Storages, memory: Addresses, kernels: Kernels, resident: int,
-            l2_bytes: int, granule: int) -> Survey | Unsurveyable:
+            l2_bytes: int, granule: int, effort: float) -> Survey | Unsurveyable:
     binder = Binder(kernels, lambda view: pointer_of(view, storages),
                     lambda descriptor: descriptor_of(descriptor, storages))
     try:
         kernel, bound = binder.bind(launch)
         sampler = Sampler.of(kernel, launch.grid, bound, memory)
-        return surveyed(sampler, launch.kernel, resident, l2_bytes, granule)
+        return surveyed(sampler, launch.kernel, resident, l2_bytes, granule, effort)
     except Unsteady as error:
         return Unsurveyable(launch.kernel, str(error))
     except Spinning:

@@ -20,6 +20,7 @@ import numpy as np
 from grader.engine.interpreter.attempt import (
     Attempt,
     Diverged,
+    Poll,
     line_in,
     of_all_programs,
 )
@@ -98,7 +99,7 @@ class Trail(Ledger):
         """Trails stay apart: each is read by itself."""
 
     def check_time(self) -> None:
-        if time.monotonic() > self._deadline:
+        if time.process_time() > self._deadline:
             raise TooLong
 
 
@@ -193,6 +194,10 @@ class Addresses(Memory):
                 else float(self.trial.normal()) * 10)
         return np.full((1,) * (len(shape) + 1), value, dtype)
 
+    def _described(self, part: Part, line: int | None, data: Array) -> Poll:
+        return Poll(f"`{part.region.name}`", line, int(part.place.starts[0]), data.tobytes(),
+                    lambda: False)
+
     def _write(self, part: Part, values: Array, line: int | None, *, scalar: bool) -> None:
         pass
 
@@ -213,6 +218,9 @@ class Addresses(Memory):
                rows: int) -> None:
         self.trail.visit((line, kind, tuple(part.region.name for part in parts)))
         super()._count(kind, line, parts, itemsize, rows)
+
+
+Groups = list[tuple[Array, Trail]]
 
 
 @dataclass
@@ -242,7 +250,7 @@ class Sampler:
     def region(self, number: int) -> Region:
         return self.memory.running.regions.numbered(number)
 
-    def run(self, programs: Array, *, silent: bool = False) -> list[tuple[Array, Trail]]:
+    def run(self, programs: Array, *, silent: bool = False) -> Groups:
         """Trails of groups of programs that go the same way, with their numbers.
 
         Raises:
@@ -251,7 +259,7 @@ class Sampler:
             TooLong: it takes too long.
         """
         memory, file = self.memory, self.kernel.fn.__code__.co_filename
-        done: list[tuple[Array, Trail]] = []
+        done: Groups = []
         groups = deque([programs])
         with installed(memory):
             while groups:

@@ -18,7 +18,8 @@ from grader.engine.interpreter.handle import Array
 
 SECTOR = 32  # bytes
 _EDGE = (0.75, 1.33)  # of what L2 holds: reuse between these may hit or miss
-_BITS = 40  # below them a sector's number fits, above them the number of its tensor
+_NOISE = 1.15  # so many times what there is may come out where a few waves stand for all
+_BITS = 36  # below them a sector's number fits, above them the number of its tensor
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def moved(waves: Waves, capacity: float) -> Moved:
     for kind, table in (("read", touched), ("written", stores)):
         for tensor in sorted({s.tensor for s in waves.steps
                               if (s.reads if kind == "read" else s.writes)}):
-            few, many = (_of_tensor(waves, table, touched, distance, kind, tensor, limit)
+            few, many = (_of_tensor(waves, table, touched, distance, kind, tensor, limit, limits)
                          for limit in limits)
             made[kind][tensor] = min(few, many), max(few, many)
     return Moved(made["read"], made["written"], _isolated(waves.steps))
@@ -157,21 +158,23 @@ def _shared_weight(steps: Sequence[Step]) -> Array:
 def _pairs(steps: Sequence[Step], sectors: Sequence[Array], written: bool) -> Array:
     """[a, b]: sectors of step a last touched in step b - 1; with ``written``, by writing steps."""
     count = len(steps)
-    keys = [((np.int64(step.tensor) << _BITS) + found) * count + number
+    bits = count.bit_length()
+    keys = [(((np.int64(step.tensor) << _BITS) + found) << bits) + number
             for number, (step, found) in enumerate(zip(steps, sectors, strict=True))
             if step.writes or not written]
     if not keys:
         return np.zeros((count, count + 1))
     ordered = np.sort(np.concatenate(keys))
-    sector, at = np.divmod(ordered, count)
+    at = ordered & ((1 << bits) - 1)
+    ordered >>= bits
     before = np.zeros(len(at), np.int64)
-    before[1:] = np.where(sector[1:] == sector[:-1], at[:-1] + 1, 0)
+    before[1:] = (at[:-1] + 1) * (ordered[1:] == ordered[:-1])
     table = np.bincount(at * (count + 1) + before, minlength=count * (count + 1))
     return table.reshape(count, count + 1).astype(np.float64)
 
 
 def _of_tensor(waves: Waves, table: _Table, touched: _Table, distance: Array, kind: str,
-               tensor: int, limit: float) -> float:
+               tensor: int, limit: float, limits: Sequence[float]) -> float:
     """Sectors of one tensor that miss, all waves together, where ``limit`` of them are kept."""
     steps = waves.steps
     mine = np.array([s.tensor == tensor and (s.reads if kind == "read" else s.writes)
@@ -184,13 +187,16 @@ def _of_tensor(waves: Waves, table: _Table, touched: _Table, distance: Array, ki
     first = mine & (wave == 0)
     later = mine & (wave > 0)
     more = waves.count - 1  # the first wave in the middle of a launch stands for its first one
-    again = missed[first].sum() + (missed[later].sum() / last * more if last else 0.0)
-    steady = new[later].sum() / last if last else 0.0
+    if not last:  # nothing is known of what a wave shares with the one before it
+        later, last = first, 1
+    again = missed[first].sum() + missed[later].sum() / last * more
+    steady = new[later].sum() / last
     ratio = waves.ratio.get((tensor, kind), 1.0)
     again *= ratio
     found = ratio * (new[first].sum() + steady * more)
     all_told = waves.distinct.get((tensor, kind), found)
-    if found <= all_told:
+    little = limit == max(limits) and found <= _NOISE * all_told
+    if found <= all_told or little:
         return float(all_told + again)
     return float(all_told + (found - all_told) * _far_misses(
         waves, touched, tensor, new[first].sum(), steady, all_told, limit) + again)
@@ -207,7 +213,7 @@ def _far_misses(waves: Waves, touched: _Table, tensor: int, size: float, steady:
     for other in {s.tensor for s in steps}:
         mine = np.array([s.tensor == other for s in steps])
         sizes[other] = fresh[mine & (wave == 0), 0].sum()
-        news[other] = fresh[mine & (wave > 0), 0].sum() / last if last else 0.0
+        news[other] = fresh[mine & (wave > 0), 0].sum() / last if last else sizes[other]
     growth = sum(news.values())
     if _is_random(waves, tensor, all_told):
         keeps = (limit - sum(sizes.values())) / growth + 1 if growth else np.inf  # waves

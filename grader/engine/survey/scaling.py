@@ -4,58 +4,40 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from grader.engine.interpreter.attempt import Spinning
-from grader.engine.interpreter.dram import SECTOR, Moved, Step, Waves, distinct, moved
 from grader.engine.interpreter.handle import Array
 from grader.engine.interpreter.regions import Region
-from grader.engine.interpreter.sampling import Access, Sampler, Stopped, TooLong, Trail
 from grader.engine.interpreter.traffic import Key
+from grader.engine.survey.costs import TURNS, cost_of_one, in_chunks
+from grader.engine.survey.counting import counted, coverage, extent
+from grader.engine.survey.dram import SECTOR, Moved, Waves, distinct, moved
+from grader.engine.survey.sampling import Access, Groups, Sampler, Stopped, TooLong
+from grader.engine.survey.waves import Sampled, run_waves
 from grader.facts import Interval, Survey, Traffic
 
-_SHIFT = 5  # a sector is 32 bytes
-_ROW_BITS = 40
 _STRATA_COST = 1 << 21  # of all programs that are run for the sums, in lanes
 _FEW_STRATA = 64  # programs: rather these with few turns of their loops than fewer of them
 _MOST_STRATA = 256  # programs of one kind
-_WAVE_COST = 3 << 23  # of all programs that are run for the DRAM model
-_LEAST_WAVES, _MOST_WAVES = 4, 24  # where there is time for them
-_MOST_STEPS = 600  # of all waves
-_CLUSTERS = (32, 16, 8)  # neighbours: so many elements of 2, 4, 8 bytes share 64 bytes
-_FEWEST_CLUSTERS = 4
-_CHUNK = 16  # programs that are run at once
-_RUN_COST = 3  # lanes whose time a run of neighbours costs on top of its own
-_TURNS = (9, 5, 3)  # of a loop that is cut
 _WAVES_SHARE = 0.6  # of the time
 _USABLE = 0.6  # of L2, before lines leave that an ideal cache of its size would keep
 _TRIALS = 2
 _MOST_PLACES = 64  # lines and tensors whose traffic is told, the heaviest
 _LONGEST_NAME = 200  # characters of a tensor's name
 
-Groups = list[tuple[Array, Trail]]
-
 
 class Unsteady(Exception):
     """Where the launch reaches depends on values that are not known; the text is a sentence."""
 
 
-@dataclass(frozen=True)
-class _Sums:
-    """Of one access: for each program of the group, one turn of its loops."""
-
-    lanes: Array
-    sectors: Array
-    ideal: Array
-    rows: Array  # of each distinct (program, sector)
-    numbers: Array
-
-
-def surveyed(sampler: Sampler, name: str, resident: int, l2_bytes: int, granule: int) -> Survey:
+def surveyed(sampler: Sampler, name: str, resident: int, l2_bytes: int, granule: int,
+             effort: float = 1.0) -> Survey:
     """The survey of a launch, in the time that its memory has left.
+
+    ``effort``: how much of what may be run for one launch is run for this one.
 
     Raises:
         Unsteady: addresses depend on values that are not known.
@@ -69,32 +51,23 @@ def surveyed(sampler: Sampler, name: str, resident: int, l2_bytes: int, granule:
         nothing = Interval(0, 0)
         return Survey(name, grid, 0, 0, (), {}, nothing, nothing, 0, 0, 0)
     probes = np.unique([0, programs // 2, programs - 1])
-    sampler.memory.turns_run = _TURNS[-1]
+    sampler.memory.turns_run = TURNS[-1]
     probe = sampler.run(probes)
     _check_steady(sampler, name, probes, probe)
     _forget_stored(sampler, probe)
-    end, now = sampler.memory.deadline, time.monotonic()
+    end, now = sampler.memory.deadline, time.process_time()
     sampler.memory.deadline = now + _WAVES_SHARE * (end - now)
-    waves = _waves(sampler, programs, min(resident, programs))
+    waves = run_waves(sampler, programs, min(resident, programs), effort)
     sampler.memory.deadline = end
     sums = _Scaled(sampler, programs)
-    chosen = _strata(grid, _affordable(sampler, programs, _STRATA_COST, _FEW_STRATA) or 1)
+    most = effort * _STRATA_COST
+    cost = cost_of_one(sampler, programs, most / _FEW_STRATA) or most
+    chosen = _strata(grid, max(1, int(most / cost)))
     try:
-        sums.add(_in_chunks(sampler, np.array(sorted(chosen))), chosen)
+        sums.add(in_chunks(sampler, np.array(sorted(chosen)), cost), chosen)
     except TooLong:
         sums.add(probe, dict.fromkeys(probes.tolist(), programs / len(probes)))
     return sums.survey(name, grid, waves, l2_bytes, granule)
-
-
-def _in_chunks(sampler: Sampler, programs: Array, *, silent: bool = False) -> Groups:
-    return [pair for at in range(0, len(programs), _CHUNK)
-            for pair in sampler.run(programs[at:at + _CHUNK], silent=silent)]
-
-
-def _lane_count(access: Access) -> int:
-    total = (len(access.first) * access.nbytes if isinstance(access.nbytes, int)
-             else int(access.nbytes.sum()))
-    return int(total) // access.itemsize
 
 
 # ---------------------------------------------------------------------------------------------
@@ -163,23 +136,6 @@ def _strata(grid: tuple[int, int, int], most: int) -> dict[int, float]:
     return chosen
 
 
-def _sums(access: Access, programs: int) -> _Sums:
-    rows, count = access.rows, 1 if access.alike else programs
-    low = access.first >> _SHIFT
-    high = (access.first + (access.nbytes - 1)) >> _SHIFT
-    sectors = high - low + 1
-    which = np.repeat(np.arange(len(low)), sectors)
-    within = np.arange(len(which)) - np.repeat(np.cumsum(sectors) - sectors, sectors)
-    keys = (rows[which].astype(np.int64) << _ROW_BITS) + low[which] + within
-    if (keys[1:] <= keys[:-1]).any():
-        keys = distinct(keys)
-    owners, numbers = keys >> _ROW_BITS, keys & ((1 << _ROW_BITS) - 1)
-    nbytes = np.broadcast_to(np.asarray(access.nbytes), rows.shape)
-    total = np.bincount(rows, nbytes, count)
-    return _Sums(total / access.itemsize, np.bincount(owners, minlength=count).astype(float),
-                 np.ceil(total / SECTOR), owners, numbers)
-
-
 class _Scaled:
     """Sums over all programs of a launch, from those that were run."""
 
@@ -203,22 +159,22 @@ class _Scaled:
                 self._add(access, group, stands)
 
     def _add(self, access: Access, group: Array, stands: Array) -> None:
-        sums = _sums(access, len(group))
+        told = counted(access, len(group))
         weight = np.broadcast_to(np.asarray(access.weight, float), (len(group),))
         each = stands * weight
         scaled = each.sum(keepdims=True) if access.alike else each
-        made = np.array([sums.lanes @ scaled, sums.lanes @ scaled * access.itemsize,
-                         sums.sectors @ scaled, sums.ideal @ scaled])
+        made = np.array([told.lanes @ scaled, told.lanes @ scaled * access.itemsize,
+                         told.sectors @ scaled, told.ideal @ scaled])
         self._sums[access.key] = self._sums.get(access.key, np.zeros(4)) + made
         touched = self._touched.setdefault(access.key, [])
         if access.alike:
-            touched.extend((np.full(len(sums.numbers), program), sums.numbers,
-                            np.full(len(sums.numbers), weight[i]),
-                            np.full(len(sums.numbers), stands[i]))
+            touched.extend((np.full(len(told.numbers), program), told.numbers,
+                            np.full(len(told.numbers), weight[i]),
+                            np.full(len(told.numbers), stands[i]))
                            for i, program in enumerate(group.tolist()[:2]))
         else:
-            touched.append((group[sums.rows], sums.numbers, weight[sums.rows],
-                            stands[sums.rows]))
+            touched.append((group[told.rows], told.numbers, weight[told.rows],
+                            stands[told.rows]))
         if access.key.kind == "atomic":
             self._note_atomics(access, group, each)
 
@@ -232,7 +188,7 @@ class _Scaled:
 
     # -- what comes out ------------------------------------------------------------------------
 
-    def survey(self, name: str, grid: tuple[int, int, int], waves: _Sampled | None, l2_bytes: int,
+    def survey(self, name: str, grid: tuple[int, int, int], waves: Sampled | None, l2_bytes: int,
                granule: int) -> Survey:
         traffic = self._traffic()
         loaded, stored = self._dram(traffic, waves, l2_bytes, granule)
@@ -258,7 +214,7 @@ class _Scaled:
         made: dict[int, float] = {}
         for (line, _, _), count in self._visits.items():
             if line is not None:
-                made[line] = max(made.get(line, 0.0), count / self._programs)
+                made[line] = max(made.get(line, 0.0), round(count / self._programs, 6))
         return dict(sorted(made.items()))
 
     def _hottest(self) -> int:
@@ -286,14 +242,14 @@ class _Scaled:
         own[1:] = (numbers[1:] != numbers[:-1]) | (programs[1:] != programs[:-1])
         new = np.ones(len(numbers), np.bool_)
         new[1:] = numbers[1:] != numbers[:-1]
-        count = len(np.unique(programs))
+        ran = len(np.unique(programs))
         each = float(weights[own].sum())  # sectors of all programs that ran
         seen = float(weights[new].sum())
         total = float((weights * stands)[own].sum())
-        extent = _extent([self._region(key) for key in keys])
-        return min(float(extent), _coverage(each / count, seen, count, total))
+        most = extent([self._region(key) for key in keys])
+        return min(float(most), coverage(each / ran, seen, ran, total))
 
-    def _dram(self, traffic: Sequence[Traffic], waves: _Sampled | None, l2_bytes: int,
+    def _dram(self, traffic: Sequence[Traffic], waves: Sampled | None, l2_bytes: int,
               granule: int) -> tuple[Interval, Interval]:
         """Bytes loaded from and stored to DRAM."""
         storages: dict[int, list[Key]] = {}
@@ -310,7 +266,7 @@ class _Scaled:
                      for what in ("read", "written")]
             return (Interval(min(reach[0].low, reach[0].high), reach[0].high),
                     Interval(min(reach[1].low, reach[1].high), reach[1].high))
-        extents = {numbers[storage]: _extent([self._region(key) for key in keys])
+        extents = {numbers[storage]: extent([self._region(key) for key in keys])
                    for storage, keys in storages.items()}
         steps, issued = waves.steps(self._sampler, numbers)
         if not steps:
@@ -333,165 +289,4 @@ def _interval(result: Moved, what: str, granule: int) -> Interval:
     low, high = (SECTOR * sum(pair[i] * more[n] for n, pair in tensors.items()) for i in (0, 1))
     return Interval(round(low), max(round(low), round(high)))
 
-
-def _extent(regions: Sequence[Region]) -> int:
-    """Sectors from the first to the last of some views of one storage."""
-    first = min(region.start for region in regions) >> _SHIFT
-    last = max(region.start + region.nbytes - 1 for region in regions) >> _SHIFT
-    return last - first + 1
-
-
-def _coverage(each: float, seen: float, count: int, total: float) -> float:
-    """Distinct things of all programs, if ``count`` of them have ``each`` and ``seen`` together.
-
-    ``total``: of all programs, each counted for itself. Who meets is taken to be a matter of
-    chance: then the number of things to choose from follows from how many were met twice.
-    """
-    if count == 1 or seen >= 0.999 * each * count:
-        return total
-    if seen <= 1.001 * each:
-        return seen
-    low, high = seen, 1e6 * total
-    for _ in range(100):
-        middle = (low * high) ** 0.5
-        expected = middle * -np.expm1(count * np.log1p(-min(each / middle, 1 - 1e-12)))
-        low, high = (middle, high) if expected < seen else (low, middle)
-    return float(low * -np.expm1(total / each * np.log1p(-min(each / low, 1 - 1e-12))))
-
-
-# ---------------------------------------------------------------------------------------------
-# Waves of neighbours
-
-
-@dataclass(frozen=True)
-class _Sampled:
-    """What ``size`` programs of some waves did, of ``resident`` ones that a wave has."""
-
-    waves: tuple[Groups, ...]
-    halves: tuple[Array, ...]  # half of the programs that were run of each
-    size: int
-    resident: int
-
-    def steps(self, sampler: Sampler, numbers: Mapping[int, int],
-              ) -> tuple[list[Step], dict[tuple[int, str], float]]:
-        """The steps of all waves in order, and how many sectors a program asks for on average."""
-        steps: list[Step] = []
-        issued: dict[tuple[int, str], float] = {}
-        programs = sum(len(group) for groups in self.waves for group, _ in groups)
-        for wave, (groups, early_ones) in enumerate(zip(self.waves, self.halves, strict=True)):
-            for (_, key), parts in _aligned(groups):
-                tensor = numbers[id(sampler.region(key.region).storage)]
-                found, early, asked, plain = [], [], 0.0, 0.0
-                for access, group in parts:
-                    sums = _sums(access, len(group))
-                    half = np.isin(group, early_ones)
-                    found.append(sums.numbers)
-                    if access.alike:
-                        early.append(sums.numbers if half.any() else sums.numbers[:0])
-                    else:
-                        early.append(sums.numbers[half[sums.rows]])
-                    times = len(group) if access.alike else 1
-                    weight = np.broadcast_to(np.asarray(access.weight, float), (len(group),))
-                    plain += times * float(sums.sectors.sum())
-                    asked += float(sums.sectors[0] * weight.sum() if access.alike
-                                   else sums.sectors @ weight)
-                reads, writes = key.kind != "store", key.kind != "load"
-                nest = tuple((loop * _MOST_WAVES + wave, weight)
-                             for loop, weight in parts[0][0].nest)
-                steps.append(Step(wave, tensor, reads, writes, distinct(np.concatenate(found)),
-                                  distinct(np.concatenate(early)), asked / plain, nest))
-                for what in ("read",) * reads + ("written",) * writes:
-                    at = tensor, what
-                    issued[at] = issued.get(at, 0.0) + asked / programs
-        return steps, issued
-
-
-def _aligned(groups: Groups) -> Iterator[tuple[tuple[int, Key], list[tuple[Access, Array]]]]:
-    """Accesses of all groups side by side: the n-th of each, where they are of one kind."""
-    found: dict[tuple[int, Key], list[tuple[Access, Array]]] = {}
-    for group, trail in groups:
-        for number, access in enumerate(trail.accesses):
-            found.setdefault((number, access.key), []).append((access, group))
-    yield from sorted(found.items(), key=lambda item: (item[0][0], item[0][1].region))
-
-
-def _waves(sampler: Sampler, programs: int, resident: int) -> _Sampled | None:
-    """Run a few waves in the middle of the launch, whole or in part; None: no time for it.
-
-    A part is made of clusters of neighbours all over the wave: some share sectors with the program
-    beside them, some with one that is far away.
-    """
-    total = -(-programs // resident)
-    least = min(2, total)
-    affordable = _affordable(sampler, programs, _WAVE_COST, least * resident)
-    if affordable is None:
-        return None
-    if affordable < least * resident:  # then fewer programs and more waves
-        least = min(_LEAST_WAVES, total)
-        affordable = max(1, affordable // 2)
-    cluster = next((n for n in _CLUSTERS if resident >= 2 * _FEWEST_CLUSTERS * n
-                    and least * _FEWEST_CLUSTERS * n <= affordable), _CLUSTERS[-1])
-    clusters = _clusters(resident, affordable // least, cluster)
-    size = resident if clusters is None else clusters * cluster
-    count = max(min(2, total), min(_MOST_WAVES, total, affordable // size))
-    start = max(0, (total - count) // 2)
-    waves: list[Groups] = []
-    halves = []
-    try:
-        for wave in range(start, start + count):
-            if sum(_length(groups) for groups in waves) > _MOST_STEPS:
-                break
-            end = min((wave + 1) * resident, programs)
-            if clusters is None:
-                mine = half = np.arange(wave * resident, end)
-            else:
-                mine, half = _spread(wave * resident, end, clusters, cluster)
-            waves.append(_in_chunks(sampler, mine, silent=True))
-            halves.append(half)
-    except TooLong:
-        if not waves:
-            return None
-    return _Sampled(tuple(waves), tuple(halves), size, resident)
-
-
-def _affordable(sampler: Sampler, programs: int, cost: int, wanted: int) -> int | None:
-    """How many programs may run, with as many turns of their loops as leave room for ``wanted``;
-    None where even one takes too long."""
-    number = None
-    for turns in _TURNS:
-        sampler.memory.turns_run = turns
-        try:
-            number = int(cost / max(1.0, _cost(
-                sampler.run(np.array([programs // 2]), silent=True))))
-        except TooLong:
-            continue
-        if number >= wanted:
-            break
-    return None if number is None else max(1, number)
-
-
-def _cost(groups: Groups) -> float:
-    """In lanes: what a program computes, and the runs of bytes that are kept of it."""
-    return float(sum(_lane_count(access) + _RUN_COST * len(access.first)
-                     for _, trail in groups for access in trail.accesses))
-
-
-def _clusters(resident: int, most: int, cluster: int) -> int | None:
-    """How many clusters of a wave to run, an even number; None: all of it."""
-    count = max(_FEWEST_CLUSTERS, most // cluster // 2 * 2)
-    return None if resident <= most or (count + 1) * cluster >= resident else count
-
-
-def _spread(start: int, end: int, count: int, cluster: int) -> tuple[Array, Array]:
-    """Programs of clusters between two numbers, and those of every second cluster. They begin at
-    multiples of their size, as what programs share often does."""
-    blocks = np.arange(-(-start // cluster), end // cluster)
-    count = min(count, len(blocks))
-    firsts = np.sort(np.random.default_rng(count).choice(blocks, count, replace=False))
-    made = firsts[:, None] * cluster + np.arange(cluster)
-    return made.ravel(), made[np.arange(count) % 2 == 0].ravel()
-
-
-def _length(groups: Groups) -> int:
-    return max((len(trail.accesses) for _, trail in groups), default=0)
 
