@@ -19,11 +19,11 @@ from grader.engine.compiler.build import address, build
 from grader.engine.compiler.reading import binary_of
 from grader.engine.compiler.targets import Target
 from grader.executor.arguments import Binder
-from grader.sandbox.arena import extent, itemsize
 from grader.executor.survey import survey
 from grader.facts import Survey
 from grader.indexed import indexed_lines
 from grader.recording import Descriptor, Launch, View
+from grader.sandbox.arena import extent, itemsize
 
 from .case import Case
 from .recorded import Recorded, record
