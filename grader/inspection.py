@@ -15,6 +15,7 @@ from grader.defects import Defect
 from grader.diagnosis import codes
 from grader.engine.compiler.targets import Target
 from grader.examination import Examined, InspectedLaunch
+from grader.facts import Prediction
 from grader.report import EXIT_FAILED, EXIT_PASSED, Finding, Kind, versions
 from grader.roofline import Point
 from grader.suite import Case, Cost, Suite
@@ -30,8 +31,9 @@ OnEvent = Callable[[str], None]
 class InspectedCase:
     """One case of the suite. ``findings`` say why launches are missing.
 
-    ``inputs`` are a line each; ``least`` is what the job needs at least. ``defects`` are those of
-    all launches together.
+    ``inputs`` are a line each; ``least`` is what the job needs at least. ``defects`` and
+    ``prediction`` are those of all launches together. ``unknown`` are sentences: why it cannot be
+    told what a launch moves.
     """
 
     name: str
@@ -41,6 +43,8 @@ class InspectedCase:
     launches: tuple[InspectedLaunch, ...] = ()
     defects: tuple[Defect, ...] = ()
     findings: tuple[Finding, ...] = ()
+    unknown: tuple[str, ...] = ()
+    prediction: Prediction | None = None
 
     @property
     def all_defects(self) -> tuple[Defect, ...]:
@@ -52,6 +56,13 @@ class InspectedCase:
     def bytes(self) -> int:
         """Moved to and from DRAM at most, by all launches."""
         return sum(launch.dram.high for launch in self.launches if launch.dram)
+
+    @property
+    def seconds(self) -> float:
+        """Predicted for all launches of which the time is known, with the gaps between them."""
+        if self.prediction is not None:
+            return self.prediction.seconds
+        return sum(launch.prediction.seconds for launch in self.launches if launch.prediction)
 
     @cached_property
     def lines(self) -> Mapping[int, Line]:
@@ -79,8 +90,7 @@ class InspectedCase:
         if made or not whole or not moved or self.least is None:
             return made
         label = known[0][0].kernel if len(known) == 1 else f"all {len(known)} launches"
-        seconds = sum(prediction.seconds for _, _, prediction, _ in known)
-        return [Point(label, self.least.flops, moved, seconds, target.fp32, "FP32")]
+        return [Point(label, self.least.flops, moved, self.seconds, target.fp32, "FP32")]
 
 
 @dataclass(frozen=True)
@@ -101,11 +111,21 @@ class Inspection:
     @property
     def defects(self) -> tuple[Defect, ...]:
         """Each defect once, what costs before what may: as it was seen in the largest case."""
-        unique: dict[tuple[str, int | None], Defect] = {}
+        return tuple(defect for _, defect in self.seen)
+
+    @property
+    def seen(self) -> tuple[tuple[InspectedCase, Defect], ...]:
+        """The same, each with the case that it was seen in."""
+        unique: dict[tuple[str, int | None], tuple[InspectedCase, Defect]] = {}
         for case in sorted(self.cases, key=lambda case: -case.bytes):
             for defect in case.all_defects:
-                unique.setdefault((defect.name, defect.line), defect)
-        return tuple(sorted(unique.values(), key=lambda defect: defect.weight != "defect"))
+                unique.setdefault((defect.name, defect.line), (case, defect))
+        return tuple(sorted(unique.values(), key=lambda known: known[1].weight != "defect"))
+
+    @property
+    def clean(self) -> bool:
+        """Whether everything compiles, and nothing more than hints was found."""
+        return not self.findings and all(defect.weight == "hint" for defect in self.defects)
 
     @property
     def largest(self) -> InspectedCase | None:
@@ -145,6 +165,8 @@ class Inspection:
             "findings": [asdict(finding) for finding in case.findings],
             "launches": [self._launch(launch, ptx, sass) for launch in case.launches],
             "defects": [asdict(defect) for defect in case.defects],
+            "unknown": list(case.unknown),
+            "prediction": _predicted(case.prediction),
             "lines": {str(number): {
                 "instructions": list(line.instructions),
                 "moved": [{**asdict(moved), "efficiency": moved.efficiency, "times": moved.times}
@@ -163,8 +185,7 @@ class Inspection:
             "binary": {**asdict(launch.binary),
                        "occupancy": {**asdict(occupancy), "share": occupancy.share}},
             "survey": asdict(launch.survey) if launch.survey else None,
-            "prediction": {**asdict(launch.prediction), "measured": False}
-            if launch.prediction else None,
+            "prediction": _predicted(launch.prediction),
             "defects": [asdict(defect) for defect in launch.defects],
         }
         if ptx:
@@ -172,6 +193,10 @@ class Inspection:
         if sass:
             data["sass"] = [list(row) for row in launch.sass]
         return data
+
+
+def _predicted(prediction: Prediction | None) -> dict[str, Any] | None:
+    return {**asdict(prediction), "measured": False} if prediction else None
 
 
 # ---------------------------------------------------------------------------------------------
@@ -261,7 +286,8 @@ def _inspected(submitted: source.Source, suite: Suite, chosen: Sequence[Case], t
         except Stopped as stop:
             answer = Examined(findings=(stop.finding,))
         yield InspectedCase(case.name, case.kind, notes.details().inputs, least, answer.launches,
-                            answer.defects, tuple(map(explained, answer.findings)))
+                            answer.defects, tuple(map(explained, answer.findings)),
+                            answer.unknown, answer.prediction)
 
 
 def _explained(suite: Suite, submitted: source.Source) -> Callable[[Finding], Finding]:

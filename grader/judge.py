@@ -29,13 +29,12 @@ from grader.gate import Gate
 from grader.outcome import Outcome, Run, Stopped, unusable
 from grader.recording import Recording
 from grader.report import CaseResult, Finding, Kind, Report, Verdict, versions
-from grader.sandbox import Limits, Sandbox, SandboxBroken
+from grader.sandbox import Sandbox, SandboxBroken
 from grader.session import Later, Session
 from grader.submission import Faulty, Submission
-from grader.suite import Case, Property, Sparse, Suite
+from grader.suite import Case, Property, Suite
 from grader.words import sentence
 
-SPARSE = Limits(address_space=64 << 30)  # untouched pages cost address space, not memory
 MAX_CONFIGURATIONS = 16  # of an autotuner that are tried
 CONFIGURATIONS_AT_ONCE = 3  # with one case, after the first
 PATIENCE_S = 60.0  # after which a submission that has failed already is not run any further
@@ -150,8 +149,7 @@ class Judge:
         self._traits: dict[str, Traits] = {}  # of the value cases, by name
         self._notes: details.Notes | None = None  # where a case is graded alone
         self._printed = ""
-        sparse = any(_is_large(case) for case in suite.cases)
-        self.session = Session(submitted, suite.entry, sandbox, SPARSE if sparse else Limits(),
+        self.session = Session(submitted, suite.entry, sandbox, large.limits(suite),
                                suite.duplicate_writes, suite.host_reads_at())
         self.gate = Gate(self.session, target or targets.find())
 
@@ -184,7 +182,7 @@ class Judge:
             cases: to be judged.
             tell: is told the name of each before its turn comes.
         """
-        trials = [case for case in cases if isinstance(case, Case) and not _is_large(case)]
+        trials = [case for case in cases if isinstance(case, Case) and not large.is_large(case)]
         ahead = Ahead(trials, self._call, self._replay)
         for case in cases:
             tell(case.name)
@@ -243,9 +241,9 @@ class Judge:
     def _one(self, case: Case | Property, take: Callable[[], Trial] | None) -> CaseResult:
         if isinstance(case, Property):
             return self._property(case)
-        if _is_measured(case):
+        if large.is_measured(case):
             return speed.without_a_gpu(self, case)
-        if _is_large(case):
+        if large.is_large(case):
             return large.sampled(self, case)
         trial = take() if take else self._replay(self._call(case)())()
         if case.raises:
@@ -418,15 +416,6 @@ class Judge:
         except AssertionError as error:
             return result_of(law, [Finding("N01", sentence(str(error)))])
         return result_of(law, [])
-
-
-def _is_measured(case: Case) -> bool:
-    return case.limits is not None and case.limits.pass_at is not None
-
-
-def _is_large(case: Case) -> bool:
-    """Whether its inputs are memory that nothing was written to, so that it is not run whole."""
-    return _is_measured(case) or any(isinstance(spec, Sparse) for spec in case.inputs)
 
 
 def _once(reference: Callable[..., Any]) -> Callable[..., Any]:

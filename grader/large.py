@@ -1,20 +1,51 @@
-"""Cases too large to run whole: the first and the last program, on memory with holes."""
+"""Cases too large to run whole: what they need, and the first and last program of one launch."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from grader.diagnosis.explanation import result_of
-from grader.draws import block_of
+from grader.draws import DEFAULT_BLOCK, block_of
 from grader.outcome import unusable
 from grader.recording import MAX_SAMPLED_PROGRAMS
 from grader.report import CaseResult, Verdict
+from grader.sandbox import Limits
 from grader.sandbox.arena import SparseTensor
-from grader.suite import Case, Cost, Suite
+from grader.suite import Case, Cost, Input, Sparse, Suite
 
 if TYPE_CHECKING:
     from grader.judge import Judge
+
+
+ROOM = 4  # times the inputs of the largest case: for what a function makes of them
+
+
+def is_measured(case: Case) -> bool:
+    return case.limits is not None and case.limits.pass_at is not None
+
+
+def is_large(case: Case) -> bool:
+    """Whether its inputs are memory that nothing was written to, so that it is not run whole."""
+    return is_measured(case) or any(isinstance(spec, Sparse) for spec in case.inputs)
+
+
+def limits(suite: Suite) -> Limits:
+    """What processes may use: untouched pages cost address space, not memory."""
+    largest = max((sum(map(_nbytes, case.inputs)) for case in suite.cases if is_large(case)),
+                  default=0)
+    usual = Limits()
+    return replace(usual, address_space=usual.address_space + ROOM * largest)
+
+
+def _nbytes(spec: Any) -> int:
+    if isinstance(spec, Sparse):
+        return spec.elements * int(getattr(torch, spec.dtype).itemsize)
+    outline = spec.outline(DEFAULT_BLOCK) if isinstance(spec, Input) else None
+    return outline.untyped_storage().nbytes() if outline is not None else 0
 
 
 def least(suite: Suite, inputs: Sequence[Any]) -> Cost:

@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from grader.binary import Access, Binary, Occupancy
+from grader.compilation import Listing
 from grader.defects import Defect
-from grader.engine.compiler.build import DoesNotCompile, address, build
-from grader.engine.compiler.prediction import Prediction
+from grader.engine.compiler.build import address, build
+from grader.engine.compiler.ptx import lines as ptx_lines
 from grader.engine.compiler.targets import Target, find
 from grader.executor import kernels
-from grader.executor.arguments import Binder
-from grader.facts import Interval, Survey, Traffic
-from grader.inspection import Examined, InspectedCase, InspectedLaunch, Inspection, Listing
-from grader.recording import Recording
+from grader.facts import Interval, Prediction, Survey, Traffic
+from grader.inspection import InspectedCase, InspectedLaunch, Inspection
 from grader.report import Kind
 from grader.suite import Cost
 
@@ -53,7 +52,8 @@ def column_major_softmax_kernel(
 
 def softmax(x):
     out = torch.empty_like(x)
-    column_major_softmax_kernel[(x.shape[0],)](x, out, *x.shape, BLOCK_SIZE=2048)
+    column_major_softmax_kernel[(x.shape[0],)](
+        x, out, *x.shape, BLOCK_SIZE=triton.next_power_of_2(x.shape[1]))
     return out
 '''
 MATMUL = '''import torch
@@ -109,7 +109,7 @@ def launch(text: str, job: Job, target: Target, path: str) -> InspectedLaunch:
     """Compile one launch; widths and counts are read off its PTX."""
     kernel = kernels.load(kernels.extract(text), path)[job.kernel]
     made = build(kernel, job.arguments, job.options, target)
-    listing = by_line(made.asm["ptx"], path)
+    listing = tuple(ptx_lines(made.asm["ptx"]))
     return InspectedLaunch(
         job.kernel, job.grid, line_of(text, f"{job.kernel}["),
         Binary(job.kernel, target.name, target.capability, 32, 0, made.metadata.shared,
@@ -118,21 +118,8 @@ def launch(text: str, job: Job, target: Target, path: str) -> InspectedLaunch:
         job.survey, Prediction(job.seconds, "dram", "latency", {
             "dram": job.seconds * 0.9, "l2": job.seconds * 0.4, "latency": job.seconds * 0.6,
             "compute": job.seconds * 0.1, "launch": 2.5e-6, "programs": 0.0, "atomics": 0.0}),
-        job.defects, listing, tuple((line, f"/*{16 * n:04x}*/ {code.strip()}")
+        defects=job.defects, ptx=listing, sass=tuple((line, f"/*{16 * n:04x}*/ {code.strip()}")
                                     for n, (line, code) in enumerate(listing[-8:])))
-
-
-def by_line(ptx: str, path: str) -> Listing:
-    """PTX without its debug sections, every line with that of the source."""
-    own = {match[1] for match in re.finditer(r'\.file\s+(\d+)\s+"([^"]*)"', ptx)
-           if match[2].endswith(Path(path).name)}
-    line, rows = None, []
-    for text in ptx.partition(".section")[0].splitlines():
-        if at := re.match(r"\s*\.loc\s+(\d+)\s+(\d+)", text):
-            line = int(at[2]) if at[1] in own else line
-        elif text.strip() and not text.strip().startswith(("//", ".file")):
-            rows.append((line, text))
-    return tuple(rows)
 
 
 def accesses(listing: Listing, survey: Survey) -> tuple[Access, ...]:
@@ -242,20 +229,3 @@ def inspection(text: str, target: Target, cases: Sequence[InspectedCase]) -> Ins
                       hashlib.sha256(text.encode()).hexdigest(), target, tuple(cases),
                       {"triton": "3.9.0"})
 
-
-def examine(session: object, recording: Recording, inputs: object, target: Target) -> Examined:
-    """Compile what was recorded of the softmax in this process; nothing is surveyed."""
-    kernels_of = kernels.load(kernels.extract(SOFTMAX.read_text()), str(SOFTMAX))
-    binder = Binder(kernels_of, lambda view: address(view.dtype, view.offset), lambda of: of)
-    launches, findings = [], []
-    for one in recording.launches:
-        kernel, arguments = binder.bind(one)
-        try:
-            made = build(kernel, arguments, one.options, target)
-        except DoesNotCompile as error:
-            findings.append(error.finding)
-            continue
-        launches.append(InspectedLaunch(one.kernel, one.grid, one.line, Binary(
-            one.kernel, target.name, target.capability, 32, 0, made.metadata.shared,
-            made.metadata.num_warps, Occupancy(8, 64, 64, "warps"))))
-    return Examined(tuple(launches), findings=tuple(findings))

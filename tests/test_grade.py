@@ -93,12 +93,13 @@ RIGHT = contiguous_only(KERNEL)
 def test_a_right_kernel_passes_with_its_numbers_beside_their_limits(graded):
     report = graded(RIGHT)
 
-    assert (report.verdict, report.exit_code, report.evidence) == (Verdict.PASSED, 0, "correct")
+    assert (report.verdict, report.exit_code, report.evidence) == (Verdict.PASSED, 0, "efficient")
     facts = next(r.facts for r in report.results if r.facts)
     assert facts == {"traffic": "1.00x of the minimum, limit 1.00x", "launches": "1, limit 1",
                      "programs": "64, limit 64"}
-    measured = report.results[-1]
+    measured, gate = report.results[-2:]
     assert (measured.verdict, "GPU" in measured.reason) == (Verdict.SKIPPED, True)
+    assert (gate.verdict, gate.facts) == (Verdict.PASSED, {"compiled": "6 launches"})
     json.dumps(report.to_dict())
 
 
@@ -185,7 +186,8 @@ def test_after_a_failure_a_grade_does_not_go_on_for_ever(graded, monkeypatch):
 
     failing, right = graded(RIGHT.replace("x * 2", "x * 3")), graded(RIGHT)
 
-    assert [r.verdict for r in failing.results] == [Verdict.FAILED] + [Verdict.SKIPPED] * 8
+    assert [r.verdict for r in failing.results] == [
+        Verdict.FAILED, *[Verdict.SKIPPED] * 8, Verdict.PASSED]  # what was recorded still compiles
     assert right.verdict is Verdict.PASSED  # one that has not failed gets all the time it needs
 
 
@@ -277,7 +279,7 @@ def test_a_hang_or_a_crash_costs_one_case_and_names_the_line(graded, monkeypatch
     lost = next(r for r in report.results if r.name == "a thousand in float16")
     assert lost.findings[0].code == code
     assert [r.name for r in report.results if r.verdict is Verdict.FAILED] == [lost.name]
-    assert report.count(Verdict.PASSED) == 7
+    assert report.count(Verdict.PASSED) == 8  # with the compile gate
     line = {"host": "        ", "kernel": "        while n > 0:", "": None}[where]
     if line is not None:
         assert lost.findings[0].line is not None
@@ -347,7 +349,8 @@ def test_an_error_of_ours_is_an_error_and_no_failure(graded):
 def test_public_cases_alone_give_no_evidence(graded):
     report = graded(RIGHT, public_only=True)
 
-    assert [result.name for result in report.results] == ["a thousand", "one element"]
+    assert [result.name for result in report.results] == [
+        "a thousand", "one element", "every launch compiles for the NVIDIA H100 SXM"]
     assert (report.verdict, report.evidence) == (Verdict.PASSED, "")
 
 

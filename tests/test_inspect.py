@@ -20,6 +20,7 @@ from grader.engine.compiler.targets import find
 from grader.inspection import InspectedCase, Inspection, cases_of
 from grader.report import Finding, Kind
 from grader.sandbox import SandboxBroken
+from grader.suite import Cost
 from tritonlab.render import quantities as q
 
 SUITE = Path(grader.__file__).parent / "suites" / "missing-elements" / "03-softmax" / "suite.py"
@@ -161,14 +162,29 @@ def test_advice_names_each_defect_with_its_line_and_the_next_command_edits(inspe
 
 def test_a_hint_is_told_from_a_defect_and_comes_last(inspect, column_major):
     case = column_major.cases[0]
-    hint = Defect("scalar access", "T06", None, "4 bytes at a time", "Align it.", "hint")
+    hint = Defect("scalar access", "T06", None, "tl.dot is slow", "Align it.", "hint")
     first = replace(case.launches[0], defects=(hint, *case.launches[0].defects))
     found = replace(column_major, cases=(replace(case, launches=(first,)),))
 
     shown = inspect(found, "--plain")
 
-    assert "scalar access (a hint: it may cost nothing here)\nSeen: 4 bytes at a time." in shown.out
+    assert "\nhint: scalar access\nSeen: tl.dot is slow." in shown.out
+    assert "A hint says what could be better; as things are, it may cost nothing." in shown.out
     assert shown.out.index("uncoalesced store") < shown.out.index("scalar access")
+
+
+def test_a_hint_for_another_case_names_it_and_leaves_the_kernel_clean(inspect, softmax):
+    small, large = softmax.cases
+    hint = Defect("launch-bound", "T03", None, "A launch costs more.", "Give it more.", "hint")
+    found = replace(softmax, cases=(replace(small, defects=(hint,)), large))
+
+    shown, written = inspect(found, "--plain"), inspect(found, "--html", "page.html")
+
+    assert "No known defect was found." in shown.out
+    assert "hint: launch-bound, in the case 64 x 1,024 floats" in shown.out
+    assert last_line(shown.out) == "Next: tritonlab grade"
+    assert "Found: hint: launch-bound, in the case 64 x 1,024 floats" in written.out
+    assert "1 hint found:" in Page(Path("page.html").read_text()).words
 
 
 def test_launches_that_are_alike_share_a_column_and_too_many_are_counted(inspect, softmax):
@@ -197,17 +213,27 @@ def test_the_roofline_says_on_which_side_of_the_ridge_a_launch_is(inspect, softm
     assert "above the 330 at which DRAM and FP16 tensor cores" in inspect(matmul, "--plain").out
 
 
+def test_without_operations_only_the_rate_of_memory_is_told(inspect, softmax):
+    case = replace(softmax.cases[1], least=Cost(1))
+
+    shown = inspect(replace(softmax, cases=(case,)), "--plain")
+
+    assert "No operations are counted, so memory alone decides. Predicted to reach 95.4 % of the " \
+        "DRAM rate: 2.86 TB/s." in shown.out
+
+
 def test_a_launch_that_was_not_surveyed_has_its_code_and_no_place(inspect, softmax):
     case = softmax.cases[0]
     bare = replace(case.launches[0], survey=None, prediction=None)
-    found = replace(softmax, cases=(replace(case, launches=(bare,)),))
+    found = replace(softmax, cases=(replace(
+        case, launches=(bare,), unknown=("Its addresses depend on values.",)),))
 
     shown = inspect(found, "--plain")
 
     assert "DRAM, read: unknown" in shown.out
     assert "predicted time: none" in shown.out
-    assert "What it moves could not be told" in shown.out
-    assert "4 x STG.128" not in shown.out.replace("2 x STG.128", "")
+    assert "Its addresses depend on values. So it has no place on the roofline." in shown.out
+    assert "x STG.128" in shown.out
 
 
 def test_listings_stand_under_the_lines_that_they_come_from(inspect, softmax):
@@ -243,7 +269,7 @@ def test_an_unknown_target_names_those_that_there_are(run, monkeypatch):
 
     assert (shown.code, shown.out) == (2, "")
     assert shown.err.startswith("No target is called 'h1000'. There are h100, ")
-    assert shown.err.endswith("`tritonlab inspect --target h100` takes the nearest.\n")
+    assert shown.err.endswith("Name one of these with --target.\n")
 
 
 def test_a_target_is_found_whatever_its_capitals(inspect, softmax):
@@ -367,7 +393,7 @@ def test_the_page_needs_nothing_from_elsewhere(page, softmax):
 
 
 def test_what_a_kernel_says_stays_text(page, column_major):
-    seen = "<b>lanes</b> & \"sectors\""
+    seen = "<b>lanes</b> & `<b>sectors</b>`"
     case = column_major.cases[0]
     named = replace(case, name="</summary><img src=x>", defects=(
         Defect("odd <u>", "T01", None, seen, "Do it."),))
@@ -375,10 +401,11 @@ def test_what_a_kernel_says_stays_text(page, column_major):
     text = page(replace(column_major, cases=(named,)))
 
     assert "<script>alert(1)" in text.words
-    assert "<b>lanes</b>" in text.words
+    assert "<b>lanes</b> & <b>sectors</b>." in text.words
     assert "</summary><img src=x>" in text.words
     assert "odd <u>" in text.words
     assert not [tag for tag, _ in text.elements if tag in ("script", "img", "u")]
+    assert len([tag for tag, _ in text.elements if tag == "b"]) == 2  # of the two meters
 
 
 def test_the_page_says_what_the_terminal_says(page, column_major):
@@ -474,14 +501,14 @@ def test_a_case_that_asks_for_an_exception_cannot_be_inspected():
 def test_the_reference_is_recorded_and_compiled(sandbox):
     found = the_inspection.inspect(
         inspecting.SOFTMAX, grader.load_suite(SUITE), find(), case="64 x 1 024 floats",
-        sandbox=sandbox, examine=inspecting.examine)
+        sandbox=sandbox)
 
     case, = found.cases
     launch, = case.launches
     assert (launch.kernel, launch.grid, found.exit_code) == ("softmax_kernel", (64, 1, 1), 0)
     assert launch.line == inspecting.line_of(found.text, "softmax_kernel[")
     assert case.least.bytes == 2 * 4 * 64 * 1024
-    assert case.inputs == ("x: float32, 64 x 1,024, strides 1,024, 1",)
+    assert case.inputs == ("x: float32, 64 x 1,024, strides 1,024, 1, without values",)
 
 
 def test_what_does_not_compile_is_a_finding_with_its_line(sandbox, tmp_path):
@@ -490,8 +517,7 @@ def test_what_does_not_compile_is_a_finding_with_its_line(sandbox, tmp_path):
         "block_size = triton.next_power_of_2(n_cols)", "block_size = n_cols"))
 
     found = the_inspection.inspect(
-        broken, grader.load_suite(SUITE), find(), case="5 x 1 000 floats", sandbox=sandbox,
-        examine=inspecting.examine)
+        broken, grader.load_suite(SUITE), find(), case="5 x 1 000 floats", sandbox=sandbox)
 
     finding, = found.findings
     assert (finding.code, found.exit_code) == ("L05", 1)
@@ -518,6 +544,34 @@ def test_what_the_function_raises_is_a_finding(sandbox, tmp_path):
                                    case="64 x 1 024 floats", sandbox=sandbox)
 
     assert [finding.code for finding in found.findings] == ["R01"]
+
+
+def test_the_reference_has_no_defect_and_nearly_the_rate_of_memory(sandbox):
+    found = the_inspection.inspect(inspecting.SOFTMAX, grader.load_suite(SUITE), find(),
+                                   sandbox=sandbox, listings=True)
+
+    large = found.largest
+    launch, = large.launches
+    load = inspecting.line_of(found.text, "tl.load(")
+    point, = large.points(found.target)
+    assert [defect for defect in found.defects if defect.weight == "defect"] == []
+    assert (launch.survey.loaded.low, launch.programs) == (4 * 16_384 * 4_096, 16_384)
+    assert large.lines[load].instructions == ("4 x LDG.128",)
+    assert {line for line, text in launch.sass if "LDG.E" in text} == {load}
+    assert {line for line, text in launch.ptx if "ld.global" in text} == {load}
+    assert 0.5 < point.share(found.target) <= 1.1
+
+
+def test_a_column_major_kernel_is_found_out_line_by_line(sandbox, tmp_path, page):
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text(inspecting.COLUMN_MAJOR)
+
+    found = the_inspection.inspect(kernel, grader.load_suite(SUITE), find(), sandbox=sandbox)
+
+    load, store = (inspecting.line_of(found.text, f"tl.{call}(") for call in ("load", "store"))
+    assert {defect.line for defect in found.defects} >= {load, store}
+    assert found.largest.lines[load].moved[0].efficiency == pytest.approx(1 / 8)
+    assert f"strided access, line {store}" in page(found).words
 
 
 # ------------------------------------------------------------ numbers

@@ -46,7 +46,7 @@ def test_from_start_to_certificate(type_, tmp_path):
     assert "What failed first" in mistaken.stdout
     assert right.returncode == 0
     report = json.loads(right.stdout)
-    assert (report["verdict"], report["evidence"], report["saved"]) == ("PASSED", "correct", True)
+    assert (report["verdict"], report["evidence"], report["saved"]) == ("PASSED", "efficient", True)
     assert certificate["name"] == "Ada"
     assert certificate["totals"]["tracks"]["track1"]["passed"] == 1
     assert certificate["totals"]["core"] == {"passed": 1, "total": 19}

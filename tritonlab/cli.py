@@ -172,7 +172,7 @@ def inspect(
     module_id: Annotated[str | None, typer.Option(
         "--module", metavar="ID", help="The module that the file at PATH belongs to.")] = None,
     target: Annotated[str, typer.Option(
-        metavar="NAME", help="The GPU that it is compiled for.")] = targets.DEFAULT,
+        metavar="GPU", help="The GPU that it is compiled for.")] = targets.DEFAULT,
     case: Annotated[str | None, typer.Option(
         metavar="NAME", help="The case that is looked at; by default those of performance.",
     )] = None,
@@ -189,14 +189,15 @@ def inspect(
     from tritonlab.render.screen import Progress
 
     screen = _screen(plain)
-    the_target = inspection.target_named(target)
+    the_target = grading.find_target(target)
     if html is not None:
         inspection.check_page(html)
     submission = grading.resolve(course.load(), what, module_id)
     with Progress(_screen(plain or as_json, error=True)) as progress:
-        found = inspection.inspect(submission, the_target, case=case, on_event=progress)
+        found = inspection.inspect(submission, the_target, case=case, on_event=progress,
+                                   listings=ptx or sass or html is not None)
     command, before = submission.command, "Next: "
-    if found.findings or found.defects:
+    if not found.clean:
         command = inspection.command(submission, the_target, case)
         before = f"Edit {shown(submission.kernel)}, then type: "
     if html is not None:

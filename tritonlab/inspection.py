@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -31,25 +30,9 @@ OnEvent = Callable[[str], None]
 _ANOTHER = "Name another file with `--html FILE`."
 
 
-def target_named(name: str) -> Target:
-    """The GPU that is meant.
-
-    Raises:
-        TritonlabError: there is none of this name; it says which there are.
-    """
-    try:
-        return targets.find(name)
-    except targets.UnknownTarget as error:
-        known = targets.all_targets()
-        near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
-        nearest = near[0] if near else targets.DEFAULT
-        raise TritonlabError(
-            str(error), f"`tritonlab inspect --target {nearest}` takes "
-                        f"{'the nearest' if near else 'the usual one'}.") from error
-
-
 def inspect(submission: Submission, target: Target, *, case: str | None = None,
-            on_event: OnEvent | None = None, sandbox: Sandbox | None = None) -> Inspection:
+            listings: bool = False, on_event: OnEvent | None = None,
+            sandbox: Sandbox | None = None) -> Inspection:
     """Have a submission compiled for a GPU and looked at; nothing is recorded.
 
     Raises:
@@ -65,7 +48,7 @@ def inspect(submission: Submission, target: Target, *, case: str | None = None,
         try:
             suite = grader.load_suite(module.suite)
             return inspection.inspect(submission.kernel, suite, target, case=case,
-                                      on_event=on_event, sandbox=box)
+                                      listings=listings, on_event=on_event, sandbox=box)
         except grader.UnknownCase as error:
             raise unknown_case(module, error) from error
         except FileNotFoundError as error:

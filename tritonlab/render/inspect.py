@@ -46,8 +46,8 @@ def show_page(screen: Screen, module: Module, inspection: Inspection, path: str,
     """What is printed where a page was written: what hinders, the defects' names, where it is."""
     for case in inspection.cases:
         _findings(screen, module, case)
-    for defect in inspection.defects:
-        screen.line(words.named(defect), lead=("Defect: ",))
+    for case, defect in inspection.seen:
+        screen.line(words.named(inspection, case, defect), lead=("Found: ",))
     screen.line(f"The page is {path}")
     screen.next(next_command, before)
 
@@ -211,14 +211,16 @@ def _cells(row: words.Row) -> list[tuple[str, ...]]:
 def _advice(screen: Screen, inspection: Inspection) -> None:
     _heading(screen, "Advice")
     margin = "" if screen.plain else "  "
-    for defect in inspection.defects:
-        screen.line((words.named(defect), "skip"), lead=(margin,))
+    if inspection.clean:
+        screen.line(words.ALL_CLEAR, lead=(margin,))
+    for case, defect in inspection.seen:
+        screen.line((words.named(inspection, case, defect), "skip"), lead=(margin,))
         for label, text in (("Seen", words.seen(defect)), ("Why", words.why(defect)),
                             ("Try", defect.advice)):
             if text:
                 screen.line(text, lead=(f"{label}: " if screen.plain else f"    {label:<6}",))
-    if not inspection.defects:
-        screen.line(words.ALL_CLEAR, lead=(margin,))
+    if any(defect.weight == "hint" for defect in inspection.defects):
+        screen.line((words.HINTS, "dim"), lead=(margin,))
 
 
 def _roofline(screen: Screen, inspection: Inspection) -> None:
@@ -230,7 +232,8 @@ def _roofline(screen: Screen, inspection: Inspection) -> None:
             name: list[Part] = [(point.label, "strong"), f", {case.name}: "]
             screen.line(*name, words.position(point, inspection.target), lead=(margin,))
         if case.launches and not points:
-            screen.line((case.name, "strong"), f": {words.no_position(case)}", lead=(margin,))
+            said = words.no_position(case, inspection.target)
+            screen.line((case.name, "strong"), f": {said}", lead=(margin,))
 
 
 def _listing(screen: Screen, inspection: Inspection, title: str, case: str,

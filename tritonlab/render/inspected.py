@@ -223,18 +223,33 @@ def why(defect: Defect) -> str:
     return MEANINGS.get(defect.code, "")
 
 
-def named(defect: Defect) -> str:
-    """The name of a defect with its line; a hint says that it is one."""
-    kind = "" if defect.weight == "defect" else " (a hint: it may cost nothing here)"
-    return (f"{defect.name}, line {defect.line}" if defect.line else defect.name) + kind
+def named(inspection: Inspection, case: InspectedCase, defect: Defect) -> str:
+    """The name of a defect with its line, and its case unless that is the largest.
+
+    A hint says that it is one.
+    """
+    kind = "hint: " if defect.weight == "hint" else ""
+    line = f", line {defect.line}" if defect.line else ""
+    where = f", in the case {case.name}" if case is not inspection.largest else ""
+    return f"{kind}{defect.name}{line}{where}"
+
+
+def summary(inspection: Inspection) -> str:
+    """How many defects and hints there are."""
+    counts = [(sum(defect.weight == kind for defect in inspection.defects), kind)
+              for kind in ("defect", "hint")]
+    return " and ".join(q.plural(count, kind) for count, kind in counts if count)
 
 
 ALL_CLEAR = ("No known defect was found. That a kernel is fast, compiled code and counted bytes "
              "cannot show: that takes a GPU.")
+HINTS = "A hint says what could be better; as things are, it may cost nothing."
 
 
 def seen(defect: Defect) -> str:
-    return sentence(defect.seen)
+    """What was seen, as a sentence; a name of code at its beginning stays as it is."""
+    first = defect.seen.split(" ")[0]
+    return sentence(defect.seen) if first.isalnum() else first + sentence(defect.seen)[len(first):]
 
 
 def position(point: Point, target: Target) -> str:
@@ -248,11 +263,14 @@ def position(point: Point, target: Target) -> str:
             f"{q.rate(point.bytes / point.seconds, 'B/s')}, {q.rate(point.rate, 'FLOP/s')}.")
 
 
-def no_position(case: InspectedCase) -> str:
-    """Why a case has no place on the roofline."""
+def no_position(case: InspectedCase, target: Target) -> str:
+    """Why a case has no place on the roofline, and how near to the DRAM rate it comes."""
     if any(launch.survey is None or launch.prediction is None for launch in case.launches):
-        return "What it moves could not be told, so it has no place on the roofline."
-    return "It computes nothing that is counted, so only memory decides: see the table."
+        return " ".join((*case.unknown, "So it has no place on the roofline."))
+    moved = sum(launch.dram.low + launch.dram.high for launch in case.launches if launch.dram) / 2
+    return ("No operations are counted, so memory alone decides. Predicted to reach "
+            f"{q.share(moved / case.seconds / target.dram)} of the DRAM rate: "
+            f"{q.rate(moved / case.seconds, 'B/s')}.")
 
 
 def different(inspection: Inspection) -> list[tuple[InspectedCase, InspectedLaunch]]:

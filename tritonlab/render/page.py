@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import dataclass, replace
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from grader.inspection import InspectedCase, Inspection
 from tritonlab.course import Module
@@ -32,9 +34,14 @@ class _Source:
 def _templates() -> Environment:
     made = Environment(loader=PackageLoader("tritonlab.render"), autoescape=True,
                        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.filters.update(bytes=q.bytes_, share=q.share, three=q.three, seconds=q.seconds,
-                        plural=q.plural)
+    made.filters.update(code=_with_code, bytes=q.bytes_, share=q.share, three=q.three,
+                        seconds=q.seconds, plural=q.plural)
     return made
+
+
+def _with_code(text: str) -> Markup:
+    """Text of a message, what stands in backticks set as code."""
+    return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text))))
 
 
 def inspection(module: Module, found: Inspection) -> str:

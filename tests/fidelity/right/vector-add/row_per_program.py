@@ -11,8 +11,8 @@ import triton.language as tl
 def vector_add_kernel(
     x_ptr, y_ptr, out_ptr, x_stride, y_stride, n_cols, BLOCK_SIZE: tl.constexpr
 ):
-    row = tl.program_id(0).to(tl.int64)
-    offs = tl.program_id(1).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    row = tl.program_id(1).to(tl.int64)
+    offs = tl.program_id(0).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = offs < n_cols
     x = tl.load(x_ptr + row * x_stride + offs, mask=mask)
     y = tl.load(y_ptr + row * y_stride + offs, mask=mask)
@@ -25,7 +25,7 @@ def vector_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     if out.numel() == 0:
         return out
     x, y = as_rows(x), as_rows(y)
-    grid = (x.shape[0], triton.cdiv(x.shape[1], 1024))
+    grid = (triton.cdiv(x.shape[1], 1024), x.shape[0])
     vector_add_kernel[grid](x, y, out, x.stride(0), y.stride(0), x.shape[1], BLOCK_SIZE=1024)
     return out
 

@@ -1,0 +1,252 @@
+"""The compile gate: what no GPU could run fails, whatever the interpreter makes of it."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from test_grade import KERNEL, SUITE
+
+import grader
+from grader import Verdict, session
+from grader.compilation import crashed
+from grader.engine.compiler import targets
+from grader.outcome import Stopped
+from grader.report import Finding
+from grader.suite import EXACT, Cost, Suite, correctness, rand
+
+SMALL = Suite(**{**SUITE.__dict__, "cases": SUITE.cases[:2]})
+BODY = "    x = tl.load(x_ptr + offs, mask=mask)\n    tl.store(out_ptr + offs, x * 2, mask=mask)\n"
+LAUNCH = ("        double_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)\n")
+
+
+@pytest.fixture
+def graded(tmp_path, sandbox):
+    def grade(text: str, suite: Suite = SMALL, **options) -> grader.Report:
+        path = tmp_path / "kernel.py"
+        path.write_text(text)
+        return grader.grade(path, suite, sandbox=sandbox, **options)
+
+    return grade
+
+
+def with_body(body: str) -> str:
+    assert BODY in KERNEL
+    return KERNEL.replace(BODY, textwrap.indent(textwrap.dedent(body).lstrip("\n"), "    "))
+
+
+def with_launch(head: str, launch: str) -> str:
+    assert LAUNCH in KERNEL
+    text = KERNEL.replace(LAUNCH, textwrap.indent(textwrap.dedent(launch), " " * 8))
+    jit = "@triton.jit\ndef double"
+    return text.replace(jit, textwrap.dedent(head) + jit)
+
+
+def gate(report: grader.Report) -> grader.CaseResult:
+    return next(r for r in report.results if r.name.startswith("every launch compiles"))
+
+
+INTERPRETS_ONLY = {
+    "a value that changes its type in a loop": ("""
+        x = tl.load(x_ptr + offs, mask=mask)
+        total = 0
+        for _ in range(0, n // n):
+            total = total + x
+        tl.store(out_ptr + offs, total * 2, mask=mask)
+        """, "for _ in range(0, n // n):", "total"),
+    "a name that only one branch defines": ("""
+        x = tl.load(x_ptr + offs, mask=mask)
+        if n > 0:
+            y = x * 2
+        tl.store(out_ptr + offs, y, mask=mask)
+        """, "tl.store(out_ptr + offs, y, mask=mask)", "y"),
+}
+
+
+@pytest.mark.parametrize("name", INTERPRETS_ONLY)
+def test_a_kernel_that_only_interprets_fails_in_the_compilers_words(graded, name):
+    body, quoted, says = INTERPRETS_ONLY[name]
+    text = with_body(body)
+
+    report = graded(text)
+
+    assert [r.verdict for r in report.results[:2]] == [Verdict.PASSED] * 2
+    result = gate(report)
+    (finding,) = result.findings
+    assert (report.verdict, result.verdict, finding.code) == (
+        Verdict.FAILED, Verdict.FAILED, "L05")
+    said, code, caret = finding.seen.split("\n")
+    assert "for the NVIDIA H100 SXM" in said and says in said
+    assert "'a thousand' and 1 other" in said
+    assert (code, caret.strip()) == (quoted, "^")
+    assert text.splitlines()[finding.line - 1].strip() == quoted
+
+
+def test_a_helper_at_fault_is_named_by_its_own_line(graded):
+    text = with_body("""
+        x = tl.load(x_ptr + offs, mask=mask)
+        tl.store(out_ptr + offs, twice(x, n), mask=mask)
+    """).replace("@triton.jit\ndef double", '''@triton.jit
+def twice(x, n):
+    """x + x."""
+    y = 0
+    for _ in range(n // n):
+        y = y + x
+    return y * 2
+
+
+@triton.jit
+def double''')
+
+    (finding,) = gate(graded(text)).findings
+
+    assert text.splitlines()[finding.line - 1] == "    for _ in range(n // n):"
+
+
+def test_what_the_interpreter_refuses_is_told_in_the_compilers_words_with_its_caret(graded):
+    text = KERNEL.replace("BLOCK=64)", "BLOCK=63)")
+
+    finding = graded(text).results[0].findings[0]
+
+    said, code, caret = finding.seen.split("\n")
+    assert said.startswith("Triton does not compile `double_kernel`") and "power of 2" in said
+    assert code == "offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)"
+    assert code[len(caret) - 1:].startswith("tl.arange")
+
+
+COMPILES = {
+    "launch options": with_launch("", """
+        grid = (triton.cdiv(x.numel(), 64),)
+        double_kernel[grid](x, out, x.numel(), BLOCK=64, num_warps=2, num_stages=1, maxnreg=64)
+        """),
+    "heuristics": with_launch("@triton.heuristics({'BLOCK': lambda a: 128})\n", """
+        grid = lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)
+        double_kernel[grid](x, out, x.numel())
+        """),
+    "a descriptor": KERNEL.replace(
+        "def double_kernel(x_ptr,", "def double_kernel(x_desc,").replace(
+        "tl.load(x_ptr + offs, mask=mask)", "x_desc.load([tl.program_id(0) * BLOCK])").replace(
+        LAUNCH, textwrap.indent(textwrap.dedent("""
+        from triton.tools.tensor_descriptor import TensorDescriptor
+        desc = TensorDescriptor(x, [x.numel()], [1], [64])
+        double_kernel[(triton.cdiv(x.numel(), 64),)](desc, out, x.numel(), BLOCK=64)
+        """), " " * 8)),
+}
+
+
+@pytest.mark.parametrize("name", COMPILES)
+def test_what_the_jit_takes_passes(graded, name):
+    report = graded(COMPILES[name])
+
+    assert (report.verdict, gate(report).verdict) == (Verdict.PASSED, Verdict.PASSED)
+
+
+TILES = '''\
+import torch
+import triton
+import triton.language as tl
+CONFIGS
+
+
+@triton.jit
+def product_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr, STAGES: tl.constexpr):
+    """out = x @ x for a matrix of n x n, in tiles of BLOCK x BLOCK."""
+    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inner = tl.arange(0, 64)
+    acc = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for k in tl.range(0, n, 64, num_stages=STAGES):
+        a_mask = (rows[:, None] < n) & (k + inner[None, :] < n)
+        b_mask = (k + inner[:, None] < n) & (columns[None, :] < n)
+        a = tl.load(x_ptr + rows[:, None] * n + k + inner[None, :], mask=a_mask, other=0.0)
+        b = tl.load(x_ptr + (k + inner[:, None]) * n + columns[None, :], mask=b_mask, other=0.0)
+        acc = tl.dot(a, b, acc)
+    mask = (rows[:, None] < n) & (columns[None, :] < n)
+    tl.store(out_ptr + rows[:, None] * n + columns[None, :], acc.to(tl.float16), mask=mask)
+
+
+def product(x):
+    out = torch.empty_like(x)
+    n = x.shape[0]
+    grid = lambda meta: (triton.cdiv(n, meta["BLOCK"]), triton.cdiv(n, meta["BLOCK"]))
+    product_kernel[grid](x, out, n, ARGUMENTS)
+    return out
+'''
+PRODUCT = Suite(
+    entry="product", parameters=("x",), reference=lambda x: (x.double() @ x.double()).round(),
+    tolerance=EXACT, cost=lambda x: Cost(2 * x.nbytes), name="toy/product",
+    cases=[correctness("a tile", rand(64, 64, dtype="float16").then(lambda t: t.sign()))])
+
+
+def tiles(block: int, stages: int) -> str:
+    return TILES.replace("CONFIGS\n", "").replace("ARGUMENTS", f"BLOCK={block}, STAGES={stages}")
+
+
+def tuned(*sizes: tuple[int, int]) -> str:
+    configs = ", ".join(f"triton.Config({{'BLOCK': {b}, 'STAGES': {s}}}, num_warps=8)"
+                        for b, s in sizes)
+    text = TILES.replace("CONFIGS\n", "").replace(", ARGUMENTS", "")
+    return text.replace("@triton.jit\n", f"@triton.autotune([{configs}], key=['n'])\n@triton.jit\n")
+
+
+def test_what_does_not_fit_the_shared_memory_fails_with_its_numbers(graded):
+    fits, too_large = graded(tiles(128, 3), PRODUCT), graded(tiles(128, 8), PRODUCT)
+
+    assert gate(fits).verdict is Verdict.PASSED
+    (finding,) = gate(too_large).findings
+    assert finding.code == "T05"
+    assert "shared memory" in finding.seen and "232448" in finding.seen
+
+
+def test_an_autotuner_passes_over_what_does_not_fit_as_long_as_one_does(graded):
+    assert gate(graded(tuned((128, 8), (64, 2)), PRODUCT)).verdict is Verdict.PASSED
+
+    (finding,) = gate(graded(tuned((128, 8), (128, 9)), PRODUCT)).findings
+    assert finding.code == "T05"
+
+
+def test_it_depends_on_the_gpu_that_is_named(graded):
+    text = tiles(128, 5)
+
+    large = graded(text, PRODUCT, target=targets.find("h200"))
+    small = graded(text, PRODUCT, target=targets.find("rtx4090"))
+
+    assert (large.target, gate(large).verdict) == ("NVIDIA H200 SXM", Verdict.PASSED)
+    (finding,) = gate(small).findings
+    assert (finding.code, "RTX 4090" in finding.seen) == ("T05", True)
+
+
+def test_a_kernel_that_takes_too_long_to_compile_fails_and_the_next_grade_is_as_good(
+        graded, monkeypatch):
+    monkeypatch.setattr(session, "COMPILE_S", 2.0)
+    text = with_body("""
+        x = tl.load(x_ptr + offs, mask=mask)
+        for i in tl.static_range(4000):
+            x = tl.where(x > i, x + 1, x - 1)
+            x = tl.where(x > i, x - 1, x + 1)
+        tl.store(out_ptr + offs, x * 2, mask=mask)
+        """)
+
+    report = graded(text, Suite(**{**SMALL.__dict__, "cases": SMALL.cases[:1]}))
+
+    assert [finding.code for finding in gate(report).findings] == ["R02"]
+    monkeypatch.undo()
+    assert gate(graded(KERNEL)).verdict is Verdict.PASSED
+
+
+def test_a_crash_of_the_compiler_is_the_kernels_failure():
+    stop = Stopped(Finding("R03", "The process ended while compiling a kernel ran."))
+
+    (finding,) = crashed(stop, "NVIDIA H100 SXM").findings
+
+    assert finding.code == "L05"
+    assert "crashed" in finding.seen
+
+
+def test_a_call_that_launches_nothing_has_nothing_to_compile(graded):
+    nothing = Suite(**{**SUITE.__dict__, "cases": [SUITE.cases[3]]})
+
+    report = graded(KERNEL, nothing)
+
+    assert [r.name for r in report.results] == ["nothing"]
+    assert report.target == ""

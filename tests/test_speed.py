@@ -1,0 +1,185 @@
+"""Speed without a GPU: what a bound proves fails, all else is left open, and says why."""
+
+from __future__ import annotations
+
+import pytest
+from test_grade import KERNEL, RIGHT, SUITE
+
+import grader
+from grader import Verdict
+from grader.binary import Access, Binary, Occupancy
+from grader.costs import code_limits, count
+from grader.facts import LaunchFacts, Traffic
+from grader.report import CaseResult
+from grader.suite import Cost, Limits, Suite, integers, performance, rand
+
+N = 1 << 26
+REAL = performance("at its real size", rand(N), pass_at=0.8, stretch=0.9)
+LAUNCH = "        double_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)\n"
+WIDE = KERNEL.replace(LAUNCH, LAUNCH.replace("64", "1024"))
+
+
+@pytest.fixture
+def judged(tmp_path, sandbox):
+    """Grade one performance case; its result."""
+    def judge(text: str, case=REAL, **changes) -> CaseResult:
+        path = tmp_path / "kernel.py"
+        path.write_text(text)
+        suite = Suite(**{**SUITE.__dict__, "cases": [case], **changes})
+        return grader.grade(path, suite, sandbox=sandbox).results[0]
+
+    return judge
+
+
+def test_a_good_kernel_is_expected_to_pass_which_is_no_pass(judged):
+    result = judged(WIDE)
+
+    assert result.verdict is Verdict.SKIPPED
+    assert result.reason.startswith(
+        "expected to pass on a GPU; predicted for the NVIDIA H100 SXM, not measured: ")
+    assert "bound by memory" in result.reason and "where 80% is asked for" in result.reason
+    assert result.facts["memory traffic"] == "1.00x of the minimum"
+
+
+def test_a_bound_proves_that_three_passes_over_memory_are_too_slow(judged):
+    thrice = WIDE.replace(LAUNCH.replace("64", "1024"), """
+        first, second = torch.empty_like(x), torch.empty_like(x)
+        grid = (triton.cdiv(x.numel(), 1024),)
+        double_kernel[grid](x, first, x.numel(), BLOCK=1024)
+        double_kernel[grid](x, second, x.numel(), BLOCK=1024)
+        double_kernel[grid](x, out, x.numel(), BLOCK=1024)
+""")
+
+    result = judged(thrice)
+
+    assert (result.verdict, result.findings[0].code) == (Verdict.FAILED, "T01")
+    assert "copies, and 80% is asked for" in result.findings[0].seen
+    assert result.facts["memory traffic"].endswith("3.00x of the minimum")
+
+
+def test_what_a_bound_does_not_prove_is_left_to_a_gpu(judged):
+    """Programs of 64 elements take long to start, which only a clock can show."""
+    result = judged(KERNEL)
+
+    assert result.verdict is Verdict.SKIPPED
+    assert result.reason.startswith("a GPU is needed; predicted for the NVIDIA H100 SXM")
+    assert "tiny programs" in result.reason
+
+
+def test_addresses_that_nobody_can_know_leave_a_case_open(judged):
+    """The indices are what a first launch writes."""
+    chase = WIDE.replace("    x = tl.load(x_ptr + offs, mask=mask)\n", """\
+    at = tl.load(out_ptr + offs, mask=mask, other=0).to(tl.int32)
+    x = tl.load(x_ptr + at, mask=mask)
+""")
+
+    result = judged(chase)
+
+    assert result.verdict is Verdict.SKIPPED
+    assert result.reason.startswith("a GPU is needed: ")
+
+
+def test_indices_that_the_judge_drew_are_followed(judged):
+    gather = WIDE.replace("def double(x):", "def double(x, at):").replace(
+        "(x, out, x.numel()", "(x, at, out, x.numel()").replace(
+        "x_ptr, out_ptr, n", "x_ptr, at_ptr, out_ptr, n").replace(
+        "    x = tl.load(x_ptr + offs, mask=mask)\n", """\
+    at = tl.load(at_ptr + offs, mask=mask, other=0)
+    x = tl.load(x_ptr + at, mask=mask)
+""")
+    n = 1 << 22
+    case = performance("a gather", rand(n), integers(n, low=0, high=n - 1, dtype="int32"),
+                       pass_at=0.5)
+
+    result = judged(gather, case, parameters=("x", "at"), host_reads=(),
+                    reference=lambda x, at: x.double()[at.long()] * 2,
+                    cost=lambda x, at: Cost(2 * x.nbytes + at.nbytes))
+
+    assert result.facts["memory traffic"] != "1.00x of the minimum"
+    assert "not measured" in result.reason or result.findings[0].code == "T01"
+
+
+def test_an_access_outside_a_tensor_fails_at_its_real_size(judged):
+    result = judged(WIDE.replace("mask=mask)\n    tl.store", ")\n    tl.store"),
+                    performance("an odd size", rand(N - 1), pass_at=0.8))
+
+    assert (result.verdict, result.findings[0].code) == (Verdict.FAILED, "M01")
+
+
+def test_no_memory_is_taken_and_the_function_gets_what_it_needs(judged):
+    """Half a gigabyte twice, and a function that would take 25 more."""
+    assert judged(WIDE, performance("large", rand(1 << 28), pass_at=0.8)).verdict \
+        is Verdict.SKIPPED
+    hog = WIDE.replace("    out = ", "    hog = [torch.empty(1 << 28) for _ in [0] * 25]\n    out = ")
+    assert judged(hog).findings[0].code == "R04"
+
+
+# ---------------------------------------------------------------------------------------------
+# Limits on code and sectors
+
+
+def binary(**changes) -> Binary:
+    given = {"kernel": "k", "target": "h100", "capability": 90, "registers": 32, "spill_bytes": 0,
+             "shared": 0, "warps": 4, "occupancy": Occupancy(16, 64, 64, "warps"),
+             "accesses": (Access(3, "load", 128, 2), Access(4, "store", 128, 2))}
+    return Binary(**{**given, **changes})
+
+
+def launch(*traffic: Traffic) -> LaunchFacts:
+    return LaunchFacts("k", 1, 0, 0, 0, None, 0, 0, 0, traffic)
+
+
+LOAD = Traffic(3, "load", "x_ptr", 1024, 4096, 128, 128, 128)
+STORE = Traffic(4, "store", "out_ptr", 1024, 4096, 128, 128, 128)
+STATISTIC = Traffic(5, "store", "rstd_ptr", 1, 4, 1, 1, 1)
+
+
+@pytest.mark.parametrize(("limits", "made", "code", "fact"), [
+    (Limits(vector=128), binary(), "", "128 bits, at least 128"),
+    (Limits(vector=128), binary(accesses=(Access(3, "load", 32, 8), Access(4, "store", 128, 2))),
+     "T06", "32 bits, at least 128"),
+    (Limits(vector=128), binary(accesses=(*binary().accesses, Access(5, "store", 32, 1))), "",
+     "128 bits, at least 128"),  # a number for each row: nothing that costs
+    (Limits(spills=0), binary(), "", "0 bytes a thread, limit 0"),
+    (Limits(spills=0), binary(spill_bytes=64), "T04", "64 bytes a thread, limit 0"),
+    (Limits(spills=64), binary(spill_bytes=64), "", "64 bytes a thread, limit 64"),
+    (Limits(stages=2), binary(dot=True, stages=3), "", "3, at least 2"),
+    (Limits(stages=2), binary(dot=True), "T06", "0, at least 2"),
+    (Limits(tensor_cores=True), binary(dot=True, tensor_cores="wgmma"), "", "wgmma"),
+    (Limits(tensor_cores=True), binary(dot=True), "T06", "not used"),
+])
+def test_limits_on_code_are_told_beside_what_was_found(limits, made, code, fact):
+    facts, findings = code_limits(limits, [launch(LOAD, STORE, STATISTIC)], [made])
+
+    assert list(facts.values()) == [fact]
+    assert [finding.code for finding in findings] == ([code] if code else [])
+
+
+def test_a_strided_access_fails_a_limit_on_sectors_and_a_dense_one_passes(judged):
+    case = performance("every element", rand(1 << 16), sectors=1.0)
+    strided = WIDE.replace("offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)", """\
+rows = tl.program_id(0) + tl.num_programs(0) * tl.arange(0, BLOCK)
+    offs = rows""")
+
+    dense, poor = judged(RIGHT, case), judged(strided, case)
+
+    assert (dense.verdict, dense.facts["sectors"]) == (
+        Verdict.PASSED, "1.00x of the minimum, limit 1.00x")
+    assert (poor.verdict, poor.findings[0].code) == (Verdict.FAILED, "T02")
+    assert "12 %" in poor.findings[0].seen
+
+
+def test_scalar_loads_fail_a_limit_on_their_width(judged):
+    case = performance("every element", rand(1 << 16), vector=128)
+
+    wide, scalar = judged(WIDE, case), judged(KERNEL, case)
+
+    assert (wide.verdict, wide.facts["vector"]) == (Verdict.PASSED, "128 bits, at least 128")
+    assert (scalar.verdict, scalar.findings[0].code) == (Verdict.FAILED, "T06")
+    assert scalar.findings[0].line is not None
+
+
+def test_a_case_without_limits_has_no_facts():
+    from grader.suite import correctness
+
+    assert count(correctness("any"), [], None, SUITE, 64) == ({}, [])
