@@ -1,0 +1,121 @@
+"""T03: how work is cut into launches and programs, idle lanes, and atomics that meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+
+from grader.defects.launch import SECTOR, WARP, Defect, Launch, Observed
+from grader.facts import Traffic
+
+FEW_PROGRAMS = 0.6  # of the multiprocessors; from 80 programs of 132 on, the loss is small
+TAIL = 0.6  # of the GPU that works on average, where the last wave is nearly empty
+IDLE_LANES = 0.45  # a row of 65 elements in a block of 128 is above it, and needs its 128
+CONTENDED = 0.5  # of the time that the rest needs
+UNFUSED = 0.3  # of a call's bytes that go out and come back between launches
+
+
+def launch_bound(launches: Sequence[Launch]) -> list[Defect]:
+    target = launches[0].target
+    work = sum(launch.work for launch in launches)
+    overhead = len(launches) * target.launch_seconds
+    if work >= overhead / 2:
+        return []
+    several = len(launches) > 1
+    return [Defect(
+        "launch-bound", "T03", None,
+        f"{len(launches)} launch{'es' if several else ''} of about "
+        f"{target.launch_seconds * 1e6:.1f} microseconds each, for work of {work * 1e6:.1f}",
+        "Do the work in one launch." if several else
+        "A launch costs more than this work: give it more, or record several into a CUDA graph.",
+        "defect" if several else "hint")]
+
+
+def programs(launch: Launch) -> list[Defect]:
+    target, binary, programs = launch.target, launch.binary, launch.programs
+    if not launch.large:
+        return []
+    found = []
+    if programs <= FEW_PROGRAMS * target.multiprocessors:
+        found.append(Defect(
+            "too few programs", "T03", None,
+            f"{programs} program{'s' * (programs > 1)} for {target.multiprocessors} "
+            f"multiprocessors: the rest of the GPU has nothing to do",
+            "Cut the work into more programs, also along the axis that is reduced."))
+    waves = programs / target.multiprocessors
+    alone = launch.bound_by_products or binary.occupancy.programs == 1
+    if waves > 1 and alone and waves / ceil(waves) < TAIL:
+        found.append(Defect(
+            "wave tail", "T03", None,
+            f"{programs} programs on {target.multiprocessors} multiprocessors need {ceil(waves)} "
+            f"turns, and in the last one {waves - ceil(waves) + 1:.0%} of them work",
+            "Choose tiles so that programs are a multiple of the multiprocessors or just under "
+            "it, split K, or let each program take several tiles."))
+    if launch.starting > max(launch.work, 3 * target.launch_seconds):
+        each = (launch.survey.loaded.low + launch.survey.stored.low) / programs
+        found.append(Defect(
+            "tiny programs", "T03", None,
+            f"{programs:,} programs move {each:,.0f} bytes each: starting them takes "
+            f"{launch.starting / launch.work:.1f} times as long as the memory needs",
+            "Give each program more: a larger block, or several rows."))
+    found += _idle_lanes(launch)
+    return found
+
+
+def _idle_lanes(launch: Launch) -> list[Defect]:
+    threads = launch.binary.warps * WARP
+    if launch.bound_by_products or launch.memory < launch.target.launch_seconds:
+        return []
+    widest = max(launch.survey.traffic, key=lambda t: t.bytes)
+    lanes = launch.lanes(widest)
+    if lanes >= IDLE_LANES * threads:
+        return []
+    return [Defect(
+        "idle lanes", "T06", widest.line,
+        f"{threads} threads share {lanes:.0f} element{'s' * (lanes >= 1.5)} at a time: most of "
+        f"them have none",
+        "Use fewer warps (num_warps), or a larger block.")]
+
+
+def atomics(launch: Launch) -> list[Defect]:
+    survey = launch.survey
+    if launch.meeting <= max(CONTENDED * launch.work, launch.target.launch_seconds):
+        return []
+    lines = [t.line for t in sorted(survey.traffic, key=lambda t: -t.lanes) if t.kind == "atomic"]
+    return [Defect(
+        "contended atomics", "T03", lines[0] if lines else None,
+        f"{survey.hottest:,} atomic operations meet on one element, one after the other: about "
+        f"{launch.meeting * 1e3:.2f} ms",
+        "Add up in the program first, so that one operation stands for many, or spread them over "
+        "several elements and add those in a second step.")]
+
+
+def unfused(launches: Sequence[Observed]) -> list[Defect]:
+    """Launches that hand all they made to the next one through memory, element by element."""
+    moved = between = 0
+    producers: dict[int, Observed] = {}
+    for one in launches:
+        assert one.survey is not None
+        moved += one.survey.loaded.low + one.survey.stored.low
+        taken: dict[int, Traffic] = {}
+        for t in one.survey.traffic:
+            storage = one.storages.get(t.tensor)
+            if t.kind == "load" and storage is not None and storage in producers:
+                taken[storage] = t
+        if taken and all(_may_fuse(producers[storage], one) for storage in taken):
+            between += sum(2 * t.unique_sectors * SECTOR for t in taken.values())
+        for t in one.survey.traffic:
+            if t.kind != "load" and t.tensor in one.storages:
+                producers[one.storages[t.tensor]] = one
+    if not moved or between <= UNFUSED * moved:
+        return []
+    return [Defect(
+        "unfused launches", "T03", None,
+        f"{len(launches)} launches hand {between // 2:,} bytes to one another through memory",
+        "Do these steps in one kernel: what one step makes stays in registers for the next.")]
+
+
+def _may_fuse(producer: Observed, consumer: Observed) -> bool:
+    assert producer.survey is not None and consumer.survey is not None
+    return (producer.survey.programs == consumer.survey.programs
+            and not producer.binary.dot and not consumer.binary.dot)
