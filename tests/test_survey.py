@@ -384,6 +384,7 @@ def test_a_confined_executor_surveys_gigabytes_too(recorded, sandbox, tmp_path):
         reply = executor.begin(recorded.request(), [recorded.arena], 60)()
 
     assert loaded["status"] == "ready"
+    assert reply["status"] == "done", reply
     assert not reply["findings"]
     assert [Survey.from_dict(made) for made in reply["launches"]] == recorded.survey()
 
