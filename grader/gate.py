@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,7 @@ from grader.engine.compiler.targets import Target
 from grader.outcome import Stopped
 from grader.recording import Recording
 from grader.report import CaseResult, Finding, Kind, Verdict
+from grader.sandbox import SandboxBroken
 from grader.session import Later, Session
 
 _TOO_LARGE = "T05"
@@ -80,9 +82,19 @@ class Gate:
         return next((finding for finding in findings if finding.code == "L05"), None)
 
     def result(self) -> CaseResult:
-        """Wait for all of them."""
+        """Wait for all of them; a fault of the grader's own is an error, never the learner's.
+
+        Raises:
+            SandboxBroken: the processes are gone.
+        """
         started = time.monotonic()
-        refused = list(self._refused())
+        try:
+            refused = list(self._refused())
+        except SandboxBroken:
+            raise
+        except Exception:
+            return CaseResult(self.name, Kind.CORRECTNESS, Verdict.ERROR,
+                              reason=traceback.format_exc())
         findings = [finding for _, finding in refused] + [self._stopped] * bool(self._stopped)
         launches = sum(begun.launches for begun in self._begun)
         result = CaseResult(self.name, Kind.CORRECTNESS, Verdict.PASSED,

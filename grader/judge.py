@@ -87,7 +87,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
                 cases = suite.ordered(public_only, only)
                 if only:
                     alone.prepare(judge, cases[0])
-                for result in judge.verdicts(cases, tell):
+                for result in judge.verdicts(cases, tell, aside=bool(only)):
                     results.append(result)
                     tell(result)
                 compiled_for = judge.gate.target.title if judge.gate.used else ""
@@ -174,13 +174,14 @@ class Judge:
     def __exit__(self, *_: object) -> None:
         self.session.close()
 
-    def verdicts(self, cases: Sequence[Case | Property],
-                 tell: Callable[[str], None]) -> Iterator[CaseResult]:
+    def verdicts(self, cases: Sequence[Case | Property], tell: Callable[[str], None], *,
+                 aside: bool = False) -> Iterator[CaseResult]:
         """Judge the cases in order, those that can run ahead; in the end, what the compiler says.
 
         Args:
             cases: to be judged.
             tell: is told the name of each before its turn comes.
+            aside: say what the compiler says only where it refuses something.
         """
         trials = [case for case in cases if isinstance(case, Case) and not large.is_large(case)]
         ahead = Ahead(trials, self._call, self._replay)
@@ -189,7 +190,9 @@ class Judge:
             yield self.verdict_on(case, ahead.take)
         if self.gate.used:
             tell(self.gate.name)
-            yield self.gate.result()
+            result = self.gate.result()
+            if not aside or result.verdict is not Verdict.PASSED:
+                yield result
 
     def verdict_on(self, case: Case | Property,
                    take: Callable[[], Trial] | None = None) -> CaseResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from types import SimpleNamespace
 
 import pytest
 from test_grade import KERNEL, SUITE
@@ -11,6 +12,7 @@ import grader
 from grader import Verdict, session
 from grader.compilation import crashed
 from grader.engine.compiler import targets
+from grader.gate import Gate
 from grader.outcome import Stopped
 from grader.report import Finding
 from grader.suite import EXACT, Cost, Suite, correctness, rand
@@ -250,3 +252,24 @@ def test_a_call_that_launches_nothing_has_nothing_to_compile(graded):
 
     assert [r.name for r in report.results] == ["nothing"]
     assert report.target == ""
+
+
+def test_a_fault_of_the_graders_own_is_an_error_and_never_the_learners(monkeypatch):
+    def broken():
+        raise RuntimeError("the grader's own code failed")
+
+    made = Gate(SimpleNamespace(begin_compile=lambda *_, **__: broken), targets.find())
+    made.add("a case", SimpleNamespace(launches=[object()]))
+
+    result = made.result()
+
+    assert (result.verdict, "own code failed" in result.reason) == (Verdict.ERROR, True)
+
+
+def test_a_case_alone_tells_of_the_compiler_only_what_it_refuses(graded):
+    body, *_ = INTERPRETS_ONLY["a name that only one branch defines"]
+
+    fine, refused = (graded(text, only="a thousand in") for text in (KERNEL, with_body(body)))
+
+    assert [r.name for r in fine.results] == ["a thousand in float16"]
+    assert [r.verdict for r in refused.results] == [Verdict.PASSED, Verdict.FAILED]

@@ -61,7 +61,7 @@ def test_the_exercise_runs_its_own_public_cases(type_, tmp_path):
     ran = type_(program=str(KERNEL))
 
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "4 of 4 public checks passed" in ran.stdout
+    assert "5 of 5 public checks passed" in ran.stdout
 
 
 def test_the_tour_ends_well(type_, tmp_path):
