@@ -110,7 +110,8 @@ def test_no_memory_is_taken_and_the_function_gets_what_it_needs(judged):
     """Half a gigabyte twice, and a function that would take 25 more."""
     assert judged(WIDE, performance("large", rand(1 << 28), pass_at=0.8)).verdict \
         is Verdict.SKIPPED
-    hog = WIDE.replace("    out = ", "    hog = [torch.empty(1 << 28) for _ in [0] * 25]\n    out = ")
+    more = "    hog = [x.new_empty(1 << 28) for _ in [0] * 25]\n    out = "
+    hog = WIDE.replace("    out = ", more)
     assert judged(hog).findings[0].code == "R04"
 
 
