@@ -105,13 +105,13 @@ class Handler:
             raise MalformedRecording("a question about code before a load")
         recorded = recording.from_json(request.get("recording"))
         target = targets.find(str(request.get("target")))
-        binder = Binder(self._kernels, _tensor, _descriptor)
         return recorded, target, [
-            build(*binder.bind(launch), launch.options, target) for launch in recorded.launches]
+            build(*binder(self._kernels).bind(launch), launch.options, target)
+            for launch in recorded.launches]
 
     def _launch(self, launch: Launch, target: Target, known: Kernels, whole: bool) -> Json:
         try:
-            kernel, bound = Binder(known, _tensor, _descriptor).bind(launch)
+            kernel, bound = binder(known).bind(launch)
         except NoSuchLaunch as error:
             return {"finding": _plain(error)}
         code, form = _code(kernel, bound, launch.options, target)
@@ -168,6 +168,11 @@ def _describe(value: Any, types: list[Any], details: list[Any]) -> None:
         types.append(float)
     else:
         types.append(repr(value))  # True, None, a function
+
+
+def binder(known: Kernels) -> Binder:
+    """Turns recorded launches into what the compiler takes."""
+    return Binder(known, _tensor, _descriptor)
 
 
 def _tensor(view: View) -> Any:

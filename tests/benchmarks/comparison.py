@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -42,12 +44,20 @@ class Row:
             return None
         return self.predicted / self.measured
 
+    def to_dict(self) -> dict[str, Any]:
+        return {"equal": {fact: f"{got} of {of}" for fact, (got, of) in self.equal.items()},
+                "predicted_ms": self.predicted, "bound": self.bound, "least_ms": self.least,
+                "measured_ms": self.measured, "ratio": self.ratio, "found": list(self.found)}
+
     def share(self, ms: float, copy: float) -> float:
         return self.case.moves / (ms / 1e3) / copy
 
 
-def compare(measured: dict[str, Any], only: str = "") -> int:
-    """Print the table and the summary; 0 if all code is equal and no bound was undercut."""
+def compare(measured: dict[str, Any], only: str = "", out: Path | None = None) -> int:
+    """Print the table and the summary; 0 if all code is equal and no bound was undercut.
+
+    ``out`` gets what was measured and what was made of it in one file.
+    """
     if triton.__version__ != measured["versions"]["triton"]:
         print(f"The file was made with Triton {measured['versions']['triton']}; this is "
               f"{triton.__version__}, whose code is another.", file=sys.stderr)
@@ -62,7 +72,16 @@ def compare(measured: dict[str, Any], only: str = "") -> int:
             print(_line(row, copy, target), flush=True)
     print(f"\nmeasured on {measured['device']} ({measured['date']}, driver {measured['driver']}), "
           f"Triton {triton.__version__}; compiled and predicted with torch {torch.__version__}")
-    return _summary(rows, copy, target)
+    summary = _summary(rows, copy, target)
+    for name, said in summary.items():
+        print(f"{name}: {said}")
+    if out is not None:
+        compared = {"versions": {"torch": torch.__version__, "triton": triton.__version__},
+                    "target": asdict(target), "summary": summary,
+                    "cases": {row.case.name: row.to_dict() for row in rows}}
+        out.write_text(json.dumps({**measured, "compared": compared}, indent=1) + "\n")
+    whole = all(row.equal[fact][0] == row.equal[fact][1] for row in rows for fact in _FACTS)
+    return 0 if whole and not any(map(_undercut, rows)) else 1
 
 
 def _row(case: Case, measured: dict[str, Any], target: Target) -> Row:
@@ -115,27 +134,26 @@ def _line(row: Row, copy: float, target: Target) -> str:
             f"{reached:14} {', '.join(row.found)}")
 
 
-def _summary(rows: list[Row], copy: float, target: Target) -> int:
-    wrong = 0
+def _summary(rows: list[Row], copy: float, target: Target) -> dict[str, str]:
+    said = {}
     for fact in _FACTS:
         got, of = (sum(row.equal[fact][n] for row in rows) for n in (0, 1))
-        wrong += got < of
-        print(f"{fact} equal: {got} of {of}")
+        said[f"{fact} equal"] = f"{got} of {of}"
     ratios = [max(row.ratio, 1 / row.ratio) for row in rows if row.ratio]
     if not ratios:
-        print("no times were measured")
-        return 1 if wrong else 0
-    print(f"predicted against measured, {len(ratios)} cases: "
-          f"median x{statistics.median(ratios):.2f}, "
-          f"within 25 % {_within(ratios, 1.25):.0%}, within 2x {_within(ratios, 2.0):.0%}, "
-          f"worst x{max(ratios):.1f}")
+        return {**said, "times": "none were measured"}
+    said["predicted against measured"] = (
+        f"{len(ratios)} cases: median x{statistics.median(ratios):.2f}, "
+        f"within 25 % {_within(ratios, 1.25):.0%}, within 2x {_within(ratios, 2.0):.0%}, "
+        f"worst x{max(ratios):.1f}")
     for threshold in THRESHOLDS:
-        print(_agreement(rows, threshold, copy, target))
-    undercut = [row for row in rows if row.measured is not None and row.measured < row.least]
-    for row in undercut:
-        print(f"faster than its bound: {row.case.name}, {row.measured:.4f} ms < {row.least:.4f} ms")
-    print(f"bounds undercut: {len(undercut)}")
-    return 1 if wrong or undercut else 0
+        said[f"at {threshold} of copy"] = _agreement(rows, threshold, copy, target)
+    undercut = [row.case.name for row in rows if _undercut(row)]
+    return {**said, "faster than their bound": ", ".join(undercut) or "none"}
+
+
+def _undercut(row: Row) -> bool:
+    return row.measured is not None and row.measured < row.least
 
 
 def _within(ratios: list[float], most: float) -> float:
@@ -153,5 +171,4 @@ def _agreement(rows: list[Row], threshold: float, copy: float, target: Target) -
         agree += expects == does
         failed += does and not expects
         passed += expects and not does
-    return (f"at {threshold} of copy: {agree} agree, {failed} wrongly failed, {passed} wrongly "
-            f"passed")
+    return f"{agree} agree, {failed} wrongly failed, {passed} wrongly passed"

@@ -1,7 +1,8 @@
 """The performance set on a real GPU, and beside it what is said of it without one.
 
     python -m tests.benchmarks.performance --out h200.json     on the GPU, under 5 minutes
-    python -m tests.benchmarks.performance --compare h200.json  on any machine with the same Triton
+    python -m tests.benchmarks.performance --compare h200.json  on any machine with the same Triton;
+                                                                --out keeps both in one file
     python -m tests.benchmarks.performance --dry --out dry.json  all but the GPU, to try the script
 
 The first measures: for every case what the GPU's own compiler made of each launch (a hash of the
@@ -51,7 +52,7 @@ def main() -> int:
     options.add_argument("--compare", type=Path, metavar="FILE")
     chosen = options.parse_args()
     if chosen.compare:
-        return comparison.compare(json.loads(chosen.compare.read_text()), chosen.only)
+        return comparison.compare(json.loads(chosen.compare.read_text()), chosen.only, chosen.out)
     if not chosen.dry and not torch.cuda.is_available():
         print("This benchmark measures a GPU, and no GPU was found. --dry tries the rest.",
               file=sys.stderr)

@@ -39,9 +39,9 @@ _SCATTERED = LINE // SECTOR
 """L2 looks up lines: a sector fetched alone costs as much as a whole line. Column-wise softmax and
 strided stores, measured, took 2.1 and 2.6 times as long as their sectors alone explain."""
 _ALONE = 0.9  # sectors per lane from which every lane has one of its own
-_ATOMIC_LANES = 2.5e11
-"""Lanes of atomics per second, spread over all of an H200's L2 [estimated]; scaled by its rate."""
-_H200_L2_RATE = 8.3e12
+_ATOMIC_LANES = 0.03
+"""Lanes of atomics for each byte per second that L2 hands out, spread over all of it [estimated].
+"""
 _LANES_OF_LINE = LINE // 4
 _SAME = 2.0
 """Lanes per sector, beyond the eight that fit, from which neighbours are hit over and over: then
@@ -274,5 +274,5 @@ def _atomics(survey: Survey, target: Target) -> float:
     lanes, sectors = sum(row.lanes for row in rows), sum(row.sectors for row in rows)
     neighbours = _LANES_OF_LINE if lanes > _SAME * 8 * max(sectors, 1) else 1
     on_one_line = min(survey.atomics, survey.hottest * neighbours)
-    all_of_them = survey.atomics / (_ATOMIC_LANES * target.l2_rate / _H200_L2_RATE)
+    all_of_them = survey.atomics / (_ATOMIC_LANES * target.l2_rate)
     return max(on_one_line / target.atomics_per_second, all_of_them)

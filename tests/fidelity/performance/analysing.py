@@ -10,19 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from triton.tools.tensor_descriptor import TensorDescriptor
-
 from grader.binary import Binary
 from grader.defects import Defect, Observed, of_call
-from grader.engine.compiler.build import address, build
+from grader.engine.compiler.build import build
 from grader.engine.compiler.reading import binary_of
 from grader.engine.compiler.targets import Target
-from grader.executor.arguments import Binder
+from grader.executor.compiling import binder
 from grader.executor.survey import survey
 from grader.facts import Survey
 from grader.indexed import indexed_lines
-from grader.recording import Descriptor, Launch, View
+from grader.recording import Launch, View
 from grader.sandbox.arena import extent, itemsize
 
 from .case import Case
@@ -64,21 +61,15 @@ def analyse(case: Case, target: Target) -> Analysis:
 
 def compiled(recorded: Recorded, target: Target) -> list[tuple[Any, Binary]]:
     """What every launch becomes, in order: Triton's compiled kernel, and what is read of it."""
-    binder = Binder(recorded.kernels, lambda view: address(view.dtype, view.offset), _descriptor)
     known: dict[int, tuple[Any, Binary]] = {}
     made: list[tuple[Any, Binary]] = []
     for launch in recorded.recording.launches:
-        kernel, arguments = binder.bind(launch)
+        kernel, arguments = binder(recorded.kernels).bind(launch)
         code = build(kernel, arguments, launch.options, target)
         if id(code) not in known:
             known[id(code)] = (code, binary_of(code, target, launch.kernel, launch.options))
         made.append(known[id(code)])
     return made
-
-
-def _descriptor(given: Descriptor) -> TensorDescriptor:
-    base = torch.empty(given.shape, dtype=getattr(torch, given.base.dtype), device="meta")
-    return TensorDescriptor(base, list(given.shape), list(given.strides), list(given.block_shape))
 
 
 def surveyed(recorded: Recorded, resident: Sequence[int], target: Target
