@@ -37,7 +37,6 @@ class InspectedLaunch:
     prediction: Prediction | None = None
     ptx: Listing = ()
     sass: Listing = ()
-    defects: tuple[Defect, ...] = ()
 
     @property
     def programs(self) -> int:

@@ -47,12 +47,6 @@ class InspectedCase:
     prediction: Prediction | None = None
 
     @property
-    def all_defects(self) -> tuple[Defect, ...]:
-        """Those of single launches, then those of all together; each once."""
-        return tuple(dict.fromkeys((
-            *(defect for launch in self.launches for defect in launch.defects), *self.defects)))
-
-    @property
     def bytes(self) -> int:
         """Moved to and from DRAM at most, by all launches."""
         return sum(launch.dram.high for launch in self.launches if launch.dram)
@@ -118,7 +112,7 @@ class Inspection:
         """The same, each with the case that it was seen in."""
         unique: dict[tuple[str, int | None], tuple[InspectedCase, Defect]] = {}
         for case in sorted(self.cases, key=lambda case: -case.bytes):
-            for defect in case.all_defects:
+            for defect in case.defects:
                 unique.setdefault((defect.name, defect.line), (case, defect))
         return tuple(sorted(unique.values(), key=lambda known: known[1].weight != "defect"))
 
@@ -186,7 +180,6 @@ class Inspection:
                        "occupancy": {**asdict(occupancy), "share": occupancy.share}},
             "survey": asdict(launch.survey) if launch.survey else None,
             "prediction": _predicted(launch.prediction),
-            "defects": [asdict(defect) for defect in launch.defects],
         }
         if ptx:
             data["ptx"] = [list(row) for row in launch.ptx]

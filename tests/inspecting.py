@@ -118,8 +118,8 @@ def launch(text: str, job: Job, target: Target, path: str) -> InspectedLaunch:
         job.survey, Prediction(job.seconds, "dram", "latency", {
             "dram": job.seconds * 0.9, "l2": job.seconds * 0.4, "latency": job.seconds * 0.6,
             "compute": job.seconds * 0.1, "launch": 2.5e-6, "programs": 0.0, "atomics": 0.0}),
-        defects=job.defects, ptx=listing, sass=tuple((line, f"/*{16 * n:04x}*/ {code.strip()}")
-                                    for n, (line, code) in enumerate(listing[-8:])))
+        ptx=listing, sass=tuple((line, f"/*{16 * n:04x}*/ {code.strip()}")
+                                for n, (line, code) in enumerate(listing[-8:])))
 
 
 def accesses(listing: Listing, survey: Survey) -> tuple[Access, ...]:
@@ -221,7 +221,8 @@ def matmul(target: str = "h100") -> Inspection:
 def case(name: str, text: str, jobs: Sequence[Job], target: Target, least: Cost,
          path: str = "/course/kernel.py") -> InspectedCase:
     return InspectedCase(name, Kind.PERFORMANCE, ("x: float32",), least,
-                         tuple(launch(text, job, target, path) for job in jobs))
+                         tuple(launch(text, job, target, path) for job in jobs),
+                         tuple(defect for job in jobs for defect in job.defects))
 
 
 def inspection(text: str, target: Target, cases: Sequence[InspectedCase]) -> Inspection:

@@ -163,8 +163,7 @@ def test_advice_names_each_defect_with_its_line_and_the_next_command_edits(inspe
 def test_a_hint_is_told_from_a_defect_and_comes_last(inspect, column_major):
     case = column_major.cases[0]
     hint = Defect("scalar access", "T06", None, "tl.dot is slow", "Align it.", "hint")
-    first = replace(case.launches[0], defects=(hint, *case.launches[0].defects))
-    found = replace(column_major, cases=(replace(case, launches=(first,)),))
+    found = replace(column_major, cases=(replace(case, defects=(hint, *case.defects)),))
 
     shown = inspect(found, "--plain")
 

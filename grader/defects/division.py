@@ -21,14 +21,15 @@ def launch_bound(launches: Sequence[Launch]) -> list[Defect]:
     overhead = len(launches) * target.launch_seconds
     if work >= overhead / 2:
         return []
-    several = len(launches) > 1
-    return [Defect(
-        "launch-bound", "T03", None,
-        f"{len(launches)} launch{'es' if several else ''} of about "
-        f"{target.launch_seconds * 1e6:.1f} microseconds each, for work of {work * 1e6:.1f}",
-        "Do the work in one launch." if several else
-        "A launch costs more than this work: give it more, or record several into a CUDA graph.",
-        "defect" if several else "hint")]
+    begin, rest = f"{overhead * 1e6:.1f} µs to begin", f"{work * 1e6:.1f} µs"
+    if len(launches) > 1:
+        return [Defect("launch-bound", "T03", None,
+                       f"{len(launches)} launches take about {begin}, and their work {rest}",
+                       "Do the work in one launch.")]
+    return [Defect("launch-bound", "T03", None,
+                   f"the launch takes about {begin}, and its work {rest}",
+                   "A launch costs more than this work: give it more, or record several into a "
+                   "CUDA graph.", "hint")]
 
 
 def programs(launch: Launch) -> list[Defect]:

@@ -93,11 +93,14 @@ class Handler:
     def _list(self, request: Json) -> Json:
         """PTX and SASS of one launch, each line with that of the learner's file."""
         _, _, made = self._made(request)
-        code = made[int(request["launch"])]
-        return {"status": "done", "ptx": ptx_lines(code.asm["ptx"])[:_LONGEST_LISTING],
-                "sass": [[step.line, f"/*{step.address:04x}*/ {step}"]
-                         for step in code_of(code).instructions if not step.never]
-                [:_LONGEST_LISTING]}
+        one = made[int(request["launch"])]
+        code = code_of(one)
+        sass = [(step.line, f"/*{step.address:04x}*/ {step}")
+                for step in code.instructions if not step.never]
+        if not code.exact_lines:
+            sass.insert(0, (None, "// the lines of loads may be told up to four too low"))
+        return {"status": "done", "ptx": ptx_lines(one.asm["ptx"])[:_LONGEST_LISTING],
+                "sass": sass[:_LONGEST_LISTING]}
 
     def _made(self, request: Json) -> tuple[Recording, Target, list[Any]]:
         """What a recording, all of which compiles, is compiled to: nothing is compiled twice."""

@@ -180,7 +180,7 @@ def pages(inspection: Inspection, case: InspectedCase) -> Iterator[Row]:
     """The functions that reach memory, whole, and the statements that launch them."""
     texts = inspection.text.split("\n")
     defects: dict[int, list[Defect]] = {}
-    for defect in case.all_defects:
+    for defect in case.defects:
         if defect.line is not None:
             defects.setdefault(defect.line, []).append(defect)
     lines = {line for line in {*case.lines, *defects} if 1 <= line <= len(texts)}
