@@ -149,9 +149,11 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        self.stop()
-        if self._folder is not None:
-            folders.remove(self._folder)
+        try:
+            self.stop()
+        finally:
+            if self._folder is not None:
+                folders.remove(self._folder)
 
     def stop(self) -> None:
         """Kill all processes; the next call starts new ones."""

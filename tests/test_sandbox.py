@@ -21,10 +21,12 @@ from grader.sandbox import (
     ChildError,
     ChildOutOfMemory,
     ChildTimedOut,
+    Isolation,
     Limits,
     MalformedReply,
     Sandbox,
     SandboxBroken,
+    processes,
     protocol,
 )
 from grader.sandbox.arena import pack
@@ -512,6 +514,9 @@ def test_what_a_lost_zygote_leaves_is_found_and_killed(tmp_path: Path) -> None:
         os.kill(sandbox.pid, signal.SIGKILL)
         assert processes_with(folder)
 
+    deadline = time.monotonic() + 5  # the system takes down what was killed
+    while processes_with(folder) and time.monotonic() < deadline:
+        time.sleep(0.02)
     assert processes_with(folder) == []
 
 
@@ -568,3 +573,64 @@ def test_what_is_no_object_is_malformed(body: bytes) -> None:
 
 def test_an_object_is_read() -> None:
     assert protocol.decode(b'{"a": [1, 2.5, null]}') == {"a": [1, 2.5, None]}
+
+
+# ---------------------------------------------------------------------------------------------
+# A user who loses patience twice
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_the_answer_to_an_interrupted_request_is_not_taken_for_the_next_one(monkeypatch):
+    with Sandbox() as box:
+        expected = box.isolation
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(box, "_receive", interrupted)
+            box.request({"op": "spares"})
+
+        answer = box.request({"op": "isolation"})
+
+    assert Isolation.from_json(answer) == expected
+
+
+def test_a_fork_that_was_interrupted_leaves_neither_process_nor_folder(monkeypatch):
+    with Sandbox() as box:
+        with box.fork("worker") as child:
+            assert child.alive
+        before = box.spares
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(box, "_receive", interrupted)
+            box.fork("worker")
+
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline and list(box.folder.glob("child-*")):
+            time.sleep(0.05)
+
+        assert list(box.folder.glob("child-*")) == []
+        running = processes.children(box.pid)
+        assert set(running) <= {*before, *box.spares}
+
+
+def test_a_child_is_ended_though_ending_it_was_interrupted(monkeypatch):
+    with Sandbox() as box:
+        child = box.fork("worker")
+        asked = []
+
+        def once(request):
+            asked.append(request["op"])
+            if len(asked) == 1:
+                raise KeyboardInterrupt
+            return box.request(request)
+
+        monkeypatch.setattr(child, "_zygote", once)
+        with pytest.raises(KeyboardInterrupt):
+            child.dismiss()
+
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline and child.pid in processes.children(box.pid):
+            time.sleep(0.05)
+
+        assert asked == ["dismiss", "dismiss"]
+        assert child.pid not in processes.children(box.pid)

@@ -45,6 +45,7 @@ class Sandbox:
         hide_memory()  # it holds seeds and expected values
         self._without = tuple(without)
         self._lock = threading.RLock()
+        self._numbers = itertools.count(1)  # of requests
         self._names = (f"child-{number}" for number in itertools.count(1))
         self._children: weakref.WeakSet[Child] = weakref.WeakSet()
         self._closed = False
@@ -149,7 +150,7 @@ class Sandbox:
         request = {"op": "fork", "role": role, "limits": limits.to_json(), "name": name}
         try:
             pid = self.request(request, ends)["pid"]
-        except SandboxBroken:
+        except BaseException:  # also where the user loses patience: then the child reads its end
             ours.close()
             os.close(output)
             os.close(blame)
@@ -158,7 +159,7 @@ class Sandbox:
             theirs.close()
             os.close(output_end)
             os.close(blame_end)
-        child = Child(pid, name, limits, ours, output, blame, self.request)
+        child = Child(pid, limits, ours, output, blame, self.request)
         self._children.add(child)
         return child
 
@@ -169,18 +170,27 @@ class Sandbox:
             SandboxBroken: it is gone, or does not answer.
         """
         with self._lock:
+            number = next(self._numbers)
+            message = json.dumps({**request, "number": number}).encode()
             try:
-                socket.send_fds(self._control, [json.dumps(request).encode()], fds)
-                ready, _, _ = select.select(
-                    [self._control], [], [], ANSWER_S if self._listens else START_S)
-                data = self._control.recv(_MAX_ANSWER) if ready else b""
+                socket.send_fds(self._control, [message], fds)
+                answer = self._receive()
+                while answer and answer["number"] != number:  # to one that was interrupted
+                    answer = self._receive()
             except OSError:
-                data = b""
-            if not data:
+                answer = {}
+            if not answer:
                 raise SandboxBroken(self._complaint())
             self._listens = True
-            answer: dict[str, Any] = json.loads(data)
             return answer
+
+    def _receive(self) -> dict[str, Any]:
+        """The next answer, empty if none comes."""
+        seconds = ANSWER_S if self._listens else START_S
+        ready, _, _ = select.select([self._control], [], [], seconds)
+        data = self._control.recv(_MAX_ANSWER) if ready else b""
+        answer: dict[str, Any] = json.loads(data) if data else {}
+        return answer
 
     def _complaint(self) -> str:
         """Why the zygote is gone; one that only hangs is ended, as no answer may come late."""

@@ -54,10 +54,9 @@ class _Exchange:
 class Child:
     """A forked child. It is killed when it breaks any rule, and at the latest by ``kill``."""
 
-    def __init__(self, pid: int, name: str, limits: Limits, channel: socket.socket, output: int,
+    def __init__(self, pid: int, limits: Limits, channel: socket.socket, output: int,
                  blame: int, zygote: Request) -> None:
         self.pid = pid
-        self._name = name
         self._limits = limits
         self._zygote = zygote
         self._channel = channel
@@ -266,8 +265,12 @@ class Child:
 
     def _end(self, op: str = "end", grace: float = 0.0) -> dict[str, Any]:
         self._alive = False
+        request = {"op": op, "pid": self.pid, "grace": grace}
         try:
-            return self._zygote({"op": op, "pid": self.pid, "name": self._name, "grace": grace})
+            return self._zygote(request)
+        except KeyboardInterrupt:  # whether the zygote heard of it is not known
+            self._zygote(request)
+            raise
         finally:
             self._drain()
             self._channel.close()

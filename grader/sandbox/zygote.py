@@ -15,6 +15,7 @@ import select
 import signal
 import socket
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Iterator
@@ -48,7 +49,8 @@ class Zygote:
         processes.adopt_orphans()
         self._living: set[int] = set()
         self._ended: dict[int, str] = {}
-        self._dismissed: dict[int, Path] = {}  # killed, and their folders
+        self._homes: dict[int, Path] = {}  # the folders of children that got their orders
+        self._dismissed: set[int] = set()  # nobody asks how these end
         self._spares: dict[int, socket.socket] = {}  # they wait there for their orders
         self._compiled = False  # once the compiler ran here, it is fast in children
 
@@ -109,7 +111,7 @@ class Zygote:
                         reply = {"pids": list(self._spares)}
                     case _:
                         reply = self._about(request)
-            self._control.sendall(json.dumps(reply).encode())
+            self._control.sendall(json.dumps({**reply, "number": request["number"]}).encode())
         except ConnectionError:
             return False
         return True
@@ -119,6 +121,7 @@ class Zygote:
         if not self._spares:
             self._prepare()
         pid, orders = self._spares.popitem()
+        self._homes[pid] = self._folder / str(request["name"])
         with orders:
             socket.send_fds(orders, [json.dumps(request).encode()], fds)
         return {"pid": pid}
@@ -168,7 +171,7 @@ class Zygote:
         """What the judge asks about one child.
 
         To "blame" it, to "end" it after ``grace`` seconds and say how it ended, or to "dismiss" it:
-        then it is killed, and its files go when the system has taken it down.
+        then it is killed. The files of a child go when the system has taken it down.
         """
         pid = request["pid"]
         self._reap()
@@ -177,8 +180,9 @@ class Zygote:
                 processes.send(pid, signal.SIGUSR1)
             return {}
         if request["op"] == "dismiss":
-            self._dismissed[pid] = self._folder / str(request["name"])
-            processes.stop_tree(pid)
+            self._dismissed.add(pid)
+            if pid in self._living:
+                processes.stop_tree(pid)
             self._forget_dismissed()
             return {}
         deadline = time.monotonic() + request["grace"]
@@ -188,12 +192,11 @@ class Zygote:
         killed = pid in self._living
         if killed:
             self._kill(pid)
-        folders.remove(self._folder / str(request["name"]))
         return {"how": self._ended.pop(pid, "ended"), "killed": killed}
 
     def _forget_dismissed(self) -> None:
-        for pid in self._dismissed.keys() - self._living:
-            folders.remove(self._dismissed.pop(pid))
+        for pid in self._dismissed - self._living:
+            self._dismissed.discard(pid)
             self._ended.pop(pid, None)
 
     def _kill(self, pid: int) -> None:
@@ -216,6 +219,8 @@ class Zygote:
                         spare.close()
                     self._ended[pid] = how(status)
                     self._sweep()
+                    if home := self._homes.pop(pid, None):
+                        folders.remove(home)
                 if pid == block:
                     return
         except ChildProcessError:
@@ -293,7 +298,12 @@ def _warm_compiler() -> None:
     """Compile a kernel: the first time takes a second, and a child that must wait for it too."""
     import grader.executor.compiling
 
-    grader.executor.compiling.warm()
+    home = os.environ["TRITON_CACHE_DIR"]
+    with tempfile.TemporaryDirectory(dir=home) as folder:
+        os.environ["TRITON_CACHE_DIR"] = folder
+        with contextlib.suppress(Exception):  # a child that has to compile will say what is wrong
+            grader.executor.compiling.warm()
+        os.environ["TRITON_CACHE_DIR"] = home
     gc.collect()
     gc.freeze()
 
