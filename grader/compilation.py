@@ -118,8 +118,11 @@ def listing_of(rows: Any) -> Listing:
                                      f"something that is no listing: {error}.")) from error
 
 
-def crashed(stop: Stopped, title: str) -> Compiled:
+def crashed(stop: Stopped, recording: Recording, title: str) -> Compiled:
     """A compiler that died of a kernel has refused it; it would take the learner's Python along."""
+    names = list(dict.fromkeys(f"`{launch.kernel}`" for launch in recording.launches))
+    lines = {launch.line for launch in recording.launches}
     return Compiled(findings=(Finding(
-        "L05", f"Triton's compiler crashed on a kernel while compiling it for {title}: "
-               f"{stop.finding.seen} The launch would end any program in the same way."),))
+        "L05", f"Triton's compiler crashed on {' or '.join(names)}, for the {title}: "
+               f"{stop.finding.seen} The launch would end any program in the same way.",
+        line=lines.pop() if len(lines) == 1 else None),))

@@ -22,7 +22,7 @@ _TOO_LARGE = "T05"
 @dataclass(frozen=True)
 class _Begun:
     case: str
-    launches: int
+    recording: Recording
     tuned: bool
     compiled: Later[Compiled]
 
@@ -61,7 +61,7 @@ class Gate:
             self._stopped = stop.finding
         else:
             self._begun.append(
-                _Begun(case, len(recording.launches), configurations > 1, compiled))
+                _Begun(case, recording, configurations > 1, compiled))
 
     def binaries(self, recording: Recording) -> tuple[Binary, ...]:
         """What the launches are compiled to, one for each; none where one does not compile.
@@ -81,6 +81,11 @@ class Gate:
             return None
         return next((finding for finding in findings if finding.code == "L05"), None)
 
+    def refusal_in(self, case: str) -> Finding | None:
+        """The same of a case, all launches of which were added."""
+        refused = (self.refusal(begun.recording) for begun in self._begun if begun.case == case)
+        return next(filter(None, refused), None)
+
     def result(self) -> CaseResult:
         """Wait for all of them; a fault of the grader's own is an error, never the learner's.
 
@@ -96,7 +101,7 @@ class Gate:
             return CaseResult(self.name, Kind.CORRECTNESS, Verdict.ERROR,
                               reason=traceback.format_exc())
         findings = [finding for _, finding in refused] + [self._stopped] * bool(self._stopped)
-        launches = sum(begun.launches for begun in self._begun)
+        launches = sum(len(begun.recording.launches) for begun in self._begun)
         result = CaseResult(self.name, Kind.CORRECTNESS, Verdict.PASSED,
                             facts={"compiled": f"{launches} launches"})
         if findings and findings[0] is not None:

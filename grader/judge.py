@@ -222,6 +222,8 @@ class Judge:
             except Exception:  # ours: an error verdict, never a failure of the learner
                 result = CaseResult(case.name, case.kind, Verdict.ERROR,
                                     reason=traceback.format_exc())
+                if refusal := self.gate.refusal_in(case.name):  # what no GPU runs need not run here
+                    result = result_of(case, [refusal])
         self._failed |= result.verdict is Verdict.FAILED and not case.advisory
         return replace(result, seconds=time.monotonic() - started, advisory=case.advisory,
                        details=self._notes.details() if self._notes else None)

@@ -323,7 +323,7 @@ class Session:
             except Stopped as stop:
                 if stop.finding.code != "R03":
                     raise
-                return crashed(stop, target.title)
+                return crashed(stop, recording, target.title)
 
         return compiled
 

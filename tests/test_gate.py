@@ -14,6 +14,7 @@ from grader.compilation import crashed
 from grader.engine.compiler import targets
 from grader.gate import Gate
 from grader.outcome import Stopped
+from grader.recording import Launch, Recording
 from grader.report import Finding
 from grader.suite import EXACT, Cost, Suite, correctness, rand
 
@@ -62,6 +63,20 @@ INTERPRETS_ONLY = {
             y = x * 2
         tl.store(out_ptr + offs, y, mask=mask)
         """, "tl.store(out_ptr + offs, y, mask=mask)", "y"),
+    "a condition that is a block, which only MLIR refuses": ("""
+        x = tl.load(x_ptr + offs, mask=mask)
+        left = tl.full((1,), 2, tl.int32)
+        while left > 0:
+            left -= 1
+        tl.store(out_ptr + offs, x * 2, mask=mask)
+        """, "while left > 0:", "'scf.condition'"),
+    "a product of types that no instruction has, which a late pass refuses": ("""
+        x = tl.load(x_ptr + offs, mask=mask)
+        a = tl.zeros((32, 32), tl.float16)
+        acc = tl.zeros((32, 32), tl.int32)
+        c = tl.sum(tl.dot(a, a, acc))
+        tl.store(out_ptr + offs, x * 2 + c, mask=mask)
+        """, "c = tl.sum(tl.dot(a, a, acc))", ""),
 }
 
 
@@ -103,6 +118,55 @@ def double''')
     (finding,) = gate(graded(text)).findings
 
     assert text.splitlines()[finding.line - 1] == "    for _ in range(n // n):"
+
+
+LIBRARY = {
+    "a shape": ("tl.zeros((100,), tl.float32)", "power of 2"),
+    "an axis": ("tl.sum(x, axis=1)", "axis"),
+    "the type of an operand": ("tl.cdiv(x, 2)", "fp32"),
+    "a dimension, far inside": ("tl.sum(tl.sort(x, dim=1))", "minor dimension"),
+    "an axis that is no constant": ("tl.program_id(n)", "_semantic"),
+    "a block for a function that is not inlined": ("apart(x, n)", "noinline"),
+}
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_what_goes_wrong_in_called_code_is_told_at_the_line_that_calls_it(graded, name):
+    call, says = LIBRARY[name]
+    text = with_body(f"""
+        # Größe: the caret counts characters
+        x = tl.load(x_ptr + offs, mask=mask)
+        tl.static_assert("äöü" == "äöü"); y = {call}
+        tl.store(out_ptr + offs, x * 2 + y * 0, mask=mask)
+    """).replace("@triton.jit\ndef double", """@triton.jit(noinline=True)
+def apart(x, n):
+    return x * n
+
+
+@triton.jit
+def double""")
+
+    report = graded(text)
+
+    assert (report.verdict, gate(report).verdict) == (Verdict.FAILED, Verdict.FAILED)
+    assert Verdict.ERROR not in [r.verdict for r in report.results]
+    (finding,) = gate(report).findings
+    said, code, caret = finding.seen.split("\n")
+    assert says in said and "/" not in said
+    assert text.splitlines()[finding.line - 1].strip() == code
+    assert code.endswith(f"y = {call}")
+    assert code[len(caret) - 1:].startswith(call if "(tl" not in call else "tl.s")
+
+
+def test_the_assemblers_words_are_told_without_the_names_of_its_files(graded):
+    text = KERNEL.replace("BLOCK=64)", "BLOCK=64, maxnreg=0)")
+
+    one, other = (gate(graded(text)).findings[0] for _ in range(2))
+
+    assert one == other
+    assert one.code == "L05" and "non-zero value expected for maxnreg" in one.seen
+    assert not {"/", ".ptx"} & set(one.seen) and "tmp" not in one.seen
+    assert text.splitlines()[one.line - 1].startswith("def double_kernel")
 
 
 def test_what_the_interpreter_refuses_is_told_in_the_compilers_words_with_its_caret(graded):
@@ -239,10 +303,11 @@ def test_a_kernel_that_takes_too_long_to_compile_fails_and_the_next_grade_is_as_
 def test_a_crash_of_the_compiler_is_the_kernels_failure():
     stop = Stopped(Finding("R03", "The process ended while compiling a kernel ran."))
 
-    (finding,) = crashed(stop, "NVIDIA H100 SXM").findings
+    (finding,) = crashed(stop, Recording((), (Launch("sum_kernel", (1, 1, 1), {}, line=7),), ()),
+                         "NVIDIA H100 SXM").findings
 
-    assert finding.code == "L05"
-    assert "crashed" in finding.seen
+    assert (finding.code, finding.line) == ("L05", 7)
+    assert "crashed on `sum_kernel`" in finding.seen
 
 
 def test_a_call_that_launches_nothing_has_nothing_to_compile(graded):

@@ -12,6 +12,7 @@ from typing import Any
 from grader.engine.interpreter.numerics import TRITON
 from grader.recording import Argument, Descriptor, Launch, MalformedRecording, View, views_of
 from grader.report import Finding
+from grader.words import sentence
 
 Kernels = Mapping[str, Any]
 
@@ -21,7 +22,7 @@ class NoSuchLaunch(Exception):
 
     def __init__(self, seen: str, line: int | None) -> None:
         super().__init__(seen)
-        self.finding = Finding("L05", seen, line=line)
+        self.finding = Finding("L05", sentence(seen), line=line)
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Binder:
                 bound[parameter.name] = parameter.default
                 continue
             if parameter.is_constexpr and views_of(argument):
-                raise NoSuchLaunch(f"constexpr parameter `{parameter.name}` gets a tensor",
+                raise NoSuchLaunch(f"the constexpr parameter `{parameter.name}` gets a tensor",
                                    launch.line)
             bound[parameter.name] = self._value(argument)
         return kernel, bound

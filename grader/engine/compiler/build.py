@@ -9,18 +9,15 @@ from unittest import mock
 
 import torch
 from triton.backends.nvidia.compiler import CUDABackend
-from triton.compiler.errors import CompilationError
-from triton.runtime.errors import OutOfResources, PTXASError
-from triton.runtime.jit import JITFunction
+from triton.runtime.errors import OutOfResources
 
 from grader.engine.compiler.driver import pretending
+from grader.engine.compiler.refusal import finding, heard
 from grader.engine.compiler.targets import Target
 from grader.report import Finding
-from grader.words import sentence
 
 _MOST_THREADS = 1024  # of one program
 _WARP = 32
-_LONGEST = 1200  # characters of what the compiler says
 
 
 class DoesNotCompile(Exception):
@@ -78,15 +75,16 @@ def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
         DoesNotCompile: no GPU of this kind could run it.
     """
     chosen = {"enable_fp_fusion": True, **options}  # said aloud, or Triton 3.9 warns of its default
+    printed: list[str] = []
     try:
-        with pretending(target):
+        with pretending(target), heard() as printed:
             made = kernel.run(grid=(1, 1, 1), warmup=True, **arguments, **chosen)
             _fits(made.metadata, target)
             return made
     except _FarEnough:
         raise
     except Exception as error:
-        raise DoesNotCompile(_finding(error, kernel, target)) from error
+        raise DoesNotCompile(finding(error, "".join(printed), kernel, target)) from error
 
 
 def _fits(metadata: Any, target: Target) -> None:
@@ -96,43 +94,3 @@ def _fits(metadata: Any, target: Target) -> None:
     threads = metadata.num_warps * _WARP
     if threads > _MOST_THREADS:
         raise OutOfResources(threads, _MOST_THREADS, "threads")
-
-
-def _finding(error: Exception, kernel: Any, target: Target) -> Finding:
-    if isinstance(error, OutOfResources):
-        name = kernel.fn.__name__
-        seen = sentence(f"`{name}` does not fit the {target.title}: {error}")
-        return Finding("T05", seen, line=kernel.starting_line_number)
-    if isinstance(error, CompilationError):
-        return _refused(error, kernel, target)
-    said = " ".join(str(error).split("Repro command")[0].split()) or "no reason is given"
-    what = "the assembler refuses what Triton made of it" if isinstance(error, PTXASError) \
-        else type(error).__name__
-    return Finding("L05", sentence(f"`{kernel.fn.__name__}` does not compile for the "
-                                   f"{target.title}: {what}: {said[:_LONGEST]}"),
-                   line=kernel.starting_line_number)
-
-
-def _refused(error: CompilationError, kernel: Any, target: Target) -> Finding:
-    """The innermost error: where a helper is at fault, it names the helper's line."""
-    while isinstance(error.__cause__, CompilationError):
-        error = error.__cause__
-    said = " ".join((error.error_message or str(error.__cause__ or error)).split())[:_LONGEST]
-    seen = sentence(f"Triton does not compile `{kernel.fn.__name__}` for the {target.title}: "
-                    f"{said}")
-    at = getattr(error.node, "lineno", None)
-    if not isinstance(at, int) or not error.src:
-        return Finding("L05", seen)
-    quoted = error.src.split("\n")[at - 1]
-    caret = " " * (error.node.col_offset - len(quoted) + len(quoted.lstrip())) + "^"
-    line = _first_line(kernel, error.src) + at - 1
-    return Finding("L05", f"{seen}\n{quoted.strip()}\n{caret}", line=line)
-
-
-def _first_line(kernel: Any, source: str | None) -> int:
-    """Where the text of the kernel, or of the helper that it is, begins with its ``def``."""
-    for function in (kernel, *kernel.fn.__globals__.values()):
-        if isinstance(function, JITFunction) and function.src == source:
-            decorators = len(function.raw_src) - len(function.src.splitlines())
-            return int(function.starting_line_number) + decorators
-    return int(kernel.starting_line_number)
