@@ -17,13 +17,14 @@ from unittest import mock
 import torch
 import triton
 import triton.language as tl
-from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
+
+from grader.engine.compiler.driver import Driver
+from grader.engine.compiler.targets import find
 
 from .construct import Construct, listed
 
 _LIMIT_SECONDS = 120
-_CAPABILITY = 90  # sm_90: H100, H200
 
 
 class _Event:
@@ -40,41 +41,13 @@ class _Event:
         """Nothing runs."""
 
 
-class _Driver:
+class _Driver(Driver):
     """A GPU that takes every order and does nothing."""
 
     def __init__(self) -> None:
-        properties = {
-            "max_shared_mem": 232448, "max_num_regs": 65536, "multiprocessor_count": 132,
-            "warpSize": 32, "sm_clock_rate": 1980000, "mem_clock_rate": 2619000,
-            "mem_bus_width": 5120,
-        }
-        self.utils = SimpleNamespace(
-            get_device_properties=lambda device: dict(properties),
-            load_binary=lambda *_: (0, 0, 32, 0, 1024),
-            unload_module=lambda *_: None,
-        )
-
-    def is_active(self) -> bool:
-        return True
-
-    def get_current_device(self) -> int:
-        return 0
-
-    def set_current_device(self, device: int) -> None:
-        """There is one."""
-
-    def get_current_stream(self, device: int = 0) -> int:
-        return 0
-
-    def get_current_target(self) -> GPUTarget:
-        return GPUTarget("cuda", _CAPABILITY, 32)
-
-    def get_device_capability(self, device: int = 0) -> tuple[int, int]:
-        return _CAPABILITY // 10, _CAPABILITY % 10
-
-    def get_active_torch_device(self) -> torch.device:
-        return torch.device("cpu")
+        super().__init__(find())
+        self.utils.load_binary = lambda *_: (0, 0, 32, 0, 1024)
+        self.utils.unload_module = lambda *_: None
 
     def get_device_interface(self) -> Any:
         return SimpleNamespace(synchronize=lambda *_: None, Event=_Event,
@@ -95,9 +68,6 @@ class _Driver:
 
     def launcher_cls(self, *_: Any) -> Any:
         return lambda *arguments, **options: None
-
-    def map_python_to_cpp_type(self, kind: str) -> str:
-        return kind
 
 
 def compiles(construct: Construct) -> tuple[bool, str]:
