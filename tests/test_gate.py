@@ -70,13 +70,6 @@ INTERPRETS_ONLY = {
             left -= 1
         tl.store(out_ptr + offs, x * 2, mask=mask)
         """, "while left > 0:", "'scf.condition'"),
-    "a product of types that no instruction has, which a late pass refuses": ("""
-        x = tl.load(x_ptr + offs, mask=mask)
-        a = tl.zeros((32, 32), tl.float16)
-        acc = tl.zeros((32, 32), tl.int32)
-        c = tl.sum(tl.dot(a, a, acc))
-        tl.store(out_ptr + offs, x * 2 + c, mask=mask)
-        """, "c = tl.sum(tl.dot(a, a, acc))", ""),
 }
 
 
@@ -120,6 +113,18 @@ def double''')
     assert text.splitlines()[finding.line - 1] == "    for _ in range(n // n):"
 
 
+def test_an_assertion_without_words_is_quoted(graded):
+    text = with_body("""
+        x = tl.load(x_ptr + offs, mask=mask)
+        y = (x, x)
+        tl.store(out_ptr + offs, y[n] * 2, mask=mask)
+        """)
+
+    said, code, _ = graded(text).results[0].findings[0].seen.split("\n")
+
+    assert "assert" in said and code.startswith("tl.store(out_ptr + offs, y[n]")
+
+
 LIBRARY = {
     "a shape": ("tl.zeros((100,), tl.float32)", "power of 2"),
     "an axis": ("tl.sum(x, axis=1)", "axis"),
@@ -158,6 +163,21 @@ def double""")
     assert code[len(caret) - 1:].startswith(call if "(tl" not in call else "tl.s")
 
 
+def test_what_a_late_pass_refuses_is_told_in_its_words_and_at_its_line(graded):
+    text = with_body("""
+        x = tl.load(x_ptr + offs, mask=mask)
+        a = tl.zeros((32, 32), tl.float16)
+        acc = tl.zeros((32, 32), tl.int32)
+        c = tl.sum(tl.dot(a, a, acc))
+        tl.store(out_ptr + offs, x * 2 + c, mask=mask)
+        """)
+
+    (finding,) = gate(graded(text)).findings
+
+    assert text.splitlines()[finding.line - 1].strip() == "c = tl.sum(tl.dot(a, a, acc))"
+    assert "PassManager" not in finding.seen and "Failures" not in finding.seen
+
+
 def test_the_assemblers_words_are_told_without_the_names_of_its_files(graded):
     text = KERNEL.replace("BLOCK=64)", "BLOCK=64, maxnreg=0)")
 
@@ -167,6 +187,24 @@ def test_the_assemblers_words_are_told_without_the_names_of_its_files(graded):
     assert one.code == "L05" and "non-zero value expected for maxnreg" in one.seen
     assert not {"/", ".ptx"} & set(one.seen) and "tmp" not in one.seen
     assert text.splitlines()[one.line - 1].startswith("def double_kernel")
+
+
+def test_code_that_the_assembler_refuses_is_told_at_the_line_it_comes_from(graded):
+    text = with_body("""
+        x = tl.load(x_ptr + offs, mask=mask)
+        y = x.to(tl.bfloat16)
+        tl.store(out_ptr + offs, x * 2 + y * 0, mask=mask)
+        """)
+    again = text.replace("x.to(tl.bfloat16)", "tl.load(x_ptr + offs, mask=mask, "
+                         "cache_modifier='.ca', eviction_policy='evict_first')")
+
+    (finding,) = gate(graded(again)).findings
+
+    said, code, caret = finding.seen.split("\n")
+    assert "the assembler refuses" in said and said.count("evict_first") == 1
+    assert (code[:12], caret) == ("y = tl.load(", "^")
+    assert again.splitlines()[finding.line - 1].strip() == code
+    assert gate(graded(text)).verdict is Verdict.PASSED
 
 
 def test_what_the_interpreter_refuses_is_told_in_the_compilers_words_with_its_caret(graded):
@@ -262,6 +300,19 @@ def test_what_does_not_fit_the_shared_memory_fails_with_its_numbers(graded):
     (finding,) = gate(too_large).findings
     assert finding.code == "T05"
     assert "shared memory" in finding.seen and "232448" in finding.seen
+
+
+def test_a_pipeline_that_only_aligned_rows_get_has_to_fit_too(graded):
+    """Rows of 65 elements are copied one by one, which nothing can do ahead."""
+    odd, even = (correctness(f"{n} rows", rand(n, n, dtype="float16").then(lambda t: t.sign()))
+                 for n in (65, 64))
+
+    one, both = (graded(tiles(128, 8), Suite(**{**PRODUCT.__dict__, "cases": cases}))
+                 for cases in ([odd], [odd, even]))
+
+    assert gate(one).verdict is Verdict.PASSED
+    (finding,) = gate(both).findings
+    assert (finding.code, "'64 rows'" in finding.seen) == ("T05", True)
 
 
 def test_an_autotuner_passes_over_what_does_not_fit_as_long_as_one_does(graded):

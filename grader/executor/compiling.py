@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -42,7 +43,7 @@ class Handler:
     def __init__(self) -> None:
         self._kernels: Kernels | None = None
         self._answers: dict[Any, Json] = {}  # by all that the code can depend on
-        self._built: set[Any] = set()  # codes of which one form was compiled whole
+        self._built: dict[Any, list[tuple[bool, ...]]] = {}  # what was known where it was whole
 
     def handle(self, request: Json, fds: Sequence[int]) -> Json:
         """Answer one request; the descriptors stay the caller's to close."""
@@ -66,9 +67,10 @@ class Handler:
     def _compile(self, request: Json) -> Json:
         """Every launch of a recording; of what does not compile, the finding.
 
-        With ``whole`` each has a binary. Otherwise launches that differ only in what the compiler
-        knows of their integers and addresses are compiled whole once, and read by the front end
-        each time: what refuses them later on depends on types, blocks and options.
+        With ``whole`` each has a binary. Otherwise a launch of which the compiler knows no more
+        than of one before, of the same types and options, is only read by the front end: what
+        refuses code later on, such as the shared memory of a pipeline, grows with what is known
+        of integers and addresses.
         """
         if self._kernels is None:
             return malformed("a compilation before a load")
@@ -117,12 +119,14 @@ class Handler:
             kernel, bound = binder(known).bind(launch)
         except NoSuchLaunch as error:
             return {"finding": _plain(error)}
-        code, form = _code(kernel, bound, launch.options, target)
-        whole = whole or code not in self._built
-        answer = self._answers.get(form)
+        code, details = _code(kernel, bound, launch.options, target)
+        built = self._built.setdefault(code, [])
+        whole = whole or not any(all(map(operator.ge, known, details)) for known in built)
+        answer = self._answers.get((code, details))
         if answer is None or (whole and not answer):
-            answer = self._answers[form] = _answer(kernel, bound, launch, target, whole)
-            self._built.add(code)
+            answer = self._answers[code, details] = _answer(kernel, bound, launch, target, whole)
+            if whole:
+                built.append(details)
         return answer
 
 
@@ -139,21 +143,20 @@ def _answer(kernel: Any, bound: Mapping[str, Any], launch: Launch, target: Targe
 
 
 def _code(kernel: Any, bound: Mapping[str, Any], options: Mapping[str, Any],
-          target: Target) -> tuple[Any, Any]:
-    """By what two launches have the same types and constants, and by what the same code."""
+          target: Target) -> tuple[Any, tuple[bool, ...]]:
+    """By what two launches have the same types and constants; and what is known of the others."""
     types: list[Any] = [kernel.fn.__name__, target.capability, *sorted(options.items())]
-    details: list[Any] = []
+    details: list[bool] = []
     for parameter in kernel.params:
         value = bound[parameter.name]
         if parameter.is_constexpr:
             types.append((type(value), repr(value)))
         else:
             _describe(value, types, details)
-    code = tuple(types)
-    return code, (code, tuple(details))
+    return tuple(types), tuple(details)
 
 
-def _describe(value: Any, types: list[Any], details: list[Any]) -> None:
+def _describe(value: Any, types: list[Any], details: list[bool]) -> None:
     if hasattr(value, "data_ptr"):
         types.append(dtype_name(value))
         details.append(value.data_ptr() % _ALIGNED == 0)
@@ -166,7 +169,7 @@ def _describe(value: Any, types: list[Any], details: list[Any]) -> None:
             _describe(item, types, details)
     elif type(value) is int:
         types.append("i32" if -2**31 <= value < 2**31 else "i64" if value < 2**63 else "u64")
-        details.append((value == 1, value % _ALIGNED == 0))
+        details += [value == 1, value % _ALIGNED == 0]
     elif type(value) is float:
         types.append(float)
     else:

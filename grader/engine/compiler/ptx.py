@@ -76,6 +76,18 @@ def lines(ptx: str) -> list[tuple[int | None, str]]:
     return found
 
 
+def line_of(ptx: str, row: int) -> int | None:
+    """The line of the kernel's file that a row of the text, counted from 1, comes from."""
+    text = repaired(ptx)
+    sources = _Sources(text)
+    line: int | None = None
+    for one in text.split("\n")[:row]:
+        location = _TOKEN.match(one)
+        if location and location["file"]:
+            line, _ = sources.locate(location)
+    return line
+
+
 class _Sources:
     """Where instructions come from, by the locations before them."""
 

@@ -7,8 +7,9 @@ import os
 import re
 import sys
 import tempfile
+import traceback
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from triton.compiler.errors import CompilationError
 from triton.runtime.errors import OutOfResources, PTXASError
 from triton.runtime.jit import JITFunction
 
+from grader.engine.compiler.ptx import line_of
 from grader.engine.compiler.targets import Target
 from grader.report import Finding
 from grader.words import sentence
@@ -26,6 +28,7 @@ _PRINTED = re.compile(r"^(\S.*?):(\d+):(\d+): (error|note): (.*)", re.MULTILINE)
 _EMPTY = "Failures have been detected while processing an MLIR pass pipeline"
 _ASSERTION = re.compile(r"Assertion `.*' failed")
 _ASSEMBLER = re.compile(r"(?:error|fatal)\s*:\s*(.*)")
+_ROW = re.compile(r"^\S+ (\S+), line (\d+); error", re.MULTILINE)
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 _Place = tuple[int, str]  # line of the learner's file; that line and a caret below it
@@ -75,10 +78,10 @@ def finding(error: Exception, printed: str, kernel: Any, target: Target) -> Find
         place = next((found for one in reversed(chain) if (found := _place(one, own))), None)
         if not said:
             said, _ = _diagnosis(printed, own)
+            said = said or _asserted(chain[-1])
     elif isinstance(error, PTXASError):
-        log = str(error).split("Repro command")[0].split("stderr:")[-1]
-        log = "; ".join(_ASSEMBLER.findall(log)) or log
-        said, place = f"the assembler refuses what Triton made of it: {log}", None
+        said, place = _assembler(str(error), own)
+        said = f"the assembler refuses what Triton made of it: {said}"
     else:
         said, place = _diagnosis(printed, own)
         said = said or f"{type(error).__name__}: {error}"
@@ -103,6 +106,13 @@ def _words(chain: list[CompilationError]) -> str:
         if said.strip() and said != "AssertionError()":
             return said
     return ""
+
+
+def _asserted(error: BaseException) -> str:
+    """What the compiler takes for granted, where that is all it has to say."""
+    steps = traceback.extract_tb((error.__cause__ or error).__traceback__)
+    code = steps[-1].line if steps else None
+    return f"the compiler has {code!r:.200}" if code and code.startswith("assert ") else ""
 
 
 def _own(kernel: Any) -> list[Any]:
@@ -147,6 +157,17 @@ def _diagnosis(printed: str, own: list[Any]) -> tuple[str, _Place | None]:
     if not said and (assertion := _ASSERTION.search(printed)):
         said = assertion[0]
     return said, place
+
+
+def _assembler(log: str, own: list[Any]) -> tuple[str, _Place | None]:
+    """What it says, each thing once, and the line whose code it speaks of first."""
+    log = log.split("Repro command")[0].split("stderr:")[-1]
+    said = "; ".join(dict.fromkeys(_ASSEMBLER.findall(log))) or log
+    line = None
+    if row := _ROW.search(log):
+        with suppress(OSError):  # Triton leaves the text where it was refused
+            line = line_of(Path(row[1]).read_text(encoding="utf-8", errors="replace"), int(row[2]))
+    return said, _at(line, 0, own) if line else None
 
 
 def _at(line: int, column: int, own: Iterable[Any]) -> _Place | None:
