@@ -119,7 +119,9 @@ class Survey:
     ``traffic`` is scaled too; ``executions`` says how often a program comes past each line that
     reaches memory, on average. ``loaded`` and ``stored`` are what moves between DRAM and L2: an
     interval where it depends on what L2 keeps. ``atomics`` counts lanes, and ``hottest`` is how
-    many of them meet on the element that gets the most. ``flops`` are those of tl.dot.
+    many of them meet on the element that gets the most. ``flops`` are those of tl.dot. ``apart``
+    are pairs of a kind and a tensor: each program loads or stores one run of bytes of its own.
+    ``surely`` is as much of ``loaded`` as does not hang on a guess, where it is known.
     """
 
     kernel: str
@@ -133,6 +135,8 @@ class Survey:
     atomics: int
     hottest: int
     flops: int
+    apart: tuple[tuple[str, str], ...] = ()
+    surely: int | None = None
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:
@@ -144,17 +148,20 @@ class Survey:
         match data:
             case {"kernel": str(kernel), "grid": [_, _, _] as grid, "traffic": list(traffic),
                   "executions": list(executions), "loaded": [_, _] as loaded,
-                  "stored": [_, _] as stored} if data.keys() == {f.name for f in fields(cls)}:
+                  "stored": [_, _] as stored, "apart": list(apart),
+                  "surely": surely} if data.keys() == {f.name for f in fields(cls)}:
                 counts = {name: data[name] for name in (
                     "programs", "sampled", "atomics", "hottest", "flops")}
-                _check_counts([*grid, *counts.values(), *loaded, *stored])
+                _check_counts([*grid, *counts.values(), *loaded, *stored,
+                               *([] if surely is None else [surely])])
                 if loaded[0] > loaded[1] or stored[0] > stored[1]:
                     raise ValueError("an interval begins before it ends")
                 return cls(
                     kernel, (grid[0], grid[1], grid[2]), **counts,
                     traffic=tuple(map(_traffic, traffic)),
                     executions=dict(map(_execution, executions)),
-                    loaded=Interval(*loaded), stored=Interval(*stored))
+                    loaded=Interval(*loaded), stored=Interval(*stored),
+                    apart=tuple(map(_pair, apart)), surely=surely)
         raise ValueError("the survey of a launch is an object with certain names")
 
     def to_dict(self) -> dict[str, Any]:
@@ -168,6 +175,7 @@ class Survey:
             "loaded": [self.loaded.low, self.loaded.high],
             "stored": [self.stored.low, self.stored.high],
             "atomics": self.atomics, "hottest": self.hottest, "flops": self.flops,
+            "apart": [list(pair) for pair in self.apart], "surely": self.surely,
         }
 
 
@@ -221,6 +229,13 @@ class Unsurveyable:
 
     def to_dict(self) -> dict[str, Any]:
         return {"kernel": self.kernel, "why": self.why}
+
+
+def _pair(pair: Any) -> tuple[str, str]:
+    match pair:
+        case ["load" | "store" as kind, str(tensor)]:
+            return kind, tensor
+    raise ValueError("what programs reach apart is a kind and a tensor")
 
 
 def _execution(pair: Any) -> tuple[int, float]:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from grader import large
 from grader.costs import code_limits
 from grader.diagnosis.explanation import result_of
-from grader.engine.compiler.bound import least_seconds
+from grader.engine.compiler.bound import least_of_job, least_seconds, moving_seconds
 from grader.engine.compiler.targets import Target
 from grader.examination import Examined, examine
 from grader.facts import Prediction
 from grader.outcome import unusable
 from grader.report import CaseResult, Finding, Verdict
-from grader.suite import Case, Limits
+from grader.suite import Case, Cost, Limits
 
 if TYPE_CHECKING:
     from grader.judge import Judge
@@ -45,33 +45,46 @@ def without_a_gpu(judge: Judge, case: Case) -> CaseResult:
     examined = examine(judge.session, recording, inputs, judge.text, target)
     if examined.findings:
         return result_of(case, examined.findings)
-    needed = large.least(judge.suite, inputs).bytes
+    needed = large.least(judge.suite, inputs)
     facts, findings = _bounded(examined, needed, limits, target)
     told, more = code_limits(limits, [], [one.binary for one in examined.launches])
     result = result_of(case, [*findings, *more], facts | told)
     if result.verdict is Verdict.FAILED:
         return result
-    return replace(result, verdict=Verdict.SKIPPED, reason=_open(examined, needed, limits, target))
+    return replace(result, verdict=Verdict.SKIPPED,
+                   reason=_open(examined, needed.bytes, limits, target))
 
 
-def _bounded(examined: Examined, needed: int, limits: Limits,
+def _bounded(examined: Examined, needed: Cost, limits: Limits,
              target: Target) -> tuple[dict[str, str], list[Finding]]:
-    """What memory has to move at least, and T01 where moving and computing take too long."""
+    """What memory has to move at least, and T01 where moving and computing take too long.
+
+    A job that no kernel can do at the speed of a copy, since it computes so much, is compared with
+    the least time of its arithmetic instead.
+    """
     known = [(one.survey, one.binary, one.dram) for one in examined.launches
              if one.survey and one.dram]
     if len(known) < len(examined.launches):
         return {}, []
     low, high = (sum(getattr(dram, end) for *_, dram in known) for end in ("low", "high"))
-    facts = {"memory traffic": f"{_times(low, high, needed)} of the minimum"}
+    facts = {"memory traffic": f"{_times(low, high, needed.bytes)} of the minimum"}
     seconds = sum(least_seconds(survey, target, binary, cold=number == 0)
                   for number, (survey, binary, _) in enumerate(known))
     assert limits.pass_at is not None
-    best = needed / target.dram / seconds if seconds else float("inf")
+    best = least_of_job(needed.bytes, needed.flops, target) / seconds if seconds else float("inf")
     if best >= PROVED * limits.pass_at:
         return facts, []
+    moving = sum(moving_seconds(survey, target, cold=number == 0)
+                 for number, (survey, *_) in enumerate(known))
+    surely = low - sum(max(0, survey.loaded.low - survey.surely) for survey, *_ in known
+                       if survey.surely is not None)
+    cause = f"move at least {surely:,} bytes between memory and caches where {needed.bytes:,} do" \
+        if moving >= seconds / 2 else \
+        f"compute {sum(survey.flops for survey, *_ in known):,} operations of tl.dot, which take " \
+        f"at least {seconds * 1e3:.3g} ms on the units that they use"
     return facts, [Finding(
-        "T01", f"The launches move at least {low:,} bytes between memory and caches where "
-               f"{needed:,} do: they reach at most {best:.0%} of the speed at which the "
+        "T01", f"The launches {cause}: they reach at most "
+               f"{needed.bytes / target.dram / seconds:.0%} of the speed at which the "
                f"{target.title} copies, and {limits.pass_at:.0%} is asked for.")]
 
 

@@ -188,6 +188,28 @@ def test_launches_are_unfused_only_where_one_hands_its_result_to_the_next():
     assert named(of_call(shrinking, H200)) == set()
 
 
+def test_steps_in_blocks_of_different_sizes_are_unfused_and_a_step_of_neighbours_is_not():
+    first = survey(traffic(GIB), traffic(GIB, kind="store", tensor="y_ptr"))
+    runs = (("load", "x_ptr"), ("store", "y_ptr"))
+
+    def calls(*programs: int, given: Survey = first, apart=runs) -> list[Observed]:
+        return [Observed(binary(), dataclasses.replace(given, programs=count, apart=apart),
+                         sizes={"x_ptr": GIB, "y_ptr": GIB},
+                         storages={"x_ptr": n, "y_ptr": n + 1})
+                for n, count in enumerate(programs)]
+
+    assert named(of_call(calls(65536, 32768), H200)) == {"unfused launches"}
+    assert named(of_call(calls(65536, 32768, apart=()), H200)) == set()
+    assert named(of_call(calls(65536, 1), H200)) <= {"too few programs"}
+
+    rows = [traffic(GIB, line=line) for line in (3, 4, 5)]
+    stencil = survey(*rows, traffic(GIB, kind="store", tensor="y_ptr"))
+    assert named(of_call(calls(65536, 65536, given=stencil, apart=runs[1:]), H200)) <= {
+        "data read again"}
+    own = named(of_call(calls(65536, 65536, given=stencil), H200))
+    assert "unfused launches" in own
+
+
 # ---------------------------------------------------------------------------------------------
 # Whose addresses come from loads
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from test_grade import KERNEL, RIGHT, SUITE
 
@@ -9,7 +11,9 @@ import grader
 from grader import Verdict
 from grader.binary import Access, Binary, Occupancy
 from grader.costs import code_limits, count
-from grader.facts import LaunchFacts, Traffic
+from grader.engine.compiler.bound import least_seconds
+from grader.engine.compiler.targets import find
+from grader.facts import Interval, LaunchFacts, Survey, Traffic
 from grader.report import CaseResult
 from grader.suite import Cost, Limits, Suite, integers, performance, rand
 
@@ -17,6 +21,31 @@ N = 1 << 26
 REAL = performance("at its real size", rand(N), pass_at=0.8, stretch=0.9)
 LAUNCH = "        double_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)\n"
 WIDE = KERNEL.replace(LAUNCH, LAUNCH.replace("64", "1024"))
+
+PRODUCT = """\
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def product_kernel(a_ptr, b_ptr, c_ptr, N, BM: tl.constexpr, BK: tl.constexpr):
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    n = tl.program_id(1) * BM + tl.arange(0, BM)
+    k = tl.arange(0, BK)
+    acc = tl.zeros((BM, BM), tl.float32)
+    for start in range(0, N, BK):
+        a = tl.load(a_ptr + m[:, None] * N + (start + k)[None, :])
+        b = tl.load(b_ptr + n[None, :] * N + (start + k)[:, None])
+        acc = tl.dot(a, b, acc, input_precision="PRECISION")
+    tl.store(c_ptr + m[:, None] * N + n[None, :], acc)
+
+
+def double(x):
+    out = torch.empty_like(x)
+    product_kernel[(32, 32)](x, x, out, 4096, BM=128, BK=32, num_warps=8)
+    return out
+"""
 
 
 @pytest.fixture
@@ -113,6 +142,33 @@ def test_no_memory_is_taken_and_the_function_gets_what_it_needs(judged):
     more = "    hog = [x.new_empty(1 << 28) for _ in [0] * 25]\n    out = "
     hog = WIDE.replace("    out = ", more)
     assert judged(hog).findings[0].code == "R04"
+
+
+@pytest.mark.parametrize(("precision", "verdict"), [
+    ("tf32", Verdict.SKIPPED), ("ieee", Verdict.FAILED)])
+def test_arithmetic_that_the_job_needs_fails_nobody_and_slow_units_do(judged, precision, verdict):
+    """No product of this size runs as fast as a copy."""
+    case = performance("a product", rand(4096, 4096), pass_at=0.6)
+
+    result = judged(PRODUCT.replace("PRECISION", precision), case,
+                    reference=lambda x: x.double() @ x.double(),
+                    cost=lambda x: Cost(2 * x.nbytes, 2 * 4096**3))
+
+    assert result.verdict is verdict
+    if verdict is Verdict.FAILED:
+        assert result.findings[0].code == "T01"
+        assert "compute 137,438,953,472 operations of tl.dot" in result.findings[0].seen
+
+
+def test_nothing_is_proved_by_what_was_guessed_of_programs_that_share():
+    """Of blocks that the programs of a wave have in common, while a part of the wave was run."""
+    binary_, target = binary(tensor_cores="wgmma"), find("h200")
+    known = Survey("k", (1, 1, 1), 1, 1, (), {}, Interval(4 << 30, 4 << 30), Interval(0, 0), 0,
+                   0, 0)
+
+    guessed = least_seconds(replace(known, surely=1 << 30), target, binary_)
+
+    assert guessed == least_seconds(known, target, binary_) / 4
 
 
 # ---------------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ def of_call(launches: Sequence[Observed], target: Target) -> tuple[Defect, ...]:
     found: dict[tuple[str, int | None], Defect] = {}
     of_all = launch_bound(known) if known else []
     if not of_all and len(known) == len(launches):
-        of_all = unfused(launches)
+        of_all = unfused(launches, target)
     for one in launches:
         if one.survey is not None:
             time = Launch(one.binary, one.survey, target, one.indexed, one.sizes).total

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import ceil
 
 from grader.defects.launch import SECTOR, WARP, Defect, Launch, Observed
+from grader.engine.compiler.targets import Target
 from grader.facts import Traffic
 
 FEW_PROGRAMS = 0.6  # of the multiprocessors; from 80 programs of 132 on, the loss is small
@@ -13,6 +14,7 @@ TAIL = 0.6  # of the GPU that works on average, where the last wave is nearly em
 IDLE_LANES = 0.45  # a row of 65 elements in a block of 128 is above it, and needs its 128
 CONTENDED = 0.5  # of the time that the rest needs
 UNFUSED = 0.3  # of a call's bytes that go out and come back between launches
+READ_ONCE = 1.1  # of a tensor's bytes; a stencil reads each element several times
 
 
 def launch_bound(launches: Sequence[Launch]) -> list[Defect]:
@@ -91,10 +93,10 @@ def atomics(launch: Launch) -> list[Defect]:
         "several elements and add those in a second step.")]
 
 
-def unfused(launches: Sequence[Observed]) -> list[Defect]:
+def unfused(launches: Sequence[Observed], target: Target) -> list[Defect]:
     """Launches that hand all they made to the next one through memory, element by element."""
     moved = between = 0
-    producers: dict[int, Observed] = {}
+    producers: dict[int, tuple[Observed, str]] = {}
     for one in launches:
         assert one.survey is not None
         moved += one.survey.loaded.low + one.survey.stored.low
@@ -103,11 +105,12 @@ def unfused(launches: Sequence[Observed]) -> list[Defect]:
             storage = one.storages.get(t.tensor)
             if t.kind == "load" and storage is not None and storage in producers:
                 taken[storage] = t
-        if taken and all(_may_fuse(producers[storage], one) for storage in taken):
+        if taken and all(_may_fuse(*producers[storage], one, t.tensor, target)
+                         for storage, t in taken.items()):
             between += sum(2 * t.unique_sectors * SECTOR for t in taken.values())
         for t in one.survey.traffic:
             if t.kind != "load" and t.tensor in one.storages:
-                producers[one.storages[t.tensor]] = one
+                producers[one.storages[t.tensor]] = one, t.tensor
     if not moved or between <= UNFUSED * moved:
         return []
     return [Defect(
@@ -116,7 +119,18 @@ def unfused(launches: Sequence[Observed]) -> list[Defect]:
         "Do these steps in one kernel: what one step makes stays in registers for the next.")]
 
 
-def _may_fuse(producer: Observed, consumer: Observed) -> bool:
-    assert producer.survey is not None and consumer.survey is not None
-    return (producer.survey.programs == consumer.survey.programs
-            and not producer.binary.dot and not consumer.binary.dot)
+def _may_fuse(producer: Observed, made: str, consumer: Observed, taken: str,
+              target: Target) -> bool:
+    """Whether a program of the consumer needs nothing but what one program makes, or a few whole
+    ones do. Where programs reach for what their neighbours made, as of a stencil, a launch is
+    needed between the steps; and a step of few programs cannot do the work of many."""
+    first, second = producer.survey, consumer.survey
+    assert first is not None and second is not None
+    if producer.binary.dot or consumer.binary.dot:
+        return False
+    if ("store", made) in first.apart and ("load", taken) in second.apart:
+        return (first.programs == second.programs
+                or min(first.programs, second.programs) >= target.multiprocessors)
+    read = sum(t.bytes for t in second.traffic if (t.kind, t.tensor) == ("load", taken))
+    return (first.programs == second.programs
+            and read <= READ_ONCE * consumer.sizes.get(taken, read))

@@ -24,11 +24,25 @@ def least_seconds(survey: Survey, target: Target, binary: Binary | None = None,
     tensor cores in ``binary``, products are computed on other pipes; else they are taken to be of
     the fastest format that the target has.
     """
+    return max(moving_seconds(survey, target, cold),
+               survey.flops / _fastest(target, binary is None or bool(binary.tensor_cores)))
+
+
+def moving_seconds(survey: Survey, target: Target, cold: bool = True) -> float:
+    """The part of it that memory takes."""
     stays = float(target.l2)
-    moved = max(0.0, survey.loaded.low - (0.0 if cold else stays)) + max(
+    loaded = survey.loaded.low if survey.surely is None else survey.surely
+    moved = max(0.0, loaded - (0.0 if cold else stays)) + max(
         0.0, survey.stored.low - stays)
-    fastest = max(target.fp8_tensor, target.fp16_tensor, target.tf32_tensor, target.fp32)
-    if binary is not None and not binary.tensor_cores:
-        fastest = min(fastest, HALF_OVER_FP32 * target.fp32)
-    return max(moved / (target.dram * MOST_OVER_COPY),
-               survey.flops / (fastest * MOST_OVER_PEAK))
+    return moved / (target.dram * MOST_OVER_COPY)
+
+
+def least_of_job(nbytes: int, flops: int, target: Target) -> float:
+    """Seconds that copying so many bytes takes, or longer where so many operations need longer on
+    the fastest units: no kernel can do such a job at the speed of a copy."""
+    return max(nbytes / target.dram, flops / _fastest(target, True))
+
+
+def _fastest(target: Target, tensor_cores: bool) -> float:
+    best = max(target.fp8_tensor, target.fp16_tensor, target.tf32_tensor, target.fp32)
+    return (best if tensor_cores else min(best, HALF_OVER_FP32 * target.fp32)) * MOST_OVER_PEAK

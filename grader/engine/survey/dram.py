@@ -21,6 +21,8 @@ _EDGE = (0.75, 1.33)  # of what L2 holds: reuse between these may hit or miss
 _FEW = 3  # waves after the first: with fewer, what is new in them may be so by chance
 _MOSTLY = 0.8  # of what a wave touches; then it is not
 _NOISE = 1.15  # so many times what there is may come out where a few waves stand for all
+_ALONE = 0.98  # programs that have less than this share of their sectors alone share them
+_GUESSED = 0.05  # of what is seen of a tensor
 _BITS = 36  # below them a sector's number fits, above them the number of its tensor
 
 
@@ -57,11 +59,16 @@ class Waves:
 
 @dataclass(frozen=True)
 class Moved:
-    """Sectors, at least and at most, of each tensor; ``isolated``: reads without a neighbour."""
+    """Sectors, at least and at most, of each tensor; ``isolated``: reads without a neighbour.
+
+    ``surely``: the least of ``loaded`` where nothing is guessed. Of a tensor that the programs of a
+    wave share, while only a part of them was run, no more is sure than that it comes once.
+    """
 
     loaded: dict[int, tuple[float, float]]
     stored: dict[int, tuple[float, float]]
     isolated: dict[int, float]
+    surely: dict[int, float]
 
 
 def distinct(numbers: Array) -> Array:
@@ -86,22 +93,30 @@ def moved(waves: Waves, capacity: float) -> Moved:
             few, many = (_of_tensor(waves, table, touched, distance, kind, tensor, limit, limits)
                          for limit in limits)
             made[kind][tensor] = min(few, many), max(few, many)
-    return Moved(made["read"], made["written"], _isolated(waves.steps))
+    surely = {tensor: min(low, waves.distinct.get((tensor, "read"), low))
+              if touched.is_guessed(waves.steps, tensor) else low
+              for tensor, (low, _) in made["read"].items()}
+    return Moved(made["read"], made["written"], _isolated(waves.steps), surely)
 
 
 @dataclass(frozen=True)
 class _Table:
     """``fresh[a, b]``: sectors that step a touches and that were last touched in step b - 1;
-    in column 0 those that no step touched before. Scaled to all resident programs and by weight."""
+    in column 0 those that no step touched before. Scaled to all resident programs and by weight.
+    ``shared``: of each step, sectors seen that several programs of it have in common."""
 
     fresh: Array
+    shared: Array
 
     @classmethod
     def of(cls, waves: Waves, *, written: bool) -> _Table:
         full = _pairs(waves.steps, [s.sectors for s in waves.steps], written)
+        shared = np.zeros(len(waves.steps))
         if waves.more > 1:
             half = _pairs(waves.steps, [s.half for s in waves.steps], written)
-            full = full * _growth(full, half, waves.more)
+            growth = _growth(full, half, waves.more)
+            shared = np.where(growth < _ALONE * waves.more, full, 0).sum(axis=1)
+            full = full * growth
         fresh = full * np.array([s.weight for s in waves.steps])[:, None]
         tensors = np.array([s.tensor for s in waves.steps])
         numbers = np.array([s.wave for s in waves.steps])
@@ -112,7 +127,14 @@ class _Table:
                 touched = fresh[mine, :before].sum()  # for the first time in this wave
                 if touched > extent:
                     fresh[mine] *= extent / touched
-        return cls(fresh)
+        return cls(fresh, shared)
+
+    def is_guessed(self, steps: Sequence[Step], tensor: int) -> bool:
+        """Whether how much all programs touch of a tensor was told from what some have in common.
+        """
+        mine = np.array([s.tensor == tensor for s in steps])
+        seen = sum(len(s.sectors) for s in steps if s.tensor == tensor)
+        return bool(self.shared[mine].sum() > _GUESSED * seen)
 
     def distances(self, steps: Sequence[Step]) -> Array:
         """[a, b]: distinct sectors touched between a touch in step b - 1 and one in step a."""

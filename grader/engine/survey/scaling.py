@@ -14,7 +14,8 @@ from grader.engine.interpreter.regions import Region
 from grader.engine.interpreter.traffic import Key
 from grader.engine.survey.costs import TURNS, cost_of_one, in_chunks
 from grader.engine.survey.counting import counted, coverage, extent
-from grader.engine.survey.dram import SECTOR, Moved, Waves, distinct, moved
+from grader.engine.survey.dram import SECTOR, Waves, distinct, moved
+from grader.engine.survey.runs import Runs
 from grader.engine.survey.sampling import Access, Groups, Sampler, Stopped, TooLong
 from grader.engine.survey.waves import Sampled, run_waves
 from grader.facts import Interval, Survey, Traffic
@@ -149,6 +150,7 @@ class _Scaled:
         self._visits: dict[tuple[int | None, str, tuple[str, ...]], float] = {}
         self._flops = 0.0
         self._hits: dict[int, list[tuple[Array, Array]]] = {}  # elements of atomics, by storage
+        self._runs = Runs()
 
     def add(self, groups: Groups, scale: Mapping[int, float]) -> None:
         for group, trail in groups:
@@ -177,6 +179,7 @@ class _Scaled:
         else:
             touched.append((group[told.rows], told.numbers, weight[told.rows],
                             stands[told.rows]))
+        self._runs.add(access, group, told, stands)
         if access.key.kind == "atomic":
             self._note_atomics(access, group, each)
 
@@ -193,11 +196,11 @@ class _Scaled:
     def survey(self, name: str, grid: tuple[int, int, int], waves: Sampled | None, l2_bytes: int,
                granule: int) -> Survey:
         traffic = self._traffic()
-        loaded, stored = self._dram(traffic, waves, l2_bytes, granule)
+        loaded, stored, surely = self._dram(traffic, waves, l2_bytes, granule)
         return Survey(
             name, grid, self._programs, self._sampled, traffic, self._executions(), loaded, stored,
             sum(t.lanes for t in traffic if t.kind == "atomic"), self._hottest(),
-            round(self._flops))
+            round(self._flops), self._apart(), min(surely, loaded.low))
 
     def _traffic(self) -> tuple[Traffic, ...]:
         made = []
@@ -208,6 +211,12 @@ class _Scaled:
                                 round(nbytes), round(sectors), round(ideal), round(unique)))
         heaviest = sorted(made, key=lambda t: -t.sectors)[:_MOST_PLACES]
         return tuple(sorted(heaviest, key=lambda t: (t.line or 0, t.kind, t.tensor)))
+
+    def _apart(self) -> tuple[tuple[str, str], ...]:
+        places = ((kind, self._sampler.region(number)) for number, kind in self._runs.apart(
+            lambda number: self._sampler.region(number).nbytes))
+        found = {(kind, region.name[:_LONGEST_NAME]) for kind, region in places}
+        return tuple(sorted(found)[:_MOST_PLACES])
 
     def _region(self, key: Key) -> Region:
         return self._sampler.region(key.region)
@@ -252,8 +261,8 @@ class _Scaled:
         return min(float(most), coverage(each / ran, seen, ran, total))
 
     def _dram(self, traffic: Sequence[Traffic], waves: Sampled | None, l2_bytes: int,
-              granule: int) -> tuple[Interval, Interval]:
-        """Bytes loaded from and stored to DRAM."""
+              granule: int) -> tuple[Interval, Interval, int]:
+        """Bytes loaded from and stored to DRAM, and those that are surely loaded."""
         storages: dict[int, list[Key]] = {}
         for key in self._sums:
             storages.setdefault(id(self._region(key).storage), []).append(key)
@@ -266,13 +275,13 @@ class _Scaled:
             reach = [Interval(round(sum(SECTOR * n for (_, w), n in reached.items() if w == what)),
                               sum(SECTOR * t.sectors for t in traffic if t.kind in sets[what]))
                      for what in ("read", "written")]
-            return (Interval(min(reach[0].low, reach[0].high), reach[0].high),
-                    Interval(min(reach[1].low, reach[1].high), reach[1].high))
+            loaded, stored = (Interval(min(r.low, r.high), r.high) for r in reach)
+            return loaded, stored, loaded.low
         extents = {numbers[storage]: extent([self._region(key) for key in keys])
                    for storage, keys in storages.items()}
         steps, issued = waves.steps(self._sampler, numbers)
         if not steps:
-            return Interval(0, 0), Interval(0, 0)
+            return Interval(0, 0), Interval(0, 0), 0
         bound = {at: min(n, extents[at[0]]) for at, n in reached.items()}
         ratio = {}
         for at, keys in keys_of.items():
@@ -281,14 +290,12 @@ class _Scaled:
         result = moved(Waves(
             steps, waves.resident / waves.size,
             self._programs / waves.resident, extents, bound, ratio), _USABLE * l2_bytes)
-        return _interval(result, "read", granule), _interval(result, "written", granule)
+        more = {n: 1 + share * (granule // SECTOR - 1) for n, share in result.isolated.items()}
+        surely = SECTOR * sum(n * more.get(tensor, 1.0) for tensor, n in result.surely.items())
+        return (_interval(result.loaded, more), _interval(result.stored, {}), round(surely))
 
 
-def _interval(result: Moved, what: str, granule: int) -> Interval:
-    tensors = result.loaded if what == "read" else result.stored
-    more = {n: 1 + result.isolated.get(n, 0.0) * (granule // SECTOR - 1) if what == "read" else 1.0
-            for n in tensors}
-    low, high = (SECTOR * sum(pair[i] * more[n] for n, pair in tensors.items()) for i in (0, 1))
+def _interval(tensors: Mapping[int, tuple[float, float]], more: Mapping[int, float]) -> Interval:
+    low, high = (SECTOR * sum(pair[i] * more.get(n, 1.0) for n, pair in tensors.items())
+                 for i in (0, 1))
     return Interval(round(low), max(round(low), round(high)))
-
-
