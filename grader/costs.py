@@ -6,50 +6,53 @@ from collections.abc import Sequence
 from typing import Any
 
 from grader.binary import Access, Binary
-from grader.facts import LaunchFacts, Traffic
-from grader.outcome import Run
+from grader.facts import LaunchFacts, Survey, Traffic
 from grader.recording import Recording
 from grader.report import Finding
 from grader.session import Session
-from grader.suite import Case, Limits, Suite
+from grader.suite import Limits, Suite
 
 HEAVY = 0.1  # of a launch's bytes: lines that move less are not asked how
 MANY_PROGRAMS, SAMPLE = 1024, 32  # larger grids are sampled at both ends before they run whole
 
 
-def count(case: Case, inputs: Sequence[Any], run: Run, suite: Suite,
+Counted = LaunchFacts | Survey
+
+
+def count(limits: Limits, least: int, launches: Sequence[Counted],
           block: int) -> tuple[dict[str, str], list[Finding]]:
     """The facts of a performance case, given whether it passes or fails, and what is over a limit.
 
     Bytes are *issued* bytes: every active lane of every load and store, caches ignored, because
-    that is what the learner's code decides. ``block`` is the learner's own block size.
+    that is what the learner's code decides.
+
+    Args:
+        least: bytes that the job needs.
+        launches: what was counted, of all programs or of some.
+        block: the learner's own block size.
     """
     facts: dict[str, str] = {}
     findings: list[Finding] = []
-    limits = case.limits
-    if limits is None:
-        return facts, findings
     if limits.traffic is not None:
-        least = suite.cost(*inputs).bytes
-        times = run.bytes / least
-        facts["traffic"] = f"{times:.2f}x of the minimum, limit {limits.traffic:.2f}x"
-        if run.bytes > limits.traffic * least:
-            findings.append(Finding("T01", f"The kernels moved {run.bytes:,} bytes where {least:,} "
-                                           f"do: {times:.2f} times as many."))
+        issued = sum(launch.issued for launch in launches)
+        facts["traffic"] = f"{issued / least:.2f}x of the minimum, limit {limits.traffic:.2f}x"
+        if issued > limits.traffic * least:
+            findings.append(Finding("T01", f"The kernels moved {issued:,} bytes where {least:,} "
+                                           f"do: {issued / least:.2f} times as many."))
     if limits.sectors is not None:
-        worst, found = _sectors(run.facts, limits.sectors)
+        worst, found = _sectors(launches, limits.sectors)
         facts["sectors"] = f"{worst:.2f}x of the minimum, limit {limits.sectors:.2f}x"
         findings += found
     if limits.launches is not None:
-        made = len(run.facts)
+        made = len(launches)
         facts["launches"] = f"{made}, limit {limits.launches}"
         if made > limits.launches:
             findings.append(Finding("T03", f"The function made {in_launches(made)} where "
                                            f"{limits.launches} does."))
     if limits.programs is not None:
         most = limits.programs(block) if callable(limits.programs) else limits.programs
-        programs = sum(launch.programs for launch in run.facts)
-        idle = sum(launch.idle_programs for launch in run.facts)
+        programs = sum(launch.programs for launch in launches)
+        idle = sum(launch.idle_programs for launch in launches)
         facts["programs"] = f"{programs}, limit {most}"
         if idle:
             findings.append(Finding("L03", f"{idle} of {programs} programs stored nothing."))
@@ -58,10 +61,10 @@ def count(case: Case, inputs: Sequence[Any], run: Run, suite: Suite,
     return facts, findings
 
 
-def _sectors(facts: Sequence[LaunchFacts], most: float) -> tuple[float, list[Finding]]:
+def _sectors(launches: Sequence[Counted], most: float) -> tuple[float, list[Finding]]:
     """The worst line among those that move much, and T02 for each that passes the limit."""
     worst, findings = 1.0, []
-    for launch in facts:
+    for launch in launches:
         for row in _heavy(launch):
             share = row.sectors / max(1, row.ideal_sectors)
             worst = max(worst, share)
@@ -73,18 +76,18 @@ def _sectors(facts: Sequence[LaunchFacts], most: float) -> tuple[float, list[Fin
     return worst, findings
 
 
-def _heavy(launch: LaunchFacts) -> list[Traffic]:
+def _heavy(launch: Counted) -> list[Traffic]:
     """The places that move a good part of a launch's bytes; the others cost next to nothing."""
     total = sum(row.bytes for row in launch.traffic)
     return [row for row in launch.traffic if row.bytes >= HEAVY * total]
 
 
-def code_limits(limits: Limits, facts: Sequence[LaunchFacts],
+def code_limits(limits: Limits, launches: Sequence[Counted],
                 binaries: Sequence[Binary]) -> tuple[dict[str, str], list[Finding]]:
     """The facts of compiled code, and what does not keep to the limits.
 
-    ``binaries`` are those of the launches that ``facts`` tell of; none where one does not compile,
-    which the compile gate says.
+    ``binaries`` are those of the launches in order; none where one does not compile, which the
+    compile gate says.
     """
     told: dict[str, str] = {}
     findings: list[Finding] = []
@@ -92,7 +95,7 @@ def code_limits(limits: Limits, facts: Sequence[LaunchFacts],
         return told, findings
     if limits.vector is not None:
         widths = [(access.bits, binary.kernel, access.line)
-                  for launch, binary in zip(facts, binaries, strict=True)
+                  for launch, binary in zip(launches, binaries, strict=True)
                   for access in _accesses(launch, binary)]
         least, kernel, line = min(widths, default=(0, "", None), key=lambda one: one[0])
         told["vector"] = f"{least} bits, at least {limits.vector}"
@@ -122,7 +125,7 @@ def code_limits(limits: Limits, facts: Sequence[LaunchFacts],
     return told, findings
 
 
-def _accesses(launch: LaunchFacts, binary: Binary) -> list[Access]:
+def _accesses(launch: Counted, binary: Binary) -> list[Access]:
     """The instructions by which a launch moves most of its bytes."""
     heavy = {row.line for row in _heavy(launch)}
     direct = [access for access in binary.accesses if access.bits and access.kind != "atomic"]

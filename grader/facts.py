@@ -60,6 +60,11 @@ class LaunchFacts:
     traffic: tuple[Traffic, ...] = ()
     footprint: Mapping[str, Footprint] = field(default_factory=dict)  # by parameter
 
+    @property
+    def issued(self) -> int:
+        """Bytes of every active lane of every access."""
+        return self.bytes_loaded + self.bytes_stored
+
     @classmethod
     def from_dict(cls, data: Any) -> Self:
         """Read what the executor answers.
@@ -137,6 +142,16 @@ class Survey:
     flops: int
     apart: tuple[tuple[str, str], ...] = ()
     surely: int | None = None
+
+    @property
+    def issued(self) -> int:
+        """Bytes of every active lane of every access."""
+        return sum(row.bytes for row in self.traffic)
+
+    @property
+    def idle_programs(self) -> int:
+        """None is known: the programs that were run are too few to say."""
+        return 0
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:

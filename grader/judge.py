@@ -324,11 +324,21 @@ class Judge:
             findings = name_the_cause(inputs, list(codes.in_order(findings)), self._passes)
         if not findings and case.kind is Kind.CORRECTNESS and not case.advisory:
             findings = self._other_configurations(case, inputs, trial.outcome.configurations)
-        facts, over_limit = count(case, inputs, run, self.suite, self.draws.block)
-        if case.limits is not None and case.limits.of_code:
-            found, more = code_limits(case.limits, run.facts, self.gate.binaries(recording))
-            facts, over_limit = facts | found, [*over_limit, *more]
+        facts, over_limit = self._costs(case, inputs, run, recording)
         return result_of(case, [*findings, *over_limit], facts)
+
+    def _costs(self, case: Case, inputs: list[Any], run: Run,
+               recording: Recording) -> tuple[dict[str, str], list[Finding]]:
+        """What a performance case tells, and what is over its limits."""
+        limits = case.limits
+        if limits is None:
+            return {}, []
+        facts, findings = count(limits, large.least(self.suite, inputs).bytes, run.facts,
+                                self.draws.block)
+        if limits.of_code:
+            found, more = code_limits(limits, run.facts, self.gate.binaries(recording))
+            return facts | found, [*findings, *more]
+        return facts, findings
 
     def _said_by_compiler(self, findings: Sequence[Finding],
                           recording: Recording) -> list[Finding]:

@@ -86,10 +86,6 @@ class Run:
     facts: tuple[LaunchFacts, ...] = ()
     determined: bool = False
 
-    @property
-    def bytes(self) -> int:
-        return sum(launch.bytes_loaded + launch.bytes_stored for launch in self.facts)
-
 
 # ---------------------------------------------------------------------------------------------
 # The worker's replies. Code that it runs can forge them, so nothing else of one is ever read.

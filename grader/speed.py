@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from grader import large
-from grader.costs import code_limits
+from grader.costs import code_limits, count
 from grader.diagnosis.explanation import result_of
 from grader.engine.compiler.bound import least_of_job, least_seconds, moving_seconds
 from grader.engine.compiler.targets import Target
@@ -47,8 +47,14 @@ def without_a_gpu(judge: Judge, case: Case) -> CaseResult:
         return result_of(case, examined.findings)
     needed = large.least(judge.suite, inputs)
     facts, findings = _bounded(examined, needed, limits, target)
-    told, more = code_limits(limits, [], [one.binary for one in examined.launches])
-    result = result_of(case, [*findings, *more], facts | told)
+    surveys = [one.survey for one in examined.launches if one.survey]
+    if len(surveys) == len(examined.launches):
+        for told, more in (
+            count(limits, needed.bytes, surveys, judge.draws.block),
+            code_limits(limits, surveys, [one.binary for one in examined.launches]),
+        ):
+            facts, findings = facts | told, [*findings, *more]
+    result = result_of(case, findings, facts)
     if result.verdict is Verdict.FAILED:
         return result
     return replace(result, verdict=Verdict.SKIPPED,

@@ -278,7 +278,7 @@ def test_a_suite_may_deny_copies_by_the_host(sandbox: Any, tmp_path: Path) -> No
 
     report = graded(path, sandbox, "factor = 1", moves="deny")
 
-    assert [result.verdict for result in report.results] == [Verdict.PASSED, Verdict.FAILED]
+    assert [r.verdict for r in report.results[:2]] == [Verdict.PASSED, Verdict.FAILED]
     finding = report.first_failure.findings[0]
     copies = 1 + path.read_text().splitlines().index("    x = x.contiguous()")
     assert (finding.code, finding.line) == ("X01", copies)

@@ -236,7 +236,22 @@ def test_scalar_loads_fail_a_limit_on_their_width(judged):
     assert scalar.findings[0].line is not None
 
 
-def test_a_case_without_limits_has_no_facts():
-    from grader.suite import correctness
+def test_every_limit_holds_at_the_real_size_too(judged):
+    case = performance("at its real size", rand(N), pass_at=0.8, traffic=1.0, sectors=1.0,
+                       launches=1, programs=lambda B: -(-N // B), vector=128, spills=0)
 
-    assert count(correctness("any"), [], None, SUITE, 64) == ({}, [])
+    good, scalar = judged(WIDE, case), judged(KERNEL, case)
+
+    assert good.verdict is Verdict.SKIPPED
+    assert good.facts == {
+        "memory traffic": "1.00x of the minimum", "traffic": "1.00x of the minimum, limit 1.00x",
+        "sectors": "1.00x of the minimum, limit 1.00x", "launches": "1, limit 1",
+        "programs": f"{N // 1024}, limit {N // 1024}", "vector": "128 bits, at least 128",
+        "spills": "0 bytes a thread, limit 0"}
+    assert scalar.verdict is Verdict.FAILED
+    assert [finding.code for finding in scalar.findings] == ["T03", "T06"]
+
+
+def test_no_limit_means_no_facts():
+    assert count(Limits(), 1, [launch(LOAD)], 64) == ({}, [])
+    assert code_limits(Limits(), [launch(LOAD)], [binary()]) == ({}, [])
