@@ -218,6 +218,22 @@ def test_what_the_interpreter_refuses_is_told_in_the_compilers_words_with_its_ca
     assert code[len(caret) - 1:].startswith("tl.arange")
 
 
+@pytest.mark.parametrize(("annotation", "value", "says"), [
+    ("tl.int64", "1.5", "'float' object cannot be interpreted as an integer"),
+    ("'i32'", "x", "'Tensor' object cannot be interpreted as an integer"),
+    ("tl.float32", "x", "must be real number"),
+    ("tl.int64", "True", ""), ("tl.float32", "2", ""), ("'u8'", "3", ""), ("'i31'", "1.5", "")])
+def test_an_argument_has_to_be_what_its_annotation_says(graded, annotation, value, says):
+    text = KERNEL.replace("out_ptr, n, BLOCK", f"out_ptr, n, extra: {annotation}, BLOCK").replace(
+        "x.numel(), BLOCK=64", f"x.numel(), {value}, BLOCK=64")
+
+    report = graded(text)
+
+    found = [finding.seen for result in report.results for finding in result.findings]
+    assert report.verdict is (Verdict.FAILED if says else Verdict.PASSED)
+    assert says in "".join(found)
+
+
 COMPILES = {
     "launch options": with_launch("", """
         grid = (triton.cdiv(x.numel(), 64),)

@@ -197,7 +197,21 @@ def _argument(recorder: Recorder, kernel: str, parameter: Any, value: Any) -> Ar
     made = _value(recorder, kernel, parameter.name, value, numpy=numpy)
     if made is None:
         raise TypeError(f"failed to specialize argument of type: {type(value).__name__}")
+    if not parameter.is_constexpr:
+        _check_declared(parameter.annotation_type, made, type(value).__name__)
     return made
+
+
+def _check_declared(annotation: str, made: Argument, kind: str) -> None:
+    """What the launcher does with an argument whose annotation says that it is a number.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if annotation[:2] in ("fp", "bf") and made.kind not in ("float", "int", "bool"):
+        raise TypeError(f"must be real number, not {kind}")
+    if annotation[:1] in ("i", "u") and made.kind not in ("int", "bool"):
+        raise TypeError(f"'{kind}' object cannot be interpreted as an integer")
 
 
 def _is_declared(annotation: str) -> bool:
