@@ -125,6 +125,24 @@ def test_small_products_are_let_be_where_memory_is_the_bound():
     assert named(defects(small, survey(row, flops=10**12), H200)) == {"small tiles"}
 
 
+def test_tiles_that_starve_the_tensor_cores_are_named_on_older_gpus_too():
+    a100, mma = find("a100"), binary(capability=80, dot=True, tensor_cores="mma", stages=3)
+    small, large = (survey(traffic(8 << 30, sectors=(8 << 30) // 32, lanes=4 << 30,
+                                   unique_sectors=GIB // 32), flops=2 * reuse * (4 << 30),
+                           loaded=Interval(GIB // 8, GIB // 8)) for reuse in (16, 64))
+
+    assert named(defects(mma, small, a100)) == {"small tiles"}
+    assert named(defects(mma, large, a100)) == set()
+
+
+def test_programs_are_not_tiny_where_the_cache_takes_longer_than_starting_them():
+    spread = traffic(GIB // 8, sectors=GIB // 32, unique_sectors=GIB // 32 // 8)
+    programs = {"programs": 100_000, "executions": {3: 1.0}}
+
+    assert "tiny programs" not in named(defects(binary(), survey(spread, **programs), H200))
+    assert "tiny programs" in named(defects(binary(), survey(traffic(GIB // 8), **programs), H200))
+
+
 def test_weights_that_every_program_reads_are_no_data_read_again():
     weights = traffic(4 * GIB, tensor="w_ptr", line=4, unique_sectors=512)
     moved = survey(traffic(GIB), weights, loaded=Interval(2 * GIB, 3 * GIB))

@@ -424,3 +424,16 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
                             check=True)
 
     assert int(result.stdout) < MOST_MB
+
+
+def test_what_each_program_reaches_in_one_run_of_its_own_is_told(recorded):
+    add(recorded, REAL, block=2048)
+    softmax(recorded)
+    transpose(recorded, 64, 64)
+    strided(recorded, 2)
+    flat, rows, tiles, strides = (launch.apart for launch in recorded.survey())
+
+    assert flat == (("load", "x_ptr"), ("load", "y_ptr"), ("store", "out_ptr"))
+    assert rows == (("load", "x_ptr"), ("store", "out_ptr"))
+    assert tiles == ()
+    assert ("store", "out_ptr") in strides

@@ -15,6 +15,8 @@ SPILLED = 128  # bytes per thread
 # Multiplications and additions for each element loaded: 64 x 64 tiles give 32, 128 x 64 give 43.
 # A tile of 64 x 64 reaches at most half of what 128 x 256 does where tensor cores are fast.
 SMALL_REUSE = 37
+# L2 takes so many times as long as the products: more than half of the time is lost for certain.
+STARVED = 2.0
 # Fewer rounds of a loop end before a pipeline pays.
 ROUNDS_OF_PRODUCTS = 4
 ROUNDS = 8
@@ -59,11 +61,13 @@ def dots(launch: Launch) -> list[Defect]:
             "reach the fast tensor-core instructions of this GPU", bigger)]
     found = []
     reuse = _reuse(launch)
-    if target.capability >= 90 and 0 < reuse < SMALL_REUSE:
+    starved = launch.caches / launch.products
+    if 0 < reuse < SMALL_REUSE and (target.capability >= 90 or starved > 1):
         found.append(Defect(
             "small tiles", "T06", line,
             f"Each element that is loaded takes part in {reuse:.0f} multiplications; L2 cannot "
-            f"feed the tensor cores at this rate", bigger, "hint"))
+            f"feed the tensor cores at this rate", bigger,
+            "defect" if starved > STARVED else "hint"))
     narrow = [a for a in binary.accesses if a.kind == "async copy" and 0 < a.bits <= 32]
     if narrow:
         worst = max(narrow, key=lambda a: a.count)

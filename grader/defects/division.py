@@ -54,7 +54,8 @@ def programs(launch: Launch) -> list[Defect]:
             f"turns, and in the last one {waves - ceil(waves) + 1:.0%} of them work",
             "Choose tiles so that programs are a multiple of the multiprocessors or just under "
             "it, split K, or let each program take several tiles."))
-    if launch.starting > max(launch.work, 3 * target.launch_seconds):
+    # where L2 takes longer, programs start while others wait for it
+    if launch.starting > max(launch.work, launch.caches, 3 * target.launch_seconds):
         each = (launch.survey.loaded.low + launch.survey.stored.low) / programs
         found.append(Defect(
             "tiny programs", "T03", None,

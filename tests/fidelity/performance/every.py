@@ -10,11 +10,12 @@ from . import (
     products,
     reductions,
     rows,
+    steps,
     strangers,
     styles,
     transposes,
 )
 
 CASES = tuple(case for room in (elementwise, rows, transposes, reductions, gathers, products,
-                                attention, loops, styles, strangers)
+                                attention, loops, styles, strangers, steps)
               for case in room.family.cases)
