@@ -15,6 +15,7 @@ from grader.recording import Recording
 from grader.report import CaseResult, Finding, Kind, Verdict
 from grader.sandbox import SandboxBroken
 from grader.session import Later, Session
+from grader.words import sentence
 
 _TOO_LARGE = "T05"
 
@@ -25,6 +26,11 @@ class _Begun:
     recording: Recording
     tuned: bool
     compiled: Later[Compiled]
+
+
+def name_for(target: Target) -> str:
+    """What the gate is called among the cases."""
+    return f"every launch compiles for the {target.title}"
 
 
 class Gate:
@@ -39,7 +45,7 @@ class Gate:
     @property
     def name(self) -> str:
         """That of its result, among those of the cases."""
-        return f"every launch compiles for the {self.target.title}"
+        return name_for(self.target)
 
     @property
     def used(self) -> bool:
@@ -72,9 +78,17 @@ class Gate:
         made = self._session.begin_compile(recording, self.target, whole=True)()
         return () if made.findings else made.binaries
 
-    def refusal(self, recording: Recording) -> Finding | None:
-        """What the compiler itself says of a launch that the interpreter refused, if it does too.
-        """
+    def in_its_words(self, finding: Finding, recording: Recording) -> Finding:
+        """What the interpreter refused, as the compiler says it too, with its line and caret."""
+        refusal = self._refusal(recording)
+        if refusal is None:
+            return finding
+        said, *quoted = refusal.seen.split("\n")
+        if said.rpartition(": ")[2].rstrip(".") in finding.seen:
+            return refusal
+        return replace(refusal, seen="\n".join([f"{sentence(finding.seen)} {said}", *quoted]))
+
+    def _refusal(self, recording: Recording) -> Finding | None:
         try:
             findings = self._session.begin_compile(recording, self.target)().findings
         except Stopped:
@@ -82,8 +96,8 @@ class Gate:
         return next((finding for finding in findings if finding.code == "L05"), None)
 
     def refusal_in(self, case: str) -> Finding | None:
-        """The same of a case, all launches of which were added."""
-        refused = (self.refusal(begun.recording) for begun in self._begun if begun.case == case)
+        """What the compiler refuses of a case, all launches of which were added."""
+        refused = (self._refusal(begun.recording) for begun in self._begun if begun.case == case)
         return next(filter(None, refused), None)
 
     def result(self) -> CaseResult:

@@ -344,8 +344,7 @@ class Judge:
                           recording: Recording) -> list[Finding]:
         """What a run found; where it refused a kernel, in the compiler's own words."""
         if findings and findings[0].code == "L05":
-            refusal = self.gate.refusal(recording)
-            return [refusal or findings[0], *findings[1:]]
+            return [self.gate.in_its_words(findings[0], recording), *findings[1:]]
         return list(findings)
 
     def _look_at(self, trial: Trial) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from grader.report import CaseResult, Finding, Verdict
+from grader.report import CaseResult, Finding, Kind, Verdict
 
 if TYPE_CHECKING:  # loaded with the first suite, so that other test runs stay fast
     from grader.judge import Judge
@@ -46,7 +46,8 @@ class SuiteFile(pytest.File):
     """One suite and the submission that it judges."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        from grader import source
+        from grader import gate, source
+        from grader.engine.compiler import targets
         from grader.suite import load
 
         self.suite = load(self.path)
@@ -56,6 +57,7 @@ class SuiteFile(pytest.File):
             raise pytest.UsageError(str(error)) from error
         for case in self.suite.ordered():
             yield SuiteItem.from_parent(self, name=case.name, case=case)
+        yield SuiteItem.from_parent(self, name=gate.name_for(targets.find()), case=None)
 
     def setup(self) -> None:
         from grader import source
@@ -75,11 +77,11 @@ class SuiteFile(pytest.File):
 
 
 class SuiteItem(pytest.Item):
-    """One case of a suite."""
+    """One case of a suite; None stands for what the compiler says of all of them."""
 
     parent: SuiteFile
 
-    def __init__(self, *, case: Case | Property, **options: Any) -> None:
+    def __init__(self, *, case: Case | Property | None, **options: Any) -> None:
         super().__init__(**options)
         self.case = case
 
@@ -88,10 +90,14 @@ class SuiteItem(pytest.Item):
 
         suite_file = self.parent
         if suite_file.refused:
-            result = CaseResult(self.case.name, self.case.kind, Verdict.FAILED,
+            result = CaseResult(self.name, Kind.CORRECTNESS, Verdict.FAILED,
                                 tuple(suite_file.refused))
-        else:
+        elif self.case is not None:
             result = suite_file.judge.verdict_on(self.case)
+        elif suite_file.judge.gate.used:
+            result = suite_file.judge.gate.result()
+        else:
+            pytest.skip("nothing was launched")
         (result,) = explained([result], suite_file.suite, suite_file.submitted)
         match result.verdict:
             case Verdict.SKIPPED | Verdict.INCONCLUSIVE:

@@ -40,7 +40,7 @@ def readable() -> tuple[Path, ...]:
     roots += [Path(prefix) / name for prefix in {sys.prefix, sys.base_prefix}
               for name in ("lib", "lib64", "pyvenv.cfg")]
     roots += [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")]
-    roots += [*_folders_of_packages(), _PACKAGE]
+    roots += [*_folders_of_packages(), _PACKAGE, *_linked_packages()]
     found = {path.resolve(): None for path in roots if path.exists()}
     whole = [path for path in found if not any(path.is_relative_to(other)
                                                for other in found if other != path)]
@@ -62,6 +62,14 @@ def programs() -> tuple[Path, ...]:
         return ()
     tools = Path(found.origin).resolve().parent / "backends" / "nvidia" / "bin"
     return (tools, *(Path(path).resolve() for path in _LOADERS))
+
+
+def _linked_packages() -> Iterator[Path]:
+    """Packages that lie elsewhere and are only linked to where packages are installed."""
+    for name in ("torch", "numpy", "triton"):
+        found = importlib.util.find_spec(name)
+        if found is not None and found.origin is not None:
+            yield Path(found.origin).resolve().parent
 
 
 def _folders_of_packages() -> list[Path]:

@@ -73,6 +73,7 @@ def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
 
     Raises:
         DoesNotCompile: no GPU of this kind could run it.
+        OSError: Triton's files or tools cannot be read, run or written; the kernel is not to blame.
     """
     chosen = {"enable_fp_fusion": True, **options}  # said aloud, or Triton 3.9 warns of its default
     printed: list[str] = []
@@ -81,7 +82,7 @@ def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
             made = kernel.run(grid=(1, 1, 1), warmup=True, **arguments, **chosen)
             _fits(made.metadata, target)
             return made
-    except _FarEnough:
+    except (_FarEnough, OSError):
         raise
     except Exception as error:
         raise DoesNotCompile(finding(error, "".join(printed), kernel, target)) from error
