@@ -17,6 +17,7 @@ FREE_FLOATS = 16
 FREE_WORDS = 256  # integers, words, tensors, sizes of grids and of descriptors
 FREE_MOVES = 64  # copies and fills by host code
 _CHARACTERS = 8  # of a string that count as one word
+_OF_THE_COMPILER = {"ir_override", "ptx_options"}  # launch options that no module needs
 
 Place = tuple[Any, ...]
 
@@ -86,6 +87,16 @@ def _of(argument: Argument, place: Place) -> Iterator[tuple[str, Place, Any, int
             yield "word", place, argument.value, 1 + len(argument.value) // _CHARACTERS
         case _:
             yield "word", place, argument.value, 1
+
+
+def replaced_code(recording: Recording) -> list[Finding]:
+    """X01 for a launch whose options hand the compiler other code, or flags of its own."""
+    for launch in recording.launches:
+        for option in _OF_THE_COMPILER & launch.options.keys():
+            return [Finding("X01", f"`{launch.kernel}` is launched with the option `{option}`, "
+                                   "which changes what the compiler makes of it; what is judged "
+                                   "is the kernel.", line=launch.line)]
+    return []
 
 
 def denied_moves(recording: Recording) -> list[Finding]:

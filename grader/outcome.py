@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from grader.budgets import over_budget
+from grader.budgets import over_budget, replaced_code
 from grader.facts import LaunchFacts
 from grader.recording import (
     DTYPES,
@@ -306,7 +306,7 @@ def unusable(outcome: Outcome) -> list[Finding]:
     if results[0].storage in {view.storage for view in outcome.recording.inputs}:
         return [Finding("S01", "The function returned its input, or a view of it; a new tensor is "
                                "expected.")]
-    return over_budget(outcome.recording)
+    return replaced_code(outcome.recording) or over_budget(outcome.recording)
 
 
 def same_bits(first: torch.Tensor, second: torch.Tensor) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 
 import grader
 from grader import Verdict
-from grader.budgets import denied_moves, over_budget
+from grader.budgets import denied_moves, over_budget, replaced_code
 from grader.decoys import decoys, difference
 from grader.recording import Alloc, Argument, Descriptor, Fill, Launch, Move, Recording, View
 from grader.suite import EXACT, Cost, Suite, correctness, integers, rand
@@ -110,6 +111,17 @@ def test_a_suite_may_deny_copies_and_not_those_of_nothing() -> None:
 
     assert (finding.code, finding.line) == ("X01", 4)
     assert denied_moves(recording(launch())) == []
+
+
+@pytest.mark.parametrize("option", ["ir_override", "ptx_options"])
+def test_no_launch_hands_the_compiler_other_code(option: str) -> None:
+    plain = launch()
+    tuned = replace(plain, options={"num_warps": 8, "maxnreg": 64})
+
+    (finding,) = replaced_code(recording(plain, replace(plain, options={option: "other.ptx"})))
+
+    assert (finding.code, option in finding.seen) == ("X01", True)
+    assert replaced_code(recording(plain, tuned)) == []
 
 
 # ---------------------------------------------------------------------------------------------
