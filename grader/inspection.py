@@ -252,9 +252,9 @@ def _inspected(submitted: source.Source, suite: Suite, chosen: Sequence[Case], t
                resources: ExitStack) -> Iterator[InspectedCase]:
     from grader import alone, large  # with these comes torch
     from grader.diagnosis.details import Notes
-    from grader.examination import examine
+    from grader.examination import examine_call
     from grader.judge import Judge
-    from grader.outcome import Stopped, unusable
+    from grader.outcome import Stopped
     from grader.sandbox import Sandbox as Started
 
     box = sandbox or resources.enter_context(Started())
@@ -269,13 +269,8 @@ def _inspected(submitted: source.Source, suite: Suite, chosen: Sequence[Case], t
             inputs = judge.outlines(case)
             notes.drew(inputs)
             least = large.least(suite, inputs)
-            outcome = judge.session.record(inputs)
-            if findings := unusable(outcome):
-                answer = Examined(findings=tuple(findings))
-            else:
-                assert outcome.recording is not None
-                answer = examine(judge.session, outcome.recording, inputs, submitted.text, target,
-                                 listings=listings)
+            answer = examine_call(judge.session, inputs, submitted.text, target,
+                                  listings=listings)
         except Stopped as stop:
             answer = Examined(findings=(stop.finding,))
         yield InspectedCase(case.name, case.kind, notes.details().inputs, least, answer.launches,

@@ -15,9 +15,8 @@ from grader.costs import code_limits, count
 from grader.diagnosis.explanation import result_of
 from grader.engine.compiler.bound import least_of_job, least_seconds, moving_seconds
 from grader.engine.compiler.targets import Target
-from grader.examination import Examined, examine
+from grader.examination import Examined, examine_call
 from grader.facts import Prediction
-from grader.outcome import unusable
 from grader.report import CaseResult, Finding, Verdict
 from grader.suite import Case, Cost, Limits
 
@@ -37,12 +36,7 @@ def without_a_gpu(judge: Judge, case: Case) -> CaseResult:
     target, limits = judge.gate.target, case.limits
     assert limits is not None and limits.pass_at is not None
     inputs = judge.outlines(case)
-    outcome = judge.session.record(inputs)
-    recording = outcome.recording
-    findings = unusable(outcome)
-    if recording is None or findings:
-        return result_of(case, findings)
-    examined = examine(judge.session, recording, inputs, judge.text, target)
+    examined = examine_call(judge.session, inputs, judge.text, target)
     if examined.findings:
         return result_of(case, examined.findings)
     needed = large.least(judge.suite, inputs)

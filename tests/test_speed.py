@@ -95,6 +95,19 @@ def test_what_a_bound_does_not_prove_is_left_to_a_gpu(judged):
     assert "tiny programs" in result.reason
 
 
+def test_of_an_autotuner_the_fastest_configuration_is_judged(judged):
+    launch_1024 = LAUNCH.replace("64", "1024")
+    sizes = ("triton.Config({'BLOCK': 64}), triton.Config({'BLOCK': 1024}), "
+             "triton.Config({'BLOCK': 32})")
+    tuned = WIDE.replace("@triton.jit", f"@triton.autotune([{sizes}], key=['n'])\n@triton.jit")
+    grid = "(lambda meta: (triton.cdiv(x.numel(), meta['BLOCK']),))"
+    tuned = tuned.replace(launch_1024, f"        double_kernel[{grid}](x, out, x.numel())\n")
+
+    assert judged(tuned).reason.startswith("expected to pass on a GPU")
+    worse = tuned.replace("triton.Config({'BLOCK': 1024}), ", "")
+    assert judged(worse).reason.startswith("a GPU is needed")
+
+
 def test_addresses_that_nobody_can_know_leave_a_case_open(judged):
     """The indices are what a first launch writes."""
     chase = WIDE.replace("    x = tl.load(x_ptr + offs, mask=mask)\n", """\
