@@ -12,6 +12,7 @@ kernels that multiply no matrices, 2 s for any survey.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import json
 import os
@@ -20,7 +21,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -85,14 +86,12 @@ def measure(case: Case, repeats: int) -> dict[str, Any]:
     made: list[Any] = []
 
     def compile_it() -> None:
-        kernel.device_caches.clear()
-        with tempfile.TemporaryDirectory() as folder, triton.knobs.cache.scope():
-            triton.knobs.cache.dir = folder
+        with forgotten(kernel):
             made[:] = [build(kernel, arguments, launch.options, target)]
 
     def take_it() -> None:
-        kernel.device_caches.clear()
-        takes(kernel, arguments, launch.options, target)
+        with forgotten(kernel):
+            takes(kernel, arguments, launch.options, target)
 
     compile_ms = median(compile_it, repeats)
     binary = binary_of(made[0], target, launch.kernel, launch.options)
@@ -102,6 +101,15 @@ def measure(case: Case, repeats: int) -> dict[str, Any]:
                       time.process_time) / 1e3
     return {"name": case.name, "multiplies": binary.dot, "compile_ms": compile_ms,
             "facts_ms": facts_ms, "front_end_ms": median(take_it, repeats), "survey_s": survey_s}
+
+
+@contextlib.contextmanager
+def forgotten(kernel: Any) -> Iterator[None]:
+    """Inside, nothing is known of earlier compilations."""
+    kernel.device_caches.clear()
+    with tempfile.TemporaryDirectory() as folder, triton.knobs.cache.scope():
+        triton.knobs.cache.dir = folder
+        yield
 
 
 def median(step: Callable[[], object], repeats: int,
