@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,19 +30,11 @@ def compiled_of(reply: Mapping[str, Any], recording: Recording) -> Compiled:
     Raises:
         Stopped: it refused the recording, or tells no binaries that there can be.
     """
-    if reply["status"] != "done":
-        raise Stopped(Finding("R03", "The recorded launches cannot be compiled: "
-                                     f"{reply.get('why', reply['status'])}."))
-    try:
-        launches = list(reply["launches"])
-        if len(launches) != len(recording.launches):
-            raise ValueError(f"{len(launches)} answers for {len(recording.launches)} launches")
+    with _reading(reply, "compiled"):
+        launches = _one_each(reply["launches"], recording)
         return Compiled(
             tuple(Binary.from_dict(one["binary"]) for one in launches if "binary" in one),
             tuple(Finding.from_dict(one["finding"]) for one in launches if "finding" in one))
-    except (KeyError, TypeError, ValueError) as error:
-        raise Stopped(Finding("R03", "The process that compiled the kernels answered with "
-                                     f"something that is no account of them: {error}.")) from error
 
 
 @dataclass(frozen=True)
@@ -62,10 +55,7 @@ def surveyed_of(reply: Mapping[str, Any], recording: Recording) -> Surveyed:
     Raises:
         Stopped: it refused the recording, or tells no traffic that there can be.
     """
-    if reply["status"] != "done":
-        raise Stopped(Finding("R03", "The recorded launches cannot be surveyed: "
-                                     f"{reply.get('why', reply['status'])}."))
-    try:
+    with _reading(reply, "surveyed"):
         unknown = [Unsurveyable.from_dict(one).why for one in reply["launches"] if "why" in one]
         known = [None if "why" in one else Survey.from_dict(one) for one in reply["launches"]]
         missing = len(recording.launches) - len(known)
@@ -73,9 +63,6 @@ def surveyed_of(reply: Mapping[str, Any], recording: Recording) -> Surveyed:
             raise ValueError("more launches than were asked for")
         findings = tuple(Finding.from_dict(one) for one in reply["findings"])
         return Surveyed((*known, *[None] * missing), findings, tuple(dict.fromkeys(unknown)))
-    except (KeyError, TypeError, ValueError) as error:
-        raise Stopped(Finding("R03", "The process that surveyed the launches answered with "
-                                     f"something that is no account of them: {error}.")) from error
 
 
 @dataclass(frozen=True)
@@ -92,30 +79,48 @@ def times_of(reply: Mapping[str, Any], recording: Recording) -> Times:
     Raises:
         Stopped: it refused the recording, or tells no times that there can be.
     """
-    if reply["status"] != "done":
-        raise Stopped(Finding("R03", "The times of the launches cannot be predicted: "
-                                     f"{reply.get('why', reply['status'])}."))
-    try:
-        each = tuple(one and Prediction.from_dict(one) for one in reply["launches"])
-        if len(each) != len(recording.launches):
-            raise ValueError(f"{len(each)} times for {len(recording.launches)} launches")
+    with _reading(reply, "timed"):
+        each = tuple(one and Prediction.from_dict(one)
+                     for one in _one_each(reply["launches"], recording))
         return Times(each, reply["whole"] and Prediction.from_dict(reply["whole"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise Stopped(Finding("R03", "The process that compiled the kernels answered with "
-                                     f"something that is no time: {error}.")) from error
 
 
-def listing_of(rows: Any) -> Listing:
-    """Read a listing of code.
+def listings_of(reply: Mapping[str, Any]) -> tuple[Listing, Listing]:
+    """Read the compiler's reply about code: PTX and SASS.
 
     Raises:
-        Stopped: it is none.
+        Stopped: it refused the recording, or tells no code.
     """
+    with _reading(reply, "listed"):
+        return _listing(reply["ptx"]), _listing(reply["sass"])
+
+
+def _listing(rows: Any) -> Listing:
+    return tuple((None if line is None else int(line), str(text)) for line, text in rows)
+
+
+@contextmanager
+def _reading(reply: Mapping[str, Any], done: str) -> Iterator[None]:
+    """Inside, a reply is read; ``done`` says what was to be done with the launches.
+
+    Raises:
+        Stopped: the recording was refused, or what is inside finds the reply to be none.
+    """
+    if reply["status"] != "done":
+        raise Stopped(Finding("R03", f"The recorded launches cannot be {done}: "
+                                     f"{reply.get('why', reply['status'])}."))
     try:
-        return tuple((None if line is None else int(line), str(text)) for line, text in rows)
-    except (TypeError, ValueError) as error:
-        raise Stopped(Finding("R03", "The process that compiled the kernels answered with "
-                                     f"something that is no listing: {error}.")) from error
+        yield
+    except (KeyError, TypeError, ValueError) as error:
+        raise Stopped(Finding("R03", f"The process in which launches are {done} answered with "
+                                     f"something that is no account of them: {error}.")) from error
+
+
+def _one_each(answers: Any, recording: Recording) -> list[Any]:
+    known = list(answers)
+    if len(known) != len(recording.launches):
+        raise ValueError(f"{len(known)} answers for {len(recording.launches)} launches")
+    return known
 
 
 def crashed(stop: Stopped, recording: Recording, title: str) -> Compiled:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
+SECTOR = 32  # bytes; what an NVIDIA GPU's L2 moves at least
+
 
 @dataclass(frozen=True)
 class Traffic:

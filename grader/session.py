@@ -20,7 +20,7 @@ from grader.compilation import (
     Times,
     compiled_of,
     crashed,
-    listing_of,
+    listings_of,
     surveyed_of,
     times_of,
 )
@@ -50,7 +50,7 @@ from grader.sandbox import (
     Sandbox,
     folders,
 )
-from grader.sandbox.arena import SparseTensor, pack
+from grader.sandbox.arena import Arena, SparseTensor, pack
 from grader.source import Source
 from grader.words import sentence
 
@@ -234,7 +234,7 @@ class Session:
         return [finding] if finding else []
 
     def _begin_call(self, inputs: Sequence[Any], config: int) -> Later[Outcome]:
-        with pack([value for value in inputs if _is_stored(value)]) as arena:
+        with _packed(inputs) as arena:
             views = iter(arena.views)
             request = {
                 "op": "call",
@@ -282,7 +282,7 @@ class Session:
         seconds = min(RUN_S + (0 if sampled else RUN_S_PER_PROGRAM * programs), MAX_RUN_S)
         executor = self._executor.ready()
         results = MemoryFile("tritonlab-results")
-        with pack([value for value in inputs if _is_stored(value)]) as arena:
+        with _packed(inputs) as arena:
             request = {
                 "op": "run",
                 "recording": to_json(recording),
@@ -338,7 +338,7 @@ class Session:
             Stopped: the executor did not survive, or refuses the recording.
         """
         executor = self._executor.ready()
-        with pack([value for value in inputs if _is_stored(value)]) as arena:
+        with _packed(inputs) as arena:
             request = {"op": "survey", "recording": to_json(recording), "layout": arena.layout(),
                        "resident": list(resident), "l2_bytes": target.l2}
             reply = self._begin(executor, request, [arena.fd], SURVEY_S, "a kernel")
@@ -365,8 +365,8 @@ class Session:
         """
         request = {"op": "list", "recording": to_json(recording), "target": target.name,
                    "launch": number}
-        reply = self._begin(self._compiler.ready(), request, [], COMPILE_S, "listing a kernel")()
-        return listing_of(reply.get("ptx")), listing_of(reply.get("sass"))
+        return listings_of(self._begin(self._compiler.ready(), request, [], COMPILE_S,
+                                       "listing a kernel")())
 
     def _copy(self) -> Path:
         """The submission's own copy, in the folder of the sandbox that is running now."""
@@ -435,6 +435,10 @@ class Session:
             return reply
         self.lost_s += time.monotonic() - waited
         raise Stopped(replace(finding, seen=sentence(finding.seen)), final=final)
+
+
+def _packed(inputs: Sequence[Any]) -> Arena:
+    return pack([value for value in inputs if _is_stored(value)])
 
 
 def _is_stored(value: Any) -> bool:

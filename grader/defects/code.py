@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from math import ceil
 
 from grader.binary import Binary
-from grader.defects.launch import SHARE, WARP, Defect, Launch, mma_where_better_is
-from grader.engine.compiler.targets import Target
+from grader.defects.launch import SHARE, Defect, Launch, mma_where_better_is
+from grader.engine.compiler.targets import WARP, Target
 
 # A few saved registers stay in L1 and cost nothing that could be measured; from a full vector
 # register of every kind on, the inner loop pays.

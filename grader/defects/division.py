@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
-from grader.defects.launch import SECTOR, WARP, Defect, Launch, Observed
-from grader.engine.compiler.targets import Target
-from grader.facts import Traffic
+from grader.defects.launch import Defect, Launch, Observed
+from grader.engine.compiler.targets import WARP, Target
+from grader.facts import SECTOR, Traffic
 
 FEW_PROGRAMS = 0.6  # of the multiprocessors; from 80 programs of 132 on, the loss is small
 TAIL = 0.6  # of the GPU that works on average, where the last wave is nearly empty

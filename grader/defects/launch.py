@@ -8,10 +8,8 @@ from typing import Literal
 
 from grader.binary import Binary
 from grader.engine.compiler.targets import Target
-from grader.facts import Survey, Traffic
+from grader.facts import SECTOR, Survey, Traffic
 
-SECTOR = 32  # bytes
-WARP = 32
 # What moves less than this share of a launch's sectors does not decide how fast it is.
 SHARE = 0.2
 MMA_SHARE = 0.62  # of wgmma's rate that mma.sync reaches on the same GPU

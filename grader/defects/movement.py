@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grader.defects.launch import SECTOR, SHARE, Defect, Launch
-from grader.facts import Traffic
+from grader.defects.launch import SHARE, Defect, Launch
+from grader.facts import SECTOR, Traffic
 
 GRANULE = 64  # bytes that memory hands out at least, for a sector that is asked for alone
 # Every second element is a half; a column of floats uses an eighth. Between programs that take

@@ -11,9 +11,10 @@ from typing import Any
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from grader import recording, source
+from grader.binary import Binary
 from grader.engine.compiler import targets
 from grader.engine.compiler.build import DoesNotCompile, address, build, takes
-from grader.engine.compiler.prediction import predict, predict_all
+from grader.engine.compiler.prediction import one_after_other, predict_each
 from grader.engine.compiler.ptx import lines as ptx_lines
 from grader.engine.compiler.reading import binary_of
 from grader.engine.compiler.sass import code_of
@@ -82,19 +83,21 @@ class Handler:
 
     def _time(self, request: Json) -> Json:
         """How long the launches would take, by a survey of each; null where there is none."""
-        recorded, target, made = self._made(request)
+        recorded, target, known, made = self._made(request)
         surveys = [one and Survey.from_dict(one) for one in request["surveys"]]
-        known = [(binary_of(code, target, launch.kernel, launch.options), code_of(code), survey)
-                 for launch, code, survey in zip(recorded.launches, made, surveys, strict=True)
-                 if survey is not None]
-        each = iter([predict(*one, target, cold=number == 0) for number, one in enumerate(known)])
-        whole = predict_all(known, target) if known and len(known) == len(made) else None
+        launches = [(Binary.from_dict(self._launch(launch, target, known, whole=True)["binary"]),
+                     code_of(code), survey)
+                    for launch, code, survey in zip(recorded.launches, made, surveys, strict=True)
+                    if survey is not None]
+        each = predict_each(launches, target)
+        whole = one_after_other(each, target) if each and len(each) == len(made) else None
+        told = iter(each)
         return {"status": "done", "whole": whole and asdict(whole),
-                "launches": [survey and asdict(next(each)) for survey in surveys]}
+                "launches": [survey and asdict(next(told)) for survey in surveys]}
 
     def _list(self, request: Json) -> Json:
         """PTX and SASS of one launch, each line with that of the learner's file."""
-        _, _, made = self._made(request)
+        *_, made = self._made(request)
         one = made[int(request["launch"])]
         code = code_of(one)
         sass = [(step.line, f"/*{step.address:04x}*/ {step}")
@@ -104,13 +107,13 @@ class Handler:
         return {"status": "done", "ptx": ptx_lines(one.asm["ptx"])[:_LONGEST_LISTING],
                 "sass": sass[:_LONGEST_LISTING]}
 
-    def _made(self, request: Json) -> tuple[Recording, Target, list[Any]]:
+    def _made(self, request: Json) -> tuple[Recording, Target, Kernels, list[Any]]:
         """What a recording, all of which compiles, is compiled to: nothing is compiled twice."""
         if self._kernels is None:
             raise MalformedRecording("a question about code before a load")
         recorded = recording.from_json(request.get("recording"))
         target = targets.find(str(request.get("target")))
-        return recorded, target, [
+        return recorded, target, self._kernels, [
             build(*binder(self._kernels).bind(launch), launch.options, target)
             for launch in recorded.launches]
 

@@ -13,11 +13,10 @@ from triton.runtime.errors import OutOfResources
 
 from grader.engine.compiler.driver import pretending
 from grader.engine.compiler.refusal import finding, heard
-from grader.engine.compiler.targets import Target
+from grader.engine.compiler.targets import WARP, Target
 from grader.report import Finding
 
 _MOST_THREADS = 1024  # of one program
-_WARP = 32
 
 
 class DoesNotCompile(Exception):
@@ -92,6 +91,6 @@ def _fits(metadata: Any, target: Target) -> None:
     """What the driver checks before it loads code, in its own words."""
     if metadata.shared > target.shared_per_program:
         raise OutOfResources(metadata.shared, target.shared_per_program, "shared memory")
-    threads = metadata.num_warps * _WARP
+    threads = metadata.num_warps * WARP
     if threads > _MOST_THREADS:
         raise OutOfResources(threads, _MOST_THREADS, "threads")

@@ -10,9 +10,7 @@ import torch
 from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
 
-from grader.engine.compiler.targets import Target
-
-_WARP = 32  # threads
+from grader.engine.compiler.targets import WARP, Target
 
 
 class Driver:
@@ -22,7 +20,7 @@ class Driver:
         self._capability = target.capability
         properties = {
             "max_shared_mem": target.shared_per_program, "max_num_regs": target.registers,
-            "multiprocessor_count": target.multiprocessors, "warpSize": _WARP,
+            "multiprocessor_count": target.multiprocessors, "warpSize": WARP,
             "sm_clock_rate": int(target.clock / 1e3), "mem_clock_rate": 1_000_000,
             "mem_bus_width": int(target.dram * 8 / 2e9),
         }
@@ -42,7 +40,7 @@ class Driver:
         return 0
 
     def get_current_target(self) -> GPUTarget:
-        return GPUTarget("cuda", self._capability, _WARP)
+        return GPUTarget("cuda", self._capability, WARP)
 
     def get_device_capability(self, device: int = 0) -> tuple[int, int]:
         return divmod(self._capability, 10)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from grader.binary import Limit, Occupancy
-from grader.engine.compiler.targets import Target
+from grader.engine.compiler.targets import WARP, Target
 
-_WARP = 32  # threads
 _REGISTERS_AT_ONCE = 256  # what a warp gets is rounded up to these
 _QUARTERS = 4  # of a multiprocessor: each has its own registers and warps
 _TENSOR_MEMORY = 512  # columns of a multiprocessor
@@ -38,7 +37,7 @@ def occupancy(registers: int, shared: int, warps: int, target: Target,
 
 
 def _warps_by_registers(registers: int, target: Target) -> int:
-    a_warp = _round_up(max(1, registers) * _WARP, _REGISTERS_AT_ONCE)
+    a_warp = _round_up(max(1, registers) * WARP, _REGISTERS_AT_ONCE)
     return target.registers // _QUARTERS // a_warp * _QUARTERS
 
 

@@ -12,13 +12,12 @@ from typing import Literal
 
 from grader.engine.compiler.flow import REACHES_MEMORY, width
 from grader.engine.compiler.sass import Instruction
-from grader.engine.compiler.targets import Target
+from grader.engine.compiler.targets import WARP, Target
 
 Pipe = Literal["issue", "fma", "alu", "fp64", "xu", "lsu", "tensor"]
 PIPES: tuple[Pipe, ...] = ("issue", "fma", "alu", "fp64", "xu", "lsu", "tensor")
 
 SCHEDULERS = 4  # of a multiprocessor; each issues one instruction of a warp per cycle
-WARP = 32  # threads
 WAVEFRONT = 128  # bytes that shared memory or L1 moves in a cycle
 SUSTAINED_TENSOR, SUSTAINED_ELSEWHERE = 0.70, 0.85
 """Share of the tensor cores' peak that well tiled kernels reach. The power limit of Hopper and

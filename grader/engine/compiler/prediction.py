@@ -16,13 +16,13 @@ from typing import Literal
 from grader.binary import Binary
 from grader.engine.compiler.bound import least_seconds
 from grader.engine.compiler.flow import Flow, Work, flow_of, width
-from grader.engine.compiler.pipes import PIPES, SCHEDULERS, WARP, cost, multiplied, rate
+from grader.engine.compiler.pipes import PIPES, SCHEDULERS, cost, multiplied, rate
 from grader.engine.compiler.sass import Code
-from grader.engine.compiler.targets import Target
+from grader.engine.compiler.targets import WARP, Target
 from grader.engine.compiler.warp import latency
-from grader.facts import Prediction, Survey, Traffic
+from grader.facts import SECTOR, Prediction, Survey, Traffic
 
-SECTOR, LINE = 32, 128  # bytes
+LINE = 128  # bytes
 
 _BLEND = 6
 """Power of the norm that joins what goes on at the same time: 1 would be one after the other, and
@@ -89,25 +89,39 @@ def predict(binary: Binary, code: Code, survey: Survey, target: Target, cold: bo
     return _prediction(together + target.launch_seconds, parts)
 
 
-def predict_all(launches: Sequence[tuple[Binary, Code, Survey]], target: Target) -> Prediction:
-    """The time of the launches of one call, one after the other, the first of them cold.
+def predict_each(launches: Sequence[tuple[Binary, Code, Survey]],
+                 target: Target) -> list[Prediction]:
+    """The times of the launches of one call, the first of them cold."""
+    return [predict(*launch, target, cold=number == 0) for number, launch in enumerate(launches)]
+
+
+def one_after_other(predictions: Sequence[Prediction], target: Target) -> Prediction:
+    """The time of a call, from those of its launches.
 
     From the second on, a launch that ends before Python has made the next one waits for it.
 
     Raises:
         ValueError: there are no launches.
     """
-    if not launches:
+    if not predictions:
         raise ValueError("a call without launches takes no time on a GPU")
     seconds, parts = 0.0, dict(_NOTHING)
-    for number, (binary, code, survey) in enumerate(launches):
-        one = predict(binary, code, survey, target, cold=number == 0)
+    for number, one in enumerate(predictions):
         work = one.seconds - target.launch_seconds
         gap = max(0.0, GAP - work) if number else target.launch_seconds
         seconds += work + gap
         for name, value in one.parts.items():
             parts[name] += gap if name == "launch" else value
     return _prediction(seconds, parts)
+
+
+def predict_all(launches: Sequence[tuple[Binary, Code, Survey]], target: Target) -> Prediction:
+    """The time of the launches of one call, one after the other.
+
+    Raises:
+        ValueError: there are no launches.
+    """
+    return one_after_other(predict_each(launches, target), target)
 
 
 def work_of(survey: Survey, code: Code) -> Work:

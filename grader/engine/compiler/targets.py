@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DEFAULT = "h100"
+WARP = 32  # threads, of every target
 _FILE = Path(__file__).with_name("targets.toml")
 
 

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from grader.engine.interpreter.handle import Array
-from grader.facts import Footprint, Traffic
+from grader.facts import SECTOR, Footprint, Traffic
 
-SECTOR = 32  # bytes
 _SHIFT = 5
 _MANY_SPANS = 1 << 20  # then they are merged, before they take more memory than tensors do
 _ROW_BITS = 40  # below these bits a sector's number fits, above them the number of a program

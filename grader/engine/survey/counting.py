@@ -9,8 +9,9 @@ import numpy as np
 
 from grader.engine.interpreter.handle import Array
 from grader.engine.interpreter.regions import Region
-from grader.engine.survey.dram import SECTOR, distinct
+from grader.engine.survey.dram import distinct
 from grader.engine.survey.sampling import Access
+from grader.facts import SECTOR
 
 _SHIFT = 5  # a sector is 32 bytes
 _ROW_BITS = 40  # below them a sector's number fits, above them the number of a program

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from grader.engine.interpreter.handle import Array
+from grader.facts import SECTOR
 
-SECTOR = 32  # bytes
 _EDGE = (0.75, 1.33)  # of what L2 holds: reuse between these may hit or miss
 _FEW = 3  # waves after the first: with fewer, what is new in them may be so by chance
 _MOSTLY = 0.8  # of what a wave touches; then it is not

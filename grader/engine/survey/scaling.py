@@ -14,11 +14,11 @@ from grader.engine.interpreter.regions import Region
 from grader.engine.interpreter.traffic import Key
 from grader.engine.survey.costs import TURNS, cost_of_one, in_chunks
 from grader.engine.survey.counting import counted, coverage, extent
-from grader.engine.survey.dram import SECTOR, Waves, distinct, moved
+from grader.engine.survey.dram import Waves, distinct, moved
 from grader.engine.survey.runs import Runs
 from grader.engine.survey.sampling import Access, Groups, Sampler, Stopped, TooLong
 from grader.engine.survey.waves import Sampled, run_waves
-from grader.facts import Interval, Survey, Traffic
+from grader.facts import SECTOR, Interval, Survey, Traffic
 
 _STRATA_COST = 1 << 21  # of all programs that are run for the sums, in lanes
 _FEW_STRATA = 64  # programs: rather these with few turns of their loops than fewer of them
