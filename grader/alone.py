@@ -22,20 +22,25 @@ def prepare(judge: Judge, case: Case | Property) -> None:
     They are recorded for that, and not run, in other processes, so that nothing they print is taken
     for the case's own.
     """
-    before = judge.suite.ordered()
+    function = case.function if isinstance(case, Case) else ""
+    before = judge.whole.ordered()
     before = before[:before.index(case)]
     with judge.beside() as other:
         for earlier in reversed(before):
             if not isinstance(earlier, Case) or earlier.kind is not Kind.CORRECTNESS:
                 continue
+            if earlier.function != function:
+                continue
+            other.turn_to(earlier)
             try:
                 outcome = other.session.record(other.draw(earlier.name, earlier.inputs))
             except Stopped:
                 break
             if outcome.recording is not None and (block := block_of(outcome.recording)):
-                judge.draws.block = block
+                judge.draws.blocks[function] = block
                 break
         judge.draws.seed = other.draws.seed
+    judge.turn_to(case)
     judge.take_notes()
 
 
@@ -45,10 +50,10 @@ def witnesses(judge: Judge, results: Sequence[CaseResult]) -> list[CaseResult]:
     They are judged for the diagnosis only; with the same seed, it is that of the whole grade.
     """
     codes = {r.findings[0].code for r in results if r.findings}
-    telling = {name for mutant in judge.suite.mutants if mutant.codes[0] in codes
+    telling = {name for mutant in judge.whole.mutants if mutant.codes[0] in codes
                for name in (*mutant.wrong, *mutant.right)}
     telling -= {result.name for result in results}
-    cases = [case for case in judge.suite.ordered() if case.name in telling]
+    cases = [case for case in judge.whole.ordered() if case.name in telling]
     if not cases:
         return []
     with judge.beside() as other:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from grader.report import Finding
 from grader.words import ranges
 
 MAX_SHOWN = 40  # blanks that are named by their numbers; no exercise has as many
-_IMPORTED_NAMES = ("torch", "triton", "tl")
+_IMPORTED_NAMES = ("torch", "triton", "tl", "libdevice")
 
 
 def blanks_left(text: str, todos: dict[int, int], tree: ast.Module, nodes: Sequence[ast.AST],
@@ -42,6 +42,35 @@ def blanks_left(text: str, todos: dict[int, int], tree: ast.Module, nodes: Seque
     first = min([*numbered.values(), *unnumbered])
     seen = f"{_left(count, total)}: {_places(numbered, unnumbered)}."
     return Finding("P01", seen, line=first, todos=tuple(sorted(numbered)[:MAX_SHOWN]))
+
+
+def blanks_left_in(trees: Mapping[str, ast.Module], total: int) -> Finding | None:
+    """What is left to write in a submission of several files, or None.
+
+    There the blanks have no numbers. Methods have them too; what a protocol declares has no body.
+
+    Args:
+        trees: of all files, by their paths.
+        total: blanks that the exercise starts with, 0 where it has none.
+    """
+    left = {name: sorted({line for function in _functions_and_methods(tree)
+                          for line, _ in _ellipses(function)}) for name, tree in trees.items()}
+    places = [f"{name} line{'' if len(lines) == 1 else 's'} {ranges(lines[:8])}"
+              for name, lines in left.items() if lines]
+    if not places:
+        return None
+    count = sum(map(len, left.values()))
+    return Finding("P01", f"{_left(count, total)}: `...` in {'; '.join(places)}.")
+
+
+def _functions_and_methods(tree: ast.Module) -> list[ast.FunctionDef]:
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)
+               and not any("Protocol" in ast.unparse(base) for base in node.bases)]
+    return functions(tree) + [
+        method for node in classes for method in node.body
+        if isinstance(method, ast.FunctionDef) and not any(
+            _is_overload(decorator) or "abstract" in ast.unparse(decorator)
+            for decorator in method.decorator_list)]
 
 
 def _left(count: int, total: int) -> str:
@@ -103,7 +132,8 @@ def _number_of(todos: dict[int, int], marked: Sequence[int], lines: Sequence[str
 def _missing_setup(todos: dict[int, int], lines: Sequence[str], tree: ast.Module,
                    nodes: Sequence[ast.AST]) -> dict[int, int]:
     """TODO number -> line of the comments at module level whose import or decorator is missing."""
-    alone = [line for line in todos if lines[line - 1].startswith("#")]
+    alone = [line for line in todos if lines[line - 1].startswith("#")
+             and "TODO" in lines[line - 1]]
     missing: dict[int, int] = {}
     above = 0  # the line of the statement before
     for node in tree.body:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grader.budgets import denied_moves
+from grader.compare import as_tuple
 from grader.costs import in_launches
-from grader.outcome import Raised
+from grader.outcome import Answer, Raised
 from grader.recording import Recording, dtype_name
 from grader.report import Finding
-from grader.suite import Case, Suite
+from grader.suite import Call, Case, Reading, Suite
 from grader.words import sentence
 
 
@@ -23,17 +24,41 @@ def broken_contract(suite: Suite, case: Case, recording: Recording,
                                f"{case.launches or 'none'}.")]
     if suite.moves == "deny" and (denied := denied_moves(recording)):
         return denied
-    view = recording.results[0]
-    shape = tuple(suite.reference(*inputs).shape)
-    dtype = suite.result_dtype or dtype_name(inputs[0])
-    if view.shape != shape:
-        return [Finding("S01", f"The result has shape {view.shape}, expected {shape}.")]
-    if view.dtype != dtype:
-        return [Finding("S01", f"The result is {view.dtype}, expected {dtype}.")]
-    if suite.contiguous_result and not _is_contiguous(view.shape, view.stride):
-        return [Finding("S01", f"The result has strides {view.stride}; a contiguous tensor is "
-                               "expected.")]
+    exact = suite.reference(*inputs)
+    wanted = as_tuple(exact)
+    if isinstance(exact, tuple) != recording.returned_tuple or len(wanted) != len(
+            recording.results):
+        return [Finding("S01", f"The function returned {_tensors(recording)}, expected "
+                               f"{_counted(len(wanted), isinstance(exact, tuple))}.")]
+    dtypes = suite.result_dtypes(dtype_name(inputs[0]), len(wanted))
+    for number, (view, right, dtype) in enumerate(
+            zip(recording.results, wanted, dtypes, strict=True)):
+        called = result_name(suite, number) if len(wanted) > 1 else "The result"
+        shape = tuple(right.shape)
+        if view.shape != shape:
+            return [Finding("S01", f"{called} has shape {view.shape}, expected {shape}.")]
+        if view.dtype != dtype:
+            return [Finding("S01", f"{called} is {view.dtype}, expected {dtype}.")]
+        if suite.contiguous_result and not _is_contiguous(view.shape, view.stride):
+            return [Finding("S01", f"{called} has strides {view.stride}; a contiguous tensor is "
+                                   "expected.")]
     return []
+
+
+def result_name(suite: Suite, number: int) -> str:
+    """What one of several results is called in messages."""
+    names = suite.result_names
+    return f"Result `{names[number]}`" if number < len(names) else f"Result {number + 1}"
+
+
+def _tensors(recording: Recording) -> str:
+    return _counted(len(recording.results), recording.returned_tuple)
+
+
+def _counted(number: int, in_tuple: bool) -> str:
+    if not in_tuple:
+        return "one tensor"
+    return f"{number} tensor{'' if number == 1 else 's'} in a tuple"
 
 
 def broken_refusal(case: Case, error: Raised | None) -> list[Finding]:
@@ -51,6 +76,44 @@ def broken_refusal(case: Case, error: Raised | None) -> list[Finding]:
     if missing:
         seen = f"The message “{error.message}” does not mention {' and '.join(missing)}."
         return [Finding("E03", seen, line=error.line)]
+    return []
+
+
+def unanswered(call: Call, answer: Answer) -> list[Finding]:
+    """Why host code gave no plain values to look at, and what its launches did wrong."""
+    if answer.findings and (call.watched or answer.findings[0].code == "P04"):
+        return list(answer.findings)
+    if answer.error is not None:
+        error = answer.error
+        said = f": {error.message}" if error.message else ""
+        return [Finding("R01", sentence(f"`{call.of}` raised {error.types[0]}{said}"),
+                        line=error.line)]
+    if answer.other:
+        return [Finding("S01", f"`{call.of}` returned something that is not made of plain values: "
+                               f"{answer.other}.")]
+    return []
+
+
+def wrong_answer(call: Call, answer: Any, inputs: Sequence[Any]) -> list[Finding]:
+    """What the case's own check finds, of plain values or of the answers of several trees."""
+    assert call.check is not None
+    try:
+        call.check(answer, *inputs)
+    except AssertionError as error:
+        return [Finding(call.code, sentence(str(error)))]
+    except (TypeError, AttributeError, KeyError, IndexError, ValueError) as error:
+        return [Finding(call.code, sentence(
+            f"`{call.of}` answered {answer!r:.200}, which has another form than the contract "
+            f"gives ({type(error).__name__}: {error})"))]
+    return []
+
+
+def wrong_text(reading: Reading, texts: Mapping[str, str]) -> list[Finding]:
+    """What is missing in the files of a submission."""
+    try:
+        reading.check(texts)
+    except AssertionError as error:
+        return [Finding(reading.code, sentence(str(error)))]
     return []
 
 

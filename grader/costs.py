@@ -61,6 +61,20 @@ def count(limits: Limits, least: int, launches: Sequence[Counted],
     return facts, findings
 
 
+def axes(limits: Limits, recording: Recording) -> tuple[dict[str, str], list[Finding]]:
+    """How many axes the grids use, and T03 for a launch that uses fewer than are asked for."""
+    if limits.axes is None:
+        return {}, []
+    used = [(sum(size > 1 for size in launch.grid), launch) for launch in recording.launches]
+    least, launch = min(used, default=(0, None), key=lambda one: one[0])
+    told = {"axes of the grid": f"{least}, at least {limits.axes}"}
+    if launch is None or least >= limits.axes:
+        return told, []
+    return told, [Finding("T03", f"The grid of `{launch.kernel}` is {launch.grid}: {least} of its "
+                                 f"axes {'has' if least == 1 else 'have'} more than one program, "
+                                 f"where {limits.axes} are asked for.", line=launch.line)]
+
+
 def _sectors(launches: Sequence[Counted], most: float) -> tuple[float, list[Finding]]:
     """The worst line among those that move much, and T02 for each that passes the limit."""
     worst, findings = 1.0, []

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from grader.inputs import laid_out
 from grader.recording import (
     Alloc,
     Argument,
@@ -20,7 +21,7 @@ from grader.recording import (
     dtype_name,
 )
 from grader.report import Finding
-from grader.sandbox.arena import as_tensor, view_of
+from grader.sandbox.arena import WITH_HOLES, as_tensor, view_of
 
 _SHARES = 4099  # random numbers that are drawn; for larger tensors they come round again
 
@@ -47,8 +48,10 @@ def decoys(inputs: Sequence[Any], keep: Collection[int] = ()) -> list[Any]:
             continue
         storage = value.untyped_storage()
         if storage._cdata not in changed:
-            changed[storage._cdata] = _other_values(value)
-        made.append(as_tensor(changed[storage._cdata], view_of(value, 0)))
+            changed[storage._cdata] = (_other_values(value) if storage.nbytes() <= WITH_HOLES
+                                       else _laid_out_alike(value))
+        decoy = as_tensor(changed[storage._cdata], view_of(value, 0))
+        made.append(decoy.conj() if value.is_conj() else decoy)
     return made
 
 
@@ -62,9 +65,17 @@ def _other_values(value: torch.Tensor) -> torch.Tensor:
     random = torch.Generator().manual_seed(secrets.randbits(62))
     if value.dtype.is_floating_point:
         return _floats(old, random)
-    if value.dtype.is_complex or not count:
+    if not count:
         return old.clone()
+    if value.dtype.is_complex:
+        parts = _floats(torch.view_as_real(old).reshape(-1), random)
+        return torch.view_as_complex(parts.view(-1, 2))
     return old[torch.randint(count, (count,), generator=random)]
+
+
+def _laid_out_alike(value: torch.Tensor) -> torch.Tensor:
+    """The storage of another tensor with holes; its memory has to begin with its first element."""
+    return laid_out(_other_values(value.contiguous()).view(value.shape), value.stride())
 
 
 def _floats(old: torch.Tensor, random: torch.Generator) -> torch.Tensor:

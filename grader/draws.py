@@ -18,21 +18,25 @@ LARGEST_BLOCK = 1 << 16  # that a case is sized by
 
 
 class Draws:
-    """The seed, and the block that sizes may follow: that of the learner's own launches."""
+    """The seed, and the blocks that sizes may follow: those of the learner's own launches."""
 
     def __init__(self, suite: str, seed: str = "") -> None:
         """``suite`` is its name; without a seed (hexadecimal) one is drawn with the first inputs.
         """
         self.seed = seed
-        self.block = DEFAULT_BLOCK
+        self.blocks: dict[str, int] = {}  # by function, as far as launches were seen
         self._suite = suite
 
-    def draw(self, name: str, specs: Sequence[Any], block: int | None = None, *,
+    def block(self, function: str = "") -> int:
+        """What cases of one function are sized by."""
+        return self.blocks.get(function, DEFAULT_BLOCK)
+
+    def draw(self, name: str, specs: Sequence[Any], block: int = DEFAULT_BLOCK, *,
              outlines: bool = False) -> list[Any]:
         """The inputs that belong to ``name`` and the seed.
 
         Args:
-            block: stands for the learner's own where inputs of before are drawn again.
+            block: the learner's own.
             outlines: tensors that need no values get none, and take no memory.
         """
         self.seed = self.seed or secrets.token_hex(16)
@@ -41,12 +45,12 @@ class Draws:
         generator = torch.Generator().manual_seed(number)
         drawn: list[Any] = []
         for spec in specs:
-            outline = spec.outline(block or self.block) \
+            outline = spec.outline(block) \
                 if outlines and isinstance(spec, Input) else None
             if outline is not None:
                 drawn.append(SparseTensor(outline))
             elif isinstance(spec, Input):
-                drawn.append(spec.draw(generator, block or self.block))
+                drawn.append(spec.draw(generator, block))
             elif isinstance(spec, Sparse):
                 drawn.append(SparseTensor.draw(spec, generator))
             else:

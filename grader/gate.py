@@ -11,10 +11,11 @@ from grader.binary import Binary
 from grader.compilation import Compiled
 from grader.engine.compiler.targets import Target
 from grader.outcome import Stopped
+from grader.processes import Later
 from grader.recording import Recording
 from grader.report import CaseResult, Finding, Kind, Verdict
 from grader.sandbox import SandboxBroken
-from grader.session import Later, Session
+from grader.session import Session
 from grader.words import sentence
 
 _TOO_LARGE = "T05"
@@ -36,8 +37,10 @@ def name_for(target: Target) -> str:
 class Gate:
     """Has launches compiled while cases are judged, and says at the end what came of it."""
 
-    def __init__(self, session: Session, target: Target) -> None:
+    def __init__(self, session: Session, target: Target, *, ahead: bool = True) -> None:
+        """Nothing is compiled yet. Without ``ahead``, it is when the result is asked for."""
         self.target = target
+        self._ahead = ahead
         self._session = session
         self._begun: list[_Begun] = []
         self._stopped: Finding | None = None  # compiling a kernel did not end
@@ -62,7 +65,8 @@ class Gate:
         if not recording.launches or self._stopped is not None:
             return
         try:
-            compiled = self._session.begin_compile(recording, self.target)
+            compiled = self._session.begin_compile(recording, self.target) if self._ahead else \
+                lambda: self._session.begin_compile(recording, self.target)()
         except Stopped as stop:
             self._stopped = stop.finding
         else:

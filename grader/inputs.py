@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ class Input:
     dtype: str = "float32"
     view: tuple[Callable[[torch.Tensor], torch.Tensor], ...] = ()
     device: str = "cpu"
+    strides: tuple[int, ...] = ()  # in elements, where they are not what the view has
 
     def draw(self, generator: torch.Generator, block: int) -> torch.Tensor:
         """The tensor: values rounded to ``dtype``, ``block`` elements being the learner's block."""
@@ -35,6 +37,8 @@ class Input:
         tensor = self.make(generator, shape).to(getattr(torch, self.dtype))
         for step in self.view:
             tensor = step(tensor)
+        if self.strides:
+            tensor = laid_out(tensor, self.strides)
         return tensor.to("meta") if self.device == "meta" else tensor
 
     def outline(self, block: int) -> torch.Tensor | None:
@@ -52,6 +56,8 @@ class Input:
         tensor = torch.empty(shape, dtype=dtype, device="meta")
         for step in self.view:
             tensor = step(tensor)
+        if self.strides:
+            tensor = torch.empty_strided(tensor.shape, self.strides, dtype=dtype, device="meta")
         return tensor
 
     def then(self, step: Callable[[torch.Tensor], torch.Tensor]) -> Input:
@@ -65,9 +71,33 @@ class Input:
     def mT(self) -> Input:  # noqa: N802 - torch's own name
         return self.then(lambda tensor: tensor.mT)
 
+    def apart(self, *strides: int) -> Input:
+        """The same values with these strides, in elements, however far apart that puts them.
+
+        What lies between them takes no memory.
+        """
+        return replace(self, strides=strides)
+
     def on_meta(self) -> Input:
         """The same shape on torch's ``meta`` device: stands for a second device without a GPU."""
         return replace(self, device="meta")
+
+
+_NORESERVE = 0x4000  # MAP_NORESERVE, which the mmap module names only from Python 3.13 on
+
+
+def laid_out(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
+    """A copy with these strides, in elements. Its memory begins and ends with the tensor.
+
+    Pages that hold no element take no memory.
+    """
+    import torch
+
+    elements = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, strides, strict=True))
+    pages = mmap.mmap(-1, elements * tensor.element_size(),
+                      flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
+    whole = torch.frombuffer(pages, dtype=tensor.dtype)
+    return whole.as_strided(tensor.shape, tuple(strides)).copy_(tensor)
 
 
 def rand(*sizes: Size, dtype: str = "float32", mean: float = 0.0, std: float = 1.0) -> Input:

@@ -218,8 +218,8 @@ def inspect(kernel: Path, suite: Suite, target: Target, *, case: str | None = No
     """
     tell = on_event or (lambda event: None)
     chosen = cases_of(suite, case)
-    submitted = source.read(kernel)
-    refused = source.inspect(submitted, suite.entry, suite.parameters, suite.blanks)
+    submitted = source.read(kernel, suite.files, suite.kernel_file)
+    refused = source.inspect(submitted, suite.signatures, suite.blanks)
     inspected: list[InspectedCase] = []
     if refused:
         inspected.append(InspectedCase("the file can be compiled", Kind.CORRECTNESS,
@@ -240,7 +240,8 @@ def cases_of(suite: Suite, wanted: str | None = None) -> list[Case]:
     Raises:
         grader.selection.UnknownCase: no case, or more than one, is meant.
     """
-    launching = [case for case in suite.ordered() if isinstance(case, Case) and not case.raises]
+    launching = [case for case in suite.ordered()
+                 if isinstance(case, Case) and not case.raises and case.call is None]
     if wanted is not None:
         name = selection.select(wanted, [case.name for case in launching])
         return [case for case in launching if case.name == name]
@@ -263,12 +264,13 @@ def _inspected(submitted: source.Source, suite: Suite, chosen: Sequence[Case], t
     alone.prepare(judge, chosen[-1])  # the block that sizes follow
     for case in chosen:
         tell(case.name)
-        notes = Notes(suite.parameters)
+        judge.turn_to(case)
+        notes = Notes(judge.suite.named_inputs)
         least = None
         try:
             inputs = judge.outlines(case)
             notes.drew(inputs)
-            least = large.least(suite, inputs)
+            least = large.least(judge.suite, inputs)
             answer = examine_call(judge.session, inputs, submitted.text, target,
                                   listings=listings)
         except Stopped as stop:

@@ -7,17 +7,17 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import torch
 
-from grader import alone, compare, large, selection, source, speed
+from grader import alone, asked, compare, large, selection, source, speed
 from grader.ahead import Ahead
+from grader.configurations import Configurations
 from grader.contract import broken_contract, broken_refusal
-from grader.costs import code_limits, count, idle_grid
+from grader.costs import axes, code_limits, count, idle_grid
 from grader.diagnosis import codes, details
 from grader.diagnosis.contrast import name_the_cause, undefined_or_ordered
 from grader.diagnosis.explanation import explained, result_of
@@ -27,24 +27,23 @@ from grader.engine.compiler import targets
 from grader.engine.compiler.targets import Target
 from grader.gate import Gate
 from grader.outcome import Outcome, Run, Stopped, unusable
+from grader.processes import Later
 from grader.recording import Recording
-from grader.report import CaseResult, Finding, Kind, Report, Verdict, versions
+from grader.report import SPARED, CaseResult, Finding, Kind, Report, Verdict, versions
 from grader.sandbox import Sandbox, SandboxBroken
-from grader.session import Later, Session
-from grader.submission import Faulty, Submission
+from grader.session import Session
 from grader.suite import Case, Property, Suite
 from grader.words import sentence
 
-MAX_CONFIGURATIONS = 16  # of an autotuner that are tried
-CONFIGURATIONS_AT_ONCE = 3  # with one case, after the first
 PATIENCE_S = 60.0  # after which a submission that has failed already is not run any further
 LOST_S = 20.0  # spent on runs that did not end normally, after which nothing more is run
 
 Event = CaseResult | str
+Effort = Literal["whole", "values", "first", "uncompiled"]
 
 
 def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | None = None,
-          seed: str | None = None, target: Target | None = None,
+          seed: str | None = None, target: Target | None = None, effort: Effort = "whole",
           on_event: Callable[[Event], None] | None = None,
           sandbox: Sandbox | None = None) -> Report:
     """Grade one submission with one suite.
@@ -59,6 +58,9 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
             inputs are drawn from the operating system's randomness after the submission was
             imported.
         target: the GPU for which launches are compiled; an H100 unless another is named.
+        effort: ``values`` compiles nothing more once a case has failed and swaps no files,
+            ``first`` ends with the first case that failed, and ``uncompiled`` never compiles
+            anything. What they leave out is no evidence.
         on_event: is told the name of each case before it runs and each result after it.
         sandbox: a warm one to use; without it one is started and closed.
 
@@ -72,16 +74,16 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
     only = selection.select(only, names) if only is not None else ""
     repeated, separated = seed is not None, ""
     witnesses: list[CaseResult] = []
-    submitted = source.read(kernel)
+    submitted = source.read(kernel, suite.files, suite.kernel_file)
     results: list[CaseResult] = []
-    findings = source.inspect(submitted, suite.entry, suite.parameters, suite.blanks)
+    findings = source.inspect(submitted, suite.signatures, suite.blanks)
     output = reason = isolation = compiled_for = ""
     if findings:
         results.append(result_of(Case("the file can be graded", Kind.CORRECTNESS), findings))
     else:
         with ExitStack() as resources:
             box = sandbox or resources.enter_context(Sandbox())
-            judge = resources.enter_context(Judge(submitted, suite, seed, box, target))
+            judge = resources.enter_context(Judge(submitted, suite, seed, box, target, effort))
             try:
                 isolation = box.isolation.describe()
                 cases = suite.ordered(public_only, only)
@@ -133,25 +135,33 @@ class Trial:
 
 
 class Judge:
-    """One submission under judgement. Seeds, references and verdicts live here and nowhere else."""
+    """One submission under judgement. Seeds, references and verdicts live here and nowhere else.
+
+    ``suite`` and ``session`` are those of the function whose case is judged; ``whole`` is the suite
+    with all of them.
+    """
 
     def __init__(self, submitted: source.Source, suite: Suite, seed: str | None,
-                 sandbox: Sandbox, target: Target | None = None) -> None:
-        self.suite = replace(suite, reference=_once(suite.reference))
+                 sandbox: Sandbox, target: Target | None = None, effort: Effort = "whole") -> None:
+        self.whole = suite
+        self._effort = effort
         self.draws = Draws(suite.name, seed or "")
-        self._submitted = submitted
+        self.submitted = submitted
         self.text = submitted.text
-        self._sandbox = sandbox
+        self.sandbox = sandbox
         self._over = ""  # why nothing more is run
         self._failed = False
-        self._tried = 0  # configurations of autotuners, but for the first ones
+        self._configurations = Configurations()
         self._started = time.monotonic()
         self._traits: dict[str, Traits] = {}  # of the value cases, by name
         self._notes: details.Notes | None = None  # where a case is graded alone
         self._printed = ""
-        self.session = Session(submitted, suite.entry, sandbox, large.limits(suite),
-                               suite.duplicate_writes, suite.host_reads_at())
-        self.gate = Gate(self.session, target or targets.find())
+        self.session = Session(submitted, suite.entry, sandbox, large.limits(suite))
+        # A suite and a session for each function, in the order of the suite's.
+        self.parts = [(replace(part, reference=_once(part.reference)), self.session.of(part))
+                       for part in suite.parts]
+        self.suite, self.session = self.parts[0]
+        self.gate = Gate(self.session, target or targets.find(), ahead=effort == "whole")
 
     def output(self) -> str:
         """What the learner's code printed; of a case graded alone, in its own call."""
@@ -159,14 +169,14 @@ class Judge:
 
     def beside(self) -> Judge:
         """Another one with the same inputs, and with processes of its own."""
-        other = Judge(self._submitted, self.suite, self.draws.seed, self._sandbox,
+        other = Judge(self.submitted, self.whole, self.draws.seed, self.sandbox,
                       self.gate.target)
-        other.draws.block = self.draws.block
+        other.draws.blocks = dict(self.draws.blocks)
         return other
 
     def take_notes(self) -> None:
         """From here on, gather the details of the one case that is graded."""
-        self._notes = details.Notes(self.suite.parameters)
+        self._notes = details.Notes(self.suite.named_inputs)
 
     def __enter__(self) -> Self:
         return self
@@ -183,16 +193,26 @@ class Judge:
             tell: is told the name of each before its turn comes.
             aside: say what the compiler says only where it refuses something.
         """
-        trials = [case for case in cases if isinstance(case, Case) and not large.is_large(case)]
+        trials = [case for case in cases if isinstance(case, Case) and _is_tried(case)]
         ahead = Ahead(trials, self._call, self._replay)
         for case in cases:
             tell(case.name)
             yield self.verdict_on(case, ahead.take)
-        if self.gate.used:
+            if self._failed and self._effort == "first":
+                return
+        if self.gate.used and not self.spares_work:
             tell(self.gate.name)
             result = self.gate.result()
             if not aside or result.verdict is not Verdict.PASSED:
                 yield result
+
+    def turn_to(self, case: Case | Property) -> None:
+        """From here on ``suite`` and ``session`` are those of the function of ``case``."""
+        self.suite, self.session = self._part(case)
+
+    def _part(self, case: Case | Property) -> tuple[Suite, Session]:
+        entry = case.function if isinstance(case, Case) else ""
+        return next((part for part in self.parts if part[0].entry == entry), self.parts[0])
 
     def verdict_on(self, case: Case | Property,
                    take: Callable[[], Trial] | None = None) -> CaseResult:
@@ -201,6 +221,7 @@ class Judge:
         ``take`` gives its trial, where it was run ahead.
         """
         started = time.monotonic()
+        self.turn_to(case)
         if self._failed and started - self._started > PATIENCE_S:
             late = f"not run: {PATIENCE_S:.0f} s had passed, and a case before it had failed"
             self._over = self._over or late
@@ -235,7 +256,7 @@ class Judge:
                     and not (r.findings and r.findings[0].code.startswith("T"))]
         failed, passed = ([traits for traits, verdict in deciding if verdict is wanted]
                           for wanted in (Verdict.FAILED, Verdict.PASSED))
-        cases = {case.name: case for case in self.suite.cases}
+        cases = {case.name: case for case in self.whole.all_cases}
 
         def values(traits: Traits) -> Values | None:
             specs = cases[traits.name].inputs
@@ -245,8 +266,12 @@ class Judge:
 
     def _one(self, case: Case | Property, take: Callable[[], Trial] | None) -> CaseResult:
         if isinstance(case, Property):
-            return self._property(case)
+            return asked.law(self, case)
+        if case.reading is not None or case.call is not None:
+            return asked.host_code(self, case)
         if large.is_measured(case):
+            if self.spares_work:
+                return CaseResult(case.name, case.kind, Verdict.SKIPPED, reason=SPARED)
             return speed.without_a_gpu(self, case)
         if large.is_large(case):
             return large.sampled(self, case)
@@ -261,14 +286,16 @@ class Judge:
         Raises:
             Stopped: here or later, as it did not end normally.
         """
-        block = self.draws.block
-        inputs = self.draw(case.name, case.inputs)
-        outcome = self.session.begin_record(inputs, as_they_are=bool(case.raises))
+        block = self.draws.block(case.function)
+        inputs = self.draw(case.name, case.inputs, block)
+        _, session = self._part(case)
+        outcome = session.begin_record(inputs, as_they_are=bool(case.raises))
 
         def called() -> Trial:
             trial = Trial(case, inputs, block, outcome())
-            if case.kind is Kind.CORRECTNESS and trial.outcome.recording is not None:
-                self.draws.block = block_of(trial.outcome.recording) or self.draws.block
+            recorded = trial.outcome.recording
+            if case.kind is Kind.CORRECTNESS and recorded and (learned := block_of(recorded)):
+                self.draws.blocks[case.function] = learned
             return trial
 
         return called
@@ -281,21 +308,22 @@ class Judge:
         """
         if trial.case.raises:
             return lambda: trial
+        suite, session = self._part(trial.case)
         recording = trial.outcome.recording
         findings = unusable(trial.outcome)
         if recording is not None and not findings:
-            findings = idle_grid(self.suite, self.session, recording, trial.inputs)
+            findings = idle_grid(suite, session, recording, trial.inputs)
         if recording is None or findings:
             return lambda: replace(trial, findings=findings)
         if not trial.case.advisory:
             self.gate.add(trial.case.name, recording, trial.outcome.configurations)
-        run = self.session.begin_replay(recording, trial.inputs)
+        run = session.begin_replay(recording, trial.inputs)
         return lambda: replace(trial, run=run())
 
-    def draw(self, name: str, specs: Sequence[Any]) -> list[Any]:
+    def draw(self, name: str, specs: Sequence[Any], block: int | None = None) -> list[Any]:
         """Inputs for the learner's function; none are drawn before its file was imported."""
         self.session.ready()
-        drawn = self.draws.draw(name, specs)
+        drawn = self.draws.draw(name, specs, block or self.draws.block())
         if self._notes:
             self._notes.drew(drawn)
         return drawn
@@ -304,7 +332,8 @@ class Judge:
         """Inputs at their real size that take no memory: tensors without values, where that does.
         """
         self.session.ready()
-        return self.draws.draw(case.name, case.inputs, outlines=True)
+        block = self.draws.block(case.function)
+        return self.draws.draw(case.name, case.inputs, block, outlines=True)
 
     def _values(self, trial: Trial) -> CaseResult:
         case, inputs, run = trial.case, trial.inputs, trial.run
@@ -315,7 +344,7 @@ class Judge:
         findings = self._said_by_compiler(run.findings, recording) or broken_contract(
             self.suite, case, recording, inputs)
         if not findings:
-            findings += self.wrong_values(run.results[0], inputs, recording)
+            findings += self.wrong_values(run.results, inputs, recording)
         if not run.findings and (not findings or findings[0].code.startswith("N")):
             findings = undefined_or_ordered(self.session, recording, inputs, run) or findings
         if findings:
@@ -323,9 +352,15 @@ class Judge:
         if findings:
             findings = name_the_cause(inputs, list(codes.in_order(findings)), self._passes)
         if not findings and case.kind is Kind.CORRECTNESS and not case.advisory:
-            findings = self._other_configurations(case, inputs, trial.outcome.configurations)
+            findings = self._configurations.others(self, case, inputs,
+                                                   trial.outcome.configurations)
         facts, over_limit = self._costs(case, inputs, run, recording)
         return result_of(case, [*findings, *over_limit], facts)
+
+    @property
+    def spares_work(self) -> bool:
+        """Whether nothing that takes long is begun any more, as this is known to fail."""
+        return self._effort == "uncompiled" or (self._failed and self._effort == "values")
 
     def _costs(self, case: Case, inputs: list[Any], run: Run,
                recording: Recording) -> tuple[dict[str, str], list[Finding]]:
@@ -334,8 +369,11 @@ class Judge:
         if limits is None:
             return {}, []
         facts, findings = count(limits, large.least(self.suite, inputs).bytes, run.facts,
-                                self.draws.block)
-        if limits.of_code:
+                                self.draws.block(case.function))
+        told, missing = axes(limits, recording)
+        facts, findings = facts | told, [*findings, *missing]
+        enough = bool(findings) and self._effort != "whole"
+        if limits.of_code and not enough and not self.spares_work:
             found, more = code_limits(limits, run.facts, self.gate.binaries(recording))
             return facts | found, [*findings, *more]
         return facts, findings
@@ -360,35 +398,9 @@ class Judge:
             self._notes.recorded(recording)
             self._printed = self.session.output()  # what is run for the diagnosis prints too
 
-    def _other_configurations(self, case: Case, inputs: list[Any],
-                              configurations: int) -> list[Finding]:
-        """What is wrong in a configuration other than the first: a GPU may find it the fastest.
-
-        All are tried on the first case and some on each later one, so that each meets many shapes.
-        """
-        others = list(range(1, min(configurations, MAX_CONFIGURATIONS)))
-        if self._tried:
-            turn = self._tried % max(1, len(others))
-            others = [*others[turn:], *others[:turn]][:CONFIGURATIONS_AT_ONCE]
-        self._tried += len(others)
-        for number in others:
-            outcome = self.session.record(inputs, config=number)
-            findings = unusable(outcome)
-            if outcome.recording is not None and not findings:
-                self.gate.add(case.name, outcome.recording, configurations)
-                run = self.session.replay(outcome.recording, inputs)
-                findings = list(run.findings) or broken_contract(
-                    self.suite, case, outcome.recording, inputs)
-                findings = findings or self.wrong_values(run.results[0], inputs, outcome.recording)
-            if findings:
-                first = codes.in_order(findings)[0]
-                seen = f"With configuration {number + 1} of {configurations}: {first.seen}"
-                return [replace(first, seen=seen)]
-        return []
-
-    def wrong_values(self, result: torch.Tensor, inputs: list[Any],
+    def wrong_values(self, results: Sequence[torch.Tensor], inputs: list[Any],
                  recording: Recording | None = None) -> list[Finding]:
-        difference = self._difference(result, inputs)
+        difference = self._difference(results, inputs)
         if difference is None:
             return []
         if self._notes:
@@ -397,14 +409,18 @@ class Judge:
         if difference.kind == "nonfinite":
             tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
             code = "N02" if all(bool(t.isfinite().all()) for t in tensors) else "N03"
+        elif compare.right_as_float32(difference):
+            code = "N04"
         # Only the first failure is shown in full; any other is described when graded alone.
         pattern = "" if self._failed else details.pattern(difference, self.suite, inputs, recording)
         return [Finding(code, f"{sentence(str(difference))} {pattern}".strip())]
 
-    def _difference(self, result: torch.Tensor, inputs: list[Any]) -> compare.Difference | None:
+    def _difference(self, results: Sequence[torch.Tensor],
+                    inputs: list[Any]) -> compare.Difference | None:
         """Against the reference, computed from the judge's own inputs after the answer arrived."""
         suite = self.suite
-        found = compare.judge([result], inputs, suite.reference, suite.tolerance)
+        names = [f"`{name}`" for name in suite.result_names]
+        found = compare.judge(results, inputs, suite.reference, suite.tolerance, names)
         return found[0] if found else None
 
     def _passes(self, inputs: Sequence[Any]) -> bool:
@@ -414,22 +430,12 @@ class Judge:
         case = Case("a contrast", Kind.CORRECTNESS)
         if broken_contract(self.suite, case, recording, inputs):
             return False
-        return self._difference(run.results[0], list(inputs)) is None
+        return self._difference(run.results, list(inputs)) is None
 
-    def _broken(self, case: Case, recording: Recording, inputs: Sequence[Any]) -> list[Finding]:
-        """What a call within a property did not keep; its launches have to compile as well."""
-        self.gate.add(case.name, recording)
-        return broken_contract(self.suite, case, recording, inputs)
 
-    def _property(self, law: Property) -> CaseResult:
-        try:
-            case = Case(law.name, law.kind)
-            law.test(Submission(law.name, self.session, self.draw, partial(self._broken, case)))
-        except Faulty as fault:
-            return result_of(law, fault.findings)
-        except AssertionError as error:
-            return result_of(law, [Finding("N01", sentence(str(error)))])
-        return result_of(law, [])
+def _is_tried(case: Case) -> bool:
+    """Whether a case takes the two steps that can be begun ahead."""
+    return case.call is None and case.reading is None and not large.is_large(case)
 
 
 def _once(reference: Callable[..., Any]) -> Callable[..., Any]:

@@ -33,10 +33,15 @@ def is_large(case: Case) -> bool:
     return is_measured(case) or any(isinstance(spec, Sparse) for spec in case.inputs)
 
 
+def has_holes(case: Case) -> bool:
+    """Whether an input lies on memory that is mostly untouched; such a case is run whole."""
+    return any(isinstance(spec, Input) and spec.strides for spec in case.inputs)
+
+
 def limits(suite: Suite) -> Limits:
     """What processes may use: untouched pages cost address space, not memory."""
-    largest = max((sum(map(_nbytes, case.inputs)) for case in suite.cases if is_large(case)),
-                  default=0)
+    largest = max((sum(map(_nbytes, case.inputs)) for case in suite.all_cases
+                   if is_large(case) or has_holes(case)), default=0)
     usual = Limits()
     return replace(usual, address_space=usual.address_space + ROOM * largest)
 
@@ -44,6 +49,8 @@ def limits(suite: Suite) -> Limits:
 def _nbytes(spec: Any) -> int:
     if isinstance(spec, Sparse):
         return spec.elements * int(getattr(torch, spec.dtype).itemsize)
+    if isinstance(spec, Input) and spec.strides:
+        return spec.draw(torch.Generator(), DEFAULT_BLOCK).untyped_storage().nbytes()
     outline = spec.outline(DEFAULT_BLOCK) if isinstance(spec, Input) else None
     return outline.untyped_storage().nbytes() if outline is not None else 0
 
@@ -76,6 +83,7 @@ def sampled(judge: Judge, case: Case) -> CaseResult:
     findings = list(run.findings)
     for number, (start, length) in enumerate(windows):
         if not findings:
-            parts = [value.part(number, start, length) for value in inputs]
-            findings = judge.wrong_values(run.results[number], parts)
+            parts = [value.part(number, start, length) if isinstance(value, SparseTensor) else value
+                     for value in inputs]
+            findings = judge.wrong_values([run.results[number]], parts)
     return result_of(case, findings)

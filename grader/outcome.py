@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from grader import plain
 from grader.budgets import over_budget, replaced_code
 from grader.facts import LaunchFacts
 from grader.recording import (
@@ -34,6 +35,8 @@ MAX_CLASSES = 64  # of an exception, along its MRO
 MAX_COUNT = 1 << 20  # of launches before an exception, and of configurations
 # What the worker itself can see. Others are for the judge and the executor to say.
 WORKER_CODES = frozenset(("L01", "L05", "X01", "M01", "M07", "T03"))
+# What the engine may say as well, where it runs in the worker.
+EAGER_CODES = frozenset(f"M{number:02}" for number in range(1, 10)) | {"L03", "R02"}
 _COMPILER_SAYS = re.compile(r"(?s)(.*) \(kernel\.py, line \d+\)")
 
 
@@ -74,6 +77,19 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class Answer:
+    """What a call of host code gave: plain values, or an error, or ``other`` that is not plain.
+
+    ``findings`` are about launches that ran meanwhile.
+    """
+
+    value: Any = None
+    findings: tuple[Finding, ...] = ()
+    error: Raised | None = None
+    other: str = ""
+
+
+@dataclass(frozen=True)
 class Run:
     """What one execution gave: findings, the results as tensors, and facts of each launch.
 
@@ -91,7 +107,7 @@ class Run:
 # The worker's replies. Code that it runs can forge them, so nothing else of one is ever read.
 
 
-def refusal_of(reply: Mapping[str, Any], entry: str) -> Finding | None:
+def refusal_of(reply: Mapping[str, Any]) -> Finding | None:
     """Why the worker cannot use the file, by its reply to ``load``; None when it can.
 
     Raises:
@@ -101,8 +117,6 @@ def refusal_of(reply: Mapping[str, Any], entry: str) -> Finding | None:
         match reply.get("status"):
             case "ready":
                 return None
-            case "missing":
-                return Finding("P04", f"The file defines no function `{entry}`.")
             case "raised":
                 return _unimportable(_raised(reply))
         raise MalformedRecording(f"the status {reply.get('status')!r:.40}")
@@ -110,8 +124,8 @@ def refusal_of(reply: Mapping[str, Any], entry: str) -> Finding | None:
         raise _no_reply("importing the file", error, final=True) from error
 
 
-def outcome_of(reply: Mapping[str, Any], given: Sequence[View]) -> Outcome:
-    """Read the worker's reply to a call; ``given`` are the views of the inputs.
+def outcome_of(reply: Mapping[str, Any], given: Sequence[View], entry: str) -> Outcome:
+    """Read the worker's reply to a call of ``entry``; ``given`` are the views of the inputs.
 
     Raises:
         Stopped: it is no such reply, or holds no recording.
@@ -119,6 +133,8 @@ def outcome_of(reply: Mapping[str, Any], given: Sequence[View]) -> Outcome:
     try:
         findings = _findings(reply.get("findings", []))
         match reply.get("status"):
+            case "missing":
+                return Outcome(None, (_no_function(entry),))
             case "raised":
                 return Outcome(None, findings, error=_raised(reply))
             case "value":
@@ -138,7 +154,33 @@ def outcome_of(reply: Mapping[str, Any], given: Sequence[View]) -> Outcome:
         raise _no_reply("the function", error) from error
 
 
-def _no_reply(what: str, error: MalformedRecording, *, final: bool = False) -> Stopped:
+def answer_of(reply: Mapping[str, Any], of: str) -> Answer:
+    """Read the worker's reply to a call of host code; ``of`` is the function that was asked for.
+
+    Raises:
+        Stopped: it is no such reply.
+    """
+    try:
+        findings = _findings(reply.get("findings", []), known=WORKER_CODES | EAGER_CODES)
+        match reply.get("status"):
+            case "missing":
+                return Answer(findings=(_no_function(of),))
+            case "raised":
+                return Answer(findings=findings, error=_raised(reply))
+            case "value":
+                return Answer(findings=findings, other=_cut(reply.get("type"), MAX_NAME))
+            case "answered":
+                return Answer(plain.from_json(reply.get("answer")), findings)
+        raise MalformedRecording(f"the status {reply.get('status')!r:.40}")
+    except (MalformedRecording, plain.NotPlain) as error:
+        raise _no_reply("the function", error) from error
+
+
+def _no_function(name: str) -> Finding:
+    return Finding("P04", f"The file defines no function `{name}`.")
+
+
+def _no_reply(what: str, error: Exception, *, final: bool = False) -> Stopped:
     return Stopped(Finding("R03", f"The process that ran {what} answered with something that is "
                                   f"no reply: {error}."), final=final)
 
@@ -163,15 +205,15 @@ def _raised(reply: Mapping[str, Any]) -> Raised:
                   _count(reply.get("launches", 0), 0, "launches"))
 
 
-def _findings(data: Any) -> tuple[Finding, ...]:
+def _findings(data: Any, known: frozenset[str] = WORKER_CODES) -> tuple[Finding, ...]:
     if not isinstance(data, list) or len(data) > MAX_FINDINGS:
         raise MalformedRecording(f"findings are a list of at most {MAX_FINDINGS}")
-    return tuple(map(_finding, data))
+    return tuple(_finding(item, known) for item in data)
 
 
-def _finding(data: Any) -> Finding:
+def _finding(data: Any, known: frozenset[str]) -> Finding:
     code = data.get("code") if isinstance(data, dict) else None
-    if not isinstance(code, str) or code not in WORKER_CODES:
+    if not isinstance(code, str) or code not in known:
         raise MalformedRecording(f"a finding with the code {code!r:.40}")
     return Finding(code, _cut(data.get("seen"), MAX_MESSAGE), line_from_json(data.get("line")))
 
@@ -283,7 +325,7 @@ def hint(message: str) -> str:
 
 
 def unusable(outcome: Outcome) -> list[Finding]:
-    """Why a call gave no single new tensor to judge: its findings first; empty when it did."""
+    """Why a call gave no new tensors to judge: its findings first; empty when it did."""
     if outcome.findings:
         return list(outcome.findings)
     if outcome.error:
@@ -299,11 +341,8 @@ def unusable(outcome: Outcome) -> list[Finding]:
         if kind == "NoneType":
             seen += " A launch returns nothing; the result is the tensor that it wrote to."
         return [Finding("S01", seen)]
-    results = outcome.recording.results
-    if len(results) != 1 or outcome.recording.returned_tuple:
-        seen = f"The function returned {len(results)} tensors in a tuple, expected one tensor."
-        return [Finding("S01", seen)]
-    if results[0].storage in {view.storage for view in outcome.recording.inputs}:
+    given = {view.storage for view in outcome.recording.inputs}
+    if any(result.storage in given for result in outcome.recording.results):
         return [Finding("S01", "The function returned its input, or a view of it; a new tensor is "
                                "expected.")]
     return replaced_code(outcome.recording) or over_budget(outcome.recording)

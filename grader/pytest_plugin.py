@@ -52,7 +52,8 @@ class SuiteFile(pytest.File):
 
         self.suite = load(self.path)
         try:
-            self.submitted = source.read(Path(self.config.getoption("--kernel")))
+            self.submitted = source.read(Path(self.config.getoption("--kernel")),
+                                         self.suite.files, self.suite.kernel_file)
         except source.UnreadableSubmission as error:
             raise pytest.UsageError(str(error)) from error
         for case in self.suite.ordered():
@@ -65,8 +66,7 @@ class SuiteFile(pytest.File):
         from grader.sandbox import Sandbox
 
         self.refused: list[Finding] = source.inspect(
-            self.submitted, self.suite.entry, self.suite.parameters, self.suite.blanks
-        )
+            self.submitted, self.suite.signatures, self.suite.blanks)
         seed = self.config.getoption("--kernel-seed")
         self.sandbox = Sandbox()
         self.judge: Judge = Judge(self.submitted, self.suite, seed, self.sandbox)

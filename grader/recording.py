@@ -66,11 +66,15 @@ class Fill:
 
 @dataclass(frozen=True)
 class Move:
-    """``target[...] = source`` by host code, cast to the target's dtype."""
+    """``target[...] = source`` by host code, cast to the target's dtype.
+
+    With ``conjugate`` the source is read as torch's lazily conjugated views are.
+    """
 
     target: View
     source: View
     line: int | None = field(default=None, compare=False)
+    conjugate: bool = False
 
 
 @dataclass(frozen=True)
@@ -273,8 +277,8 @@ def to_json(recording: Recording) -> dict[str, Any]:
                 events.append(["alloc", storage, nbytes])
             case Fill(target, value, line):
                 events.append(["fill", view_to_json(target), float(value).hex(), line])
-            case Move(target, source, line):
-                events.append(["move", view_to_json(target), view_to_json(source), line])
+            case Move(target, source, line, conjugate):
+                events.append(["move", view_to_json(target), view_to_json(source), line, conjugate])
             case Launch(kernel, grid, arguments, options, line):
                 bound = {name: _argument_to_json(value) for name, value in arguments.items()}
                 events.append(["launch", kernel, list(grid), bound, dict(options), line])
@@ -316,8 +320,9 @@ def _event_from_json(data: Any) -> Event:
             if number not in FILLS:
                 raise MalformedRecording(f"a fill with {number}")
             return Fill(view_from_json(target), number, line_from_json(line))
-        case ["move", target, source, line]:
-            return Move(view_from_json(target), view_from_json(source), line_from_json(line))
+        case ["move", target, source, line, bool(conjugate)]:
+            return Move(view_from_json(target), view_from_json(source), line_from_json(line),
+                        conjugate)
         case ["launch", kernel, grid, dict(arguments), dict(options), line]:
             sizes = _integers(grid, minimum=0)
             if len(sizes) != 3 or max(sizes) > MAX_GRID:

@@ -33,6 +33,7 @@ class Kind(enum.StrEnum):
     CALL = "call"
 
 
+SPARED = "not run: less effort was asked for"
 EXIT_PASSED, EXIT_FAILED, EXIT_USAGE, EXIT_GRADER_BROKE = 0, 1, 2, 3
 
 
@@ -42,7 +43,8 @@ class Finding:
 
     ``code`` is one of ``grader.diagnosis.codes.MEANINGS``. ``seen`` states numbers, the first index
     and the program. The other three parts are filled in by ``grader.diagnosis.codes.explain``.
-    ``line`` is a line of the learner's file, counted from 1.
+    ``line`` is a line of the learner's file, counted from 1. ``function`` is the learner's function
+    that the case is about, where a suite has several or asks host code.
     """
 
     code: str
@@ -52,6 +54,7 @@ class Finding:
     where: str = ""
     next_step: str = ""
     todos: tuple[int, ...] = ()
+    function: str = ""
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Finding:

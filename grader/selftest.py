@@ -13,7 +13,6 @@ import torch
 
 from grader import compare
 from grader.recording import dtype_name
-from grader.report import Kind
 from grader.rounding import UNDERFLOW, UNIT_ROUNDOFF
 from grader.suite import Case, Input, Suite
 
@@ -80,6 +79,14 @@ def examine(suite: Suite, seed: int | None = None) -> SelfTest:
         seed: of the inputs; without it they are drawn from the operating system's randomness.
     """
     seed = secrets.randbits(62) if seed is None else seed
+    parts = [_examine(part, seed) for part in suite.parts if part.entry]
+    return SelfTest(suite.name, seed, *(
+        tuple(item for part in parts for item in getattr(part, name))
+        for name in ("trials", "faults", "left_out")))
+
+
+def _examine(suite: Suite, seed: int) -> SelfTest:
+    """The same of the cases of one function."""
     trials: list[Trial] = []
     faults: list[str] = []
     left_out: list[str] = []
@@ -88,7 +95,7 @@ def examine(suite: Suite, seed: int | None = None) -> SelfTest:
     for number, case in enumerate(suite.cases):
         generator = torch.Generator().manual_seed((seed + number * 0x9E3779B97F4A7C15) % 2**63)
         inputs = _drawn(case, generator)
-        right = None if inputs is None else compare.as_tuple(suite.reference(*inputs))
+        right = None if inputs is None else _results(suite.reference(*inputs))
         if inputs is None or right is None or not any(part.numel() for part in right):
             left_out.append(case.name)
             continue
@@ -134,7 +141,7 @@ def _rare(trials: Sequence[Trial], applicable: dict[tuple[str, str], int]) -> It
 def _drawn(case: Case, generator: torch.Generator) -> list[Any] | None:
     """The inputs of a case that decides by its values, and whose inputs fit into memory."""
     measured = case.limits is not None and case.limits.pass_at is not None
-    if case.raises is not None or case.kind is Kind.CALL or case.advisory or measured:
+    if case.raises is not None or case.call is not None or case.advisory or measured:
         return None
     if not any(isinstance(spec, Input) for spec in case.inputs):
         return None
@@ -160,10 +167,13 @@ def _mean(right: torch.Tensor, dtype: torch.dtype, inputs: Sequence[Any]) -> tor
 
 def _an_input(right: torch.Tensor, dtype: torch.dtype,
               inputs: Sequence[Any]) -> torch.Tensor | None:
-    tensors = [value for value in inputs if isinstance(value, torch.Tensor)
-               and value.numel() == right.numel()]
-    first = next((t for t in tensors if t.shape == right.shape), tensors[0] if tensors else None)
-    return None if first is None else first.reshape(right.shape).to(dtype)
+    tensors = [compare.in_reals(value) for value in inputs if isinstance(value, torch.Tensor)]
+    tensors = [value for value in tensors if value.numel() == right.numel()]
+    first = next((t for t in tensors if t.shape == right.shape), None)
+    if first is None:  # of another shape only where it is wrong: the sum of one row is that row
+        tensors = [tensor.reshape(right.shape) for tensor in tensors]
+        first = next((t for t in tensors if not torch.equal(t.double(), right.double())), None)
+    return None if first is None else first.to(dtype)
 
 
 def _reversed(right: torch.Tensor, dtype: torch.dtype,
@@ -236,10 +246,9 @@ def _right(suite: Suite, case: Case, inputs: Sequence[Any],
     answers = {"the exact answer, rounded": [
         part.to(dtype) for part, dtype in zip(right, dtypes, strict=True)]}
     if suite.peer is not None:
-        answers["torch in the same dtype"] = list(compare.as_tuple(suite.peer(*inputs)))
+        answers["torch in the same dtype"] = _results(suite.peer(*inputs))
     if suite.reversed_peer is not None:
-        answers["torch with the reduction reversed"] = list(
-            compare.as_tuple(suite.reversed_peer(*inputs)))
+        answers["torch with the reduction reversed"] = _results(suite.reversed_peer(*inputs))
     for name, results in answers.items():
         given = [result.dtype for result in results]
         if given != dtypes:
@@ -253,10 +262,15 @@ def _dtypes(suite: Suite, inputs: Sequence[Any],
             right: Sequence[torch.Tensor]) -> list[torch.dtype]:
     """Of the results: what the suite says, or the first input's; of several, what torch gives."""
     if len(right) > 1 and suite.peer is not None:
-        return [result.dtype for result in compare.as_tuple(suite.peer(*inputs))]
-    if suite.result_dtype is not None:
-        return [getattr(torch, suite.result_dtype)] * len(right)
-    return [next(v.dtype for v in inputs if isinstance(v, torch.Tensor))] * len(right)
+        return [result.dtype for result in _results(suite.peer(*inputs))]
+    first = next(dtype_name(v) for v in inputs if isinstance(v, torch.Tensor))
+    return [compare.in_reals(torch.empty(0, dtype=getattr(torch, name))).dtype
+            for name in suite.result_dtypes(first, len(right))]
+
+
+def _results(returned: Any) -> list[torch.Tensor]:
+    """All that a function returned; complex numbers as pairs of real ones."""
+    return [compare.in_reals(result) for result in compare.as_tuple(returned)]
 
 
 def _longest(suite: Suite, inputs: Sequence[Any]) -> float:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+import copy
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import torch
 
+from grader import plain
+from grader.cases import Call
 from grader.compilation import (
     Compiled,
     Listing,
@@ -28,119 +26,49 @@ from grader.decoys import decoys, difference
 from grader.engine.compiler.targets import Target
 from grader.facts import Survey
 from grader.outcome import (
+    Answer,
     MemoryFile,
     Outcome,
     Run,
     Stopped,
+    answer_of,
     outcome_of,
-    refusal_of,
     run_of,
     unusable,
 )
+from grader.processes import Later, Processes
 from grader.recording import Recording, dtype_name, to_json, view_to_json
 from grader.report import Finding
-from grader.sandbox import (
-    Child,
-    ChildDied,
-    ChildOutOfMemory,
-    ChildTimedOut,
-    Limits,
-    MalformedReply,
-    NotStarted,
-    Sandbox,
-    folders,
-)
+from grader.sandbox import Limits, NotStarted, Sandbox
 from grader.sandbox.arena import Arena, SparseTensor, pack
 from grader.source import Source
+from grader.suite import Function
 from grader.words import sentence
 
-T = TypeVar("T")
-Later = Callable[[], T]  # waits for what was begun
-
-LOAD_S = 20.0  # to import the learner's file
 SURVEY_S = 20.0  # it takes at most two
 COMPILE_S = 60.0  # for all launches of a call; most take a tenth of a second
 CALL_S = 10.0  # to run the learner's function, which only allocates and launches
 RUN_S, RUN_S_PER_PROGRAM = 10.0, 0.02  # to interpret; a program of a large matmul takes so long
 MAX_RUN_S = 120.0  # for all launches of a call; most programs take microseconds
-LESS_PATIENCE = 3.0  # once a run has hung, all later ones get this fraction of their time
-
-
-class _Process:
-    """One of the two processes of a session: forked and loaded when needed, and when it was lost.
-    """
-
-    def __init__(self, fork: Callable[[], Child], load: Callable[[Child], Later[None]]) -> None:
-        self._fork, self._load = fork, load
-        self._child: Child | None = None
-        self._loaded: Later[None] | None = None
-        self._refusal: Stopped | None = None  # a file that cannot be used stays so
-        self._printed = ""
-
-    def begin(self) -> None:
-        """Start it, if it does not run; ``ready`` waits until it is loaded."""
-        if self._child is not None and not self._child.alive:
-            self.stop()
-        if self._child is None:
-            self._child = self._fork()
-            self._loaded = self._load(self._child)
-
-    def ready(self) -> Child:
-        """The process, loaded.
-
-        Raises:
-            Stopped: it did not survive, or refuses the file.
-        """
-        if self._refusal is not None:
-            raise self._refusal
-        self.begin()
-        assert self._child is not None
-        if self._loaded is not None:
-            loaded, self._loaded = self._loaded, None
-            try:
-                loaded()
-            except Stopped as stop:
-                self._refusal = stop
-                raise
-        return self._child
-
-    def output(self) -> str:
-        """What it printed, and those before it."""
-        return self._printed + (self._child.output() if self._child else "")
-
-    def stop(self) -> None:
-        if self._child is not None:
-            self._child.dismiss()
-            self._printed = self.output()
-        self._child = self._loaded = None
 
 
 class Session:
-    """A worker, an executor and a compiler for one submission.
+    """The submission's functions, recorded in a worker, replayed in an executor, and compiled.
 
-    They are started when first needed, and again after one of them was lost. What is begun goes on
-    while the judge does something else. The file is copied before anything runs, so that saving it
-    during a grade mixes no two versions.
+    Of a suite with several functions, each has a session of its own with the same processes.
     """
 
     def __init__(self, submitted: Source, entry: str, sandbox: Sandbox,
-                 limits: Limits | None = None, duplicate_writes: bool = False,
-                 host_reads: Collection[int] = ()) -> None:
-        """Nothing is started yet; ``host_reads`` are positions of inputs that get no decoys."""
-        self._entry = entry
-        self._sandbox = sandbox
-        self._limits = limits or Limits()
-        self._duplicate_writes = duplicate_writes
-        self._host_reads = host_reads
-        self._data = submitted.data
-        self._folder: Path | None = None
-        self._worker = _Process(lambda: sandbox.fork("worker", self._limits), self._load_worker)
-        self._executor = _Process(lambda: sandbox.fork("executor", self._limits),
-                                  partial(self._load_kernels, "reading the kernels"))
-        self._compiler = _Process(lambda: sandbox.fork("compiler"),
-                                  partial(self._load_kernels, "reading the kernels to compile"))
-        self.lost_s = 0.0  # with runs that did not end normally
-        self._hung = False
+                 limits: Limits | None = None) -> None:
+        """Nothing is started yet; ``entry`` is the function that is called."""
+        self.processes = Processes(submitted, sandbox, limits)
+        self._function = Function(entry)
+
+    def of(self, function: Function) -> Session:
+        """The session of another function of the same submission, with the same processes."""
+        other = copy.copy(self)
+        other._function = function
+        return other
 
     def __enter__(self) -> Self:
         return self
@@ -149,32 +77,28 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        try:
-            self.stop()
-        finally:
-            if self._folder is not None:
-                folders.remove(self._folder)
+        self.processes.close()
 
     def stop(self) -> None:
         """Kill all processes; the next call starts new ones."""
-        with ExitStack() as stopping:  # all of them, even where one is interrupted
-            for process in (self._worker, self._executor, self._compiler):
-                stopping.callback(process.stop)
+        self.processes.stop()
 
     def output(self) -> str:
         """What the learner's code printed."""
-        return self._worker.output()
+        return self.processes.output()
 
     def ready(self) -> None:
-        """Have the learner's file imported in the worker; the others start meanwhile.
+        """Have the learner's file imported.
 
         Raises:
             Stopped: it cannot be imported.
         """
-        self._worker.begin()
-        self._executor.begin()
-        self._compiler.begin()
-        self._worker.ready()
+        self.processes.ready()
+
+    @property
+    def lost_s(self) -> float:
+        """Seconds spent on runs that did not end normally."""
+        return self.processes.lost_s
 
     def execute(self, inputs: Sequence[Any], *,
                 config: int = 0) -> tuple[Recording | None, list[Finding], Run]:
@@ -208,7 +132,7 @@ class Session:
         """``record`` in two steps: what is returned waits for the outcome."""
         if as_they_are:
             return self._begin_call(inputs, config)
-        blind = self._begin_call(decoys(inputs, self._host_reads), config)
+        blind = self._begin_call(decoys(inputs, self._function.host_reads_at()), config)
         return lambda: self._checked(blind(), inputs, config)
 
     def _checked(self, blind: Outcome, inputs: Sequence[Any], config: int) -> Outcome:
@@ -236,23 +160,63 @@ class Session:
     def _begin_call(self, inputs: Sequence[Any], config: int) -> Later[Outcome]:
         with _packed(inputs) as arena:
             views = iter(arena.views)
+            given = max(0, len(inputs) - len(self._function.parameters))
             request = {
                 "op": "call",
+                "entry": self._function.entry,
                 "layout": arena.layout(),
                 "arguments": [_argument(value, views) for value in inputs],
+                "keywords": self._function.keyword_only[:given],
                 "config": config,
             }
-            reply = self._begin(self._worker.ready(), request, [arena.fd], CALL_S, "the function",
-                                forgeable=True)
-            given = arena.views
+            reply = self.processes.ask("worker", request, [arena.fd], CALL_S, "the function")
+            stored = arena.views
 
         def outcome() -> Outcome:
             try:
-                return outcome_of(reply(), given)
+                return outcome_of(reply(), stored, self._function.entry)
             except NotStarted:
                 return self._begin_call(inputs, config)()
 
         return outcome
+
+    def ask(self, call: Call, inputs: Sequence[Any], drivers: str) -> Answer:
+        """Have host code called on these very inputs; what it answers is all that comes of it.
+
+        Args:
+            drivers: the text of the suite's calls.py.
+
+        Raises:
+            Stopped: the worker did not survive, or its answer is none.
+        """
+        return self.begin_ask(call, inputs, drivers)()
+
+    def begin_ask(self, call: Call, inputs: Sequence[Any], drivers: str, *,
+                  at_once: bool = False) -> Later[Answer]:
+        """``ask`` in two steps: what is returned waits for the answer.
+
+        ``at_once``: do not wait until the learner's file is imported.
+        """
+        with _packed(inputs) as arena:
+            views = iter(arena.views)
+            request = {
+                "op": "ask",
+                "of": call.of,
+                "drivers": drivers,
+                "layout": arena.layout(),
+                "arguments": [_argument(value, views) for value in inputs],
+                "eager": call.eager,
+            }
+            reply = self.processes.ask("worker", request, [arena.fd], call.seconds,
+                                       "the function", at_once=at_once)
+
+        def answer() -> Answer:
+            try:
+                return answer_of(reply(), call.of)
+            except NotStarted:
+                return self.ask(call, inputs, drivers)
+
+        return answer
 
     def replay(self, recording: Recording, inputs: Sequence[Any], *, order: str = "forward",
                poison: int = 0, sample: int | None = None,
@@ -280,17 +244,17 @@ class Session:
         programs = sum(launch.programs for launch in recording.launches)
         sampled = settings is not None and settings.get("sample") is not None
         seconds = min(RUN_S + (0 if sampled else RUN_S_PER_PROGRAM * programs), MAX_RUN_S)
-        executor = self._executor.ready()
         results = MemoryFile("tritonlab-results")
         with _packed(inputs) as arena:
             request = {
                 "op": "run",
                 "recording": to_json(recording),
                 "layout": arena.layout(),
-                "duplicate_writes": self._duplicate_writes,
+                "duplicate_writes": self._function.duplicate_writes,
                 **(settings or {}),
             }
-            reply = self._begin(executor, request, [arena.fd, results.fd], seconds, "a kernel")
+            reply = self.processes.ask("executor", request, [arena.fd, results.fd], seconds,
+                                       "a kernel")
 
         def run() -> Run:
             try:
@@ -313,17 +277,18 @@ class Session:
         """
         request = {"op": "compile", "recording": to_json(recording), "target": target.name,
                    "whole": whole}
-        reply = self._begin(self._compiler.ready(), request, [], COMPILE_S, "compiling a kernel")
+        reply = self.processes.ask("compiler", request, [], COMPILE_S, "compiling a kernel")
 
         def compiled() -> Compiled:
             try:
-                return compiled_of(reply(), recording)
+                answer = reply()
             except NotStarted:
                 return self.begin_compile(recording, target, whole=whole)()
             except Stopped as stop:
                 if stop.finding.code != "R03":
                     raise
                 return crashed(stop, recording, target.title)
+            return compiled_of(answer, recording)
 
         return compiled
 
@@ -337,11 +302,10 @@ class Session:
         Raises:
             Stopped: the executor did not survive, or refuses the recording.
         """
-        executor = self._executor.ready()
         with _packed(inputs) as arena:
             request = {"op": "survey", "recording": to_json(recording), "layout": arena.layout(),
                        "resident": list(resident), "l2_bytes": target.l2}
-            reply = self._begin(executor, request, [arena.fd], SURVEY_S, "a kernel")
+            reply = self.processes.ask("executor", request, [arena.fd], SURVEY_S, "a kernel")
         return surveyed_of(reply(), recording)
 
     def time(self, recording: Recording, surveys: Sequence[Survey | None],
@@ -353,7 +317,7 @@ class Session:
         """
         request = {"op": "time", "recording": to_json(recording), "target": target.name,
                    "surveys": [survey and survey.to_dict() for survey in surveys]}
-        return times_of(self._begin(self._compiler.ready(), request, [], COMPILE_S,
+        return times_of(self.processes.ask("compiler", request, [], COMPILE_S,
                                     "timing a kernel")(), recording)
 
     def listings(self, recording: Recording, number: int,
@@ -365,76 +329,8 @@ class Session:
         """
         request = {"op": "list", "recording": to_json(recording), "target": target.name,
                    "launch": number}
-        return listings_of(self._begin(self._compiler.ready(), request, [], COMPILE_S,
+        return listings_of(self.processes.ask("compiler", request, [], COMPILE_S,
                                        "listing a kernel")())
-
-    def _copy(self) -> Path:
-        """The submission's own copy, in the folder of the sandbox that is running now."""
-        if self._folder is None or not self._folder.is_relative_to(self._sandbox.folder):
-            self._folder = Path(tempfile.mkdtemp(prefix="submission-", dir=self._sandbox.folder))
-            (self._folder / "kernel.py").write_bytes(self._data)
-        return self._folder / "kernel.py"
-
-    def _load_worker(self, worker: Child) -> Later[None]:
-        """Have the worker import the learner's file."""
-        request = {"op": "load", "path": str(self._copy()), "entry": self._entry}
-        reply = self._begin(worker, request, [], LOAD_S, "importing the file", final=True)
-
-        def loaded() -> None:
-            refusal = refusal_of(reply(), self._entry)
-            if refusal is not None:
-                raise Stopped(refusal, final=True)
-
-        return loaded
-
-    def _load_kernels(self, what: str, child: Child) -> Later[None]:
-        """Have an executor or a compiler take the kernels from the learner's file."""
-        request = {"op": "load", "path": str(self._copy())}
-        reply = self._begin(child, request, [], LOAD_S, what, final=True)
-
-        def loaded() -> None:
-            answer = reply()
-            if answer["status"] == "refused":
-                raise Stopped(Finding.from_dict(answer["findings"][0]), final=True)
-
-        return loaded
-
-    def _begin(self, child: Child, request: dict[str, Any], fds: Sequence[int], seconds: float,
-               what: str, *, final: bool = False, forgeable: bool = False
-               ) -> Later[dict[str, Any]]:
-        seconds = seconds / LESS_PATIENCE if self._hung else seconds
-        reply = child.begin(request, fds, seconds)
-        return partial(self._finish, reply, seconds, what, final=final, forgeable=forgeable)
-
-    def _finish(self, later: Later[dict[str, Any]], seconds: float, what: str, *,
-                final: bool, forgeable: bool) -> dict[str, Any]:
-        """The reply; what happens to a child that runs learners' code is a finding, not an error.
-
-        ``forgeable``: that code ran before, so a reply that blames the grader may be its own.
-        """
-        waited = time.monotonic()
-        try:
-            reply = later()
-        except NotStarted:
-            raise
-        except ChildTimedOut as error:
-            self._hung = True
-            finding = Finding("R02", f"{what} did not end within {seconds:.0f} s", error.line)
-        except ChildOutOfMemory as error:
-            finding = Finding("R04", f"{what} used too much memory", error.line)
-        except ChildDied as error:
-            how = f"was {error.how}" if error.how.startswith("killed") else error.how
-            seen = f"the process ended while {what} ran: it {how}"
-            finding = Finding("R03", seen, error.line)
-        except MalformedReply as error:
-            finding = Finding("R03", f"the process that ran {what} answered with something that "
-                                     f"is no reply: {error}")
-        else:
-            if reply.get("status") == "broken" and not forgeable:
-                raise RuntimeError(f"the grader's own code failed:\n{reply.get('traceback')}")
-            return reply
-        self.lost_s += time.monotonic() - waited
-        raise Stopped(replace(finding, seen=sentence(finding.seen)), final=final)
 
 
 def _packed(inputs: Sequence[Any]) -> Arena:
@@ -450,7 +346,8 @@ def _is_stored(value: Any) -> bool:
 
 def _argument(value: Any, views: Iterator[Any]) -> dict[str, Any]:
     if _is_stored(value):
-        return {"tensor": view_to_json(next(views))}
+        lazy = isinstance(value, torch.Tensor) and value.is_conj()
+        return {"tensor": view_to_json(next(views)), **({"conjugate": True} if lazy else {})}
     if isinstance(value, torch.Tensor):
         return {"meta": [dtype_name(value), list(value.shape)]}
-    return {"value": value}
+    return {"value": plain.to_json(value)}

@@ -11,15 +11,16 @@ import re
 import stat
 import tokenize
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from grader.blanks import blanks_left, bound_names, functions
+from grader.blanks import blanks_left, blanks_left_in, bound_names, functions
 from grader.report import Finding
 
+KERNEL = "kernel.py"  # what a submission is called by
 MAX_BYTES = 1 << 20  # a kernel file of more than a mebibyte is no kernel file
-_TODO = re.compile(r"#\s*TODO\s+(\d{1,4})\b")
+_TODO = re.compile(r"#\s*(?:TODO|DECIDE)\s+(\d{1,4})\b")
 # Strings are matched so that no comment is seen in one. What is not closed ends with its line or
 # with the text: every alternative matches where it begins, so one pass over the text is enough.
 _COMMENT = re.compile(
@@ -29,34 +30,110 @@ _COMMENT = re.compile(
 _ENCODINGS = re.compile(r"utf-8(-sig)?|ascii|iso8859-\d+|cp125\d")
 
 
+Signature = tuple[tuple[str, ...], tuple[str, ...]]  # parameters, and those passed by name only
+
+
 class UnreadableSubmission(OSError):
     """There is no file to grade: missing, a folder, a device, too large, or not permitted."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """One reading of a submission; everything later works on this text, not on the file."""
+    """One reading of a submission; everything later works on this text, not on the file.
+
+    Where a submission has several files, ``data`` is the one that is imported, and ``text``,
+    ``todos`` and ``tree`` are of ``kernel_file``, from which kernels are taken and whose lines
+    findings name.
+    """
 
     text: str
     data: bytes
     sha256: str
-    todos: dict[int, int]  # line -> number of its TODO comment, the lines in order
+    todos: dict[int, int]  # line -> number of its TODO or DECIDE comment, in order
     problem: Finding | None = None  # P02: it does not parse
     tree: ast.Module | None = field(default=None, compare=False, repr=False)  # unless a problem
+    files: Mapping[str, bytes] = field(default_factory=dict)  # the others, by their paths
+    kernel_file: str = KERNEL
+    trees: Mapping[str, ast.Module] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """All further files as texts."""
+        return {name: data.decode("utf-8", "replace") for name, data in self.files.items()}
+
+    def with_files(self, files: Mapping[str, str], instead_of: str) -> Source:
+        """The same submission with other files, of which nothing was looked at.
+
+        Args:
+            files: path -> text; they are added.
+            instead_of: the folder whose files go.
+        """
+        kept = {name: data for name, data in self.files.items() if not name.startswith(instead_of)}
+        return replace(self, files=kept | {name: text.encode() for name, text in files.items()})
 
 
-def read(path: Path) -> Source:
+def read(path: Path, files: Sequence[str] = (), kernel_file: str = KERNEL) -> Source:
     """Read a submission once.
 
+    Args:
+        path: of the file that is imported.
+        files: paths of further files, as seen from its folder.
+        kernel_file: which of all of them holds the kernels.
+
     Raises:
-        UnreadableSubmission: the path is not a readable regular file of at most ``MAX_BYTES``.
+        UnreadableSubmission: the path is not a readable regular file of at most ``MAX_BYTES``, or
+            one of the further files is there and cannot be read.
     """
-    data = _content(path)
+    first = _read(_content(path), KERNEL)
+    if not files:
+        return first
+    found: dict[str, Source] = {}
+    for name in files:
+        data = _further(path.parent, name)
+        found[name] = Source("", b"", "", {}, data) if isinstance(data, Finding) else \
+            _read(data, name)
+    problem = next((one.problem for one in (first, *found.values()) if one.problem), None)
+    size = sum(len(one.data) for one in (first, *found.values()))
+    if problem is None and size > MAX_BYTES:
+        problem = Finding("P02", f"The files have {size / 1e6:.1f} MB together; a submission may "
+                                 f"have 1 MiB.")
+    every = {KERNEL: first, **found}
+    held = every[kernel_file]
+    digest = hashlib.sha256()
+    for name, one in sorted(every.items()):
+        digest.update(f"{name}\0{len(one.data)}\0".encode() + one.data)
+    return Source(
+        held.text, first.data, digest.hexdigest(), {} if problem else held.todos, problem,
+        held.tree, {name: one.data for name, one in found.items()}, kernel_file,
+        {name: one.tree for name, one in every.items() if one.tree is not None})
+
+
+def _further(folder: Path, name: str) -> bytes | Finding:
+    """The content of a file of the learner's folder; a link may not lead out of it."""
+    path = folder / name
+    try:
+        inside = path.resolve(strict=True).is_relative_to(folder.resolve())
+    except FileNotFoundError:
+        return Finding("P02", f"There is no file {name}.")
+    except (OSError, RuntimeError) as error:
+        raise UnreadableSubmission(f"{path} cannot be read: {error}.") from error
+    if not inside:
+        return Finding("P02", f"{name} is a link that leads out of the exercise's folder.")
+    return _content(path)
+
+
+def _read(data: bytes, name: str) -> Source:
     digest = hashlib.sha256(data).hexdigest()
     text = _decoded(data)
+    if isinstance(text, Finding) and name != KERNEL:
+        text = replace(text, seen=f"{name}: {text.seen}")
     if isinstance(text, Finding):
         return Source("", data, digest, {}, text)
+    if not name.endswith(".py"):
+        return Source(text, data, digest, {})
     tree = _parsed(text)
+    if isinstance(tree, Finding) and name != KERNEL:
+        tree = replace(tree, seen=f"{name}: {tree.seen}", line=None)
     if isinstance(tree, Finding):
         return Source(text, data, digest, _todo_comments(text), tree)
     return Source(text, data, digest, _todo_comments(text), tree=tree)
@@ -149,18 +226,33 @@ def _todo_comments(text: str) -> dict[int, int]:
     return found
 
 
-def inspect(source: Source, entry: str, parameters: tuple[str, ...], blanks: int) -> list[Finding]:
+def inspect(source: Source, signatures: Mapping[str, Signature], blanks: int) -> list[Finding]:
     """Findings that forbid a run, the first of P02, P01, P03, P04 that applies.
 
-    ``blanks`` is the number of blanks that the exercise starts with, 0 where it has none.
+    Args:
+        signatures: of the functions that it has to define.
+        blanks: how many the exercise starts with, 0 where it has none.
     """
     if source.problem or source.tree is None:
         return [source.problem] if source.problem else []
     tree = source.tree
     nodes = _nodes(tree)
-    finding = (blanks_left(source.text, source.todos, tree, nodes, blanks) or _kernels(tree, nodes)
-               or _signature(tree, entry, parameters))
+    left = blanks_left_in(source.trees, blanks) if source.trees else \
+        blanks_left(source.text, source.todos, tree, nodes, blanks)
+    finding = left or _kernels(tree, nodes) or next(
+        filter(None, (_signature(_defining(source, entry), entry, *signature)
+                      for entry, signature in signatures.items())), None)
+    if finding is not None and finding.line is not None and finding.code == "P04" and source.trees:
+        finding = replace(finding, line=None)  # it may be of another file than the kernels'
     return [finding] if finding else []
+
+
+def _defining(source: Source, entry: str) -> ast.Module:
+    """The file that defines a function, if there are several and one does."""
+    assert source.tree is not None
+    defining = (tree for tree in source.trees.values()
+                if any(function.name == entry for function in functions(tree)))
+    return next(defining, source.trees.get(KERNEL, source.tree))
 
 
 def _nodes(tree: ast.AST) -> list[ast.AST]:
@@ -222,8 +314,10 @@ def is_jit_call(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and is_jit(node) and bool(node.args)
 
 
-def _signature(tree: ast.Module, entry: str, parameters: tuple[str, ...]) -> Finding | None:
-    expected = f"{entry}({', '.join(parameters)})"
+def _signature(tree: ast.Module, entry: str, parameters: tuple[str, ...],
+               keyword_only: tuple[str, ...]) -> Finding | None:
+    asked = [*parameters, *(["*", *keyword_only] if keyword_only else [])]
+    expected = f"{entry}({', '.join(asked)})"
     function = next((f for f in functions(tree) if f.name == entry), None)
     if function is None:
         bound = bound_names(tree)
@@ -232,14 +326,15 @@ def _signature(tree: ast.Module, entry: str, parameters: tuple[str, ...]) -> Fin
         return Finding("P04", f"The file defines no function `{expected}`.")
     arguments = function.args
     names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
-    required = len(names) - len(arguments.defaults)
-    extra_required = [
-        a.arg for a, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-        if default is None
-    ]
-    required += len(extra_required)
-    if tuple(names[: len(parameters)]) != parameters or required > len(parameters):
-        shown = ", ".join([*names, *extra_required])
+    by_name = {a.arg: default for a, default in zip(
+        arguments.kwonlyargs, arguments.kw_defaults, strict=True)}
+    required = names[: len(names) - len(arguments.defaults)]
+    required += [name for name, default in by_name.items() if default is None]
+    takes_any = arguments.kwarg is not None
+    known = {*names[len(arguments.posonlyargs):], *by_name}
+    if tuple(names[: len(parameters)]) != parameters or set(required) - set(asked) or not (
+            takes_any or known.issuperset(keyword_only)):
+        shown = ", ".join([*names, *(["*", *by_name] if by_name else [])])
         seen = f"`{entry}` takes ({shown}); the module asks for `{expected}`."
         return Finding("P04", seen, line=function.lineno)
     return None

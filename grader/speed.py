@@ -7,13 +7,13 @@ which nothing but a clock shows; or a GPU is needed. A prediction never decides.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from grader import large
 from grader.costs import code_limits, count
 from grader.diagnosis.explanation import result_of
-from grader.engine.compiler.bound import least_of_job, least_seconds, moving_seconds
+from grader.engine.compiler.bound import least_seconds, moving_seconds
 from grader.engine.compiler.targets import Target
 from grader.examination import Examined, examine_call
 from grader.facts import Prediction
@@ -25,10 +25,45 @@ if TYPE_CHECKING:
 
 PROVED = 0.9  # the bound has to lie below a threshold by a tenth: its bytes come from a sample
 EXPECTED = 0.1  # a prediction must pass a threshold by so much; it is seldom nearer to the truth
+MATMUL_OF_PEAK = (0.6, 0.8)
+"""Large matrices are multiplied by a good library at no less and no more than these shares of the
+datasheet: ``torch.matmul`` reached 0.69 to 0.76 on an H200, in float16, bfloat16, TF32 and float32.
+"""
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """The speed of which a share is asked for: that of a copy, or of multiplying matrices.
+
+    ``slow`` and ``fast`` are the seconds between which the whole job would take at that speed.
+    """
+
+    name: str
+    verb: str
+    slow: float
+    fast: float
+
+    @classmethod
+    def of(cls, needed: Cost, peak: float, target: Target) -> Yardstick:
+        """What takes the job longer: moving its bytes, or its operations on units of this peak."""
+        copying = needed.bytes / target.dram
+        slow, fast = (needed.flops / (share * peak) for share in MATMUL_OF_PEAK)
+        if fast > copying:
+            return cls("matmul", "multiplies matrices", slow, fast)
+        return cls("copy", "copies", copying, copying)
+
+
+def peak_of(inputs: Sequence[Any], tf32: bool, target: Target) -> float:
+    """Operations per second of the units on which a product of such inputs is to be computed."""
+    dtypes = [getattr(getattr(value, "like", value), "dtype", None) for value in inputs]
+    sizes = {dtype.itemsize for dtype in dtypes if dtype is not None and dtype.is_floating_point}
+    if max(sizes, default=2) > 2:
+        return target.tf32_tensor if tf32 else target.fp32
+    return target.fp8_tensor if sizes == {1} else target.fp16_tensor
 
 
 def without_a_gpu(judge: Judge, case: Case) -> CaseResult:
-    """Judge a case that asks for a share of the copy bandwidth.
+    """Judge a case that asks for a share of the speed of a copy, or of multiplying matrices.
 
     Raises:
         grader.outcome.Stopped: a process did not survive it.
@@ -40,11 +75,12 @@ def without_a_gpu(judge: Judge, case: Case) -> CaseResult:
     if examined.findings:
         return result_of(case, examined.findings)
     needed = large.least(judge.suite, inputs)
-    facts, findings = _bounded(examined, needed, limits, target)
+    yardstick = Yardstick.of(needed, peak_of(inputs, judge.suite.tolerance.tf32, target), target)
+    facts, findings = _bounded(examined, needed, yardstick, limits, target)
     surveys = [one.survey for one in examined.launches if one.survey]
     if len(surveys) == len(examined.launches):
         for told, more in (
-            count(limits, needed.bytes, surveys, judge.draws.block),
+            count(limits, needed.bytes, surveys, judge.draws.block(case.function)),
             code_limits(limits, surveys, [one.binary for one in examined.launches]),
         ):
             facts, findings = facts | told, [*findings, *more]
@@ -52,16 +88,12 @@ def without_a_gpu(judge: Judge, case: Case) -> CaseResult:
     if result.verdict is Verdict.FAILED:
         return result
     return replace(result, verdict=Verdict.SKIPPED,
-                   reason=_open(examined, needed.bytes, limits, target))
+                   reason=_open(examined, needed, yardstick, limits, target))
 
 
-def _bounded(examined: Examined, needed: Cost, limits: Limits,
+def _bounded(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Limits,
              target: Target) -> tuple[dict[str, str], list[Finding]]:
-    """What memory has to move at least, and T01 where moving and computing take too long.
-
-    A job that no kernel can do at the speed of a copy, since it computes so much, is compared with
-    the least time of its arithmetic instead.
-    """
+    """What memory has to move at least, and T01 where moving and computing take too long."""
     known = [(one.survey, one.binary, one.dram) for one in examined.launches
              if one.survey and one.dram]
     if len(known) < len(examined.launches):
@@ -71,7 +103,7 @@ def _bounded(examined: Examined, needed: Cost, limits: Limits,
     seconds = sum(least_seconds(survey, target, binary, cold=number == 0)
                   for number, (survey, binary, _) in enumerate(known))
     assert limits.pass_at is not None
-    best = least_of_job(needed.bytes, needed.flops, target) / seconds if seconds else float("inf")
+    best = yardstick.slow / seconds if seconds else float("inf")
     if best >= PROVED * limits.pass_at:
         return facts, []
     moving = sum(moving_seconds(survey, target, cold=number == 0)
@@ -83,12 +115,12 @@ def _bounded(examined: Examined, needed: Cost, limits: Limits,
         f"compute {sum(survey.flops for survey, *_ in known):,} operations of tl.dot, which take " \
         f"at least {seconds * 1e3:.3g} ms on the units that they use"
     return facts, [Finding(
-        "T01", f"The launches {cause}: they reach at most "
-               f"{needed.bytes / target.dram / seconds:.0%} of the speed at which the "
-               f"{target.title} copies, and {limits.pass_at:.0%} is asked for.")]
+        "T01", f"The launches {cause}: they reach at most {best:.0%} of the speed at which the "
+               f"{target.title} {yardstick.verb}, and {limits.pass_at:.0%} is asked for.")]
 
 
-def _open(examined: Examined, needed: int, limits: Limits, target: Target) -> str:
+def _open(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Limits,
+          target: Target) -> str:
     """Why this case is left open: what is expected of it on a GPU, or what is in the way."""
     assert limits.pass_at is not None
     if examined.unknown:
@@ -96,9 +128,11 @@ def _open(examined: Examined, needed: int, limits: Limits, target: Target) -> st
     if examined.prediction is None:
         return "a GPU is needed: its time cannot be predicted"
     defects = [one for one in examined.defects if one.weight == "defect"]
-    share = needed / target.dram / examined.prediction.seconds
+    seconds = examined.prediction.seconds
+    share = yardstick.fast / seconds
+    rate = f"{needed.flops / seconds / 1e12:.0f} TFLOP/s, about " * (yardstick.name == "matmul")
     said = f"predicted for the {target.title}, not measured: {_time(examined.prediction)}, " \
-           f"{share:.0%} of copy speed where {limits.pass_at:.0%} is asked for"
+           f"{rate}{share:.0%} of {yardstick.name} speed where {limits.pass_at:.0%} is asked for"
     if defects:
         return f"a GPU is needed; {said}. {_named([one.name for one in defects])}"
     if share >= limits.pass_at + EXPECTED:

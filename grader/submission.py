@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,6 +11,8 @@ from grader.recording import Recording
 from grader.report import Finding
 from grader.session import Session
 from grader.suite import Input
+
+Broken = Callable[[Recording, Sequence[Any]], list[Finding]]
 
 
 class Faulty(AssertionError):
@@ -22,16 +24,24 @@ class Faulty(AssertionError):
 
 
 class Submission:
-    """The learner's function, recorded and replayed at every call."""
+    """The learner's function, recorded and replayed at every call.
 
-    def __init__(self, name: str, session: Session,
-                 draw: Callable[[str, Sequence[Input]], list[torch.Tensor]],
-                 broken: Callable[[Recording, Sequence[Any]], list[Finding]]) -> None:
-        """``draw`` makes inputs; ``broken`` says which part of the contract a call did not keep."""
+    Where a suite has several functions, each is an attribute: ``submission.glu(x, gate)``.
+    """
+
+    def __init__(self, name: str, functions: Mapping[str, tuple[Session, Broken]],
+                 draw: Callable[[str, Sequence[Input]], list[torch.Tensor]]) -> None:
+        """A submission for one property.
+
+        Args:
+            name: of the property.
+            functions: name -> its session, and what says which part of the contract a call did not
+                keep.
+            draw: makes inputs.
+        """
         self._name = name
-        self._session = session
+        self._functions = functions
         self._draw = draw
-        self._broken = broken
         self._drawn = 0
 
     def draw(self, *specs: Input) -> tuple[torch.Tensor, ...]:
@@ -39,16 +49,27 @@ class Submission:
         self._drawn += 1
         return tuple(self._draw(f"{self._name}/{self._drawn}", specs))
 
-    def __call__(self, *inputs: torch.Tensor) -> torch.Tensor:
-        """The learner's result.
+    def __call__(self, *inputs: Any) -> Any:
+        """The learner's result, or a tuple of its results.
 
         Raises:
             Faulty: there is none, or an access of a kernel was wrong.
         """
-        recording, findings, run = self._session.execute(inputs)
-        findings += run.findings
-        if recording is not None and not findings:
-            findings = self._broken(recording, inputs)
-        if recording is None or findings:
-            raise Faulty(findings)
-        return run.results[0]
+        [(session, broken)] = self._functions.values()
+        return _call(session, broken, inputs)
+
+    def __getattr__(self, function: str) -> Callable[..., Any]:
+        if function not in self._functions:
+            raise AttributeError(f"the suite has no function `{function}`")
+        session, broken = self._functions[function]
+        return lambda *inputs: _call(session, broken, inputs)
+
+
+def _call(session: Session, broken: Broken, inputs: Sequence[Any]) -> Any:
+    recording, findings, run = session.execute(inputs)
+    findings += run.findings
+    if recording is not None and not findings:
+        findings = broken(recording, inputs)
+    if recording is None or findings:
+        raise Faulty(findings)
+    return run.results if recording.returned_tuple else run.results[0]

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import tomllib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
+from grader.cases import (
+    Call,
+    Case,
+    Limits,
+    Property,
+    Reading,
+    Tree,
+    call,
+    correctness,
+    edge,
+    performance,
+    reads,
+    refuses,
+)
 from grader.inputs import (
     Input,
     Size,
@@ -27,7 +43,9 @@ from grader.inputs import (
     spike,
     wide,
 )
+from grader.mutants import Mutant, read_mutants
 from grader.report import Kind
+from grader.source import KERNEL
 
 if TYPE_CHECKING:  # a course is listed without loading torch
     import torch
@@ -37,16 +55,21 @@ __all__ = [
     "FLOAT32",
     "TENSOR_CORES",
     "Amplitude",
+    "Call",
     "Case",
     "Cost",
+    "Function",
     "Input",
     "Limits",
     "Mutant",
     "Property",
+    "Reading",
     "Size",
     "Sparse",
     "Suite",
     "Tolerance",
+    "Tree",
+    "call",
     "correctness",
     "digest",
     "edge",
@@ -59,10 +82,12 @@ __all__ = [
     "performance",
     "rand",
     "read_mutants",
+    "reads",
     "refuses",
     "row",
     "row_with",
     "rows",
+    "sibling",
     "special",
     "spike",
     "wide",
@@ -122,167 +147,27 @@ class Cost:
 
 
 # ---------------------------------------------------------------------------------------------
-# Cases
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a performance case allows. ``traffic`` is issued bytes over ``Cost.bytes``.
-
-    ``sectors`` bounds the 32-byte sectors of any line that moves much over as few as would hold its
-    bytes. ``programs`` bounds the programs of all launches together; a function gets the learner's
-    block. Of the compiled code, ``vector`` is how many bits a thread has to load or store at once
-    where much is moved, ``spills`` how many bytes a thread may spill, ``stages`` how deep the
-    pipeline has to be; with ``tensor_cores`` they have to be used. ``pass_at`` and ``stretch`` are
-    shares of the copy bandwidth at this very size: proved, expected or left open without a GPU.
-    """
-
-    traffic: float | None = None
-    sectors: float | None = None
-    launches: int | None = None
-    programs: Size | None = None
-    vector: int | None = None
-    spills: int | None = None
-    stages: int | None = None
-    tensor_cores: bool = False
-    pass_at: float | None = None
-    stretch: float | None = None
-
-    @property
-    def of_code(self) -> bool:
-        """Whether anything is asked of the compiled code."""
-        return self.tensor_cores or not (self.vector is self.spills is self.stages is None)
-
-
-@dataclass(frozen=True)
-class Case:
-    """One named run. ``name`` says in words what is tried.
-
-    ``raises`` asks for an exception instead of a result; ``mentions`` are words that its message
-    must hold. ``public`` cases are the ones that ``python kernel.py`` runs. ``advisory`` cases are
-    shown and never decide.
-    """
-
-    name: str
-    kind: Kind
-    inputs: tuple[Any, ...] = ()
-    limits: Limits | None = None
-    raises: type[Exception] | None = None
-    mentions: tuple[str, ...] = ()
-    launches: int | None = None  # exactly so many, where the contract says so
-    public: bool = False
-    advisory: bool = False
-
-
-def correctness(name: str, *inputs: Any, public: bool = False, launches: int | None = None) -> Case:
-    return Case(name, Kind.CORRECTNESS, inputs, public=public, launches=launches)
-
-
-def edge(name: str, *inputs: Any, public: bool = False, launches: int | None = None,
-         advisory: bool = False) -> Case:
-    return Case(name, Kind.EDGE, inputs, public=public, launches=launches, advisory=advisory)
-
-
-def refuses(name: str, *inputs: Any, raises: type[Exception], mentions: Sequence[str] = (),
-            public: bool = False) -> Case:
-    """The function must raise ``raises`` (or a subclass) before anything is launched."""
-    return Case(name, Kind.EDGE, inputs, raises=raises, mentions=tuple(mentions), public=public)
-
-
-def performance(name: str, *inputs: Any, **limits: Any) -> Case:
-    """Run whole and counted; with ``pass_at``, judged at its real size without being run whole.
-
-    ``limits`` are the fields of ``Limits``.
-    """
-    return Case(name, Kind.PERFORMANCE, inputs, limits=Limits(**limits))
-
-
-@dataclass(frozen=True)
-class Property:
-    """A ``test_*`` function of a suite: gets a ``submission``, asserts a law of the result."""
-
-    name: str
-    test: Callable[..., None]
-    kind: Kind = Kind.PROPERTY
-    advisory: bool = False
-
-
-# ---------------------------------------------------------------------------------------------
-# Mutants
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A wrong version of the solution: each ``(find, replace)`` must occur exactly once.
-
-    ``codes`` are the findings that it must get, the first of them first. ``meaning`` is what such a
-    failure usually means, in the words of this module; ``todos`` are the blanks to look at.
-    Three marks tell a learner's failure from others with the same code: a pattern (``sign``) in
-    what was seen, cases that this mistake gets ``wrong``, and cases that it gets ``right``.
-    """
-
-    id: str
-    title: str
-    patches: tuple[tuple[str, str], ...]
-    codes: tuple[str, ...]
-    meaning: str
-    todos: tuple[int, ...] = ()
-    sign: str = ""
-    wrong: tuple[str, ...] = ()
-    right: tuple[str, ...] = ()
-
-    def apply(self, solution: str) -> str:
-        """The mutant's source.
-
-        Raises:
-            ValueError: a ``find`` text does not occur exactly once in the solution.
-        """
-        for find, put in self.patches:
-            if solution.count(find) != 1:
-                raise ValueError(
-                    f"mutant {self.id}: the text to replace occurs {solution.count(find)} times, "
-                    f"not once: {find!r}"
-                )
-            solution = solution.replace(find, put)
-        return solution
-
-
-def read_mutants(path: Path) -> tuple[Mutant, ...]:
-    """Read ``mutants.toml``; a missing file means no mutants."""
-    if not path.exists():
-        return ()
-    data = tomllib.loads(path.read_text(encoding="utf-8"))
-    return tuple(
-        Mutant(
-            id=entry["id"],
-            title=entry["title"],
-            patches=tuple((patch["find"], patch["replace"]) for patch in entry["patch"]),
-            codes=tuple(entry["codes"]),
-            meaning=entry["meaning"],
-            todos=tuple(entry.get("todos", ())),
-            sign=entry.get("sign", ""),
-            wrong=tuple(entry.get("wrong", ())),
-            right=tuple(entry.get("right", ())),
-        )
-        for entry in data["mutant"]
-    )
-
-
-# ---------------------------------------------------------------------------------------------
 # The suite
 
 
-_GROUPS = (Kind.CORRECTNESS, Kind.CALL, Kind.EDGE, Kind.PROPERTY, Kind.PERFORMANCE)
+_GROUPS = ({Kind.CORRECTNESS}, {Kind.CALL}, {Kind.EDGE}, {Kind.PROPERTY}, {Kind.PERFORMANCE})
+_GROUPS_OF_SEVERAL = ({Kind.CORRECTNESS, Kind.CALL, Kind.EDGE}, {Kind.PROPERTY}, {Kind.PERFORMANCE})
+
+
+def _not_given(*_: Any) -> Any:
+    raise ValueError("the suite gives no reference, or no cost, for a function that it tries")
 
 
 @dataclass(frozen=True)
-class Suite:
-    """How one module is graded.
+class Function:
+    """One function of the submission: how it is called, what it has to give, and its cases.
 
-    ``entry`` is the learner's function and ``parameters`` its parameter names in order.
-    ``reference`` maps the same inputs to the float64 result (integers stay integers). The result
-    must have the reference's shape and ``result_dtype`` (by default the first input's).
-    ``contiguous_result`` asks for a row-major result; ``duplicate_writes`` allows two programs to
+    ``entry`` is its name, ``parameters`` those of its parameters in order. Inputs of a case that go
+    beyond them are handed over by the names in ``keyword_only``. ``reference`` maps the same inputs
+    to the float64 result (integers stay integers), or to a tuple of them where the function returns
+    several, called ``result_names`` in messages. A result must have the reference's shape and
+    ``result_dtype``: one for all or one for each, None standing for the first input's.
+    ``contiguous_result`` asks for row-major results; ``duplicate_writes`` allows two programs to
     store the same element. Where moving or casting elements is the task itself, ``moves="deny"``
     takes copies away from host code. ``host_reads`` names parameters whose values the host needs to
     plan its launches, such as lengths of rows; of all others, only a check of arguments may depend
@@ -291,14 +176,15 @@ class Suite:
     other way round (None where nothing is reduced): two right answers for ``grader.selftest``.
     """
 
-    entry: str
-    parameters: tuple[str, ...]
-    reference: Callable[..., torch.Tensor]
-    tolerance: Tolerance
-    cost: Callable[..., Cost]
-    cases: Sequence[Case]
-    blanks: int = 0  # that the exercise starts with
-    result_dtype: str | None = None
+    entry: str = ""
+    parameters: tuple[str, ...] = ()
+    reference: Callable[..., Any] = _not_given
+    tolerance: Tolerance = EXACT
+    cost: Callable[..., Cost] = _not_given
+    cases: Sequence[Case] = ()
+    keyword_only: tuple[str, ...] = ()
+    result_names: tuple[str, ...] = ()
+    result_dtype: str | Sequence[str | None] | None = None
     contiguous_result: bool = False
     duplicate_writes: bool = False
     moves: Literal["allow", "deny"] = "allow"
@@ -306,31 +192,95 @@ class Suite:
     peer: Callable[..., Any] | None = None
     reversed_peer: Callable[..., Any] | None = None
 
-    # filled in by ``load``
-    name: str = ""
-    properties: tuple[Property, ...] = ()
-    mutants: tuple[Mutant, ...] = ()
-    sha256: str = ""
+    @property
+    def named_inputs(self) -> tuple[str, ...]:
+        """What the inputs of a case are called, in order."""
+        return (*self.parameters, *self.keyword_only)
 
     def host_reads_at(self) -> frozenset[int]:
         """The positions of the parameters that ``host_reads`` names."""
         return frozenset(map(self.parameters.index, self.host_reads))
 
-    def public_cases(self) -> Iterator[Case]:
-        return (case for case in self.cases if case.public)
+    def result_dtypes(self, first: str, count: int) -> list[str]:
+        """The dtype of each of ``count`` results; ``first`` is that of the first input."""
+        asked = self.result_dtype
+        if asked is None or isinstance(asked, str):
+            return [asked or first] * count
+        return [name or first for name in asked[:count]]
+
+
+@dataclass(frozen=True)
+class Suite(Function):
+    """How one module is graded.
+
+    A suite is the contract of one function, or names several ``functions``; then its own ``cases``
+    are calls of host code. ``host`` are further functions with their parameters, which calls use.
+    ``blanks`` is the number of blanks that the exercise starts with, and ``marker`` the word in
+    comments that number its places: TODO, or DECIDE where the exercise works and is to be improved.
+
+    A submission may have further ``files`` beside its kernel.py, named by their paths. They are
+    read, copied and imported together, and its kernels are taken from ``kernel_file``.
+    """
+
+    blanks: int = 0
+    marker: Literal["TODO", "DECIDE"] = "TODO"
+    functions: Sequence[Function] = ()
+    files: tuple[str, ...] = ()
+    kernel_file: str = KERNEL
+    host: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    # filled in by ``load``
+    name: str = ""
+    properties: tuple[Property, ...] = ()
+    mutants: tuple[Mutant, ...] = ()
+    calls: str = field(default="", repr=False)  # the text of calls.py beside the suite
+    sha256: str = ""
+
+    @cached_property
+    def parts(self) -> tuple[Suite, ...]:
+        """A suite for each function, its cases named after it, and one for calls of host code."""
+        if not self.functions:
+            return (self,)
+        parts = [replace(self, functions=(), **{
+            **{one.name: getattr(function, one.name) for one in fields(Function)},
+            "cases": tuple(replace(case, name=f"{function.entry}: {case.name}",
+                                   function=function.entry) for case in function.cases),
+        }) for function in self.functions]
+        return (*parts, replace(self, functions=())) if self.cases else tuple(parts)
+
+    @property
+    def signatures(self) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+        """Parameters and keyword-only ones of every function that the submission has to define."""
+        found = {part.entry: (part.parameters, part.keyword_only)
+                 for part in self.parts if part.entry}
+        return found | {name: (parameters, ()) for name, parameters in self.host.items()}
+
+    @property
+    def all_cases(self) -> list[Case]:
+        """Those of all functions, as the suite lists them."""
+        return [case for part in self.parts for case in part.cases]
 
     def ordered(self, public_only: bool = False, only: str = "") -> list[Case | Property]:
         """The cases in the order in which they are judged: the simplest group first.
+
+        Of several functions, one after the other; what they cost comes when all are right.
 
         Args:
             public_only: leave out all that is hidden.
             only: the name of the one case that is meant.
         """
-        cases: list[Case | Property] = [*self.cases, *self.properties]
-        if public_only:
-            cases = list(self.public_cases())
-        return sorted((case for case in cases if only in ("", case.name)),
-                      key=lambda case: _GROUPS.index(case.kind))
+        cases = [case for part in self.parts for case in _by_group(part.cases)
+                 if case.public or not public_only]
+        laws = [] if public_only else self.properties
+        found: list[Case | Property] = _by_group(
+            [*cases, *laws], _GROUPS_OF_SEVERAL if self.functions else _GROUPS)
+        return [case for case in found if only in ("", case.name)]
+
+
+def _by_group(cases: Sequence[Any], groups: Sequence[Collection[Kind]] = _GROUPS) -> list[Any]:
+    """In the order of the groups, and else as they are."""
+    return sorted(cases, key=lambda case: next(
+        place for place, group in enumerate(groups) if case.kind in group))
 
 
 def load(path: Path) -> Suite:
@@ -338,17 +288,14 @@ def load(path: Path) -> Suite:
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: the file defines no ``suite``.
+        ValueError: the file defines no ``suite``, or two of its cases have one name.
     """
-    spec = importlib.util.spec_from_file_location(f"grader_suite_{path.parent.name}", path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise FileNotFoundError(f"There is no suite at {path}.")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = _module(f"grader_suite_{path.parent.name}", path)
     suite = getattr(module, "suite", None)
     if not isinstance(suite, Suite):
         raise ValueError(f"{path} defines no `suite = Suite(...)`.")
-    return replace(
+    calls = path.with_name("calls.py")
+    loaded = replace(
         suite,
         name="/".join(path.parent.parts[-2:]),
         properties=tuple(
@@ -357,12 +304,41 @@ def load(path: Path) -> Suite:
             if name.startswith("test_") and callable(value)
         ),
         mutants=read_mutants(path.with_name("mutants.toml")),
+        calls=calls.read_text(encoding="utf-8") if calls.exists() else "",
         sha256=digest(path),
     )
+    names = [case.name for case in loaded.ordered()]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"{path} has several cases called '{twice[0]}'.")
+    return loaded
+
+
+def sibling(suite: str, name: str) -> ModuleType:
+    """Another file of a suite, ``name.py``; ``suite`` is the ``__file__`` of who asks for it.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+    """
+    path = Path(suite).with_name(f"{name}.py")
+    return _module(f"grader_suite_{path.parent.name}_{name}", path)
+
+
+def _module(name: str, path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise FileNotFoundError(f"There is no suite at {path}.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
 
 
 def digest(path: Path) -> str:
-    """The identity of a suite: the SHA-256 of its ``suite.py`` and the mutants beside it."""
-    mutants = path.with_name("mutants.toml")
-    content = path.read_bytes() + (mutants.read_bytes() if mutants.exists() else b"")
+    """The identity of a suite: the SHA-256 of its ``suite.py`` and the files beside and below it.
+    """
+    first = [path, path.with_name("mutants.toml"), path.with_name("calls.py")]
+    others = (file for file in sorted(path.parent.rglob("*")) if file.is_file()
+              and file not in first and "__pycache__" not in file.parts)
+    files = [*(file for file in first[1:] if file.exists()), *others]
+    content = path.read_bytes() + b"".join(file.read_bytes() for file in files)
     return hashlib.sha256(content).hexdigest()

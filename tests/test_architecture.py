@@ -101,3 +101,13 @@ def test_the_top_level_holds_nothing_else():
     folders = {line.split("/")[0] for line in tracked.stdout.splitlines() if "/" in line}
 
     assert folders <= {".ci", "tracks", "solutions", "grader", "tritonlab", "tests"}
+
+
+def test_tests_that_belong_to_submissions_are_not_collected(pytestconfig):
+    """Those of a package set TRITON_INTERPRET where they are imported."""
+    elsewhere = {path.relative_to(ROOT / "tests").parts[0]
+                 for path in (ROOT / "tests").rglob("test_*.py") if path.parent.name != "tests"
+                 or path.parent.parent != ROOT}
+
+    assert elsewhere
+    assert elsewhere <= set(pytestconfig.getini("norecursedirs"))

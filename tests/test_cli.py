@@ -593,6 +593,26 @@ def test_a_hint_for_a_todo(run):
            "`tritonlab hint track1/softmax` chooses one for you.\n")
 
 
+def test_hints_are_chosen_by_the_function_that_failed(run, judge, course_root):
+    module = course_root / "tracks/missing-elements/03-softmax/module.toml"
+    module.write_text(module.read_text().replace("todos = [1]", 'functions = ["glu", "swish"]'))
+    finding = replace(toy.WRONG, where="", todos=(), function="swish", next_step="Change it.")
+    judge((toy.case("swish: 4 rows", Verdict.FAILED, finding=finding),))
+    run("start", "softmax")
+
+    graded = run("grade")
+    hinted = run("hint")
+    wrong = run("hint", "--function", "relu")
+
+    assert ('Change it. `tritonlab hint track1/softmax --function swish` (hint 1 of 3 on "Set-up") '
+            "asks a question that helps.") in " ".join(graded.out.split())
+    assert "Hint 1 of 3: What is missing?" in hinted.out
+    assert last_line(hinted.out) == "Next: tritonlab hint track1/softmax --function glu"
+    assert (wrong.code, wrong.err) == (
+        2, "track1/softmax has no hints for 'relu'. There are hints for glu, swish. "
+           "`tritonlab hint track1/softmax` chooses one for you.\n")
+
+
 # ------------------------------------------------------------ tour
 
 
@@ -814,7 +834,7 @@ def test_a_verdict_that_nobody_reads_keeps_its_exit_code(run, judge, monkeypatch
 
     monkeypatch.setattr("tritonlab.errors.silence_broken_pipe", lambda: None)
     monkeypatch.setattr(Screen, "line", deaf)
-    monkeypatch.setattr("tritonlab.cli._print_json", deaf)
+    monkeypatch.setattr("tritonlab.cli.print_json", deaf)
     shown = run("grade", *words)
 
     assert (shown.code, shown.err) == (1, says)

@@ -10,7 +10,7 @@ import torch
 
 import grader
 from grader import amplitudes
-from grader.compare import exactly, judge, within
+from grader.compare import exactly, judge, right_as_float32, within
 from grader.engine.interpreter import numerics
 from grader.rounding import in_tf32, tf32
 from grader.suite import TENSOR_CORES, Amplitude, Cost, Suite, Tolerance, correctness, rand
@@ -424,13 +424,14 @@ def test_the_interpreter_rounds_to_tf32_as_the_comparison_does():
     assert judge([split], [a, b], product, replace(FULL, arithmetic=TENSOR_CORES)) == ()
 
 
-def test_three_tf32_parts_keep_22_bits_of_every_single_product_and_infinities():
+@pytest.mark.parametrize("precision", ["TF32x3", "BF16x6"])
+def test_parts_of_float32_keep_22_bits_of_every_single_product_and_infinities(precision):
     generator = torch.Generator().manual_seed(9)
     a, b = (torch.rand(size, generator=generator) for size in ((500, 1), (1, 500)))
     a[3], b[0, 5] = float("inf"), -0.5
     zero = np.zeros((500, 500), np.float32)
 
-    split = torch.from_numpy(numerics.dot(a.numpy(), b.numpy(), zero, "TF32x3"))
+    split = torch.from_numpy(numerics.dot(a.numpy(), b.numpy(), zero, precision))
 
     assert judge([split], [a, b], product, replace(FULL, arithmetic=TENSOR_CORES)) == ()
     assert split[3, 5] == float("-inf")
@@ -471,3 +472,29 @@ def test_a_kernel_that_multiplies_in_tf32_is_told_so(precision, allowed, code, s
     report = grader.grade(kernel, suite, sandbox=sandbox)
 
     assert [finding.code for finding in report.findings()] == [code] * bool(code), report
+
+
+def test_float64_computed_in_float32_is_told_from_other_wrong_float64():
+    x = torch.rand(500, dtype=torch.float64) * 1.99 - 0.995
+    tight = Tolerance(lambda x: Amplitude(pointwise=torch.asin(x).abs() * 2.0**-29))
+
+    def seen(result):
+        (found,) = judge([result], [x], torch.asin, tight)
+        return right_as_float32(found)
+
+    assert seen(torch.asin(x.float()).double())
+    assert not seen(torch.asin(x.bfloat16().double()))
+    assert not seen(torch.asin(x) * (1 + 1e-5))
+    assert not seen(torch.asin(x).index_fill(0, torch.tensor([7]), 0.25))
+    assert not seen(torch.asin(x).index_fill(0, torch.tensor([7]), torch.nan))
+    (found,) = judge([torch.asin(x.float()) * 1.01], [x.float()], lambda x: torch.asin(x.double()),
+                     Tolerance(amplitudes.elementwise))
+    assert not right_as_float32(found), "of a float32 result nothing is said"
+
+
+def test_numbers_that_7_digits_do_not_tell_apart_are_shown_with_all_of_them():
+    x = torch.tensor([1 / 3], dtype=torch.float64)
+
+    (found,) = judge([x.float().double()], [x], lambda x: x, Tolerance(lambda x: Amplitude()))
+
+    assert "got 0.3333333432674408, expected 0.33333333333333331" in str(found)

@@ -166,6 +166,34 @@ def test_a_fill_by_host_code_is_no_result_of_a_kernel(tmp_path: Path) -> None:
     assert result[6:].tolist() == [0, 0]
 
 
+@pytest.mark.parametrize(("shape", "filled", "expected"), [
+    ((3, 0), 8, {}),
+    ((3, 0), 6, {"M03": "2 of 8 elements of the result were never stored by a kernel; "
+                        "the first is index 6"}),
+    ((3, 1), 8, {"M03": "8 of 8 elements of the result were never stored by a kernel; "
+                        "the first is index 0"}),
+])
+def test_a_fill_is_enough_where_no_input_has_an_element(
+        tmp_path: Path, shape: tuple[int, int], filled: int, expected: dict[str, str]) -> None:
+    session = Session(tmp_path, COPY, torch.randn(shape))
+    out = session.alloc(8)
+    session.events.append(Fill(View(out.storage, out.dtype, (filled,), (1,), 0), 0))
+
+    reply, _ = session.run(out)
+
+    assert seen(reply) == expected
+
+
+def test_a_fill_is_no_result_where_nothing_was_given(tmp_path: Path) -> None:
+    session = Session(tmp_path, COPY)
+    out = session.alloc(8)
+    session.events.append(Fill(out, 0))
+
+    reply, _ = session.run(out)
+
+    assert list(seen(reply)) == ["M03"]
+
+
 def test_fresh_memory_is_poisoned_and_guarded(tmp_path: Path) -> None:
     session = Session(tmp_path, COPY)
     source, out = session.alloc(8), session.alloc(8)
@@ -710,9 +738,9 @@ MALFORMED: dict[str, Any] = {
     "a missing constexpr": lambda d: d["events"][1][3].pop("BLOCK"),
     "an unknown function": lambda d: d["events"][1][3].update(n=["function", "os.system"]),
     "a move of other shapes": lambda d: d["events"].append(
-        ["move", [1, "float32", [8], [1], 0], [0, "float32", [3], [1], 0], None]),
+        ["move", [1, "float32", [8], [1], 0], [0, "float32", [3], [1], 0], None, False]),
     "a move into an expanded view": lambda d: d["events"].append(
-        ["move", [1, "float32", [8], [0], 0], [0, "float32", [8], [1], 0], None]),
+        ["move", [1, "float32", [8], [0], 0], [0, "float32", [8], [1], 0], None, False]),
     "a view of more elements than there can be": lambda d: d["results"].append(
         [1, "float32", [1 << 50], [0], 0]),
     "a descriptor beyond its storage": lambda d: _describe(d, shape=[3, 4]),
@@ -1007,6 +1035,119 @@ def test_a_default_that_is_computed_is_refused() -> None:
     kept = kernels.extract(HEADER + "@triton.jit\ndef k(x_ptr, n=open('f')):\n    pass\n")
 
     assert "a kernel's defaults must be constants" in kept.findings[0].seen
+
+
+TWO = ADD + """
+
+@triton.jit
+def {helper}(x):
+    return {body}
+
+
+@triton.jit
+def double_kernel(x_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
+    offs = tl.arange(0, BLOCK_SIZE)
+    tl.store(out_ptr + offs, {helper}(tl.load(x_ptr + offs)))
+"""
+
+
+def _double_and_add(tmp_path: Path, text: str, kernel: str) -> tuple[dict[str, Any], Any]:
+    x = torch.randn(8)
+    session = Session(tmp_path, text, x)
+    out = session.alloc(8)
+    given = {"y_ptr": session.inputs[0], "n": 8} if kernel == "add_kernel" else {}
+    session.launch(kernel, 1, x_ptr=session.inputs[0], out_ptr=out, BLOCK_SIZE=8, **given)
+    reply, results = session.run(out)
+    assert session.loaded["status"] == "ready"
+    return reply, [torch.equal(result, x + x) for result in results]
+
+
+def test_a_kernel_beside_one_that_is_refused_runs(tmp_path: Path) -> None:
+    text = TWO.format(helper="twice", body="tl.relu(x)")
+
+    reply, right = _double_and_add(tmp_path, text, "add_kernel")
+
+    assert (reply["findings"], right) == ([], [True])
+
+
+def test_a_kernel_that_uses_a_refused_one_is_refused_with_its_finding(tmp_path: Path) -> None:
+    text = TWO.format(helper="twice", body="tl.relu(x)")
+
+    reply, _ = _double_and_add(tmp_path, text, "double_kernel")
+
+    line = 1 + text.split("\n").index("    return tl.relu(x)")
+    assert reply["findings"] == [{
+        "code": "L05", "line": line,
+        "seen": f"Line {line} calls `tl.relu`, which Triton does not offer to kernels."}]
+
+
+def test_a_kernel_that_uses_one_that_is_fine_runs(tmp_path: Path) -> None:
+    text = TWO.format(helper="twice", body="x + x")
+
+    reply, right = _double_and_add(tmp_path, text, "double_kernel")
+
+    assert (reply["findings"], right) == ([], [True])
+
+
+def test_a_refused_kernel_that_is_handed_over_as_an_argument_is_refused(tmp_path: Path) -> None:
+    text = COPY + """
+
+@triton.jit
+def wrong(x):
+    return tl.relu(x)
+
+
+@triton.jit
+def map_kernel(x_ptr, out_ptr, f: tl.constexpr):
+    tl.store(out_ptr, f(tl.load(x_ptr)))
+"""
+    session = Session(tmp_path, text, torch.randn(1))
+    out = session.alloc(1)
+    session.launch("map_kernel", 1, x_ptr=session.inputs[0], out_ptr=out,
+                   f=Argument("function", "wrong"))
+
+    reply, _ = session.run(out)
+
+    assert "calls `tl.relu`" in seen(reply)["L05"]
+
+
+def test_a_name_of_its_own_is_no_use_of_a_refused_kernel() -> None:
+    kept = kernels.extract(TWO.format(helper="offs", body="tl.relu(x)").replace(
+        "offs(tl.load(x_ptr + offs))", "tl.load(x_ptr + offs)"))
+
+    assert list(kept.problems) == ["offs"]
+
+
+def test_a_definition_that_hides_another_hides_no_problem() -> None:
+    kept = kernels.extract(COPY + "\n\n" + COPY.removeprefix(HEADER).replace("tl.load", "tl.get"))
+
+    assert list(kept.problems) == ["copy_kernel"]
+    assert kernels.load(kept, "/nowhere/kernel.py") == {}
+
+
+@pytest.mark.parametrize(("body", "seen"), [
+    ("tl.relu(x)", "calls `tl.relu`, which Triton does not offer to kernels"),
+    (f"x{' + x' * 990}", "an expression of a kernel is nested too deeply"),
+], ids=["a name", "nesting"])
+def test_a_file_without_a_kernel_that_can_be_used_is_refused(tmp_path: Path, body: str,
+                                                             seen: str) -> None:
+    only = TWO.replace(ADD, HEADER).format(helper="twice", body=body)
+
+    session = Session(tmp_path, only)
+    session.packed.close()
+
+    assert session.loaded["status"] == "refused"
+    assert seen in session.loaded["findings"][0]["seen"]
+
+
+def test_a_problem_of_the_whole_file_refuses_every_kernel(tmp_path: Path) -> None:
+    missing = "from triton.language import nothing_of_this_name\n"
+
+    session = Session(tmp_path, missing + TWO.format(helper="twice", body="tl.relu(x)"))
+    session.packed.close()
+
+    assert session.loaded["status"] == "refused"
+    assert session.loaded["findings"][0]["code"] == "P02"
 
 
 @pytest.mark.parametrize("data", [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -18,7 +19,7 @@ from grader.recording import Launch, Recording
 from grader.report import Finding
 from grader.suite import EXACT, Cost, Suite, correctness, rand
 
-SMALL = Suite(**{**SUITE.__dict__, "cases": SUITE.cases[:2]})
+SMALL = replace(SUITE, cases=SUITE.cases[:2])
 BODY = "    x = tl.load(x_ptr + offs, mask=mask)\n    tl.store(out_ptr + offs, x * 2, mask=mask)\n"
 LAUNCH = ("        double_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)\n")
 
@@ -323,7 +324,7 @@ def test_a_pipeline_that_only_aligned_rows_get_has_to_fit_too(graded):
     odd, even = (correctness(f"{n} rows", rand(n, n, dtype="float16").then(lambda t: t.sign()))
                  for n in (65, 64))
 
-    one, both = (graded(tiles(128, 8), Suite(**{**PRODUCT.__dict__, "cases": cases}))
+    one, both = (graded(tiles(128, 8), replace(PRODUCT, cases=cases))
                  for cases in ([odd], [odd, even]))
 
     assert gate(one).verdict is Verdict.PASSED
@@ -360,7 +361,7 @@ def test_a_kernel_that_takes_too_long_to_compile_fails_and_the_next_grade_is_as_
         tl.store(out_ptr + offs, x * 2, mask=mask)
         """)
 
-    report = graded(text, Suite(**{**SMALL.__dict__, "cases": SMALL.cases[:1]}))
+    report = graded(text, replace(SMALL, cases=SMALL.cases[:1]))
 
     assert [finding.code for finding in gate(report).findings] == ["R02"]
     monkeypatch.undo()
@@ -378,7 +379,7 @@ def test_a_crash_of_the_compiler_is_the_kernels_failure():
 
 
 def test_a_call_that_launches_nothing_has_nothing_to_compile(graded):
-    nothing = Suite(**{**SUITE.__dict__, "cases": [SUITE.cases[3]]})
+    nothing = replace(SUITE, cases=[SUITE.cases[3]])
 
     report = graded(KERNEL, nothing)
 
@@ -405,3 +406,19 @@ def test_a_case_alone_tells_of_the_compiler_only_what_it_refuses(graded):
 
     assert [r.name for r in fine.results] == ["a thousand in float16"]
     assert [r.verdict for r in refused.results] == [Verdict.PASSED, Verdict.FAILED]
+
+
+def test_a_library_function_that_a_type_does_not_have_is_told_as_such(graded):
+    text = with_body("""
+        x = tl.load(x_ptr + offs, mask=mask)
+        y = libdevice.tanh(x.to(tl.float16))
+        tl.store(out_ptr + offs, y, mask=mask)
+        """)
+    known = "import triton.language as tl\nfrom triton.language.extra import libdevice"
+
+    report = graded(text.replace("import triton.language as tl", known, 1))
+
+    finding = report.first_failure.findings[0]
+    assert finding.code == "L05"
+    assert "looked up (triton.language.float16) and found nothing" in finding.seen
+    assert "libdevice.tanh" in finding.seen

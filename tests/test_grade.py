@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 
 import grader
-from grader import Verdict, draws, judge, outcome, session
+from grader import Verdict, draws, judge, outcome, processes, session
 from grader.suite import EXACT, Cost, Suite, correctness, edge, performance, rand, refuses
 
 KERNEL = '''\
@@ -170,9 +171,9 @@ def test_programs_without_work_are_named(graded):
 
 
 def test_a_grid_of_one_program_per_element_is_told_without_running_it_whole(graded):
-    suite = Suite(**{**SUITE.__dict__, "cases": [
+    suite = replace(SUITE, cases=[
         correctness("many", rand(60_000)),
-        performance("many", rand(60_000), programs=lambda B: -(-60_000 // B))]})
+        performance("many", rand(60_000), programs=lambda B: -(-60_000 // B))])
 
     report = graded(RIGHT.replace("triton.cdiv(x.numel(), 64)", "x.numel()"), suite=suite)
 
@@ -192,7 +193,7 @@ def test_after_a_failure_a_grade_does_not_go_on_for_ever(graded, monkeypatch):
 
 
 def test_more_programs_than_can_be_run_are_refused(graded):
-    suite = Suite(**{**SUITE.__dict__, "cases": [correctness("many", rand(270_000))]})
+    suite = replace(SUITE, cases=[correctness("many", rand(270_000))])
 
     report = graded(RIGHT.replace("64", "1"), suite=suite)
 
@@ -237,8 +238,8 @@ def test_undefined_lanes_are_told_from_wrong_values(graded):
 def test_what_does_not_end_normally_ends_the_grade_with_one_sentence(
         graded, monkeypatch, change, code, says):
     patience = 2.0 if code == "R02" else 20.0
-    for limit in ("LOAD_S", "CALL_S", "RUN_S"):
-        monkeypatch.setattr(session, limit, patience)
+    for room, limit in ((processes, "LOAD_S"), (session, "CALL_S"), (session, "RUN_S")):
+        monkeypatch.setattr(room, limit, patience)
     assert change[0] in RIGHT
 
     report = graded(RIGHT.replace(*change))
@@ -339,7 +340,7 @@ def test_python_file_edited_during_a_grade_changes_nothing(tmp_path, sandbox):
 
 
 def test_an_error_of_ours_is_an_error_and_no_failure(graded):
-    broken = Suite(**{**SUITE.__dict__, "reference": lambda x: 1 / 0})
+    broken = replace(SUITE, reference=lambda x: 1 / 0)
 
     report = graded(RIGHT, suite=broken)
 
@@ -433,7 +434,7 @@ def test_the_worker_never_holds_an_expected_value(graded, monkeypatch):
             expected.append(result[500:503].numpy().tobytes())
         return result
 
-    suite = Suite(**{**SUITE.__dict__, "reference": reference})
+    suite = replace(SUITE, reference=reference)
     graded(RIGHT, suite=suite, seed="aa")
     output = found(graded, f"print('found:', memory_holds({hidden(expected[0])}))", suite=suite,
                    seed="aa")

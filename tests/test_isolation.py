@@ -464,7 +464,7 @@ def test_honest_code_notices_nothing(confined: Sandbox, tmp_path: Path) -> None:
     path.write_text(textwrap.dedent(HONEST))
 
     with confined.fork("worker") as child:
-        reply = child.ask({"op": "load", "path": str(path), "entry": "entry"}, timeout_s=20)
+        reply = child.ask({"op": "load", "path": str(path)}, timeout_s=20)
 
     assert reply == {"status": "ready"}
 
@@ -476,7 +476,7 @@ def test_a_submission_sees_its_own_file_and_no_other(confined: Sandbox, tmp_path
                     "open(os.path.join(os.path.dirname(__file__), 'neighbour.py'))\n")
 
     with confined.fork("worker") as child:
-        reply = child.ask({"op": "load", "path": str(path), "entry": "entry"})
+        reply = child.ask({"op": "load", "path": str(path)})
 
     assert (reply["types"][0], reply["line"]) == ("PermissionError", 3)
 
@@ -569,7 +569,7 @@ def test_a_child_that_is_not_confined_as_promised_runs_nothing(tmp_path: Path) -
             run(birth, Path(sys.argv[1]), zygote, (), Isolation(99, True))
         given = {"role": "worker", "limits": Limits().to_json(), "name": "child"}
         socket.send_fds(orders, [json.dumps(given).encode()], [theirs.fileno(), output, blame])
-        ours.sendall(protocol.encode({"op": "load", "path": sys.argv[2], "entry": "entry"}))
+        ours.sendall(protocol.encode({"op": "load", "path": sys.argv[2]}))
         theirs.close()
         print(ours.recv(9000)[4:].decode())
     """)

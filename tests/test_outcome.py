@@ -67,7 +67,7 @@ def f(x):
 
 
 def outcome(reply: dict[str, Any], **changes: Any) -> Outcome:
-    return outcome_of({**reply, **changes}, (X,))
+    return outcome_of({**reply, **changes}, (X,), "f")
 
 
 def changed(*path: Any, value: Any) -> dict[str, Any]:
@@ -162,14 +162,13 @@ def test_a_line_that_python_does_not_know_is_none():
     {**RAISED, "line": "3"}, {**RAISED, "message": 3}])
 def test_a_reply_to_load_of_another_form_is_no_reply(reply):
     with pytest.raises(Stopped, match="importing the file answered") as stopped:
-        refusal_of(reply, "f")
+        refusal_of(reply)
 
     assert stopped.value.finding.code == "R03"
     assert stopped.value.final
 
 
 @pytest.mark.parametrize(("reply", "code", "says"), [
-    ({"status": "missing"}, "P04", "The file defines no function `f`."),
     (RAISED, "P02", "Importing the file raised ValueError: x."),
     ({**RAISED, "types": ["SyntaxError"], "message": "'return' outside function (kernel.py, line 3)"
       }, "P02", "Python cannot compile line 3: 'return' outside function."),
@@ -178,10 +177,10 @@ def test_a_reply_to_load_of_another_form_is_no_reply(reply):
     ({**RAISED, "types": ["SyntaxError"]}, "P02", "Importing the file raised SyntaxError: x."),
 ])
 def test_why_a_file_cannot_be_used_is_said(reply, code, says):
-    finding = refusal_of(reply, "f")
+    finding = refusal_of(reply)
 
     assert finding and (finding.code, finding.seen) == (code, says)
-    assert refusal_of({"status": "ready"}, "f") is None
+    assert refusal_of({"status": "ready"}) is None
 
 
 @pytest.mark.parametrize("dtype", sorted(DTYPES))
@@ -250,3 +249,9 @@ def called(text: str, sandbox: Any, folder: Any) -> Outcome:
     path.write_text(text)
     with Session(read(path), "f", sandbox) as session:
         return session.record([torch.ones(8)])
+
+
+def test_a_function_that_is_missing_is_named():
+    [finding] = outcome({"status": "missing"}).findings
+
+    assert (finding.code, finding.seen) == ("P04", "The file defines no function `f`.")

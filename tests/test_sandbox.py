@@ -62,7 +62,7 @@ def load(sandbox: Sandbox, tmp_path: Path) -> Iterator[Callable[..., tuple[Child
         path.write_text(textwrap.dedent(source), encoding="utf-8")
         child = within.fork("worker", Limits(**limits))
         children.append(child)
-        request = {"op": "load", "path": str(path), "entry": "entry"}
+        request = {"op": "load", "path": str(path)}
         return child, child.ask(request, timeout_s=timeout_s)
 
     yield run
@@ -122,7 +122,7 @@ def test_a_child_answers_and_what_it_printed_is_kept(load) -> None:
 
 def test_a_request_goes_on_while_the_judge_does_something_else(load) -> None:
     child, _ = load("import time\ntime.sleep(0.3)\ndef entry(): time.sleep(0.3)")
-    call = {"op": "call", "arguments": [], "layout": []}
+    call = {"op": "call", "entry": "entry", "arguments": [], "layout": []}
 
     first, second = child.begin(call, timeout_s=0.6), child.begin(call, timeout_s=0.6)
     time.sleep(0.7)  # the answer came in time, and is read late
@@ -143,7 +143,8 @@ def test_requests_queue_up_and_keep_their_descriptors(load) -> None:
     answers = []
     for number in range(4):  # together more than the channel holds
         with pack([torch.zeros(1)]) as arena:
-            call = {"op": "call", "arguments": [long, {"value": number}],
+            arguments = [long, {"value": {"int": str(number)}}]
+            call = {"op": "call", "entry": "entry", "arguments": arguments,
                     "layout": arena.layout()}
             answers.append(child.begin(call, [arena.fd]))
 
@@ -165,7 +166,7 @@ def test_a_reply_that_comes_byte_by_byte_has_to_be_whole_in_time(load) -> None:
     started = time.monotonic()
 
     with pytest.raises((ChildTimedOut, MalformedReply)):
-        child.ask({"op": "call", "arguments": [], "layout": []}, timeout_s=1.0)
+        child.ask({"op": "call", "entry": "entry", "arguments": [], "layout": []}, timeout_s=1.0)
 
     assert time.monotonic() - started < 2.5
 
@@ -186,7 +187,7 @@ def test_children_are_forked_ahead_and_a_lost_one_is_replaced(tmp_path: Path) ->
         second = ready(box)
 
         with box.fork("worker") as child:
-            reply = child.ask({"op": "load", "path": str(path), "entry": "entry"})
+            reply = child.ask({"op": "load", "path": str(path)})
 
         assert len(first) == len(second) == SPARES
         assert child.pid in second
@@ -197,7 +198,7 @@ def test_children_are_forked_ahead_and_a_lost_one_is_replaced(tmp_path: Path) ->
 
 def test_several_children_live_side_by_side(sandbox: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_text("def entry(): ...")
-    request = {"op": "load", "path": str(tmp_path / "kernel.py"), "entry": "entry"}
+    request = {"op": "load", "path": str(tmp_path / "kernel.py")}
 
     with sandbox.fork("worker") as first, sandbox.fork("worker") as second:
         assert first.pid != second.pid
@@ -441,7 +442,7 @@ def test_closing_leaves_no_process_folder_or_descriptor(tmp_path: Path) -> None:
 
     sandbox = Sandbox(without=ALL_MEASURES)
     child = sandbox.fork("worker")
-    child.ask({"op": "load", "path": str(tmp_path / "kernel.py"), "entry": "entry"})
+    child.ask({"op": "load", "path": str(tmp_path / "kernel.py")})
     folder = Path(child.output().strip()).parent
     assert folder.is_dir()
     sandbox.close()
@@ -461,7 +462,7 @@ def test_a_judge_that_is_killed_takes_everything_with_it(tmp_path: Path) -> None
         import time
         from grader.sandbox import Sandbox
         child = Sandbox({ALL_MEASURES!r}).fork("worker")
-        child.ask({{"op": "load", "path": {str(kernel)!r}, "entry": "entry"}})
+        child.ask({{"op": "load", "path": {str(kernel)!r}}})
         print(child.output().strip(), flush=True)
         time.sleep(600)
         """
@@ -491,7 +492,7 @@ def test_signals_of_a_terminal_do_not_end_the_zygote(sandbox: Sandbox, load) -> 
 
 def test_a_lost_zygote_is_said_and_replaced(tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_text("import time\ntime.sleep(600)")
-    request = {"op": "load", "path": str(tmp_path / "kernel.py"), "entry": "entry"}
+    request = {"op": "load", "path": str(tmp_path / "kernel.py")}
 
     with Sandbox() as sandbox:
         child = sandbox.fork("worker")
@@ -505,7 +506,7 @@ def test_a_lost_zygote_is_said_and_replaced(tmp_path: Path) -> None:
 
 def test_what_a_lost_zygote_leaves_is_found_and_killed(tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_text(textwrap.dedent(DAEMON) + "print(os.getcwd())")
-    request = {"op": "load", "path": str(tmp_path / "kernel.py"), "entry": "entry"}
+    request = {"op": "load", "path": str(tmp_path / "kernel.py")}
 
     with Sandbox(without=ALL_MEASURES) as sandbox:
         child = sandbox.fork("worker")

@@ -54,7 +54,7 @@ def copy(x, y):
 def findings(tmp_path: Path, text: str | bytes, blanks: int = 0):
     path = tmp_path / "kernel.py"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return inspect(read(path), "copy", ("x", "y"), blanks)
+    return inspect(read(path), {"copy": (("x", "y"), ())}, blanks)
 
 
 def test_a_whole_file_has_no_findings_and_indexing_with_dots_is_no_blank(tmp_path):
@@ -67,6 +67,17 @@ def test_every_blank_is_named_by_its_number(tmp_path):
     assert finding.code == "P01"
     assert finding.todos == (1, 2, 3, 4, 5, 6)
     assert finding.seen == "6 of 6 blanks are left: TODO 1 to 6."
+
+
+def test_an_import_from_the_extras_can_be_a_blank_as_well(tmp_path):
+    text = RIGHT.replace("@triton.jit", "# TODO 1: what makes libdevice known?\n\n@triton.jit", 1)
+    text = text.replace("BLOCK=16)", "BLOCK=libdevice.NONE)", 1)
+    known = text.replace("# TODO 1:", "from triton.language.extra import libdevice  # TODO 1:")
+
+    (finding,) = findings(tmp_path, text, blanks=1)
+
+    assert (finding.code, finding.todos) == ("P01", (1,))
+    assert findings(tmp_path, known, blanks=1) == []
 
 
 def test_filled_blanks_are_no_longer_counted_although_their_comments_stay(tmp_path):
@@ -114,7 +125,7 @@ def test_what_only_a_compiler_finds_is_told_by_the_worker(
     path = tmp_path / "kernel.py"
     path.write_text(RIGHT.replace(*change))
     submitted = read(path)
-    assert inspect(submitted, "copy", ("x", "y"), 0) == []
+    assert inspect(submitted, {"copy": (("x", "y"), ())}, 0) == []
 
     with Session(submitted, "copy", sandbox) as session, pytest.raises(Stopped) as stopped:
         session.ready()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import torch
 from test_grade import KERNEL, RIGHT, SUITE
 
 import grader
@@ -14,8 +15,10 @@ from grader.costs import code_limits, count
 from grader.engine.compiler.bound import least_seconds
 from grader.engine.compiler.targets import find
 from grader.facts import Interval, LaunchFacts, Survey, Traffic
-from grader.report import CaseResult
-from grader.suite import Cost, Limits, Suite, integers, performance, rand
+from grader.report import SPARED, CaseResult
+from grader.sandbox.arena import SparseTensor
+from grader.speed import Yardstick, peak_of
+from grader.suite import Cost, Limits, correctness, integers, performance, rand
 
 N = 1 << 26
 REAL = performance("at its real size", rand(N), pass_at=0.8, stretch=0.9)
@@ -54,7 +57,7 @@ def judged(tmp_path, sandbox):
     def judge(text: str, case=REAL, **changes) -> CaseResult:
         path = tmp_path / "kernel.py"
         path.write_text(text)
-        suite = Suite(**{**SUITE.__dict__, "cases": [case], **changes})
+        suite = replace(SUITE, cases=[case], **changes)
         return grader.grade(path, suite, sandbox=sandbox).results[0]
 
     return judge
@@ -157,20 +160,58 @@ def test_no_memory_is_taken_and_the_function_gets_what_it_needs(judged):
     assert judged(hog).findings[0].code == "R04"
 
 
-@pytest.mark.parametrize(("precision", "verdict"), [
-    ("tf32", Verdict.SKIPPED), ("ieee", Verdict.FAILED)])
-def test_arithmetic_that_the_job_needs_fails_nobody_and_slow_units_do(judged, precision, verdict):
-    """No product of this size runs as fast as a copy."""
-    case = performance("a product", rand(4096, 4096), pass_at=0.6)
+def product_case(dtype: str, pass_at: float):
+    return performance("a product", rand(4096, 4096, dtype=dtype), pass_at=pass_at)
 
-    result = judged(PRODUCT.replace("PRECISION", precision), case,
-                    reference=lambda x: x.double() @ x.double(),
-                    cost=lambda x: Cost(2 * x.nbytes, 2 * 4096**3))
+
+SQUARED = {"reference": lambda x: x.double() @ x.double(),
+           "cost": lambda x: Cost(2 * x.nbytes, 2 * 4096**3)}
+WIDENED = PRODUCT.replace("(a, b, acc,", "(a.to(tl.float32), b.to(tl.float32), acc,")
+
+
+@pytest.mark.parametrize(("dtype", "precision", "verdict"), [
+    ("float16", "tf32", Verdict.SKIPPED),
+    ("float16", "ieee", Verdict.FAILED),
+    ("float32", "ieee", Verdict.SKIPPED),  # whoever asks for full float32 has no other units
+])
+def test_arithmetic_that_the_job_needs_fails_nobody_and_slow_units_do(
+        judged, dtype, precision, verdict):
+    """No product of this size runs as fast as a copy."""
+    result = judged(WIDENED.replace("PRECISION", precision), product_case(dtype, 0.6), **SQUARED)
 
     assert result.verdict is verdict
     if verdict is Verdict.FAILED:
         assert result.findings[0].code == "T01"
         assert "compute 137,438,953,472 operations of tl.dot" in result.findings[0].seen
+        assert "multiplies matrices, and 60% is asked for" in result.findings[0].seen
+
+
+def test_a_product_is_measured_by_products_and_not_by_copies(judged):
+    text = PRODUCT.replace("PRECISION", "ieee").replace("BK=32", "BK=64")
+
+    low, high = (judged(text, product_case("float16", share), **SQUARED) for share in (0.2, 0.99))
+
+    assert low.verdict is high.verdict is Verdict.SKIPPED
+    assert low.reason.startswith("expected to pass on a GPU; predicted for the NVIDIA H100 SXM")
+    assert " TFLOP/s, about " in low.reason
+    assert low.reason.endswith("% of matmul speed where 20% is asked for")
+    assert high.reason.startswith("a GPU is needed; ")
+
+
+def test_what_takes_the_job_longer_is_the_yardstick():
+    h200 = find("h200")
+    half, full = torch.empty(1, dtype=torch.float16), SparseTensor(torch.empty(1, device="meta"))
+
+    copied = Yardstick.of(Cost(3 << 30, 1 << 30), h200.fp16_tensor, h200)
+    product = Yardstick.of(Cost(3 * 2 * 4096**2, 2 * 4096**3), h200.fp16_tensor, h200)
+
+    assert (copied.name, copied.slow) == ("copy", copied.fast)
+    assert (product.name, product.verb) == ("matmul", "multiplies matrices")
+    assert product.fast < 2 * 4096**3 / 713e12 < product.slow  # what torch.matmul reached there
+    assert peak_of([half, half], False, h200) == peak_of([1, 0.5], False, h200) == h200.fp16_tensor
+    assert peak_of([full, half], False, h200) == h200.fp32
+    assert peak_of([full], True, h200) == h200.tf32_tensor
+    assert peak_of([half.to(torch.float8_e5m2)], False, h200) == h200.fp8_tensor
 
 
 def test_nothing_is_proved_by_what_was_guessed_of_programs_that_share():
@@ -268,3 +309,22 @@ def test_every_limit_holds_at_the_real_size_too(judged):
 def test_no_limit_means_no_facts():
     assert count(Limits(), 1, [launch(LOAD)], 64) == ({}, [])
     assert code_limits(Limits(), [launch(LOAD)], [binary()]) == ({}, [])
+
+
+@pytest.mark.parametrize(("text", "effort", "spared"), [
+    (WIDE, "values", False), (WIDE.replace("x * 2", "x * 3"), "whole", False),
+    (WIDE.replace("x * 2", "x * 3"), "values", True),
+], ids=["right", "wrong, but the whole is wanted", "wrong"])
+def test_with_less_effort_nothing_is_compiled_for_what_failed_already(
+        tmp_path, sandbox, text, effort, spared):
+    path = tmp_path / "kernel.py"
+    path.write_text(text)
+    suite = replace(SUITE, cases=[correctness("values", rand(100)), REAL,
+                                  performance("compiled", rand(4096), spills=0)])
+
+    report = grader.grade(path, suite, sandbox=sandbox, effort=effort)
+
+    real, compiled = (next(r for r in report.results if r.name == name)
+                      for name in (REAL.name, "compiled"))
+    assert (real.reason == SPARED) is spared
+    assert ("spills" not in compiled.facts) is spared

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -29,11 +30,18 @@ def test_the_wheel_holds_every_file_of_every_module(wheel):
 
     assert modules
     for module in modules:
-        for file in ("module.toml", "README.md", "lesson.py", "kernel.py"):
+        further = tomllib.loads((ROOT / "tracks" / module / "module.toml").read_text())
+        for file in ("kernel.py", *further.get("files", ())):
             assert f"tritonlab/tracks/{module}/{file}" in names
-        assert f"tritonlab/solutions/{module}/kernel.py" in names
-        for file in ("suite.py", "mutants.toml"):
-            assert f"grader/suites/{module}/{file}" in names
+            assert f"tritonlab/solutions/{module}/{file}" in names
+        for file in ("module.toml", "README.md", "lesson.py"):
+            assert f"tritonlab/tracks/{module}/{file}" in names
+        suite = ROOT / "grader" / "suites" / module
+        for file in suite.rglob("*"):
+            if file.is_file() and "__pycache__" not in file.parts:
+                assert f"grader/suites/{module}/{file.relative_to(suite)}" in names
+    for template in (ROOT / "tritonlab" / "render" / "templates").rglob("*.*"):
+        assert str(template.relative_to(ROOT)) in names
     assert not [name for name in names if name.startswith("tests")]
 
 

@@ -7,8 +7,11 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from grader import compare
+from grader.diagnosis import details
 from grader.diagnosis.likeness import likeness, stand_ins
 from grader.diagnosis.where import Tiling, place
+from grader.suite import EXACT, Suite
 
 FLAT = Tiling((64,), (16, 1, 1))  # 1,000 elements in blocks of 64
 EVEN = Tiling((64,), (16, 1, 1))  # 1,024 elements
@@ -230,3 +233,15 @@ def test_two_inputs_taken_for_one_another_are_told():
     assert likeness(wrong, y - x, x.double() - y.double(), others[1:2]) == \
         "Every element is what sub(y, x) gives."
     assert list(stand_ins("f", ("x", "y"), [x, torch.randn(99)])) == []
+
+
+def test_of_several_results_the_wrong_one_is_compared_with_its_own_likenesses():
+    x, y = torch.randn(100), torch.randn(100)
+    suite = Suite(entry="both", parameters=("x", "y"), tolerance=EXACT,
+                  reference=lambda x, y: (x + y, x - 2 * y))
+    results = [x + y, y - 2 * x]
+
+    (found,) = compare.judge(results, [x, y], suite.reference, suite.tolerance)
+
+    assert found.position == 1
+    assert "both(y, x)" in details.pattern(found, suite, [x, y], None)

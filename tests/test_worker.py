@@ -14,7 +14,7 @@ import pytest
 import torch
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from grader import recording
+from grader import plain, recording
 from grader.recording import Alloc, Argument, Descriptor, Fill, Launch, Move, Recording, View
 from grader.sandbox import Child, Sandbox, arena
 
@@ -66,17 +66,18 @@ def call(sandbox: Sandbox, tmp_path: Path) -> Iterator[Call]:
         path.write_text(prelude + textwrap.dedent(body), encoding="utf-8")
         child = sandbox.fork("worker")
         children.append(child)
-        loaded = child.ask({"op": "load", "path": str(path), "entry": "f"})
+        loaded = child.ask({"op": "load", "path": str(path)})
         assert loaded == {"status": "ready"}
         tensors = [a for a in arguments if isinstance(a, torch.Tensor)]
         with arena.pack(tensors) as packed:
             views = iter(packed.views)
             items = [
                 {"tensor": recording.view_to_json(next(views))} if isinstance(a, torch.Tensor)
-                else {"meta": list(a)} if isinstance(a, tuple) else {"value": a}
+                else {"meta": list(a)} if isinstance(a, tuple) else {"value": plain.to_json(a)}
                 for a in arguments
             ]
-            request = {"op": "call", "layout": packed.layout(), "arguments": items, **more}
+            request = {"op": "call", "entry": "f", "layout": packed.layout(), "arguments": items,
+                       **more}
             reply = child.ask(request, [packed.fd])
         if reply["status"] == "returned":
             reply["recording"] = recording.from_json(reply["recording"])
@@ -110,8 +111,6 @@ def events(reply: dict[str, Any]) -> list[Any]:
 
 LOADS = [
     ("ready", "def f(): ...", {"status": "ready"}),
-    ("missing", "def g(): ...", {"status": "missing"}),
-    ("not callable", "f = 3", {"status": "missing"}),
     ("raises", "x = 1\n\n1 / 0", {"status": "raised", "line": 3, "message": "division by zero"}),
     ("raises in a call", "def g():\n    {}[1]\ng()", {"status": "raised", "line": 2}),
     ("raises in a library", "import json\njson.loads('')", {"status": "raised", "line": 2}),
@@ -135,16 +134,21 @@ def test_loading_says_how_it_went(
     (tmp_path / "neighbour.py").write_text("")
 
     with sandbox.fork("worker") as child:
-        reply = child.ask({"op": "load", "path": str(path), "entry": "f"})
+        reply = child.ask({"op": "load", "path": str(path)})
 
     assert {key: reply[key] for key in expected} == expected
+
+
+@pytest.mark.parametrize("source", ["def g(): ...", "f = 3"])
+def test_a_function_that_is_not_there_is_missing(call, source):
+    assert call(source)["status"] == "missing"
 
 
 def test_types_are_the_names_along_the_resolution_order(sandbox: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_text("class Odd(ValueError): pass\nraise Odd('so odd')")
 
     with sandbox.fork("worker") as child:
-        reply = child.ask({"op": "load", "path": str(tmp_path / "kernel.py"), "entry": "f"})
+        reply = child.ask({"op": "load", "path": str(tmp_path / "kernel.py")})
 
     assert reply["types"] == ["Odd", "ValueError", "Exception", "BaseException"]
     assert reply["message"] == "so odd"
@@ -161,7 +165,7 @@ def test_the_text_is_loaded_and_not_bytecode_beside_it(sandbox: Sandbox, tmp_pat
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
     with sandbox.fork("worker") as child:
-        child.ask({"op": "load", "path": str(path), "entry": "f"})
+        child.ask({"op": "load", "path": str(path)})
 
         assert child.output() == "new\n"
 

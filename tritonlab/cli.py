@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -13,20 +12,25 @@ import typer
 
 from grader.engine.compiler import targets
 from grader.report import EXIT_GRADER_BROKE
-from tritonlab import __version__, certificate, course, errors, grading, guard, workspace
+from tritonlab import (
+    __version__,
+    certificate,
+    cli_author,
+    course,
+    errors,
+    grading,
+    guard,
+    workspace,
+)
 from tritonlab.errors import Stopped, shown
 from tritonlab.journal import Reading
+from tritonlab.verbs import Json, ModuleId, Plain, print_json, screen_on
 
 if TYPE_CHECKING:
     from grader.report import Report
-    from tritonlab.render.screen import Screen
 
 app = typer.Typer(name="tritonlab", rich_markup_mode=None, pretty_exceptions_enable=False,
                   no_args_is_help=True, help="Learn to write GPU kernels in Triton.")
-
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Plain = Annotated[bool, typer.Option("--plain", help="One fact a line, no colour, no tables.")]
-ModuleId = Annotated[str, typer.Argument(metavar="ID", help="Such as track1/softmax or 1.3.")]
 
 
 def main() -> None:
@@ -59,8 +63,8 @@ def list_(as_json: Json = False, plain: Plain = False) -> int:
     the_course, reading = course.load(), _reading()
     shown_certificate = certificate.build(the_course, reading)
     if as_json:
-        return _print_json(view.list_to_dict(the_course, shown_certificate))
-    view.show_list(_screen(plain), the_course, shown_certificate, _onward(the_course, reading))
+        return print_json(view.list_to_dict(the_course, shown_certificate))
+    view.show_list(screen_on(plain), the_course, shown_certificate, _onward(the_course, reading))
     return 0
 
 
@@ -77,10 +81,10 @@ def start(module_id: ModuleId, as_json: Json = False, plain: Plain = False) -> i
     saved = journal.append("started", module.id)
     missing = certificate.missing(the_course, journal.read(), module)
     if as_json:
-        return _print_json({"schema": 1, "module": module.id, "kernel": str(started.kernel),
+        return print_json({"schema": 1, "module": module.id, "kernel": str(started.kernel),
                             "copied": started.copied, "kept": started.kept,
                             "missing_prerequisites": missing, "next": "tritonlab grade"})
-    view.show_start(_screen(plain), module, started, missing, "tritonlab grade")
+    view.show_start(screen_on(plain), module, started, missing, "tritonlab grade")
     return guard.warn(saved.warning)
 
 
@@ -105,11 +109,11 @@ def grade(
     from tritonlab.render import report as view
     from tritonlab.render.screen import Progress
 
-    screen = _screen(plain)
+    screen = screen_on(plain)
     the_course = course.load()
     submission = grading.resolve(the_course, what, module_id)
     module = submission.module
-    with Progress(_screen(plain or as_json, error=True)) as progress:
+    with Progress(screen_on(plain or as_json, error=True)) as progress:
         report = grading.grade(submission, only=case, seed=seed, target=target, on_event=progress)
     result = grading.save(the_course, submission, report)
     try:
@@ -119,7 +123,7 @@ def grade(
             data = report.to_dict()
             for shown_result, replay in zip(data["results"], replays, strict=True):
                 shown_result["replay"] = replay
-            _print_json({"module": module.id, **data, "saved": result.saved,
+            print_json({"module": module.id, **data, "saved": result.saved,
                          "not_saved": result.complaint,
                          "hint": _hint_for(module, report, result.reading), "next": command})
         else:
@@ -140,10 +144,12 @@ def grade(
 def hint(
     module_id: Annotated[str | None, typer.Argument(
         metavar="[ID]", help="The current module if left out.")] = None,
-    todo: Annotated[int | None, typer.Option(help="The number of a TODO.")] = None,
+    todo: Annotated[int | None, typer.Option(help="The number of a TODO or DECIDE.")] = None,
+    function: Annotated[str | None, typer.Option(
+        metavar="NAME", help="A function that is to be written or repaired.")] = None,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
-    """The next rung of help, for a TODO or for what failed last."""
+    """The next rung of help, for a TODO, for a function, or for what failed last."""
     from tritonlab import hints
     from tritonlab.render import steps as view
 
@@ -151,14 +157,14 @@ def hint(
     journal = workspace.require(the_course.example).journal(the_course)
     reading = journal.read()
     module = the_course.find(module_id) if module_id else grading.current(the_course, reading)
-    group = hints.choose(module, reading, todo)
+    group = hints.choose(module, reading, todo, function)
     rung, repeated = hints.next_rung(module, group, reading)
     command = hints.next_command(module, group, rung)
     if as_json:
-        _print_json({"schema": 1, "module": module.id, "group": group.group, "rung": rung,
+        print_json({"schema": 1, "module": module.id, "group": group.group, "rung": rung,
                      "of": len(group.rungs), "text": group.rungs[rung - 1], "next": command})
     else:
-        view.show_hint(_screen(plain), module, group, rung, repeated, command)
+        view.show_hint(screen_on(plain), module, group, rung, repeated, command)
     if not repeated:
         return guard.warn(journal.append("hint", module.id, group=group.group, rung=rung).warning)
     return 0
@@ -188,24 +194,24 @@ def inspect(
     from tritonlab.render import inspect as view
     from tritonlab.render.screen import Progress
 
-    screen = _screen(plain)
+    screen = screen_on(plain)
     the_target = grading.find_target(target)
     if html is not None:
         inspection.check_page(html)
     submission = grading.resolve(course.load(), what, module_id)
-    with Progress(_screen(plain or as_json, error=True)) as progress:
+    with Progress(screen_on(plain or as_json, error=True)) as progress:
         found = inspection.inspect(submission, the_target, case=case, on_event=progress,
                                    listings=ptx or sass or html is not None)
     command, before = submission.command, "Next: "
     if not found.clean:
         command = inspection.command(submission, the_target, case)
-        before = f"Edit {shown(submission.kernel)}, then type: "
+        before = f"Edit {shown(submission.edited)}, then type: "
     if html is not None:
         from tritonlab.render import page
 
         inspection.write_page(page.inspection(submission.module, found), html)
     if as_json:
-        _print_json({"module": submission.module.id, **found.to_dict(ptx=ptx, sass=sass),
+        print_json({"module": submission.module.id, **found.to_dict(ptx=ptx, sass=sass),
                      "page": str(html) if html else None, "next": command})
     elif html is not None:
         view.show_page(screen, submission.module, found, shown(html.absolute()), command, before)
@@ -227,9 +233,9 @@ def status(as_json: Json = False, plain: Plain = False) -> int:
     command = "tritonlab grade" if current and standing.entry(current).is_open else \
         _onward(the_course, reading)
     if as_json:
-        return _print_json({**standing.to_dict(), "current": current.id if current else None,
+        return print_json({**standing.to_dict(), "current": current.id if current else None,
                             "workspace": str(place.root) if place else None, "next": command})
-    view.show_status(_screen(plain), the_course, standing, current,
+    view.show_status(screen_on(plain), the_course, standing, current,
                      shown(place.root) if place else None, command)
     return 0
 
@@ -255,7 +261,7 @@ def certificate_(
     if as_json:
         sys.stdout.write(made.to_json())
     else:
-        view.show(_screen(plain), made, _onward(the_course, reading, done="tritonlab list"))
+        view.show(screen_on(plain), made, _onward(the_course, reading, done="tritonlab list"))
     return guard.warn(warning, *reading.problems)
 
 
@@ -267,11 +273,11 @@ def tour(as_json: Json = False, plain: Plain = False) -> int:
     from tritonlab.render import steps as view
     from tritonlab.render.screen import Progress
 
-    screen = _screen(plain)
+    screen = screen_on(plain)
     the_course = course.load()
     module = the_course.find(the_tour.MODULE)
     taken = []
-    with Progress(_screen(plain or as_json, error=True)) as progress:
+    with Progress(screen_on(plain or as_json, error=True)) as progress:
         for number, step in enumerate(the_tour.steps(the_course, progress), start=1):
             taken.append(step)
             progress.clear()
@@ -280,7 +286,7 @@ def tour(as_json: Json = False, plain: Plain = False) -> int:
     ok = all(step.ok for step in taken)
     command = f"tritonlab start {the_course.example}" if ok else "tritonlab tour --json"
     if as_json:
-        _print_json({"schema": 1, "ok": ok, "steps": [step.to_dict() for step in taken],
+        print_json({"schema": 1, "ok": ok, "steps": [step.to_dict() for step in taken],
                      "next": command})
     else:
         screen.next(command)
@@ -299,15 +305,18 @@ def doctor(
     from tritonlab.render import doctor as view
     from tritonlab.render.screen import Progress
 
-    screen = _screen(plain)
-    with Progress(_screen(plain or as_json, error=True)) as progress:
+    screen = screen_on(plain)
+    with Progress(screen_on(plain or as_json, error=True)) as progress:
         found = the_doctor.examine(attack=attack, on_event=progress)
     command = "tritonlab list" if attack else "tritonlab doctor --attack"
     if as_json:
-        _print_json({**found.to_dict(), "next": command})
+        print_json({**found.to_dict(), "next": command})
     else:
         view.show(screen, found, command)
     return found.exit_code
+
+
+cli_author.add_to(app)
 
 
 def run_exercise(path: str) -> int:
@@ -320,10 +329,10 @@ def _run_exercise(path: str) -> int:
     from tritonlab.render import report as view
     from tritonlab.render.screen import Progress
 
-    screen = _screen(plain=False)
+    screen = screen_on(plain=False)
     the_course = course.load()
     submission = grading.submission_at(the_course, Path(path))
-    with Progress(_screen(plain=False, error=True)) as progress:
+    with Progress(screen_on(plain=False, error=True)) as progress:
         report = grading.grade(submission, public_only=True, on_event=progress)
     before = "Then the hidden tests too: " if report.exit_code == 0 else \
         "Edit it, then repeat, or type: "
@@ -337,7 +346,7 @@ def _after_grade(the_course: course.Course, submission: grading.Submission, repo
                  result: grading.Result) -> tuple[str, str]:
     """The next command after a grade, and the words before it."""
     command = submission.full_command if report.partial else submission.command
-    edit = f"Edit {shown(submission.kernel)}, then type: "
+    edit = f"Edit {shown(submission.edited)}, then type: "
     if report.exit_code == 0 and report.partial:
         return command, "Then all cases, with new inputs: "
     if report.exit_code == 0:
@@ -358,8 +367,8 @@ def _hint_for(module: course.Module, report: Report, reading: Reading) -> dict[s
     from tritonlab import hints
 
     failure = report.first_failure
-    todos = failure.findings[0].todos if failure and failure.findings else ()
-    offer = hints.offer(module, todos, reading)
+    offer = hints.offer(module, failure.findings[0], reading) \
+        if failure and failure.findings else None
     return asdict(offer) if offer else None
 
 
@@ -385,14 +394,3 @@ def _reading() -> Reading:
     reading = place.journal(course.Course(())).read()
     guard.warn(*reading.problems)
     return reading
-
-
-def _screen(plain: bool, error: bool = False) -> Screen:
-    from tritonlab.render.screen import screen_for
-
-    return screen_for(sys.stderr if error else sys.stdout, plain=plain)
-
-
-def _print_json(data: Any) -> int:
-    print(json.dumps(data, indent=2), flush=True)
-    return 0

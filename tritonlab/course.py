@@ -34,21 +34,28 @@ def default_roots() -> Roots:
     """
     package = Path(__file__).resolve().parent
     if other := os.environ.get("TRITONLAB_COURSE"):
-        root = Path(other).absolute()
-        return Roots(root / "tracks", root / "solutions", root / "suites")
+        return roots_in(Path(other))
     root = package if (package / "tracks").is_dir() else package.parent
     suites = Path(grader.__file__).resolve().parent / "suites"
     return Roots(root / "tracks", root / "solutions", suites)
 
 
+def roots_in(folder: Path) -> Roots:
+    """Those of a course that lies in one folder."""
+    root = folder.absolute()
+    return Roots(root / "tracks", root / "solutions", root / "suites")
+
+
 @dataclass(frozen=True)
 class HintGroup:
-    """The three rungs of help for a group of blanks: a question, a tool, a shape."""
+    """The three rungs of help for a group of blanks or of functions: a question, a tool, a shape.
+    """
 
     group: str
     title: str
     todos: tuple[int, ...]
     rungs: tuple[str, ...]
+    functions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,6 +76,8 @@ class Module:
     folder: Path
     solution: Path
     suite: Path
+    marker: str = "TODO"  # the word before the numbers of the exercise's places
+    files: tuple[str, ...] = ()  # further files of the exercise, by their paths
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -85,8 +94,11 @@ class Module:
         except OSError:
             return ""
 
-    def hint_group(self, todo: int) -> HintGroup | None:
-        return next((group for group in self.hints if todo in group.todos), None)
+    def hint_group(self, todo: int | None = None, function: str = "") -> HintGroup | None:
+        """The group that helps with a TODO, or else with a function."""
+        numbered = (group for group in self.hints if todo in group.todos)
+        named = (group for group in self.hints if function in group.functions)
+        return next(numbered, None) or next(named, None)
 
 
 @dataclass(frozen=True)
@@ -190,7 +202,7 @@ def _track(file: Path, roots: Roots) -> Track:
             core_modules=int(data["core_modules"]),
             electives=int(data["electives"]),
             modules=tuple(
-                _module(path, number, roots)
+                _module(path, number, data["starter"], roots)
                 for path in sorted(folder.iterdir())
                 if _FOLDER.fullmatch(path.name) and (path / "module.toml").is_file()
             ),
@@ -199,7 +211,7 @@ def _track(file: Path, roots: Roots) -> Track:
         raise _malformed(file, error) from error
 
 
-def _module(folder: Path, track: int, roots: Roots) -> Module:
+def _module(folder: Path, track: int, starter: str, roots: Roots) -> Module:
     file = folder / "module.toml"
     data = _read(file)
     match = _FOLDER.fullmatch(folder.name)
@@ -218,15 +230,23 @@ def _module(folder: Path, track: int, roots: Roots) -> Module:
             objectives=tuple(data["objectives"]),
             prerequisites=tuple(data["prerequisites"]),
             hints=tuple(
-                HintGroup(hint["group"], hint["title"], tuple(hint["todos"]), tuple(hint["rungs"]))
+                HintGroup(hint["group"], hint["title"], tuple(hint.get("todos", ())),
+                          tuple(hint["rungs"]), tuple(hint.get("functions", ())))
                 for hint in data.get("hints", ())
             ),
             folder=folder,
             solution=roots.solutions / relative / "kernel.py",
             suite=roots.suites / relative / "suite.py",
+            marker=marker_of(starter),
+            files=tuple(map(str, data.get("files", ()))),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise _malformed(file, error) from error
+
+
+def marker_of(starter: str) -> str:
+    """The word before the numbers of an exercise's places: blanks to fill, or decisions."""
+    return "DECIDE" if starter == "slow" else "TODO"
 
 
 def _read(file: Path) -> Mapping[str, Any]:

@@ -94,6 +94,14 @@ def not_saved(subject: str, error: OSError, place: Path) -> NotSaved:
     return NotSaved(f"{subject} was not saved: {reason} ({shown(place)}).", advice)
 
 
+def cannot_make(module: str, error: OSError) -> TritonlabError:
+    """The error for a new module whose files cannot be written; none of them is left."""
+    reason, _ = _reason(error)
+    place = f" ({shown(Path(error.filename))})" if isinstance(error.filename, str) else ""
+    return TritonlabError(f"{module} was not made: {reason}{place}.",
+                          "Work in a folder that can be written, and name it with --course.")
+
+
 def cannot_grade(error: OSError) -> CannotGrade:
     """The error for a grader that gets no folder for its temporary files."""
     reason = "none can be written" if error.errno == errno.ENOENT else _reason(error)[0]

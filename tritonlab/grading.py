@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import re
 import shlex
 from collections.abc import Callable, Mapping
@@ -55,6 +54,11 @@ class Submission:
         """Whether the file is the exercise as ``start`` put it, so that no path need be typed."""
         return self.workspace is not None and \
             self.kernel.absolute() == self.workspace.kernel(self.module)
+
+    @property
+    def edited(self) -> Path:
+        """What to change: the file, or the folder where the exercise has several."""
+        return self.kernel.parent if self.module.files else self.kernel
 
     @property
     def command(self) -> str:
@@ -275,6 +279,7 @@ def record(submission: Submission, report: Report, reading: Reading) -> Mapping[
         },
         "codes": sorted({finding.code for result in failed for finding in result.findings}),
         "todos": list(first.todos) if first else [],
+        "function": first.function if first else "",
         "source_sha256": report.source_sha256,
         "suite_sha256": report.suite_sha256,
         "grader_version": report.grader_version,
@@ -289,6 +294,6 @@ def record(submission: Submission, report: Report, reading: Reading) -> Mapping[
 
 def _is_solution(module: Module, source_sha256: str) -> bool:
     try:
-        return hashlib.sha256(module.solution.read_bytes()).hexdigest() == source_sha256
+        return grader.source.read(module.solution, module.files).sha256 == source_sha256
     except OSError:
         return False

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from grader.report import Finding
 from tritonlab.course import HintGroup, Module
 from tritonlab.errors import TritonlabError
 from tritonlab.journal import Reading
 
 
-def choose(module: Module, reading: Reading, todo: int | None = None) -> HintGroup:
-    """The group of ``todo``, else of what failed last, else the first with rungs left.
+def choose(module: Module, reading: Reading, todo: int | None = None,
+           function: str | None = None) -> HintGroup:
+    """The group of ``todo`` or of ``function``, else of what failed last, else the first with
+    rungs left.
 
     Raises:
-        TritonlabError: the module has no hints, or none for that TODO.
+        TritonlabError: the module has no hints, or none for that place.
     """
     if not module.hints:
         raise TritonlabError(f"{module.id} has no hints.", "Its README.md is the place to look.")
@@ -23,13 +25,23 @@ def choose(module: Module, reading: Reading, todo: int | None = None) -> HintGro
         if group is None:
             numbers = sorted(n for group in module.hints for n in group.todos)
             known = f" They go from {numbers[0]} to {numbers[-1]}." if numbers else ""
-            raise TritonlabError(f"{module.id} has no TODO {todo}.{known}",
+            raise TritonlabError(f"{module.id} has no {module.marker} {todo}.{known}",
+                                 f"`tritonlab hint {module.id}` chooses one for you.")
+        return group
+    if function is not None:
+        group = module.hint_group(function=function)
+        if group is None:
+            names = ", ".join(name for group in module.hints for name in group.functions)
+            known = f" There are hints for {names}." if names else ""
+            raise TritonlabError(f"{module.id} has no hints for '{function}'.{known}",
                                  f"`tritonlab hint {module.id}` chooses one for you.")
         return group
     last = reading.last_grade(module.id)
     for number in (last["todos"] or ()) if last else ():
         if group := module.hint_group(number):
             return group
+    if last and (group := module.hint_group(function=last["function"] or "")):
+        return group
     left = (g for g in module.hints if reading.hints(module.id, g.group) < len(g.rungs))
     return next(left, module.hints[-1])
 
@@ -57,12 +69,13 @@ class Offer:
         return f'hint {self.rung} of {self.of} on "{self.title}"'
 
 
-def offer(module: Module, todos: Sequence[int], reading: Reading) -> Offer | None:
-    """The next hint for the first of ``todos`` that has any."""
-    for number in todos:
-        if group := module.hint_group(number):
+def offer(module: Module, finding: Finding, reading: Reading) -> Offer | None:
+    """The next hint for the first place that a finding names and that has any, or its function."""
+    for number in (*finding.todos, None):
+        if group := module.hint_group(number, "" if number else finding.function):
             rung, repeated = next_rung(module, group, reading)
-            return Offer(f"tritonlab hint {module.id} --todo {number}", group.group, group.title,
+            place = f"--todo {number}" if number else f"--function {finding.function}"
+            return Offer(f"tritonlab hint {module.id} {place}", group.group, group.title,
                          rung, len(group.rungs), repeated)
     return None
 
@@ -70,4 +83,6 @@ def offer(module: Module, todos: Sequence[int], reading: Reading) -> Offer | Non
 def next_command(module: Module, group: HintGroup, rung: int) -> str:
     if rung < len(group.rungs) and group.todos:
         return f"tritonlab hint {module.id} --todo {group.todos[0]}"
+    if rung < len(group.rungs) and group.functions:
+        return f"tritonlab hint {module.id} --function {group.functions[0]}"
     return f"tritonlab grade {module.id}"

@@ -112,10 +112,11 @@ def start(module: Module, root: Path) -> tuple[Workspace, Started]:
     try:
         workspace.mark.mkdir(parents=True, exist_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
-        for name in _COPIED:
+        for name in (*_COPIED, *module.files):
             source = module.folder / name
-            if name != EXERCISE and not source.exists():
+            if name in _COPIED and name != EXERCISE and not source.exists():
                 continue
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             made = durable.create(folder / name, _course_file(source))
             (copied if made else kept).append(name)
     except OSError as error:

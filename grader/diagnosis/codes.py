@@ -54,6 +54,10 @@ MEANINGS = {
            "of one multiprocessor.",
     "T06": "The compiler could not use what makes this fast: see which sizes, types and options "
            "it asks for.",
+    "T07": "The kernel takes longer than the threshold of this case allows.",
+    "Q01": "A written answer is not what the code, its launches or the contract show.",
+    "U01": "A test suite is as good as the mistakes that it notices.",
+    "U02": "A right implementation was rejected: the tests ask for more than the contract does.",
 }
 
 # One failure is shown at a time, the earliest of this chain. Within memory, a store outside a
@@ -61,7 +65,8 @@ MEANINGS = {
 ORDER = (
     "P02", "P01", "P03", "P04", "L01", "L03", "L05", "X01", "R04", "R02", "R03", "R01",
     "M07", "M08", "M05", "M02", "M01", "M04", "M03", "M06", "M09", "S01", "E01", "E02", "E03",
-    "N03", "N02", "N04", "N05", "N01", "T05", "T01", "T02", "T03", "T04", "T06",
+    "N03", "N02", "N04", "N05", "N01", "T05", "T01", "T02", "T03", "T04", "T06", "T07",
+    "Q01", "U02", "U01",
 )
 
 
@@ -73,24 +78,27 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def explain(finding: Finding, mutants: Sequence[Mutant], todos: dict[int, int],
             failed: frozenset[str] = frozenset(),
-            passed: frozenset[str] = frozenset()) -> Finding:
+            passed: frozenset[str] = frozenset(), marker: str = "TODO",
+            file: str = "") -> Finding:
     """Fill in what a finding usually means, where to look and the next step.
 
     Args:
         finding: code, what was seen, and the line if there is one.
         mutants: of the module; the known mistake that fails alike speaks for this one.
-        todos: line -> number of the TODO comments in the learner's file.
+        todos: line -> number of the TODO or DECIDE comments in the learner's file.
         failed: names of all cases that failed, to tell mistakes with the same code apart.
         passed: names of all cases that passed; a case in neither was not run.
+        marker: the word of these comments.
+        file: the one that lines are of, where the submission has several.
     """
     likely = known_mistake(finding, mutants, failed, passed)
     means = likely.meaning if likely else MEANINGS[finding.code]
     open_ones = [mutant for mutant in mutants if mutant.codes[0] == finding.code]
     open_ones = [m for m in open_ones if _possible(m, finding, failed, passed)] or open_ones
     numbers = finding.todos or _todos(finding, todos, likely, open_ones)
-    places = [f"line {finding.line}"] if finding.line else []
+    places = [f"line {finding.line}{f' of {file}' if file else ''}"] if finding.line else []
     if numbers:
-        places.append("TODO " + _either(numbers))
+        places.append(f"{marker} {_either(numbers)}")
     where = ", ".join(places)
     return replace(
         finding, seen=sentence(finding.seen), means=means,

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from grader.compare import Difference
+from grader.compare import Difference, as_tuple, in_reals
 from grader.diagnosis.likeness import likeness, stand_ins
 from grader.diagnosis.where import place, tiling_of
 from grader.recording import Argument, Launch, Recording, View, dtype_name
@@ -27,15 +27,16 @@ def pattern(difference: Difference, suite: Suite, inputs: Sequence[Any],
     if difference.tensors is None or difference.kind == "drift":
         return ""
     wrong, result, reference = difference.tensors
-    others = _other_results(suite, inputs)
+    others = _other_results(suite, inputs, difference.position)
     where = place(wrong, tiling_of(recording) if recording else None)
     return " ".join(filter(None, (where, likeness(wrong, result, reference, others))))
 
 
-def _other_results(suite: Suite, inputs: Sequence[Any]) -> Iterator[tuple[str, torch.Tensor]]:
-    for name, values in stand_ins(suite.entry, suite.parameters, inputs):
+def _other_results(suite: Suite, inputs: Sequence[Any],
+                   position: int) -> Iterator[tuple[str, torch.Tensor]]:
+    for name, values in stand_ins(suite.entry, suite.named_inputs[:len(inputs)], inputs):
         with contextlib.suppress(Exception):  # a reference need not take what no case hands over
-            yield name, suite.reference(*values)
+            yield name, in_reals(as_tuple(suite.reference(*values))[position])
 
 
 class Notes:
@@ -49,10 +50,10 @@ class Notes:
 
     def drew(self, inputs: Sequence[Any]) -> None:
         """The inputs of a case; a property may draw more than once."""
-        fits = len(inputs) == len(self._parameters)
+        fits = len(inputs) <= len(self._parameters)
         names = self._parameters if fits else [f"input {n + 1}" for n in range(len(inputs))]
         self._inputs += [f"{name}: {_value(value)}"
-                         for name, value in zip(names, inputs, strict=True)]
+                         for name, value in zip(names, inputs, strict=False)]
 
     def recorded(self, recording: Recording) -> None:
         launches = recording.launches

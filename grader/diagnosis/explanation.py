@@ -27,11 +27,15 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
     known = [*deciding, *witnesses]
     failed = frozenset(r.name for r in known if r.verdict is Verdict.FAILED)
     passed = frozenset(r.name for r in known if r.verdict is Verdict.PASSED)
+    functions = {case.name: case.about for case in suite.all_cases}
     first = next((r for r in deciding if r.verdict is Verdict.FAILED), None)
 
     def explain(result: CaseResult) -> CaseResult:
-        findings = [codes.explain(finding, suite.mutants, submitted.todos, failed, passed)
+        findings = [codes.explain(finding, suite.mutants, submitted.todos, failed, passed,
+                                  suite.marker, suite.kernel_file if suite.files else "")
                     for finding in codes.in_order(result.findings)]
+        findings = [replace(finding, function=functions.get(result.name, ""))
+                    for finding in findings]
         if result is first and separated and findings:
             said, *quoted = findings[0].seen.split("\n")  # code may be quoted below the sentence
             seen = "\n".join([f"{said} {separated}", *quoted])

@@ -14,7 +14,7 @@ from grader.recording import Argument, Descriptor, Launch, MalformedRecording, V
 from grader.report import Finding
 from grader.words import sentence
 
-Kernels = Mapping[str, Any]
+Kernels = Mapping[str, Any]  # each a kernel, or the finding that says why it cannot be used
 
 
 class NoSuchLaunch(Exception):
@@ -37,14 +37,14 @@ class Binder:
         """The kernel of a launch, and a value for each of its parameters in order.
 
         Raises:
-            NoSuchLaunch: there is no such kernel, or a constexpr gets a tensor.
+            NoSuchLaunch: there is no such kernel, it cannot be used, or a constexpr gets a tensor.
             MalformedRecording: names or arguments do not fit the kernel.
         """
         if launch.kernel not in self.kernels:
             raise NoSuchLaunch(
                 f"`{launch.kernel:.60}` is launched, and no function with @triton.jit at the top "
                 "of the file has this name", launch.line)
-        kernel = self.kernels[launch.kernel]
+        kernel = self._usable(launch.kernel)
         unknown = launch.arguments.keys() - {parameter.name for parameter in kernel.params}
         if unknown:
             raise MalformedRecording(f"`{launch.kernel}` has no parameter {min(unknown)!r:.40}")
@@ -77,8 +77,14 @@ class Binder:
             case "function":
                 if argument.value not in self.kernels:
                     raise MalformedRecording(f"there is no jit function {argument.value!r:.40}")
-                return self.kernels[argument.value]
+                return self._usable(argument.value)
         return argument.value
+
+    def _usable(self, name: str) -> Any:
+        found = self.kernels[name]
+        if isinstance(found, Finding):
+            raise NoSuchLaunch(found.seen, found.line)
+        return found
 
 
 @lru_cache(maxsize=64)

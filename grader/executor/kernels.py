@@ -14,6 +14,7 @@ from typing import Any
 from triton.runtime.jit import JITFunction
 
 from grader import source
+from grader.engine.interpreter.rewrite import assigned
 from grader.executor import allowed, fields, folding
 from grader.report import Finding
 
@@ -22,14 +23,15 @@ _TUNERS = frozenset(
     f"{module}.{name}" for module in ("triton", "triton.runtime", "triton.runtime.autotuner")
     for name in ("autotune", "heuristics"))
 _OPTIONS = {"do_not_specialize", "do_not_specialize_on_alignment", "noinline", "debug"}
-_MAX_FINDINGS = 8
+_MAX_FINDINGS = 8  # of one kernel
 
 
 @dataclass
 class Extract:
-    """What is kept of a file: its text, every line where it was, and what forbids a run."""
+    """What is kept of a file: its text, every line where it was, and which kernels are no use."""
 
     lines: list[str]
+    source: Sequence[str] = ()  # the lines of the file itself
     names: list[str] = field(default_factory=list)
     imports: dict[str, str] = field(default_factory=dict)  # name -> what it stands for, dotted
     constants: dict[str, ast.expr] = field(default_factory=dict)
@@ -38,11 +40,16 @@ class Extract:
     fields: frozenset[str] = frozenset()  # of named tuples
     functions: frozenset[str] = frozenset()  # all at the top of the file
     evaluated: frozenset[str] = frozenset()  # of these, those with @triton.constexpr_function
-    findings: list[Finding] = field(default_factory=list)
+    problems: dict[str, list[Finding]] = field(default_factory=dict)  # by kernel, where it has any
 
     @property
     def text(self) -> str:
         return "\n".join(self.lines)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """All problems, kernel by kernel; those of a helper count once."""
+        return list(dict.fromkeys(one for found in self.problems.values() for one in found))
 
     def keep(self, line: int, code: str) -> None:
         there = self.lines[line - 1]
@@ -50,18 +57,21 @@ class Extract:
 
 
 class Refused(Exception):
-    """The kernels of a file cannot be used; ``findings`` say why."""
+    """No kernel of a file can be used; ``findings`` say why."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         super().__init__(findings[0].seen)
         self.findings = tuple(findings)
 
 
-def from_file(path: str) -> Mapping[str, JITFunction[Any]]:
-    """The kernels of a learner's file by name.
+def from_file(path: str) -> Mapping[str, JITFunction[Any] | Finding]:
+    """The kernels of a learner's file by name; for one that cannot be used, the finding says why.
+
+    What a kernel may not hold costs this kernel and those that use it, and no others.
 
     Raises:
-        Refused: they hold what a kernel may not, or their imports do not work here.
+        Refused: this is so for all kernels, or the file does not parse, or its imports do not work
+            here.
         grader.source.UnreadableSubmission: there is no file to read.
     """
     text = source.read(Path(path))
@@ -72,10 +82,10 @@ def from_file(path: str) -> Mapping[str, JITFunction[Any]]:
     except RecursionError:
         nested = Finding("L05", "an expression of a kernel is nested too deeply")
         raise Refused([nested]) from None
-    if kept.findings:
+    if kept.problems and len(kept.problems) == len(kept.names):
         raise Refused(kept.findings)
     try:
-        return load(kept, path)
+        return {**load(kept, path), **{name: found[0] for name, found in kept.problems.items()}}
     except Exception as error:  # an import or a default that this Triton does not know
         raise Refused([_import_problem(error, path)]) from error
 
@@ -87,7 +97,7 @@ def extract(text: str) -> Extract:
     """
     tree = ast.parse(text)
     lines = text.split("\n")
-    kept = Extract([""] * len(lines), fields=fields.declared(tree))
+    kept = Extract([""] * len(lines), lines, fields=fields.declared(tree))
     kept.math = folding.math_names(tree)
     for node in _module_level(tree.body):
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -101,8 +111,13 @@ def extract(text: str) -> Extract:
         node.name for node in functions if _has(node, allowed.CONSTEXPR_FUNCTION, kept))
     kept.names = list(dict.fromkeys(node.name for node in kernels))
     for node in kernels:
-        _keep_kernel(node, lines, kept)
-    del kept.findings[_MAX_FINDINGS:]
+        found = _problems(node, kept)[:_MAX_FINDINGS]
+        if found:
+            kept.problems.setdefault(node.name, []).extend(found)
+    _pass_on(kernels, kept)
+    for node in kernels:
+        if node.name not in kept.problems:
+            _keep_kernel(node, kept)
     return kept
 
 
@@ -116,7 +131,7 @@ def load(kept: Extract, path: str) -> Mapping[str, JITFunction[Any]]:
     module.__file__ = path
     sys.modules[_MODULE] = module
     exec(compile(kept.text, path, "exec", dont_inherit=True), module.__dict__)
-    return {name: getattr(module, name) for name in kept.names}
+    return {name: getattr(module, name) for name in kept.names if name not in kept.problems}
 
 
 def _import_problem(error: Exception, path: str) -> Finding:
@@ -209,32 +224,27 @@ def _has(node: ast.FunctionDef, which: frozenset[str], kept: Extract) -> bool:
     return any(_is(decorator, which, kept) for decorator in node.decorator_list)
 
 
-def _keep_kernel(node: ast.FunctionDef, source: list[str], kept: Extract) -> None:
-    for decorator in node.decorator_list:
-        if _is(decorator, allowed.JIT, kept):
-            kept.keep(decorator.lineno, f"@{_plain_jit(decorator)}")
-        elif not _is(decorator, _TUNERS, kept):
-            kept.findings.append(Finding(
-                "L05", f"kernel `{node.name}` is decorated with `{ast.unparse(decorator):.60}`, "
-                       "which the grader does not know", line=decorator.lineno))
-    kept.findings += _problems(node, kept)
-    last = node.end_lineno or node.lineno
-    body = [line.encode() for line in source[node.lineno - 1:last]]
-    for start, end in _annotations(node, kept):
-        _blank(body, start, end, node.lineno)
-    if node.returns is not None:
-        where = node.returns.lineno - node.lineno
-        arrow = body[where].rfind(b"->", 0, node.returns.col_offset)
-        if arrow < 0:
-            kept.findings.append(Finding(
-                "L05", f"the result's annotation of `{node.name}` starts on a line of its own",
-                line=node.returns.lineno))
-        else:
-            _blank(body, (node.returns.lineno, arrow), _end(node.returns), node.lineno)
-    kept.lines[node.lineno - 1:last] = [line.decode() for line in body]
+def _problems(node: ast.FunctionDef, kept: Extract) -> list[Finding]:
+    """What forbids the use of a kernel."""
+    found = [Finding("L05", f"kernel `{node.name}` is decorated with "
+                            f"`{ast.unparse(decorator):.60}`, which the grader does not know",
+                     line=decorator.lineno)
+             for decorator in node.decorator_list
+             if not _is(decorator, allowed.JIT, kept) and not _is(decorator, _TUNERS, kept)]
+    try:
+        found += _forbidden(node, kept)
+    except RecursionError:
+        found.append(Finding("L05", "an expression of a kernel is nested too deeply",
+                             line=node.lineno))
+    if node.returns is not None and _arrow(node.returns, kept.source) < 0:
+        found.append(Finding(
+            "L05", f"the result's annotation of `{node.name}` starts on a line of its own",
+            line=node.returns.lineno))
+    return found
 
 
-def _problems(node: ast.FunctionDef, kept: Extract) -> Iterator[Finding]:
+def _forbidden(node: ast.FunctionDef, kept: Extract) -> Iterator[Finding]:
+    """What the sanitiser finds in a kernel's body and signature."""
     scope = allowed.Scope(kept.imports, kept.constants, kept.annotated, frozenset(kept.names),
                           kept.functions, kept.evaluated)
     if not kept.fields:
@@ -245,6 +255,43 @@ def _problems(node: ast.FunctionDef, kept: Extract) -> Iterator[Finding]:
     for place in read.modules:
         yield Finding("L05", f"line {place.lineno} uses the module `{ast.unparse(place):.60}` as a "
                              "value, which a kernel cannot do", line=place.lineno)
+
+
+def _pass_on(kernels: Sequence[ast.FunctionDef], kept: Extract) -> None:
+    """A kernel that uses one with problems has the same problems, however far away it is."""
+    uses: dict[str, set[str]] = {}
+    for node in kernels:
+        local = assigned(node)
+        uses.setdefault(node.name, set()).update(
+            inner.id for inner in ast.walk(node)
+            if isinstance(inner, ast.Name) and inner.id in kept.names and inner.id not in local)
+    spread = True
+    while spread:
+        spread = False
+        for name, used in uses.items():
+            broken = sorted(used & kept.problems.keys())
+            if broken and name not in kept.problems:
+                kept.problems[name] = kept.problems[broken[0]]
+                spread = True
+
+
+def _keep_kernel(node: ast.FunctionDef, kept: Extract) -> None:
+    for decorator in node.decorator_list:
+        if _is(decorator, allowed.JIT, kept):
+            kept.keep(decorator.lineno, f"@{_plain_jit(decorator)}")
+    last = node.end_lineno or node.lineno
+    body = [line.encode() for line in kept.source[node.lineno - 1:last]]
+    for start, end in _annotations(node, kept):
+        _blank(body, start, end, node.lineno)
+    if node.returns is not None:
+        arrow = _arrow(node.returns, kept.source)
+        _blank(body, (node.returns.lineno, arrow), _end(node.returns), node.lineno)
+    kept.lines[node.lineno - 1:last] = [line.decode() for line in body]
+
+
+def _arrow(returns: ast.expr, source: Sequence[str]) -> int:
+    """The byte of its line at which ``->`` stands; below 0 where that is another line."""
+    return source[returns.lineno - 1].encode().rfind(b"->", 0, returns.col_offset)
 
 
 def _plain_jit(decorator: ast.expr) -> str:

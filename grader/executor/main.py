@@ -57,7 +57,8 @@ class Handler:
         except kernels.Refused as refusal:
             return refused(refusal.findings)
         self._engine.enter_context(installed(Memory()))
-        return {"status": "ready", "kernels": list(self._kernels)}
+        usable = [name for name, kernel in self._kernels.items() if not isinstance(kernel, Finding)]
+        return {"status": "ready", "kernels": usable}
 
     def _run(self, request: Json, fds: Sequence[int]) -> Json:
         if self._kernels is None or len(fds) != 2:

@@ -86,7 +86,7 @@ def replay(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ou
             for event in recording.events:
                 _step(event, storages, memory, kernels, settings, replayed)
         if settings.sample is None:
-            for finding in storages.coverage(recording.results):
+            for finding in storages.coverage(recording):
                 memory.observed.add(finding)
         views = list(recording.results)
         if settings.windows:
@@ -205,7 +205,7 @@ def _footprint(outcome: Outcome) -> dict[str, list[int]]:
 
 def _block(launch: Launch, kernel: Any) -> int | None:
     """The value of the first constexpr parameter whose name starts with BLOCK."""
-    for parameter in kernel.params if kernel is not None else ():
+    for parameter in getattr(kernel, "params", ()):  # none where the file has no such kernel to use
         argument = launch.arguments.get(parameter.name)
         if parameter.is_constexpr and parameter.name.upper().startswith("BLOCK"):
             if argument is not None and argument.kind == "int":

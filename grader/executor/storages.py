@@ -119,9 +119,10 @@ class Storages:
     def move(self, event: Move) -> Finding | None:
         target, source = event.target, event.source
         storage, origin = self.check(target), self.check(source)
-        if storage.shadow.paged or origin.shadow.paged:
+        if storage.shadow.paged or (origin.shadow.paged and origin.shadow.touched):
             raise MemoryError("a host copy of a tensor this large")
         moved = self.tensor(source)
+        moved = moved.conj() if event.conjugate else moved
         if target.storage == source.storage:
             moved = moved.clone()
         _host(lambda: self.tensor(target).copy_(moved))
@@ -137,6 +138,7 @@ class Storages:
             _host(lambda: target.fill_(event.value))
             return
         source = self.tensor(event.source)
+        source = source.conj() if event.conjugate else source
         same = event.target.storage == event.source.storage
         _host(lambda: target.copy_(source.clone() if same else source))
 
@@ -155,20 +157,29 @@ class Storages:
 
     def _states(self, view: View) -> NDArray[np.int32]:
         """NOBODY, HOST or KERNEL for each element: the least trusted of its granules."""
+        shadow = self._of(view)[1].shadow
+        if shadow.paged and not shadow.touched:  # one answer for all, and too many cells to ask
+            return np.full(view.shape, shadow.default, np.int32)
         cells = self._cells(view)
         states = np.where((cells > 0) | (cells < KERNEL), KERNEL, cells)
         return np.where((states == NOBODY).any(-1), NOBODY, states.max(-1)).astype(np.int32)
 
     # -- after the last event --------------------------------------------------------------------
 
-    def coverage(self, views: Sequence[View]) -> list[Finding]:
-        """M03 for every result with elements that no kernel stored."""
-        findings = []
+    def coverage(self, recording: Recording) -> list[Finding]:
+        """M03 for every result with elements that no kernel stored.
+
+        Where no input has an element there is nothing to compute, and a host fill is enough: the
+        sum of no products is zero.
+        """
+        views, findings = recording.results, []
+        nothing_given = recording.inputs and not any(map(elements, recording.inputs))
         for number, view in enumerate(views):
             storage, total = self.check(view), elements(view)
             if not total or storage.shadow.paged:
                 continue
-            missing = self._states(view) != KERNEL
+            states = self._states(view)
+            missing = (states == NOBODY) if nothing_given else (states != KERNEL)
             count = int(missing.sum())
             if count:
                 first = [int(i) for i in np.unravel_index(int(missing.argmax()), view.shape)]

@@ -7,6 +7,7 @@ import mmap
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from grader.recording import MalformedRecording, View, dtype_name
 from grader.suite import Sparse
 
 ALIGNMENT = 512  # bytes; what a CUDA allocation has, so that alignment looks alike on both
+WITH_HOLES = 1 << 28  # bytes of a storage of which only the elements of its tensors are kept
 _SEAL = 0x0001  # F_SEAL_SEAL and its siblings, from <linux/fcntl.h>
 _SHRINK, _GROW, _FUTURE_WRITE = 0x0002, 0x0004, 0x0010
 _NORESERVE = 0x4000  # MAP_NORESERVE, which the mmap module names only from Python 3.13 on
@@ -71,10 +73,13 @@ def pack(tensors: Sequence[torch.Tensor | SparseTensor]) -> Arena:
             numbers[key] = len(places)
             size = storage.nbytes()
             os.ftruncate(fd, end + _padded(size))
-            whole = torch.empty(0, dtype=torch.uint8).set_(storage)
-            os.pwrite(fd, _bytes(whole), end)
+            if size <= WITH_HOLES:
+                whole = torch.empty(0, dtype=torch.uint8).set_(storage)
+                os.pwrite(fd, _bytes(whole), end)
             places.append((end, size))
             end += _padded(size)
+        if storage.nbytes() > WITH_HOLES:
+            _write_elements(fd, places[numbers[key]][0], tensor)
         views.append(view_of(tensor, numbers[key]))
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEAL | _SHRINK | _GROW | _FUTURE_WRITE)  # type: ignore[attr-defined, unused-ignore]
     return Arena(fd, tuple(places), tuple(views))
@@ -120,9 +125,15 @@ def extent(view: View) -> int:
 
 
 def view_of(tensor: torch.Tensor, storage: int) -> View:
+    """Where a tensor lies in its storage.
+
+    A view of no elements may begin beyond the storage: column 1 of a matrix without rows does.
+    """
+    offset = int(tensor.storage_offset())
+    if not tensor.numel():
+        offset = min(offset, tensor.untyped_storage().nbytes() // tensor.itemsize)
     return View(
-        storage, dtype_name(tensor), tuple(tensor.shape),
-        tuple(tensor.stride()), int(tensor.storage_offset()),
+        storage, dtype_name(tensor), tuple(tensor.shape), tuple(tensor.stride()), offset,
     )
 
 
@@ -157,6 +168,16 @@ class SparseTensor:
         last = spec.elements - spec.span
         like = torch.empty(spec.elements, dtype=dtype, device="meta")
         return cls(like, ((0, values[0]), (last, values[1])))
+
+
+def _write_elements(fd: int, start: int, tensor: torch.Tensor) -> None:
+    """Write a tensor's own elements, row by row, to where its storage starts in the file."""
+    size = tensor.element_size()
+    for index in product(*map(range, tensor.shape[:-1])):
+        row = tensor[index]
+        pieces = [row] if row.is_contiguous() else row.view(-1, 1)
+        for piece in pieces:
+            os.pwrite(fd, _bytes(piece), start + int(piece.storage_offset()) * size)
 
 
 def _bytes(tensor: torch.Tensor) -> Any:

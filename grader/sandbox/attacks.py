@@ -47,7 +47,7 @@ class Confined:
         child = self._sandbox.fork("worker", limits)
         ended = ""
         try:
-            child.ask({"op": "load", "path": str(path), "entry": "entry"}, timeout_s=patience_s)
+            child.ask({"op": "load", "path": str(path)}, timeout_s=patience_s)
         except ChildError as error:
             ended = str(error)
 

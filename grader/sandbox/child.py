@@ -131,8 +131,9 @@ class _Broken:
         return self._reply
 
 
-def _prepared(orders: Orders, kernel: Path) -> Handler:
-    """The handler, made in confinement. Which file is the learner's is said by the first request.
+def _prepared(orders: Orders, kernel: Path, folder: Path | None) -> Handler:
+    """The handler, made in confinement. Which file is the learner's is said by the first request,
+    and which folder, where it has several.
 
     Until then only the grader's own code has run.
     """
@@ -141,8 +142,8 @@ def _prepared(orders: Orders, kernel: Path) -> Handler:
         if orders.role == "compiler":
             _make_way()
         admit(kernel, orders.folder.parent)
-        reached = confine(orders.role, orders.limits, kernel, orders.folder, orders.zygote,
-                          orders.without)
+        reached = confine(orders.role, orders.limits, folder or kernel, orders.folder,
+                          orders.zygote, orders.without)
         if reached != orders.expected:
             raise RuntimeError(f"this child reached {reached.describe()!r}, others "
                                f"{orders.expected.describe()!r}")
@@ -183,7 +184,9 @@ def _serve(orders: Orders) -> None:
     while received := protocol.receive(channel):
         request, fds = received
         if handler is None:
-            handler = _prepared(orders, Path(str(request.get("path", os.devnull))))
+            folder = request.get("folder")
+            handler = _prepared(orders, Path(str(request.get("path", os.devnull))),
+                                Path(str(folder)) if folder else None)
         reply = _answer(handler, request, fds)
         for fd in fds:
             os.close(fd)

@@ -98,7 +98,7 @@ def confine(role: Role, most: Limits, kernel: Path, folder: Path, parent: int,
         role: the executor may start threads, as programs that wait for each other take turns. The
             compiler may run Triton's assembler and write to its own folder.
         most: what the child may use.
-        kernel: the learner's file, which it may read.
+        kernel: the learner's file, or the folder of all of them, which it may read.
         folder: the child's own.
         parent: the process that forked this one; if it is gone, so is the child.
         without: measures to leave out, as on a machine that lacks them.

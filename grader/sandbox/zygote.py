@@ -295,7 +295,10 @@ def _warm() -> None:
 
 
 def _warm_compiler() -> None:
-    """Compile a kernel: the first time takes a second, and a child that must wait for it too."""
+    """Compile a kernel: the first time takes a second, and a child that must wait for it too.
+
+    Then import what workers need that run tests.
+    """
     import grader.executor.compiling
 
     home = os.environ["TRITON_CACHE_DIR"]
@@ -304,6 +307,7 @@ def _warm_compiler() -> None:
         with contextlib.suppress(Exception):  # a child that has to compile will say what is wrong
             grader.executor.compiling.warm()
         os.environ["TRITON_CACHE_DIR"] = home
+    import grader.worker.testing
     gc.collect()
     gc.freeze()
 

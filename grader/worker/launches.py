@@ -25,6 +25,7 @@ from grader.recording import (
     Launch,
     View,
     are_fields,
+    dtype_name,
 )
 from grader.worker.learner import current_line, kernel_lines
 from grader.worker.recorder import Recorder
@@ -264,6 +265,9 @@ def _tensor(recorder: Recorder, kernel: str, name: str, tensor: torch.Tensor) ->
     if tensor.device.type == "meta":
         raise ValueError(f"Pointer argument `{name}` cannot be accessed from Triton (its device is "
                          f"'meta')")
+    if tensor.is_complex():
+        recorder.stop("L05", f"`{name}` of `{kernel}` gets a tensor of {dtype_name(tensor)}; "
+                             f"elements of a kernel are real numbers.")
     view = recorder.view(tensor)
     if view is None:
         known = recorder.kind(tensor)

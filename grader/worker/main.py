@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
 
-from grader import recording
+from grader import plain, recording
+from grader.recording import MAX_FINDINGS
 from grader.sandbox import arena
 from grader.worker import learner
 from grader.worker.launches import recorded
@@ -21,42 +25,48 @@ _SAMPLE = Path(__file__).with_name("sample.py")
 
 
 class Handler:
-    """Answers "load" once and then any number of "call"s."""
+    """Answers "load" once and then any number of "call"s and "ask"s."""
 
     def __init__(self) -> None:
         self._path = ""
-        self._entry: Any = None
+        self._module: ModuleType | None = None
+        self._drivers = ModuleType("calls")
 
     def handle(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         match request["op"]:
             case "load":
-                return self._load(str(request["path"]), str(request["entry"]))
+                return self._load(str(request["path"]), str(request.get("kernels", "")))
             case "call":
                 return self._call(request, fds)
+            case "ask":
+                return self._ask(request, fds)
         raise ValueError(f"no such request: {request['op']!r}")
 
-    def _load(self, path: str, entry: str) -> dict[str, Any]:
-        self._path = path
+    def _load(self, path: str, kernels: str) -> dict[str, Any]:
+        """Import a file; ``kernels`` is another one of the same submission that holds them."""
+        self._path = kernels or path  # whose lines are named
         try:
-            self._entry = getattr(learner.load(path), entry, None)
+            self._module = learner.load(path)
         except BaseException as error:
             return {"status": "raised", **learner.describe(path, error)}
-        return {"status": "ready" if callable(self._entry) else "missing"}
+        return {"status": "ready"}
 
     def _call(self, request: Mapping[str, Any], fds: list[int]) -> dict[str, Any]:
-        storages = arena.unpack(fds[0], request["layout"]) if fds else []
-        arguments: list[Any] = []
-        inputs: list[tuple[str, torch.Tensor, int]] = []
-        names = _parameters(self._entry)
-        for position, item in enumerate(request["arguments"]):
-            arguments.append(_argument(item, storages))
-            if "tensor" in item:
-                name = names[position] if position < len(names) else f"number {position + 1}"
-                inputs.append((name, arguments[-1], item["tensor"][0]))
+        entry = getattr(self._module, str(request["entry"]), None)
+        if not callable(entry):
+            return {"status": "missing"}
+        arguments = _arguments(request, fds)
+        positions = _parameters(entry)
+        inputs = [(positions[n] if n < len(positions) else f"number {n + 1}", arguments[n],
+                   item["tensor"][0])
+                  for n, item in enumerate(request["arguments"]) if "tensor" in item]
+        names = list(request.get("keywords", ()))
+        split = len(arguments) - len(names)
         recorder = Recorder(self._path, inputs, int(request.get("config", 0)))
         try:
             with _watched(recorder):
-                result = self._entry(*arguments)
+                result = entry(*arguments[:split],
+                               **dict(zip(names, arguments[split:], strict=True)))
         except Stop as stop:
             described = {"types": ["Stop"], "message": str(stop), "line": None}
             if recorder.findings:
@@ -65,6 +75,55 @@ class Handler:
         except BaseException as error:
             return _raised(recorder, learner.describe(self._path, error))
         return {**_returned(recorder, result), "configurations": recorder.configurations}
+
+    def _ask(self, request: Mapping[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Call a driver of the suite, or the learner's own host code; nothing is recorded."""
+        asked = self._driver(str(request["drivers"]), str(request["of"]))
+        asked = asked or getattr(self._module, str(request["of"]), None)
+        if not callable(asked):
+            return {"status": "missing"}
+        arguments = _arguments(request, fds)
+        found: list[dict[str, Any]] = []
+        try:
+            with _eager(found) if request.get("eager") else contextlib.nullcontext():
+                answer = asked(*arguments)
+            return {"status": "answered", "answer": plain.to_json(answer), "findings": found}
+        except plain.NotPlain as error:
+            return {"status": "value", "type": str(error), "findings": found}
+        except BaseException as error:
+            return {"status": "raised", **learner.describe(self._path, error), "findings": found}
+
+    def _driver(self, text: str, name: str) -> Any:
+        """A function of the suite's calls.py that takes the learner's module first."""
+        if not text:
+            return None
+        if self._drivers.__dict__.get("__text__") != text:
+            self._drivers = ModuleType("calls")
+            self._drivers.__dict__["__text__"] = text
+            sys.modules["calls"] = self._drivers  # dataclasses look their module up
+            exec(compile(text, "calls.py", "exec", dont_inherit=True), self._drivers.__dict__)
+        driver = self._drivers.__dict__.get(name)
+        return functools.partial(driver, self._module) if callable(driver) else None
+
+
+def _arguments(request: Mapping[str, Any], fds: list[int]) -> list[Any]:
+    storages = arena.unpack(fds[0], request["layout"]) if fds else []
+    return [_argument(item, storages) for item in request["arguments"]]
+
+
+@contextlib.contextmanager
+def _eager(found: list[dict[str, Any]]) -> Iterator[None]:
+    """Inside, launches run at once, under watch; what is found about them goes to ``found``."""
+    from grader.engine.interpreter.eager import interpreted
+
+    trace = None
+    try:
+        with interpreted() as trace:
+            yield
+    finally:
+        if trace is not None:
+            found += [{"code": finding.code, "seen": finding.seen, "line": finding.line}
+                      for finding in trace.findings[:MAX_FINDINGS]]
 
 
 def _parameters(entry: Any) -> list[str]:
@@ -77,11 +136,12 @@ def _parameters(entry: Any) -> list[str]:
 def _argument(item: Mapping[str, Any], storages: list[torch.Tensor]) -> Any:
     if "tensor" in item:
         view = recording.view_from_json(item["tensor"])
-        return arena.as_tensor(storages[view.storage], view)
+        tensor = arena.as_tensor(storages[view.storage], view)
+        return tensor.conj() if item.get("conjugate") else tensor
     if "meta" in item:
         dtype, shape = item["meta"]
         return torch.empty(shape, dtype=getattr(torch, dtype), device="meta")
-    return item["value"]
+    return plain.from_json(item["value"])
 
 
 @contextlib.contextmanager
@@ -109,9 +169,9 @@ def _returned(recorder: Recorder, result: Any) -> dict[str, Any]:
 def warm() -> None:
     """Load and call a small module once, so that forks find all imports and caches done."""
     handler = Handler()
-    handler.handle({"op": "load", "path": str(_SAMPLE), "entry": "sample"}, [])
+    handler.handle({"op": "load", "path": str(_SAMPLE)}, [])
     with arena.pack([torch.ones(8)]) as packed:
         views = [{"tensor": recording.view_to_json(view)} for view in packed.views]
-        call = {"op": "call", "layout": packed.layout(), "arguments": views}
+        call = {"op": "call", "entry": "sample", "layout": packed.layout(), "arguments": views}
         handler.handle(call, [packed.fd])
     learner.unload()

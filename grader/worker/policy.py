@@ -19,7 +19,8 @@ _FILL = frozenset({"zero_", "fill_"})
 _VIEW = frozenset({
     "view", "_unsafe_view", "reshape", "_reshape_alias", "as_strided", "t", "transpose", "permute",
     "expand", "unsqueeze", "squeeze", "select", "slice", "split", "split_with_sizes", "unbind",
-    "alias", "detach", "unfold", "diagonal", "view_as",
+    "alias", "detach", "unfold", "diagonal", "view_as", "view_as_real", "view_as_complex",
+    "_conj", "_neg_view",
 })
 _COPY = frozenset({"clone", "_to_copy"})
 _META = frozenset({

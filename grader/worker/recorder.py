@@ -143,9 +143,15 @@ class Recorder:
                              f"`x.isnan().any()` takes one.")
 
     def view(self, tensor: torch.Tensor) -> View | None:
-        """The tensor as a view of a recorded storage; None if it is not one."""
+        """The memory of a tensor as a view of a recorded storage; None if it is none.
+
+        What is lazily conjugated looks like its memory here.
+        """
         if tensor.device.type == "meta":
             return None
+        if tensor.is_neg():
+            self.stop("L05", "A tensor is a lazily negated view, such as the imaginary part of a "
+                             "conjugated one; memory holds no such numbers.")
         known = self._storages.get(tensor.untyped_storage()._cdata)
         if known is None or known.number is None:
             return None
@@ -193,10 +199,10 @@ class Recorder:
         if "meta" in (target.device.type, source.device.type):
             return
         to, origin = self.view(target), self.view(source.expand(target.shape))
-        if to is None or origin is None:
+        if to is None or origin is None or target.is_conj():
             self.stop("X01", f"`{what}` copies values that neither an input nor a kernel holds.")
         if target.numel():
-            self.note(Move(to, origin, current_line(self.path)))
+            self.note(Move(to, origin, current_line(self.path), source.is_conj()))
 
     def forget(self, tensor: torch.Tensor) -> None:
         """From here on the values of a copy are known to the executor only."""
@@ -230,6 +236,10 @@ class Recorder:
     def _result(self, tensor: torch.Tensor) -> View | None:
         kind = self.kind(tensor)
         view = self.view(tensor)
+        if tensor.is_conj():
+            self.find("X01", "The returned tensor is a conjugated view, which torch would compute "
+                             "when it is read; a result holds what kernels have written.")
+            return None
         if view is None:
             made = "by torch" if kind in (Kind.PROBE, Kind.LITERAL) else \
                 "outside the call or outside torch"

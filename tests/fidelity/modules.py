@@ -16,10 +16,11 @@ import grader
 from grader import Verdict
 from grader.sandbox import Sandbox
 from grader.suite import Mutant, Suite
+from tests.fidelity import variants
 from tests.fidelity.tally import Say, Tally
+from tritonlab import graded, proving
 
 ROOT = Path(__file__).parents[2]
-RIGHT = Path(__file__).parent / "right"
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Module:
 
     @property
     def variants(self) -> list[Path]:
-        return sorted((RIGHT / self.slug).glob("*.py"))
+        return variants.of(self.slug)
 
 
 def modules() -> Iterator[Module]:
@@ -51,7 +52,9 @@ def right_but_different(seeds: int, sandbox: Sandbox, say: Say, most: int | None
         for path in [module.solution, *module.variants][:most]:
             tally.kinds += 1
             for number in range(seeds):
-                report = grader.grade(path, module.suite, sandbox=sandbox)
+                with tempfile.TemporaryDirectory() as folder:
+                    kernel = variants.whole(path, module.solution, Path(folder))
+                    report = grader.grade(kernel, module.suite, sandbox=sandbox)
                 tally.trials += 1
                 if report.verdict is not Verdict.PASSED:
                     tally.problems.append(f"{module.slug}/{path.stem}, seed {report.seed}: "
@@ -69,12 +72,11 @@ def mutants(seeds: int, sandbox: Sandbox, say: Say) -> Tally:
         for module in modules():
             for mutant in module.suite.mutants:
                 tally.kinds += 1
-                path = Path(folder) / f"{module.slug}-{mutant.id}.py"
-                path.write_text(mutant.apply(module.solution.read_text()))
+                path = _write(mutant, module, Path(folder) / f"{module.slug}-{mutant.id}")
                 for number in range(seeds):
                     report = grader.grade(path, module.suite, sandbox=sandbox)
                     tally.trials += 1
-                    if problem := survived(mutant, report):
+                    if problem := next(graded.survives(mutant, report), ""):
                         tally.problems.append(f"{module.slug}/{mutant.id}, seed {report.seed}: "
                                               f"{problem}")
                     say(f"{module.slug}/{mutant.id} {number + 1}/{seeds}")
@@ -82,20 +84,12 @@ def mutants(seeds: int, sandbox: Sandbox, say: Say) -> Tally:
     return tally
 
 
-def survived(mutant: Mutant, report: grader.Report) -> str:
-    """Why this grade did not kill the mutant as its suite says; empty where it did."""
-    first = report.first_failure
-    if report.verdict is not Verdict.FAILED or first is None:
-        return f"it is {report.verdict}"
-    finding = first.findings[0]
-    if finding.code != mutant.codes[0]:
-        return f"{finding.code} instead of {mutant.codes[0]}: {finding.seen}"
-    missing = set(mutant.codes) - {found.code for found in report.findings()}
-    if missing:
-        return f"{', '.join(sorted(missing))} was not found"
-    if finding.means != mutant.meaning:
-        return f"the diagnosis is another one: {finding.means}"
-    return ""
+def _write(mutant: Mutant, module: Module, folder: Path) -> Path:
+    """All files of a mutant; its kernel.py."""
+    solution = {name: (module.solution.parent / name).read_text()
+                for name in (module.solution.name, *module.suite.files)}
+    proving.write(mutant.apply_to(solution), folder)
+    return folder / module.solution.name
 
 
 def told(report: grader.Report) -> str:

@@ -175,13 +175,15 @@ def diagnosis(module: Module, finding: Finding,
 
 
 def next_step(module: Module, finding: Finding, reading: Reading | None = None) -> str:
-    """The finding's own next step, or the hint for its first TODO that has one.
+    """The finding's own next step, with the hint for its first TODO or for its function.
 
     The grader knows neither modules nor hints: the face completes the command, and says which rung
     of which ladder it leads to.
     """
-    offer = hints.offer(module, finding.todos, reading or Reading(()))
+    offer = hints.offer(module, finding, reading or Reading(()))
     named = f"`{offer.command}` ({offer})" if offer else ""
+    if named and not finding.todos:
+        return f"{finding.next_step} {named} asks a question that helps.".strip()
     if finding.next_step:
         return re.sub(r"`tritonlab hint --todo \d+`", lambda old: named or old[0],
                       finding.next_step)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from tritonlab.course import HintGroup, Module
 from tritonlab.errors import shown
@@ -27,9 +28,13 @@ def show_start(screen: Screen, module: Module, started: Started, missing: Sequen
         screen.line(f"The exercise is in {where}")
     if started.copied and started.kept:
         screen.line(f"Copied beside your work: {', '.join(started.copied)}.")
+    folders = sorted({f"{Path(name).parts[0]}/" for name in module.files})
+    there = (*started.copied, *started.kept, *folders)
+    exercise = "what is graded; it imports the rest" if folders else "the exercise to edit"
     for name, why in (("README.md", "the lesson"), ("lesson.py", "a worked example to run"),
-                      ("kernel.py", "the exercise to edit")):
-        if name in (*started.copied, *started.kept):
+                      ("kernel.py", exercise), *((name, "the exercise to edit")
+                                                 for name in folders)):
+        if name in there:
             label = f"{name}: " if screen.plain else f"  {name:<10} "
             screen.line((why, "dim"), lead=(label,))
     if missing:
@@ -38,7 +43,7 @@ def show_start(screen: Screen, module: Module, started: Started, missing: Sequen
         screen.line(f"It builds on {', '.join(missing)}, which {plural} not passed yet. "
                     "You can go on all the same.")
     screen.blank()
-    screen.next(next_command, "Edit kernel.py, then type: ")
+    screen.next(next_command, f"Edit {' and '.join(folders) or 'kernel.py'}, then type: ")
 
 
 def show_hint(screen: Screen, module: Module, group: HintGroup, rung: int, repeated: bool,
@@ -46,7 +51,7 @@ def show_hint(screen: Screen, module: Module, group: HintGroup, rung: int, repea
     """One rung of a ladder."""
     todos = ", ".join(str(todo) for todo in group.todos)
     screen.line((module.id, "strong"), f"  {group.title}",
-                (f" (TODO {todos})" if todos else "", "dim"))
+                (f" ({module.marker} {todos})" if todos else "", "dim"))
     screen.line(group.rungs[rung - 1], lead=(f"Hint {rung} of {len(group.rungs)}: ",))
     if repeated:
         screen.line(("This was the last one; it is shown again.", "dim"))

@@ -37,12 +37,6 @@ def moving_seconds(survey: Survey, target: Target, cold: bool = True) -> float:
     return moved / (target.dram * MOST_OVER_COPY)
 
 
-def least_of_job(nbytes: int, flops: int, target: Target) -> float:
-    """Seconds that copying so many bytes takes, or longer where so many operations need longer on
-    the fastest units: no kernel can do such a job at the speed of a copy."""
-    return max(nbytes / target.dram, flops / _fastest(target, True))
-
-
 def _fastest(target: Target, tensor_cores: bool) -> float:
     best = max(target.fp8_tensor, target.fp16_tensor, target.tf32_tensor, target.fp32)
     return (best if tensor_cores else min(best, HALF_OVER_FP32 * target.fp32)) * MOST_OVER_PEAK

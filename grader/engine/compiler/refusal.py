@@ -103,6 +103,8 @@ def _words(chain: list[CompilationError]) -> str:
         cause = one.__cause__
         said = str(one.error_message or (cause if not isinstance(cause, CompilationError) else "")
                    or "")
+        if isinstance(cause, KeyError) and said.strip():  # its text is the key and no more
+            return f"the compiler looked up {said} and found nothing"
         if said.strip() and said != "AssertionError()":
             return said
     return ""

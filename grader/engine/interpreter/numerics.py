@@ -199,14 +199,16 @@ def _half_dot(a: Array, b: Array, accumulator: Array) -> Array:
 
 
 def _split_dot(a: Array, b: Array, products: int) -> Array:
-    """The product of sums of bfloat16 parts, smallest terms first."""
-    parts_a, parts_b = _parts(a), _parts(b)
-    pairs = [(1, 0), (0, 1), (0, 0)] if products == 3 else [
-        (2, 0), (1, 1), (0, 2), (1, 0), (0, 1), (0, 0)]
-    total = np.matmul(parts_a[pairs[0][0]], parts_b[pairs[0][1]])
-    for i, j in pairs[1:]:
-        total = total + np.matmul(parts_a[i], parts_b[j])
-    return np.asarray(total)
+    """The product of sums of bfloat16 parts, smallest terms first.
+
+    What infinities make NaN of in the smaller products counts as 0, as in ``_dot_of_parts``.
+    """
+    small = [(1, 0), (0, 1)] if products == 3 else [(2, 0), (1, 1), (0, 2), (1, 0), (0, 1)]
+    with np.errstate(invalid="ignore"):  # infinity less infinity
+        parts_a, parts_b = _parts(a), _parts(b)
+        rest = sum(np.matmul(parts_a[i], parts_b[j]) for i, j in small)
+        total = np.where(np.isnan(rest), np.float32(0), rest)
+        return np.asarray(total + np.matmul(parts_a[0], parts_b[0]))
 
 
 def _parts(data: Array) -> list[Array]:

@@ -111,7 +111,7 @@ def is_confined(sandbox: Any, folder: Path) -> bool:
     target = folder / "written"
     probe.write_text(f"open({str(target)!r}, 'w').close()\ndef f(): ...\n")
     with sandbox.fork("worker") as child:
-        child.ask({"op": "load", "path": str(probe), "entry": "f"})
+        child.ask({"op": "load", "path": str(probe)})
     probe.unlink()
     written = target.exists()
     target.unlink(missing_ok=True)

@@ -1,0 +1,181 @@
+"""The cases of a suite: what is tried, and what a performance case allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from grader.inputs import Size
+from grader.report import Kind
+
+CALL_S = 10.0  # that a call of host code may take
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a performance case allows. ``traffic`` is issued bytes over ``Cost.bytes``.
+
+    ``sectors`` bounds the 32-byte sectors of any line that moves much over as few as would hold its
+    bytes. ``programs`` bounds the programs of all launches together; a function gets the learner's
+    block. ``axes`` asks for as many axes of each grid that have more than one program. Of the
+    compiled code, ``vector`` is how many bits a thread has to load or store at once where much is
+    moved, ``spills`` how many bytes a thread may spill, ``stages`` how deep the pipeline has to be;
+    with ``tensor_cores`` they have to be used. ``pass_at`` and ``stretch`` are shares of the copy
+    bandwidth at this very size, or of the speed of ``torch.matmul`` where the arithmetic takes
+    longer than a copy: proved, expected or left open without a GPU.
+    """
+
+    traffic: float | None = None
+    sectors: float | None = None
+    launches: int | None = None
+    programs: Size | None = None
+    axes: int | None = None
+    vector: int | None = None
+    spills: int | None = None
+    stages: int | None = None
+    tensor_cores: bool = False
+    pass_at: float | None = None
+    stretch: float | None = None
+
+    @property
+    def of_code(self) -> bool:
+        """Whether anything is asked of the compiled code."""
+        return self.tensor_cores or not (self.vector is self.spills is self.stages is None)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Other files for a submission, such as trusted code in place of the learner's own package.
+
+    ``files`` are texts by their paths; the learner's files in the folder ``instead_of`` go.
+    """
+
+    name: str
+    files: Mapping[str, str]
+    instead_of: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a case of kind ``call`` asks of host code, and how the answer is judged.
+
+    ``of`` is a function of ``calls.py`` beside the suite, which runs with the learner's module as
+    its first argument where the learner's code runs, or else the learner's own function. ``check``
+    gets the answer, as plain values, and the case's inputs; it raises AssertionError with a
+    sentence, which becomes a finding with ``code``. With ``eager`` launches run at once, under
+    watch, and with ``watched`` what is found about their accesses fails the case too. ``seconds``
+    bound the call.
+
+    With ``trees`` the function is asked once in each of these, in processes of its own, and
+    ``check`` gets a dict: name of a tree -> ``grader.outcome.Answer``, whose ``value`` is plain.
+    """
+
+    of: str
+    check: Callable[..., None] | None = None
+    code: str = "Q01"
+    eager: bool = False
+    watched: bool = True
+    seconds: float = CALL_S
+    trees: Sequence[Tree] = ()
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is asked of the submission's files as texts; nothing of them runs.
+
+    ``check`` gets them by their paths, and raises AssertionError with a sentence, which becomes a
+    finding with ``code``. ``of`` says which of them, for hints.
+    """
+
+    check: Callable[[Mapping[str, str]], None]
+    of: str
+    code: str = "Q01"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One named run. ``name`` says in words what is tried.
+
+    ``raises`` asks for an exception instead of a result; ``mentions`` are words that its message
+    must hold. ``public`` cases are the ones that ``python kernel.py`` runs. ``advisory`` cases are
+    shown and never decide. ``function`` is the learner's function that is called, where a suite has
+    several; ``call`` is set where host code is asked and no kernel's result is looked at, and
+    ``reading`` where files are only read.
+    """
+
+    name: str
+    kind: Kind
+    inputs: tuple[Any, ...] = ()
+    limits: Limits | None = None
+    raises: type[Exception] | None = None
+    mentions: tuple[str, ...] = ()
+    launches: int | None = None  # exactly so many, where the contract says so
+    public: bool = False
+    advisory: bool = False
+    function: str = ""
+    call: Call | None = None
+    reading: Reading | None = None
+
+    @property
+    def about(self) -> str:
+        """The function that the case calls, or what it asks or reads; hints are chosen by it."""
+        return self.function or (self.call.of if self.call
+                                 else self.reading.of if self.reading else "")
+
+
+def correctness(name: str, *inputs: Any, public: bool = False, launches: int | None = None) -> Case:
+    return Case(name, Kind.CORRECTNESS, inputs, public=public, launches=launches)
+
+
+def edge(name: str, *inputs: Any, public: bool = False, launches: int | None = None,
+         advisory: bool = False) -> Case:
+    return Case(name, Kind.EDGE, inputs, public=public, launches=launches, advisory=advisory)
+
+
+def refuses(name: str, *inputs: Any, raises: type[Exception], mentions: Sequence[str] = (),
+            public: bool = False) -> Case:
+    """The function must raise ``raises`` (or a subclass) before anything is launched."""
+    return Case(name, Kind.EDGE, inputs, raises=raises, mentions=tuple(mentions), public=public)
+
+
+def performance(name: str, *inputs: Any, **limits: Any) -> Case:
+    """Run whole and counted; with ``pass_at``, judged at its real size without being run whole.
+
+    ``limits`` are the fields of ``Limits``.
+    """
+    return Case(name, Kind.PERFORMANCE, inputs, limits=Limits(**limits))
+
+
+def call(name: str, of: str, *inputs: Any, check: Callable[..., None] | None = None,
+         raises: type[Exception] | None = None, mentions: Sequence[str] = (), public: bool = False,
+         advisory: bool = False, **how: Any) -> Case:
+    """Host code is asked, and its answer judged by ``check``; ``how`` are fields of ``Call``.
+
+    A check whose ``code`` begins with T speaks of what the answer costs: a performance case.
+
+    Raises:
+        ValueError: the case asks for neither an answer nor an exception.
+    """
+    if (check is None) == (raises is None):
+        raise ValueError(f"the case '{name}' has either a check or an exception that it asks for")
+    asked = Call(of, check, **how)
+    kind = Kind.PERFORMANCE if asked.code.startswith("T") else Kind.CALL
+    return Case(name, kind, inputs, raises=raises, mentions=tuple(mentions), public=public,
+                advisory=advisory, call=asked)
+
+
+def reads(name: str, of: str, *, check: Callable[[Mapping[str, str]], None],
+          code: str = "Q01") -> Case:
+    """The files of the submission are looked at as texts; the arguments are as in ``Reading``."""
+    return Case(name, Kind.CALL, reading=Reading(check, of, code))
+
+
+@dataclass(frozen=True)
+class Property:
+    """A ``test_*`` function of a suite: gets a ``submission``, asserts a law of the result."""
+
+    name: str
+    test: Callable[..., None]
+    kind: Kind = Kind.PROPERTY
+    advisory: bool = False

@@ -1,0 +1,243 @@
+"""The processes of one submission: a worker, an executor and a compiler, started when needed."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from grader.outcome import Stopped, refusal_of
+from grader.report import Finding
+from grader.sandbox import (
+    Child,
+    ChildDied,
+    ChildOutOfMemory,
+    ChildTimedOut,
+    Limits,
+    MalformedReply,
+    NotStarted,
+    Sandbox,
+    folders,
+)
+from grader.sandbox.limits import Role
+from grader.source import KERNEL, Source
+from grader.words import sentence
+
+T = TypeVar("T")
+Later = Callable[[], T]  # waits for what was begun
+
+LOAD_S = 20.0  # to import the learner's file
+LESS_PATIENCE = 3.0  # once a run has hung, all later ones get this fraction of their time
+
+
+class _Process:
+    """One of the two processes of a session: forked and loaded when needed, and when it was lost.
+    """
+
+    def __init__(self, fork: Callable[[], Child], load: Callable[[Child], Later[None]]) -> None:
+        self._fork, self._load = fork, load
+        self._child: Child | None = None
+        self._loaded: Later[None] | None = None
+        self._refusal: Stopped | None = None  # a file that cannot be used stays so
+        self._printed = ""
+
+    def begin(self) -> Child:
+        """Start it, if it does not run; ``ready`` waits until it is loaded."""
+        if self._child is not None and not self._child.alive:
+            self.stop()
+        if self._child is None:
+            self._child = self._fork()
+            self._loaded = self._load(self._child)
+        return self._child
+
+    def ready(self) -> Child:
+        """The process, loaded.
+
+        Raises:
+            Stopped: it did not survive, or refuses the file.
+        """
+        if self._refusal is not None:
+            raise self._refusal
+        child = self.begin()
+        if self._loaded is not None:
+            loaded, self._loaded = self._loaded, None
+            try:
+                loaded()
+            except Stopped as stop:
+                self._refusal = stop
+                raise
+        return child
+
+    def output(self) -> str:
+        """What it printed, and those before it."""
+        return self._printed + (self._child.output() if self._child else "")
+
+    def stop(self) -> None:
+        if self._child is not None:
+            self._child.dismiss()
+            self._printed = self.output()
+        self._child = self._loaded = None
+
+
+class Processes:
+    """A worker, an executor and a compiler for one submission.
+
+    They are started when first needed, and again after one of them was lost. What is begun goes on
+    while the judge does something else. The file is copied before anything runs, so that saving it
+    during a grade mixes no two versions.
+    """
+
+    def __init__(self, submitted: Source, sandbox: Sandbox, limits: Limits | None = None) -> None:
+        """Nothing is started yet."""
+        self._sandbox = sandbox
+        self._submitted = submitted
+        self._folder: Path | None = None
+        limits = limits or Limits()
+        self._worker = _Process(lambda: sandbox.fork("worker", limits), self._load_worker)
+        self._executor = _Process(lambda: sandbox.fork("executor", limits),
+                                  partial(self._load_kernels, "reading the kernels"))
+        self._compiler = _Process(lambda: sandbox.fork("compiler"),
+                                  partial(self._load_kernels, "reading the kernels to compile"))
+        self.lost_s = 0.0  # with runs that did not end normally
+        self._hung = False
+
+    def close(self) -> None:
+        try:
+            self.stop()
+        finally:
+            if self._folder is not None:
+                folders.remove(self._folder)
+
+    def stop(self) -> None:
+        """Kill all processes; the next call starts new ones."""
+        with ExitStack() as stopping:  # all of them, even where one is interrupted
+            for process in (self._worker, self._executor, self._compiler):
+                stopping.callback(process.stop)
+
+    def output(self) -> str:
+        """What the learner's code printed."""
+        return self._worker.output()
+
+    def ready(self) -> None:
+        """Have the learner's file imported in the worker; the others start meanwhile.
+
+        Raises:
+            Stopped: it cannot be imported.
+        """
+        self._worker.begin()
+        self._executor.begin()
+        self._compiler.begin()
+        self._worker.ready()
+
+    def ask(self, role: Role, request: dict[str, Any], fds: Sequence[int], seconds: float,
+            what: str, *, at_once: bool = False) -> Later[dict[str, Any]]:
+        """Ask one of them for something; what is returned waits for the reply.
+
+        Args:
+            what: is being done, for messages.
+            at_once: do not wait until it has read the file; then a new process may just begin.
+
+        Raises:
+            Stopped: here or later, as the process did not survive, or refuses the file.
+        """
+        process = {"worker": self._worker, "executor": self._executor,
+                   "compiler": self._compiler}[role]
+        child = process.begin() if at_once else process.ready()
+        reply = self._begin(child, request, fds, seconds, what, forgeable=role == "worker")
+
+        def replied() -> dict[str, Any]:
+            process.ready()
+            return reply()
+
+        return replied if at_once else reply
+
+    def _copy(self) -> Path:
+        """The folder of the submission's own copy, where the sandbox is that is running now."""
+        if self._folder is None or not self._folder.is_relative_to(self._sandbox.folder):
+            self._folder = Path(tempfile.mkdtemp(prefix="submission-", dir=self._sandbox.folder))
+            (self._folder / KERNEL).write_bytes(self._submitted.data)
+            for name, data in self._submitted.files.items():
+                _write(self._folder, name, data)
+        return self._folder
+
+    def _load_worker(self, worker: Child) -> Later[None]:
+        """Have the worker import the learner's file."""
+        folder = self._copy()
+        request = {"op": "load", "path": str(folder / KERNEL)}
+        if self._submitted.files:
+            request |= {"folder": str(folder),
+                        "kernels": str(folder / self._submitted.kernel_file)}
+        reply = self._begin(worker, request, [], LOAD_S, "importing the file", final=True)
+
+        def loaded() -> None:
+            refusal = refusal_of(reply())
+            if refusal is not None:
+                raise Stopped(refusal, final=True)
+
+        return loaded
+
+    def _load_kernels(self, what: str, child: Child) -> Later[None]:
+        """Have an executor or a compiler take the kernels from the learner's file."""
+        request = {"op": "load", "path": str(self._copy() / self._submitted.kernel_file)}
+        reply = self._begin(child, request, [], LOAD_S, what, final=True)
+
+        def loaded() -> None:
+            answer = reply()
+            if answer["status"] == "refused":
+                raise Stopped(Finding.from_dict(answer["findings"][0]), final=True)
+
+        return loaded
+
+    def _begin(self, child: Child, request: dict[str, Any], fds: Sequence[int], seconds: float,
+               what: str, *, final: bool = False, forgeable: bool = False) -> Later[dict[str, Any]]:
+        """``final``: no other run can fare better. ``forgeable``: the learner's code ran in it
+        before, so a reply that blames the grader may be its own.
+        """
+        seconds = seconds / LESS_PATIENCE if self._hung else seconds
+        reply = child.begin(request, fds, seconds)
+        return partial(self._finish, reply, seconds, what, final=final, forgeable=forgeable)
+
+    def _finish(self, later: Later[dict[str, Any]], seconds: float, what: str, *,
+                final: bool, forgeable: bool) -> dict[str, Any]:
+        """The reply; what happens to a child that runs learners' code is a finding, not an error.
+        """
+        waited = time.monotonic()
+        try:
+            reply = later()
+        except NotStarted:
+            raise
+        except ChildTimedOut as error:
+            self._hung = True
+            finding = Finding("R02", f"{what} did not end within {seconds:.0f} s", error.line)
+        except ChildOutOfMemory as error:
+            finding = Finding("R04", f"{what} used too much memory", error.line)
+        except ChildDied as error:
+            how = f"was {error.how}" if error.how.startswith("killed") else error.how
+            seen = f"the process ended while {what} ran: it {how}"
+            finding = Finding("R03", seen, error.line)
+        except MalformedReply as error:
+            finding = Finding("R03", f"the process that ran {what} answered with something that "
+                                     f"is no reply: {error}")
+        else:
+            if reply.get("status") == "broken" and not forgeable:
+                raise RuntimeError(f"the grader's own code failed:\n{reply.get('traceback')}")
+            return reply
+        self.lost_s += time.monotonic() - waited
+        raise Stopped(replace(finding, seen=sentence(finding.seen)), final=final)
+
+
+def _write(folder: Path, name: str, data: bytes) -> None:
+    """A further file of the submission, readable for whatever user its children become."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    path.chmod(0o644)
+    for above in path.parents:
+        if above == folder:
+            break
+        above.chmod(0o755)

@@ -1,0 +1,62 @@
+"""One call of host code in several trees: the learner's files with parts of them replaced."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from grader.cases import Call, Tree
+from grader.outcome import Answer, Stopped
+from grader.processes import Later
+from grader.sandbox import Limits, Sandbox
+from grader.session import Session
+from grader.source import Source
+
+PATIENCE_S = 120.0  # for all trees of a case together
+
+
+def answers(call: Call, inputs: Sequence[Any], drivers: str, submitted: Source, sandbox: Sandbox,
+            limits: Limits | None = None) -> dict[str, Answer]:
+    """What the call answers in each tree, by its name; where it did not end, ``other`` says how.
+
+    Each tree has a worker of its own, so that nothing that ran in one is left in the next. As many
+    run at the same time as there are processors.
+
+    Args:
+        call: of host code; its ``trees`` are tried in their order.
+        inputs: of the call.
+        drivers: the text of the suite's calls.py.
+        submitted: the learner's files.
+        sandbox: where workers are forked.
+        limits: of each worker.
+    """
+    began = time.monotonic()
+    found: dict[str, Answer] = {}
+    left = deque(call.trees)
+    running: deque[tuple[Tree, Session, Later[Answer]]] = deque()
+    try:
+        while left or running:
+            while left and len(running) < (os.cpu_count() or 1):
+                tree = left.popleft()
+                session = Session(submitted.with_files(tree.files, tree.instead_of), "", sandbox,
+                                  limits)
+                running.append((tree, session, session.begin_ask(
+                    call, inputs, drivers, at_once=True)))
+            tree, session, answer = running.popleft()
+            try:
+                found[tree.name] = answer()
+            except Stopped as stop:
+                found[tree.name] = Answer(other=stop.finding.seen)
+            finally:
+                session.close()
+            if time.monotonic() - began > PATIENCE_S:
+                found |= {late.name: Answer(other="It was not tried: the trees before it took "
+                                                  f"{PATIENCE_S:.0f} s.") for late in left}
+                left.clear()
+    finally:
+        for _, session, _ in running:
+            session.close()
+    return found

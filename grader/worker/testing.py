@@ -1,0 +1,115 @@
+"""Runs the learner's own tests under pytest, with every launch on the engine, under watch."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader.engine.interpreter.eager import interpreted
+
+MAX_TESTS = 2_000
+_MAX_WORDS = 300  # characters of a message that are kept
+_PLUGINS = ("cacheprovider", "tritonlab-grader", "xdist", "faulthandler", "tmpdir", "pastebin",
+            "junitxml", "logging", "terminal")
+
+
+def run(file: Path, *, stop: bool = False) -> dict[str, Any]:
+    """Run all tests of a file; nothing is printed, and no configuration file is read.
+
+    A launch that reaches outside its tensors, or reads what nobody wrote, fails the test in which
+    it happens: on a GPU it would damage or use the memory of others.
+
+    Args:
+        file: of tests; what it imports has to be importable already.
+        stop: at the first test that fails.
+
+    Returns:
+        ``tests``: for each its ``name``, ``markers``, ``outcome`` (passed, failed, error, skipped)
+        and ``why``. ``problems``: what kept tests from being found.
+    """
+    watched = _Watched()
+    folder = str(file.parent)  # nothing above it is looked at: it may be out of reach
+    arguments = ["--rootdir", folder, "--confcutdir", folder, "-c", os.devnull, "--capture=no",
+                 "--import-mode=importlib", "--continue-on-collection-errors", str(file)]
+    for plugin in _PLUGINS:
+        arguments += ["-p", f"no:{plugin}"]
+    if stop:
+        arguments.append("--exitfirst")
+    with _quiet():
+        pytest.main(arguments, plugins=[watched])
+    return {"tests": list(watched.tests.values())[:MAX_TESTS], "problems": watched.problems[:20]}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Neither plugins of other packages nor files of bytecode: the process may write no file."""
+    before = os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"), sys.dont_write_bytecode
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    sys.dont_write_bytecode = True
+    try:
+        with warnings.catch_warnings():
+            yield
+    finally:
+        sys.dont_write_bytecode = before[1]
+        if before[0] is None:
+            del os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"]
+
+
+class _Watched:
+    """A plugin: it puts the engine in its place for each test, and gathers what became of them."""
+
+    def __init__(self) -> None:
+        self.tests: dict[str, dict[str, Any]] = {}
+        self.problems: list[str] = []
+        self._trace: Any = None
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        for name in ("unit", "edge", "property", "regression", "gpu"):
+            config.addinivalue_line("markers", f"{name}: a kind of test")
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection(self) -> Iterator[None]:
+        with interpreted():  # a file may launch where it is imported
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self.tests[item.nodeid] = {
+            "name": item.name[:_MAX_WORDS], "outcome": "error", "why": "it did not end",
+            "markers": sorted({mark.name for mark in item.iter_markers()})}
+        with interpreted() as self._trace:
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Iterator[None]:
+        yield
+        if self._trace.findings:
+            raise AssertionError(self._trace.findings[0].seen)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        entry = self.tests[report.nodeid]
+        if report.when == "call":
+            entry |= {"outcome": report.outcome, "why": _why(report)}
+        elif report.failed:
+            entry |= {"outcome": "error", "why": _why(report)}
+        elif report.skipped:
+            entry |= {"outcome": "skipped", "why": ""}
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.problems.append(_why(report))
+
+
+def _why(report: Any) -> str:
+    """The last line of what pytest says of a failure."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = crash.message if crash is not None else report.longreprtext if report.failed else ""
+    lines = [line for line in str(text).splitlines() if line.strip()]
+    return (lines[0] if crash is not None and lines else lines[-1] if lines else "")[:_MAX_WORDS]

@@ -1,0 +1,23 @@
+"""The door of the package: what the grader, and `python kernel.py`, call.
+
+Everything else lies in `package/`, a project of its own that could be published as it is. The
+grader calls `add_rms_norm` through this file and takes the kernel from
+`package/addrmsnorm/kernel.py`.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "package"))  # as `pip install -e package` would
+
+from addrmsnorm import Config, __version__, add_rms_norm
+
+__all__ = ["Config", "__version__", "add_rms_norm"]
+
+
+if __name__ == "__main__":
+    import tritonlab
+
+    tritonlab.run_public_cases(__file__)

@@ -1,0 +1,132 @@
+"""Matrix multiplication: C = A @ B for matrices of any sizes and strides, summed in float32.
+
+    c[m, n] = sum_k a[m, k] * b[k, n]
+
+Every program owns one tile of C. It walks along K in steps: in each it loads a tile of A and a tile
+of B, multiplies them and adds the product to an accumulator, which is stored once at the end.
+
+Cost: 2 * M * N * K operations. A is read once for each column of tiles and B once for each row of
+tiles: (M * K * ceil(N / BLOCK_N) + K * N * ceil(M / BLOCK_M) + M * N) * itemsize bytes. A tile of
+128 x 128 in float16 does 64 operations per byte; a tile of one element would do half an operation.
+
+Inputs: a of shape (M, K) and b of shape (K, N) in float16, bfloat16 or float32, with any strides:
+nothing is copied. Without rows or columns the result is empty; without a K it is zero.
+Result: a new contiguous tensor of shape (M, N) in that dtype, on that device.
+
+Precision: products and sums are float32, rounded once at the store. Tensor cores would cut float32
+inputs to TF32, with 10 bits of mantissa, so those are multiplied in full precision instead.
+
+Source: tiles and their grouped order are those of the third tutorial in Triton's documentation;
+masks instead of wrapped indices, 64-bit offsets and float32 precision are what it takes to trust
+it with any matrix.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def matmul_kernel(
+    a_ptr, b_ptr, c_ptr,      # [M, K], [K, N], [M, N]
+    M, N, K,
+    stride_am, stride_ak,     # elements from one row to the next, and from one column
+    stride_bk, stride_bn,
+    stride_cm, stride_cn,
+    BLOCK_M: tl.constexpr,    # rows of a tile of C, a power of two like the next two
+    BLOCK_N: tl.constexpr,    # columns of a tile of C
+    BLOCK_K: tl.constexpr,    # columns of A and rows of B per step, at least 16
+    GROUP_M: tl.constexpr,    # rows of tiles that are walked through together
+):
+    """c[m, n] = sum_k a[m, k] * b[k, n]. One program owns BLOCK_M x BLOCK_N elements of c.
+
+    It reads (BLOCK_M + BLOCK_N) * K elements and stores BLOCK_M * BLOCK_N of them.
+    """
+    pid = tl.program_id(axis=0)
+    num_pid_m = tl.cdiv(M, BLOCK_M)
+    num_pid_n = tl.cdiv(N, BLOCK_N)
+    group_tiles = GROUP_M * num_pid_n
+    first_pid_m = pid // group_tiles * GROUP_M
+    group_height = min(num_pid_m - first_pid_m, GROUP_M)  # the last group may be lower
+    local = pid % group_tiles
+    pid_m = first_pid_m + local % group_height
+    pid_n = local // group_height
+
+    offs_m = pid_m.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)  # row * stride passes 2**31
+    offs_n = pid_n.to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+
+    for start in range(0, K, BLOCK_K):
+        offs_k = start + tl.arange(0, BLOCK_K).to(tl.int64)
+        a_ptrs = a_ptr + offs_m[:, None] * stride_am + offs_k[None, :] * stride_ak
+        a_mask = (offs_m[:, None] < M) & (offs_k[None, :] < K)
+        a = tl.load(a_ptrs, mask=a_mask, other=0.0)  # neutral for a sum of products
+        b_ptrs = b_ptr + offs_k[:, None] * stride_bk + offs_n[None, :] * stride_bn
+        b_mask = (offs_k[:, None] < K) & (offs_n[None, :] < N)
+        b = tl.load(b_ptrs, mask=b_mask, other=0.0)
+        acc = tl.dot(a, b, acc, input_precision="ieee")  # no TF32; no matter in 16 bits
+
+    c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :] * stride_cn
+    c_mask = (offs_m[:, None] < M) & (offs_n[None, :] < N)
+    tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty), mask=c_mask)
+
+
+def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """a @ b for two matrices, as a new contiguous tensor of their dtype and device.
+
+    Raises:
+        TypeError: an argument is no tensor, or the dtypes are unsupported or differ.
+        ValueError: an argument is no matrix, the inner sizes differ, or the devices do.
+    """
+    check_arguments(a, b)
+    M, K = a.shape
+    N = b.shape[1]
+
+    c = torch.empty((M, N), dtype=a.dtype, device=a.device)
+    if c.numel() == 0:
+        return c  # no row or no column: no program, no launch
+
+    # A thread keeps its share of the tile in registers: 64 numbers of float32 with 128 x 128 and 8
+    # warps. Without tensor cores it needs room for a and b as well, so float32 gets smaller tiles.
+    block_m, block_n, block_k = (64, 64, 32) if a.dtype == torch.float32 else (128, 128, 64)
+    grid = (triton.cdiv(M, block_m) * triton.cdiv(N, block_n),)
+    matmul_kernel[grid](
+        a, b, c, M, N, K,
+        a.stride(0), a.stride(1), b.stride(0), b.stride(1), c.stride(0), c.stride(1),
+        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=8, num_warps=8,
+    )
+    return c
+
+
+def check_arguments(a: torch.Tensor, b: torch.Tensor) -> None:
+    """Refuse what the contract does not cover, before anything is allocated or launched.
+
+    Raises:
+        TypeError: an argument is no tensor, or the dtypes are unsupported or differ.
+        ValueError: an argument is no matrix, the inner sizes differ, or the devices do.
+    """
+    supported = (torch.float16, torch.bfloat16, torch.float32)
+    for name, tensor in (("a", a), ("b", b)):
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"{name}: expected a torch.Tensor, got {type(tensor).__name__}")
+        if tensor.dtype not in supported:
+            names = ", ".join(str(dtype) for dtype in supported)
+            raise TypeError(f"{name}: expected one of {names}, got {tensor.dtype}")
+        if tensor.dim() != 2:
+            raise ValueError(f"{name}: expected 2 dimensions, got {tensor.dim()} in shape "
+                             f"{tuple(tensor.shape)}")
+    if b.dtype != a.dtype:
+        raise TypeError(f"b: expected {a.dtype} like a, got {b.dtype}")
+    if b.shape[0] != a.shape[1]:
+        raise ValueError(f"b: expected {a.shape[1]} rows, as many as a has columns, got shape "
+                         f"{tuple(b.shape)} for a of shape {tuple(a.shape)}")
+    if b.device != a.device:
+        raise ValueError(f"b: expected device {a.device} like a, got {b.device}")
+
+
+if __name__ == "__main__":
+    import tritonlab
+
+    tritonlab.run_public_cases(__file__)

@@ -1,0 +1,156 @@
+"""Layer normalisation over the rows of a matrix, for rows of up to 65 536 columns.
+
+    out[m, n] = (x[m, n] - mean[m]) * rstd[m] * weight[n] + bias[n]
+
+    mean[m] = sum_k x[m, k] / C          rstd[m] = 1 / sqrt(sum_k (x[m, k] - mean[m])**2 / C + eps)
+
+Every program owns one row: it loads the row once, reduces it twice, stores it once.
+
+Cost: x is read once and out is written once; each program reads the two parameter vectors again,
+but from the caches. DRAM sees 2 * R * C * itemsize bytes, 2 * C * itemsize for the parameters and
+8 * R for the statistics, for about 8 * R * C operations: memory decides how long it takes.
+
+Inputs: a matrix of float32, float16 or bfloat16, and two vectors of its width and dtype. Rows may
+be any distance apart, even 0 or 1 elements; if neighbours in a row are not neighbours in memory,
+the matrix is copied first, and so is a vector with gaps.
+Result: a new contiguous tensor of the matrix's shape, dtype and device; on request the mean and
+the reciprocal deviation of each row, in float32. The inputs stay as they are.
+
+Precision: everything between load and store is float32. The variance is the mean of the squared
+*differences*, which needs the mean first. The one-pass form E[x**2] - E[x]**2 subtracts two nearly
+equal numbers where the mean is large: for a mean of 10 000 and a deviation of 1 both are 1e8, where
+float32 has steps of 8. A NaN or an infinity makes a whole row NaN.
+
+Source: Ba, Kiros, Hinton, Layer Normalization, arXiv:1607.06450, equations 3 and 4. For the
+two-pass variance: Chan, Golub, LeVeque, Algorithms for Computing the Sample Variance, The American
+Statistician 37, 1983.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+MAX_COLUMNS = 65_536  # as float32 they fill the registers of one multiprocessor, 256 KiB
+
+
+@triton.jit
+def layer_norm_kernel(
+    x_ptr, out_ptr,            # [n_rows, n_cols], each row without gaps
+    weight_ptr, bias_ptr,      # [n_cols]
+    mean_ptr, rstd_ptr,        # [n_rows], float32
+    n_cols,
+    stride_x, stride_out,      # elements from one row to the next
+    eps,
+    BLOCK_SIZE: tl.constexpr,  # lanes per program, a power of two >= n_cols
+):
+    """out[m] = (x[m] - mean[m]) * rstd[m] * weight + bias. One program owns row m.
+
+    Moves 4 * n_rows * n_cols * itemsize + 8 * n_rows bytes: each element is loaded and stored once,
+    and every program loads both parameter vectors, which stay in the caches.
+    """
+    row = tl.program_id(axis=0).to(tl.int64)  # row * stride passes 2**31 in large matrices
+    row_start = x_ptr + row * stride_x
+    cols = tl.arange(0, BLOCK_SIZE)
+    mask = cols < n_cols  # the block may be wider than the row: the rest is padding
+
+    x = tl.load(row_start + cols, mask=mask, other=0.0).to(tl.float32)  # 0: neutral for the sum
+
+    mean = tl.sum(x, axis=0) / n_cols  # of the columns; padding counts neither above nor below
+    centred = tl.where(mask, x - mean, 0.0)  # padding would be 0 - mean, and its square would count
+    var = tl.sum(centred * centred, axis=0) / n_cols  # biased, as in torch.nn.LayerNorm
+    rstd = 1.0 / tl.sqrt(var + eps)  # eps inside the root: in rows of equal numbers var is 0
+    x_hat = centred * rstd
+
+    weight = tl.load(weight_ptr + cols, mask=mask).to(tl.float32)  # column n of every row: no row
+    bias = tl.load(bias_ptr + cols, mask=mask).to(tl.float32)
+    y = x_hat * weight + bias  # undefined in padding, but those lanes are never stored
+
+    tl.store(out_ptr + row * stride_out + cols, y.to(out_ptr.dtype.element_ty), mask=mask)
+    tl.store(mean_ptr + row, mean)
+    tl.store(rstd_ptr + row, rstd)
+
+
+def layer_norm(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-5, *,
+    return_stats: bool = False,
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Normalise each row of x, then scale and shift each column by weight and bias.
+
+    Args:
+        x: [R, C] with 1 <= C <= 65 536.
+        weight: [C], of the dtype of x; so is ``bias``.
+        eps: added to the variance, above 0.
+        return_stats: also return what a backward pass needs.
+
+    Returns:
+        A new contiguous tensor of the shape, dtype and device of x. With ``return_stats`` a tuple
+        of it, the mean of each row and the reciprocal deviation of each row, both [R] in float32.
+
+    Raises:
+        TypeError: an argument has a wrong type, or a dtype that is unsupported or not that of x.
+        ValueError: a shape, the device of a vector, or eps is not as said.
+    """
+    check_arguments(x, weight, bias, eps)
+    if x.stride(1) != 1:
+        x = x.contiguous()  # the kernel knows one stride, from row to row
+    weight, bias = weight.contiguous(), bias.contiguous()
+    n_rows, n_cols = x.shape
+
+    block_size = triton.next_power_of_2(n_cols)  # blocks have no other sizes
+    out = x.new_empty(x.shape)  # without gaps, whatever the strides of x
+    mean = x.new_empty(n_rows, dtype=torch.float32)  # one number a row, and all of its digits
+    rstd = x.new_empty(n_rows, dtype=torch.float32)
+
+    if n_rows > 0:  # no row: no program, no launch
+        grid = (n_rows,)
+        # As for softmax: a thread should hold neither hundreds of numbers nor a handful.
+        num_warps = 4 if block_size <= 2048 else 8 if block_size <= 8192 else 16
+        layer_norm_kernel[grid](
+            x, out, weight, bias, mean, rstd, n_cols, x.stride(0), out.stride(0), eps,
+            BLOCK_SIZE=block_size, num_warps=num_warps,
+        )
+    return (out, mean, rstd) if return_stats else out
+
+
+def check_arguments(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float
+) -> None:
+    """Refuse what the contract does not cover, before anything is allocated or launched.
+
+    Raises:
+        TypeError: an argument has a wrong type, or a dtype that is unsupported or not that of x.
+        ValueError: a shape, the device of a vector, or eps is not as said.
+    """
+    for name, tensor in (("x", x), ("weight", weight), ("bias", bias)):
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"{name}: expected a torch.Tensor, got {type(tensor).__name__}")
+    supported = (torch.float32, torch.float16, torch.bfloat16)
+    if x.dtype not in supported:
+        names = ", ".join(str(dtype) for dtype in supported)
+        raise TypeError(f"x: expected one of {names}, got {x.dtype}")
+    if x.dim() != 2:
+        raise ValueError(f"x: expected 2 dimensions, got {x.dim()} in shape {tuple(x.shape)}")
+    n_cols = x.shape[1]
+    if not 1 <= n_cols <= MAX_COLUMNS:
+        raise ValueError(f"x: expected 1 to {MAX_COLUMNS} columns, got {n_cols}")
+    for name, tensor in (("weight", weight), ("bias", bias)):
+        if tensor.dtype != x.dtype:
+            raise TypeError(f"{name}: expected {x.dtype}, the dtype of x, got {tensor.dtype}")
+        if tensor.shape != (n_cols,):
+            got = tuple(tensor.shape)
+            raise ValueError(f"{name}: expected shape ({n_cols},), one for each column, got {got}")
+        if tensor.device != x.device:
+            expected = x.device
+            raise ValueError(f"{name}: expected device {expected}, as of x, got {tensor.device}")
+    if not isinstance(eps, (int, float)):
+        raise TypeError(f"eps: expected a number, got {type(eps).__name__}")
+    if not eps > 0:
+        raise ValueError(f"eps: expected a number above 0, got {eps}")
+
+
+if __name__ == "__main__":
+    import tritonlab
+
+    tritonlab.run_public_cases(__file__)

@@ -1,0 +1,368 @@
+"""Autotuned blocks, sums reduced step by step, maximum that keeps NaN, compare in NumPy."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+
+TRACE_BLOCK = 8
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What was wrong with a kernel; the README lists the phases and the causes."""
+
+    phase: str
+    cause: str
+    line_contains: str  # a part of the faulty line that at most one other line holds too
+
+
+DIAGNOSES: dict[str, Diagnosis] = {
+    "scale": Diagnosis("compile", "size-not-constexpr", "# elements, the factor"),
+    "col_sum": Diagnosis("compile", "loop-changes-shape", "acc += x.to(tl.float32)"),
+    "clip_add": Diagnosis("boundary", "grid-too-small", "clip_add_kernel[(n"),
+    "relu": Diagnosis("compile", "no-such-function", "y = tl.relu(x)"),
+    "masked_outer": Diagnosis("memory", "operator-precedence", "M) & cols[None, :]"),
+    "row_max": Diagnosis("value", "wrong-neutral-element", "cols < N, other=0.0)"),
+    "avg_pool1d": Diagnosis("value", "truncating-division", "    first = (padded"),
+    "weighted_sum": Diagnosis("dtype", "operands-of-two-types", "tl.load(v_ptr"),
+    "first_elem": Diagnosis("compile", "element-of-a-block", "tl.store(out_ptr + row, v[0])"),
+}
+
+
+CONFIGS = [triton.Config({"BLOCK": 128}, num_warps=2), triton.Config({"BLOCK": 512})]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How a result differs from what was expected. An index has one number for each dimension."""
+
+    ok: bool
+    n_bad: int
+    n_total: int
+    first_bad: tuple[int, ...] | None  # in row-major order; None where all is well
+    worst: tuple[int, ...] | None  # of the bad ones, the farthest off; NaN and inf are farther
+    max_abs: float  # largest |actual - expected| where both are finite, 0.0 where none is
+    max_rel: float  # largest |actual - expected| / |expected| likewise, where expected is not 0
+    nan_mismatch: int  # one of the two is NaN, the other is not
+    inf_mismatch: int  # none is NaN, at least one is infinite, and they differ
+    message: str
+
+
+@triton.autotune(configs=CONFIGS, key=["n"])
+@triton.jit
+def scale_kernel(x_ptr, out_ptr, n, s, BLOCK: tl.constexpr):
+    offs = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    tl.store(out_ptr + offs, x * s, mask=offs < n)
+
+
+def scale(x: torch.Tensor, s: float) -> torch.Tensor:
+    out = torch.empty_like(x)
+    scale_kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, out, x.numel(), s)
+    return out
+
+
+@triton.jit
+def clip_add_kernel(
+    x_ptr, y_ptr, out_ptr,  # [n]
+    n, lo, hi,
+    BLOCK: tl.constexpr,    # elements per program
+):
+    """out[i] = x[i] + y[i], kept between lo and hi. Moves 3 * n * itemsize bytes."""
+    offs = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+
+    x = tl.load(x_ptr + offs, mask=mask)
+    y = tl.load(y_ptr + offs, mask=mask)
+
+    total = x + y
+    total = tl.where(total < lo, lo, total)  # NaN is below nothing and above nothing: it stays
+    total = tl.where(total > hi, hi, total)
+
+    tl.store(out_ptr + offs, total, mask=mask)
+
+
+def clip_add(x: torch.Tensor, y: torch.Tensor, lo: float, hi: float) -> torch.Tensor:
+    """x + y for two vectors, with lo below and hi above; NaN stays NaN."""
+    out = torch.empty_like(x)
+    n, block = x.numel(), 256
+    grid = (triton.cdiv(n, block),)  # rounded up: the last program owns what is left
+    clip_add_kernel[grid](x, y, out, n, lo, hi, BLOCK=block)
+    return out
+
+
+@triton.jit
+def relu_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n, other=0)
+    y = tl.maximum(x, 0.0, propagate_nan=tl.PropagateNan.ALL)
+    tl.store(out_ptr + offs, y, mask=offs < n)
+
+
+def relu(x: torch.Tensor) -> torch.Tensor:
+    """x for a vector, with 0 for every number below 0; NaN stays NaN."""
+    out = torch.empty_like(x)
+    n, block = x.numel(), 256
+    relu_kernel[(triton.cdiv(n, block),)](x, out, n, BLOCK=block)
+    return out
+
+
+@triton.jit
+def col_sum_kernel(x_ptr, out_ptr, M, N, BLOCK: tl.constexpr):
+    cols = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    acc = tl.zeros((BLOCK,), dtype=tl.float32)
+    for start in range(0, M, BLOCK):
+        rows = start + tl.arange(0, BLOCK)
+        mask = (rows[:, None] < M) & (cols[None, :] < N)
+        x = tl.load(x_ptr + rows[:, None] * N + cols[None, :], mask=mask, other=0.0)
+        acc += tl.sum(x.to(tl.float32), axis=0)
+    tl.store(out_ptr + cols, acc.to(out_ptr.dtype.element_ty), mask=cols < N)
+
+
+def col_sum(x: torch.Tensor) -> torch.Tensor:
+    """The sum of every column of a matrix, summed in float32."""
+    M, N = x.shape
+    out = x.new_empty(N)
+    block = 32
+    col_sum_kernel[(triton.cdiv(N, block),)](x, out, M, N, BLOCK=block)
+    return out
+
+
+@triton.jit
+def row_max_kernel(
+    x_ptr, out_ptr,       # [M, N] and [M]
+    N,
+    BLOCK: tl.constexpr,  # power of two >= N
+):
+    """out[m] = largest of x[m, :]. One program owns row m. Moves M * (N + 1) * itemsize bytes."""
+    row = tl.program_id(axis=0)
+    cols = tl.arange(0, BLOCK)
+
+    x = tl.load(x_ptr + row * N + cols, mask=cols < N, other=-float("inf"))  # neutral for a maximum
+
+    tl.store(out_ptr + row, tl.max(x, axis=0))
+
+
+def row_max(x: torch.Tensor) -> torch.Tensor:
+    """The largest number of every row of a matrix with at least one column and no NaN."""
+    M, N = x.shape
+    out = x.new_empty(M)
+    row_max_kernel[(M,)](x, out, N, BLOCK=triton.next_power_of_2(N))
+    return out
+
+
+@triton.jit
+def first_elem_kernel(
+    x_ptr, out_ptr,       # [M, N] and [M]
+    M, N,
+    BLOCK: tl.constexpr,  # rows per program
+):
+    """out[m] = x[m, 0]. One program owns BLOCK rows. Moves 2 * M * itemsize bytes.
+
+    A block has no elements that could be taken out of it: what is needed is loaded, and only that.
+    """
+    rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    mask = rows < M
+
+    first = tl.load(x_ptr + rows * N, mask=mask)
+
+    tl.store(out_ptr + rows, first, mask=mask)
+
+
+def first_elem(x: torch.Tensor) -> torch.Tensor:
+    """The first number of every row of a matrix with at least one column."""
+    M, N = x.shape
+    out = x.new_empty(M)
+    block = 64
+    first_elem_kernel[(triton.cdiv(M, block),)](x, out, M, N, BLOCK=block)
+    return out
+
+
+@triton.jit
+def masked_outer_kernel(
+    x_ptr, y_ptr, out_ptr,  # [M], [N] and [M, N]
+    M, N,
+    BLOCK: tl.constexpr,    # rows and columns of one tile
+):
+    """out[m, n] = x[m] * y[n]. One program owns one tile of BLOCK x BLOCK results.
+
+    Moves (M * N + M + N) * itemsize bytes where one tile holds the result.
+    """
+    rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    cols = tl.program_id(axis=1) * BLOCK + tl.arange(0, BLOCK)
+
+    x = tl.load(x_ptr + rows, mask=rows < M)
+    y = tl.load(y_ptr + cols, mask=cols < N)
+
+    mask = (rows[:, None] < M) & (cols[None, :] < N)  # `&` binds tighter than `<`
+    tl.store(out_ptr + rows[:, None] * N + cols[None, :], x[:, None] * y[None, :], mask=mask)
+
+
+def masked_outer(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """The product of every number of x with every number of y, as a matrix."""
+    M, N = x.numel(), y.numel()
+    out = x.new_empty(M, N)
+    block = 64
+    grid = (triton.cdiv(M, block), triton.cdiv(N, block))
+    masked_outer_kernel[grid](x, y, out, M, N, BLOCK=block)
+    return out
+
+
+@triton.jit
+def avg_pool1d_kernel(
+    x_ptr, out_ptr,       # [n] and [n_out]
+    n, n_out,
+    k, stride, pad,       # numbers in a window, from one window to the next, zeros at either end
+    BLOCK: tl.constexpr,  # windows per program
+    SPAN: tl.constexpr,   # power of two >= the numbers that BLOCK windows reach over
+):
+    """out[w] = mean of the k numbers from x[w * stride - pad] on; there are zeros around x.
+
+    One program owns BLOCK windows and loads what they reach over once. Moves (n + n_out) * itemsize
+    bytes where windows of different programs do not overlap.
+    """
+    first_window = tl.program_id(axis=0) * BLOCK
+    windows = first_window + tl.arange(0, BLOCK)
+    padded = first_window * stride + tl.arange(0, SPAN)  # places, counted from the first zero on
+    places = padded - pad
+    end = (first_window + BLOCK - 1) * stride + k
+    mask = (places >= 0) & (places < n) & (padded < end)
+
+    x = tl.load(x_ptr + places, mask=mask, other=0.0).to(tl.float32)
+
+    # Products are compared, and nothing is divided: `//` rounds toward 0 in a kernel, which is up
+    # for a number below 0.
+    begin = windows * stride
+    inside = (begin[:, None] <= padded[None, :]) & (padded[None, :] < begin[:, None] + k)
+    total = tl.sum(tl.where(inside, x[None, :], 0.0), axis=1)
+
+    mean = (total / k).to(out_ptr.dtype.element_ty)
+    tl.store(out_ptr + windows, mean, mask=windows < n_out)
+
+
+def avg_pool1d(x: torch.Tensor, k: int, stride: int, pad: int) -> torch.Tensor:
+    """Means of windows of k numbers, `stride` apart, over a vector with `pad` zeros at either end.
+
+    There is at least one window, k is at most 64, stride at most 16, and pad less than k.
+    """
+    n = x.numel()
+    n_out = (n + 2 * pad - k) // stride + 1
+    out = x.new_empty(n_out)
+    block = 32
+    span = triton.next_power_of_2((block - 1) * stride + k)
+    avg_pool1d_kernel[(triton.cdiv(n_out, block),)](
+        x, out, n, n_out, k, stride, pad, BLOCK=block, SPAN=span
+    )
+    return out
+
+
+@triton.jit
+def weighted_sum_kernel(
+    p_ptr, v_ptr, out_ptr,  # [M, K], [K, N] and [M, N]
+    M, N, K,
+    BLOCK_M: tl.constexpr,  # rows of one tile
+    BLOCK_N: tl.constexpr,  # columns of one tile
+    BLOCK_K: tl.constexpr,  # weights of one step
+):
+    """out[m, n] = sum over k of p[m, k] * v[k, n], with float32 weights and values of 16 bits.
+
+    One program owns one tile. Moves 4 * M * K + 2 * K * N + 4 * M * N bytes where one tile holds
+    the result.
+    """
+    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    cols = tl.program_id(axis=1) * BLOCK_N + tl.arange(0, BLOCK_N)
+
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for start in range(0, K, BLOCK_K):
+        ks = start + tl.arange(0, BLOCK_K)
+        p_mask = (rows[:, None] < M) & (ks[None, :] < K)
+        v_mask = (ks[:, None] < K) & (cols[None, :] < N)
+        p = tl.load(p_ptr + rows[:, None] * K + ks[None, :], mask=p_mask, other=0.0)
+        v = tl.load(v_ptr + ks[:, None] * N + cols[None, :], mask=v_mask, other=0.0)
+        # The narrow operand is widened: that is exact, and narrowing the weights is not.
+        acc += tl.dot(p, v.to(tl.float32), input_precision="ieee")
+
+    out_mask = (rows[:, None] < M) & (cols[None, :] < N)
+    tl.store(out_ptr + rows[:, None] * N + cols[None, :], acc, mask=out_mask)
+
+
+def weighted_sum(p: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """p @ v in full float32, for float32 weights p and values v in float16 or bfloat16."""
+    M, K = p.shape
+    N = v.shape[1]
+    out = p.new_empty(M, N)
+    block_m, block_n, block_k = 32, 32, 32
+    grid = (triton.cdiv(M, block_m), triton.cdiv(N, block_n))
+    weighted_sum_kernel[grid](
+        p, v, out, M, N, K, BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k
+    )
+    return out
+
+
+def compare(
+    actual: torch.Tensor, expected: torch.Tensor, *, rtol: float, atol: float
+) -> Comparison:
+    """The same in NumPy."""
+    if tuple(actual.shape) != tuple(expected.shape):
+        raise ValueError(f"shapes {tuple(actual.shape)} and {tuple(expected.shape)} differ")
+    a = np.asarray(actual.detach().cpu().double().numpy())
+    e = np.asarray(expected.detach().cpu().double().numpy())
+    with np.errstate(all="ignore"):
+        far = np.abs(a - e)
+        finite = np.isfinite(a) & np.isfinite(e)
+        one_nan = np.isnan(a) ^ np.isnan(e)
+        no_nan = ~np.isnan(a) & ~np.isnan(e)
+        one_inf = no_nan & (np.isinf(a) | np.isinf(e)) & (a != e)
+        bad = one_nan | one_inf | (finite & (far > atol + rtol * np.abs(e)))
+        relative = np.abs(a - e) / np.abs(e)
+    indices = np.argwhere(bad)
+    first = worst = None
+    if len(indices):
+        first = tuple(indices[0].tolist())
+        sizes = [far[tuple(i)] if finite[tuple(i)] else np.inf for i in indices]
+        worst = tuple(indices[int(np.argmax(sizes))].tolist())
+    counted = finite & (e != 0)
+    text = "equal" if first is None else (
+        f"{len(indices)} of {bad.size} are off, first at {first}: "
+        f"{float(a[first])!r} instead of {float(e[first])!r}")
+    return Comparison(
+        first is None, len(indices), int(bad.size), first, worst,
+        float(far[finite].max(initial=0.0)), float(relative[counted].max(initial=0.0)),
+        int(one_nan.sum()), int(one_inf.sum()), text)
+
+
+@triton.jit
+def trace_kernel(
+    x_ptr,                # [n]
+    n,
+    program,              # whose block is printed
+    BLOCK: tl.constexpr,  # elements per program
+):
+    """Print the block of one program. tl.device_print has no condition: it stands under an `if`."""
+    pid = tl.program_id(axis=0)
+    offs = pid * BLOCK + tl.arange(0, BLOCK)
+
+    x = tl.load(x_ptr + offs, mask=offs < n, other=0.0)
+
+    if pid == program:
+        tl.device_print("x =", x)
+
+
+def trace_program(x: torch.Tensor, program: int) -> str:
+    """What `trace_kernel` prints for one program on the vector x, and for no other.
+
+    The text is empty if there is no such program. It is caught where the kernel is interpreted; a
+    GPU prints past Python.
+    """
+    n = x.numel()
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        trace_kernel[(triton.cdiv(n, TRACE_BLOCK),)](x, n, program, BLOCK=TRACE_BLOCK)
+    return printed.getvalue()

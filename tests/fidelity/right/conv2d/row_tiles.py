@@ -1,0 +1,93 @@
+"""Right but different: a program owns a piece of one row of one image, on a grid of three axes."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def conv2d_kernel(
+    x_ptr, w_ptr, bias_ptr, out_ptr,
+    H, W, OC, OH, OW, K, sh, sw, ph, pw, dh, dw,
+    sx_n, sx_c, sx_h, sx_w, sw_o, sw_c, sw_h, sw_w,
+    KH: tl.constexpr, KW: tl.constexpr, HAS_BIAS: tl.constexpr,
+    BLOCK_W: tl.constexpr, BLOCK_O: tl.constexpr, BLOCK_K: tl.constexpr,
+):
+    n = tl.program_id(2).to(tl.int64) // OH
+    y = tl.program_id(2) % OH
+    x = tl.program_id(0) * BLOCK_W + tl.arange(0, BLOCK_W)
+    o = tl.program_id(1) * BLOCK_O + tl.arange(0, BLOCK_O)
+    image = x_ptr + n * sx_n
+    acc = tl.zeros((BLOCK_W, BLOCK_O), tl.float32)
+    for first in range(0, K, BLOCK_K):
+        k = first + tl.arange(0, BLOCK_K)
+        c, i, j = k // (KH * KW), k // KW % KH, k % KW
+        ih = y * sh - ph + i * dh
+        iw = x[:, None] * sw - pw + (j * dw)[None, :]
+        rows = ((k < K) & (ih >= 0) & (ih < H))[None, :]
+        a = tl.load(image + (c.to(tl.int64) * sx_c + ih * sx_h)[None, :] + iw * sx_w,
+                    mask=rows & (x < OW)[:, None] & (iw >= 0) & (iw < W), other=0)
+        b = tl.load(w_ptr + (c * sw_c + i * sw_h + j * sw_w)[:, None] + (o * sw_o)[None, :],
+                    mask=(k < K)[:, None] & (o < OC)[None, :], other=0)
+        acc = tl.dot(a, b, acc, input_precision="ieee")
+    if HAS_BIAS:
+        acc += tl.load(bias_ptr + o, mask=o < OC, other=0).to(tl.float32)
+    out = out_ptr + (n * OC * OH + y) * OW
+    tl.store(out + x[:, None] + (o * OH * OW)[None, :], acc,
+             mask=(x < OW)[:, None] & (o < OC)[None, :])
+
+
+def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1):
+    (sh, sw), (ph, pw), (dh, dw), (oh, ow) = geometry(x, weight, bias, stride, padding, dilation)
+    n, c, h, w = x.shape
+    oc, _, kh, kw = weight.shape
+    out = x.new_empty((n, oc, oh, ow))
+    if n:
+        bias = None if bias is None else bias.contiguous()
+        conv2d_kernel[(triton.cdiv(ow, 16), triton.cdiv(oc, 64), n * oh)](
+            x, weight, bias, out, h, w, oc, oh, ow, c * kh * kw, sh, sw, ph, pw, dh, dw,
+            *x.stride(), *weight.stride(), KH=kh, KW=kw, HAS_BIAS=bias is not None,
+            BLOCK_W=16, BLOCK_O=64, BLOCK_K=32,
+        )
+    return out
+
+
+def two(name, value, least):
+    pair = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+    for number in pair:
+        if type(number) is not int:
+            raise TypeError(f"{name} must be a whole number or a pair of them, not {value!r}")
+    if len(pair) != 2 or min(pair) < least:
+        raise ValueError(f"{name} must be one or two numbers of at least {least}, not {value!r} "
+                         f"({len(pair)} numbers)")
+    return pair
+
+
+def geometry(x, weight, bias, stride, padding, dilation):
+    for name, tensor in (("x", x), ("weight", weight), ("bias", bias)):
+        if tensor is None and name == "bias":
+            continue
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"{name} must be a tensor, not {type(tensor).__name__}")
+        if tensor.dtype not in (torch.float32, torch.float16, torch.bfloat16):
+            raise TypeError(f"{name} must be float32, float16 or bfloat16, not {tensor.dtype}")
+        if tensor.dtype != x.dtype:
+            raise TypeError(f"{name} must be {x.dtype} as x is, not {tensor.dtype}")
+        if tensor.device != x.device:
+            raise ValueError(f"{name} must be on {x.device}, not on {tensor.device}")
+        rank = 1 if name == "bias" else 4
+        if tensor.ndim != rank:
+            raise ValueError(f"{name} must have {rank} dimensions, not {tensor.ndim}; a bias has "
+                             f"one number for each of {weight.shape[0]} filters")
+    if weight.shape[1] != x.shape[1]:
+        raise ValueError(f"weight is for {weight.shape[1]} channels and x has {x.shape[1]}")
+    if bias is not None and len(bias) != len(weight):
+        raise ValueError(f"bias has {len(bias)} numbers for {len(weight)} filters")
+    steps = two("stride", stride, 1), two("padding", padding, 0), two("dilation", dilation, 1)
+    places = [(size + 2 * p - d * (k - 1) - 1) // s + 1
+              for size, k, s, p, d in zip(x.shape[2:], weight.shape[2:], *steps, strict=True)]
+    if min(places) < 1:
+        raise ValueError(f"weight is too large for x: {places[0]} x {places[1]} places are left")
+    return *steps, places

@@ -1,0 +1,32 @@
+"""Residual addition and RMS normalisation in one kernel: the step between two transformer layers.
+
+What this file exports is the public interface; its changes decide the next version number.
+"""
+
+from __future__ import annotations
+
+from addrmsnorm.api import Config, add_rms_norm
+from addrmsnorm.errors import (
+    InputTypeError,
+    InputValidationError,
+    KernelCompilationError,
+    KernelExecutionError,
+    KernelResourceError,
+    TritonKernelError,
+)
+from addrmsnorm.kernel import add_rms_norm_kernel
+
+__version__ = "0.3.0-rc.1"
+
+__all__ = [
+    "Config",
+    "InputTypeError",
+    "InputValidationError",
+    "KernelCompilationError",
+    "KernelExecutionError",
+    "KernelResourceError",
+    "TritonKernelError",
+    "__version__",
+    "add_rms_norm",
+    "add_rms_norm_kernel",
+]

@@ -1,0 +1,41 @@
+"""Cases that are judged by what they cost: grids with axes of their own, and calls of planners."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.cases import Limits, call
+from grader.costs import axes
+from grader.recording import Launch, Recording
+from grader.report import Kind
+
+
+def launched(*grids: tuple[int, int, int]) -> Recording:
+    return Recording((), tuple(Launch("kernel", grid, {}, line=7) for grid in grids), ())
+
+
+def test_axes_are_asked_for_only_where_a_case_says_so():
+    assert axes(Limits(), launched((64, 1, 1))) == ({}, [])
+
+
+@pytest.mark.parametrize("grid", [(3, 4, 2), (2, 70, 5)])
+def test_a_grid_that_uses_its_axes_passes(grid: tuple[int, int, int]):
+    told, findings = axes(Limits(axes=3), launched(grid))
+
+    assert (told, findings) == ({"axes of the grid": "3, at least 3"}, [])
+
+
+def test_the_launch_with_too_few_axes_is_named():
+    told, [finding] = axes(Limits(axes=3), launched((3, 4, 2), (24, 1, 1)))
+
+    assert told == {"axes of the grid": "1, at least 3"}
+    assert (finding.code, finding.line) == ("T03", 7)
+    assert "(24, 1, 1)" in finding.seen
+
+
+@pytest.mark.parametrize(("code", "kind"), [("Q01", Kind.CALL), ("T02", Kind.PERFORMANCE)])
+def test_a_call_that_is_judged_by_its_cost_is_a_performance_case(code: str, kind: Kind):
+    case = call("a plan", "plan", check=lambda answer: None, code=code)
+
+    assert case.kind is kind
+    assert case.call is not None

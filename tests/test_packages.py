@@ -1,0 +1,430 @@
+"""Submissions of several files: read, copied, imported, and judged with parts of them swapped."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+import grader
+from grader import Verdict
+from grader.mutants import Mutant, Patch
+from grader.source import MAX_BYTES, UnreadableSubmission, inspect, read
+from grader.suite import (
+    EXACT,
+    Cost,
+    Function,
+    Suite,
+    Tree,
+    call,
+    correctness,
+    load,
+    rand,
+    reads,
+    sibling,
+)
+from tritonlab import course, workspace
+
+ROOT = Path(__file__).parent.parent
+MODULES = {module.slug: module for module in course.load(course.Roots(
+    ROOT / "tracks", ROOT / "solutions", ROOT / "grader" / "suites")).modules if module.files}
+
+DOOR = """
+import sys
+from pathlib import Path
+sys.path.insert(0, str(Path(__file__).parent / "lib"))
+from twice import double
+"""
+API = """
+import torch
+from twice.kernel import double_kernel
+
+def double(x):
+    y = torch.empty_like(x)
+    double_kernel[(1,)](x, y, x.numel(), BLOCK=64)
+    return y
+"""
+KERNEL = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def double_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    tl.store(y_ptr + offs, 2 * x, mask=offs < n)
+"""
+TESTS = """
+import pytest
+import torch
+from twice import double
+
+@pytest.mark.unit
+@pytest.mark.parametrize("n", [8, 5])
+def test_values(n):
+    x = torch.arange(n, dtype=torch.float32)
+    assert torch.equal(double(x), x + x)
+"""
+FILES = {"kernel.py": DOOR, "lib/twice/__init__.py": "from twice.api import double\n",
+         "lib/twice/api.py": API, "lib/twice/kernel.py": KERNEL, "lib/tests/test_twice.py": TESTS,
+         "lib/NOTES.md": "It doubles.\n"}
+MORE = tuple(name for name in FILES if name != "kernel.py")
+HELD = "lib/twice/kernel.py"
+
+CALLS = """
+from pathlib import Path
+
+def tests(module, stop):
+    from grader.worker import testing
+    return testing.run(Path(module.__file__).parent / "lib/tests/test_twice.py", stop=stop)
+
+def ends(module, how):
+    import os, twice
+    if getattr(twice, "HOW", "") == how:
+        if how == "dies":
+            os._exit(3)
+        raise ValueError("no")
+    return twice.__name__
+
+def seen(module, path):
+    try:
+        return Path(path).read_text()[:20]
+    except OSError as error:
+        return type(error).__name__
+"""
+
+
+def write(folder: Path, changes: Mapping[str, str | None] | None = None) -> Path:
+    """The package with some files changed; None leaves one out. Its door."""
+    for name, text in {**FILES, **(changes or {})}.items():
+        if text is not None:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+    return folder / "kernel.py"
+
+
+def suite(*cases: object) -> Suite:
+    return Suite(
+        files=MORE, kernel_file=HELD, name="toy/packages", calls=CALLS, cases=cases,
+        functions=[Function("double", ("x",), reference=lambda x: x.double() * 2, tolerance=EXACT,
+                            cost=lambda x: Cost(2 * x.nbytes),
+                            cases=[correctness("7 floats", rand(7))])])
+
+
+def graded(path: Path, judged: Suite, sandbox: object) -> grader.Report:
+    return grader.grade(path, judged, sandbox=sandbox, effort="values")
+
+
+def findings(report: grader.Report) -> list[str]:
+    assert not [r.reason for r in report.results if r.verdict is Verdict.ERROR]
+    return [f"{f.code} {f.seen}" for result in report.results for f in result.findings]
+
+
+# ---------------------------------------------------------------------------------------------
+# Reading
+
+
+@pytest.mark.parametrize(("changes", "code", "words"), [
+    ({}, "", ()),
+    ({"lib/NOTES.md": None}, "P02", ("no file lib/NOTES.md",)),
+    ({"lib/twice/api.py": "def f(:\n"}, "P02", ("lib/twice/api.py", "line 1")),
+    ({"lib/twice/api.py": API + "\ndef g():\n    ...\n"}, "P01", ("lib/twice/api.py line 11",)),
+    ({"lib/twice/api.py": API + "\nclass A:\n    def g(self):\n        ...\n"}, "P01",
+     ("1 blank is left", "lib/twice/api.py line 12")),
+    ({"lib/twice/api.py": API + "\nclass A(Protocol):\n    def g(self): ...\n"}, "", ()),
+    ({"lib/twice/kernel.py": KERNEL.replace("@triton.jit", "")}, "P03", ("triton.jit",)),
+    ({"lib/twice/api.py": API.replace("double(x)", "double(y)")}, "P04", ("double(x)",)),
+    ({"kernel.py": "import torch\n", "lib/twice/api.py": "x = 1\n"}, "P04", ("no function",)),
+    ({"lib/NOTES.md": "x" * MAX_BYTES}, "P02", ("1 MiB",)),
+], ids=["right", "missing", "no Python", "a blank", "a blank method", "a protocol", "no kernel",
+        "another signature", "nothing defined", "too large"])
+def test_what_is_known_before_anything_runs(tmp_path, changes, code, words):
+    submitted = read(write(tmp_path, changes), MORE, HELD)
+
+    found = inspect(submitted, {"double": (("x",), ())}, 0)
+
+    assert [finding.code for finding in found] == ([code] if code else [])
+    for word in words:
+        assert word in found[0].seen
+
+
+def test_every_file_belongs_to_the_identity_of_a_submission(tmp_path):
+    first = read(write(tmp_path / "a"), MORE, HELD)
+    digests = {first.sha256}
+    for name in FILES:
+        digests.add(read(write(tmp_path / name, {name: FILES[name] + "\n"}), MORE, HELD).sha256)
+    moved = {"lib/NOTES.md": TESTS, "lib/tests/test_twice.py": FILES["lib/NOTES.md"]}
+    digests.add(read(write(tmp_path / "moved", moved), MORE, HELD).sha256)
+
+    assert len(digests) == len(FILES) + 2
+    assert read(write(tmp_path / "same"), MORE, HELD).sha256 == first.sha256
+
+
+@pytest.mark.parametrize("linked", ["lib/NOTES.md", "lib"])
+def test_a_link_out_of_the_folder_is_not_followed(tmp_path, linked):
+    door = write(tmp_path / "in")
+    write(tmp_path / "out", {"lib/NOTES.md": "secret"})
+    inner = tmp_path / "in" / linked
+    shutil.rmtree(inner) if inner.is_dir() else inner.unlink()
+    inner.symlink_to(tmp_path / "out" / linked)
+
+    submitted = read(door, MORE, HELD)
+
+    assert submitted.problem is not None and "leads out" in submitted.problem.seen
+    assert b"secret" not in b"".join(submitted.files.values())
+
+
+def test_a_folder_in_place_of_a_file_is_refused(tmp_path):
+    door = write(tmp_path, {"lib/NOTES.md": None})
+    (tmp_path / "lib" / "NOTES.md").mkdir()
+
+    with pytest.raises(UnreadableSubmission, match="folder"):
+        read(door, MORE, HELD)
+
+
+def test_a_mutant_patches_the_file_that_it_names():
+    mutant = Mutant("a", "", (Patch("2 * x", "3 * x", HELD),), ("N01",), "")
+
+    mutated = mutant.apply_to(FILES)
+
+    assert [name for name in FILES if mutated[name] != FILES[name]] == [HELD]
+    with pytest.raises(ValueError, match=r"0 times in kernel\.py"):
+        Mutant("b", "", (Patch("2 * x", "3 * x"),), ("N01",), "").apply_to(FILES)
+
+
+# ---------------------------------------------------------------------------------------------
+# Grading
+
+
+def test_a_package_passes_and_a_wrong_one_is_told_with_its_line(tmp_path, sandbox):
+    right = graded(write(tmp_path / "right"), suite(), sandbox)
+    wrong = graded(write(tmp_path / "wrong", {HELD: KERNEL.replace("offs < n)", "offs < n + 1)")}),
+                   suite(), sandbox)
+
+    assert right.verdict is Verdict.PASSED, findings(right)
+    first = wrong.first_failure
+    assert first is not None and first.findings[0].code == "M02"
+    assert first.findings[0].where == "Line 9 of lib/twice/kernel.py"
+
+
+def test_files_are_read_as_texts(tmp_path, sandbox):
+    def check(texts: Mapping[str, str]) -> None:
+        if "triples" not in texts["lib/NOTES.md"]:
+            raise AssertionError("the notes say nothing of three")
+
+    judged = suite(reads("the notes", "notes", check=check))
+
+    said = findings(graded(write(tmp_path / "no"), judged, sandbox))
+    report = graded(write(tmp_path / "yes", {"lib/NOTES.md": "It triples."}), judged, sandbox)
+
+    assert said == ["Q01 The notes say nothing of three."]
+    assert report.verdict is Verdict.PASSED
+
+
+def in_trees(check: Callable[..., None], *, of: str = "tests", inputs: tuple[object, ...] = (True,),
+             **inits: str) -> Suite:
+    """A suite that asks in trees whose package is replaced; each is the text of its __init__."""
+    trees = [Tree(name, {**{name: FILES[name] for name in MORE if name.startswith("lib/twice")},
+                         "lib/twice/__init__.py": text}, "lib/twice/")
+             for name, text in inits.items()]
+    return suite(call("in other trees", of, *inputs, check=check, trees=trees, seconds=20.0))
+
+
+GOOD = FILES["lib/twice/__init__.py"]
+BAD = "def double(x):\n    return x + x * (x.numel() != 8)\n"
+FAR = (API + KERNEL).replace("from twice.kernel import double_kernel", "").replace(
+    "y_ptr + offs, 2 * x, mask=offs < n", "y_ptr + offs, 2 * x, mask=offs < 8")
+
+
+def test_tests_meet_other_packages_in_place_of_their_own(tmp_path, sandbox):
+    outcomes = {}
+
+    def check(answers: Mapping[str, object], stop: bool) -> None:
+        for name, answer in answers.items():
+            outcomes[name] = [(test["name"], test["outcome"], test["markers"][-1])
+                              for test in answer.value["tests"]]
+
+    report = graded(write(tmp_path), in_trees(check, good=GOOD, bad=BAD, far=FAR), sandbox)
+
+    assert report.verdict is Verdict.PASSED, findings(report)
+    assert outcomes == {
+        "good": [("test_values[8]", "passed", "unit"), ("test_values[5]", "passed", "unit")],
+        "bad": [("test_values[8]", "failed", "unit")],
+        "far": [("test_values[8]", "passed", "unit"), ("test_values[5]", "failed", "unit")],
+    }
+
+
+def test_a_tree_that_does_not_end_well_is_told_and_stops_no_other(tmp_path, sandbox):
+    said = {}
+
+    def check(answers: Mapping[str, object], how: str) -> None:
+        said.update({name: answer.other or (answer.error and answer.error.types[0])
+                     or answer.value for name, answer in answers.items()})
+
+    judged = in_trees(check, of="ends", inputs=("dies",), dies="HOW = 'dies'\n" + GOOD, good=GOOD,
+                      broken="1 / 0\n")
+    report = graded(write(tmp_path), judged, sandbox)
+
+    assert report.verdict is Verdict.PASSED, findings(report)
+    assert said["good"] == "twice"
+    assert "the process ended" in said["dies"].lower()
+    assert "ZeroDivisionError" in said["broken"]
+
+
+def test_a_package_can_read_its_own_files_and_none_of_another_tree(tmp_path, sandbox):
+    answers = {}
+
+    def check(answer: str, path: str) -> None:
+        answers[path] = answer
+
+    hidden = str(ROOT / "grader" / "suites" / "mastery")
+    paths = (str(write(tmp_path)), hidden, "/etc/shadow")
+    report = graded(tmp_path / "kernel.py", suite(*(
+        call(f"reads {path}", "seen", path, check=check) for path in paths)), sandbox)
+
+    assert not findings(report)
+    if "landlock" in report.isolation:
+        assert set(answers.values()) == {"PermissionError"}
+
+
+# ---------------------------------------------------------------------------------------------
+# Modules of several files
+
+
+@pytest.mark.parametrize("slug", MODULES)
+def test_module_and_suite_name_the_same_files(slug):
+    assert set(MODULES[slug].files) == set(load(MODULES[slug].suite).files)
+
+
+@pytest.mark.parametrize("slug", MODULES)
+def test_start_copies_all_files_and_keeps_what_is_there(slug, tmp_path):
+    module = MODULES[slug]
+    kept = tmp_path / module.id / module.files[0]
+    kept.parent.mkdir(parents=True)
+    kept.write_text("mine")
+
+    _, started = workspace.start(module, tmp_path)
+
+    assert kept.read_text() == "mine" and module.files[0] in started.kept
+    for name in module.files[1:]:
+        assert (tmp_path / module.id / name).read_bytes() == (module.folder / name).read_bytes()
+
+
+# ---------------------------------------------------------------------------------------------
+# The reader of workflows that the suite of production-ready brings along
+
+
+WORKFLOW = sibling(str(MODULES["production-ready"].suite), "workflow")
+assert sys.modules[WORKFLOW.__name__] is WORKFLOW
+
+
+@pytest.mark.parametrize(("text", "value"), [
+    ("", None),
+    ("a: 1\nb: x y\n", {"a": 1, "b": "x y"}),
+    ("on: [push, 'pull_request']\n", {"on": ["push", "pull_request"]}),
+    ("on:\n  push:\n  pull_request: {}\n", {"on": {"push": None, "pull_request": {}}}),
+    ("a:\n- b\n- c: 1\n  d: 2\n-\n  - e\n", {"a": ["b", {"c": 1, "d": 2}, ["e"]]}),
+    ("a: |\n  one: 1\n\n  # two\nb: true\n", {"a": "one: 1\n\n# two\n", "b": True}),
+    ("a: >-\n  one\n  two\n", {"a": "one two\n"}),
+    ("a: one\n  two  # three\n", {"a": "one two"}),
+    ("a: [1,\n  {b: 'c, d'}]\n", {"a": [1, {"b": "c, d"}]}),
+    ("---\n# x\n'a b': \"c # d\"\n", {"a b": "c # d"}),
+    ("if: ${{ a == 'b' }}\nurl: https://a.b/c\n", {"if": "${{ a == 'b' }}",
+                                                  "url": "https://a.b/c"}),
+])
+def test_yaml_is_read(text, value):
+    assert WORKFLOW.read(text) == value
+
+
+@pytest.mark.parametrize(("text", "word"), [
+    ("a: b: c\n", "quotation"), ("a:\n\tb: 1\n", "tab"), ("a: [1, 2\n", "expected"),
+    ("a: 1\n  b: 2\n", "key"), ("a: 'x\n", "closed"), ("- a\nb: 1\n", "indentation"),
+    ("a: 1\na: 2\n", "twice"), ("a: *x\n", "alias"), ("a: 1\nb\n", "colon"),
+    ("[" * 5_000, "deeply"), ("a: 1\n" * 5_000, "characters"),
+])
+def test_what_is_no_yaml_is_told(text, word):
+    with pytest.raises(WORKFLOW.NotYaml, match=word):
+        WORKFLOW.read(text)
+
+
+# ---------------------------------------------------------------------------------------------
+# Its checks of texts, each with a text that it must fail; they all pass the solution
+
+
+TEXTS = sibling(str(MODULES["production-ready"].suite), "texts")
+CI, NOTES, CHANGES = TEXTS.CI, TEXTS.README, "package/CHANGELOG.md"
+API_PY, KERNEL_PY, INIT_PY = (f"package/addrmsnorm/{name}.py" for name in (
+    "api", "kernel", "__init__"))
+
+
+def texts_of(slug: str) -> dict[str, str]:
+    module = MODULES[slug]
+    return {name: (module.solution.parent / name).read_text() for name in module.files}
+
+
+@pytest.mark.parametrize("check", ["docstrings", "type_hints", "readme", "continuous_integration",
+                                   "version", "checklist"])
+def test_the_solution_has_all_that_is_asked_of_its_texts(check):
+    getattr(TEXTS, check)(texts_of("production-ready"))
+
+
+@pytest.mark.parametrize(("check", "file", "find", "put", "word"), [
+    ("docstrings", "package/addrmsnorm/errors.py", "class KernelExecutionError",
+     "class ExecutionError", "KernelExecutionError"),
+    ("docstrings", API_PY, "    Returns:\n", "    Gives:\n", "Returns"),
+    ("docstrings", API_PY, "        eps: a positive number that is added to the mean square.\n",
+     "", "eps"),
+    ("docstrings", API_PY, "        >>> ", "        ", ">>>"),
+    ("docstrings", API_PY, "KernelResourceError: the", "MemoryError: the", "KernelResourceError"),
+    ("docstrings", KERNEL_PY, "    Computes:\n", "    Makes:\n", "Computes"),
+    ("docstrings", KERNEL_PY, "        eps: is added", "        eps is added", ""),
+    ("type_hints", API_PY, "def _warps(block_size: int) -> int:", "def _warps(block_size) -> int:",
+     "block_size"),
+    ("type_hints", API_PY, "def __post_init__(self) -> None:", "def __post_init__(self):",
+     "returns"),
+    ("readme", NOTES, "## Limits", "## Bounds", "Limits"),
+    ("readme", NOTES, "| eps <= 0 | `InputValidationError`", "| eps <= 0 | `ValueError`", "eps"),
+    ("readme", NOTES, "| no rows (R = 0) | two empty results, no launch |", "| no rows | |",
+     "R = 0"),
+    ("readme", NOTES, ", on device cpu", "", "device"),
+    ("continuous_integration", CI, "on: [push, pull_request]", "on: push", "pull_request"),
+    ("continuous_integration", CI, "jobs:", "work:", "no jobs"),
+    ("continuous_integration", CI, "actions/checkout@v4\n      - uses", "actions/checkout@v2\n"
+     "      - uses", "v4"),
+    ("continuous_integration", CI, "      - uses: actions/checkout@v4\n      - run: pip install -e "
+     "\".[test]\"\n      - run: python -m pytest\n", "      - run: python -m pytest\n", "check"),
+    ("continuous_integration", CI, "ubuntu-latest", "gpu-latest", "hosted"),
+    ("continuous_integration", CI, "TRITON_INTERPRET: \"1\"", "TRITON_INTERPRET: \"0\"",
+     "without a GPU nothing"),
+    ("continuous_integration", CI, "python -m pytest -m \"not gpu\"", "pip install pytest",
+     "without a GPU nothing"),
+    ("continuous_integration", CI, "runs-on: [self-hosted, gpu]", "runs-on: ubuntu-latest",
+     "self-hosted"),
+    ("continuous_integration", CI, "    steps:\n      - uses: actions/checkout@v4\n      - uses",
+     "    steps: [\n      - uses", "no YAML"),
+    ("version", INIT_PY, "\"1.0.0\"", "\"1.0\"", "semantic"),
+    ("version", INIT_PY, "\"1.0.0\"", "\"0.0.0\"", "no release"),
+    ("version", INIT_PY, "__version__ = \"1.0.0\"", "__version__ = str(1)", "__version__"),
+    ("version", CHANGES, "## 1.0.0", "## 0.9.0", "latest entry"),
+    ("version", CHANGES, "## 1.0.0 - 2026-11-22", "1.0.0", "no entry"),
+    ("checklist", NOTES, "- [x] Inputs", "- [ ] Inputs", "not ticked"),
+    ("checklist", NOTES, "[errors.py](addrmsnorm/errors.py)", "errors.py", "no link"),
+    ("checklist", NOTES, "(benchmarks/bench_add_rms_norm.py)", "(README.md)", "benchmarks/"),
+    ("checklist", NOTES, "- [x] Versioned, with a changelog: [CHANGELOG.md](CHANGELOG.md)\n", "",
+     "missing"),
+    ("checklist", NOTES, "# addrmsnorm", "x" * 100_001, "characters"),
+])
+def test_what_is_missing_in_a_text_is_named(check, file, find, put, word):
+    texts = texts_of("production-ready")
+    assert texts[file].count(find) >= 1
+    texts[file] = texts[file].replace(find, put)
+
+    if not word:
+        getattr(TEXTS, check)(texts)
+        return
+    with pytest.raises(AssertionError) as caught:
+        getattr(TEXTS, check)(texts)
+    assert word in str(caught.value)

@@ -1,0 +1,223 @@
+"""Worked example: a kernel that mirrors rows, wrong for most shapes, and how to find out why."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+
+import torch
+
+COMPILE_ONLY = "--compile" in sys.argv  # this file starts itself so, to ask the compiler
+HAS_GPU = torch.cuda.is_available()
+if not HAS_GPU and not COMPILE_ONLY:
+    os.environ["TRITON_INTERPRET"] = "1"  # has to be set before Triton is imported
+
+import triton  # noqa: E402 - the line above decides how it will run kernels
+import triton.language as tl  # noqa: E402
+
+DEVICE = "cuda" if HAS_GPU else "cpu"
+SHAPES = [(1, 8), (1, 5), (2, 8), (4, 8), (5, 8), (8, 8), (5, 5), (7, 100)]
+
+
+@triton.jit
+def mirror_kernel(
+    x_ptr, out_ptr,           # [n_rows, n_cols]
+    n_rows, n_cols,
+    BLOCK: tl.constexpr,      # power of two >= n_cols
+    REPAIRED: tl.constexpr,   # False leaves the mistake in
+    WATCHED: tl.constexpr,    # the program that prints; below 0, none does
+    ASSERTED: tl.constexpr,   # whether the programs check their own offsets
+):
+    """out[m, n] = x[m, n_cols - 1 - n]. One program owns row m."""
+    row = tl.program_id(axis=0)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < n_cols
+
+    source = row * n_rows + (n_cols - 1 - cols)
+    if REPAIRED:
+        source = row * n_cols + (n_cols - 1 - cols)
+
+    # What follows is evidence, not work. All conditions but the inner `if` are known while the
+    # compiler reads the kernel, so in an ordinary launch none of it is left.
+    if WATCHED >= 0:
+        tl.static_assert(BLOCK >= 2, "a block of one lane has nothing to mirror")
+        tl.static_print("lanes of a block:", BLOCK)  # printed while compiling, once
+        if row == WATCHED:  # a print has no condition of its own
+            tl.device_print("source", source)  # printed by every program that comes here
+    if ASSERTED:
+        own = (source >= row * n_cols) & (source < (row + 1) * n_cols)
+        tl.device_assert(own | (cols >= n_cols), "a lane reads from another row")
+
+    x = tl.load(x_ptr + source, mask=mask)
+    tl.store(out_ptr + row * n_cols + cols, x, mask=mask)
+
+
+def mirror(x: torch.Tensor, repaired: bool = False, watched: int = -1, asserted: bool = False,
+           fill: float = -1.0) -> torch.Tensor:
+    """Every row of x from right to left. The result starts as `fill`, to show what is written."""
+    n_rows, n_cols = x.shape
+    out = torch.full_like(x, fill)
+    mirror_kernel[(n_rows,)](
+        x, out, n_rows, n_cols, BLOCK=triton.next_power_of_2(n_cols), REPAIRED=repaired,
+        WATCHED=watched, ASSERTED=asserted, debug=asserted
+    )
+    return out
+
+
+def labelled(n_rows: int, n_cols: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """A matrix in which every number tells its place: 100 * row + column."""
+    rows = torch.arange(n_rows, device=DEVICE)[:, None]
+    return (100 * rows + torch.arange(n_cols, device=DEVICE)).to(dtype)
+
+
+def wrong_places(x: torch.Tensor, repaired: bool = False) -> list[list[int]]:
+    """The indices of all wrong elements, in row-major order."""
+    return (mirror(x, repaired) != x.flip(1)).nonzero().tolist()
+
+
+def show_symptom() -> None:
+    x = labelled(4, 8)
+    print("1. The symptom. Row 1 of 4 x 8 numbers, each of which tells its place:")
+    for name, matrix in (("x", x), ("got", mirror(x)), ("expected", x.flip(1))):
+        print(f"   {name:>8} " + " ".join(f"{int(v):4d}" for v in matrix[1]))
+
+
+def compile_it() -> None:
+    """Compile the kernel for an H100, as `--compile` asks for; no GPU is needed."""
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    types = {"x_ptr": "*fp32", "out_ptr": "*fp32", "n_rows": "i32", "n_cols": "i32"}
+    signature = {name: types.get(name, "constexpr") for name in mirror_kernel.arg_names}
+    constants = {"BLOCK": 8, "REPAIRED": False, "WATCHED": 3, "ASSERTED": True}
+    places = {(mirror_kernel.arg_names.index(name),): value for name, value in constants.items()}
+    for debug in (False, True):
+        made = triton.compile(ASTSource(mirror_kernel, signature, places),
+                              target=GPUTarget("cuda", 90, 32), options={"debug": debug})
+        kept = "is in the code" if "__assertfail" in made.asm["ptx"] else "is left out"
+        print(f"compiled with debug={debug}: the assertion {kept}")
+
+
+def ask_the_compiler() -> subprocess.CompletedProcess[str]:
+    """Compile this file's kernel in a fresh Python, where Triton does not interpret."""
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    environment |= {"TRITON_ALWAYS_COMPILE": "1", "TRITON_DEFAULT_FP_FUSION": "1"}
+    return subprocess.run([sys.executable, __file__, "--compile"], env=environment,
+                          capture_output=True, text=True, check=False)
+
+
+def printed_by(program: int, n_rows: int, n_cols: int) -> str:
+    """What the kernel prints for one program; on a GPU that goes past Python to the terminal."""
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        mirror(labelled(n_rows, n_cols), watched=program)
+        if HAS_GPU:
+            torch.cuda.synchronize()  # prints of a GPU come when it gets round to it
+    lines = [line for line in text.getvalue().splitlines() if "lanes of a block" not in line]
+    return "\n".join(lines)  # without what the compiler's step prints
+
+
+def ask_six_questions(compiler: subprocess.CompletedProcess[str]) -> None:
+    """Ask for one phase after another, each time by a run that would show it."""
+    print("\n2. Which phase? The first question that is answered with yes names it.")
+    x = labelled(4, 8)
+
+    def answer(phase: str, question: str, is_so: bool, evidence: str) -> None:
+        print(f"   {phase:<9} {question:<44} {'yes' if is_so else 'no':<4} {evidence}")
+
+    refused = compiler.returncode != 0
+    answer("compile", "does the compiler refuse it?", refused,
+           compiler.stderr.strip().splitlines()[-1] if refused else "it made code for an H100")
+    wrong = [wrong_places(labelled(4, 8, dtype))
+             for dtype in (torch.float32, torch.float16, torch.int32)]
+    answer("dtype", "do other types change which are wrong?", wrong[1:] != wrong[:-1],
+           f"{len(wrong[0])}, {len(wrong[1])}, {len(wrong[2])} wrong in three types")
+    mirror(x)
+    answer("launch", "does the call raise?", False, "it returned")
+    rows, columns = torch.arange(4)[:, None], torch.arange(8)
+    read = rows * 4 + (8 - 1 - columns)  # the formula of the kernel, with its mistake
+    low, high = int(read.min()), int(read.max())
+    answer("memory", "is an offset outside of 0 to 31?", low < 0 or high > 31,
+           f"they are {low} to {high}")
+    left = int((mirror(x, fill=-1.0) == -1.0).sum())
+    answer("boundary", "is an element left as it was?", left > 0, f"{left} still hold -1")
+    answer("value", "is a number wrong?", bool(wrong[0]), f"{len(wrong[0])} of {x.numel()}")
+
+
+def show_shapes(repaired: bool) -> None:
+    """One line for each shape: which are right, and what do they have in common?"""
+    print("   rows  columns    wrong   first wrong")
+    for n_rows, n_cols in SHAPES:
+        places = wrong_places(labelled(n_rows, n_cols), repaired)
+        first = str(places[0]) if places else "none"
+        print(f"   {n_rows:4d}  {n_cols:7d}  {len(places):3d}/{n_rows * n_cols:3d}   {first}")
+
+
+def reason_backwards() -> None:
+    """From the first wrong number of each row to the place it came from."""
+    print("\n4. Where did the wrong numbers come from? Column 0 of each row, for 4 x 8:")
+    print("   row    got  stands at  expected  stands at  too low by")
+    x = labelled(4, 8)
+    got, expected = mirror(x)[:, 0], x.flip(1)[:, 0]
+    for row in range(4):
+        found, wanted = (int((x.flatten() == v[row]).nonzero()) for v in (got, expected))
+        print(f"   {row:3d} {int(got[row]):6d} {found:10d} {int(expected[row]):9d} {wanted:10d} "
+              f"{wanted - found:11d}")
+    print("   Each row begins 4 too early for every row before it: rows are taken to be 4 apart.")
+    print("   They are 8 apart. 4 is the number of rows.")
+
+
+def look_inside(compiler: subprocess.CompletedProcess[str]) -> None:
+    print("\n5. Does the kernel itself say so? The offsets that program 3 reads, printed by it:")
+    if HAS_GPU:
+        print("   ", end="", flush=True)
+        printed_by(3, 4, 8)
+    else:
+        print("   " + printed_by(3, 4, 8).replace("\n", "\n   "))
+    print("   Row 3 holds the places 24 to 31. The line that computes `source` is the faulty one:")
+    print("   it multiplies `row` by `n_rows`. While it was compiled, tl.static_print said:")
+    print("   " + compiler.stdout.splitlines()[0])
+
+
+def assert_it(compiler: subprocess.CompletedProcess[str]) -> None:
+    print("\n6. An assertion that would have said so on the first day, tl.device_assert:")
+    for line in compiler.stdout.splitlines():
+        if line.startswith("compiled"):
+            print(f"   {line}")
+    if HAS_GPU:
+        print("   On a GPU a failed assertion ends all work of the process, so none is tried here.")
+        return
+    try:
+        mirror(labelled(4, 8), asserted=True)
+        said = "nothing, although the assertion does not hold there"
+    except Exception as error:
+        said = str(error).strip().splitlines()[-1]
+    print(f"   interpreted with debug=True: {said}")
+
+
+def main() -> None:
+    where = "on the GPU" if HAS_GPU else "interpreted on the CPU, since no GPU was found"
+    print(f"Triton {triton.__version__}: the kernel runs {where}.\n")
+    compiler = ask_the_compiler()
+    show_symptom()
+    ask_six_questions(compiler)
+    print("\n3. For which shapes?")
+    show_shapes(repaired=False)
+    print("   Right: one row, or as many rows as columns. Every row but the first one is wrong")
+    print("   elsewhere. So row 0 is where it should be, and the distance to the next is not.")
+    reason_backwards()
+    look_inside(compiler)
+    assert_it(compiler)
+    print("\n7. Diagnosis: value, wrong-stride, in the line with `row * n_rows`. Repaired:")
+    show_shapes(repaired=True)
+    print("   The table of step 3 stays as a test. A matrix of 8 x 8 alone would have passed.")
+
+
+if __name__ == "__main__":
+    if COMPILE_ONLY:
+        compile_it()
+    else:
+        main()

@@ -1,0 +1,10 @@
+"""Arguments against the contract: all problems at once, before anything is allocated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def check_arguments(x: Any, residual: Any, weight: Any, eps: Any, max_columns: int) -> None:
+    """What is refused, and by which error."""
+    ...

@@ -1,0 +1,151 @@
+"""Layer normalisation over the rows of a matrix: mean 0 and deviation 1, then scale and shift.
+
+    out[m, n] = (x[m, n] - mean[m]) * rstd[m] * weight[n] + bias[n]
+
+    mean[m] = sum_k x[m, k] / C          rstd[m] = 1 / sqrt(sum_k (x[m, k] - mean[m])**2 / C + eps)
+
+Shapes:  x has two dimensions (R rows, C columns, 1 to 65 536), weight and bias have one (C);
+         all three in float32, float16 or bfloat16. The result is a new tensor of the shape, dtype
+         and device of x; on request with mean and rstd, [R] in float32.
+Given:   all names, the order of the steps, the check of the arguments, and what is done for
+         matrices and vectors with gaps.
+Missing: 20 blanks, in five groups with one idea each.
+           A set-up        TODO 1 and 2       B row           TODO 3 to 6
+           C statistics    TODO 7 to 12       D parameters    TODO 13 to 17
+           E host          TODO 18 to 20
+         A blank is `...`; an import or a decorator that is missing is a comment line.
+Judged:  values  as near to the exact ones as float32 allows: widths that are no power of two, rows
+                 far from zero, rows that hardly vary, rows of equal numbers, NaN and infinities
+         memory  no program touches an element that is not there; every element is written once
+         cost    one launch, 4 * R * C * itemsize + 8 * R bytes: a row is loaded and stored once,
+                 the two parameter vectors are loaded once for each row
+         errors  bad arguments are refused before anything is launched
+
+`python kernel.py` runs four public cases, `tritonlab grade track1/layer-norm` runs all of them.
+"""
+
+from __future__ import annotations
+
+# TODO 1: the code below uses the names torch, triton and tl. Which lines make them known?
+
+MAX_COLUMNS = 65_536  # as float32 they fill the registers of one multiprocessor, 256 KiB
+
+
+# TODO 2: what turns the plain Python function below into a kernel for the GPU?
+def layer_norm_kernel(
+    x_ptr, out_ptr,            # [n_rows, n_cols], each row without gaps
+    weight_ptr, bias_ptr,      # [n_cols]
+    mean_ptr, rstd_ptr,        # [n_rows], float32
+    n_cols,
+    stride_x, stride_out,      # elements from one row to the next
+    eps,
+    BLOCK_SIZE: tl.constexpr,  # lanes per program, a power of two >= n_cols
+):
+    """out[m] = (x[m] - mean[m]) * rstd[m] * weight + bias. One program owns row m.
+
+    Moves 4 * n_rows * n_cols * itemsize + 8 * n_rows bytes: each element is loaded and stored once,
+    and every program loads both parameter vectors, which stay in the caches.
+    """
+    row = ...  # TODO 3: which row does this program own? (TODO 4 may pass 2**31)
+    row_start = ...  # TODO 4: where in memory does that row begin?
+    cols = ...  # TODO 5: how are the lanes of one block numbered?
+    mask = ...  # TODO 6: which of them have a column?
+
+    x = ...  # TODO 7: what do these lanes read, what do the others hold, and in which type?
+
+    mean = ...  # TODO 8: what is the mean of the row? (how many numbers does the row have?)
+    centred = ...  # TODO 9: how far is each number from the mean, and what of lanes without one?
+    var = ...  # TODO 10: what is the mean of the squares of these differences?
+    rstd = ...  # TODO 11: by what is each difference multiplied? (where does eps stand?)
+    x_hat = ...  # TODO 12: what is the normalised row?
+
+    weight = ...  # TODO 13: which weights belong to these lanes?
+    bias = ...  # TODO 14: which biases?
+    y = ...  # TODO 15: how do the two change the normalised row?
+
+    ...  # TODO 16: where does it go, in which type, and from which lanes?
+    ...  # TODO 17: where does the mean of this row go?
+    ...  # TODO 17: and its reciprocal deviation?
+
+
+def layer_norm(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-5, *,
+    return_stats: bool = False,
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Normalise each row of x, then scale and shift each column by weight and bias.
+
+    Args:
+        x: [R, C] with 1 <= C <= 65 536.
+        weight: [C], of the dtype of x; so is ``bias``.
+        eps: added to the variance, above 0.
+        return_stats: also return what a backward pass needs.
+
+    Returns:
+        A new contiguous tensor of the shape, dtype and device of x. With ``return_stats`` a tuple
+        of it, the mean of each row and the reciprocal deviation of each row, both [R] in float32.
+
+    Raises:
+        TypeError: an argument has a wrong type, or a dtype that is unsupported or not that of x.
+        ValueError: a shape, the device of a vector, or eps is not as said.
+    """
+    check_arguments(x, weight, bias, eps)
+    if x.stride(1) != 1:
+        x = x.contiguous()  # the kernel knows one stride, from row to row
+    weight, bias = weight.contiguous(), bias.contiguous()
+    n_rows, n_cols = x.shape
+
+    block_size = ...  # TODO 18: how wide is the block that holds a whole row?
+    out = ...  # TODO 19: which memory takes the result, whatever the strides of x?
+    mean = ...  # TODO 19: how many means are there, and of which type, whatever that of x?
+    rstd = ...  # TODO 19: how many reciprocal deviations?
+
+    if n_rows > 0:  # no row: no program, no launch
+        grid = ...  # TODO 20: how many programs are there, and what kind of object is a grid?
+        # As for softmax: a thread should hold neither hundreds of numbers nor a handful.
+        num_warps = 4 if block_size <= 2048 else 8 if block_size <= 8192 else 16
+        # The kernel takes six tensors, a width, two strides, eps and a block size, in the order of
+        # its signature; num_warps goes with them by its name.
+        ...  # TODO 20: how is the kernel started on that grid?
+    return (out, mean, rstd) if return_stats else out
+
+
+def check_arguments(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float
+) -> None:
+    """Refuse what the contract does not cover, before anything is allocated or launched.
+
+    Raises:
+        TypeError: an argument has a wrong type, or a dtype that is unsupported or not that of x.
+        ValueError: a shape, the device of a vector, or eps is not as said.
+    """
+    for name, tensor in (("x", x), ("weight", weight), ("bias", bias)):
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"{name}: expected a torch.Tensor, got {type(tensor).__name__}")
+    supported = (torch.float32, torch.float16, torch.bfloat16)
+    if x.dtype not in supported:
+        names = ", ".join(str(dtype) for dtype in supported)
+        raise TypeError(f"x: expected one of {names}, got {x.dtype}")
+    if x.dim() != 2:
+        raise ValueError(f"x: expected 2 dimensions, got {x.dim()} in shape {tuple(x.shape)}")
+    n_cols = x.shape[1]
+    if not 1 <= n_cols <= MAX_COLUMNS:
+        raise ValueError(f"x: expected 1 to {MAX_COLUMNS} columns, got {n_cols}")
+    for name, tensor in (("weight", weight), ("bias", bias)):
+        if tensor.dtype != x.dtype:
+            raise TypeError(f"{name}: expected {x.dtype}, the dtype of x, got {tensor.dtype}")
+        if tensor.shape != (n_cols,):
+            got = tuple(tensor.shape)
+            raise ValueError(f"{name}: expected shape ({n_cols},), one for each column, got {got}")
+        if tensor.device != x.device:
+            expected = x.device
+            raise ValueError(f"{name}: expected device {expected}, as of x, got {tensor.device}")
+    if not isinstance(eps, (int, float)):
+        raise TypeError(f"eps: expected a number, got {type(eps).__name__}")
+    if not eps > 0:
+        raise ValueError(f"eps: expected a number above 0, got {eps}")
+
+
+if __name__ == "__main__":
+    import tritonlab
+
+    tritonlab.run_public_cases(__file__)

@@ -1,0 +1,163 @@
+"""Three element-wise functions that the language lacks, from CUDA's library of math functions.
+
+    asin(x)        the angle whose sine is x, NaN outside [-1, 1]
+    gelu_tanh(x)   x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x**3))), GELU as GPT-2 computes it
+    powi(x, p)     x**p, also for negative x where p is whole
+
+Shapes:  x may have any shape and layout; asin takes float32 and float64, gelu_tanh float32 and
+         float16, powi float32. The result is a new contiguous tensor of that shape, dtype and
+         device.
+Given:   all names, the addresses, the loads, the host code, the checks of the arguments.
+Missing: 8 blanks. A blank is `...`; the import that is missing is a comment line. TODO 2 is the
+         same blank in all three kernels.
+Judged:  values  each number is right to a few roundings of its dtype, in float64 as well; NaN,
+                 infinities and numbers outside the domain as PyTorch has them
+         memory  no program touches an element that is not there; every element is written once
+         cost    one launch and 2 * n * itemsize bytes for each function
+         errors  bad arguments are refused before anything is launched
+
+`python kernel.py` runs four public cases, `tritonlab grade track1/libdevice-math` runs all of them.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+# TODO 1: the kernels below use the name libdevice. Which line makes it known? It is no part of the
+#         language that was imported as tl; it lies in a package for extras beside it.
+
+# 1024: a thread moves 16 bytes per instruction, even with 2-byte elements (seen in the PTX).
+BLOCK_SIZE = 1024
+
+
+@triton.jit
+def asin_kernel(
+    x_ptr, out_ptr,            # [n_elements], contiguous
+    n_elements,
+    BLOCK_SIZE: tl.constexpr,  # elements per program, a power of two
+):
+    """out[i] = asin(x[i]). One program owns BLOCK_SIZE neighbouring elements.
+
+    Moves 2 * n_elements * itemsize bytes: one load and one store per element.
+    """
+    pid = tl.program_id(axis=0).to(tl.int64)  # the next product may pass 2**31
+    offs = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = ...  # TODO 2: which lanes own an element that exists?
+
+    x = tl.load(x_ptr + offs, mask=mask)
+
+    y = ...  # TODO 3: which function gives the angle, for float32 and for float64?
+
+    tl.store(out_ptr + offs, y, mask=mask)
+
+
+@triton.jit
+def gelu_tanh_kernel(
+    x_ptr, out_ptr,            # [n_elements], contiguous
+    n_elements,
+    BLOCK_SIZE: tl.constexpr,  # elements per program, a power of two
+):
+    """out[i] = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x**3))) with x = x[i].
+
+    One program owns BLOCK_SIZE neighbouring elements. Moves 2 * n_elements * itemsize bytes.
+    """
+    pid = tl.program_id(axis=0).to(tl.int64)
+    offs = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = ...  # TODO 2: which lanes own an element that exists?
+
+    x = tl.load(x_ptr + offs, mask=mask)
+    x = ...  # TODO 4: which type do the cube and the library need, whatever that of x?
+
+    inner = ...  # TODO 5: of what is tanh taken? sqrt(2/pi) is 0.7978845608028654
+    t = ...  # TODO 6: which function gives the hyperbolic tangent?
+    y = 0.5 * x * (1.0 + t)
+
+    ...  # TODO 7: where does it go, in which type, and from which lanes?
+
+
+@triton.jit
+def powi_kernel(
+    x_ptr, out_ptr,            # [n_elements], contiguous
+    n_elements,
+    p,                         # the exponent, a float
+    BLOCK_SIZE: tl.constexpr,  # elements per program, a power of two
+):
+    """out[i] = x[i]**p. One program owns BLOCK_SIZE neighbouring elements.
+
+    Moves 2 * n_elements * itemsize bytes: one load and one store per element.
+    """
+    pid = tl.program_id(axis=0).to(tl.int64)
+    offs = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = ...  # TODO 2: which lanes own an element that exists?
+
+    x = tl.load(x_ptr + offs, mask=mask)
+
+    y = libdevice.pow(...)  # TODO 8: of what, and to which power?
+
+    tl.store(out_ptr + offs, y, mask=mask)
+
+
+def asin(x: torch.Tensor) -> torch.Tensor:
+    """The arc sine of each element in radians, NaN outside [-1, 1].
+
+    Raises:
+        TypeError: x is no tensor, or neither float32 nor float64.
+    """
+    check_argument(x, torch.float32, torch.float64)
+    return apply(asin_kernel, x)
+
+
+def gelu_tanh(x: torch.Tensor) -> torch.Tensor:
+    """GELU of each element in its tanh form, as ``torch.nn.GELU(approximate="tanh")``.
+
+    Raises:
+        TypeError: x is no tensor, or neither float32 nor float16.
+    """
+    check_argument(x, torch.float32, torch.float16)
+    return apply(gelu_tanh_kernel, x)
+
+
+def powi(x: torch.Tensor, p: float) -> torch.Tensor:
+    """Each element to the power p, as ``torch.pow``: NaN for negative ones unless p is whole.
+
+    Raises:
+        TypeError: x is no tensor, or not float32; p is no number.
+    """
+    check_argument(x, torch.float32)
+    if not isinstance(p, (int, float)):
+        raise TypeError(f"p: expected a number, got {type(p).__name__}")
+    return apply(powi_kernel, x, float(p))  # pow takes two floats or two doubles
+
+
+def apply(kernel: triton.JITFunction, x: torch.Tensor, *numbers: float) -> torch.Tensor:
+    """Launch an element-wise kernel on x and a new contiguous tensor of its shape and dtype."""
+    x = x.contiguous()  # the kernels know nothing of strides
+    out = torch.empty_like(x)
+    n_elements = out.numel()
+    if n_elements == 0:
+        return out  # nothing to compute: no program, no launch
+
+    grid = (triton.cdiv(n_elements, BLOCK_SIZE),)
+    kernel[grid](x, out, n_elements, *numbers, BLOCK_SIZE=BLOCK_SIZE)
+    return out
+
+
+def check_argument(x: torch.Tensor, *supported: torch.dtype) -> None:
+    """Refuse what the contract does not cover, before anything is allocated or launched.
+
+    Raises:
+        TypeError: x is no tensor, or its dtype is not supported.
+    """
+    if not isinstance(x, torch.Tensor):
+        raise TypeError(f"x: expected a torch.Tensor, got {type(x).__name__}")
+    if x.dtype not in supported:
+        names = " or ".join(str(dtype) for dtype in supported)
+        raise TypeError(f"x: expected {names}, got {x.dtype}")
+
+
+if __name__ == "__main__":
+    import tritonlab
+
+    tritonlab.run_public_cases(__file__)

@@ -1,0 +1,109 @@
+"""The verbs of authors: check and new."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from grader.report import EXIT_FAILED, EXIT_USAGE
+from tritonlab import course, errors, guard
+from tritonlab.errors import BadCourse, TritonlabError
+from tritonlab.verbs import Json, Plain, print_json, screen_on
+
+Folder = Annotated[Path | None, typer.Option(
+    "--course", metavar="FOLDER",
+    help="A course elsewhere: a folder with tracks/, solutions/ and suites/.")]
+MOST_NAMED = 3  # modules in the command that is offered
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make the verbs known to the command."""
+    app.command()(check)
+    app.command()(new)
+
+
+@guard.verb
+def check(
+    ids: Annotated[list[str] | None, typer.Argument(
+        metavar="ID", help="Modules such as track1/softmax; all if left out.")] = None,
+    folder: Folder = None,
+    runs: Annotated[int, typer.Option(
+        min=1, max=1000, help="How often each mutant is graded, with fresh inputs.")] = 5,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """For authors: prove modules, and that their tests find mistakes."""
+    from tritonlab import author, proving
+    from tritonlab.render import author as view
+    from tritonlab.render.screen import Progress
+
+    screen = screen_on(plain)
+    roots = course.roots_in(folder) if folder else course.default_roots()
+    the_course = _course_of_author(roots, EXIT_FAILED)
+    modules = [the_course.find(name) for name in ids] if ids else [*the_course.modules]
+    strays = [] if ids else list(author.strays(the_course, roots))
+    with Progress(screen_on(plain or as_json, error=True)) as progress:
+        proved = proving.prove(list(dict.fromkeys(modules)), roots, strays, runs=runs,
+                               on_event=progress)
+    failed = [proof.module for proof in proved.proofs if not proof.passed]
+    again = " ".join(failed) if len(failed) <= MOST_NAMED else ""
+    command = "tritonlab list" if proved.passed else _typed("tritonlab check", again, folder)
+    note = errors.keep(proved.broken, None) if proved.broken else ""
+    if as_json:
+        print_json({**proved.to_dict(), "next": command})
+    else:
+        view.show_check(screen, proved, command, note)
+    return proved.exit_code
+
+
+@guard.verb
+def new(
+    where: Annotated[str, typer.Argument(
+        metavar="TRACK/SLUG", help="Such as track2/my-idea; the number is the next free one.")],
+    title: Annotated[str, typer.Option(help="Of the module; made of the slug if left out.")] = "",
+    minutes: Annotated[int, typer.Option(
+        min=1, max=6000, help="That a learner is expected to take.")] = 120,
+    elective: Annotated[bool, typer.Option(
+        "--elective", help="It does not count among the core modules.")] = False,
+    entry: Annotated[str, typer.Option(
+        metavar="NAME", help="The learner's function; made of the slug if left out.")] = "",
+    folder: Folder = None,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """For authors: make the files of a new module; they work at once."""
+    from tritonlab import scaffold
+    from tritonlab.render import author as view
+
+    roots = course.roots_in(folder) if folder else course.default_roots()
+    the_course = _course_of_author(roots, EXIT_USAGE)
+    plan = scaffold.plan(the_course, roots, where, title=title, minutes=minutes,
+                         core=not elective, entry=entry)
+    made = scaffold.write(plan)
+    command = _typed("tritonlab check", plan.id, folder)
+    if as_json:
+        return print_json({"schema": 1, "module": plan.id, "files": [str(path) for path in made],
+                           "next": command})
+    view.show_new(screen_on(plain), plan, made, command)
+    return 0
+
+
+def _course_of_author(roots: course.Roots, malformed: int) -> course.Course:
+    """The course; what is malformed in it is the author's to repair, and has an exit code."""
+    if not any(roots.tracks.glob("*/track.toml")):
+        raise TritonlabError(f"There is no course in {errors.shown(roots.tracks.parent)}: no "
+                             "folder of tracks/ holds a track.toml.",
+                             "Name another folder with --course.")
+    try:
+        return course.load(roots)
+    except BadCourse as error:
+        found = TritonlabError(error.message, "Repair it, then repeat the command.")
+        found.exit_code = malformed
+        raise found from error
+
+
+def _typed(command: str, ids: str, folder: Path | None) -> str:
+    """A command for modules of the course that is being worked on."""
+    elsewhere = f"--course {shlex.quote(str(folder))}" if folder else ""
+    return " ".join(filter(None, (command, ids, elsewhere)))

@@ -1,0 +1,138 @@
+"""Graded: what a grade has to show of an exercise, of a solution and of a mutant."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from grader.report import CaseResult, Kind, Report, Verdict
+from grader.words import ranges
+from tritonlab import author
+from tritonlab.author import Material
+
+if TYPE_CHECKING:
+    from grader.suite import Mutant
+
+MOST_NAMED = 3  # cases that broke the grader
+
+
+def exercise_as_promised(material: Material, report: Report) -> Iterator[str]:
+    """The exercise that nobody has touched fails, and in the way that its track says."""
+    if material.starter not in author.STARTERS:
+        yield author.no_starter(material.starter)
+    yield from _broken(report)
+    failed = [r for r in report.deciding if r.verdict is Verdict.FAILED]
+    if not failed:
+        yield "the exercise fails nothing: there is nothing to do"
+        return
+    for result in failed:
+        if not result.findings:
+            yield f"'{result.name}' fails without a finding: {_line(result.reason)}"
+    first = failed[0].findings[0] if failed[0].findings else None
+    if first is None:
+        return
+    if first.code == "P02":
+        yield f"the exercise cannot be imported: {_line(first.seen)}"
+    elif material.starter == "slow":
+        yield from _is_only_slow(failed)
+    elif material.starter == "broken" and first.code == "P01":
+        yield f"the exercise has blanks, and its track gives broken code: {first.seen}"
+    elif material.starter in ("blanks", "specification") and first.code != "P01":
+        yield f"the first finding is not P01 (blanks left) but {first.code}: {_line(first.seen)}"
+    elif material.starter == "blanks":
+        asked = tuple(range(1, material.suite.blanks + 1))
+        if first.todos != asked:
+            yield (f"the grader finds TODO {ranges(first.todos) or 'none'} in the exercise, not "
+                   f"1 to {material.suite.blanks}: {first.seen}")
+    elif material.starter == "specification":
+        yield from _is_only_signatures(material)
+
+
+def _is_only_slow(failed: Sequence[CaseResult]) -> Iterator[str]:
+    for result in failed:
+        codes = [finding.code for finding in result.findings]
+        if result.kind is not Kind.PERFORMANCE:
+            yield (f"the exercise has to be right and slow, and '{result.name}' fails with "
+                   f"{', '.join(codes)}")
+        elif not codes[0].startswith("T"):
+            yield f"'{result.name}' fails with {codes[0]}, which says nothing of speed"
+
+
+def _is_only_signatures(material: Material) -> Iterator[str]:
+    defined = {node.name: node for node in ast.parse(author.python_of(material.exercise)).body
+               if isinstance(node, ast.FunctionDef)}
+    for name in material.functions:
+        body = defined[name].body if name in defined else []
+        docstring = ast.get_docstring(defined[name]) is not None if body else False
+        if [ast.unparse(statement) for statement in body[docstring:]] != ["..."]:
+            yield f"the body of `{name}` in the exercise is more than `...`"
+
+
+def solution_passes(report: Report) -> Iterator[str]:
+    """Every case passes, advisory ones too: a note that the reference gets is none for learners.
+
+    What only a GPU can tell may be skipped.
+    """
+    yield from _broken(report)
+    for result in report.results:
+        if result.verdict is Verdict.FAILED:
+            found = "; ".join(f"{f.code} {_line(f.seen)}" for f in result.findings)
+            yield f"'{result.name}' fails: {found or _line(result.reason)}"
+        elif result.verdict is Verdict.INCONCLUSIVE or (
+                result.verdict is Verdict.SKIPPED and "GPU" not in result.reason):
+            yield f"'{result.name}' was not decided: {_line(result.reason)}"
+    if not report.results:
+        yield "no case was run"
+    elif report.verdict is Verdict.PASSED and report.evidence != "efficient":
+        yield (f"the evidence is '{report.evidence}', not 'efficient': no performance case was "
+               "counted, or nothing was compiled")
+
+
+def survives(mutant: Mutant, report: Report, *, whole: bool = True) -> Iterator[str]:
+    """Why a grade did not kill a mutant as its author says; nothing where it did.
+
+    ``whole``: all cases were run, so that all codes have to be there. The diagnosis has to be the
+    mutant's own.
+    """
+    first = report.first_failure
+    yield from _broken(report)
+    if not mutant.codes:
+        yield "it names no code"
+    elif first is None or not first.findings:
+        yield f"it lives: {report.verdict}"
+    elif first.findings[0].code != mutant.codes[0]:
+        finding = first.findings[0]
+        yield (f"'{first.name}' gives {finding.code} instead of {mutant.codes[0]}: "
+               f"{_line(finding.seen)}")
+    elif whole:
+        finding = first.findings[0]
+        there = {found.code for found in report.findings()}
+        if missing := [code for code in mutant.codes if code not in there]:
+            yield f"{', '.join(missing)} was not found"
+        if finding.means != mutant.meaning:
+            yield f"the diagnosis names another mistake: {_line(finding.means)}"
+        elif set(finding.todos) != set(mutant.todos):
+            yield (f"the diagnosis points at {ranges(finding.todos) or 'no place'}, not at "
+                   f"{ranges(mutant.todos) or 'none'}")
+
+
+def _broken(report: Report) -> Iterator[str]:
+    """Where the grader or the suite itself failed, which says nothing of a kernel."""
+    if report.reason:
+        yield f"the grader could not go on: {_line(report.reason)}"
+    broke = [result for result in report.results if result.verdict is Verdict.ERROR]
+    for result in broke[:MOST_NAMED]:
+        yield f"'{result.name}' broke the grader or the suite: {_last(result.reason)}"
+    if len(broke) > MOST_NAMED:
+        yield f"{len(broke) - MOST_NAMED} further cases broke it too"
+
+
+def _line(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 200 else text[:199] + "…"
+
+
+def _last(text: str) -> str:
+    """The last line of a traceback, which says what happened."""
+    return _line(text.strip().rpartition("\n")[2])

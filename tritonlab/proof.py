@@ -1,0 +1,144 @@
+"""Proof: what there is to be done for a module, and what was found out about it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from grader.report import EXIT_FAILED, EXIT_GRADER_BROKE, EXIT_PASSED
+
+# The tasks, in the order in which they are taken up: the longest first, so that short ones are left
+# to keep all workers busy to the end.
+_ORDER = ("text", "solution", "exercise", "lesson", "self-test", "mutant")
+
+
+@dataclass(frozen=True)
+class Task:
+    """A piece of work of one worker. Runs of a mutant are counted from 1.
+
+    Those after the first repeat ``killer``, the case that killed it, with fresh inputs.
+    """
+
+    module: str
+    what: str
+    mutant: str = ""
+    run: int = 0
+    killer: str = ""
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        return _ORDER.index(self.what), self.run
+
+    def __str__(self) -> str:
+        what = f"mutant {self.mutant}, run {self.run}" if self.mutant else self.what
+        return f"{self.module}: {what}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one check: faults in words, or none."""
+
+    name: str
+    faults: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        return not self.faults
+
+
+@dataclass(frozen=True)
+class Killed:
+    """A row of the kill matrix. ``case`` is the one that killed it in the first run.
+
+    ``drawn``: it has random inputs, so that another run may end otherwise.
+    """
+
+    id: str
+    title: str
+    codes: tuple[str, ...]
+    case: str = ""
+    drawn: bool = True
+    kills: int = 0
+    runs: int = 0
+    faults: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        return 0 < self.kills == self.runs
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a worker sends back. ``sound``: the module can be graded at all."""
+
+    task: Task
+    outcomes: tuple[Outcome, ...] = ()
+    sound: bool = True
+    mutants: tuple[Killed, ...] = ()  # that there are, not run yet
+    killer: str = ""  # the case that killed the mutant
+    faults: tuple[str, ...] = ()  # why it was not killed
+    drawn: bool = True  # whether that case has random inputs
+    seconds: float = 0.0
+
+
+@dataclass
+class Proof:
+    """All that was found out about one module."""
+
+    module: str
+    title: str
+    found: dict[str, tuple[Outcome, ...]] = field(default_factory=dict)  # by task
+    mutants: list[Killed] = field(default_factory=list)
+    seconds: float = 0.0  # of work, whichever worker did it
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """In the order of the tasks, whichever was done first."""
+        return [outcome for what in _ORDER for outcome in self.found.get(what, ())]
+
+    @property
+    def passed(self) -> bool:
+        return all(outcome.passed for outcome in self.outcomes) and \
+            bool(self.mutants) and all(mutant.passed for mutant in self.mutants)
+
+
+@dataclass(frozen=True)
+class Proved:
+    """All that was found out. ``strays`` are faults of the course, not of a module."""
+
+    proofs: tuple[Proof, ...]
+    strays: tuple[str, ...] = ()
+    broken: str = ""  # what the check itself failed with
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        return bool(self.proofs) and not self.strays and not self.broken and \
+            all(proof.passed for proof in self.proofs)
+
+    @property
+    def exit_code(self) -> int:
+        if self.broken:
+            return EXIT_GRADER_BROKE
+        return EXIT_PASSED if self.passed else EXIT_FAILED
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data; the form is ``schema`` 1."""
+        return {
+            "schema": 1,
+            "passed": self.passed,
+            "exit_code": self.exit_code,
+            "seconds": self.seconds,
+            "broken": self.broken,
+            "strays": list(self.strays),
+            "modules": [{
+                "module": proof.module,
+                "title": proof.title,
+                "passed": proof.passed,
+                "seconds": proof.seconds,
+                "checks": [{"passed": o.passed, **asdict(o)} for o in proof.outcomes],
+                "mutants": [{"passed": m.passed, **asdict(m)} for m in proof.mutants],
+            } for proof in self.proofs],
+        }

@@ -1,0 +1,283 @@
+"""Proving: every check of every module, spread over worker processes that stay warm."""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import itertools
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import grader
+from grader.report import Kind
+from tritonlab import author, course, graded
+from tritonlab.author import Material
+from tritonlab.course import Module, Roots
+from tritonlab.crew import Broken, Crew
+from tritonlab.errors import TritonlabError, brief
+from tritonlab.proof import Done, Killed, Outcome, Proof, Proved, Task
+
+if TYPE_CHECKING:
+    from grader.sandbox import Sandbox
+
+RUNS = 5  # of every mutant, each with fresh inputs
+MOST_WORKERS = 8  # each holds torch and a warm sandbox, about a gibibyte together
+LESSON_S, IMPORT_S = 120.0, 30.0
+
+
+# ---------------------------------------------------------------------------------------------
+# All of it
+
+
+def prove(modules: Sequence[Module], roots: Roots, strays: Sequence[str] = (), *, runs: int = RUNS,
+          workers: int | None = None, on_event: Callable[[object], None] | None = None) -> Proved:
+    """Check modules, several tasks at a time.
+
+    Args:
+        modules: to be checked.
+        roots: where their course was read from; the workers read it again.
+        strays: faults of the course as a whole.
+        runs: of each mutant. One that fails in a case without random inputs, such as a question to
+            host code, is run once: it would fail alike again.
+        workers: processes; by default one for each core that we may use.
+        on_event: is told each task as it begins, as a str, and what came of it.
+
+    Raises:
+        TritonlabError: there is no module to check.
+    """
+    if not modules:
+        raise TritonlabError("There is no module to check.",
+                             "`tritonlab new TRACK/SLUG` makes one.")
+    started = time.monotonic()
+    tell = on_event or (lambda event: None)
+    proofs = {module.id: Proof(module.id, module.title) for module in modules}
+    broken: dict[str, str] = {}  # the reason, and what was being done
+    number = itertools.count()
+    waiting = [(*Task(module.id, "text").rank, next(number), Task(module.id, "text"))
+               for module in modules]
+    size = workers or min(len(os.sched_getaffinity(0)), MOST_WORKERS)
+    with Crew(size, _workshop, roots) as crew:
+        while crew.busy or (waiting and crew.free):
+            while waiting and crew.free:
+                task = heapq.heappop(waiting)[-1]
+                tell(str(task))
+                crew.give(task)
+            for done in crew.results():
+                tell(done)
+                if isinstance(done, Broken):
+                    broken.setdefault(done.reason, str(done.task))
+                    continue
+                _enter(proofs[done.task.module], done)
+                for task in _following(done, runs):
+                    heapq.heappush(waiting, (*task.rank, next(number), task))
+    return Proved(tuple(proofs.values()), tuple(strays),
+                  "\n".join(f"{task}: {reason}" for reason, task in broken.items()),
+                  time.monotonic() - started)
+
+
+def _following(done: Done, runs: int) -> Iterator[Task]:
+    """What is left to do once the files of a module were read, or a mutant was run once."""
+    if done.task.run == 1 and done.killer and done.drawn:
+        for run in range(2, runs + 1):
+            yield replace(done.task, run=run, killer=done.killer)
+    if done.task.what != "text" or not done.sound:
+        return
+    for what in ("solution", "exercise", "lesson", "self-test"):
+        yield Task(done.task.module, what)
+    for mutant in done.mutants:
+        yield Task(done.task.module, "mutant", mutant.id, 1)
+
+
+def _enter(proof: Proof, done: Done) -> None:
+    """Put a result where it belongs."""
+    proof.seconds += done.seconds
+    if done.outcomes:
+        proof.found[done.task.what] = done.outcomes
+    proof.mutants += done.mutants
+    for place, mutant in enumerate(proof.mutants):
+        if done.task.what == "mutant" and mutant.id == done.task.mutant:
+            proof.mutants[place] = replace(
+                mutant, runs=mutant.runs + 1, kills=mutant.kills + (not done.faults),
+                case=done.killer if done.task.run == 1 else mutant.case,
+                drawn=done.drawn if done.task.run == 1 else mutant.drawn,
+                faults=tuple(dict.fromkeys((*mutant.faults, *done.faults))),
+                seconds=mutant.seconds + done.seconds)
+            return
+
+
+@contextlib.contextmanager
+def _workshop(roots: Roots) -> Iterator[Callable[[Task], Done]]:
+    """What a worker sets up: the course, and a sandbox that warms up beside."""
+    os.environ["OMP_NUM_THREADS"] = "1"  # before torch is loaded: the workers share the cores
+    with grader.Sandbox() as box:
+        the_course = course.load(roots)
+        starters = {track.folder: track.starter for track in the_course.tracks}
+
+        def do(task: Task) -> Done:
+            module = the_course.find(task.module)
+            return perform(task, module, starters[module.track], box)
+
+        yield do
+
+
+# ---------------------------------------------------------------------------------------------
+# The tasks
+
+
+def perform(task: Task, module: Module, starter: str, box: Sandbox) -> Done:
+    """Do one task. What the files of an author raise is a fault; what we raise is not caught."""
+    started = time.monotonic()
+    if task.what == "text":
+        done = _text(task, module, starter)
+    else:
+        material = _material(module, starter)
+        if task.what == "mutant":
+            done = _mutant(task, material, box)
+        else:
+            done = Done(task, tuple(_timed(_TASKS[task.what](material, box))))
+    return replace(done, seconds=time.monotonic() - started)
+
+
+@cache
+def _material(module: Module, starter: str) -> Material:
+    return author.read(module, starter)
+
+
+def _text(task: Task, module: Module, starter: str) -> Done:
+    """All that is found out by reading; whether the rest can be done at all."""
+    outcomes = [Outcome("files", tuple(author.files(module)))]
+    try:
+        material = _material(module, starter)
+    except Exception as error:
+        if outcomes[0].passed:
+            outcomes.append(Outcome("the suite can be loaded", (_said(error),)))
+        return Done(task, tuple(outcomes), sound=False)
+    checks = ((name, check(material)) for name, check in author.READ.items())
+    outcomes += _timed(checks)
+    mutants = tuple(Killed(m.id, m.title, m.codes) for m in material.suite.mutants)
+    return Done(task, tuple(outcomes), mutants=mutants)
+
+
+def _said(error: Exception) -> str:
+    return brief("".join(traceback.format_exception_only(error)))
+
+
+def lesson_runs(material: Material) -> Iterator[str]:
+    """``lesson.py`` runs in an empty folder, ends with 0 and prints something."""
+    yield from _run("lesson.py", [str(material.module.folder / "lesson.py")], LESSON_S)
+
+
+def exercise_imports(material: Material) -> Iterator[str]:
+    """The exercise can be imported, whatever is blank in it."""
+    path = material.module.folder / author.KERNEL
+    code = f"import runpy; runpy.run_path({str(path)!r}, run_name='exercise'); print('imported')"
+    yield from _run("importing kernel.py", ["-c", code], IMPORT_S)
+
+
+def _run(what: str, arguments: list[str], seconds: float) -> Iterator[str]:
+    """Run Python in an empty folder; says what is wrong with how it ended."""
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            ran = subprocess.run([sys.executable, *arguments], cwd=folder, env=environment,
+                                 stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                 errors="replace", timeout=seconds)
+        except subprocess.TimeoutExpired:
+            yield f"{what} did not end within {seconds:.0f} s"
+            return
+    if ran.returncode:
+        last = ran.stderr.strip().rpartition("\n")[2]
+        yield f"{what} ended with exit code {ran.returncode}: {brief(last)}"
+    elif not ran.stdout.strip():
+        yield f"{what} prints nothing"
+
+
+def self_test(material: Material) -> Iterator[str]:
+    """The suite tells wrong answers from right ones, where tensors are compared at all."""
+    from grader.selftest import examine
+
+    if all(case.kind is Kind.CALL for case in material.cases):
+        return
+    try:
+        yield from examine(material.suite).faults
+    except Exception as error:  # of the suite's own functions
+        yield _said(error)
+
+
+def exercise_fails(material: Material, box: Sandbox) -> Iterator[str]:
+    """The exercise that nobody has touched, graded."""
+    report = grader.grade(material.module.folder / "kernel.py", material.suite, sandbox=box)
+    yield from graded.exercise_as_promised(material, report)
+
+
+def solution_passes(material: Material, box: Sandbox) -> Iterator[str]:
+    """The solution, graded whole."""
+    report = grader.grade(material.module.solution, material.suite, sandbox=box)
+    yield from graded.solution_passes(report)
+
+
+def kill(material: Material, mutant_id: str, box: Sandbox, *,
+         again: str = "") -> tuple[str, list[str]]:
+    """Grade a mutant: the case that killed it, and why that is not as its author says.
+
+    ``again`` names the case that killed it the first time, which is then run with fresh inputs.
+    """
+    whole = not again
+    suite = author.narrowed(material.suite, again) if again else material.suite
+    mutant = next(m for m in material.suite.mutants if m.id == mutant_id)
+    with tempfile.TemporaryDirectory() as folder:
+        write(author.mutated(material, mutant), Path(folder))
+        report = grader.grade(Path(folder) / author.KERNEL, suite, sandbox=box,
+                              effort="values" if whole else "first")
+    first = report.first_failure
+    return first.name if first else "", list(graded.survives(mutant, report, whole=whole))
+
+
+def write(texts: Mapping[str, str], folder: Path) -> None:
+    """Write files by their paths below a folder."""
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def _mutant(task: Task, material: Material, box: Sandbox) -> Done:
+    try:
+        killer, faults = kill(material, task.mutant, box, again=task.killer)
+    except ValueError as error:  # it cannot be applied
+        return Done(task, faults=(str(error),), drawn=False)
+    return Done(task, killer=killer, faults=tuple(faults),
+                drawn=author.draws(material.suite, killer))
+
+
+Named = tuple[str, Iterator[str]]
+
+_TASKS: dict[str, Callable[[Material, Sandbox], Sequence[Named]]] = {
+    "solution": lambda material, box: [
+        ("the solution passes everything", solution_passes(material, box))],
+    "exercise": lambda material, box: [
+        ("the exercise can be imported", exercise_imports(material)),
+        (f"the exercise fails as a track of '{material.starter}' says",
+         exercise_fails(material, box))],
+    "lesson": lambda material, box: [("lesson.py runs", lesson_runs(material))],
+    "self-test": lambda material, box: [
+        ("the suite tells wrong answers from right ones", self_test(material))],
+}
+
+
+def _timed(checks: Iterable[tuple[str, Iterable[str]]]) -> list[Outcome]:
+    outcomes = []
+    for name, faults in checks:
+        started = time.monotonic()
+        found = tuple(faults)
+        outcomes.append(Outcome(name, found, time.monotonic() - started))
+    return outcomes
