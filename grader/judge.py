@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -36,6 +37,7 @@ from grader.suite import Case, Property, Suite
 from grader.words import sentence
 
 PATIENCE_S = 60.0  # after which a submission that has failed already is not run any further
+IN_VAIN = 3  # contrasts with which a function was no better, after which none is tried any more
 LOST_S = 20.0  # spent on runs that did not end normally, after which nothing more is run
 
 Event = CaseResult | str
@@ -154,6 +156,7 @@ class Judge:
         self._configurations = Configurations()
         self._started = time.monotonic()
         self._traits: dict[str, Traits] = {}  # of the value cases, by name
+        self._in_vain: Counter[str] = Counter()  # contrasts, by function
         self._notes: details.Notes | None = None  # where a case is graded alone
         self._printed = ""
         self.session = Session(submitted, suite.entry, sandbox, large.limits(suite))
@@ -424,13 +427,23 @@ class Judge:
         return found[0] if found else None
 
     def _passes(self, inputs: Sequence[Any]) -> bool:
+        """Whether the submission is right on these; what is wrong on all of them is not asked on.
+        """
+        entry = self.suite.entry
+        if self._in_vain[entry] >= IN_VAIN:
+            return False
+        right = self._is_right(list(inputs))
+        self._in_vain[entry] += not right
+        return right
+
+    def _is_right(self, inputs: list[Any]) -> bool:
         recording, findings, run = self.session.execute(inputs)
         if recording is None or findings or run.findings:
             return False
         case = Case("a contrast", Kind.CORRECTNESS)
         if broken_contract(self.suite, case, recording, inputs):
             return False
-        return self._difference(run.results, list(inputs)) is None
+        return self._difference(run.results, inputs) is None
 
 
 def _is_tried(case: Case) -> bool:

@@ -13,9 +13,10 @@ import grader
 from grader import Verdict, session
 from grader.compilation import crashed
 from grader.engine.compiler import targets
+from grader.executor import compiling
 from grader.gate import Gate
 from grader.outcome import Stopped
-from grader.recording import Launch, Recording
+from grader.recording import Argument, Launch, Recording, View, to_json
 from grader.report import Finding
 from grader.suite import EXACT, Cost, Suite, correctness, rand
 
@@ -330,6 +331,41 @@ def test_a_pipeline_that_only_aligned_rows_get_has_to_fit_too(graded):
     assert gate(one).verdict is Verdict.PASSED
     (finding,) = gate(both).findings
     assert (finding.code, "'64 rows'" in finding.seen) == ("T05", True)
+
+
+WITH_INTEGERS = """
+@triton.jit
+def sums_kernel(a, b, c, d, out_ptr, WRONG: tl.constexpr):
+    total = a + b + c + d
+    if WRONG:
+        total = total @ total
+    tl.store(out_ptr, total)
+"""
+
+
+def test_of_many_launches_alike_two_are_compiled_to_the_end_and_all_are_read(tmp_path, monkeypatch):
+    path = tmp_path / "kernel.py"
+    path.write_text("import triton\nimport triton.language as tl\n" + WITH_INTEGERS)
+    ends = []
+    monkeypatch.setattr(compiling, "binary_of", lambda *_: ends.append(1) or SimpleNamespace(
+        to_dict=dict))
+    out = View(0, "int32", (1,), (1,), 0)
+    handler = compiling.Handler()
+    handler.handle({"op": "load", "path": str(path)}, [])
+
+    def compiled(multiple_of_16: int, *, wrong: bool = False, whole: bool = False):
+        arguments = {name: Argument("int", 16 if place == multiple_of_16 else 3)
+                     for place, name in enumerate("abcd")}
+        arguments |= {"out_ptr": Argument("tensor", out), "WRONG": Argument("bool", wrong)}
+        launch = Launch("sums_kernel", (1, 1, 1), arguments)
+        [reply] = handler.handle({"op": "compile", "target": "h100", "whole": whole, "recording":
+                                  to_json(Recording((out,), (launch,), (out,)))}, [])["launches"]
+        return reply
+
+    assert [list(compiled(place)) for place in range(4)] == [["binary"], ["binary"], [], []]
+    assert list(compiled(3, whole=True)) == ["binary"]
+    assert compiled(2, wrong=True)["finding"]["code"] == "L05"
+    assert len(ends) == 3
 
 
 def test_an_autotuner_passes_over_what_does_not_fit_as_long_as_one_does(graded):

@@ -104,6 +104,23 @@ def test_a_right_kernel_passes_with_its_numbers_beside_their_limits(graded):
     json.dumps(report.to_dict())
 
 
+def test_other_layouts_are_tried_only_while_one_may_tell_the_cause(graded, monkeypatch):
+    strided = replace(SUITE, cases=[
+        edge(f"every other of {n}", rand(2 * n)[::2]) for n in range(40, 48)])
+    asked = []
+    monkeypatch.setattr(judge.Judge, "_is_right", (
+        lambda original: lambda self, inputs: asked.append(1) or original(self, inputs)
+    )(judge.Judge._is_right))
+
+    layout = graded(KERNEL, strided)
+    tried, asked[:] = len(asked), []
+    all_wrong = graded(RIGHT.replace("x * 2", "x * 3"), strided)
+
+    assert {f.code for f in layout.findings()} == {"M08"}
+    assert {f.code for f in all_wrong.findings()} == {"N01"}
+    assert (tried, len(asked)) == (8, judge.IN_VAIN)
+
+
 def test_the_same_seed_draws_the_same_inputs_and_no_seed_draws_new_ones(graded):
     broken = RIGHT.replace("x * 2", "x * 3")
 

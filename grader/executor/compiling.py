@@ -36,6 +36,7 @@ Json = dict[str, Any]
 
 _LONGEST_LISTING = 20_000  # lines
 _ALIGNED = 16  # bytes of an address, or a factor of an integer, that the compiler makes use of
+_ENOUGH = 2  # launches of the same types and options that are compiled to the end, unless asked for
 
 
 class Handler:
@@ -71,7 +72,8 @@ class Handler:
         With ``whole`` each has a binary. Otherwise a launch of which the compiler knows no more
         than of one before, of the same types and options, is only read by the front end: what
         refuses code later on, such as the shared memory of a pipeline, grows with what is known
-        of integers and addresses.
+        of integers and addresses. So is every launch of such a kind once ``_ENOUGH`` went the
+        whole way: with thirty integers hardly two launches can be compared.
         """
         if self._kernels is None:
             return malformed("a compilation before a load")
@@ -124,7 +126,8 @@ class Handler:
             return {"finding": _plain(error)}
         code, details = _code(kernel, bound, launch.options, target)
         built = self._built.setdefault(code, [])
-        whole = whole or not any(all(map(operator.ge, known, details)) for known in built)
+        whole = whole or not (len(built) >= _ENOUGH or any(
+            all(map(operator.ge, known, details)) for known in built))
         answer = self._answers.get((code, details))
         if answer is None or (whole and not answer):
             answer = self._answers[code, details] = _answer(kernel, bound, launch, target, whole)
