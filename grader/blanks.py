@@ -132,8 +132,7 @@ def _number_of(todos: dict[int, int], marked: Sequence[int], lines: Sequence[str
 def _missing_setup(todos: dict[int, int], lines: Sequence[str], tree: ast.Module,
                    nodes: Sequence[ast.AST]) -> dict[int, int]:
     """TODO number -> line of the comments at module level whose import or decorator is missing."""
-    alone = [line for line in todos if lines[line - 1].startswith("#")
-             and "TODO" in lines[line - 1]]
+    alone = [line for line in todos if lines[line - 1].startswith("#")]
     missing: dict[int, int] = {}
     above = 0  # the line of the statement before
     for node in tree.body:

@@ -20,7 +20,7 @@ from grader.report import Finding
 
 KERNEL = "kernel.py"  # what a submission is called by
 MAX_BYTES = 1 << 20  # a kernel file of more than a mebibyte is no kernel file
-_TODO = re.compile(r"#\s*(?:TODO|DECIDE)\s+(\d{1,4})\b")
+_NUMBERED = re.compile(r"#\s*(?P<word>TODO|DECIDE)\s+(?P<number>\d{1,4})\b")
 # Strings are matched so that no comment is seen in one. What is not closed ends with its line or
 # with the text: every alternative matches where it begins, so one pass over the text is enough.
 _COMMENT = re.compile(
@@ -135,8 +135,8 @@ def _read(data: bytes, name: str) -> Source:
     if isinstance(tree, Finding) and name != KERNEL:
         tree = replace(tree, seen=f"{name}: {tree.seen}", line=None)
     if isinstance(tree, Finding):
-        return Source(text, data, digest, _todo_comments(text), tree)
-    return Source(text, data, digest, _todo_comments(text), tree=tree)
+        return Source(text, data, digest, numbered_comments(text), tree)
+    return Source(text, data, digest, numbered_comments(text), tree=tree)
 
 
 def _decoded(data: bytes) -> str | Finding:
@@ -213,16 +213,18 @@ def syntax_message(text: str, error: SyntaxError) -> str:
     return message
 
 
-def _todo_comments(text: str) -> dict[int, int]:
+def numbered_comments(text: str, *words: str) -> dict[int, int]:
+    """Line -> number of the comments ``# TODO n: …`` and ``# DECIDE n: …``, or of one such word."""
     found: dict[int, int] = {}
     line = end = 0
-    if not _TODO.search(text):
+    if not _NUMBERED.search(text):
         return found
     for match in _COMMENT.finditer(text):
-        if match["comment"] and (todo := _TODO.search(match["comment"])):
+        numbered = match["comment"] and _NUMBERED.search(match["comment"])
+        if numbered and (not words or numbered["word"] in words):
             line += text.count("\n", end, match.start())
             end = match.start()
-            found[line + 1] = int(todo[1])
+            found[line + 1] = int(numbered["number"])
     return found
 
 
@@ -238,7 +240,7 @@ def inspect(source: Source, signatures: Mapping[str, Signature], blanks: int) ->
     tree = source.tree
     nodes = _nodes(tree)
     left = blanks_left_in(source.trees, blanks) if source.trees else \
-        blanks_left(source.text, source.todos, tree, nodes, blanks)
+        blanks_left(source.text, numbered_comments(source.text, "TODO"), tree, nodes, blanks)
     finding = left or _kernels(tree, nodes) or next(
         filter(None, (_signature(_defining(source, entry), entry, *signature)
                       for entry, signature in signatures.items())), None)

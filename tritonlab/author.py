@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import io
 import re
-import tokenize
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +13,7 @@ import grader
 from grader.blanks import blanks_left
 from grader.inputs import Input, Sparse
 from grader.report import Kind
-from grader.source import is_kernel
+from grader.source import is_kernel, numbered_comments
 from grader.words import ranges
 from tritonlab.course import Course, Module, Roots
 
@@ -222,7 +220,7 @@ def headings_and_diagrams(material: Material) -> Iterator[str]:
 
 def numbers_and_hint_groups(material: Material) -> Iterator[str]:
     """Blanks or decisions are numbered 1 to n, and a group of hints helps with each."""
-    found = numbers(python_of(material.exercise), material.marker)
+    found = _numbers(python_of(material.exercise), material.marker)
     count, marker = len(found), material.marker
     if sorted(found) != [*range(1, count + 1)]:
         yield (f"kernel.py: the comments `# {marker} n` are numbered {ranges(found)}, "
@@ -255,16 +253,9 @@ def _hints_by_function(material: Material, numbered: bool) -> Iterator[str]:
             yield f"module.toml: group {group.group} says neither `todos` nor `functions`"
 
 
-def numbers(text: str, marker: str) -> list[int]:
+def _numbers(text: str, marker: str) -> list[int]:
     """The numbers of the comments ``# MARKER n: …``, each where it appears first."""
-    pattern = re.compile(rf"#\s*{marker}\s+(\d{{1,4}})\b")
-    try:
-        comments = [token.string for token in tokenize.generate_tokens(io.StringIO(text).readline)
-                    if token.type == tokenize.COMMENT]
-    except (tokenize.TokenError, SyntaxError):
-        return []
-    found = (pattern.match(comment) for comment in comments)
-    return list(dict.fromkeys(int(match[1]) for match in found if match))
+    return list(dict.fromkeys(numbered_comments(text, marker).values()))
 
 
 def rungs_of_hints(material: Material) -> Iterator[str]:
@@ -346,7 +337,7 @@ def no_blank_in_solution(material: Material) -> Iterator[str]:
         if not name.endswith(".py"):
             continue
         for marker in ("TODO", "DECIDE"):
-            if left := numbers(text, marker):
+            if left := _numbers(text, marker):
                 yield f"solutions/…/{name} still asks {marker} {ranges(left)}"
         try:
             tree = ast.parse(text)
@@ -396,7 +387,7 @@ def sound_mutants(material: Material) -> Iterator[str]:
             re.compile(mutant.sign)
         except re.error as error:
             yield f"{head}: `sign` is no pattern: {error}"
-        asked = set(numbers(python_of(material.exercise), material.marker))
+        asked = set(_numbers(python_of(material.exercise), material.marker))
         if strange := sorted(set(mutant.todos) - asked):
             yield f"{head}: kernel.py has no {material.marker} {ranges(strange)}"
 
