@@ -112,8 +112,10 @@ def code_limits(limits: Limits, launches: Sequence[Counted],
                   for launch, binary in zip(launches, binaries, strict=True)
                   for access in _accesses(launch, binary)]
         least, kernel, line = min(widths, default=(0, "", None), key=lambda one: one[0])
-        told["vector"] = f"{least} bits, at least {limits.vector}"
-        if least < limits.vector:
+        in_tiles = not widths and any(map(_bulk_lines, binaries))
+        told["vector"] = f"{'whole tiles' if in_tiles else f'{least} bits'}, " \
+                         f"at least {limits.vector}"
+        if least < limits.vector and not in_tiles:
             findings.append(Finding(
                 "T06", f"A thread of `{kernel}` moves {least} bits at a time where "
                        f"{limits.vector} do.", line=line))
@@ -140,10 +142,16 @@ def code_limits(limits: Limits, launches: Sequence[Counted],
 
 
 def _accesses(launch: Counted, binary: Binary) -> list[Access]:
-    """The instructions by which a launch moves most of its bytes."""
+    """The instructions of threads by which a launch moves most of its bytes."""
     heavy = {row.line for row in _heavy(launch)}
     direct = [access for access in binary.accesses if access.bits and access.kind != "atomic"]
-    return [access for access in direct if access.line in heavy] or direct
+    wide = [access for access in direct if access.line in heavy]
+    return wide if wide or heavy & _bulk_lines(binary) else direct
+
+
+def _bulk_lines(binary: Binary) -> set[int | None]:
+    """Where whole tiles are moved at once, by no thread."""
+    return {access.line for access in binary.accesses if access.kind == "bulk copy"}
 
 
 def idle_grid(suite: Suite, session: Session, recording: Recording,

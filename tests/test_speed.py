@@ -251,6 +251,12 @@ STATISTIC = Traffic(5, "store", "rstd_ptr", 1, 4, 1, 1, 1)
      "T06", "32 bits, at least 128"),
     (Limits(vector=128), binary(accesses=(*binary().accesses, Access(5, "store", 32, 1))), "",
      "128 bits, at least 128"),  # a number for each row: nothing that costs
+    (Limits(vector=128), binary(accesses=(
+        Access(3, "bulk copy", 0, 1), Access(4, "bulk copy", 0, 1), Access(5, "store", 32, 1))), "",
+     "whole tiles, at least 128"),
+    (Limits(vector=128), binary(accesses=(Access(3, "bulk copy", 0, 1), Access(4, "store", 32, 1))),
+     "T06", "32 bits, at least 128"),
+    (Limits(vector=128), binary(accesses=()), "T06", "0 bits, at least 128"),
     (Limits(spills=0), binary(), "", "0 bytes a thread, limit 0"),
     (Limits(spills=0), binary(spill_bytes=64), "T04", "64 bytes a thread, limit 0"),
     (Limits(spills=64), binary(spill_bytes=64), "", "64 bytes a thread, limit 64"),
