@@ -35,7 +35,7 @@ def vector_add_kernel(
 
     Moves 3 * n_elements * itemsize bytes: two loads and one store per element.
     """
-    pid = ...  # TODO 3: which number tells this program from all others? (TODO 4 may pass 2**31)
+    pid = ...  # TODO 3: which number tells this program from all others? (64 bits, for TODO 4)
     block_start = ...  # TODO 4: how many elements belong to the programs before this one?
     lanes = ...  # TODO 5: how are the positions within one tile numbered?
     offs = ...  # TODO 6: which element of the tensors does each lane own?

@@ -50,14 +50,14 @@ def matmul_kernel(
     first_pid_m = ...  # TODO 6: in which row of tiles does the group of this program begin?
     group_height = ...  # TODO 6: and how many rows of tiles does that group have?
     local = pid % group_tiles
-    pid_m = ...  # TODO 7: in which row of tiles is tile number `local` of the group? (column first)
+    pid_m = ...  # TODO 7: in which row of all tiles is tile `local` of the group? (downwards first)
     pid_n = ...  # TODO 8: in which column of tiles is it?
 
     offs_m = ...  # TODO 9: which rows of A and C are these? (row * stride may pass 2**31)
     offs_n = ...  # TODO 10: which columns of B and C are these?
     acc = ...  # TODO 11: what is a sum before anything was added, in which shape and type?
 
-    for start in ...:  # TODO 12: which numbers of columns of A have been done before each step?
+    for start in ...:  # TODO 12: at which column of A does each step begin?
         offs_k = ...  # TODO 13: which columns of A and rows of B does this step take? (64 bits)
         a_ptrs = ...  # TODO 14: where do these rows and columns of A lie?
         a_mask = ...  # TODO 15: which of them exist?

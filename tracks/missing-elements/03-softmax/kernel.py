@@ -40,7 +40,7 @@ def softmax_kernel(
     Moves 2 * n_rows * n_cols * itemsize bytes: each element is loaded once and stored once.
     """
     row = ...  # TODO 3: which row does this program own? (TODO 4 may pass 2**31)
-    row_start = ...  # TODO 4: where in memory does that row begin?
+    row_start = ...  # TODO 4: at which address does that row begin?
     cols = ...  # TODO 5: how are the lanes of one block numbered?
     mask = ...  # TODO 6: which of them have a column?
 
