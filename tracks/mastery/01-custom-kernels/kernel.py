@@ -19,6 +19,7 @@ Judged:  values  arithmetic is float32, rounded once to the result; NaN and infi
          design  every entry of `DESIGN` within 10 % for three shapes
 
 `python kernel.py` runs four public cases, `tritonlab grade track4/custom-kernels` runs all of them.
+Both want every `...` gone; `raise NotImplementedError` stands for a function that you do later.
 """
 
 from __future__ import annotations
@@ -30,12 +31,13 @@ import torch
 # Write these first. Each entry is a text with a Python expression, but for "bound", which is
 # "memory" or "compute".
 #
-#   flops   operations: each sum, product, quotient, comparison and exponential counts one
+#   flops   operations: each sum, product, quotient, magnitude, comparison and exponential is one
 #   bytes   that have to be read and written at least
 #   grid    programs
 #   tile    elements of x (or numbers of a) that one program owns, padding included
 #
-# Variables: n elements (or complex numbers) of e bytes, k coefficients, R rows and C columns.
+# Variables: n elements of e bytes, k coefficients, R rows and C columns. In `complex_mul`, n counts
+# complex numbers of 8 bytes, and there is no e.
 # Functions: ceil, floor, min, max, log2, cdiv and next_power_of_2. Constants of this file that are
 # written in capitals may be used by their names.
 DESIGN = {

@@ -22,6 +22,7 @@ Judged:  A values, memory, cost   B refusals and failures   C your tests, run ag
 
 Without a GPU, `cd package && TRITON_INTERPRET=1 python -m pytest` runs your tests.
 `python kernel.py` runs four public cases, `tritonlab grade track4/production-ready` all of them.
+Both want every `...` gone; `raise NotImplementedError` stands for a part that you do later.
 """
 
 from __future__ import annotations
