@@ -126,7 +126,8 @@ def conv2d(
 
     # Blocks are powers of two, and `tl.dot` wants at least 16 taps. The more results a program owns,
     # the more often it uses what it loads, but its sums and addresses have to fit the registers of
-    # 4 warps: 128 pixels, 64 channels and 32 taps do not.
+    # 4 warps: 128 pixels, 64 channels and 32 taps do not. Begin small: to compile far larger tiles
+    # takes minutes.
     block_m, block_n, block_k = ...  # TODO 31: how many pixels, channels and taps make a tile?
     grid = ...  # TODO 31: how many tiles are there along each axis?
     # In the order of the kernel's parameters: 4 tensors, 9 sizes, 6 steps, 12 strides, then by
