@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from grader import timing
@@ -141,9 +141,8 @@ class Device:
         """The ceilings for a report: nothing that tells one GPU of a kind from another."""
         if self.ceilings is None:
             return {}
-        found = asdict(self.ceilings)
-        gpu = found.pop("gpu")
-        return {**found, "capability": list(gpu["capability"])}
+        found = self.ceilings.to_dict()
+        return {**found, "gpu": self.ceilings.gpu.name}
 
     def _values(self, before: Sequence[CaseResult], tell: Callable[[str], None]) -> CaseResult:
         """Run every case that was kept; the result over all of them, ``results`` for each.

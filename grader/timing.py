@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -11,13 +11,13 @@ import torch
 from grader import bulk, large, measurement
 from grader.diagnosis.explanation import result_of
 from grader.examination import MOST_CONFIGURATIONS
-from grader.measurement import Ceilings, Measurement
-from grader.outcome import Run, Stopped, unusable
+from grader.measurement import Ceilings, Measurement, Units
+from grader.outcome import unusable
 from grader.recording import Recording
 from grader.report import CaseResult, Finding, Verdict
 from grader.sandbox.arena import SparseTensor
 from grader.speed import Foretold
-from grader.suite import Case, Cost
+from grader.suite import Case, Cost, Suite
 from grader.words import sentence
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ SETS = 2  # of inputs, so that no result of an earlier call is the right one
 TRIES = 3  # of a time that is too noisy
 SHARE_OF_MEMORY = 0.8  # of the GPU that inputs and results may take
 GIB = 1 << 30
+AGAIN = f"no clear time in {TRIES} tries. Let nothing else use the GPU and let it cool, then run " \
+        "`tritonlab grade` again."
 
 
 def timed(judge: Judge, device: Device, said: Foretold) -> CaseResult:
@@ -62,28 +64,33 @@ def _timed(judge: Judge, said: Foretold, needed: Cost, ceilings: Ceilings,
            recordings: Sequence[Recording]) -> CaseResult:
     case = said.case
     assert case.limits is not None and case.limits.pass_at is not None
-    sets = input_sets(judge, case)
+    sets, units = input_sets(judge, case), units_of(judge.suite, judge.outlines(case))
     bulk.free()
     for _ in range(TRIES):
-        measured, recording, runs = _fastest(judge, recordings, [bulk.on_cpu(one) for one in sets])
-        verdict, words = measurement.judge(measured, needed, ceilings, case.limits.pass_at)
+        timed = judge.session.measure(recordings, [bulk.on_cpu(one) for one in sets])
+        measured = timed.measurement
+        if measured is None:
+            return result_of(case, timed.findings, said.facts)
+        verdict, words = measurement.judge(measured, needed, ceilings, case.limits.pass_at, units)
         if verdict is not Verdict.INCONCLUSIVE:
             break
-    found: list[Finding] = []
-    for run, inputs in zip(runs, sets, strict=True):
-        found += run.findings or _wrong(judge, case, recording, run.results, inputs)
+    found = list(timed.findings)
+    for results, inputs in zip(timed.results, sets, strict=not found):
+        found += _wrong(judge, case, recordings[0], results, inputs)
     facts = said.facts | {"measured": words} | _beside(said, measured)
-    share = measurement.share(measured, needed, ceilings)
+    share = measurement.share(measured, needed, ceilings, units)
     if case.limits.stretch is not None and verdict is Verdict.PASSED:
         reached = "reached" if share >= case.limits.stretch else "not reached"
         facts["stretch goal"] = f"{case.limits.stretch:.0%}, {reached}"
     if verdict is Verdict.FAILED and not found:
-        found.append(Finding("T08" if share > 1 else "T07", sentence(words)))
-    result = replace(result_of(case, [*found, *said.broken], facts),
-                     measured=_numbers(measured, needed, ceilings, case.limits.pass_at))
+        impossible = measurement.impossible(measured, needed, ceilings)
+        found.append(Finding("T08" if impossible else "T07", sentence(words)))
+    result = replace(result_of(case, [*found, *said.broken], facts), measured={
+        **measured.to_dict(), "gb_s": measurement.gb_s(measured, needed),
+        "tflops": measurement.tflops(measured, needed) if needed.flops else None,
+        "share": share, "pass_at": case.limits.pass_at})
     if result.verdict is Verdict.PASSED and verdict is Verdict.INCONCLUSIVE:
-        return replace(result, verdict=verdict, reason=f"{words}, {TRIES} times over. Let nothing "
-                       "else use the GPU, then run `tritonlab grade` again.")
+        return replace(result, verdict=verdict, reason=AGAIN)
     return result
 
 
@@ -116,29 +123,6 @@ def input_sets(judge: Judge, case: Case) -> list[list[Any]]:
              for drawn, outline in zip(one, outlines, strict=True)] for one in sets]
 
 
-def _fastest(judge: Judge, recordings: Sequence[Recording], sets: Sequence[Sequence[Any]]
-             ) -> tuple[Measurement, Recording, tuple[Run, ...]]:
-    """The best of the configurations, as a GPU would choose it, and the results of its runs.
-
-    Raises:
-        grader.outcome.Stopped: none could be timed.
-    """
-    best: tuple[Measurement, Recording, tuple[Run, ...]] | None = None
-    stopped: Stopped | None = None
-    for recording in recordings:
-        try:
-            timing = judge.session.measure(recording, sets)
-        except Stopped as stop:  # of several, a GPU passes over what it cannot run
-            stopped = stop
-            continue
-        if best is None or timing.measurement.ms < best[0].ms:
-            best = (timing.measurement, recording, timing.runs)
-    if best is None:
-        assert stopped is not None
-        raise stopped
-    return best
-
-
 def _wrong(judge: Judge, case: Case, recording: Recording, results: Sequence[torch.Tensor],
            inputs: Sequence[Any]) -> list[Finding]:
     """What is wrong with the results of a run that was timed."""
@@ -162,9 +146,11 @@ def _beside(said: Foretold, measured: Measurement) -> dict[str, str]:
     return facts
 
 
-def _numbers(measured: Measurement, needed: Cost, ceilings: Ceilings,
-             pass_at: float) -> dict[str, Any]:
-    """A measurement as data, with what was asked for."""
-    return {**asdict(measured), "gb_s": measurement.gb_s(measured, needed),
-            "tflops": measurement.tflops(measured, needed) if needed.flops else None,
-            "share": measurement.share(measured, needed, ceilings), "pass_at": pass_at}
+def units_of(suite: Suite, inputs: Sequence[Any]) -> Units:
+    """The units on which a product of such inputs is to be computed."""
+    dtypes = [getattr(getattr(value, "like", value), "dtype", None) for value in inputs]
+    largest = max((dtype.itemsize for dtype in dtypes
+                   if dtype is not None and dtype.is_floating_point), default=2)
+    if largest <= 2:
+        return "fp16"
+    return "tf32" if suite.tolerance.tf32 else "fp32"
