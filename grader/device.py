@@ -243,7 +243,8 @@ class Device:
         return replace(first, seen="\n".join([seen, *quoted]))
 
 
-def differences(before: Sequence[CaseResult], on_gpu: Sequence[CaseResult]) -> list[tuple[str, str]]:
+def differences(before: Sequence[CaseResult],
+                on_gpu: Sequence[CaseResult]) -> list[tuple[str, str]]:
     """Where processor and GPU do not agree: (case, which says what, and why if that is known)."""
     there = {result.name: result for result in on_gpu}
     found = []

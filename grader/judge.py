@@ -130,6 +130,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         gpu=device.gpu.name if device and device.gpu and used else "",
         ceilings=device.told() if device else {},
         on_gpu=explained(device.results, suite, submitted) if device else (),
+        unusable_gpu=device.unusable if device else "",
     )
 
 

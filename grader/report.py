@@ -106,6 +106,7 @@ class Report:
     ``repeated`` says that the seed was given, so that the inputs could be known beforehand.
     ``gpu`` is the one that kernels ran on, ``ceilings`` how fast it was found to be, and ``on_gpu``
     the result of each value case there; one of ``results`` sums those up, and decides.
+    ``unusable_gpu`` says why a GPU that is there was of no use.
     """
 
     suite: str
@@ -127,6 +128,7 @@ class Report:
     gpu: str = ""
     ceilings: Mapping[str, Any] = field(default_factory=dict)
     on_gpu: tuple[CaseResult, ...] = ()
+    unusable_gpu: str = ""
 
     @property
     def partial(self) -> bool:

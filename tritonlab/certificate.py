@@ -34,8 +34,8 @@ from tritonlab.course import Course, Module
 from tritonlab.journal import Reading, Record
 
 SCHEMA = 1
-_EVIDENCE = ("", "correct", "efficient", "fast")
-FAST = "fast"
+EVIDENCE = ("", "correct", "efficient", "fast")  # the least first
+FAST = EVIDENCE[-1]
 
 
 class State(enum.StrEnum):
@@ -220,5 +220,5 @@ def _entry(module: Module, records: Iterable[Record]) -> Entry:
 
 def _worth(grade: Record) -> tuple[bool, int, int]:
     evidence = grade["evidence"] or ""
-    rank = _EVIDENCE.index(evidence) if evidence in _EVIDENCE else 0
+    rank = EVIDENCE.index(evidence) if evidence in EVIDENCE else 0
     return (grade["verdict"] == "PASSED", rank, (grade["cases"] or {}).get("passed", 0))

@@ -88,14 +88,14 @@ def resolve(course: Course, name: str | None, module_id: str | None = None) -> S
     module = course.find(module_id) if module_id else None
     if name is None and module is None:
         place = workspace.require(course.example)
-        return _exercise(current(course, place.journal(course).read()), place)
+        return exercise(current(course, place.journal(course).read()), place)
     if name is None:
         assert module is not None
-        return _exercise(module, workspace.require(module.id))
+        return exercise(module, workspace.require(module.id))
     if module is None:
         try:
             found = course.find(name)
-            return _exercise(found, workspace.require(found.id))
+            return exercise(found, workspace.require(found.id))
         except UnknownModule:
             if not _looks_like_path(name):
                 raise
@@ -133,7 +133,7 @@ def current(course: Course, reading: Reading) -> Module:
     return module
 
 
-def _exercise(module: Module, place: Workspace) -> Submission:
+def exercise(module: Module, place: Workspace) -> Submission:
     kernel = place.kernel(module)
     workspace.check_file(kernel, module)
     return Submission(module, kernel, place)
