@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from grader import timing
 from grader.diagnosis.effects import UNNOTICED, effect
 from grader.diagnosis.explanation import result_of
+from grader.gpus import NoGpu
 from grader.measurement import Ceilings, Gpu
 from grader.outcome import Run, Stopped, same_bits
 from grader.report import CaseResult, Finding, Kind, Verdict
@@ -120,8 +121,8 @@ class Device:
         if self.gpu is None and not self.unusable:
             try:
                 self.gpu = self._judge.session.look()
-            except Stopped as stop:
-                self.unusable = stop.finding.seen
+            except NoGpu as error:
+                self.unusable = str(error)
         return self.gpu is not None
 
     def measure_ceilings(self) -> bool:
@@ -129,8 +130,8 @@ class Device:
         if self.look() and self.ceilings is None:
             try:
                 self.ceilings = self._judge.session.ceilings()
-            except Stopped as stop:
-                self.unusable = stop.finding.seen
+            except NoGpu as error:
+                self.unusable = str(error)
         return self.ceilings is not None
 
     def versions(self) -> dict[str, str]:
@@ -173,6 +174,9 @@ class Device:
             findings = list(self._findings(trial))
         except SandboxBroken:
             raise
+        except NoGpu as error:
+            return CaseResult(trial.case.name, trial.case.kind, Verdict.SKIPPED,
+                              reason=f"not run on the GPU: {error}")
         except Stopped as stop:
             self._lost += 1
             findings = [stop.finding]

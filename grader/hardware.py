@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 from itertools import pairwise
 from pathlib import Path
 
+from grader import gpus
 from grader.engine.compiler import targets
 from grader.engine.compiler.targets import Target
 
 _PROC = Path("/proc/driver/nvidia/gpus")
-_DEVICE = Path("/dev/nvidia0")
 _PCI = Path("/sys/bus/pci/devices")
 _NVIDIA, _DISPLAY = "0x10de", "0x03"  # the vendor, and the class of what draws or computes
 
@@ -25,14 +24,15 @@ def names() -> tuple[str, ...]:
         except OSError:
             continue
         found += [line.partition(":")[2].strip() for line in lines if line.startswith("Model:")]
-    if not found and _DEVICE.exists():
+    if not found and gpus.present():
         found.append("an NVIDIA GPU")
     return tuple(found)
 
 
 def present() -> bool:
     """Whether a GPU may be asked for: one is there, and the environment does not hide it."""
-    hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1")
+    visible = gpus.visible()
+    hidden = visible is not None and visible.strip() in ("", "-1")
     return not hidden and bool(names())
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from grader import source
+from grader.gpus import NoGpu
 from grader.measurement import Ceilings, Gpu
 from grader.outcome import Stopped
 from grader.session import Session
@@ -70,5 +71,7 @@ def probe(box: Sandbox, tell: Callable[[str], None] = lambda event: None) -> Pro
                 return Probe(gpu, unusable="it doubled numbers, and they came out wrong")
             tell("measuring how fast the GPU is")
             return Probe(gpu, session.ceilings())
+        except NoGpu as error:
+            return Probe(gpu, unusable=str(error))
         except Stopped as stop:
             return Probe(gpu, unusable=stop.finding.seen)

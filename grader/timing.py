@@ -11,7 +11,8 @@ import torch
 from grader import bulk, large, measurement
 from grader.diagnosis.explanation import result_of
 from grader.examination import MOST_CONFIGURATIONS
-from grader.measurement import Ceilings, Measurement, Units
+from grader.gpus import NoGpu
+from grader.measurement import Ceilings, Units
 from grader.outcome import unusable
 from grader.recording import Recording
 from grader.report import CaseResult, Finding, Verdict
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
     from grader.judge import Judge
 
 SETS = 2  # of inputs, so that no result of an earlier call is the right one
-TRIES = 3  # of a time that is too noisy
+TRIES = 2  # of a time that is too noisy, which the clock itself tried three times
 SHARE_OF_MEMORY = 0.8  # of the GPU that inputs and results may take
 GIB = 1 << 30
-AGAIN = f"no clear time in {TRIES} tries. Let nothing else use the GPU and let it cool, then run " \
-        "`tritonlab grade` again."
+AGAIN = "no clear time, however often it was taken. Let nothing else use the GPU and let it " \
+        "cool, then run `tritonlab grade` again."
 
 
 def timed(judge: Judge, device: Device, said: Foretold) -> CaseResult:
@@ -53,6 +54,8 @@ def timed(judge: Judge, device: Device, said: Foretold) -> CaseResult:
         return replace(recordings, facts=said.facts)
     try:
         return _timed(judge, said, needed, device.ceilings, recordings)
+    except NoGpu as error:
+        return replace(skipped, reason=f"not timed: {error}")
     except (MemoryError, torch.OutOfMemoryError) as error:
         return replace(skipped, reason=f"not timed: this machine has too little memory for it "
                                        f"({str(error).partition(chr(10))[0]:.120})")
@@ -64,31 +67,34 @@ def _timed(judge: Judge, said: Foretold, needed: Cost, ceilings: Ceilings,
            recordings: Sequence[Recording]) -> CaseResult:
     case = said.case
     assert case.limits is not None and case.limits.pass_at is not None
-    sets, units = input_sets(judge, case), units_of(judge.suite, judge.outlines(case))
+    pass_at, units = case.limits.pass_at, units_of(judge.suite, judge.outlines(case))
+    sets = input_sets(judge, case)
     bulk.free()
     for _ in range(TRIES):
-        timed = judge.session.measure(recordings, [bulk.on_cpu(one) for one in sets])
-        measured = timed.measurement
-        if measured is None:
-            return result_of(case, timed.findings, said.facts)
-        verdict, words = measurement.judge(measured, needed, ceilings, case.limits.pass_at, units)
+        timed = judge.session.measure(recordings[0], [bulk.on_cpu(one) for one in sets],
+                                      others=recordings[1:])
+        if (measured := timed.measurement) is None:
+            return result_of(case, [*timed.findings, *said.broken], said.facts)
+        verdict, words = measurement.judge(measured, needed, ceilings, pass_at, units)
         if verdict is not Verdict.INCONCLUSIVE:
             break
+    assert measured is not None
     found = list(timed.findings)
-    for results, inputs in zip(timed.results, sets, strict=not found):
-        found += _wrong(judge, case, recordings[0], results, inputs)
-    facts = said.facts | {"measured": words} | _beside(said, measured)
-    share = measurement.share(measured, needed, ceilings, units)
-    if case.limits.stretch is not None and verdict is Verdict.PASSED:
-        reached = "reached" if share >= case.limits.stretch else "not reached"
-        facts["stretch goal"] = f"{case.limits.stretch:.0%}, {reached}"
+    for made in (timed.results, timed.untimed):  # the latter only where they differ
+        for results, inputs in zip(made, sets, strict=False):
+            found = found or _wrong(judge, case, recordings[0], results, inputs)
     if verdict is Verdict.FAILED and not found:
         impossible = measurement.impossible(measured, needed, ceilings)
         found.append(Finding("T08" if impossible else "T07", sentence(words)))
+    share = measurement.share(measured, needed, ceilings, units)
+    facts = said.facts | {"measured": words} | _beside(said, measured.ms)
+    if case.limits.stretch is not None and verdict is Verdict.PASSED:
+        reached = "reached" if share >= case.limits.stretch else "not reached"
+        facts["stretch goal"] = f"{case.limits.stretch:.0%}, {reached}"
     result = replace(result_of(case, [*found, *said.broken], facts), measured={
-        **measured.to_dict(), "gb_s": measurement.gb_s(measured, needed),
-        "tflops": measurement.tflops(measured, needed) if needed.flops else None,
-        "share": share, "pass_at": case.limits.pass_at})
+        **measured.to_dict(), "share": share, "pass_at": pass_at,
+        "gb_s": measurement.gb_s(measured, needed),
+        "tflops": measurement.tflops(measured, needed) if needed.flops else None})
     if result.verdict is Verdict.PASSED and verdict is Verdict.INCONCLUSIVE:
         return replace(result, verdict=verdict, reason=AGAIN)
     return result
@@ -134,13 +140,13 @@ def _wrong(judge: Judge, case: Case, recording: Recording, results: Sequence[tor
             for finding in findings]
 
 
-def _beside(said: Foretold, measured: Measurement) -> dict[str, str]:
-    """What was predicted, and why the case would have failed or passed without a GPU."""
+def _beside(said: Foretold, ms: float) -> dict[str, str]:
+    """What was said without a clock: how long it would take, and why it could not be fast enough.
+    """
     facts = {}
     if said.milliseconds:
-        times = measured.ms / said.milliseconds
-        facts["predicted"] = f"{said.milliseconds:.3g} ms for the {said.target}, " \
-                             f"{times:.2f} of it was measured"
+        facts["predicted"] = f"{said.milliseconds:.3g} ms for the {said.target}, and {ms:.3g} ms " \
+                             "were measured"
     if said.bound:
         facts["without a GPU"] = f"would have failed: {said.bound[0].seen}"
     return facts

@@ -7,8 +7,8 @@ import json
 import platform
 from importlib import metadata
 
-import gpus
 import pytest
+import simulated
 
 import grader
 from grader import hardware, probe
@@ -129,13 +129,13 @@ def test_a_library_that_is_not_there_is_a_failure(machine, monkeypatch) -> None:
 
 
 def with_gpu(monkeypatch, found: probe.Probe) -> doctor.Diagnosis:
-    gpus.install(monkeypatch, gpus.Simulated())
+    simulated.install(monkeypatch, simulated.Simulated())
     monkeypatch.setattr(probe, "probe", lambda box, tell: found)
     return doctor.examine()
 
 
 def test_a_gpu_is_shown_with_its_ceilings_and_what_it_decides(machine, monkeypatch) -> None:
-    found = with_gpu(monkeypatch, probe.Probe(gpus.H200, gpus.CEILINGS))
+    found = with_gpu(monkeypatch, probe.Probe(simulated.H200, simulated.CEILINGS))
 
     assert check(found, "GPU").seen == \
         "NVIDIA H200, 139 GiB, compute capability 9.0, driver 580.65"
@@ -160,7 +160,7 @@ def test_a_gpu_that_cannot_be_used_comes_with_a_remedy(machine, monkeypatch, tmp
     if headers:
         (tmp_path / "Python.h").touch()
 
-    found = with_gpu(monkeypatch, probe.Probe(gpus.H200, unusable="it did not compile."))
+    found = with_gpu(monkeypatch, probe.Probe(simulated.H200, unusable="it did not compile."))
 
     ran = check(found, "kernels on the GPU")
     assert (ran.state, ran.seen) == (doctor.State.NOTE, "cannot be run: it did not compile.")
@@ -192,9 +192,9 @@ def test_the_cuda_of_torch_is_read_from_its_files() -> None:
 
 
 def test_a_small_kernel_is_tried_on_the_gpu(sandbox, monkeypatch) -> None:
-    gpus.install(monkeypatch, gpus.Simulated())
+    simulated.install(monkeypatch, simulated.Simulated())
 
-    assert probe.probe(sandbox) == probe.Probe(gpus.H200, gpus.CEILINGS)
+    assert probe.probe(sandbox) == probe.Probe(simulated.H200, simulated.CEILINGS)
 
 
 @pytest.mark.parametrize(("broken", "says"), [
@@ -203,7 +203,7 @@ def test_a_small_kernel_is_tried_on_the_gpu(sandbox, monkeypatch) -> None:
     ({"change": lambda result, run: result * 0}, "came out wrong"),
 ], ids=["no answer", "no compiler", "wrong"])
 def test_a_gpu_that_runs_no_kernel_is_told_why(sandbox, monkeypatch, broken, says) -> None:
-    gpus.install(monkeypatch, gpus.Simulated(**broken))
+    simulated.install(monkeypatch, simulated.Simulated(**broken))
 
     found = probe.probe(sandbox)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-import gpus
 import pytest
+import simulated
 import toy
 
 from grader import hardware
@@ -26,7 +26,7 @@ def passed(run, judge, course_root, monkeypatch):
     for module in ("copy", "softmax"):
         run("start", module)
         assert run("grade").code == 0
-    gpus.install(monkeypatch, gpus.Simulated())
+    simulated.install(monkeypatch, simulated.Simulated())
 
 
 def entry(run, module: str) -> dict:

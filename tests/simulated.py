@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from grader import hardware
+from grader.gpus import NoGpu
 from grader.measurement import Ceilings, Gpu, Measurement
 from grader.outcome import Run, Stopped, Timed
 from grader.recording import Recording
@@ -37,13 +38,14 @@ class Simulated:
     missing: str = ""  # why it does not answer at all
     runs: int = 0
     timed: int = 0
+    configurations: int = 0  # of the last call that was timed
 
     def look(self, session: Session) -> Gpu:
         if self.missing:
-            raise Stopped(Finding("R03", self.missing))
+            raise NoGpu(self.missing)
         return H200
 
-    def run(self, session: Session, recording: Recording, inputs: Sequence[Any],
+    def run(self, session: Session, recording: Recording, inputs: Sequence[Any], *,
             poison: int = 0) -> Run:
         self.runs += 1
         if self.stops:
@@ -51,11 +53,12 @@ class Simulated:
         run = session.replay(recording, inputs, poison=poison)
         return replace(run, results=tuple(self.change(one, self.runs) for one in run.results))
 
-    def measure(self, session: Session, recordings: Sequence[Recording],
-                sets: Sequence[Sequence[Any]]) -> Timed:
+    def measure(self, session: Session, recording: Recording, sets: Sequence[Sequence[Any]], *,
+                others: Sequence[Recording] = ()) -> Timed:
         self.timed += 1
+        self.configurations = 1 + len(others)
         measured = self.measurements[min(self.timed, len(self.measurements)) - 1]
-        runs = [self.run(session, recordings[0], one) for one in sets]
+        runs = [self.run(session, recording, one) for one in sets]
         return Timed((), measured, (measured,), tuple(run.results for run in runs))
 
 
