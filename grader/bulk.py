@@ -7,6 +7,7 @@ judge's own context holds nothing that the kernels' process could reach.
 from __future__ import annotations
 
 import functools
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -20,11 +21,14 @@ from grader.compare import Difference
 from grader.contract import broken_contract
 from grader.recording import Recording
 from grader.report import Finding
+from grader.sandbox.arena import itemsize
 from grader.suite import Case, Suite
 
 ROOM = 20  # float64 tensors of the largest one's size that comparing may hold at a time
 OWN_ROOM = 4 << 30  # bytes for that on the processor
 LEAST_ROWS = 64  # of a part; smaller ones are not tried
+MOST_MOVED = 1 << 30  # bytes of all results; of larger ones some parts are looked at
+PARTS, PART_BYTES = 8, 64 << 20  # of these, in float64
 
 
 @functools.cache
@@ -87,6 +91,37 @@ def judged(suite: Suite, case: Case, recording: Recording, results: Sequence[tor
     return [], None
 
 
+def windows(suite: Suite, recording: Recording, inputs: Sequence[Any]) -> list[tuple[int, int]]:
+    """(First row, rows) of results that are too large to be moved whole: both ends, and others.
+
+    Nobody can know them before. None where all is moved, or where rows cannot be told apart.
+    """
+    views = recording.results
+    shapes = {view.shape for view in views}
+    if sum(prod(view.shape) * itemsize(view) for view in views) <= MOST_MOVED or len(shapes) != 1:
+        return []
+    shape = shapes.pop()
+    with torch.device(device()):
+        if not _has_rows(suite, [shape] * len(views), inputs):
+            return []
+    rows = max(1, min(shape[0] // PARTS, PART_BYTES // (8 * prod(shape[1:]))))
+    starts = {0, shape[0] - rows, *(secrets.randbelow(shape[0] - rows) for _ in range(PARTS - 2))}
+    return [(start, rows) for start in sorted(starts)]
+
+
+def judged_rows(suite: Suite, rows: Sequence[tuple[int, int]], parts: Sequence[torch.Tensor],
+                recording: Recording, inputs: Sequence[Any]) -> Difference | None:
+    """How results differ in these rows; ``parts`` has all of the first result, then the next's."""
+    shape = recording.results[0].shape
+    for number, (first, count) in enumerate(rows):
+        results = [part.view(count, *shape[1:]) for part in parts[number::len(rows)]]
+        there = _part(inputs, shape[0], first, first + count)
+        with torch.device(device()):
+            if found := _difference(suite, results, _moved(there)):
+                return found
+    return None
+
+
 def once(reference: Callable[..., Any]) -> Callable[..., Any]:
     """A reference that is not computed again for the very inputs of the last time."""
     last: list[tuple[tuple[Any, ...], Any]] = []
@@ -118,26 +153,32 @@ def _room() -> int:
 
 def _rows(suite: Suite, results: Sequence[torch.Tensor], inputs: Sequence[Any],
           wanted: int) -> int | None:
-    """How many rows are compared at a time; None where rows cannot be told apart.
-
-    That they can is tried: the reference of a few rows must be the first rows of that of more.
-    """
-    heights = {result.shape[0] if result.dim() else 0 for result in results}
-    if len(heights) != 1 or (height := heights.pop()) < 2 * LEAST_ROWS:
+    """How many rows are compared at a time; None where rows cannot be told apart."""
+    height = results[0].shape[0] if results[0].dim() else 0
+    if not _has_rows(suite, [tuple(result.shape) for result in results], inputs):
         return None
+    rows = int(height * _room() / wanted)
+    return rows if rows >= LEAST_ROWS else None
+
+
+def _has_rows(suite: Suite, shapes: Sequence[tuple[int, ...]], inputs: Sequence[Any]) -> bool:
+    """Whether the rows of results of these shapes each depend on the same row of inputs alone.
+
+    That is tried: the reference of a few rows must be the first rows of that of more.
+    """
+    heights = {shape[0] if shape else 0 for shape in shapes}
+    if len(heights) != 1 or (height := heights.pop()) < 2 * LEAST_ROWS:
+        return False
     try:
         few, more = (compare.as_tuple(suite.reference(*_moved(_part(inputs, height, 0, count))))
                      for count in (LEAST_ROWS // 2, LEAST_ROWS))
     except (RuntimeError, ValueError, IndexError):
-        return None
-    alike = all(len(one) == LEAST_ROWS // 2 and len(other) == LEAST_ROWS
-                and one.shape[1:] == other.shape[1:] == result.shape[1:]
-                and torch.allclose(one, other[:len(one)], rtol=1e-9, atol=1e-30, equal_nan=True)
-                for one, other, result in zip(few, more, results, strict=True))
-    if not alike:
-        return None
-    rows = int(height * _room() / wanted)
-    return rows if rows >= LEAST_ROWS else None
+        return False
+    return len(few) == len(more) == len(shapes) and all(
+        len(one) == LEAST_ROWS // 2 and len(other) == LEAST_ROWS
+        and one.shape[1:] == other.shape[1:] == shape[1:]
+        and torch.allclose(one, other[:len(one)], rtol=1e-9, atol=1e-30, equal_nan=True)
+        for one, other, shape in zip(few, more, shapes, strict=True))
 
 
 def _moved(values: Sequence[Any]) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
     from grader.judge import Judge
 
 SETS = 2  # of inputs, so that no result of an earlier call is the right one
+LARGE = 4 << 30  # bytes that a job moves, from where on one set has to do
 TRIES = 2  # of a time that is too noisy, which the clock itself tried three times
-SHARE_OF_MEMORY = 0.8  # of the GPU that inputs and results may take
+ROOM = 2.5  # times the bytes of a job: inputs and results, each twice, and what a judge holds
+SHARE_OF_MEMORY = 0.9  # of the GPU, that this may take
 GIB = 1 << 30
 AGAIN = "no clear time, however often it was taken. Let nothing else use the GPU and let it " \
         "cool, then run `tritonlab grade` again."
@@ -43,9 +46,10 @@ def timed(judge: Judge, device: Device, said: Foretold) -> CaseResult:
     assert case.limits is not None and case.limits.pass_at is not None and gpu is not None
     skipped = CaseResult(case.name, case.kind, Verdict.SKIPPED, facts=said.facts)
     needed = large.least(judge.suite, judge.outlines(case))
-    if SETS * needed.bytes > SHARE_OF_MEMORY * gpu.memory_bytes:
-        return replace(skipped, reason=f"not timed: it takes {SETS * needed.bytes / GIB:.0f} GiB, "
-                                       f"and the {gpu.name} has {gpu.memory_bytes / GIB:.0f} GiB")
+    room = ROOM * _sets(needed) * needed.bytes
+    if room > SHARE_OF_MEMORY * gpu.memory_bytes:
+        return replace(skipped, reason=f"not timed: it takes {room / GIB:.0f} GiB, and the "
+                                       f"{gpu.name} has {gpu.memory_bytes / GIB:.0f} GiB")
     if not device.measure_ceilings():
         return replace(skipped, reason=f"not timed: {device.unusable}")
     assert device.ceilings is not None
@@ -68,11 +72,14 @@ def _timed(judge: Judge, said: Foretold, needed: Cost, ceilings: Ceilings,
     case = said.case
     assert case.limits is not None and case.limits.pass_at is not None
     pass_at, units = case.limits.pass_at, units_of(judge.suite, judge.outlines(case))
-    sets = input_sets(judge, case)
+    suite = next(part for part in judge.whole.parts if part.entry == judge.suite.entry)
+    sets = input_sets(judge, case, _sets(needed))
+    rows = bulk.windows(suite, recordings[0], sets[0])
     bulk.free()
     for _ in range(TRIES):
         timed = judge.session.measure(recordings[0], [bulk.on_cpu(one) for one in sets],
-                                      others=recordings[1:])
+                                      others=recordings[1:],
+                                      windows=_elements(recordings[0], rows))
         if (measured := timed.measurement) is None:
             return result_of(case, [*timed.findings, *said.broken], said.facts)
         verdict, words = measurement.judge(measured, needed, ceilings, pass_at, units)
@@ -82,7 +89,7 @@ def _timed(judge: Judge, said: Foretold, needed: Cost, ceilings: Ceilings,
     found = list(timed.findings)
     for made in (timed.results, timed.untimed):  # the latter only where they differ
         for results, inputs in zip(made, sets, strict=False):
-            found = found or _wrong(judge, case, recordings[0], results, inputs)
+            found = found or _wrong(judge, suite, case, recordings[0], results, inputs, rows)
     if verdict is Verdict.FAILED and not found:
         impossible = measurement.impossible(measured, needed, ceilings)
         found.append(Finding("T08" if impossible else "T07", sentence(words)))
@@ -116,7 +123,17 @@ def _recorded(judge: Judge, case: Case) -> list[Recording] | CaseResult:
     return recordings
 
 
-def input_sets(judge: Judge, case: Case) -> list[list[Any]]:
+def _sets(needed: Cost) -> int:
+    return SETS if needed.bytes <= LARGE else 1
+
+
+def _elements(recording: Recording, rows: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Rows of a result as (first element, count)."""
+    width = prod(recording.results[0].shape[1:]) if rows else 0
+    return [(first * width, count * width) for first, count in rows]
+
+
+def input_sets(judge: Judge, case: Case, count: int = SETS) -> list[list[Any]]:
     """Inputs of the case's real size, several times over with other values.
 
     What has to be there before launches are known (indices, lengths) stays the same in all.
@@ -124,16 +141,20 @@ def input_sets(judge: Judge, case: Case) -> list[list[Any]]:
     outlines = judge.outlines(case)
     sets = [judge.draws.draw(f"{case.name}, timed, {number}", case.inputs,
                              judge.draws.block(case.function), device=bulk.device())
-            for number in range(SETS)]
+            for number in range(count)]
     return [[drawn if isinstance(outline, SparseTensor) else outline
              for drawn, outline in zip(one, outlines, strict=True)] for one in sets]
 
 
-def _wrong(judge: Judge, case: Case, recording: Recording, results: Sequence[torch.Tensor],
-           inputs: Sequence[Any]) -> list[Finding]:
-    """What is wrong with the results of a run that was timed."""
-    suite = next(part for part in judge.whole.parts if part.entry == judge.suite.entry)
-    findings, difference = bulk.judged(suite, case, recording, results, inputs)
+def _wrong(judge: Judge, suite: Suite, case: Case, recording: Recording,
+           results: Sequence[torch.Tensor], inputs: Sequence[Any],
+           rows: Sequence[tuple[int, int]]) -> list[Finding]:
+    """What is wrong with the results of a run that was timed, or with some of their rows."""
+    findings: list[Finding] = []
+    if rows:
+        difference = bulk.judged_rows(suite, rows, results, recording, inputs)
+    else:
+        findings, difference = bulk.judged(suite, case, recording, results, inputs)
     if difference is not None:
         findings.append(judge.wrong(difference, inputs, pattern=False))
     return [replace(finding, seen=f"{sentence(finding.seen)} Seen in a run that was timed.")

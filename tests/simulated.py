@@ -39,6 +39,7 @@ class Simulated:
     runs: int = 0
     timed: int = 0
     configurations: int = 0  # of the last call that was timed
+    windows: int = 0
 
     def look(self, session: Session) -> Gpu:
         if self.missing:
@@ -54,12 +55,17 @@ class Simulated:
         return replace(run, results=tuple(self.change(one, self.runs) for one in run.results))
 
     def measure(self, session: Session, recording: Recording, sets: Sequence[Sequence[Any]], *,
-                others: Sequence[Recording] = ()) -> Timed:
+                others: Sequence[Recording] = (),
+                windows: Sequence[tuple[int, int]] | None = None) -> Timed:
         self.timed += 1
         self.configurations = 1 + len(others)
         measured = self.measurements[min(self.timed, len(self.measurements)) - 1]
-        runs = [self.run(session, recording, one) for one in sets]
-        return Timed((), measured, (measured,), tuple(run.results for run in runs))
+        runs = [self.run(session, recording, one).results for one in sets]
+        self.windows = len(windows or ())
+        if windows:
+            runs = [tuple(result.reshape(-1)[first:first + count] for result in results
+                          for first, count in windows) for results in runs]
+        return Timed((), measured, (measured,), tuple(runs))
 
 
 def install(monkeypatch: pytest.MonkeyPatch, gpu: Simulated) -> Simulated:

@@ -75,3 +75,29 @@ def test_strides_survive_the_way_to_the_processor():
     [moved] = bulk.on_cpu([x])
 
     assert moved.stride() == x.stride()
+
+
+@pytest.mark.parametrize("wrong", [None, 0, 500, ROWS - 1])
+def test_of_what_is_too_large_to_move_some_rows_are_judged(monkeypatch, wrong):
+    monkeypatch.setattr(bulk, "device", lambda: "cpu")
+    monkeypatch.setattr(bulk, "MOST_MOVED", 1_000)
+    x = torch.randn(ROWS, COLUMNS)
+    result = x.softmax(1)
+    if wrong is not None:
+        result[wrong] = result[wrong].flip(0)
+
+    rows = bulk.windows(SOFTMAX, recording(result), [x])
+    parts = [result[first:first + count].reshape(-1) for first, count in rows]
+    found = bulk.judged_rows(SOFTMAX, rows, parts, recording(result), [x])
+
+    seen = any(first <= (wrong or 0) < first + count for first, count in rows)
+    assert (found is not None) == (wrong is not None and seen)
+    assert (rows[0][0], sum(rows[-1])) == (0, ROWS)
+
+
+def test_what_has_no_rows_of_its_own_is_moved_whole(monkeypatch):
+    monkeypatch.setattr(bulk, "device", lambda: "cpu")
+    monkeypatch.setattr(bulk, "MOST_MOVED", 1_000)
+    square = torch.randn(256, 256)
+
+    assert bulk.windows(PRODUCT, recording(square), [square, square]) == []

@@ -9,7 +9,7 @@ import simulated
 import torch
 from test_grade import KERNEL, SUITE, graded  # noqa: F401 - a fixture
 
-from grader import Verdict, speed, timing
+from grader import Verdict, bulk, speed, timing
 from grader.device import differences
 from grader.report import Finding
 from grader.suite import performance, rand
@@ -199,6 +199,18 @@ def test_the_results_of_timed_runs_are_judged(gpu, on_gpu):
 
     assert found.code == "N01"
     assert found.seen.endswith("Seen in a run that was timed.")
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_of_results_too_large_to_move_parts_are_judged(gpu, on_gpu, monkeypatch, right):
+    used = gpu(change=lambda result, run: result if right or result.numel() < N else result * 0)
+    monkeypatch.setattr(bulk, "MOST_MOVED", 1_000)
+    monkeypatch.setattr(timing, "LARGE", 1_000)
+
+    timed = result(on_gpu(), TIMED.name)
+
+    assert used.windows > 1
+    assert (timed.verdict is Verdict.PASSED) == right
 
 
 def test_what_does_not_fit_the_gpu_is_left_open(gpu, on_gpu, monkeypatch):
