@@ -14,6 +14,7 @@ import torch
 from grader import plain
 from grader.budgets import over_budget, replaced_code
 from grader.facts import LaunchFacts
+from grader.measurement import Measurement
 from grader.recording import (
     DTYPES,
     MAX_ELEMENTS,
@@ -101,6 +102,20 @@ class Run:
     results: tuple[torch.Tensor, ...]
     facts: tuple[LaunchFacts, ...] = ()
     determined: bool = False
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What timing a call gave: of several configurations, the fastest is the ``measurement``.
+
+    ``results`` are those that the last timed repeats left, a tuple for each set of inputs; they
+    are there only where all timed repeats left the same, or floats that differ in order alone.
+    """
+
+    findings: tuple[Finding, ...]
+    measurement: Measurement | None = None
+    configurations: tuple[Measurement, ...] = ()
+    results: tuple[tuple[torch.Tensor, ...], ...] = ()
 
 
 # ---------------------------------------------------------------------------------------------
