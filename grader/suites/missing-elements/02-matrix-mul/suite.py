@@ -100,8 +100,8 @@ suite = Suite(
     reversed_peer=reversed_peer,
     moves="deny",  # strides are what the kernel is about
     cost=cost,
-    bench=Bench("rows and columns of all three matrices", (256, 512, 1_024, 2_048, 4_096, 8_192),
-                lambda n: pair(n, n, n, dtype="float16"), at="float16",
+    bench=Bench("rows and columns", (256, 512, 1_024, 2_048, 4_096, 8_192),
+                lambda n: pair(n, n, n, dtype="float16"), at="square matrices of float16",
                 peer=torch.matmul, peer_name="torch.matmul"),
     cases=[
         # Sizes: whole tiles, and none of the three a whole number of them.
