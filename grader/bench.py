@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -132,7 +133,8 @@ class Benchmark:
     """A submission beside others, function by function.
 
     ``findings`` say why the learner's file cannot be used at all. ``of`` tells of the device:
-    measured ceilings, or the target of predictions.
+    measured ceilings, or the target of predictions; ``why`` nothing was measured, unless that was
+    asked for.
     """
 
     suite: str
@@ -143,6 +145,7 @@ class Benchmark:
     charts: tuple[Chart, ...]
     findings: tuple[Finding, ...]
     versions: Mapping[str, str]
+    why: str = ""
 
     @property
     def exit_code(self) -> int:
@@ -161,6 +164,7 @@ class Benchmark:
             "suite": self.suite,
             "source_sha256": self.source_sha256,
             "measured": self.measured,
+            "not_measured": self.why,
             "device": self.device,
             "of": dict(self.of),
             "versions": dict(self.versions),
@@ -267,7 +271,7 @@ def _charted(suite: Suite, part: Suite, judges: Mapping[str, Judge], clock: Cloc
              tell: OnEvent) -> Chart:
     made = part.bench
     assert made is not None
-    wrong = {who: None for who in judges}
+    wrong: dict[str, CaseResult | None] = {}
     for who, judge in judges.items():
         if who == YOURS:
             tell(f"values of {part.entry}")
@@ -299,10 +303,10 @@ def _timing(suite: Suite, part: Suite, size: int, judges: Mapping[str, Judge], c
     assert made is not None
     name = f"bench/{part.entry}/{size}"
     for who, judge in judges.items():
-        yield who, lambda judge=judge: _kernels(judge, part, clock, name, made.inputs(size))
+        yield who, partial(_kernels, judge, part, clock, name, made.inputs(size))
     if clock.measured:  # what torch does is not known without a GPU
-        yield TORCH, lambda: clock.peer(suite, part, size, compiled=False)
-        yield COMPILED, lambda: clock.peer(suite, part, size, compiled=True)
+        yield TORCH, partial(clock.peer, suite, part, size, compiled=False)
+        yield COMPILED, partial(clock.peer, suite, part, size, compiled=True)
 
 
 def _kernels(judge: Judge, part: Suite, clock: Clock, name: str,

@@ -103,6 +103,6 @@ if __name__ == "__main__":
             found = benchmark(name, measured=measured)
             kind = "measured" if measured else "predicted"
             stem = f"{name.split('-', 2)[-1].replace('/', '-')}-{kind}"
-            picture.write_png(found, name, folder / f"{stem}.png")
+            (folder / f"{stem}.png").write_bytes(picture.png(found, name))
             module = next(m for m in the_course.modules if str(m.suite.parent).endswith(name))
             (folder / f"{stem}.html").write_text(page.benchmark(module, found))

@@ -40,6 +40,8 @@ def introduction(found: Benchmark) -> str:
     said = sentence(promise(found))
     if found.measured:
         return f"{said} Times are medians; 60 % of the repeats lie between p20 and p80."
+    if found.why:
+        said = f"{said[:-1]}: {found.why.rstrip('.')}."
     return (f"{said} What PyTorch and torch.compile would take cannot be predicted: that needs a "
             "GPU.")
 

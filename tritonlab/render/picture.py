@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grader.bench import YOURS, Benchmark, Chart, Contender, Roof
@@ -45,16 +44,11 @@ PAGE = Ink("#fe0001", "#fe0002", "#fe0003", "#fe0004", {
 NAMES = ("card", "text", "soft", "rule", "yours", "reference", "torch", "compiled")
 
 
-def write_png(found: Benchmark, title: str, path: Path) -> None:
-    """Draw a benchmark into a PNG.
-
-    Raises:
-        OSError: it cannot be written there.
-    """
-    figure = draw(found, title, LIGHT)
+def png(found: Benchmark, title: str) -> bytes:
+    """A benchmark as a picture, on a light ground."""
     made = io.BytesIO()
-    figure.savefig(made, format="png", dpi=_DPI, facecolor=LIGHT.page)
-    path.write_bytes(made.getvalue())
+    draw(found, title, LIGHT).savefig(made, format="png", dpi=_DPI, facecolor=LIGHT.page)
+    return made.getvalue()
 
 
 def svg(found: Benchmark, *, narrow: bool) -> str:
@@ -233,13 +227,14 @@ def _roofline(axes: Axes, charts: Sequence[Chart], found: Benchmark, ink: Ink,
     for roof in roofs:
         _roof(axes, roof, left, right, ink)
     later.append(_slope(axes, min(roofs, key=lambda roof: roof.peak), every, ink))
-    for chart, one, path in points:
+    for _, one, path in points:
         mine = one.who == YOURS
         if len(charts) == 1:
             axes.plot(*zip(*path, strict=True), color=ink.who[one.who], linewidth=1,
                       marker=_MARKS[one.who], markersize=3, alpha=0.45, zorder=2)
-        axes.plot(*path[-1], color=ink.who[one.who], marker=_MARKS[one.who], zorder=5 if mine else 4,
-                  markersize=9 if mine else 7, markeredgecolor=ink.page, markeredgewidth=0.8)
+        axes.plot(*path[-1], color=ink.who[one.who], marker=_MARKS[one.who],
+                  zorder=5 if mine else 4, markersize=9 if mine else 7,
+                  markeredgecolor=ink.page, markeredgewidth=0.8)
     names = [(one.who if len(charts) == 1 else chart.function, path[-1], ink.who[one.who])
              for chart, one, path in points if len(charts) == 1 or one.who == YOURS]
     later.append(_name(axes, names, roofs, ink))

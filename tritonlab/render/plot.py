@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -95,7 +96,7 @@ def _contenders(paper: _Paper, chart: Chart) -> None:
 
 def _between(places: Sequence[tuple[int, float]]) -> Iterator[tuple[int, float]]:
     """A value for each column from the first place to the last."""
-    for (x, value), (end, last) in zip(places, places[1:], strict=False):
+    for (x, value), (end, last) in itertools.pairwise(places):
         for step in range(end - x):
             yield x + step, value + (last - value) * step / (end - x)
     yield from places[-1:]
