@@ -12,12 +12,13 @@ import torch
 
 from grader import compare, gpus, measurement
 from grader.bench import Roof, Speed, Without
+from grader.draws import rolled
 from grader.engine.compiler.targets import Target
 from grader.examination import examine_call
 from grader.gpus import NoGpu
 from grader.measurement import Ceilings, Measurement, Units
 from grader.outcome import unusable
-from grader.peers import SETS, Peers
+from grader.peers import Peers
 from grader.recording import Recording
 from grader.report import Finding
 from grader.speed import MATMUL_OF_PEAK
@@ -106,8 +107,8 @@ class Measured:
         """The same for all contenders at one size, and kept no longer."""
         if self._drawn[0] != name:
             self._drawn = "", []
-            self._drawn = name, [judge.draws.draw(f"{name}/{number}", inputs)
-                                 for number in range(SETS)]
+            first = judge.draws.draw(name, inputs)
+            self._drawn = name, [first, rolled(first)]
         return self._drawn[1]
 
     def _speed(self, made: Measurement, needed: Cost | None) -> Speed | Without:

@@ -11,6 +11,7 @@ import os
 import select
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +21,6 @@ from grader.measurement import Measurement
 from grader.words import sentence
 
 PEER_S = 180.0  # torch.compile may take a minute for the first
-SETS = 2  # of inputs, at addresses of their own
 _WARM_UPS = 3
 _LONGEST = 300  # characters of a reason
 
@@ -31,6 +31,7 @@ class Peers:
     def __init__(self, suite: Path) -> None:
         self._suite = suite
         self._process: subprocess.Popen[bytes] | None = None
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as this is
 
     def __enter__(self) -> Self:
         return self
@@ -39,6 +40,10 @@ class Peers:
         self.close()
 
     def close(self) -> None:
+        self._stop()
+        self._said.close()
+
+    def _stop(self) -> None:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -55,11 +60,17 @@ class Peers:
             return sentence(str(reply["why"])) if "why" in reply else \
                 Measurement.from_dict(reply["measurement"])
         except TimeoutError:
-            self.close()
+            self._stop()
             return f"It did not end within {PEER_S:.0f} s."
         except (OSError, ValueError, KeyError, TypeError):
-            self.close()
-            return "The process that times torch ended unexpectedly."
+            self._stop()
+            return sentence(f"The process that times torch ended unexpectedly: {self._last()}")
+
+    def _last(self) -> str:
+        """The last line of what it said while it ended."""
+        self._said.seek(0)
+        lines = self._said.read()[-4 * _LONGEST:].decode("utf-8", "replace").strip().splitlines()
+        return lines[-1][:_LONGEST] if lines else "it said nothing"
 
     def _ask(self, line: bytes) -> bytes:
         """Send a line and wait for one.
@@ -71,7 +82,7 @@ class Peers:
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "grader.peers", str(self._suite)],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said)
         sent, answers = self._process.stdin, self._process.stdout
         assert sent is not None and answers is not None
         sent.write(line)
@@ -93,39 +104,53 @@ class Peers:
 # The other side
 
 
-def answer(suite: Any, request: dict[str, Any], time_call: Callable[..., Measurement],
-           move: Callable[[Any], Any]) -> dict[str, Any]:
-    """The reply to one request.
+class Answers:
+    """Replies to requests; the inputs of the last one are kept for the next."""
 
-    Args:
-        suite: that of the module.
-        time_call: times functions that do the same work, in turn.
-        move: takes a tensor to the device.
-    """
-    import torch
+    def __init__(self, suite: Any, time_calls: Callable[..., Measurement],
+                 move: Callable[[Any], Any]) -> None:
+        """What is timed.
 
-    from grader.draws import Draws
+        Args:
+            suite: that of the module.
+            time_calls: times functions that do the same work, in turn.
+            move: takes a tensor to the device.
+        """
+        self._suite, self._time, self._move = suite, time_calls, move
+        self._sets: tuple[Any, list[list[Any]]] = (None, [])
 
-    part = next(part for part in suite.parts if part.entry == request["function"])
-    made, size = part.bench, request["size"]
-    peer = made.peer or part.peer
-    if peer is None:
-        return {"why": "the suite names nothing in torch that does the same"}
-    try:
-        if request["compiled"]:
-            torch.compiler.reset()
-            peer = torch.compile(peer, dynamic=False)
-        draws = Draws(suite.name)
-        sets = [[move(value) for value in draws.draw(f"{number}", made.inputs(size))]
-                for number in range(SETS)]
-        for inputs in sets:
-            for _ in range(_WARM_UPS):
-                peer(*inputs)
-        calls = [lambda inputs=inputs: peer(*inputs) for inputs in sets]
-        return {"measurement": time_call(calls).to_dict()}
-    except Exception as error:
-        first = (str(error).strip().splitlines() or [""])[0]
-        return {"why": f"torch raised {type(error).__name__}: {first}"[:_LONGEST]}
+    def reply(self, request: dict[str, Any]) -> dict[str, Any]:
+        import torch
+
+        part = next(part for part in self._suite.parts if part.entry == request["function"])
+        peer = part.bench.peer or part.peer
+        if peer is None:
+            return {"why": "the suite names nothing in torch that does the same"}
+        try:
+            if request["compiled"]:
+                torch.compiler.reset()
+                peer = torch.compile(peer, dynamic=False)
+            sets = self._inputs(part, request["size"])
+            for inputs in sets:
+                for _ in range(_WARM_UPS):
+                    peer(*inputs)
+            calls = [lambda inputs=inputs: peer(*inputs) for inputs in sets]
+            return {"measurement": self._time(calls).to_dict()}
+        except Exception as error:
+            first = (str(error).strip().splitlines() or [""])[0]
+            return {"why": f"torch raised {type(error).__name__}: {first}"[:_LONGEST]}
+
+    def _inputs(self, part: Any, size: int) -> list[list[Any]]:
+        """Two sets, at addresses of their own."""
+        from grader.draws import Draws, rolled
+
+        key = (part.entry, size)
+        if self._sets[0] != key:
+            self._sets = None, []
+            first = [self._move(value) for value in
+                     Draws(self._suite.name).draw("", part.bench.inputs(size))]
+            self._sets = key, [first, rolled(first)]
+        return self._sets[1]
 
 
 def main(suite: Path) -> None:
@@ -137,16 +162,17 @@ def main(suite: Path) -> None:
 
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    loaded, device = load(suite), Cuda()
+    device = Cuda()
 
-    def time_call(calls: list[Callable[[], object]]) -> Measurement:
+    def time_calls(calls: list[Callable[[], object]]) -> Measurement:
         return measure([Job(call) for call in calls], device)
 
     def move(value: Any) -> Any:
         return value.cuda() if isinstance(value, torch.Tensor) else value
 
+    answers = Answers(load(suite), time_calls, move)
     for line in sys.stdin:
-        reply = answer(loaded, json.loads(line), time_call, move)
+        reply = answers.reply(json.loads(line))
         torch.cuda.empty_cache()
         print(json.dumps(reply), file=replies, flush=True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grader.bench import YOURS, Benchmark, Chart
+from grader.report import Finding
 from tritonlab.course import Module
 from tritonlab.render import benched as words
 from tritonlab.render.plot import MARKS, legend, plot
@@ -29,9 +30,15 @@ def show(screen: Screen, module: Module, found: Benchmark, next_command: str, be
             _table(screen, chart)
             if plotted:
                 _plot(screen, chart)
-        for text in filter(None, (words.summary(chart), words.peers(chart))):
+        said = [*filter(None, (words.summary(chart), words.peers(chart)))]
+        if said and chart.timed:
+            screen.blank()
+        for text in said:
             screen.line(text, lead=_margin(screen))
-        for text in words.missing(chart):
+        missing = [*words.missing(chart)]
+        if missing:
+            screen.blank()
+        for text in missing:
             screen.line((text, "skip"), lead=_margin(screen))
         _wrong(screen, module, chart)
     screen.blank()
@@ -65,10 +72,7 @@ def _wrong(screen: Screen, module: Module, chart: Chart) -> None:
             _diagnosed(screen, module, one.findings[0], chart.function)
 
 
-def _diagnosed(screen: Screen, module: Module, finding: object, what: str) -> None:
-    from grader.report import Finding
-
-    assert isinstance(finding, Finding)
+def _diagnosed(screen: Screen, module: Module, finding: Finding, what: str) -> None:
     screen.line((what, "strong"), (f"  {finding.code}", "dim"), lead=("Not timed: ",))
     for label, text in diagnosis(module, finding):
         said, *quoted = text.splitlines()
@@ -126,4 +130,3 @@ def _plot(screen: Screen, chart: Chart) -> None:
         screen.row("  ", *row)
     for parts in legend(chart):
         screen.line(*parts, lead=("  ",))
-    screen.blank()
