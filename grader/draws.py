@@ -61,6 +61,22 @@ class Draws:
         return drawn
 
 
+def rolled(inputs: Sequence[Any]) -> list[Any]:
+    """Another set of inputs of the same shapes and strides, made faster than by drawing.
+
+    Each number has moved on by one place along the last dimension.
+    """
+    made: list[Any] = []
+    for value in inputs:
+        if isinstance(value, torch.Tensor) and value.dim():
+            other = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype,
+                                        device=value.device)
+            made.append(other.copy_(value.roll(1, -1)))
+        else:
+            made.append(value)
+    return made
+
+
 def block_of(recording: Recording) -> int | None:
     """The block size of the first launch that names one, within what a case can be sized by."""
     for launch in recording.launches:

@@ -40,8 +40,10 @@ def has_holes(case: Case) -> bool:
 
 def limits(suite: Suite) -> Limits:
     """What processes may use: untouched pages cost address space, not memory."""
-    largest = max((sum(map(_nbytes, case.inputs)) for case in suite.all_cases
-                   if is_large(case) or has_holes(case)), default=0)
+    large = [case.inputs for case in suite.all_cases if is_large(case) or has_holes(case)]
+    timed = [bench.inputs(size) for bench in (part.bench for part in suite.parts) if bench
+             for size in bench.sizes]
+    largest = max((sum(map(_nbytes, inputs)) for inputs in (*large, *timed)), default=0)
     usual = Limits()
     return replace(usual, address_space=usual.address_space + ROOM * largest)
 

@@ -55,6 +55,7 @@ __all__ = [
     "FLOAT32",
     "TENSOR_CORES",
     "Amplitude",
+    "Bench",
     "Call",
     "Case",
     "Cost",
@@ -146,6 +147,23 @@ class Cost:
     flops: int = 0
 
 
+@dataclass(frozen=True)
+class Bench:
+    """What ``tritonlab bench`` times: one function on inputs of growing size.
+
+    ``axis`` names what grows; ``at`` is what stays the same, such as dtype and rows. ``inputs``
+    maps each of ``sizes`` to what the function is called with, as in a case. ``peer`` is torch's
+    own way on a GPU, called ``peer_name``; without one, that of the function.
+    """
+
+    axis: str
+    sizes: tuple[int, ...]
+    inputs: Callable[[int], tuple[Any, ...]]
+    at: str = "float32"
+    peer: Callable[..., Any] | None = None
+    peer_name: str = "the same operations, one by one"
+
+
 # ---------------------------------------------------------------------------------------------
 # The suite
 
@@ -174,6 +192,7 @@ class Function:
     on the values.
     ``peer`` is torch in the inputs' own dtype, ``reversed_peer`` the same with the reduction the
     other way round (None where nothing is reduced): two right answers for ``grader.selftest``.
+    ``bench`` says on which sizes ``tritonlab bench`` times it.
     """
 
     entry: str = ""
@@ -191,6 +210,7 @@ class Function:
     host_reads: tuple[str, ...] = ()
     peer: Callable[..., Any] | None = None
     reversed_peer: Callable[..., Any] | None = None
+    bench: Bench | None = None
 
     @property
     def named_inputs(self) -> tuple[str, ...]:

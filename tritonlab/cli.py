@@ -16,6 +16,7 @@ from tritonlab import (
     __version__,
     certificate,
     cli_author,
+    cli_bench,
     course,
     errors,
     grading,
@@ -354,6 +355,7 @@ def doctor(
     return found.exit_code
 
 
+cli_bench.add_to(app)
 cli_author.add_to(app)
 
 

@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from grader.bench import COMPILED, REFERENCE, TORCH, YOURS, Benchmark
 from grader.inspection import InspectedCase, Inspection
+from grader.words import sentence
 from tritonlab.course import Module
-from tritonlab.render import highlight
+from tritonlab.render import benched, highlight, picture
 from tritonlab.render import inspected as words
 from tritonlab.render import quantities as q
 from tritonlab.render.drawing import draw
@@ -35,7 +37,7 @@ def _templates() -> Environment:
     made = Environment(loader=PackageLoader("tritonlab.render"), autoescape=True,
                        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     made.filters.update(code=_with_code, bytes=q.bytes_, share=q.share, three=q.three,
-                        seconds=q.seconds, plural=q.plural)
+                        seconds=q.seconds, plural=q.plural, sentence=sentence)
     return made
 
 
@@ -62,6 +64,15 @@ def inspection(module: Module, found: Inspection) -> str:
         nowhere=[case for case in found.cases
                  if case.launches and not case.points(found.target)],
     )
+
+
+def benchmark(module: Module, found: Benchmark) -> str:
+    """The page of a benchmark: the picture, and a table for each function."""
+    timed = any(chart.timed for chart in found.charts)
+    drawings = [picture.svg(found, narrow=narrow) for narrow in (False, True)] if timed else []
+    classes = {YOURS: "yours", REFERENCE: "reference", TORCH: "torch", COMPILED: "compiled"}
+    return _templates().get_template("bench.html").render(
+        module=module, found=found, words=benched, drawings=drawings, classes=classes)
 
 
 def _sources(found: Inspection) -> list[_Source]:

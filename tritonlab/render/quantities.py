@@ -39,6 +39,20 @@ def rate(number: float, unit: str) -> str:
     return f"{number:.0f} {unit}"
 
 
+def scale(number: float, unit: str) -> tuple[float, str]:
+    """What to divide by, and the unit with its prefix, for an axis that ends at ``number``."""
+    return next(((size, f"{prefix}{unit}") for prefix, size in _RATES if number >= size),
+                (1.0, unit))
+
+
+def count(number: int) -> str:
+    """A number of things in few letters: ``12,345``, but ``67.1 M``."""
+    if number < 100_000:
+        return f"{number:,}"
+    prefix, size = ("M", 1e6) if number >= 999_500 else ("K", 1e3)
+    return f"{three(number / size)} {prefix}"
+
+
 def three(number: float) -> str:
     """Three digits, without an exponent."""
     if number >= 99.95:

@@ -15,6 +15,7 @@ from grader.suite import (
     EXACT,
     TENSOR_CORES,
     Amplitude,
+    Bench,
     Case,
     Cost,
     Function,
@@ -38,6 +39,8 @@ from grader.suite import (
 INF = math.inf
 NAN = math.nan
 PRIME = 9_973
+LENGTHS = (1 << 18, 1 << 22, 1 << 26)  # elements that are timed
+SIDES = (1_024, 4_096, 8_192)
 NONFINITE = [NAN, INF, -INF, 0.0, 2.0**-149]  # not -0.0: relu may give either zero for it
 NONFINITE_16 = [NAN, INF, -INF, 0.0, 2.0**-24]  # float16 has its least number there
 
@@ -78,6 +81,7 @@ scale = Function(
     reference=lambda x, s: x.double() * s,
     tolerance=EXACT,
     peer=lambda x, s: x * s,
+    bench=Bench("elements", LENGTHS, lambda n: (rand(n), 2.5), peer_name="x * s"),
     cost=lambda x, s: Cost(bytes=2 * x.nbytes, flops=x.numel()),
     cases=[
         correctness("1 000 floats", rand(1_000), 2.5, public=True),
@@ -92,6 +96,8 @@ clip_add = Function(
     reference=lambda x, y, lo, hi: (x.double() + y.double()).clamp(lo, hi),
     tolerance=EXACT,
     peer=lambda x, y, lo, hi: (x + y).clamp(lo, hi),
+    bench=Bench("elements", LENGTHS, lambda n: (rand(n), rand(n), -0.5, 1.25),
+                peer_name="(x + y).clamp(lo, hi)"),
     cost=lambda x, y, lo, hi: Cost(bytes=3 * x.nbytes, flops=3 * x.numel()),
     cases=[
         correctness("1 000 floats", rand(1_000), rand(1_000), -0.5, 1.25, public=True),
@@ -109,6 +115,7 @@ relu = Function(
     reference=lambda x: torch.relu(x.double()),
     tolerance=EXACT,
     peer=torch.relu,
+    bench=Bench("elements", LENGTHS, lambda n: (rand(n),), peer_name="torch.relu"),
     cost=lambda x: Cost(bytes=2 * x.nbytes, flops=x.numel()),
     cases=[
         correctness("1 000 floats", rand(1_000)),
@@ -140,6 +147,7 @@ col_sum = Function(
     tolerance=Tolerance(lambda x: amplitudes.total(x, dim=0)),
     peer=lambda x: x.sum(0),
     reversed_peer=lambda x: x.flip(0).sum(0),
+    bench=Bench("rows and columns", SIDES, lambda n: (rand(n, n),), peer_name="x.sum(0)"),
     cost=lambda x: Cost(bytes=x.nbytes + x.shape[1] * x.element_size(), flops=x.numel()),
     cases=[
         correctness("50 x 70 floats", rand(50, 70), public=True),
@@ -162,6 +170,7 @@ row_max = Function(
     tolerance=EXACT,
     peer=lambda x: x.amax(1),
     reversed_peer=lambda x: x.flip(1).amax(1),
+    bench=Bench("rows and columns", SIDES, lambda n: (rand(n, n),), peer_name="x.amax(1)"),
     cost=lambda x: Cost(bytes=x.nbytes + x.shape[0] * x.element_size(), flops=x.numel()),
     cases=[
         correctness("20 x 50 floats, all below 0", rand(20, 50, mean=-100.0)),
@@ -185,6 +194,8 @@ first_elem = Function(
     reference=lambda x: x[:, 0].double(),
     tolerance=EXACT,
     peer=lambda x: x[:, 0].clone(),
+    bench=Bench("rows", (1 << 14, 1 << 17, 1 << 20), lambda n: (rand(n, 64),),
+                at="64 columns of float32", peer_name="x[:, 0].clone()"),
     cost=lambda x: Cost(bytes=2 * x.shape[0] * x.element_size()),
     cases=[
         correctness("20 x 50 floats", rand(20, 50)),
@@ -211,6 +222,8 @@ masked_outer = Function(
     reference=lambda x, y: x.double()[:, None] * y.double()[None, :],
     tolerance=EXACT,
     peer=torch.outer,
+    bench=Bench("elements of both vectors", SIDES, lambda n: outer(n, n),
+                peer_name="torch.outer"),
     cost=lambda x, y: Cost(bytes=x.nbytes + y.nbytes + x.numel() * y.nbytes,
                            flops=x.numel() * y.numel()),
     cases=[
@@ -247,6 +260,9 @@ avg_pool1d = Function(
     tolerance=Tolerance(lambda x, k, stride, pad: amplitudes.mean(windows(x, k, stride, pad))),
     peer=lambda x, k, stride, pad: windows(x, k, stride, pad).mean(-1),
     reversed_peer=lambda x, k, stride, pad: windows(x, k, stride, pad).flip(-1).mean(-1),
+    bench=Bench("elements", LENGTHS, lambda n: (rand(n), 4, 4, 0), at="float32, windows of 4",
+                peer=lambda x, k, stride, pad: F.avg_pool1d(x[None], k, stride, pad)[0],
+                peer_name="F.avg_pool1d"),
     cost=lambda x, k, stride, pad: Cost(
         bytes=(x.numel() + (x.numel() + 2 * pad - k) // stride + 1) * x.element_size(),
         flops=k * ((x.numel() + 2 * pad - k) // stride + 1)),
@@ -288,6 +304,9 @@ weighted_sum = Function(
     tolerance=Tolerance(product, arithmetic=TENSOR_CORES, products=(0, 1)),
     peer=lambda p, v: p @ v.float(),
     reversed_peer=lambda p, v: p.flip(1) @ v.flip(0).float(),
+    bench=Bench("rows and columns", (512, 1_024, 2_048), lambda n: operands(n, n, n),
+                at="float32 times float16",
+                peer_name="p @ v.float()"),
     cost=lambda p, v: Cost(bytes=p.nbytes + v.nbytes + 4 * p.shape[0] * v.shape[1],
                            flops=2 * p.numel() * v.shape[1]),
     cases=[

@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own spelling
 
 from grader.suite import (
     FLOAT32,
     KAPPA,
     Amplitude,
+    Bench,
     Case,
     Cost,
     Function,
@@ -40,6 +42,7 @@ N = 1 << 18  # elements of the cost cases
 MANY = 1 << 27  # elements at real size
 FAR = 1 << 30  # elements; the third row begins where 31 bits end
 BIG = 2**31 + 7  # elements
+SIZES = tuple(1 << power for power in range(18, 27, 2))  # elements that are timed
 UNIT_ROUNDOFF = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 
 CUBIC = (0.5, -1.25, 2.0, 0.75)
@@ -182,6 +185,8 @@ poly_act = Function(
     peer=lambda x, coeffs: polynomial(x.float(), coeffs).to(x.dtype),
     cost=lambda x, coeffs: Cost(bytes=2 * x.nbytes, flops=2 * (len(coeffs) - 1) * x.numel()),
     contiguous_result=True,
+    bench=Bench("elements", SIZES, lambda n: (rand(n), DEGREE_8), at="float32, degree 8",
+                peer=polynomial),
     cases=[
         correctness("1 000 floats, degree 3", rand(1_000), CUBIC, public=True),
         correctness("1 000 floats, degree 8", rand(1_000), DEGREE_8),
@@ -232,6 +237,7 @@ swish_function = Function(
     peer=lambda x, beta=1.0: gated(x.float(), beta * x.float()).to(x.dtype),
     cost=lambda x, beta=1.0: Cost(bytes=2 * x.nbytes, flops=5 * x.numel()),
     contiguous_result=True,
+    bench=Bench("elements", SIZES, lambda n: (rand(n),), peer=F.silu, peer_name="F.silu"),
     cases=[
         correctness("1 000 floats", rand(1_000)),
         correctness("beta of 1.702", rand(1_000), 1.702),
@@ -271,6 +277,8 @@ glu = Function(
     peer=lambda x, gate: gated(x.float(), gate.float()).to(x.dtype),
     cost=lambda x, gate: Cost(bytes=3 * x.nbytes, flops=4 * x.numel()),
     contiguous_result=True,
+    bench=Bench("elements", SIZES, lambda n: (rand(n), rand(n)), peer=gated,
+                peer_name="x * torch.sigmoid(gate)"),
     cases=[
         correctness("1 000 floats", rand(1_000), rand(1_000), public=True),
         correctness("gates spread by 30", rand(1_000), rand(1_000, std=30.0)),
@@ -322,6 +330,8 @@ complex_mul = Function(
     peer=lambda a, b: product(a, b).to(torch.complex64),
     cost=lambda a, b: Cost(bytes=24 * a.numel(), flops=6 * a.numel()),
     contiguous_result=True,
+    bench=Bench("numbers", SIZES[:-1], lambda n: (pairs(n), pairs(n)), at="complex64",
+                peer=torch.mul, peer_name="a * b"),
     cases=[
         correctness("1 000 numbers", pairs(1_000), pairs(1_000), public=True),
         correctness("i times i", full(40, 2, value=0.0).then(_imaginary := lambda t: (
@@ -378,6 +388,9 @@ l2_norm = Function(
     cost=lambda x: Cost(bytes=x.nbytes + 4 * x.shape[0], flops=5 * x.numel()),
     result_dtype="float32",
     contiguous_result=True,
+    bench=Bench("columns", (256, 1_024, 4_096, 16_384), lambda n: (rand(4_096, n),),
+                at="4 096 rows of float32", peer=lambda x: torch.linalg.vector_norm(x, dim=1),
+                peer_name="torch.linalg.vector_norm"),
     cases=[
         correctness("32 x 128 floats", rand(32, 128), public=True),
         correctness("4 x 127 floats", rand(4, 127)),

@@ -10,6 +10,7 @@ import torch
 
 from grader.suite import (
     EXACT,
+    Bench,
     Cost,
     Input,
     Sparse,
@@ -60,6 +61,8 @@ suite = Suite(
     cost=lambda x, y: Cost(bytes=3 * x.nbytes, flops=x.numel()),
     blanks=14,
     contiguous_result=True,
+    bench=Bench("elements", tuple(1 << power for power in range(16, 27, 2)),
+                lambda n: (rand(n), rand(n)), peer_name="x + y"),
     cases=[
         correctness("10 000 floats", *pair(rand, 10_000), public=True),
         correctness("98 305 floats, one more than 96 tiles of 1 024",

@@ -12,6 +12,7 @@ from grader import amplitudes
 from grader.inputs import Row
 from grader.suite import (
     TENSOR_CORES,
+    Bench,
     Cost,
     Input,
     Suite,
@@ -99,6 +100,9 @@ suite = Suite(
     reversed_peer=reversed_peer,
     moves="deny",  # strides are what the kernel is about
     cost=cost,
+    bench=Bench("rows and columns", (256, 512, 1_024, 2_048, 4_096, 8_192),
+                lambda n: pair(n, n, n, dtype="float16"), at="square matrices of float16",
+                peer=torch.matmul, peer_name="torch.matmul"),
     cases=[
         # Sizes: whole tiles, and none of the three a whole number of them.
         correctness("128 x 64 times 64 x 128 in float16", *pair(128, 64, 128, dtype="float16"),

@@ -8,6 +8,7 @@ import torch
 
 from grader import amplitudes
 from grader.suite import (
+    Bench,
     Cost,
     Input,
     Suite,
@@ -73,6 +74,9 @@ suite = Suite(
     peer=peer,
     reversed_peer=reversed_peer,
     cost=lambda x: Cost(bytes=2 * x.nbytes, flops=5 * x.numel()),
+    bench=Bench("columns", (256, 1_024, 2_048, 4_096, 8_192, 12_345, 16_384),
+                lambda n: (rand(4_096, n),), at="4 096 rows of float32",
+                peer_name="torch.softmax"),
     cases=[
         # Widths: powers of two, their neighbours, and one row that fills a multiprocessor.
         correctness("32 x 128 floats", rand(32, 128), public=True),

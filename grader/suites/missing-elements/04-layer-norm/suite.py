@@ -14,6 +14,7 @@ from grader.suite import (
     FLOAT32,
     KAPPA,
     Amplitude,
+    Bench,
     Case,
     Cost,
     Input,
@@ -160,6 +161,9 @@ suite = Suite(
     peer=peer,
     reversed_peer=reversed_peer,
     cost=cost,
+    bench=Bench("columns", (256, 1_024, 2_048, 4_096, 8_192, 12_345, 16_384),
+                lambda n: table(4_096, n), at="4 096 rows of float32",
+                peer_name="F.layer_norm"),
     cases=[
         # Widths: powers of two, their neighbours, and one row that fills a multiprocessor.
         correctness("16 x 256 floats", *table(16, 256), public=True),

@@ -12,6 +12,7 @@ from grader import amplitudes
 from grader.suite import (
     TENSOR_CORES,
     Amplitude,
+    Bench,
     Case,
     Cost,
     Input,
@@ -96,6 +97,11 @@ suite = Suite(
     peer=peer,
     reversed_peer=reversed_peer,
     cost=cost,
+    bench=Bench("channels, as many out as in", (16, 32, 64, 128, 256),
+                lambda n: (rand(16, n, 56, 56, dtype="float16"),
+                           rand(n, n, 3, 3, dtype="float16"), rand(n, dtype="float16"), 1, 1),
+                at="16 images of 56 x 56 in float16, windows of 3 x 3",
+                peer=F.conv2d, peer_name="F.conv2d"),
     cases=[
         # Geometry: windows, steps and borders, one thing at a time and together.
         correctness("2 images of 4 x 7 x 9, windows of 3 x 2", *small(), public=True),

@@ -10,6 +10,7 @@ import torch.nn.functional as F  # noqa: N812 - torch's own spelling
 
 from grader.suite import (
     Amplitude,
+    Bench,
     Case,
     Cost,
     Function,
@@ -31,6 +32,7 @@ INF = math.inf
 NAN = math.nan
 PRIME = 9_973
 HUGE = 1 << 27  # elements
+SIZES = tuple(1 << power for power in range(16, 27, 2))  # elements that are timed
 DOUBLE = 2.0**-53 / 2.0**-24  # roundings of float64, counted in those of float32
 
 
@@ -130,6 +132,7 @@ suite = Suite(
             cost=cost,
             contiguous_result=True,
             peer=torch.asin,
+            bench=Bench("elements", SIZES, lambda n: (uniform(n),), peer_name="torch.asin"),
             cases=[
                 correctness("1,000 floats", uniform(1_000), public=True),
                 correctness("1,000 doubles", uniform(1_000, dtype="float64")),
@@ -177,6 +180,8 @@ suite = Suite(
             cost=cost,
             contiguous_result=True,
             peer=lambda x: F.gelu(x, approximate="tanh"),
+            bench=Bench("elements", SIZES, lambda n: (rand(n, dtype="float16"),), at="float16",
+                        peer_name='F.gelu(approximate="tanh")'),
             cases=[
                 correctness("1,000 floats", rand(1_000), public=True),
                 correctness("1,000 floats in float16", rand(1_000, dtype="float16")),
@@ -224,6 +229,7 @@ suite = Suite(
             cost=cost,
             contiguous_result=True,
             peer=torch.pow,
+            bench=Bench("elements", SIZES, lambda n: (uniform(n), 3), peer_name="torch.pow"),
             cases=[
                 correctness("the cube of 1,000 floats", rand(1_000), 3.0, public=True),
                 correctness("the power 0", rand(1_000), 0.0),

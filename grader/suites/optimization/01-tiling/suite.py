@@ -10,6 +10,7 @@ import torch
 
 from grader.suite import (
     EXACT,
+    Bench,
     Cost,
     Suite,
     call,
@@ -154,6 +155,9 @@ suite = Suite(
     peer=peer,
     cost=lambda x: Cost(bytes=2 * x.numel() * x.element_size()),
     contiguous_result=True,
+    bench=Bench("rows and columns", (256, 512, 1_024, 2_048, 4_096, 8_192),
+                lambda n: (rand(1, n, n),), at="one matrix of float32",
+                peer_name="x.mT.contiguous()"),
     moves="deny",
     cases=[
         # Shapes: sides that are equal or not, and sides that no tile divides.

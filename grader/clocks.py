@@ -1,0 +1,168 @@
+"""Clocks: by which a benchmark times kernels, on the GPU of this machine or by prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from grader import compare, gpus, measurement
+from grader.bench import Roof, Speed, Without
+from grader.draws import rolled
+from grader.engine.compiler.targets import Target
+from grader.examination import examine_call
+from grader.gpus import NoGpu
+from grader.measurement import Ceilings, Measurement, Units
+from grader.outcome import unusable
+from grader.peers import Peers
+from grader.recording import Recording
+from grader.report import Finding
+from grader.speed import MATMUL_OF_PEAK
+from grader.suite import Cost, Suite
+
+if TYPE_CHECKING:
+    from grader.judge import Judge
+
+MOST_CONFIGURATIONS = 32  # of an autotuner that are timed at each size
+
+
+class Predicted:
+    """What compiled code and counted bytes let one expect of a GPU that is not there."""
+
+    measured = False
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.device = target.title
+
+    def of(self) -> dict[str, Any]:
+        return {"target": asdict(self.target)}
+
+    def roof(self, units: Units) -> Roof:
+        """Copies and matrix products as fast as ``grader.speed`` expects them of a good library."""
+        target = self.target
+        peak = {"fp16": target.fp16_tensor, "tf32": target.tf32_tensor, "fp32": target.fp32}[units]
+        return Roof(target.title, False, target.dram, max(MATMUL_OF_PEAK) * peak, units)
+
+    def kernels(self, judge: Judge, name: str, inputs: Sequence[Any]) -> Speed | Without:
+        judge.session.ready()
+        drawn = judge.draws.draw(name, inputs, outlines=True)
+        examined = examine_call(judge.session, drawn, judge.text, self.target)
+        if examined.findings:
+            return Without(findings=examined.findings)
+        if examined.prediction is None or examined.unknown:
+            return Without(" ".join(examined.unknown) or "Its time cannot be predicted.")
+        return Speed.predicted(examined.prediction.seconds)
+
+    def peer(self, suite: Suite, part: Suite, size: int, *, compiled: bool) -> Speed | Without:
+        return Without("What torch does on a GPU cannot be predicted without its kernels.")
+
+
+class Measured:
+    """The GPU of this machine. Kernels run in the process before it, torch in another one."""
+
+    measured = True
+
+    def __init__(self, ceilings: Ceilings, peers: Peers) -> None:
+        self.ceilings = ceilings
+        self.device = ceilings.gpu.name
+        self._peers = peers
+        self._drawn: tuple[str, list[list[Any]]] = ("", [])
+
+    def of(self) -> dict[str, Any]:
+        return {"ceilings": self.ceilings.to_dict()}
+
+    def roof(self, units: Units) -> Roof:
+        return Roof(self.device, True, self.ceilings.copy_gb_s * 1e9,
+                    self.ceilings.tflops_of(units) * 1e12, units)
+
+    def kernels(self, judge: Judge, name: str, inputs: Sequence[Any]) -> Speed | Without:
+        judge.session.ready()
+        outlines = judge.draws.draw(name, inputs, outlines=True)
+        recordings, findings = _recorded(judge, outlines)
+        if findings:
+            return Without(findings=tuple(findings))
+        sets = self._sets(judge, name, inputs)
+        try:
+            timed = judge.session.measure(recordings[0], sets, others=recordings[1:])
+        except NoGpu as error:
+            return Without(str(error))
+        if timed.findings or timed.measurement is None:
+            return Without("It was not timed.", timed.findings)
+        wrong = [finding for drawn, results in zip(sets, timed.results, strict=False)
+                 for finding in _wrong(judge, results, drawn)]
+        if wrong:
+            return Without(findings=tuple(wrong[:1]))
+        return self._speed(timed.measurement, judge.suite.cost(*sets[0]))
+
+    def peer(self, suite: Suite, part: Suite, size: int, *, compiled: bool) -> Speed | Without:
+        got = self._peers.measure(part.entry, size, compiled=compiled)
+        return Without(got) if isinstance(got, str) else self._speed(got, None)
+
+    def _sets(self, judge: Judge, name: str, inputs: Sequence[Any]) -> list[list[Any]]:
+        """The same for all contenders at one size, and kept no longer."""
+        if self._drawn[0] != name:
+            self._drawn = "", []
+            first = judge.draws.draw(name, inputs)
+            self._drawn = name, [first, rolled(first)]
+        return self._drawn[1]
+
+    def _speed(self, made: Measurement, needed: Cost | None) -> Speed | Without:
+        if needed and (why := measurement.impossible(made, needed, self.ceilings)):
+            return Without(why)
+        notes = [f"spread {100 * made.spread:.0f} %"] * made.noisy
+        if made.throttled:
+            notes.append(f"held back: {made.throttled}")
+        if not made.graph:
+            notes.append("with Python's part of each launch")
+        return Speed(made.ms / 1e3, made.p20_ms / 1e3, made.p80_ms / 1e3, made.repeats,
+                     "; ".join(notes))
+
+
+@contextmanager
+def measuring(sandbox: Any, suite: Path) -> Iterator[Measured]:
+    """The clock of this machine's GPU, for the module with this suite.
+
+    Raises:
+        NoGpu: there is none that can be used.
+    """
+    if not gpus.present():
+        raise NoGpu("no GPU was found")
+    with gpus.process(sandbox) as ask:
+        ceilings = gpus.ceilings(ask)
+    with Peers(suite) as peers:
+        yield Measured(ceilings, peers)
+
+
+def _recorded(judge: Judge, inputs: Sequence[Any]) -> tuple[list[Recording], list[Finding]]:
+    """The call with every configuration of its autotuners."""
+    recordings: list[Recording] = []
+    number, configurations = 0, 1
+    while number < min(configurations, MOST_CONFIGURATIONS):
+        outcome = judge.session.record(inputs, config=number)
+        configurations = outcome.configurations
+        findings = unusable(outcome)
+        if findings or outcome.recording is None:
+            return [], findings
+        recordings.append(outcome.recording)
+        number += 1
+    return recordings, []
+
+
+def _wrong(judge: Judge, results: Sequence[torch.Tensor], inputs: Sequence[Any]) -> list[Finding]:
+    """What is wrong with the results of timed runs, compared on the GPU, where there is room."""
+    suite = judge.suite
+    try:
+        found = compare.judge(
+            [result.cuda() for result in results],
+            [value.cuda() if isinstance(value, torch.Tensor) else value for value in inputs],
+            suite.reference, suite.tolerance, [f"`{name}`" for name in suite.result_names])
+    except torch.OutOfMemoryError:
+        return []  # small inputs were right; a larger GPU would tell of these
+    finally:
+        torch.cuda.empty_cache()
+    return [Finding("N01", f"In the runs that were timed, {found[0]}.")] if found else []

@@ -1,0 +1,80 @@
+"""The verb of speed: bench."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from grader.engine.compiler import targets
+from tritonlab import course, grading, guard
+from tritonlab.errors import shown
+from tritonlab.verbs import Json, Plain, print_json, screen_on
+
+HTML, PNG = (".html", ".htm"), (".png",)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make the verb known to the command."""
+    app.command()(bench)
+
+
+@guard.verb
+def bench(
+    what: Annotated[str | None, typer.Argument(
+        metavar="[ID or PATH]", help="The current module if left out.")] = None,
+    module_id: Annotated[str | None, typer.Option(
+        "--module", metavar="ID", help="The module that the file at PATH belongs to.")] = None,
+    function: Annotated[str, typer.Option(
+        metavar="NAME", help="Only this function, where the module has several.")] = "",
+    target: Annotated[str | None, typer.Option(
+        metavar="GPU", help="Predict for this GPU, such as a100, instead of measuring.")] = None,
+    no_gpu: Annotated[bool, typer.Option(
+        "--no-gpu", help="Predict for an H100, even if there is a GPU.")] = False,
+    html: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="Write a page for a browser, with pictures and tables.")] = None,
+    png: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="Write a picture: speed over size, and the roofline.")] = None,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """How fast your kernels are beside PyTorch and the solution, over sizes.
+
+    Right values come first: what is wrong is not timed. Without a GPU, times are predicted.
+    """
+    from tritonlab import bench as the_bench
+    from tritonlab.render import bench as view
+    from tritonlab.render.screen import Progress
+
+    screen = screen_on(plain)
+    named = target or (targets.DEFAULT if no_gpu else None)
+    the_target = grading.find_target(named) if named else None
+    for path, endings in ((html, HTML), (png, PNG)):
+        if path is not None:
+            the_bench.check_picture(path, endings)
+    submission = grading.resolve(course.load(), what, module_id)
+    with Progress(screen_on(plain or as_json, error=True)) as progress:
+        found = the_bench.bench(submission, function=function, target=the_target,
+                                on_event=progress)
+    module = submission.module
+    if html is not None:
+        from tritonlab.render import page
+
+        the_bench.write(page.benchmark(module, found).encode(), html, "html")
+    if png is not None:
+        from tritonlab.render import picture
+
+        the_bench.write(picture.png(found, f"{module.id}: {module.title}"), png, "png")
+    command, before = f"tritonlab grade {module.id}", "Next: "
+    if not submission.in_place:
+        command = submission.full_command
+    if found.exit_code == 0 and submission.in_place:
+        command = f"tritonlab inspect {module.id}"
+    if as_json:
+        print_json({"module": module.id, **found.to_dict(),
+                    "page": str(html) if html else None,
+                    "picture": str(png) if png else None, "next": command})
+    else:
+        written = [shown(path.absolute()) for path in (html, png) if path is not None]
+        view.show(screen, module, found, command, before, written=written)
+    return found.exit_code
