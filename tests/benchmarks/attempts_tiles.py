@@ -13,7 +13,6 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from tests.benchmarks.attempts import MULTIPROCESSORS, Attempts
 from tests.benchmarks.modules import solution
 
-
 # ---------------------------------------------------------------------------------------------
 # Transposing
 
@@ -270,7 +269,7 @@ def conv2d_taps_kernel(
     acc = tl.zeros((BLOCK_N, BLOCK_M), dtype=tl.float32)
 
     chunks = tl.cdiv(C, BLOCK_K)
-    for step in range(0, KH * KW * chunks):
+    for step in range(KH * KW * chunks):
         kh, kw = step // chunks // KW, step // chunks % KW
         ic = step % chunks * BLOCK_K + channels
         ih, iw = top + kh * dil_h, left + kw * dil_w

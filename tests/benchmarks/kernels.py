@@ -203,8 +203,7 @@ def _problem(work: Callable[..., Any], inputs: Inputs, expected: Any, tolerance:
 
 def time_rows(run: Run, problems: dict[str, dict[str, str]], until: float) -> Iterator[Entry]:
     """The ceilings, then every row that is ready, from a process that is replaced if it is lost."""
-    rows = deque(row for row in run.rows if "the row" not in problems.get(row.name, {"the row": ""})
-                 or problems[row.name]["the row"] == "")
+    rows = deque(row for row in run.rows if problems.get(row.name, {}).get("the row") == "")
     ceilings = True
     while rows and time.monotonic() < until:
         ours, theirs = _FORK.Pipe(duplex=False)
