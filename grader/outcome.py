@@ -14,6 +14,7 @@ import torch
 from grader import plain
 from grader.budgets import over_budget, replaced_code
 from grader.facts import LaunchFacts
+from grader.measurement import Measurement
 from grader.recording import (
     DTYPES,
     MAX_ELEMENTS,
@@ -101,6 +102,21 @@ class Run:
     results: tuple[torch.Tensor, ...]
     facts: tuple[LaunchFacts, ...] = ()
     determined: bool = False
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What timing a call gave: of several configurations, the fastest is the ``measurement``.
+
+    ``results`` are those that the last timed repeats left, a tuple for each set of inputs.
+    ``untimed`` are those of the run before, only where they differ, as sums in any order may.
+    """
+
+    findings: tuple[Finding, ...]
+    measurement: Measurement | None = None
+    configurations: tuple[Measurement, ...] = ()
+    results: tuple[tuple[torch.Tensor, ...], ...] = ()
+    untimed: tuple[tuple[torch.Tensor, ...], ...] = ()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -274,6 +290,27 @@ def run_of(reply: Mapping[str, Any], results: MemoryFile) -> Run:
     )
 
 
+def timed_of(reply: Mapping[str, Any], results: MemoryFile) -> Timed:
+    """Read the GPU process' reply to a measurement; ``results`` is the file that it wrote to.
+
+    Raises:
+        Stopped: it refused, or tells times or results that there cannot be.
+    """
+    if reply["status"] != "done":
+        raise Stopped(Finding("R03", "The recorded launches cannot be timed: "
+                                     f"{reply.get('why', reply['status'])}."))
+    try:
+        measured = reply["measurement"]
+        return Timed(
+            tuple(Finding.from_dict(item) for item in reply["findings"]),
+            None if measured is None else Measurement.from_dict(measured),
+            tuple(map(Measurement.from_dict, reply["configurations"])),
+            *(tuple(tuple(results.read(place) for place in one) for one in reply[kind])
+              for kind in ("results", "untimed")))
+    except (KeyError, TypeError, ValueError) as error:
+        raise _no_reply("the kernels on the GPU", error) from error
+
+
 class MemoryFile:
     """A file in memory for the results of a run, closed when nobody holds it any more."""
 
@@ -299,7 +336,13 @@ class MemoryFile:
             raise MalformedRecording("a result lies beyond the end of the file")
         if nbytes == 0:
             return torch.empty(shape, dtype=dtype)
-        data = bytearray(os.pread(self.fd, nbytes, offset))
+        data = bytearray(nbytes)
+        rest = memoryview(data)
+        while rest:  # one call reads 2 GiB at most
+            count = os.preadv(self.fd, [rest[:1 << 30]], offset + nbytes - len(rest))
+            if not count:
+                raise MalformedRecording("a result was cut off while it was read")
+            rest = rest[count:]
         return torch.frombuffer(data, dtype=dtype).view(shape)
 
 

@@ -1,4 +1,4 @@
-"""The processes of one submission: a worker, an executor and a compiler, started when needed."""
+"""The processes of one submission, started when needed: worker, executor, compiler, GPU's."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from grader import gpus
 from grader.outcome import Stopped, refusal_of
 from grader.report import Finding
 from grader.sandbox import (
@@ -24,7 +25,7 @@ from grader.sandbox import (
     Sandbox,
     folders,
 )
-from grader.sandbox.limits import Role
+from grader.sandbox.limits import Role, of_a_gpu
 from grader.source import KERNEL, Source
 from grader.words import sentence
 
@@ -36,7 +37,7 @@ LESS_PATIENCE = 3.0  # once a run has hung, all later ones get this fraction of 
 
 
 class _Process:
-    """One of the two processes of a session: forked and loaded when needed, and when it was lost.
+    """One of the processes of a session: forked and loaded when needed, and when it was lost.
     """
 
     def __init__(self, fork: Callable[[], Child], load: Callable[[Child], Later[None]]) -> None:
@@ -85,7 +86,7 @@ class _Process:
 
 
 class Processes:
-    """A worker, an executor and a compiler for one submission.
+    """A worker, an executor, a compiler and a process before the GPU for one submission.
 
     They are started when first needed, and again after one of them was lost. What is begun goes on
     while the judge does something else. The file is copied before anything runs, so that saving it
@@ -103,6 +104,9 @@ class Processes:
                                   partial(self._load_kernels, "reading the kernels"))
         self._compiler = _Process(lambda: sandbox.fork("compiler"),
                                   partial(self._load_kernels, "reading the kernels to compile"))
+        self._gpu = _Process(lambda: sandbox.fork("gpu", of_a_gpu()),
+                             partial(self._load_kernels, "reading the kernels for the GPU",
+                                     devices=gpus.visible()))
         self.lost_s = 0.0  # with runs that did not end normally
         self._hung = False
 
@@ -116,8 +120,12 @@ class Processes:
     def stop(self) -> None:
         """Kill all processes; the next call starts new ones."""
         with ExitStack() as stopping:  # all of them, even where one is interrupted
-            for process in (self._worker, self._executor, self._compiler):
+            for process in (self._worker, self._executor, self._compiler, self._gpu):
                 stopping.callback(process.stop)
+
+    def drop_gpu(self) -> None:
+        """Give up the process before the GPU, whose context a kernel has broken; others go on."""
+        self._gpu.stop()
 
     def output(self) -> str:
         """What the learner's code printed."""
@@ -146,7 +154,7 @@ class Processes:
             Stopped: here or later, as the process did not survive, or refuses the file.
         """
         process = {"worker": self._worker, "executor": self._executor,
-                   "compiler": self._compiler}[role]
+                   "compiler": self._compiler, "gpu": self._gpu}[role]
         child = process.begin() if at_once else process.ready()
         reply = self._begin(child, request, fds, seconds, what, forgeable=role == "worker")
 
@@ -181,9 +189,9 @@ class Processes:
 
         return loaded
 
-    def _load_kernels(self, what: str, child: Child) -> Later[None]:
+    def _load_kernels(self, what: str, child: Child, **more: Any) -> Later[None]:
         """Have an executor or a compiler take the kernels from the learner's file."""
-        request = {"op": "load", "path": str(self._copy() / self._submitted.kernel_file)}
+        request = {"op": "load", "path": str(self._copy() / self._submitted.kernel_file), **more}
         reply = self._begin(child, request, [], LOAD_S, what, final=True)
 
         def loaded() -> None:

@@ -1,15 +1,16 @@
-"""One submission in its processes: record in the worker, replay in the executor."""
+"""One submission in its processes: record in the worker, replay in the executor, or on a GPU."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Self
 
 import torch
 
-from grader import plain
+from grader import gpus, plain
 from grader.cases import Call
 from grader.compilation import (
     Compiled,
@@ -25,15 +26,19 @@ from grader.compilation import (
 from grader.decoys import decoys, difference
 from grader.engine.compiler.targets import Target
 from grader.facts import Survey
+from grader.gpus import NoGpu
+from grader.measurement import Ceilings, Gpu
 from grader.outcome import (
     Answer,
     MemoryFile,
     Outcome,
     Run,
     Stopped,
+    Timed,
     answer_of,
     outcome_of,
     run_of,
+    timed_of,
     unusable,
 )
 from grader.processes import Later, Processes
@@ -49,6 +54,8 @@ SURVEY_S = 20.0  # it takes at most two
 COMPILE_S = 60.0  # for all launches of a call; most take a tenth of a second
 CALL_S = 10.0  # to run the learner's function, which only allocates and launches
 RUN_S, RUN_S_PER_PROGRAM = 10.0, 0.02  # to interpret; a program of a large matmul takes so long
+GPU_RUN_S = 90.0  # to compile all launches of a call for a GPU, and to run them
+GPU_TIME_S = 60.0  # to time one configuration, on top of that; with large inputs some more
 MAX_RUN_S = 120.0  # for all launches of a call; most programs take microseconds
 
 
@@ -320,6 +327,90 @@ class Session:
         return times_of(self.processes.ask("compiler", request, [], COMPILE_S,
                                     "timing a kernel")(), recording)
 
+    def look(self) -> Gpu:
+        """What the GPU of this machine is.
+
+        Raises:
+            grader.gpus.NoGpu: there is none that can be used.
+        """
+        return gpus.look(self._ask_gpu)
+
+    def ceilings(self, *, again: bool = False) -> Ceilings:
+        """What this GPU reaches: as kept, where a copy is as fast as it was, else measured.
+
+        Raises:
+            grader.gpus.NoGpu: there is none that can be used.
+        """
+        return gpus.ceilings(self._ask_gpu, again=again)
+
+    def _ask_gpu(self, request: dict[str, Any], fds: Sequence[int], seconds: float,
+                 what: str) -> dict[str, Any]:
+        try:
+            return self.processes.ask("gpu", request, fds, seconds, what)()
+        except Stopped as stop:  # nothing of the learner was run
+            raise NoGpu(stop.finding.seen) from stop
+
+    def run_on_gpu(self, recording: Recording, inputs: Sequence[Any], *, poison: int = 0,
+                   windows: Sequence[tuple[int, int]] | None = None) -> Run:
+        """Run the recorded launches on the GPU, each allocation between red zones.
+
+        Args:
+            poison: which of two patterns fills fresh memory and the zones.
+            windows: (first element, count) of each result to read instead of all of it.
+
+        Raises:
+            Stopped: a kernel broke the process, which the next call starts anew.
+            grader.gpus.NoGpu: there is no GPU, or it is too small for these inputs.
+        """
+        results = MemoryFile("tritonlab-results")
+        with _packed(inputs) as arena:
+            request = {"op": "run", "recording": to_json(recording), "layout": arena.layout(),
+                       "poison": poison, "windows": windows}
+            seconds = GPU_RUN_S + _seconds_to_move(arena.nbytes)
+            reply = self._on_gpu(request, [arena.fd, results.fd], seconds)
+        return run_of(reply, results)
+
+    def measure(self, recording: Recording, input_sets: Sequence[Sequence[Any]], *,
+                others: Sequence[Recording] = (),
+                windows: Sequence[tuple[int, int]] | None = None) -> Timed:
+        """Time the recorded launches on the GPU, on several sets of inputs in turn.
+
+        Args:
+            input_sets: at least two, of the same shapes; on each the launches are run and timed.
+            others: the same call with the other configurations of its autotuners.
+            windows: (first element, count) of each result to read instead of all of it.
+
+        Raises:
+            Stopped: a kernel broke the process, which the next call starts anew.
+            grader.gpus.NoGpu: there is no GPU, or it is too small for these inputs.
+        """
+        results = MemoryFile("tritonlab-results")
+        with ExitStack() as open_files:
+            arenas = [open_files.enter_context(_packed(inputs)) for inputs in input_sets]
+            request = {"op": "measure", "recordings": [to_json(recording), *map(to_json, others)],
+                       "layouts": [arena.layout() for arena in arenas], "windows": windows}
+            seconds = (GPU_RUN_S + GPU_TIME_S) * (1 + len(others)) + sum(
+                _seconds_to_move(arena.nbytes) for arena in arenas)
+            fds = [*(arena.fd for arena in arenas), results.fd]
+            reply = self._on_gpu(request, fds, seconds)
+        return timed_of(reply, results)
+
+    def _on_gpu(self, request: dict[str, Any], fds: Sequence[int],
+                seconds: float) -> dict[str, Any]:
+        """Have kernels run on the GPU.
+
+        Raises:
+            Stopped, grader.gpus.NoGpu: they did not, or there is none.
+        """
+        reply = self.processes.ask("gpu", request, fds, seconds, "a kernel on the GPU")()
+        match reply.get("status"):
+            case "faulted":
+                self.processes.drop_gpu()
+                raise Stopped(Finding.from_dict(reply["findings"][0]))
+            case "none" | "small":
+                gpus.told(reply)
+        return reply
+
     def listings(self, recording: Recording, number: int,
                  target: Target) -> tuple[Listing, Listing]:
         """PTX and SASS of one launch, by its place in the recording.
@@ -331,6 +422,11 @@ class Session:
                    "launch": number}
         return listings_of(self.processes.ask("compiler", request, [], COMPILE_S,
                                        "listing a kernel")())
+
+
+def _seconds_to_move(nbytes: int) -> float:
+    """To and from a GPU and through memory files, at a rate that any machine has."""
+    return nbytes / 200e6
 
 
 def _packed(inputs: Sequence[Any]) -> Arena:

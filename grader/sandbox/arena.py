@@ -62,7 +62,7 @@ def pack(tensors: Sequence[torch.Tensor | SparseTensor]) -> Arena:
             size = tensor.nbytes
             os.ftruncate(fd, end + _padded(size))
             for start, window in tensor.windows:
-                os.pwrite(fd, _bytes(window), end + start * window.element_size())
+                _write(fd, _bytes(window), end + start * window.element_size())
             views.append(view_of(tensor.like, len(places)))
             places.append((end, size))
             end += _padded(size)
@@ -75,7 +75,7 @@ def pack(tensors: Sequence[torch.Tensor | SparseTensor]) -> Arena:
             os.ftruncate(fd, end + _padded(size))
             if size <= WITH_HOLES:
                 whole = torch.empty(0, dtype=torch.uint8).set_(storage)
-                os.pwrite(fd, _bytes(whole), end)
+                _write(fd, _bytes(whole), end)
             places.append((end, size))
             end += _padded(size)
         if storage.nbytes() > WITH_HOLES:
@@ -177,7 +177,13 @@ def _write_elements(fd: int, start: int, tensor: torch.Tensor) -> None:
         row = tensor[index]
         pieces = [row] if row.is_contiguous() else row.view(-1, 1)
         for piece in pieces:
-            os.pwrite(fd, _bytes(piece), start + int(piece.storage_offset()) * size)
+            _write(fd, _bytes(piece), start + int(piece.storage_offset()) * size)
+
+
+def _write(fd: int, data: memoryview, offset: int) -> None:
+    while data:  # one call writes 2 GiB at most
+        written = os.pwrite(fd, data[:1 << 30], offset)
+        data, offset = data[written:], offset + written
 
 
 def _bytes(tensor: torch.Tensor) -> Any:

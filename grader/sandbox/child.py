@@ -173,6 +173,10 @@ def _handler(role: Role) -> Handler:
         from grader.executor.compiling import Handler as Compiler
 
         return Compiler()
+    if role == "gpu":
+        from grader.executor.gpu import Handler as Gpu
+
+        return Gpu()
     from grader.executor.main import Handler as Executor
 
     return Executor()

@@ -30,6 +30,7 @@ ANSWER_S = 10.0  # of a zygote that is warm; it only forks, and kills what does 
 CLOSE_S = 5.0
 _MAX_ANSWER = 64 << 10
 _PIPE_BYTES = 1 << 20
+_OF_THE_DRIVER = ("LD_LIBRARY_PATH", "TRITON_LIBCUDA_PATH", "CC")  # where it and a compiler lie
 
 
 class Sandbox:
@@ -207,8 +208,16 @@ class Sandbox:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """All that the zygote learns of where it runs. TRITON_INTERPRET is left out on purpose."""
+    """All that the zygote learns of where it runs. TRITON_INTERPRET is left out on purpose.
+
+    GPUs are hidden from all children, until the one before the GPU is told which it may see; and
+    torch asks the driver's library for their number, as CUDA cannot be used after a fork.
+    """
+    given = {name: os.environ[name] for name in _OF_THE_DRIVER if name in os.environ}
     return {
+        **given,
+        "CUDA_VISIBLE_DEVICES": "",
+        "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
         "PATH": os.environ.get("PATH", os.defpath),
         "LANG": "C.UTF-8",
         "OMP_NUM_THREADS": "1",  # a fork of a process with threads hangs in its first matmul

@@ -20,6 +20,11 @@ from grader.sandbox.syscalls import NUMBERS
 
 Measure = Literal["user", "landlock", "seccomp"]
 
+OPEN_BEFORE_A_GPU = "device files and their ioctl, threads, the C compiler, all that the system " \
+                    "tells of itself"
+"""What the process before a GPU has beside the others. Only kernels run in it, and no host code of
+the learner; it knows neither seeds nor expected values, and reaches neither suites nor solutions.
+"""
 NOBODY = 65534
 _SET_DUMPABLE, _SET_KEEP_CAPABILITIES, _AMBIENT, _RAISE = 4, 8, 47, 2
 _CAPABILITY_VERSION = 0x20080522
@@ -65,6 +70,10 @@ class Isolation:
         without = f"; without {' and '.join(absent)}" if absent else ""
         return f"tier {self.tier}: {', '.join(parts)}{without}"
 
+    def describe_gpu(self) -> str:
+        """The same of the process before a GPU, which has to be let more."""
+        return f"{self.describe()}; open there: {OPEN_BEFORE_A_GPU}"
+
     def prove(self) -> None:
         """Try, in a child that is confined so, whether what was taken away is gone.
 
@@ -96,7 +105,8 @@ def confine(role: Role, most: Limits, kernel: Path, folder: Path, parent: int,
 
     Args:
         role: the executor may start threads, as programs that wait for each other take turns. The
-            compiler may run Triton's assembler and write to its own folder.
+            compiler may run Triton's assembler and write to its own folder. The process before a
+            GPU may do both, run a C compiler, and use the device; see ``OPEN_BEFORE_A_GPU``.
         most: what the child may use.
         kernel: the learner's file, or the folder of all of them, which it may read.
         folder: the child's own.
@@ -114,16 +124,18 @@ def confine(role: Role, most: Limits, kernel: Path, folder: Path, parent: int,
     files = _files(role, kernel, folder) if version else None
 
     if os.geteuid() == 0:
-        if role == "compiler" and "user" not in without:
+        if role in ("compiler", "gpu") and "user" not in without:
             os.chown(folder, NOBODY, NOBODY)
         reason = "it was left out" if "user" in without else _become_nobody(
-            kernel, bool(version), inherited=role == "compiler")
+            kernel, bool(version), inherited=role in ("compiler", "gpu"))
         if reason:
             missing.append(("an unprivileged user", reason))
         die_with_parent(signal.SIGKILL)  # a change of user clears it
         if os.getppid() != parent:
             os._exit(70)
-    limits.apply(most, processes=here is None)
+    if role == "gpu":
+        prctl(_SET_DUMPABLE, 1)  # its driver names threads, in files that would be root's
+    limits.apply(most, processes=here is None and role != "gpu")
     if files is not None:
         files.enforce()
     if here is not None:
@@ -142,13 +154,20 @@ def warm() -> None:
 
 
 def _files(role: Role, kernel: Path, folder: Path) -> landlock.Ruleset:
-    """Nothing is writable but the null device: only a compiler has something to keep."""
+    """Nothing is writable but the null device: only a compiler has something to keep, and a driver
+    device files and what the system tells of this very process.
+    """
     files = landlock.Ruleset()
     files.read((*view.readable(), kernel, Path(f"/proc/{os.getpid()}")))
     files.write(view.WRITABLE)
     if role == "compiler":
         files.own(folder)
         files.execute(view.programs())
+    elif role == "gpu":
+        files.own(folder)
+        files.own(Path(f"/proc/{os.getpid()}"))
+        files.execute((*view.readable(), *view.of_a_gpu(), *view.programs()))
+        files.devices(view.gpu_devices())
     return files
 
 

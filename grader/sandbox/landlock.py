@@ -82,6 +82,11 @@ class Ruleset:
         self._give(folder, _WRITE_FILE | _READ_FILE | _READ_DIR | _REMOVE_DIR | _REMOVE_FILE
                    | _MAKE_DIR | _MAKE_FILE | _MOVE | _TRUNCATE)
 
+    def devices(self, paths: Iterable[Path]) -> None:
+        """Give all that can be done to device files, and to those in folders of them."""
+        for path in paths:
+            self._give(path, _READ_FILE | _WRITE_FILE | _READ_DIR | _TRUNCATE | _IOCTL_DEVICE)
+
     def enforce(self) -> None:
         """Give up all the rest, for good. A process that did not do so can undo none of it."""
         prctl(_SET_NO_NEW_PRIVS, 1)

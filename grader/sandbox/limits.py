@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-Role = Literal["worker", "executor", "compiler"]
+Role = Literal["worker", "executor", "compiler", "gpu"]
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # from <malloc.h>
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -41,6 +41,13 @@ class Limits:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Limits:
         return cls(**{name: int(data[name]) for name in cls.__dataclass_fields__})
+
+
+def of_a_gpu() -> Limits:
+    """What the process before a GPU may use: its driver maps memory by the terabyte, and inputs and
+    results are there at their real size.
+    """
+    return Limits(address_space=1 << 46, resident=64 * GIB, files=64 * GIB)
 
 
 def apply(limits: Limits, *, processes: bool) -> None:

@@ -39,6 +39,10 @@ _NAMESPACES = 0x7E020000  # CLONE_NEW*, of clone
 # What a process needs that runs Triton's assembler: to start it, and to keep files of its own.
 _OF_A_COMPILER = ("execve", "fork", "vfork", "mkdir", "mkdirat", "rmdir", "unlink", "unlinkat",
                   "rename", "renameat", "renameat2", "chmod", "fchmod", "fchmodat")
+# What the GPU's driver and a C compiler need beside that: affinity and memory of the GPU's node,
+# memory files, links and times of files of their own.
+_OF_A_GPU = ("sched_setaffinity", "setpriority", "move_pages", "memfd_create", "link", "linkat",
+             "symlink", "symlinkat", "utime", "utimes", "utimensat", "creat", "truncate")
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY: have the kernel signal or hold up others
 _OTHERS = (8, 10, 15, 1024, 1026)
@@ -117,7 +121,8 @@ def rules(pid: int = ITSELF, *, role: Role, read_only: bool) -> dict[str, Steps]
 
     Args:
         pid: the only process that may be signalled.
-        role: the executor may start threads, the compiler programs; a worker neither.
+        role: the executor may start threads, the compiler programs; a worker neither, and the
+            process before a GPU both.
         read_only: refuse to open any file for writing, as nothing else keeps files from it. A
             compiler has to write.
     """
@@ -141,6 +146,9 @@ def rules(pid: int = ITSELF, *, role: Role, read_only: bool) -> dict[str, Steps]
         found["clone"] = _if_any_bit(0, _THREAD, allowed, refused)
     elif role == "compiler":
         found |= dict.fromkeys((*_OF_A_COMPILER, "open", "openat"), allowed)
+        found["clone"] = _if_any_bit(0, _NAMESPACES, refused, allowed)
+    elif role == "gpu":
+        found |= dict.fromkeys((*_OF_A_COMPILER, *_OF_A_GPU, "open", "openat"), allowed)
         found["clone"] = _if_any_bit(0, _NAMESPACES, refused, allowed)
     return found
 

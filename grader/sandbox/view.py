@@ -64,6 +64,27 @@ def programs() -> tuple[Path, ...]:
     return (tools, *(Path(path).resolve() for path in _LOADERS))
 
 
+@functools.cache
+def of_a_gpu() -> tuple[Path, ...]:
+    """What a driver and a C compiler read and run beside what every child may read."""
+    roots = [Path(path) for path in ("/usr", "/bin", "/sbin", "/sys", "/proc", "/etc/alternatives",
+                                     "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/nvidia",
+                                     "/etc/passwd", "/dev/nvidia-caps")]
+    roots += [Path(sysconfig.get_path(name)) for name in ("include", "platinclude")]
+    roots += [Path(path) for name in ("LD_LIBRARY_PATH", "TRITON_LIBCUDA_PATH")
+              for path in os.environ.get(name, "").split(":") if path]
+    if compiler := os.environ.get("CC"):
+        roots.append(Path(compiler).parent)
+    return tuple(part for root in roots if root.exists()
+                 for part in without(root.resolve(), hidden()))
+
+
+def gpu_devices() -> tuple[Path, ...]:
+    """The device files of NVIDIA's driver; under Windows there is one for all."""
+    folder = Path("/dev")
+    return (*folder.glob("nvidia*"), folder / "dxg", folder / "shm")
+
+
 def _linked_packages() -> Iterator[Path]:
     """Packages that lie elsewhere and are only linked to where packages are installed."""
     for name in ("torch", "numpy", "triton"):

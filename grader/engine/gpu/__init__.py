@@ -1,0 +1,1 @@
+"""A real GPU: its memory between red zones, its clock, its ceilings."""

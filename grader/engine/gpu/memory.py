@@ -1,0 +1,200 @@
+"""Memory on a GPU in which a kernel's mistakes show: red zones, poison, inputs that are kept."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from grader.engine.interpreter.poison import FRESH_BYTE
+from grader.recording import MalformedRecording, View
+from grader.sandbox.arena import extent, itemsize
+
+ZONE = 64 << 10  # bytes before and behind every storage; a multiple of CUDA's alignment
+_MOST = 1 << 40  # bytes of a storage
+_NO_RESERVE = 0x4000  # mmap.MAP_NORESERVE, which Python names from 3.13 on
+_CHUNK = 256 << 20  # bytes that are mapped at a time
+
+
+@dataclass(frozen=True)
+class Overrun:
+    """A red zone that is not as it was.
+
+    ``nearest`` and ``farthest`` are bytes from the storage to the first and the last that changed:
+    0 is the very next one. ``behind``: they lie after the storage, else before it.
+    """
+
+    storage: int
+    behind: bool
+    nearest: int
+    farthest: int
+    count: int
+
+
+class _Buffer:
+    """One storage with its two zones, as bytes."""
+
+    def __init__(self, nbytes: int, device: torch.device) -> None:
+        if nbytes > _MOST:
+            raise MemoryError(f"an allocation of {nbytes / 1e9:.1f} GB")
+        self.nbytes = nbytes
+        self.whole = torch.empty(ZONE + nbytes + ZONE, dtype=torch.uint8, device=device)
+        self.body = self.whole[ZONE:ZONE + nbytes]
+        self.zones = (self.whole[:ZONE], self.whole[ZONE + nbytes:])
+        self.kept: torch.Tensor | None = None  # of an input: what it has to be
+
+
+class Memory:
+    """All storages of one replay, by number; ``poison`` picks the garbage of what is fresh."""
+
+    def __init__(self, device: torch.device, poison: int) -> None:
+        self.device = device
+        self._poison, self._byte = poison, FRESH_BYTE[poison]
+        self._buffers: dict[int, _Buffer] = {}
+
+    @property
+    def nbytes(self) -> int:
+        return sum(buffer.nbytes for buffer in self._buffers.values())
+
+    def load(self, number: int, fd: int, place: Sequence[int]) -> None:
+        """Copy an input from its file; what is a hole there is zero and not read."""
+        offset, size = place
+        buffer = self._add(number, size)
+        buffer.body.zero_()
+        for start, stop in _filled(fd, offset, size):
+            for first in range(start, stop, _CHUNK):
+                count = min(_CHUNK, stop - first)
+                page = first // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+                mapped = mmap.mmap(fd, first - page + count, flags=mmap.MAP_PRIVATE | _NO_RESERVE,
+                                   prot=mmap.PROT_READ | mmap.PROT_WRITE, offset=page)
+                data = torch.frombuffer(mapped, dtype=torch.uint8)[first - page:]
+                buffer.body[first - offset:first - offset + count].copy_(data)
+        buffer.kept = buffer.body.clone()
+
+    def copy(self) -> Memory:
+        """The same inputs at other addresses, and nothing else."""
+        other = Memory(self.device, self._poison)
+        for number, buffer in self._buffers.items():
+            if buffer.kept is not None:
+                mine = other._add(number, buffer.nbytes)
+                mine.body.copy_(buffer.kept)
+                mine.kept = buffer.kept
+        return other
+
+    def forget(self) -> None:
+        """Give back all that is no input."""
+        self._buffers = {number: buffer for number, buffer in self._buffers.items()
+                         if buffer.kept is not None}
+
+    def allocate(self, number: int, nbytes: int) -> None:
+        """A new storage, full of poison."""
+        if number in self._buffers:
+            raise MalformedRecording(f"storage {number} is allocated twice")
+        self._add(number, nbytes).body.fill_(self._byte)
+
+    def _add(self, number: int, nbytes: int) -> _Buffer:
+        buffer = self._buffers[number] = _Buffer(nbytes, self.device)
+        for zone in buffer.zones:
+            zone.fill_(self._byte)
+        return buffer
+
+    def check(self, view: View) -> _Buffer:
+        """The storage of a view.
+
+        Raises:
+            MalformedRecording: there is none, or the view reaches beyond it.
+        """
+        buffer = self._buffers.get(view.storage)
+        if buffer is None:
+            raise MalformedRecording(f"storage {view.storage} does not exist at this point")
+        if (view.offset + extent(view)) * itemsize(view) > buffer.nbytes:
+            raise MalformedRecording(f"a view reaches beyond storage {view.storage}")
+        return buffer
+
+    def tensor(self, view: View) -> torch.Tensor:
+        """The strided tensor of a view, in this very memory."""
+        buffer = self.check(view)
+        typed = torch.empty(0, dtype=getattr(torch, view.dtype), device=self.device)
+        return typed.set_(buffer.whole.untyped_storage(), ZONE // itemsize(view) + view.offset,  # type: ignore[call-overload, no-any-return, unused-ignore]
+                          view.shape, view.stride)
+
+    def spoil(self) -> None:
+        """Poison all that is no input, so that nothing of an earlier run can pass for a result."""
+        for buffer in self._buffers.values():
+            if buffer.kept is None:
+                buffer.body.fill_(self._byte)
+
+    def overruns(self) -> list[Overrun]:
+        """Every red zone that was written to; they are mended, so that each is told once."""
+        zones = [(number, behind, zone) for number, buffer in self._buffers.items()
+                 for behind, zone in enumerate(buffer.zones)]
+        if not zones:
+            return []
+        hit = torch.stack([(zone != self._byte).any() for *_, zone in zones]).tolist()
+        found = []
+        for (number, behind, zone), changed in zip(zones, hit, strict=True):
+            if changed:
+                places = (zone != self._byte).nonzero().view(-1)
+                first, last, count = int(places[0]), int(places[-1]), len(places)
+                near, far = (first, last) if behind else (ZONE - 1 - last, ZONE - 1 - first)
+                found.append(Overrun(number, bool(behind), near, far, count))
+                zone.fill_(self._byte)
+        return found
+
+    def changed_inputs(self) -> list[int]:
+        """The inputs' storages that do not hold what they were given."""
+        return [number for number, buffer in self._buffers.items()
+                if buffer.kept is not None and not same(buffer.body, buffer.kept)]
+
+
+def bits(tensor: torch.Tensor) -> torch.Tensor:
+    """The bytes of a tensor as integers as wide as they come, so that NaN equals itself."""
+    flat = tensor.contiguous().view(-1).view(torch.uint8)
+    for wide in (torch.int64, torch.int32, torch.int16):
+        if flat.numel() % wide.itemsize == 0 and flat.data_ptr() % wide.itemsize == 0 and (
+                flat.storage_offset() % wide.itemsize == 0):
+            return flat.view(wide)
+    return flat
+
+
+def same(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Whether two tensors of one shape and dtype hold the same bytes."""
+    return not bool(differs(first, second))
+
+
+def differs(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """Whether they do not, as a tensor: nobody has to wait for it."""
+    one, other = bits(first), bits(second)
+    if one.dtype != other.dtype:
+        one, other = (tensor.contiguous().view(-1).view(torch.uint8) for tensor in (first, second))
+    return (one != other).any()
+
+
+def within_host(work: Callable[[], Any]) -> Any:
+    """Run a host operation whose shapes or strides may not fit together."""
+    try:
+        return work()
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, ValueError) as error:
+        if "CUDA error" in str(error):
+            raise
+        raise MalformedRecording(f"a host operation that torch refuses: {error}") from error
+
+
+def _filled(fd: int, offset: int, size: int) -> Iterator[tuple[int, int]]:
+    """The runs of bytes of a part of a file that are no holes."""
+    place, end = offset, offset + size
+    while place < end:
+        try:
+            start = os.lseek(fd, place, os.SEEK_DATA)
+        except OSError:  # nothing but a hole up to the end of the file
+            return
+        if start >= end:
+            return
+        place = min(end, os.lseek(fd, start, os.SEEK_HOLE))
+        yield start, place

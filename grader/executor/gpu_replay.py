@@ -1,0 +1,328 @@
+"""Replays a recording on a GPU: once and checked, or many times under the clock."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from grader.engine.gpu.clock import Device, Job, measure
+from grader.engine.gpu.memory import Memory, Overrun, differs, within_host
+from grader.executor.arguments import Binder, Kernels, NoSuchLaunch
+from grader.measurement import Measurement
+from grader.recording import Alloc, Descriptor, Fill, Launch, Move, Recording, views_of
+from grader.report import Finding
+from grader.sandbox.arena import itemsize
+from grader.words import sentence
+
+MOST_COPIES = 32  # of the buffers of a small job
+_ROTATE = 2.25  # times L2 that the buffers of all copies take together
+_SHORT_MS = 60.0  # of a configuration that may not be the fastest
+_MOST_CONFIGURATIONS = 64
+
+
+class Refused(Exception):
+    """A launch did not run; ``finding`` says why."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.seen)
+        self.finding = finding
+
+
+class Launcher(Protocol):
+    """Launches a kernel; it raises ``Refused`` where Triton does not take it."""
+
+    def __call__(self, kernel: Any, launch: Launch, bound: Mapping[str, Any]) -> None: ...
+
+
+@dataclass
+class Replay:
+    """The steps of a recording on one memory, ready to be run again and again."""
+
+    memory: Memory
+    steps: list[tuple[Launch | None, Callable[[], object]]]
+    results: list[torch.Tensor]
+
+    def run(self) -> None:
+        """All of it, without a look at what comes of it."""
+        for _, step in self.steps:
+            step()
+
+
+def prepare(recording: Recording, memory: Memory, kernels: Kernels, launcher: Launcher) -> Replay:
+    """Allocate what a recording allocates and bind its launches; nothing runs yet.
+
+    Raises:
+        MalformedRecording: views, names or arguments do not fit together.
+        Refused: a kernel cannot be used.
+    """
+    for view in recording.inputs:
+        memory.check(view)
+    steps: list[tuple[Launch | None, Callable[[], object]]] = []
+    for event in recording.events:
+        match event:
+            case Alloc(storage, nbytes):
+                memory.allocate(storage, nbytes)
+            case Fill() | Move():
+                steps.append((None, _host_step(event, memory)))
+            case Launch():
+                if event.programs:
+                    steps.append((event, _launch_step(event, memory, kernels, launcher)))
+    return Replay(memory, steps, [memory.tensor(view) for view in recording.results])
+
+
+def _host_step(event: Fill | Move, memory: Memory) -> Callable[[], object]:
+    target = memory.tensor(event.target)
+    if isinstance(event, Fill):
+        value = event.value
+        return lambda: within_host(lambda: target.fill_(value))
+    source = memory.tensor(event.source)
+    source = source.conj() if event.conjugate else source
+    if event.target.storage == event.source.storage:
+        return lambda: within_host(lambda: target.copy_(source.clone()))
+    return lambda: within_host(lambda: target.copy_(source))
+
+
+def _launch_step(launch: Launch, memory: Memory, kernels: Kernels,
+                 launcher: Launcher) -> Callable[[], object]:
+    binder = Binder(kernels, memory.tensor, lambda descriptor: _descriptor(descriptor, memory))
+    try:
+        kernel, bound = binder.bind(launch)
+    except NoSuchLaunch as error:
+        raise Refused(error.finding) from error
+    return lambda: launcher(kernel, launch, bound)
+
+
+def _descriptor(descriptor: Descriptor, memory: Memory) -> Any:
+    memory.check(descriptor.reach)
+    more = {"round_f32_to_tf32": True} if descriptor.round_f32_to_tf32 else {}
+    return TensorDescriptor(memory.tensor(descriptor.base), list(descriptor.shape),
+                            list(descriptor.strides), list(descriptor.block_shape),
+                            descriptor.padding, **more)
+
+
+# ---------------------------------------------------------------------------------------------
+# Once, with all checks
+
+
+def run_checked(replay: Replay, recording: Recording) -> list[Finding]:
+    """Run the steps, and look at every red zone after each launch; what was found ends the run.
+
+    Raises:
+        Refused: a launch does not compile.
+    """
+    memory = replay.memory
+    for launch, step in replay.steps:
+        step()
+        if launch is not None and (overruns := memory.overruns()):
+            return [overrun(one, launch) for one in overruns]
+    return modified(memory, recording)
+
+
+def overrun(found: Overrun, launch: Launch) -> Finding:
+    """M02, with the tensor that the zone belongs to and how far away from it was written."""
+    name, size = _owner(found.storage, launch)
+    where = "past the end" if found.behind else "before the start"
+    near, far = found.nearest // size, found.farthest // size
+    distance = f"{near} elements away from it" if near == far else \
+        f"{near} to {far} elements away from it"
+    return Finding("M02", sentence(
+        f"on the GPU `{launch.kernel}` stored {found.count} bytes {where} of {name}, {distance}"),
+        line=launch.line)
+
+
+def _owner(storage: int, launch: Launch) -> tuple[str, int]:
+    """What the launch calls a storage, and the bytes of its elements there."""
+    for name, argument in launch.arguments.items():
+        for view in views_of(argument):
+            if view.storage == storage:
+                return f"`{name}`", itemsize(view)
+    return "a tensor that it was not given", 1
+
+
+def modified(memory: Memory, recording: Recording) -> list[Finding]:
+    """M07 for inputs that are not what they were."""
+    changed = set(memory.changed_inputs())
+    numbers = [number for number, view in enumerate(recording.inputs) if view.storage in changed]
+    if not changed:
+        return []
+    which = f"input {numbers[0] + 1}" if numbers else "an input"
+    return [Finding("M07", f"On the GPU {which} holds other values after the call than before.")]
+
+
+# ---------------------------------------------------------------------------------------------
+# Many times, under the clock
+
+
+@dataclass
+class Timing:
+    """What timing a call gave; ``results`` are tensors of the device, a list for each set."""
+
+    findings: list[Finding] = field(default_factory=list)
+    configurations: list[Measurement] = field(default_factory=list)
+    best: Measurement | None = None
+    results: list[list[torch.Tensor]] = field(default_factory=list)
+    untimed: list[list[torch.Tensor]] = field(default_factory=list)  # where they differ
+
+
+@dataclass
+class _Attempt:
+    """One configuration: a replay for each set of inputs, what its check gave, and copies."""
+
+    replays: list[Replay]
+    expected: list[list[torch.Tensor]]
+    copies: list[tuple[Replay, int]]  # with the number of their set
+    differ: torch.Tensor
+
+    def jobs(self) -> list[Job]:
+        every = [*((replay, number) for number, replay in enumerate(self.replays)), *self.copies]
+        return [Job(replay.run, replay.memory.spoil, self._comparison(replay, number))
+                for replay, number in every]
+
+    def _comparison(self, replay: Replay, number: int) -> Callable[[], object]:
+        """Nobody waits for what it finds until all times are taken."""
+        def compare() -> None:
+            for made, right in zip(replay.results, self.expected[number], strict=True):
+                if made.numel():
+                    self.differ.logical_or_(differs(made, right))
+        return compare
+
+
+def time_call(recordings: Sequence[Recording], inputs: Sequence[Memory], kernels: Kernels,
+              launcher: Launcher, device: Device, l2_bytes: int,
+              room: Callable[[], int] = lambda: 1 << 62) -> Timing:
+    """Time a call: each configuration of its autotuners, of which the fastest counts.
+
+    Every repeat runs on the next set of inputs, at other addresses, its outputs poisoned before
+    and compared behind the clock with those of a run that was checked.
+
+    Args:
+        recordings: of the same call, one for each configuration.
+        inputs: memories that hold the sets of inputs, and nothing else.
+        room: bytes that are free.
+    """
+    timing = Timing()
+    several = len(recordings) > 1
+    chosen = recordings[0]
+    try:
+        if several:
+            number, chosen = _fastest(timing, recordings, inputs, kernels, launcher, device)
+        attempt = _attempt(chosen, inputs, kernels, launcher)
+        for copy, of in _copies(attempt, chosen, inputs, kernels, launcher, l2_bytes, room):
+            attempt.copies.append((copy, of))
+        name = _name(number, len(recordings)) if several else ""
+        timing.best = measure(attempt.jobs(), device, config=name)
+    except _Found as found:
+        timing.findings = found.findings
+    except Refused as refusal:
+        timing.findings = [refusal.finding]
+    else:
+        if not several:
+            timing.configurations = [timing.best]
+        _look_back(timing, attempt, chosen, atomics=uses_atomics(kernels))
+    return timing
+
+
+def _name(number: int, count: int) -> str:
+    return f"configuration {number + 1} of {count}"
+
+
+def _fastest(timing: Timing, recordings: Sequence[Recording], inputs: Sequence[Memory],
+             kernels: Kernels, launcher: Launcher, device: Device) -> tuple[int, Recording]:
+    """Which configuration is fastest, timed for a short while each.
+
+    An autotuner passes over what does not compile; where nothing does, that is what is told.
+
+    Raises:
+        Refused, _Found: there is nothing to time.
+    """
+    refusal: Refused | None = None
+    times: list[tuple[float, int]] = []
+    for number, recording in enumerate(recordings[:_MOST_CONFIGURATIONS]):
+        try:
+            attempt = _attempt(recording, inputs, kernels, launcher)
+        except Refused as refused:
+            refusal = refusal or refused
+            continue
+        made = measure(attempt.jobs(), device, config=_name(number, len(recordings)),
+                       budget_ms=_SHORT_MS)
+        timing.configurations.append(made)
+        times.append((made.ms, number))
+    if not times:
+        assert refusal is not None
+        raise refusal
+    _, best = min(times)
+    return best, recordings[best]
+
+
+class _Found(Exception):
+    def __init__(self, findings: list[Finding]) -> None:
+        super().__init__(findings[0].seen)
+        self.findings = findings
+
+
+def _attempt(recording: Recording, inputs: Sequence[Memory], kernels: Kernels,
+             launcher: Launcher) -> _Attempt:
+    """Run each set once, checked, and make ready what is timed."""
+    replays, expected = [], []
+    for memory in inputs:
+        memory.forget()
+        replay = prepare(recording, memory, kernels, launcher)
+        if found := run_checked(replay, recording):
+            raise _Found(found)
+        replays.append(replay)
+        expected.append([result.clone() for result in replay.results])
+    return _Attempt(replays, expected, [],
+                    torch.zeros((), dtype=torch.bool, device=inputs[0].device))
+
+
+def _copies(attempt: _Attempt, recording: Recording, inputs: Sequence[Memory], kernels: Kernels,
+            launcher: Launcher, l2_bytes: int, room: Callable[[], int]
+            ) -> Iterator[tuple[Replay, int]]:
+    """The same at further addresses, until all buffers together are more than L2 holds."""
+    each = max(1, sum(memory.nbytes for memory in inputs) // len(inputs))
+    for number in range(len(inputs), min(MOST_COPIES, math.ceil(_ROTATE * l2_bytes / each))):
+        if room() < 4 * each:
+            return
+        of = number % len(inputs)
+        copy = prepare(recording, inputs[of].copy(), kernels, launcher)
+        copy.run()
+        yield copy, of
+
+
+def _look_back(timing: Timing, attempt: _Attempt, recording: Recording, *, atomics: bool) -> None:
+    """What the timed runs left behind: red zones, inputs, results."""
+    launch = recording.launches[-1] if recording.launches else None
+    for replay in (*attempt.replays, *(copy for copy, _ in attempt.copies)):
+        overruns = replay.memory.overruns() if launch is not None else []
+        timing.findings += [overrun(one, launch) for one in overruns if launch is not None]
+        timing.findings += modified(replay.memory, recording)
+    timing.results = [replay.results for replay in attempt.replays]
+    if bool(attempt.differ):
+        timing.untimed = attempt.expected
+        if not atomics:
+            timing.findings.append(Finding(
+                "M09", "A timed run gave other results than a run before it did, for the same "
+                       "inputs."))
+
+
+def uses_atomics(kernels: Kernels) -> bool:
+    """Whether sums may come in any order, so that floats may differ from run to run."""
+    return any("atomic_" in getattr(kernel, "src", "") for kernel in kernels.values())
+
+
+# ---------------------------------------------------------------------------------------------
+# Results
+
+
+def parts_of(results: Sequence[torch.Tensor], windows: Sequence[Sequence[int]]
+             ) -> list[torch.Tensor]:
+    """Whole results, or runs of (first element, count) of each as it lies row by row."""
+    if not windows:
+        return list(results)
+    return [result.contiguous().view(-1)[first:first + count]
+            for result in results for first, count in windows]
