@@ -128,11 +128,13 @@ def matmul_descriptor_kernel(
 def matmul_persistent_kernel(
     a_desc, b_desc, c_desc, M, N, K,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+    SPECIALISED: tl.constexpr,
 ):
     """The same, one program for each multiprocessor: one tile is stored while the next is loaded.
-    """
+    SPECIALISED: some warps do nothing but load."""
     tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
-    for pid in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=True):
+    for pid in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=not SPECIALISED,
+                        warp_specialize=SPECIALISED):
         pid_m, pid_n = tile_of(pid, M, N, BLOCK_M, BLOCK_N, GROUP_M)
         acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
         for k in range(0, K, BLOCK_K):
@@ -159,7 +161,7 @@ def by_pointers(kernel: Any, tiles: Tiles) -> Callable[..., torch.Tensor]:
     return run
 
 
-def by_descriptors(kernel: Any, tiles: Tiles, programs: int | None = None
+def by_descriptors(kernel: Any, tiles: Tiles, programs: int | None = None, **more: Any
                    ) -> Callable[..., torch.Tensor]:
     block_m, block_n, block_k, warps, stages, group = tiles
 
@@ -172,7 +174,7 @@ def by_descriptors(kernel: Any, tiles: Tiles, programs: int | None = None
             TensorDescriptor.from_tensor(b, [block_k, block_n]),
             TensorDescriptor.from_tensor(c, [block_m, block_n]), m, n, k,
             BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=group,
-            num_warps=warps, num_stages=stages)
+            num_warps=warps, num_stages=stages, **more)
         return c
     return run
 
@@ -199,8 +201,11 @@ def matmul(dtype: torch.dtype) -> Attempts:
         f"advancing {named(t)}": by_pointers(matmul_advancing_kernel, t) for t in advancing} | {
         f"descriptors {named(t)}": by_descriptors(matmul_descriptor_kernel, t)
         for t in ((128, 256, 64, 8, 3, 8), (128, 256, 64, 8, 4, 8), (128, 128, 64, 8, 4, 8))} | {
-        f"persistent {named(t)}": by_descriptors(matmul_persistent_kernel, t, MULTIPROCESSORS)
-        for t in ((128, 256, 64, 8, 3, 8), (128, 128, 64, 8, 4, 8))}
+        f"{name} {named(t)}": by_descriptors(
+            matmul_persistent_kernel, t, MULTIPROCESSORS, SPECIALISED=name == "specialised")
+        for name, t in (("persistent", (128, 256, 64, 8, 3, 8)),
+                        ("persistent", (128, 128, 64, 8, 4, 8)),
+                        ("specialised", (128, 256, 64, 8, 3, 8)))}
 
 
 # ---------------------------------------------------------------------------------------------
@@ -209,84 +214,82 @@ def matmul(dtype: torch.dtype) -> Attempts:
 
 @triton.jit
 def conv2d_lines_kernel(
-    x_ptr, w_ptr, bias_ptr, out_ptr, N, C, H, W, OC, OH, OW, KH, KW,
+    x_ptr, w_ptr, bias_ptr, out_ptr, C, H, W, OC, OH, OW, KH, KW,
     stride_h, stride_w, pad_h, pad_w, dil_h, dil_w,
     sx_n, sx_c, sx_h, sx_w, sw_o, sw_c, sw_h, sw_w, so_n, so_c, so_h, so_w,
     HAS_BIAS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
 ):
-    """The product the other way round, out[o, m]: pixels are the neighbours of a tile as they are in
-    memory. Only offsets take 64 bits, and an address is one addition of window and tap."""
-    offs_m = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
+    """The product the other way round, out[o, m]: pixels are neighbours in a tile as in memory. A
+    tile lies in one image, so that only images take 64 bits; an address is window + tap. Filters
+    and result have no gaps: their taps and pixels are neighbours."""
+    offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     offs_n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    img = offs_m // (OH * OW)
-    oh = (offs_m // OW % OH).to(tl.int32)
-    ow = (offs_m % OW).to(tl.int32)
+    img = tl.program_id(2).to(tl.int64)
+    oh, ow = offs_m // OW, offs_m % OW
     top, left = oh * stride_h - pad_h, ow * stride_w - pad_w
-    windows = img * sx_n + top.to(tl.int64) * sx_h + left.to(tl.int64) * sx_w
-    in_n, in_batch = offs_n < OC, img < N
+    windows = top * sx_h + left * sx_w
+    x_ptr += img * sx_n
     acc = tl.zeros((BLOCK_N, BLOCK_M), dtype=tl.float32)
 
     for k_start in range(0, C * KH * KW, BLOCK_K):
         offs_k = k_start + tl.arange(0, BLOCK_K)
         ic, kh, kw = offs_k // (KH * KW), offs_k // KW % KH, offs_k % KW
-        in_k = ic < C
-        taps = ic.to(tl.int64) * sx_c + kh.to(tl.int64) * dil_h * sx_h \
-            + kw.to(tl.int64) * dil_w * sx_w
+        taps = ic * sx_c + kh * dil_h * sx_h + kw * dil_w * sx_w
         ih = top[None, :] + (kh * dil_h)[:, None]
         iw = left[None, :] + (kw * dil_w)[:, None]
-        inside = (ih >= 0) & (ih < H) & (iw >= 0) & (iw < W) & in_k[:, None] & in_batch[None, :]
+        inside = (ih >= 0) & (ih < H) & (iw >= 0) & (iw < W) & (ic < C)[:, None]
         x = tl.load(x_ptr + (windows[None, :] + taps[:, None]), mask=inside, other=0.0)
-        own = ic.to(tl.int64) * sw_c + kh.to(tl.int64) * sw_h + kw.to(tl.int64) * sw_w
-        w_ptrs = w_ptr + offs_n.to(tl.int64)[:, None] * sw_o + own[None, :]
-        w = tl.load(w_ptrs, mask=in_n[:, None] & in_k[None, :], other=0.0)
+        w_ptrs = w_ptr + ((offs_n * sw_o)[:, None] + (offs_k * sw_w)[None, :])
+        w = tl.load(w_ptrs, mask=(offs_n < OC)[:, None] & (ic < C)[None, :], other=0.0)
         acc = tl.dot(w, x, acc, input_precision="ieee")
 
     if HAS_BIAS:
-        acc += tl.load(bias_ptr + offs_n, mask=in_n, other=0.0)[:, None]
-    pixels = img * so_n + oh.to(tl.int64) * so_h + ow.to(tl.int64) * so_w
-    out_ptrs = out_ptr + (offs_n.to(tl.int64) * so_c)[:, None] + pixels[None, :]
-    tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=in_n[:, None] & in_batch[None, :])
+        acc += tl.load(bias_ptr + offs_n, mask=offs_n < OC, other=0.0)[:, None]
+    out_ptrs = out_ptr + img * so_n + ((offs_n * so_c)[:, None] + offs_m[None, :])
+    out_mask = (offs_n < OC)[:, None] & (offs_m < OH * OW)[None, :]
+    tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=out_mask)
 
 
 @triton.jit
 def conv2d_taps_kernel(
-    x_ptr, w_ptr, bias_ptr, out_ptr, N, C, H, W, OC, OH, OW, KH, KW,
+    x_ptr, w_ptr, bias_ptr, out_ptr, C, H, W, OC, OH, OW, KH, KW,
     stride_h, stride_w, pad_h, pad_w, dil_h, dil_w,
     sx_n, sx_c, sx_h, sx_w, sw_o, sw_c, sw_h, sw_w, so_n, so_c, so_h, so_w,
     HAS_BIAS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
 ):
-    """A step is some channels of one tap: where it lies in the image is a number for each pixel, not
-    for each element of the tile. Needs BLOCK_K channels to be worth it."""
-    offs_m = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
+    """A step is some channels of one tap: where it lies in the image is a number for each pixel,
+    not for each element of the tile. Needs BLOCK_K channels to be worth it, and is at its best
+    where channels are neighbours in memory."""
+    offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     offs_n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    img = offs_m // (OH * OW)
-    oh = (offs_m // OW % OH).to(tl.int32)
-    ow = (offs_m % OW).to(tl.int32)
+    img = tl.program_id(2).to(tl.int64)
+    oh, ow = offs_m // OW, offs_m % OW
     top, left = oh * stride_h - pad_h, ow * stride_w - pad_w
-    windows = img * sx_n + top.to(tl.int64) * sx_h + left.to(tl.int64) * sx_w
-    in_n, in_batch = offs_n < OC, img < N
+    windows = top * sx_h + left * sx_w
+    x_ptr += img * sx_n
     channels = tl.arange(0, BLOCK_K)
     acc = tl.zeros((BLOCK_N, BLOCK_M), dtype=tl.float32)
 
     chunks = tl.cdiv(C, BLOCK_K)
     for step in range(KH * KW * chunks):
-        kh, kw = step // chunks // KW, step // chunks % KW
-        ic = step % chunks * BLOCK_K + channels
+        tap = step // chunks
+        kh, kw = tap // KW, tap % KW
+        ic = (step - tap * chunks) * BLOCK_K + channels
         ih, iw = top + kh * dil_h, left + kw * dil_w
-        inside = (ih >= 0) & (ih < H) & (iw >= 0) & (iw < W) & in_batch
-        places = windows + kh.to(tl.int64) * dil_h * sx_h + kw.to(tl.int64) * dil_w * sx_w
-        x_ptrs = x_ptr + places[None, :] + (ic.to(tl.int64) * sx_c)[:, None]
+        inside = (ih >= 0) & (ih < H) & (iw >= 0) & (iw < W)
+        places = windows + (kh * dil_h * sx_h + kw * dil_w * sx_w)
+        x_ptrs = x_ptr + (places[None, :] + (ic * sx_c)[:, None])
         x = tl.load(x_ptrs, mask=inside[None, :] & (ic < C)[:, None], other=0.0)
-        own = kh.to(tl.int64) * sw_h + kw.to(tl.int64) * sw_w + ic.to(tl.int64) * sw_c
-        w_ptrs = w_ptr + (offs_n.to(tl.int64) * sw_o)[:, None] + own[None, :]
-        w = tl.load(w_ptrs, mask=in_n[:, None] & (ic < C)[None, :], other=0.0)
+        own = kh * sw_h + kw * sw_w + ic * sw_c
+        w_ptrs = w_ptr + ((offs_n * sw_o)[:, None] + own[None, :])
+        w = tl.load(w_ptrs, mask=(offs_n < OC)[:, None] & (ic < C)[None, :], other=0.0)
         acc = tl.dot(w, x, acc, input_precision="ieee")
 
     if HAS_BIAS:
-        acc += tl.load(bias_ptr + offs_n, mask=in_n, other=0.0)[:, None]
-    pixels = img * so_n + oh.to(tl.int64) * so_h + ow.to(tl.int64) * so_w
-    out_ptrs = out_ptr + (offs_n.to(tl.int64) * so_c)[:, None] + pixels[None, :]
-    tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=in_n[:, None] & in_batch[None, :])
+        acc += tl.load(bias_ptr + offs_n, mask=offs_n < OC, other=0.0)[:, None]
+    out_ptrs = out_ptr + img * so_n + ((offs_n * so_c)[:, None] + offs_m[None, :])
+    out_mask = (offs_n < OC)[:, None] & (offs_m < OH * OW)[None, :]
+    tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=out_mask)
 
 
 def conv2d(stride: int, padding: int, dtype: torch.dtype, *, wide: bool = True) -> Attempts:
@@ -294,15 +297,24 @@ def conv2d(stride: int, padding: int, dtype: torch.dtype, *, wide: bool = True) 
     own = solution("conv2d").conv2d_kernel
     positions = solution("conv2d").window_positions
 
-    def launched(kernel: Any, block_m: int, block_n: int, block_k: int, warps: int, stages: int = 3
-                 ) -> Callable[..., torch.Tensor]:
+    def launched(kernel: Any, block_m: int, block_n: int, block_k: int, warps: int, stages: int = 3,
+                 turn: tuple[bool, bool] = (False, False)) -> Callable[..., torch.Tensor]:
+        """``turn``: whether image and filters are copied first, channels last."""
         def run(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
             n, c, h, w = x.shape
             oc, _, kh, kw = weight.shape
             oh, ow = positions(h, kh, stride, padding, 1), positions(w, kw, stride, padding, 1)
             out = x.new_empty((n, oc, oh, ow))
-            kernel[(triton.cdiv(n * oh * ow, block_m), triton.cdiv(oc, block_n))](
-                x, weight, bias, out, n, c, h, w, oc, oh, ow, kh, kw,
+            if turn[0]:
+                x = x.contiguous(memory_format=torch.channels_last)
+            if turn[1]:
+                weight = weight.contiguous(memory_format=torch.channels_last)
+            if kernel is own:
+                grid, images = (triton.cdiv(n * oh * ow, block_m), triton.cdiv(oc, block_n)), (n,)
+            else:
+                grid, images = (triton.cdiv(oh * ow, block_m), triton.cdiv(oc, block_n), n), ()
+            kernel[grid](
+                x, weight, bias, out, *images, c, h, w, oc, oh, ow, kh, kw,
                 stride, stride, padding, padding, 1, 1,
                 *x.stride(), *weight.stride(), *out.stride(), HAS_BIAS=True,
                 BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, num_warps=warps,
@@ -310,12 +322,19 @@ def conv2d(stride: int, padding: int, dtype: torch.dtype, *, wide: bool = True) 
             return out
         return run
 
-    settings: tuple[tuple[int, int, int, int], ...] = (
-        (64, 64, 32, 4), (128, 64, 32, 4), (128, 64, 64, 8), (128, 64, 32, 8), (256, 64, 32, 8))
     if dtype == torch.float32:
-        settings = ((64, 64, 16, 4), (128, 64, 16, 4), (128, 64, 16, 8))
+        few: tuple[tuple[int, ...], ...] = ((64, 64, 16, 4), (128, 64, 16, 8))
+        many: tuple[tuple[int, ...], ...] = ((64, 64, 16, 4), (128, 64, 16, 4), (128, 64, 16, 8))
+    else:
+        few = ((64, 64, 32, 4), (128, 64, 32, 8))
+        many = ((128, 64, 32, 4), (128, 64, 64, 4), (128, 64, 64, 8), (256, 64, 32, 8),
+                (128, 64, 32, 4, 4))
     made = {"own 64x64x32 w8": launched(own, 64, 64, 32, 8)}
-    for name, kernel in (("lines", conv2d_lines_kernel), *(
-            (("taps", conv2d_taps_kernel),) if wide else ())):
-        made |= {"{} {}x{}x{} w{}".format(name, *s): launched(kernel, *s) for s in settings}
+    made |= {"lines {}x{}x{} w{}".format(*s): launched(conv2d_lines_kernel, *s)
+             for s in (*few, (256, 64, few[0][2], 8))}
+    if wide:
+        made |= {"taps {}x{}x{} w{}".format(*s): launched(
+            conv2d_taps_kernel, *s, turn=(False, True)) for s in few}
+        made |= {"turned {}x{}x{} w{}".format(*s) + (f" s{s[4]}" if s[4:] else ""): launched(
+            conv2d_taps_kernel, *s, turn=(True, True)) for s in many}
     return made

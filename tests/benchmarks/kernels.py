@@ -1,6 +1,6 @@
 """Every reference solution beside its peers, and beside attempts to write it faster, in one run.
 
-    python -m tests.benchmarks.kernels --out results.json [--seconds 180] [--quick] [--rows TEXT ...]
+    python -m tests.benchmarks.kernels --out FILE [--seconds 180] [--quick] [--rows TEXT ...]
 
 First every row runs once in processes side by side, which compiles what is needed and compares each
 result with the reference; what is wrong is not timed. Then the rows are timed one after the other:
@@ -32,13 +32,15 @@ from typing import Any
 import torch
 import triton
 
-from tests.benchmarks import clock
+from grader.engine.gpu import ceilings
+from grader.engine.gpu.clock import Cuda
 from tests.benchmarks.rows import FULL, QUICK, TINY, Inputs, Row, all_rows
+from tests.benchmarks.turns import together
 
 Entry = dict[str, Any]
 _FORK = multiprocessing.get_context("fork")  # the parent never touches CUDA: a fault ends a child
 _PREPARING = 0.5  # share of the seconds that compiling and comparing may take
-GIB = 1 << 30
+_ROW_MS = 500.0  # that all contestants of a row may take
 
 
 def main() -> int:
@@ -204,14 +206,14 @@ def _problem(work: Callable[..., Any], inputs: Inputs, expected: Any, tolerance:
 def time_rows(run: Run, problems: dict[str, dict[str, str]], until: float) -> Iterator[Entry]:
     """The ceilings, then every row that is ready, from a process that is replaced if it is lost."""
     rows = deque(row for row in run.rows if problems.get(row.name, {}).get("the row") == "")
-    ceilings = True
+    first = True
     while rows and time.monotonic() < until:
         ours, theirs = _FORK.Pipe(duplex=False)
         child = _FORK.Process(target=_time_rows, daemon=True, args=(
-            run, tuple(rows), problems, ceilings, theirs))
+            run, tuple(rows), problems, first, theirs))
         child.start()
         theirs.close()
-        ceilings = False
+        first = False
         while rows:
             if not ours.poll(max(0.0, until - time.monotonic())):
                 break
@@ -229,9 +231,9 @@ def time_rows(run: Run, problems: dict[str, dict[str, str]], until: float) -> It
 
 
 def _time_rows(run: Run, rows: Sequence[Row], problems: dict[str, dict[str, str]],
-               ceilings: bool, channel: Connection) -> None:
+               first: bool, channel: Connection) -> None:
     with run.here():
-        if ceilings:
+        if first:
             channel.send(_ceilings(run))
         for row in rows:
             try:
@@ -245,14 +247,10 @@ def _time_rows(run: Run, rows: Sequence[Row], problems: dict[str, dict[str, str]
 def _ceilings(run: Run) -> Entry:
     if run.device == "cpu":
         return {"device": "none: simulated", "copy_gb_s": 1.0, "matmul_tflops": 1.0}
-    source = torch.empty(GIB, dtype=torch.uint8, device="cuda")
-    target = torch.empty_like(source)
-    copied = clock.milliseconds(lambda: target.copy_(source))["median"]
-    a, b = (torch.randn(8192, 8192, dtype=torch.float16, device="cuda") for _ in range(2))
-    multiplied = clock.milliseconds(lambda: a @ b)["median"]
+    device = Cuda()
     return {"device": torch.cuda.get_device_name(),
-            "copy_gb_s": round(2 * GIB / copied / 1e6, 1),
-            "matmul_tflops": round(2 * 8192 ** 3 / multiplied / 1e9, 1)}
+            "copy_gb_s": round(ceilings.copy_gb_s(device, ceilings.copied_bytes()), 1),
+            "matmul_tflops": round(ceilings.matmul_tflops(device, torch.float16), 1)}
 
 
 def _timed(run: Run, row: Row, problems: dict[str, str]) -> Entry:
@@ -263,7 +261,7 @@ def _timed(run: Run, row: Row, problems: dict[str, str]) -> Entry:
         times = {who: {"median": _seconds(work) * 1e3, "p20": 0.0, "p80": 0.0, "repeats": 1}
                  for who, work in works.items()}
     else:
-        times = clock.together(works)
+        times = together(works, _ROW_MS)
     return {"name": row.name, "goal": row.goal, "rival": row.rival,
             "bytes": row.least_bytes(*inputs) if row.least_bytes else None,
             "flops": row.flops(*inputs) if row.flops else None, "times": times}

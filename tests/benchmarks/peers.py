@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812 - as PyTorch's own pages call it
 import triton
 import triton.language as tl
 
@@ -202,7 +202,7 @@ def matmul(dtype: torch.dtype) -> dict[str, Peer]:
 
 
 def conv2d(stride: int, padding: int, dtype: torch.dtype) -> dict[str, Peer]:
-    """cuDNN in both orders of memory; in float32 it rounds factors to TF32 unless told otherwise."""
+    """cuDNN in both orders of memory; it rounds float32 factors to TF32 unless told otherwise."""
     def function(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
         return F.conv2d(x, weight, bias, stride, padding)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812 - as PyTorch's own pages call it
 
 from tests.benchmarks import attempts, attempts_tiles, peers
 from tests.benchmarks.modules import solution
