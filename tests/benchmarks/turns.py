@@ -14,14 +14,13 @@ _LEAST_ROUNDS, _MOST_ROUNDS = 20, 50
 _HEAD_START_CYCLES = 1_000_000  # about half a millisecond
 
 
-def together(works: Mapping[str, Callable[[], Any]], budget_ms: float
+def together(works: Mapping[str, Callable[[], Any]], device: Cuda, budget_ms: float
              ) -> dict[str, dict[str, float]]:
     """Median, 20th and 80th percentile of each, L2 flushed before each start.
 
     The GPU waits a little at the start of a round, while Python gets ahead of it: else a short work
     would seem slower the longer its Python takes.
     """
-    device = Cuda()
     first = 0.0
     for work in works.values():
         work()
