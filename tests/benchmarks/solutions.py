@@ -1,23 +1,29 @@
-"""Reference solutions on a real GPU: right by their own suites, timed beside PyTorch in one run.
+"""Every suite on a real GPU: reference solutions, right but different kernels, and mutants.
 
-    python -m tests.benchmarks.solutions [--out results.json] [--quick]
+    python -m tests.benchmarks.solutions [--out results.json] [--only solution right mutants]
 
-Times are medians of ``triton.testing.do_bench`` (events, L2 flushed before each repeat) in
-milliseconds. ``of_copy`` is the job's least bytes per second over the copy bandwidth that this run
-measured on this GPU. Ratios compare within the run; absolute figures move from run to run.
+The suites' own inputs, references and tolerances, through the real compiler, by results alone: no
+process is watched and no traffic counted, so that mutants whose results are right are listed, not
+blamed. Each file runs in a process of its own, some side by side; a fault ends only that.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
-import importlib.util
 import json
+import multiprocessing
+import os
 import platform
 import sys
-from collections.abc import Callable, Iterator
+import tempfile
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -25,79 +31,141 @@ import triton
 
 import grader
 from grader import compare
+from grader.mutants import read_mutants
 from grader.suite import Case, Input, Sparse, Suite
+from tests.benchmarks.modules import MODULES, ROOT, load
 
-ROOT = Path(__file__).parents[2]
-MODULES = sorted(path.parent.relative_to(ROOT / "tracks")
-                 for path in (ROOT / "tracks").glob("*/*/module.toml"))
-GIB = 1 << 30
+_FORK = multiprocessing.get_context("fork")  # the parent never touches CUDA
+KINDS = ("solution", "right", "mutants")
+
+
+@dataclass(frozen=True)
+class Task:
+    """One file, and which of the cases it runs: every so many-th, or up to the first failure."""
+
+    module: Path
+    kind: str
+    name: str
+    path: Path
+    every: int = 1
+    until_wrong: bool = False
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__)
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--out", type=Path)
-    options.add_argument("--quick", action="store_true", help="small sizes, to try the script")
+    options.add_argument("--only", nargs="+", choices=KINDS, default=KINDS)
+    options.add_argument("--modules", nargs="+", help="only those whose path holds one of these")
+    options.add_argument("--jobs", type=int, default=min(12, os.cpu_count() or 1))
+    options.add_argument("--seconds", type=float, default=300.0, help="when to stop")
     chosen = options.parse_args()
-    if not torch.cuda.is_available():
-        print("This benchmark measures a GPU, and no GPU was found.", file=sys.stderr)
-        return 2
-    copy_gb_s = copy_bandwidth(GIB // (16 if chosen.quick else 1))
-    result = {
+    begun = time.monotonic()
+    modules = [module for module in MODULES
+               if not chosen.modules or any(text in str(module) for text in chosen.modules)]
+    result: dict[str, Any] = {
         "date": f"{datetime.date.today():%Y-%m-%d}",
-        "device": torch.cuda.get_device_name(),
         "versions": {"python": platform.python_version(), "torch": torch.__version__,
                      "triton": triton.__version__},
-        "copy_gb_s": round(copy_gb_s, 1),
-        "correctness": {str(module): correctness(module) for module in MODULES},
-        "timing": [*vector_add(copy_gb_s, chosen.quick), *softmax(copy_gb_s, chosen.quick)],
+        "modules": {str(module): {} for module in modules},
     }
-    text = json.dumps(result, indent=1)
-    print(text)
-    if chosen.out:
-        chosen.out.write_text(text + "\n")
-    return 1 if any(c["failed"] for c in result["correctness"].values()) else 0
+    with tempfile.TemporaryDirectory() as folder:
+        tasks = [task for module in modules for task in tasks_of(module, chosen.only, Path(folder))]
+        for task, found in outcomes(tasks, chosen.jobs, begun + chosen.seconds):
+            result.setdefault("device", found.pop("device", None))
+            result["modules"][str(task.module)].setdefault(task.kind, {})[task.name] = found
+            if chosen.out:
+                chosen.out.write_text(json.dumps(result, indent=1) + "\n")
+    wrong = summed_up(result)
+    print(f"seconds {time.monotonic() - begun:.0f}")
+    return 1 if wrong else 0
 
 
-def load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"kernel_{path.stem}_{path.parent.name}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    sys.path.insert(0, str(path.parent))  # a file may be the door of a package beside it
-    spec.loader.exec_module(module)
-    sys.path.pop(0)
-    return module
-
-
-def solution(slug: str) -> ModuleType:
-    [module] = [module for module in MODULES if module.name.endswith(f"-{slug}")]
-    return load(ROOT / "solutions" / module / "kernel.py")
+def tasks_of(module: Path, kinds: Sequence[str], folder: Path) -> Iterator[Task]:
+    """A variant compiles anew for most shapes, so it gets every fourth case."""
+    solution = ROOT / "solutions" / module
+    if "solution" in kinds:
+        yield Task(module, "solution", "solution", solution / "kernel.py")
+    if "right" in kinds:
+        right = ROOT / "tests" / "fidelity" / "right" / module.name.split("-", 1)[1]
+        found = [*right.glob("*.py"), *(path / "kernel.py" for path in right.iterdir()
+                                        if (path / "kernel.py").exists())] if right.exists() else ()
+        for path in sorted(found):
+            name = path.parent.name if path.name == "kernel.py" else path.stem
+            yield Task(module, "right", name, path, every=4)
+    if "mutants" in kinds:
+        files = {str(path.relative_to(solution)): path.read_text()
+                 for path in solution.rglob("*")
+                 if path.is_file() and "__pycache__" not in path.parts}
+        for mutant in read_mutants(ROOT / "grader" / "suites" / module / "mutants.toml"):
+            target = folder / module / mutant.id
+            for name, text in mutant.apply_to(files).items():
+                (target / name).parent.mkdir(parents=True, exist_ok=True)
+                (target / name).write_text(text)
+            name = f"{mutant.id} {'/'.join(mutant.codes)} {mutant.title}"
+            yield Task(module, "mutants", name, target / "kernel.py", until_wrong=True)
 
 
 # ---------------------------------------------------------------------------------------------
-# Correctness: the suites' own inputs, references and tolerances, through the real compiler
+# Processes
 
 
-def correctness(module: Path) -> dict[str, Any]:
-    """Every case with a result for the solution, and every fourth for the variants.
+def outcomes(tasks: Sequence[Task], jobs: int, until: float
+             ) -> Iterator[tuple[Task, dict[str, Any]]]:
+    """What became of each task, as it ends."""
+    waiting = deque(tasks)
+    active: dict[Connection, tuple[Any, Task]] = {}
+    while waiting or active:
+        if time.monotonic() > until:
+            for child, task in active.values():
+                child.kill()
+                child.join()
+                waiting.append(task)
+            yield from ((task, {"passed": 0, "failed": ["not reached"]}) for task in waiting)
+            return
+        while waiting and len(active) < jobs:
+            ours, theirs = _FORK.Pipe(duplex=False)
+            child = _FORK.Process(target=_run, args=(waiting[0], theirs), daemon=True)
+            child.start()
+            theirs.close()
+            active[ours] = (child, waiting.popleft())
+        for ready in wait(list(active), timeout=1.0):
+            assert isinstance(ready, Connection)
+            child, task = active.pop(ready)
+            try:
+                found = ready.recv()
+            except EOFError:
+                child.join()
+                found = {"passed": 0, "failed": [f"the process ended with {child.exitcode}"]}
+            yield task, found
 
-    A variant compiles anew for most shapes, and compiling is what this part spends its time on.
-    """
-    suite = grader.load_suite(ROOT / "grader" / "suites" / module / "suite.py")
-    right = ROOT / "tests" / "fidelity" / "right" / module.name.split("-", 1)[1]
-    kernels = {"solution": ROOT / "solutions" / module / "kernel.py",
-               **{path.stem: path for path in sorted(right.glob("*.py"))}}
+
+def _run(task: Task, channel: Connection) -> None:
+    try:
+        found = correctness(task) | {"device": torch.cuda.get_device_name()}
+    except Exception:
+        found = {"passed": 0, "failed": [traceback.format_exc(limit=-3)]}
+    channel.send(found)
+
+
+# ---------------------------------------------------------------------------------------------
+# Results
+
+
+def correctness(task: Task) -> dict[str, Any]:
+    """How many of the cases that have a result are right, and why the others are not."""
+    suite = grader.load_suite(ROOT / "grader" / "suites" / task.module / "suite.py")
+    loaded = load(task.path)
     passed, failed = 0, []
-    for name, path in kernels.items():
-        loaded = load(path)
-        cases = [(part, case) for part in suite.parts for case in part.cases if has_result(case)]
-        for part, case in cases if name == "solution" else cases[::4]:
-            problem = on_gpu(getattr(loaded, part.entry), part, case)
-            if problem:
-                failed.append(f"{name}: {case.name}: {problem}")
-            else:
-                passed += 1
-    return {"kernels": len(kernels), "passed": passed, "failed": failed}
+    cases = [(part, case) for part in suite.parts for case in part.cases if has_result(case)]
+    for part, case in cases[::task.every]:
+        problem = on_gpu(getattr(loaded, part.entry), part, case)
+        if not problem:
+            passed += 1
+            continue
+        failed.append(f"{case.name}: {problem}")
+        if task.until_wrong:
+            break
+    return {"passed": passed, "failed": failed}
 
 
 def has_result(case: Case) -> bool:
@@ -136,79 +204,27 @@ def on_device_like(tensor: torch.Tensor) -> torch.Tensor:
     return moved.conj() if tensor.is_conj() else moved
 
 
-# ---------------------------------------------------------------------------------------------
-# Timing
-
-
-def milliseconds(work: Callable[[], Any]) -> float:
-    return float(triton.testing.do_bench(work, warmup=30, rep=120, return_mode="median"))
-
-
-def copy_bandwidth(nbytes: int) -> float:
-    """GB/s of a device-to-device copy, bytes read and written."""
-    source = torch.empty(nbytes, dtype=torch.uint8, device="cuda")
-    target = torch.empty_like(source)
-    return 2 * nbytes / milliseconds(lambda: target.copy_(source)) / 1e6
-
-
-def row(case: str, who: str, ms: float, nbytes: int, copy_gb_s: float) -> dict[str, Any]:
-    rate = nbytes / ms / 1e6
-    return {"case": case, "who": who, "ms": round(ms, 5), "gb_s": round(rate, 1),
-            "of_copy": round(rate / copy_gb_s, 4)}
-
-
-def vector_add(copy_gb_s: float, quick: bool) -> Iterator[dict[str, Any]]:
-    module = solution("vector-add")
-    n = 1 << (20 if quick else 27)
-    x, y = torch.randn(n, device="cuda"), torch.randn(n, device="cuda")
-    out = torch.empty_like(x)
-    case, nbytes = f"vector-add float32 {n}", 3 * x.nbytes
-    yield row(case, "solution", milliseconds(lambda: module.vector_add(x, y)), nbytes, copy_gb_s)
-    yield row(case, "torch", milliseconds(lambda: torch.add(x, y)), nbytes, copy_gb_s)
-    for block in (64, 128, 256, 512, 1024, 2048, 4096):
-        grid = (triton.cdiv(n, block),)
-        ms = milliseconds(
-            lambda grid=grid, block=block: module.vector_add_kernel[grid](
-                x, y, out, n, BLOCK_SIZE=block))
-        yield row(case, f"BLOCK_SIZE={block}", ms, nbytes, copy_gb_s)
-
-
-SOFTMAX_SHAPES = (
-    (262144, 128), (32768, 1024), (32768, 2048), (16384, 3000), (16384, 4096), (16384, 4097),
-    (16384, 6000), (8192, 8192), (8192, 12345), (8192, 16384), (4096, 30001), (4096, 32768),
-    (2048, 65536),
-)
-
-
-def softmax(copy_gb_s: float, quick: bool) -> Iterator[dict[str, Any]]:
-    module = solution("softmax")
-    compiled = torch.compile(lambda x: torch.softmax(x, dim=1))
-    for rows, columns in SOFTMAX_SHAPES:
-        for dtype in (torch.float32, torch.bfloat16):
-            x = torch.randn(rows // (64 if quick else 1), columns, device="cuda").to(dtype)
-            out = torch.empty_like(x)
-            case = f"softmax {str(dtype).removeprefix('torch.')} {rows}x{columns}"
-            nbytes = 2 * x.nbytes
-            torch._dynamo.reset()
-            for who, work in (
-                ("solution", lambda x=x: module.softmax(x)),
-                ("torch", lambda x=x: torch.softmax(x, dim=1)),
-                ("torch.compile", lambda x=x: compiled(x)),
-            ):
-                yield row(case, who, milliseconds(work), nbytes, copy_gb_s)
-            for options in ({"num_warps": 2}, {"num_warps": 4}, {"num_warps": 8},
-                            {"num_warps": 16}, {"num_warps": 32},
-                            {"num_warps": 16, "maxnreg": 64}):
-                def launch(x=x, out=out, options=options) -> Any:
-                    return module.softmax_kernel[(len(x),)](
-                        x, out, x.shape[1], x.stride(0), out.stride(0),
-                        BLOCK_SIZE=triton.next_power_of_2(x.shape[1]), **options)
-
-                registers = launch().n_regs
-                who = " ".join(f"{name}={value}" for name, value in options.items())
-                measured = row(case, who, milliseconds(launch), nbytes, copy_gb_s)
-                yield {**measured, "registers": registers}
+def summed_up(result: dict[str, Any]) -> int:
+    """Prints a line for each module; returns how many kernels that are right failed."""
+    wrong = 0
+    for module, kinds in result["modules"].items():
+        for kind in KINDS[:2]:
+            kernels = kinds.get(kind, {})
+            passed = sum(found["passed"] for found in kernels.values())
+            bad = {name: found["failed"] for name, found in kernels.items() if found["failed"]}
+            wrong += len(bad)
+            if kernels:
+                print(f"{module}: {kind}: {len(kernels)} kernels, {passed} cases passed, "
+                      f"{sum(map(len, bad.values()))} failed")
+            for name, problems in bad.items():
+                print(f"  {name}: {problems[0].strip().splitlines()[-1][:200]}")
+        mutants = kinds.get("mutants", {})
+        alive = [name for name, found in mutants.items() if not found["failed"]]
+        if mutants:
+            print(f"{module}: {len(mutants)} mutants, {len(mutants) - len(alive)} with wrong "
+                  f"results; right by results alone: {'; '.join(sorted(alive)) or 'none'}")
+    return wrong
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(main())
