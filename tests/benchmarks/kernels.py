@@ -26,6 +26,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,8 @@ from tests.benchmarks.rows import FULL, QUICK, TINY, Inputs, Row, all_rows
 from tests.benchmarks.turns import together
 
 Entry = dict[str, Any]
-_FORK = multiprocessing.get_context("fork")  # the parent never touches CUDA: a fault ends a child
+# A fault ends a child. It is no fork, as a library may have begun with CUDA where it was imported.
+_SPAWN = multiprocessing.get_context("spawn")
 _PREPARING = 0.55  # share of the seconds that compiling and comparing may take
 _ROW_MS = 500.0  # that all contestants of a row may take
 
@@ -56,9 +58,9 @@ def main() -> int:
     chosen = options.parse_args()
     begun = time.monotonic()
     scale = TINY if chosen.simulate else QUICK if chosen.quick else FULL
-    rows = [row for row in all_rows()
-            if not chosen.rows or any(text in row.name for text in chosen.rows)]
-    run = Run(rows, scale, "cpu" if chosen.simulate else "cuda", not chosen.no_tries)
+    run = Run(tuple(chosen.rows or ()), scale, "cpu" if chosen.simulate else "cuda",
+              not chosen.no_tries)
+    rows = run.rows
 
     result: dict[str, Any] = {
         "date": f"{datetime.date.today():%Y-%m-%d}",
@@ -92,11 +94,22 @@ def main() -> int:
     return summed_up(rows, result)
 
 
+@dataclass(frozen=True)
 class Run:
-    """What is to be run, at which scale, and where."""
+    """What is to be run, at which scale, and where: rows whose name holds one of the texts."""
 
-    def __init__(self, rows: Sequence[Row], scale: int, device: str, tries: bool) -> None:
-        self.rows, self.scale, self.device, self.tries = rows, scale, device, tries
+    texts: tuple[str, ...]
+    scale: int
+    device: str
+    tries: bool
+
+    @property
+    def rows(self) -> list[Row]:
+        return [row for row in all_rows()
+                if not self.texts or any(text in row.name for text in self.texts)]
+
+    def row(self, name: str) -> Row:
+        return next(row for row in self.rows if row.name == name)
 
     def inputs(self, row: Row) -> Inputs:
         torch.manual_seed(7)
@@ -129,8 +142,9 @@ def prepare(run: Run, jobs: int, until: float) -> dict[str, dict[str, str]]:
     while (waiting or active) and time.monotonic() < until:
         while waiting and len(active) < jobs:
             row, done = waiting.popleft()
-            ours, theirs = _FORK.Pipe(duplex=False)
-            child = _FORK.Process(target=_prepare_row, args=(run, row, done, theirs), daemon=True)
+            ours, theirs = _SPAWN.Pipe(duplex=False)
+            child = _SPAWN.Process(target=_prepare_row, daemon=True,
+                                   args=(run, row.name, done, theirs))
             child.start()
             theirs.close()
             active[ours] = (child, row, "")
@@ -157,13 +171,15 @@ def prepare(run: Run, jobs: int, until: float) -> dict[str, dict[str, str]]:
     return found
 
 
-def _prepare_row(run: Run, row: Row, done: frozenset[str], channel: Connection) -> None:
+def _prepare_row(run: Run, name: str, done: frozenset[str], channel: Connection) -> None:
     """In a process of its own: before and after each of the row's contestants, a word of it."""
     def tell(who: str, problem: str | None = None) -> None:
         channel.send({"who": who, "problem": problem})
 
     tell("the row")
+    problem = ""
     try:
+        row = run.row(name)
         with run.here():
             inputs = run.inputs(row)
             everybody = run.who(row)
@@ -178,8 +194,8 @@ def _prepare_row(run: Run, row: Row, done: frozenset[str], channel: Connection) 
                     right = {key: reference(*inputs)}  # one at a time: they are large
                 tell(who, _problem(work, inputs, right[key], row.tolerance))
     except BaseException:
-        tell("the row", traceback.format_exc(limit=-6))
-    tell("the row", "")
+        problem = traceback.format_exc(limit=-6)
+    tell("the row", problem)
 
 
 def _problem(work: Callable[..., Any], inputs: Inputs, expected: Any, tolerance: float) -> str:
@@ -210,9 +226,9 @@ def time_rows(run: Run, problems: dict[str, dict[str, str]], until: float) -> It
     rows = deque(row for row in run.rows if problems.get(row.name, {}).get("the row") == "")
     first = True
     while rows and time.monotonic() < until:
-        ours, theirs = _FORK.Pipe(duplex=False)
-        child = _FORK.Process(target=_time_rows, daemon=True, args=(
-            run, tuple(rows), problems, first, theirs))
+        ours, theirs = _SPAWN.Pipe(duplex=False)
+        child = _SPAWN.Process(target=_time_rows, daemon=True, args=(
+            run, tuple(row.name for row in rows), problems, first, theirs))
         child.start()
         theirs.close()
         first = False
@@ -232,17 +248,17 @@ def time_rows(run: Run, problems: dict[str, dict[str, str]], until: float) -> It
         child.join()
 
 
-def _time_rows(run: Run, rows: Sequence[Row], problems: dict[str, dict[str, str]],
+def _time_rows(run: Run, names: Sequence[str], problems: dict[str, dict[str, str]],
                first: bool, channel: Connection) -> None:
     with run.here():
         device = Cuda() if run.device == "cuda" else None
         if first:
             channel.send(_ceilings(device))
-        for row in rows:
+        for name in names:
             try:
-                channel.send(_timed(run, row, problems.get(row.name, {}), device))
+                channel.send(_timed(run, run.row(name), problems.get(name, {}), device))
             except Exception:
-                channel.send({"name": row.name, "lost": traceback.format_exc(limit=-4)})
+                channel.send({"name": name, "lost": traceback.format_exc(limit=-4)})
             if device:
                 torch.cuda.empty_cache()
 
