@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+import shutil
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
@@ -73,8 +74,8 @@ def of_a_gpu() -> tuple[Path, ...]:
     roots += [Path(sysconfig.get_path(name)) for name in ("include", "platinclude")]
     roots += [Path(path) for name in ("LD_LIBRARY_PATH", "TRITON_LIBCUDA_PATH")
               for path in os.environ.get(name, "").split(":") if path]
-    if compiler := os.environ.get("CC"):
-        roots.append(Path(compiler).parent)
+    if compiler := os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang"):
+        roots.append(Path(compiler).resolve().parents[1])  # its bin, and what lies beside that
     return tuple(part for root in roots if root.exists()
                  for part in without(root.resolve(), hidden()))
 
