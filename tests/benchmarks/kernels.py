@@ -52,6 +52,7 @@ def main() -> int:
     options.add_argument("--simulate", action="store_true", help="no GPU: interpreted, not timed")
     options.add_argument("--rows", nargs="+", help="only those whose name holds one of these texts")
     options.add_argument("--no-tries", action="store_true", help="leave the attempts out")
+    options.add_argument("--bare", action="store_true", help="import torch.compile in every child")
     options.add_argument("--jobs", type=int, default=min(12, os.cpu_count() or 1))
     chosen = options.parse_args()
     begun = time.monotonic()
@@ -67,8 +68,15 @@ def main() -> int:
         "scale": scale, "rows": [],
     }
     if not chosen.simulate:
-        os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # there are processes enough
-        importlib.import_module("torch._inductor.compile_fx")  # once, and not in each of them
+        os.environ |= {"TORCHINDUCTOR_COMPILE_THREADS": "1",  # there are processes enough
+                       "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}  # asks for GPUs without CUDA
+        if not chosen.bare:
+            importlib.import_module("torch._inductor.compile_fx")  # once, and not in each of them
+        if not reaches_gpu():
+            if chosen.bare:
+                print("This benchmark measures a GPU, and no GPU was found.", file=sys.stderr)
+                return 2
+            os.execv(sys.executable, [sys.executable, "-m", __spec__.name, *sys.argv[1:], "--bare"])
     until = begun + _PREPARING * chosen.seconds
     problems = prepare(run, chosen.jobs, until)
     result["prepared_s"] = round(time.monotonic() - begun, 1)
@@ -90,6 +98,14 @@ def main() -> int:
             chosen.out.write_text(json.dumps(result, indent=1) + "\n")
     print(f"\nseconds {result.get('seconds')}")
     return summed_up(rows, result)
+
+
+def reaches_gpu() -> bool:
+    """Whether a child gets a GPU: not where there is none, nor where an import has begun CUDA."""
+    child = _FORK.Process(target=lambda: torch.zeros(1, device="cuda").item())
+    child.start()
+    child.join()
+    return child.exitcode == 0
 
 
 class Run:
