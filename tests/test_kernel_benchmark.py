@@ -39,6 +39,15 @@ def test_what_is_wrong_or_raises_or_kills_its_process_is_told_and_the_rest_is_re
     assert found["two"]["solution"] == found["two"]["the row"] == ""
 
 
+def test_a_row_whose_inputs_cannot_be_made_is_not_timed_and_says_why():
+    def too_large(scale: int, device: str) -> tuple[torch.Tensor]:
+        raise RuntimeError("no memory for this")
+
+    found = prepared(Row("large", too_large, lambda x: x, dict))
+
+    assert "no memory for this" in found["large"]["the row"]
+
+
 def test_a_row_that_is_not_ready_in_time_is_not_timed():
     found = prepared(row("slow", slow=lambda x: time.sleep(60)), seconds=5.0)
 

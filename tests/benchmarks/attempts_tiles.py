@@ -213,6 +213,49 @@ def matmul(dtype: torch.dtype) -> Attempts:
 
 
 @triton.jit
+def conv2d_inner_kernel(
+    x_ptr, w_ptr, bias_ptr, out_ptr, N, C, H, W, OC, OH, OW, KH, KW,
+    stride_h, stride_w, pad_h, pad_w, dil_h, dil_w,
+    sx_n, sx_c, sx_h, sx_w, sw_o, sw_c, sw_h, sw_w, so_n, so_c, so_h, so_w,
+    HAS_BIAS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):
+    """The solution's product with the channel as the innermost part of a tap's number: where
+    channels are neighbours in memory, those of one tap are loaded 16 bytes at a time. A tile lies
+    in one image, and its pixels are neighbours in the result."""
+    tiles = tl.cdiv(OH * OW, BLOCK_M)
+    img = (tl.program_id(0) // tiles).to(tl.int64)
+    offs_m = tl.program_id(0) % tiles * BLOCK_M + tl.arange(0, BLOCK_M)
+    offs_n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    oh, ow = offs_m // OW, offs_m % OW
+    top, left = oh * stride_h - pad_h, ow * stride_w - pad_w
+    window = top.to(tl.int64) * sx_h + left.to(tl.int64) * sx_w
+    x_ptr += img * sx_n
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+
+    for k_start in range(0, KH * KW * C, BLOCK_K):
+        offs_k = k_start + tl.arange(0, BLOCK_K)
+        ic, kh, kw = offs_k % C, offs_k // C // KW, offs_k // C % KW
+        in_k = kh < KH
+        tap = (kh * dil_h).to(tl.int64) * sx_h + (kw * dil_w).to(tl.int64) * sx_w \
+            + ic.to(tl.int64) * sx_c
+        ih = top[:, None] + kh[None, :] * dil_h
+        iw = left[:, None] + kw[None, :] * dil_w
+        inside = (ih >= 0) & (ih < H) & (iw >= 0) & (iw < W)
+        x_mask = inside & in_k[None, :]
+        x = tl.load(x_ptr + (window[:, None] + tap[None, :]), mask=x_mask, other=0.0)
+        own = kh.to(tl.int64) * sw_h + kw.to(tl.int64) * sw_w + ic.to(tl.int64) * sw_c
+        w_ptrs = w_ptr + (offs_n.to(tl.int64)[None, :] * sw_o + own[:, None])
+        w = tl.load(w_ptrs, mask=(offs_n[None, :] < OC) & in_k[:, None], other=0.0)
+        acc = tl.dot(x, w, acc, input_precision="ieee")
+
+    if HAS_BIAS:
+        acc += tl.load(bias_ptr + offs_n, mask=offs_n < OC, other=0.0)[None, :]
+    out_ptrs = out_ptr + img * so_n + (offs_n.to(tl.int64)[:, None] * so_c + offs_m[None, :])
+    out_mask = (offs_n[:, None] < OC) & (offs_m[None, :] < OH * OW)
+    tl.store(out_ptrs, tl.trans(acc).to(out_ptr.dtype.element_ty), mask=out_mask)
+
+
+@triton.jit
 def conv2d_lines_kernel(
     x_ptr, w_ptr, bias_ptr, out_ptr, C, H, W, OC, OH, OW, KH, KW,
     stride_h, stride_w, pad_h, pad_w, dil_h, dil_w,
@@ -309,9 +352,11 @@ def conv2d(stride: int, padding: int, dtype: torch.dtype, *, wide: bool = True) 
                 x = x.contiguous(memory_format=torch.channels_last)
             if turn[1]:
                 weight = weight.contiguous(memory_format=torch.channels_last)
-            if kernel is own:
-                grid, images = (triton.cdiv(n * oh * ow, block_m), triton.cdiv(oc, block_n)), (n,)
-            else:
+            images: tuple[int, ...] = (n,)
+            grid: tuple[int, ...] = (triton.cdiv(n * oh * ow, block_m), triton.cdiv(oc, block_n))
+            if kernel is conv2d_inner_kernel:
+                grid = (n * triton.cdiv(oh * ow, block_m), triton.cdiv(oc, block_n))
+            elif kernel is not own:
                 grid, images = (triton.cdiv(oh * ow, block_m), triton.cdiv(oc, block_n), n), ()
             kernel[grid](
                 x, weight, bias, out, *images, c, h, w, oc, oh, ow, kh, kw,
@@ -322,19 +367,22 @@ def conv2d(stride: int, padding: int, dtype: torch.dtype, *, wide: bool = True) 
             return out
         return run
 
+    def named(s: tuple[int, ...]) -> str:
+        return "{}x{}x{} w{}".format(*s) + (f" s{s[4]}" if s[4:] else "")
+
+    Settings = tuple[tuple[int, ...], ...]
+    few: Settings = ((64, 64, 32, 4), (128, 64, 32, 8))
+    many: Settings = ((64, 64, 64, 4), (128, 64, 32, 4), (128, 64, 64, 4), (128, 64, 64, 8),
+                      (128, 64, 32, 4, 4), (128, 64, 64, 4, 4), (128, 128, 64, 8))
     if dtype == torch.float32:
-        few: tuple[tuple[int, ...], ...] = ((64, 64, 16, 4), (128, 64, 16, 8))
-        many: tuple[tuple[int, ...], ...] = ((64, 64, 16, 4), (128, 64, 16, 4), (128, 64, 16, 8))
-    else:
-        few = ((64, 64, 32, 4), (128, 64, 32, 8))
-        many = ((128, 64, 32, 4), (128, 64, 64, 4), (128, 64, 64, 8), (256, 64, 32, 8),
-                (128, 64, 32, 4, 4))
+        few, many = ((64, 64, 16, 4),), ((64, 64, 16, 4), (64, 64, 16, 8), (128, 64, 16, 8))
     made = {"own 64x64x32 w8": launched(own, 64, 64, 32, 8)}
-    made |= {"lines {}x{}x{} w{}".format(*s): launched(conv2d_lines_kernel, *s)
-             for s in (*few, (256, 64, few[0][2], 8))}
-    if wide:
-        made |= {"taps {}x{}x{} w{}".format(*s): launched(
-            conv2d_taps_kernel, *s, turn=(False, True)) for s in few}
-        made |= {"turned {}x{}x{} w{}".format(*s) + (f" s{s[4]}" if s[4:] else ""): launched(
-            conv2d_taps_kernel, *s, turn=(True, True)) for s in many}
-    return made
+    made |= {f"lines {named(s)}": launched(conv2d_lines_kernel, *s) for s in few}
+    if not wide:
+        return made | {f"inner {named(s)}{text}": launched(conv2d_inner_kernel, *s, turn=turn)
+                       for s in ((64, 64, 16, 4), (64, 64, 32, 8), (128, 64, 32, 8))
+                       for text, turn in (("", (False, False)), (" turned", (True, True)))}
+    return (made | {f"turned {named(s)}": launched(conv2d_taps_kernel, *s, turn=(True, True))
+                    for s in many[1:4]}
+            | {f"inner {named(s)}": launched(conv2d_inner_kernel, *s, turn=(True, True))
+               for s in many})

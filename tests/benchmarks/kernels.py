@@ -26,7 +26,6 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -40,8 +39,7 @@ from tests.benchmarks.rows import FULL, QUICK, TINY, Inputs, Row, all_rows
 from tests.benchmarks.turns import together
 
 Entry = dict[str, Any]
-# A fault ends a child. It is no fork, as a library may have begun with CUDA where it was imported.
-_SPAWN = multiprocessing.get_context("spawn")
+_FORK = multiprocessing.get_context("fork")  # the parent never touches CUDA: a fault ends a child
 _PREPARING = 0.55  # share of the seconds that compiling and comparing may take
 _ROW_MS = 500.0  # that all contestants of a row may take
 
@@ -54,13 +52,14 @@ def main() -> int:
     options.add_argument("--simulate", action="store_true", help="no GPU: interpreted, not timed")
     options.add_argument("--rows", nargs="+", help="only those whose name holds one of these texts")
     options.add_argument("--no-tries", action="store_true", help="leave the attempts out")
+    options.add_argument("--bare", action="store_true", help="import torch.compile in every child")
     options.add_argument("--jobs", type=int, default=min(12, os.cpu_count() or 1))
     chosen = options.parse_args()
     begun = time.monotonic()
     scale = TINY if chosen.simulate else QUICK if chosen.quick else FULL
-    run = Run(tuple(chosen.rows or ()), scale, "cpu" if chosen.simulate else "cuda",
-              not chosen.no_tries)
-    rows = run.rows
+    rows = [row for row in all_rows()
+            if not chosen.rows or any(text in row.name for text in chosen.rows)]
+    run = Run(rows, scale, "cpu" if chosen.simulate else "cuda", not chosen.no_tries)
 
     result: dict[str, Any] = {
         "date": f"{datetime.date.today():%Y-%m-%d}",
@@ -69,8 +68,15 @@ def main() -> int:
         "scale": scale, "rows": [],
     }
     if not chosen.simulate:
-        os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # there are processes enough
-        importlib.import_module("torch._inductor.compile_fx")  # once, and not in each of them
+        os.environ |= {"TORCHINDUCTOR_COMPILE_THREADS": "1",  # there are processes enough
+                       "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}  # asks for GPUs without CUDA
+        if not chosen.bare:
+            importlib.import_module("torch._inductor.compile_fx")  # once, and not in each of them
+        if not reaches_gpu():
+            if chosen.bare:
+                print("This benchmark measures a GPU, and no GPU was found.", file=sys.stderr)
+                return 2
+            os.execv(sys.executable, [sys.executable, "-m", __spec__.name, *sys.argv[1:], "--bare"])
     until = begun + _PREPARING * chosen.seconds
     problems = prepare(run, chosen.jobs, until)
     result["prepared_s"] = round(time.monotonic() - begun, 1)
@@ -94,22 +100,19 @@ def main() -> int:
     return summed_up(rows, result)
 
 
-@dataclass(frozen=True)
+def reaches_gpu() -> bool:
+    """Whether a child gets a GPU: not where there is none, nor where an import has begun CUDA."""
+    child = _FORK.Process(target=lambda: torch.zeros(1, device="cuda").item())
+    child.start()
+    child.join()
+    return child.exitcode == 0
+
+
 class Run:
-    """What is to be run, at which scale, and where: rows whose name holds one of the texts."""
+    """What is to be run, at which scale, and where."""
 
-    texts: tuple[str, ...]
-    scale: int
-    device: str
-    tries: bool
-
-    @property
-    def rows(self) -> list[Row]:
-        return [row for row in all_rows()
-                if not self.texts or any(text in row.name for text in self.texts)]
-
-    def row(self, name: str) -> Row:
-        return next(row for row in self.rows if row.name == name)
+    def __init__(self, rows: Sequence[Row], scale: int, device: str, tries: bool) -> None:
+        self.rows, self.scale, self.device, self.tries = rows, scale, device, tries
 
     def inputs(self, row: Row) -> Inputs:
         torch.manual_seed(7)
@@ -142,9 +145,8 @@ def prepare(run: Run, jobs: int, until: float) -> dict[str, dict[str, str]]:
     while (waiting or active) and time.monotonic() < until:
         while waiting and len(active) < jobs:
             row, done = waiting.popleft()
-            ours, theirs = _SPAWN.Pipe(duplex=False)
-            child = _SPAWN.Process(target=_prepare_row, daemon=True,
-                                   args=(run, row.name, done, theirs))
+            ours, theirs = _FORK.Pipe(duplex=False)
+            child = _FORK.Process(target=_prepare_row, args=(run, row, done, theirs), daemon=True)
             child.start()
             theirs.close()
             active[ours] = (child, row, "")
@@ -171,7 +173,7 @@ def prepare(run: Run, jobs: int, until: float) -> dict[str, dict[str, str]]:
     return found
 
 
-def _prepare_row(run: Run, name: str, done: frozenset[str], channel: Connection) -> None:
+def _prepare_row(run: Run, row: Row, done: frozenset[str], channel: Connection) -> None:
     """In a process of its own: before and after each of the row's contestants, a word of it."""
     def tell(who: str, problem: str | None = None) -> None:
         channel.send({"who": who, "problem": problem})
@@ -179,7 +181,6 @@ def _prepare_row(run: Run, name: str, done: frozenset[str], channel: Connection)
     tell("the row")
     problem = ""
     try:
-        row = run.row(name)
         with run.here():
             inputs = run.inputs(row)
             everybody = run.who(row)
@@ -226,9 +227,9 @@ def time_rows(run: Run, problems: dict[str, dict[str, str]], until: float) -> It
     rows = deque(row for row in run.rows if problems.get(row.name, {}).get("the row") == "")
     first = True
     while rows and time.monotonic() < until:
-        ours, theirs = _SPAWN.Pipe(duplex=False)
-        child = _SPAWN.Process(target=_time_rows, daemon=True, args=(
-            run, tuple(row.name for row in rows), problems, first, theirs))
+        ours, theirs = _FORK.Pipe(duplex=False)
+        child = _FORK.Process(target=_time_rows, daemon=True, args=(
+            run, tuple(rows), problems, first, theirs))
         child.start()
         theirs.close()
         first = False
@@ -248,17 +249,17 @@ def time_rows(run: Run, problems: dict[str, dict[str, str]], until: float) -> It
         child.join()
 
 
-def _time_rows(run: Run, names: Sequence[str], problems: dict[str, dict[str, str]],
+def _time_rows(run: Run, rows: Sequence[Row], problems: dict[str, dict[str, str]],
                first: bool, channel: Connection) -> None:
     with run.here():
         device = Cuda() if run.device == "cuda" else None
         if first:
             channel.send(_ceilings(device))
-        for name in names:
+        for row in rows:
             try:
-                channel.send(_timed(run, run.row(name), problems.get(name, {}), device))
+                channel.send(_timed(run, row, problems.get(row.name, {}), device))
             except Exception:
-                channel.send({"name": name, "lost": traceback.format_exc(limit=-4)})
+                channel.send({"name": row.name, "lost": traceback.format_exc(limit=-4)})
             if device:
                 torch.cuda.empty_cache()
 

@@ -1,10 +1,10 @@
-"""Every suite on a real GPU: reference solutions, right but different kernels, and mutants.
+"""Every suite on a real GPU: reference solutions, and kernels that are right but different.
 
-    python -m tests.benchmarks.solutions [--out results.json] [--only solution right mutants]
+    python -m tests.benchmarks.solutions [--out results.json] [--only solution right]
 
-The suites' own inputs, references and tolerances, through the real compiler, by results alone: no
-process is watched and no traffic counted, so that mutants whose results are right are listed, not
-blamed. Each file runs in a process of its own, some side by side; a fault ends only that.
+The suites' own inputs, references and tolerances, through the real compiler and nothing else of the
+grader; `tests.benchmarks.gpu` goes the grader's own way, with solutions and mutants. Each file runs
+in a process of its own, some side by side; a fault ends only that.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import multiprocessing
 import os
 import platform
 import sys
-import tempfile
 import time
 import traceback
 from collections import deque
@@ -31,24 +30,22 @@ import triton
 
 import grader
 from grader import compare
-from grader.mutants import read_mutants
 from grader.suite import Case, Input, Sparse, Suite
 from tests.benchmarks.modules import MODULES, ROOT, load
 
 _FORK = multiprocessing.get_context("fork")  # the parent never touches CUDA
-KINDS = ("solution", "right", "mutants")
+KINDS = ("solution", "right")
 
 
 @dataclass(frozen=True)
 class Task:
-    """One file, and which of the cases it runs: every so many-th, or up to the first failure."""
+    """One file, and which of the cases it runs: every so many-th."""
 
     module: Path
     kind: str
     name: str
     path: Path
     every: int = 1
-    until_wrong: bool = False
 
 
 def main() -> int:
@@ -68,23 +65,21 @@ def main() -> int:
                      "triton": triton.__version__},
         "modules": {str(module): {} for module in modules},
     }
-    with tempfile.TemporaryDirectory() as folder:
-        tasks = [task for module in modules for task in tasks_of(module, chosen.only, Path(folder))]
-        for task, found in outcomes(tasks, chosen.jobs, begun + chosen.seconds):
-            result.setdefault("device", found.pop("device", None))
-            result["modules"][str(task.module)].setdefault(task.kind, {})[task.name] = found
-            if chosen.out:
-                chosen.out.write_text(json.dumps(result, indent=1) + "\n")
+    tasks = [task for module in modules for task in tasks_of(module, chosen.only)]
+    for task, found in outcomes(tasks, chosen.jobs, begun + chosen.seconds):
+        result.setdefault("device", found.pop("device", None))
+        result["modules"][str(task.module)].setdefault(task.kind, {})[task.name] = found
+        if chosen.out:
+            chosen.out.write_text(json.dumps(result, indent=1) + "\n")
     wrong = summed_up(result)
     print(f"seconds {time.monotonic() - begun:.0f}")
     return 1 if wrong else 0
 
 
-def tasks_of(module: Path, kinds: Sequence[str], folder: Path) -> Iterator[Task]:
+def tasks_of(module: Path, kinds: Sequence[str]) -> Iterator[Task]:
     """A variant compiles anew for most shapes, so it gets every fourth case."""
-    solution = ROOT / "solutions" / module
     if "solution" in kinds:
-        yield Task(module, "solution", "solution", solution / "kernel.py")
+        yield Task(module, "solution", "solution", ROOT / "solutions" / module / "kernel.py")
     if "right" in kinds:
         right = ROOT / "tests" / "fidelity" / "right" / module.name.split("-", 1)[1]
         found = [*right.glob("*.py"), *(path / "kernel.py" for path in right.iterdir()
@@ -92,17 +87,6 @@ def tasks_of(module: Path, kinds: Sequence[str], folder: Path) -> Iterator[Task]
         for path in sorted(found):
             name = path.parent.name if path.name == "kernel.py" else path.stem
             yield Task(module, "right", name, path, every=4)
-    if "mutants" in kinds:
-        files = {str(path.relative_to(solution)): path.read_text()
-                 for path in solution.rglob("*")
-                 if path.is_file() and "__pycache__" not in path.parts}
-        for mutant in read_mutants(ROOT / "grader" / "suites" / module / "mutants.toml"):
-            target = folder / module / mutant.id
-            for name, text in mutant.apply_to(files).items():
-                (target / name).parent.mkdir(parents=True, exist_ok=True)
-                (target / name).write_text(text)
-            name = f"{mutant.id} {'/'.join(mutant.codes)} {mutant.title}"
-            yield Task(module, "mutants", name, target / "kernel.py", until_wrong=True)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -159,12 +143,10 @@ def correctness(task: Task) -> dict[str, Any]:
     cases = [(part, case) for part in suite.parts for case in part.cases if has_result(case)]
     for part, case in cases[::task.every]:
         problem = on_gpu(getattr(loaded, part.entry), part, case)
-        if not problem:
+        if problem:
+            failed.append(f"{case.name}: {problem}")
+        else:
             passed += 1
-            continue
-        failed.append(f"{case.name}: {problem}")
-        if task.until_wrong:
-            break
     return {"passed": passed, "failed": failed}
 
 
@@ -205,10 +187,10 @@ def on_device_like(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def summed_up(result: dict[str, Any]) -> int:
-    """Prints a line for each module; returns how many kernels that are right failed."""
+    """Prints what became of each module; returns how many kernels failed."""
     wrong = 0
     for module, kinds in result["modules"].items():
-        for kind in KINDS[:2]:
+        for kind in KINDS:
             kernels = kinds.get(kind, {})
             passed = sum(found["passed"] for found in kernels.values())
             bad = {name: found["failed"] for name, found in kernels.items() if found["failed"]}
@@ -218,11 +200,6 @@ def summed_up(result: dict[str, Any]) -> int:
                       f"{sum(map(len, bad.values()))} failed")
             for name, problems in bad.items():
                 print(f"  {name}: {problems[0].strip().splitlines()[-1][:200]}")
-        mutants = kinds.get("mutants", {})
-        alive = [name for name, found in mutants.items() if not found["failed"]]
-        if mutants:
-            print(f"{module}: {len(mutants)} mutants, {len(mutants) - len(alive)} with wrong "
-                  f"results; right by results alone: {'; '.join(sorted(alive)) or 'none'}")
     return wrong
 
 
