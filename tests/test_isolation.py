@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import functools
 import json
 import os
 import re
+import socket
 import struct
 import subprocess
 import sys
@@ -109,6 +111,16 @@ def test_a_compiler_may_start_programs_and_keep_files_and_no_more(machine, call:
     answer = ALLOWED if call in OF_A_COMPILER else refused(errno.EPERM)
 
     assert machine(call, 1, 2, 3, role="compiler") in (answer, None)
+
+
+def test_before_a_gpu_there_are_sockets_within_the_machine_and_no_way_to_another(machine) -> None:
+    ask = functools.partial(machine, role="gpu")
+
+    assert ask("socket", socket.AF_UNIX) == ask("bind") == ask("listen") == ALLOWED
+    for family in (socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK):
+        assert ask("socket", family) == refused(errno.EPERM)
+    for call in ("connect", "accept", "accept4", "ptrace", "mount", "setuid", "execveat"):
+        assert ask(call, 1, 2, 3) in (refused(errno.EPERM), None)
 
 
 def test_what_python_lives_on_is_allowed(machine) -> None:
