@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 from grader.measurement import Ceilings, Gpu
 from grader.report import Finding
@@ -28,7 +28,7 @@ CEILINGS_S = 120.0
 WAKE_S = 10.0
 DRIFT = 0.05  # of the speed of a copy, above which all is measured again
 TURN_S = 300.0  # to wait for others
-_FILE, _LOCK = "ceilings.json", "gpu.lock"
+_FILE, _LOCKS = "ceilings.json", ("gpu.door", "gpu.lock")
 _MOST_KEPT = 32  # ceilings: of each GPU, driver, torch and Triton
 
 
@@ -67,23 +67,31 @@ def visible() -> str | None:
 
 
 @contextmanager
-def alone() -> Iterator[None]:
-    """Wait for other grades of this user that time something; two at once would slow each other.
+def turn(*, alone: bool) -> Iterator[None]:
+    """Wait for other grades of this user: what is timed runs alone, and all else side by side.
 
-    Where no lock can be had, nobody waits.
+    Who waits to be alone keeps others from coming after it. Where no lock can be had, or none
+    within ``TURN_S``, nobody waits any longer.
     """
     with contextlib.ExitStack() as held:
         with contextlib.suppress(OSError, RuntimeError):
             cache().parent.mkdir(parents=True, exist_ok=True)
-            lock = held.enter_context(cache().with_name(_LOCK).open("w"))
+            door, room = (held.enter_context(cache().with_name(name).open("w"))
+                          for name in _LOCKS)
             deadline = time.monotonic() + TURN_S
-            while time.monotonic() < deadline:
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    time.sleep(0.05)
+            _lock(door, fcntl.LOCK_EX, deadline)
+            _lock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, deadline)
+            fcntl.flock(door, fcntl.LOCK_UN)
         yield
+
+
+def _lock(file: IO[str], kind: int, deadline: float) -> None:
+    while time.monotonic() < deadline:
+        try:
+            return fcntl.flock(file, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.02)
+    return None
 
 
 @contextmanager
@@ -159,13 +167,13 @@ def ceilings(ask: Asking, *, again: bool = False,
         gpu = Gpu.from_dict(looked["gpu"])
         kept = find(gpu, looked.get("versions") or {})
         if kept is not None and not again:
-            with alone():
+            with turn(alone=True):
                 probe = told(ask({"op": "ceilings", "again": False}, [], LOOK_S, "copying"))
             rate = probe.get("copy_gb_s")
             if isinstance(rate, float) and abs(rate / kept.copy_gb_s - 1) <= DRIFT:
                 return kept
         tell(f"measuring what the {gpu.name} reaches")
-        with alone():
+        with turn(alone=True):
             answer = told(ask({"op": "ceilings", "again": True}, [], CEILINGS_S,
                               "measuring the GPU"))
         made = Ceilings.from_dict(answer.get("ceilings"))

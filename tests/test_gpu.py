@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -690,6 +691,22 @@ def test_a_broken_cache_holds_nothing(cache, text):
     assert gpus.kept() == []
     gpus.keep(ceilings_of())
     assert gpus.kept() == [ceilings_of()]
+
+
+def test_what_is_timed_runs_alone_and_all_else_side_by_side(cache, monkeypatch):
+    monkeypatch.setattr(gpus, "TURN_S", 0.2)
+
+    def waited(alone: bool) -> bool:
+        started = time.monotonic()
+        with gpus.turn(alone=alone):
+            return time.monotonic() - started > 0.1
+
+    with gpus.turn(alone=False):
+        assert not waited(alone=False)
+        assert waited(alone=True)
+    with gpus.turn(alone=True):
+        assert waited(alone=False)
+    assert not waited(alone=True)
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
