@@ -367,7 +367,8 @@ class Session:
             request = {"op": "run", "recording": to_json(recording), "layout": arena.layout(),
                        "poison": poison, "windows": windows}
             seconds = GPU_RUN_S + _seconds_to_move(arena.nbytes)
-            reply = self._on_gpu(request, [arena.fd, results.fd], seconds)
+            with gpus.turn(alone=False):
+                reply = self._on_gpu(request, [arena.fd, results.fd], seconds)
         return run_of(reply, results)
 
     def measure(self, recording: Recording, input_sets: Sequence[Sequence[Any]], *,
@@ -392,7 +393,8 @@ class Session:
             seconds = (GPU_RUN_S + GPU_TIME_S) * (1 + len(others)) + sum(
                 _seconds_to_move(arena.nbytes) for arena in arenas)
             fds = [*(arena.fd for arena in arenas), results.fd]
-            reply = self._on_gpu(request, fds, seconds)
+            with gpus.turn(alone=True):
+                reply = self._on_gpu(request, fds, seconds)
         return timed_of(reply, results)
 
     def _on_gpu(self, request: dict[str, Any], fds: Sequence[int],
