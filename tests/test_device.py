@@ -130,6 +130,8 @@ def test_a_result_that_only_the_gpu_gets_wrong_is_said_to_be_so(gpu, on_gpu):
     assert (report.verdict, same.verdict) == (Verdict.FAILED, Verdict.FAILED)
     assert "Seen on the NVIDIA H200 in the case 'a thousand'. It passes on the processor." in \
         same.findings[0].seen
+    assert same.findings[0].means.startswith("The processor runs programs in turn")
+    assert same.replay == f"--case 'a thousand' --seed {report.seed}"
     assert same.facts["right"].startswith(f"{VALUES - 1} of {VALUES} cases")
     assert [r.verdict for r in report.on_gpu if r.name == "a thousand"] == [Verdict.FAILED]
     assert result(report, TIMED.name).reason.endswith("not timed: right values come first")
