@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 120.0  # for all cases; compiling for real takes most of it
 MOST_LOST = 3  # processes: each fault of a kernel takes one with it
-ONLY_HERE = "The processor runs programs in turn and rounds every operation by itself; the kernel " \
-            "depends on something that Triton leaves open."
+ONLY_HERE = "The processor runs programs in turn and rounds every operation by itself; the " \
+            "kernel depends on something that Triton leaves open."
 DECIDED_BY_VALUES = (Kind.CORRECTNESS, Kind.EDGE)
 
 

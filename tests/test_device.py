@@ -206,6 +206,8 @@ def test_the_results_of_timed_runs_are_judged(gpu, on_gpu):
 @pytest.mark.parametrize("right", [True, False])
 def test_of_results_too_large_to_move_parts_are_judged(gpu, on_gpu, monkeypatch, right):
     used = gpu(change=lambda result, run: result if right or result.numel() < N else result * 0)
+    if bulk.device() == "cpu":
+        monkeypatch.setattr(timing.bulk, "device", lambda: "cpu:0")  # and not refused for it
     monkeypatch.setattr(bulk, "MOST_MOVED", 1_000)
     monkeypatch.setattr(timing, "LARGE", 1_000)
 
@@ -213,6 +215,14 @@ def test_of_results_too_large_to_move_parts_are_judged(gpu, on_gpu, monkeypatch,
 
     assert used.windows > 1
     assert (timed.verdict is Verdict.PASSED) == right
+
+
+def test_what_nobody_can_draw_in_time_is_left_open(gpu, on_gpu, monkeypatch):
+    gpu()
+    monkeypatch.setattr(bulk, "device", lambda: "cpu")
+    monkeypatch.setattr(timing, "LARGE", 1_000)
+
+    assert result(on_gpu(), TIMED.name).reason.startswith("not timed: drawing inputs")
 
 
 def test_what_does_not_fit_the_gpu_is_left_open(gpu, on_gpu, monkeypatch):
