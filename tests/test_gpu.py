@@ -533,6 +533,39 @@ def test_a_forged_measurement_is_no_reply(change):
         timed_of({**whole, **change}, MemoryFile("results"))
 
 
+def test_requests_are_answered_from_files_to_files(tmp_path):
+    (tmp_path / "kernel.py").write_text(SOURCE)
+    device, sets = Fake(), [inputs(seed) for seed in range(2)]
+
+    def launching(kernel: Any, launch: Launch, bound: Any) -> None:
+        device.now += 0.25
+        adding(kernel, launch, bound)
+
+    handler = executor.Handler("cpu", lambda: launching, device)
+    recording = to_json(recorded())
+    loaded = handler.handle({"op": "load", "path": str(tmp_path / "kernel.py")}, [])
+    file = MemoryFile("results")
+    with arena.pack(sets[0]) as first, arena.pack(sets[1]) as second:
+        ran = handler.handle({"op": "run", "recording": recording, "layout": first.layout(),
+                              "poison": 1}, [first.fd, file.fd])
+        run = run_of(json.loads(json.dumps(ran)), file)
+        measured = handler.handle(
+            {"op": "measure", "recordings": [recording, recording],
+             "layouts": [first.layout(), second.layout()], "windows": [[5, 2]]},
+            [first.fd, second.fd, file.fd])
+        timed = timed_of(json.loads(json.dumps(measured)), file)
+        broken = handler.handle({"op": "run", "recording": recording, "layout": []},
+                                [first.fd, file.fd])
+
+    assert loaded == {"status": "ready"}
+    assert torch.equal(run.results[0], sum(sets[0]))
+    assert timed.measurement is not None and timed.measurement.ms == pytest.approx(0.25)
+    assert len(timed.configurations) == 2
+    assert [torch.equal(result, sum(given)[5:7])
+            for (result,), given in zip(timed.results, sets, strict=True)] == [True, True]
+    assert broken["status"] == "malformed"
+
+
 @pytest.mark.parametrize("said, code", [
     ("CUDA error: an illegal memory access was encountered\nmore", "M01"),
     ("Triton Error [CUDA]: misaligned address", "M01"),
