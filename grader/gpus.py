@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +23,7 @@ from grader.sandbox.limits import of_a_gpu
 
 LOOK_S = 60.0  # to begin with CUDA; two seconds are usual, the first time after a start more
 CEILINGS_S = 120.0
+WAKE_S = 10.0
 DRIFT = 0.05  # of the speed of a copy, above which all is measured again
 _FILE = "ceilings.json"
 _MOST_KEPT = 32  # ceilings: of each GPU, driver, torch and Triton
@@ -38,8 +41,21 @@ class Asking(Protocol):
 
 
 def present() -> bool:
-    """Whether there is a driver's device file: a quick look, before anything is started."""
-    return any(Path(path).exists() for path in ("/dev/nvidiactl", "/dev/dxg"))
+    """Whether there is a driver: a quick look, before anything is started."""
+    return any(Path(path).exists()
+               for path in ("/dev/nvidiactl", "/dev/dxg", "/proc/driver/nvidia/version"))
+
+
+def wake() -> None:
+    """Have the device files made that a driver makes at its first use, as its own helper does.
+
+    The process before the GPU cannot: whatever it starts gains no rights.
+    """
+    helper = shutil.which("nvidia-modprobe")
+    if helper and present() and not Path("/dev/nvidia-uvm").exists():
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            subprocess.run([helper, "-u", "-c", "0"], timeout=WAKE_S, check=False,
+                           stdin=subprocess.DEVNULL, capture_output=True)
 
 
 def visible() -> str | None:
@@ -50,6 +66,7 @@ def visible() -> str | None:
 @contextmanager
 def process(sandbox: Sandbox) -> Iterator[Asking]:
     """A process before the GPU without a submission, for what can be asked without one."""
+    wake()
     with sandbox.fork("gpu", of_a_gpu()) as child:
         child.ask({"op": "load", "devices": visible()}, timeout_s=LOOK_S)
 

@@ -104,7 +104,7 @@ class Processes:
                                   partial(self._load_kernels, "reading the kernels"))
         self._compiler = _Process(lambda: sandbox.fork("compiler"),
                                   partial(self._load_kernels, "reading the kernels to compile"))
-        self._gpu = _Process(lambda: sandbox.fork("gpu", of_a_gpu()),
+        self._gpu = _Process(self._before_the_gpu,
                              partial(self._load_kernels, "reading the kernels for the GPU",
                                      devices=gpus.visible()))
         self.lost_s = 0.0  # with runs that did not end normally
@@ -122,6 +122,10 @@ class Processes:
         with ExitStack() as stopping:  # all of them, even where one is interrupted
             for process in (self._worker, self._executor, self._compiler, self._gpu):
                 stopping.callback(process.stop)
+
+    def _before_the_gpu(self) -> Child:
+        gpus.wake()
+        return self._sandbox.fork("gpu", of_a_gpu())
 
     def drop_gpu(self) -> None:
         """Give up the process before the GPU, whose context a kernel has broken; others go on."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import stat
@@ -287,7 +288,7 @@ class Fake:
 
 
 def taking(device: Fake, *ms: float) -> Callable[[], None]:
-    times = iter(ms * 100_000)
+    times = itertools.cycle(ms)
 
     def work() -> None:
         device.log.append("work")

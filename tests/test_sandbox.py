@@ -221,8 +221,9 @@ def test_the_zygote_has_one_thread_and_a_bare_environment(open_sandbox: Sandbox,
     assert "Threads:\t1\n" in status
     assert {pair.partition("=")[0] for pair in environ} == {
         "PATH", "LANG", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TRITON_CACHE_DIR", "HOME",
-        "TMPDIR", "PYTHONDONTWRITEBYTECODE",
-    }
+        "TMPDIR", "PYTHONDONTWRITEBYTECODE", "CUDA_VISIBLE_DEVICES",
+        "PYTORCH_NVML_BASED_CUDA_CHECK",
+    } | {"LD_LIBRARY_PATH", "TRITON_LIBCUDA_PATH", "CC"} & os.environ.keys()
 
 
 # ---------------------------------------------------------------------------------------------

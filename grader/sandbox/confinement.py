@@ -166,6 +166,7 @@ def _files(role: Role, kernel: Path, folder: Path) -> landlock.Ruleset:
     elif role == "gpu":
         files.own(folder)
         files.own(Path(f"/proc/{os.getpid()}"))
+        files.own(Path("/dev/shm"))
         files.execute((*view.readable(), *view.of_a_gpu(), *view.programs()))
         files.devices(view.gpu_devices())
     return files

@@ -82,7 +82,7 @@ def of_a_gpu() -> tuple[Path, ...]:
 def gpu_devices() -> tuple[Path, ...]:
     """The device files of NVIDIA's driver; under Windows there is one for all."""
     folder = Path("/dev")
-    return (*folder.glob("nvidia*"), folder / "dxg", folder / "shm")
+    return (*folder.glob("nvidia*"), folder / "dxg")
 
 
 def _linked_packages() -> Iterator[Path]:

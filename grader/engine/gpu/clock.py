@@ -25,6 +25,7 @@ _FLUSHES = 2.25  # times L2 that a flush writes
 _LEAST_FLUSH = 256 << 20  # bytes; meanwhile Python has the time to launch what comes next
 _TRIES = 3  # a spread that is too wide is measured again
 _FIRST = 3  # repeats that tell how long one takes
+_WARM_MS, _MOST_WARM = 25.0, 50  # of work before the first repeat, in which clocks rise
 
 
 class Device(Protocol):
@@ -114,7 +115,10 @@ def measure(jobs: Sequence[Job], device: Device, *, config: str = "",
     if captured and one < SMALL_MS and (together := _together(jobs, device, one)):
         rounds, calls = [together], _calls(len(jobs), one)
         one = statistics.median(_times(rounds, device, _FIRST)[0]) / calls
-    repeats = math.ceil(min(MOST_REPEATS, max(LEAST_REPEATS, budget_ms / max(one * calls, 1e-3))))
+    each = max(one * calls, 1e-3)
+    repeats = math.ceil(min(MOST_REPEATS, max(LEAST_REPEATS, budget_ms / each)))
+    if _WARM_MS > _FIRST * each:
+        _times(rounds, device, math.ceil(min(_MOST_WARM, _WARM_MS / each)))
     best: Measurement | None = None
     for _ in range(_TRIES):
         times, clocks, reasons = _times(rounds, device, repeats)
@@ -127,7 +131,8 @@ def measure(jobs: Sequence[Job], device: Device, *, config: str = "",
     return best
 
 
-def milliseconds(work: Callable[[], Any], *, flush: bool = True) -> dict[str, float]:
+def milliseconds(work: Callable[[], Any], *, flush: bool = True,
+                 budget_ms: float = BUDGET_MS) -> dict[str, float]:
     """Median, 20th and 80th percentile of what one call takes, and how often it was measured.
 
     Eager, for benchmarks of ours whose work is any Python; ``measure`` times recordings.
@@ -139,7 +144,7 @@ def milliseconds(work: Callable[[], Any], *, flush: bool = True) -> dict[str, fl
         work()
     job = [Job(work)]
     one = statistics.median(_times(job, device, _FIRST)[0])
-    repeats = int(min(MOST_REPEATS, max(LEAST_REPEATS, BUDGET_MS / max(one, 1e-3))))
+    repeats = int(min(MOST_REPEATS, max(LEAST_REPEATS, budget_ms / max(one, 1e-3))))
     times, _, _ = _times(job, device, repeats)
     return {"median": statistics.median(times), "p20": part(times, 0.2), "p80": part(times, 0.8),
             "repeats": repeats}
