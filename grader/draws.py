@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -32,17 +33,18 @@ class Draws:
         return self.blocks.get(function, DEFAULT_BLOCK)
 
     def draw(self, name: str, specs: Sequence[Any], block: int = DEFAULT_BLOCK, *,
-             outlines: bool = False) -> list[Any]:
+             outlines: bool = False, device: str = "cpu") -> list[Any]:
         """The inputs that belong to ``name`` and the seed.
 
         Args:
             block: the learner's own.
             outlines: tensors that need no values get none, and take no memory.
+            device: where they are drawn; each has other values for the same seed.
         """
         self.seed = self.seed or secrets.token_hex(16)
         key = f"{self.seed}/{self._suite}/{name}".encode()
         number = int.from_bytes(hashlib.sha256(key).digest()[:8], "big")
-        generator = torch.Generator().manual_seed(number)
+        generator = torch.Generator(device).manual_seed(number)
         drawn: list[Any] = []
         for spec in specs:
             outline = spec.outline(block) \
@@ -50,7 +52,8 @@ class Draws:
             if outline is not None:
                 drawn.append(SparseTensor(outline))
             elif isinstance(spec, Input):
-                drawn.append(spec.draw(generator, block))
+                with torch.device(device) if device != "cpu" else nullcontext():
+                    drawn.append(spec.draw(generator, block))
             elif isinstance(spec, Sparse):
                 drawn.append(SparseTensor.draw(spec, generator))
             else:

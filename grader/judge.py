@@ -13,11 +13,13 @@ from typing import Any, Literal, Self
 
 import torch
 
-from grader import alone, asked, compare, large, selection, source, speed
+from grader import alone, asked, compare, hardware, large, selection, source, speed
 from grader.ahead import Ahead
+from grader.bulk import once
 from grader.configurations import Configurations
 from grader.contract import broken_contract, broken_refusal
 from grader.costs import axes, code_limits, count, idle_grid
+from grader.device import Device
 from grader.diagnosis import codes, details
 from grader.diagnosis.contrast import name_the_cause, undefined_or_ordered
 from grader.diagnosis.explanation import explained, result_of
@@ -40,11 +42,13 @@ LOST_S = 20.0  # spent on runs that did not end normally, after which nothing mo
 
 Event = CaseResult | str
 Effort = Literal["whole", "values", "first", "uncompiled"]
+Use = Literal["never", "found", "throughout"]  # of this machine's GPU
+ENGINE = "interpreter, every access checked"
 
 
 def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | None = None,
           seed: str | None = None, target: Target | None = None, effort: Effort = "whole",
-          on_event: Callable[[Event], None] | None = None,
+          gpu: Use = "never", on_event: Callable[[Event], None] | None = None,
           sandbox: Sandbox | None = None) -> Report:
     """Grade one submission with one suite.
 
@@ -57,10 +61,13 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         seed: hexadecimal, to repeat the inputs of an earlier report; no evidence. Without it the
             inputs are drawn from the operating system's randomness after the submission was
             imported.
-        target: the GPU for which launches are compiled; an H100 unless another is named.
+        target: the GPU for which launches are compiled. If none is named, that of this machine
+            where it is used and known, and else an H100.
         effort: ``values`` compiles nothing more once a case has failed and swaps no files,
             ``first`` ends with the first case that failed, and ``uncompiled`` never compiles
             anything. What they leave out is no evidence.
+        gpu: ``found`` runs all values on this machine's GPU too once they are right on the
+            processor, and times what asks for speed; ``throughout`` runs wrong ones as well.
         on_event: is told the name of each case before it runs and each result after it.
         sandbox: a warm one to use; without it one is started and closed.
 
@@ -78,12 +85,15 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
     results: list[CaseResult] = []
     findings = source.inspect(submitted, suite.signatures, suite.blanks)
     output = reason = isolation = compiled_for = ""
+    device: Device | None = None
     if findings:
         results.append(result_of(Case("the file can be graded", Kind.CORRECTNESS), findings))
     else:
         with ExitStack() as resources:
             box = sandbox or resources.enter_context(Sandbox())
-            judge = resources.enter_context(Judge(submitted, suite, seed, box, target, effort))
+            judge = resources.enter_context(Judge(submitted, suite, seed, box, target, effort,
+                                                  gpu))
+            device = judge.device
             try:
                 isolation = box.isolation.describe()
                 cases = suite.ordered(public_only, only)
@@ -99,13 +109,14 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
                 reason = f"A process of the grader ended unexpectedly: {error}"
             output, seed = judge.output(), judge.draws.seed
             separated = judge.separation(results)
+    used = device is not None and bool(device.results or device.ceilings)
     return Report(
         suite=suite.name,
         source_sha256=submitted.sha256,
         suite_sha256=suite.sha256,
         grader_version=version("tritonlab"),
-        versions=versions(),
-        engine="interpreter, every access checked",
+        versions=versions() | (device.versions() if device and used else {}),
+        engine=ENGINE + (f"; {device.gpu.name}" if device and device.gpu and used else ""),
         isolation=isolation,
         seed=seed or "",
         target=compiled_for,
@@ -116,6 +127,10 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         public_only=public_only,
         only=only,
         repeated=repeated,
+        gpu=device.gpu.name if device and device.gpu and used else "",
+        ceilings=device.told() if device else {},
+        on_gpu=explained(device.results, suite, submitted) if device else (),
+        unusable_gpu=device.unusable if device else "",
     )
 
 
@@ -142,7 +157,8 @@ class Judge:
     """
 
     def __init__(self, submitted: source.Source, suite: Suite, seed: str | None,
-                 sandbox: Sandbox, target: Target | None = None, effort: Effort = "whole") -> None:
+                 sandbox: Sandbox, target: Target | None = None, effort: Effort = "whole",
+                 gpu: Use = "never") -> None:
         self.whole = suite
         self._effort = effort
         self.draws = Draws(suite.name, seed or "")
@@ -158,10 +174,13 @@ class Judge:
         self._printed = ""
         self.session = Session(submitted, suite.entry, sandbox, large.limits(suite))
         # A suite and a session for each function, in the order of the suite's.
-        self.parts = [(replace(part, reference=_once(part.reference)), self.session.of(part))
+        self.parts = [(replace(part, reference=once(part.reference)), self.session.of(part))
                        for part in suite.parts]
         self.suite, self.session = self.parts[0]
-        self.gate = Gate(self.session, target or targets.find(), ahead=effort == "whole")
+        on_gpu = gpu != "never" and hardware.present()
+        self.device = Device(self, throughout=gpu == "throughout") if on_gpu else None
+        target = target or (hardware.default_target() if on_gpu else targets.find())
+        self.gate = Gate(self.session, target, ahead=effort == "whole")
 
     def output(self) -> str:
         """What the learner's code printed; of a case graded alone, in its own call."""
@@ -195,16 +214,22 @@ class Judge:
         """
         trials = [case for case in cases if isinstance(case, Case) and _is_tried(case)]
         ahead = Ahead(trials, self._call, self._replay)
+        results: list[CaseResult] = []
         for case in cases:
             tell(case.name)
-            yield self.verdict_on(case, ahead.take)
+            results.append(self.verdict_on(case, ahead.take))
+            if self.device is None or case.name not in self.device.foretold:
+                yield results[-1]  # else the clock has more to say
             if self._failed and self._effort == "first":
                 return
         if self.gate.used and not self.spares_work:
             tell(self.gate.name)
             result = self.gate.result()
+            results.append(result)
             if not aside or result.verdict is not Verdict.PASSED:
                 yield result
+        if self.device is not None:
+            yield from self.device.verdicts(results, tell)
 
     def turn_to(self, case: Case | Property) -> None:
         """From here on ``suite`` and ``session`` are those of the function of ``case``."""
@@ -247,7 +272,8 @@ class Judge:
                     result = result_of(case, [refusal])
         self._failed |= result.verdict is Verdict.FAILED and not case.advisory
         return replace(result, seconds=time.monotonic() - started, advisory=case.advisory,
-                       details=self._notes.details() if self._notes else None)
+                       details=self._notes.details() if self._notes else None,
+                       clocked=isinstance(case, Case) and large.is_measured(case))
 
     def separation(self, results: Sequence[CaseResult]) -> str:
         """What tells the failing value cases from the passing ones; looked for after a failure."""
@@ -272,7 +298,10 @@ class Judge:
         if large.is_measured(case):
             if self.spares_work:
                 return CaseResult(case.name, case.kind, Verdict.SKIPPED, reason=SPARED)
-            return speed.without_a_gpu(self, case)
+            said = speed.foretold(self, case)
+            if self.device is not None:
+                self.device.foretold[case.name] = said
+            return said.result()
         if large.is_large(case):
             return large.sampled(self, case)
         trial = take() if take else self._replay(self._call(case)())()
@@ -339,6 +368,8 @@ class Judge:
         case, inputs, run = trial.case, trial.inputs, trial.run
         recording = trial.outcome.recording
         self._look_at(trial)
+        if self.device is not None:
+            self.device.keep(trial)
         if recording is None or run is None:
             return result_of(case, trial.findings)
         findings = self._said_by_compiler(run.findings, recording) or broken_contract(
@@ -399,12 +430,20 @@ class Judge:
             self._printed = self.session.output()  # what is run for the diagnosis prints too
 
     def wrong_values(self, results: Sequence[torch.Tensor], inputs: list[Any],
-                 recording: Recording | None = None) -> list[Finding]:
-        difference = self._difference(results, inputs)
+                     recording: Recording | None = None) -> list[Finding]:
+        difference = self.difference(results, inputs)
         if difference is None:
             return []
         if self._notes:
             self._notes.differed(difference)
+        return [self.wrong(difference, inputs, recording)]
+
+    def wrong(self, difference: compare.Difference, inputs: Sequence[Any],
+              recording: Recording | None = None, *, pattern: bool = True) -> Finding:
+        """A difference from the reference in words.
+
+        ``pattern``: also say how the wrong values lie, of the first failure.
+        """
         code = "N05" if difference.kind == "tf32" else "N01"
         if difference.kind == "nonfinite":
             tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
@@ -412,11 +451,12 @@ class Judge:
         elif compare.right_as_float32(difference):
             code = "N04"
         # Only the first failure is shown in full; any other is described when graded alone.
-        pattern = "" if self._failed else details.pattern(difference, self.suite, inputs, recording)
-        return [Finding(code, f"{sentence(str(difference))} {pattern}".strip())]
+        described = "" if self._failed or not pattern else \
+            details.pattern(difference, self.suite, list(inputs), recording)
+        return Finding(code, f"{sentence(str(difference))} {described}".strip())
 
-    def _difference(self, results: Sequence[torch.Tensor],
-                    inputs: list[Any]) -> compare.Difference | None:
+    def difference(self, results: Sequence[torch.Tensor],
+                   inputs: list[Any]) -> compare.Difference | None:
         """Against the reference, computed from the judge's own inputs after the answer arrived."""
         suite = self.suite
         names = [f"`{name}`" for name in suite.result_names]
@@ -430,22 +470,9 @@ class Judge:
         case = Case("a contrast", Kind.CORRECTNESS)
         if broken_contract(self.suite, case, recording, inputs):
             return False
-        return self._difference(run.results, list(inputs)) is None
+        return self.difference(run.results, list(inputs)) is None
 
 
 def _is_tried(case: Case) -> bool:
     """Whether a case takes the two steps that can be begun ahead."""
     return case.call is None and case.reading is None and not large.is_large(case)
-
-
-def _once(reference: Callable[..., Any]) -> Callable[..., Any]:
-    """A reference that is not computed again for the very inputs of the last time."""
-    last: list[tuple[tuple[Any, ...], Any]] = []
-
-    def remembered(*inputs: Any) -> Any:
-        if not last or len(last[0][0]) != len(inputs) or any(
-                one is not other for one, other in zip(last[0][0], inputs, strict=True)):
-            last[:] = [(inputs, reference(*inputs))]
-        return last[0][1]
-
-    return remembered

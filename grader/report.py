@@ -93,6 +93,8 @@ class CaseResult:
     seconds: float = 0.0
     replay: str = ""
     details: Details | None = None
+    clocked: bool = False  # it asks for speed, which nothing but a clock can show
+    measured: Mapping[str, Any] | None = None  # what the clock of a GPU showed; times in ms
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,9 @@ class Report:
     ``seed`` (hexadecimal) reproduces the inputs. ``output`` is what the learner's code printed,
     shortened; it is shown and never parsed. ``only`` names the case that was graded alone;
     ``repeated`` says that the seed was given, so that the inputs could be known beforehand.
+    ``gpu`` is the one that kernels ran on, ``ceilings`` how fast it was found to be, and ``on_gpu``
+    the result of each value case there; one of ``results`` sums those up, and decides.
+    ``unusable_gpu`` says why a GPU that is there was of no use.
     """
 
     suite: str
@@ -120,6 +125,10 @@ class Report:
     public_only: bool = False
     only: str = ""
     repeated: bool = False
+    gpu: str = ""
+    ceilings: Mapping[str, Any] = field(default_factory=dict)
+    on_gpu: tuple[CaseResult, ...] = ()
+    unusable_gpu: str = ""
 
     @property
     def partial(self) -> bool:
@@ -151,16 +160,33 @@ class Report:
 
     @property
     def evidence(self) -> str:
-        """The evidence level that this grade reached, if any: ``correct`` or ``efficient``.
+        """The level that this grade reached, if any: ``correct``, ``efficient`` or ``fast``.
 
-        For the latter, traffic and compiled code were within what a performance case allows.
-        ``fast`` needs a clock, which this engine has not.
+        For ``efficient``, traffic and compiled code were within what a performance case allows. For
+        ``fast``, all values came out right on a GPU too, and its clock passed every case that asks
+        for speed.
         """
         if self.verdict is not Verdict.PASSED or self.partial:
             return ""
         counted = any(r.kind is Kind.PERFORMANCE and r.verdict is Verdict.PASSED
                       for r in self.deciding)
-        return "efficient" if self.target and counted else "correct"
+        if not (self.target and counted):
+            return "correct"
+        return "fast" if self.is_fast else "efficient"
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether a GPU showed that values are right on it, and every speed that is asked for."""
+        clocked = [result for result in self.deciding if result.clocked]
+        shown = [*clocked, *(result for result in self.on_gpu if not result.advisory)]
+        return (bool(self.gpu) and bool(clocked) and bool(self.on_gpu)
+                and all(result.measured for result in clocked)
+                and all(result.verdict is Verdict.PASSED for result in shown))
+
+    @property
+    def noisy(self) -> tuple[CaseResult, ...]:
+        """The deciding cases whose times lay too far apart."""
+        return tuple(r for r in self.deciding if r.verdict is Verdict.INCONCLUSIVE)
 
     @property
     def first_failure(self) -> CaseResult | None:

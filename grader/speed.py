@@ -1,7 +1,8 @@
 """How fast a case can be at its real size, as far as that can be told without a GPU.
 
 Three answers: it cannot be fast enough, which a bound proves, so it fails; it is expected to be,
-which nothing but a clock shows; or a GPU is needed. A prediction never decides.
+which nothing but a clock shows; or a GPU is needed. A prediction never decides. ``grader.timing``
+asks a clock.
 """
 
 from __future__ import annotations
@@ -62,8 +63,33 @@ def peak_of(inputs: Sequence[Any], tf32: bool, target: Target) -> float:
     return target.fp8_tensor if sizes == {1} else target.fp16_tensor
 
 
-def without_a_gpu(judge: Judge, case: Case) -> CaseResult:
-    """Judge a case that asks for a share of the speed of a copy, or of multiplying matrices.
+@dataclass(frozen=True)
+class Foretold:
+    """What can be said of a case that asks for speed before any clock runs.
+
+    ``broken`` is what the launches or their code do not keep to, whatever a clock would show, and
+    ``bound`` why they must be too slow. ``expected`` says what a clock would most likely show, and
+    ``milliseconds`` how long it takes by the prediction for ``target``.
+    """
+
+    case: Case
+    facts: dict[str, str]
+    broken: tuple[Finding, ...] = ()
+    bound: tuple[Finding, ...] = ()
+    expected: str = ""
+    milliseconds: float | None = None
+    target: str = ""
+
+    def result(self) -> CaseResult:
+        """The verdict where there is no GPU: a prediction never decides."""
+        result = result_of(self.case, [*self.bound, *self.broken], self.facts)
+        if result.verdict is Verdict.FAILED:
+            return result
+        return replace(result, verdict=Verdict.SKIPPED, reason=self.expected)
+
+
+def foretold(judge: Judge, case: Case) -> Foretold:
+    """Look at a case that asks for a share of the speed of a copy, or of multiplying matrices.
 
     Raises:
         grader.outcome.Stopped: a process did not survive it.
@@ -73,22 +99,21 @@ def without_a_gpu(judge: Judge, case: Case) -> CaseResult:
     inputs = judge.outlines(case)
     examined = examine_call(judge.session, inputs, judge.text, target)
     if examined.findings:
-        return result_of(case, examined.findings)
+        return Foretold(case, {}, examined.findings)
     needed = large.least(judge.suite, inputs)
     yardstick = Yardstick.of(needed, peak_of(inputs, judge.suite.tolerance.tf32, target), target)
-    facts, findings = _bounded(examined, needed, yardstick, limits, target)
+    facts, bound = _bounded(examined, needed, yardstick, limits, target)
+    broken: list[Finding] = []
     surveys = [one.survey for one in examined.launches if one.survey]
     if len(surveys) == len(examined.launches):
         for told, more in (
             count(limits, needed.bytes, surveys, judge.draws.block(case.function)),
             code_limits(limits, surveys, [one.binary for one in examined.launches]),
         ):
-            facts, findings = facts | told, [*findings, *more]
-    result = result_of(case, findings, facts)
-    if result.verdict is Verdict.FAILED:
-        return result
-    return replace(result, verdict=Verdict.SKIPPED,
-                   reason=_open(examined, needed, yardstick, limits, target))
+            facts, broken = facts | told, [*broken, *more]
+    time = examined.prediction.seconds * 1e3 if examined.prediction else None
+    return Foretold(case, facts, tuple(broken), tuple(bound),
+                    _open(examined, needed, yardstick, limits, target), time, target.title)
 
 
 def _bounded(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Limits,

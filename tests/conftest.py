@@ -104,7 +104,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def says(results: tuple[CaseResult, ...] | BaseException, **more: object) -> None:
         def grade(kernel, suite, *, public_only=False, only=None, seed=None, target=None,
-                  on_event=None, sandbox=None) -> Report:
+                  gpu="never", on_event=None, sandbox=None) -> Report:
             if isinstance(results, BaseException):
                 raise results
             for result in results:

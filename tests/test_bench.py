@@ -393,7 +393,8 @@ def test_predicted_times_say_so_and_that_torch_cannot_be_predicted():
 
     text = " ".join(shown(found).split())
 
-    assert "Predicted for an NVIDIA H200 from compiled code, not measured: no GPU was found." in text
+    assert ("Predicted for an NVIDIA H200 from compiled code, not measured: no GPU was found."
+            in text)
     assert "What PyTorch and torch.compile would take cannot be predicted" in text
     assert "p20" not in text
     assert "is predicted to reach 0.84 of the speed of the reference solution." in text

@@ -8,8 +8,11 @@ import platform
 from importlib import metadata
 
 import pytest
+import simulated
 
 import grader
+from grader import hardware, probe
+from grader.report import Finding
 from grader.sandbox import Isolation, SandboxBroken, attacks
 from grader.sandbox.client import Sandbox
 from tritonlab import doctor
@@ -125,13 +128,87 @@ def test_a_library_that_is_not_there_is_a_failure(machine, monkeypatch) -> None:
     assert found.exit_code == 3
 
 
-def test_the_gpu_is_named_and_nothing_is_promised_of_it(machine, monkeypatch) -> None:
-    monkeypatch.setattr(doctor, "_gpus", lambda: ("NVIDIA H100 80GB HBM3",))
+def with_gpu(monkeypatch, found: probe.Probe) -> doctor.Diagnosis:
+    simulated.install(monkeypatch, simulated.Simulated())
+    monkeypatch.setattr(probe, "probe", lambda box, tell: found)
+    return doctor.examine()
+
+
+def test_a_gpu_is_shown_with_its_ceilings_and_what_it_decides(machine, monkeypatch) -> None:
+    found = with_gpu(monkeypatch, probe.Probe(simulated.H200, simulated.CEILINGS))
+
+    assert check(found, "GPU").seen == \
+        "NVIDIA H200, 139 GiB, compute capability 9.0, driver 580.65"
+    assert check(found, "ceilings").seen == \
+        "copies 4,282 GB/s, multiplies 790 TFLOP/s in float16; measured on 2026-11-22"
+    assert "the evidence level fast" in found.decides[-1]
+    assert found.leaves_open == ()
+
+
+@pytest.mark.parametrize(("cuda", "compiler", "headers", "remedy"), [
+    ("", "gcc", True, "built without CUDA"),
+    ("13.0", "", True, "install gcc"),
+    ("13.0", "gcc", False, "python3-dev"),
+    ("13.0", "gcc", True, "nvidia-smi"),
+], ids=["no CUDA", "no compiler", "no headers", "nothing that is known"])
+def test_a_gpu_that_cannot_be_used_comes_with_a_remedy(machine, monkeypatch, tmp_path, cuda,
+                                                       compiler, headers, remedy) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr(doctor, "cuda_version", lambda: cuda)
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: name if name == compiler else None)
+    monkeypatch.setattr(doctor.sysconfig, "get_path", lambda name: str(tmp_path))
+    if headers:
+        (tmp_path / "Python.h").touch()
+
+    found = with_gpu(monkeypatch, probe.Probe(simulated.H200, unusable="it did not compile."))
+
+    ran = check(found, "kernels on the GPU")
+    assert (ran.state, ran.seen) == (doctor.State.NOTE, "cannot be run: it did not compile.")
+    assert remedy in ran.remedy
+    assert found.exit_code == 0
+    assert "no kernel runs on it yet" in found.leaves_open[0]
+
+
+@pytest.mark.parametrize(("names", "driverless", "hidden", "seen"), [
+    ((), False, "0", "none was found"),
+    ((), True, "0", "no driver serves it"),
+    (("NVIDIA H200",), False, "", "hidden by CUDA_VISIBLE_DEVICES"),
+], ids=["none", "no driver", "hidden"])
+def test_why_no_gpu_is_used_is_said(machine, monkeypatch, names, driverless, hidden, seen) -> None:
+    monkeypatch.setattr(hardware, "names", lambda: names)
+    monkeypatch.setattr(hardware, "without_driver", lambda: driverless)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
 
     found = doctor.examine()
 
-    assert check(found, "GPU").seen == "NVIDIA H100 80GB HBM3"
-    assert "times none" in found.leaves_open[0]
+    assert seen in check(found, "GPU").seen
+    assert found.leaves_open == ("how fast a kernel is: that takes a GPU",)
+
+
+def test_the_cuda_of_torch_is_read_from_its_files() -> None:
+    import torch
+
+    assert doctor.cuda_version() == (torch.version.cuda or "")
+
+
+def test_a_small_kernel_is_tried_on_the_gpu(sandbox, monkeypatch) -> None:
+    simulated.install(monkeypatch, simulated.Simulated())
+
+    assert probe.probe(sandbox) == probe.Probe(simulated.H200, simulated.CEILINGS)
+
+
+@pytest.mark.parametrize(("broken", "says"), [
+    ({"missing": "No driver."}, "No driver."),
+    ({"stops": Finding("R03", "There is no C compiler.")}, "There is no C compiler."),
+    ({"change": lambda result, run: result * 0}, "came out wrong"),
+], ids=["no answer", "no compiler", "wrong"])
+def test_a_gpu_that_runs_no_kernel_is_told_why(sandbox, monkeypatch, broken, says) -> None:
+    simulated.install(monkeypatch, simulated.Simulated(**broken))
+
+    found = probe.probe(sandbox)
+
+    assert says in found.unusable
+    assert found.ceilings is None
 
 
 def test_attacks_that_succeed_are_shown_and_fail_the_command(run, machine, monkeypatch) -> None:

@@ -34,7 +34,8 @@ from tritonlab.course import Course, Module
 from tritonlab.journal import Reading, Record
 
 SCHEMA = 1
-_EVIDENCE = ("", "correct", "efficient", "fast")
+EVIDENCE = ("", "correct", "efficient", "fast")  # the least first
+FAST = EVIDENCE[-1]
 
 
 class State(enum.StrEnum):
@@ -52,8 +53,9 @@ class Entry:
     """One module on the certificate; from ``evidence`` on, the facts of its best grade.
 
     ``evidence`` is ``correct`` (interpreted), ``efficient`` (traffic and compiled code) or ``fast``
-    (measured on a GPU). ``cases_total`` counts the checks that decide. ``target`` is the GPU that
-    code was compiled for and ``device`` the one that it ran on; both are null without a GPU engine.
+    (right and timed on a GPU). ``cases_total`` counts the checks that decide. ``target`` is the GPU
+    that code was compiled for and ``device`` the one that it ran on, null where it ran on none;
+    ``ceilings`` is how fast that one copies and multiplies, and when that was measured.
     ``solution_seen``: the solution was shown before, or is what was graded.
     """
 
@@ -75,6 +77,7 @@ class Entry:
     seed: str | None = None
     target: str | None = None
     device: str | None = None
+    ceilings: Mapping[str, Any] = field(default_factory=dict)
     hints_used: int = 0
     solution_seen: bool = False
     date: str | None = None
@@ -178,6 +181,13 @@ def missing(course: Course, reading: Reading, module: Module) -> list[str]:
             if name in entries and entries[name].state is not State.PASSED]
 
 
+def below_fast(course: Course, certificate: Certificate) -> list[Module]:
+    """The modules that are passed, but by no clock: none may be needed, which their tests tell."""
+    return [module for module in course.modules
+            if (entry := certificate.entry(module)).state is State.PASSED
+            and entry.evidence != FAST]
+
+
 def _entry(module: Module, records: Iterable[Record]) -> Entry:
     records = tuple(records)
     grades = [record for record in records if record.event == "graded"]
@@ -201,6 +211,7 @@ def _entry(module: Module, records: Iterable[Record]) -> Entry:
         cases_passed=cases.get("passed", 0),
         cases_skipped=cases.get("skipped", 0),
         cases_total=cases.get("total", 0),
+        ceilings=best["ceilings"] or {},
         **{name: best[name] for name in ("source_sha256", "suite_sha256", "grader_version",
                                          "versions", "engine", "isolation", "seed", "target",
                                          "device", "hints_used", "solution_seen", "date")},
@@ -209,5 +220,5 @@ def _entry(module: Module, records: Iterable[Record]) -> Entry:
 
 def _worth(grade: Record) -> tuple[bool, int, int]:
     evidence = grade["evidence"] or ""
-    rank = _EVIDENCE.index(evidence) if evidence in _EVIDENCE else 0
+    rank = EVIDENCE.index(evidence) if evidence in EVIDENCE else 0
     return (grade["verdict"] == "PASSED", rank, (grade["cases"] or {}).get("passed", 0))

@@ -102,20 +102,29 @@ def grade(
         "--seed", metavar="HEX", help="The inputs of an earlier grade; nothing is recorded.",
     )] = None,
     target: Annotated[str | None, typer.Option(
-        "--target", metavar="GPU", help="Compile for this GPU, such as a100; h100 if left out.",
+        "--target", metavar="GPU", help="Compile for this GPU, such as a100. If left out, for this "
+                                        "machine's, or else for an h100.",
     )] = None,
+    gpu: Annotated[bool, typer.Option(
+        "--gpu/--no-gpu", help="Run and time the kernels on this machine's GPU too, if it has one.",
+    )] = True,
+    pending: Annotated[bool, typer.Option(
+        "--pending", help="Grade again, on a GPU, all that was passed without one.")] = False,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """Run the hidden tests on an exercise, show the verdict, and record it."""
     from tritonlab.render import report as view
     from tritonlab.render.screen import Progress
 
+    if pending:
+        return _grade_pending(as_json, plain, not gpu, what, module_id, case, seed, target)
     screen = screen_on(plain)
     the_course = course.load()
     submission = grading.resolve(the_course, what, module_id)
     module = submission.module
     with Progress(screen_on(plain or as_json, error=True)) as progress:
-        report = grading.grade(submission, only=case, seed=seed, target=target, on_event=progress)
+        report = grading.grade(submission, only=case, seed=seed, target=target, gpu=gpu,
+                               on_event=progress)
     result = grading.save(the_course, submission, report)
     try:
         command, before = _after_grade(the_course, submission, report, result)
@@ -138,6 +147,35 @@ def grade(
         return guard.show_error(result.error)
     guard.warn(result.complaint)
     return report.exit_code
+
+
+def _grade_pending(as_json: bool, plain: bool, *others: object) -> int:
+    """Grade on the GPU what was passed without one.
+
+    Raises:
+        TritonlabError: there is no workspace or no GPU, or another option was given too.
+    """
+    from tritonlab import pending
+    from tritonlab.render import pending as view
+    from tritonlab.render.screen import Progress
+
+    if any(others):
+        raise errors.TritonlabError("--pending takes no module, case, seed or GPU.",
+                                    "Type `tritonlab grade --pending` alone.")
+    the_course = course.load()
+    place = workspace.require(the_course.example)
+    pending.require_gpu()
+    with Progress(screen_on(plain or as_json, error=True)) as progress:
+        which = pending.modules(the_course, place)
+        upgrades = list(pending.grade(the_course, place, which, progress)) if which else []
+    slow = next((u.module.id for u in upgrades if u.exit_code), None)
+    command = f"tritonlab grade {slow}" if slow else "tritonlab certificate"
+    if as_json:
+        print_json({"schema": pending.SCHEMA, "modules": [u.to_dict() for u in upgrades],
+                    "next": command})
+    else:
+        view.show(screen_on(plain), upgrades, command)
+    return pending.exit_code(upgrades)
 
 
 @app.command()

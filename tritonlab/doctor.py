@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import enum
+import importlib.util
 import os
 import platform
+import re
+import shutil
+import sysconfig
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,16 +18,22 @@ from typing import TYPE_CHECKING, Any
 from packaging.requirements import Requirement
 
 import grader
+from grader import hardware
 from grader.report import EXIT_FAILED, EXIT_GRADER_BROKE, EXIT_PASSED
 from tritonlab import __version__, errors
+from tritonlab.certificate import FAST
 
 if TYPE_CHECKING:
-    from grader.sandbox import Isolation
+    from grader.measurement import Gpu
+    from grader.probe import Probe
+    from grader.sandbox import Isolation, Sandbox
     from grader.sandbox.attacks import Result
 
 SCHEMA = 1
 ENOUGH_MEMORY = 3 << 30  # bytes; torch, Triton and the inputs of the largest case, twice
 _LIBRARIES = ("torch", "triton", "numpy", "ml_dtypes")
+_COMPILERS = ("gcc", "clang", "cc")
+_AMD = Path("/dev/kfd")
 _GIB = 1 << 30
 
 OnEvent = Callable[[str], None]
@@ -86,32 +96,40 @@ def examine(*, attack: bool = False, on_event: OnEvent | None = None) -> Diagnos
     tell = on_event or (lambda event: None)
     checks = [_python(), *map(_library, _LIBRARIES), _cores(), _memory()]
     tell("starting the engine")
-    engine, isolation, attacks = _grader(attack, tell)
+    engine, isolation, probed, attacks = _grader(attack, tell)
     checks.append(engine)
     if isolation is not None:
         checks += _sandbox(isolation)
-    gpus = _gpus()
-    checks.append(_gpu(gpus))
+    checks += _gpu(probed)
     broken = any(check.state is State.BAD for check in checks)
+    decides = ["right or wrong, for every kernel that the course asks for",
+               "accesses out of bounds, races between programs, what is never written",
+               "bytes that a kernel moves, and how many it must"]
+    if probed is not None and probed.ceilings is not None:
+        decides += ["whether all values come out right on its GPU too",
+                    f"how fast a kernel is, by the clock: the evidence level {FAST}"]
     return Diagnosis(
         tuple(checks),
-        () if broken else ("right or wrong, for every kernel that the course asks for",
-                           "accesses out of bounds, races between programs, what is never written",
-                           "bytes that a kernel moves, and how many it must"),
-        ("every verdict, until what failed above is mended",) if broken else _left_open(gpus),
+        () if broken else tuple(decides),
+        ("every verdict, until what failed above is mended",) if broken else _left_open(probed),
         isolation.describe() if isolation else "",
         isolation.tier if isolation else None,
         attacks,
     )
 
 
-def _grader(attack: bool, tell: OnEvent) -> tuple[Check, Isolation | None, tuple[Result, ...]]:
-    """Start the grader as a grade would; it proves its engine before it answers."""
+def _grader(attack: bool, tell: OnEvent
+            ) -> tuple[Check, Isolation | None, Probe | None, tuple[Result, ...]]:
+    """Start the grader as a grade would; it proves its engine before it answers.
+
+    Where there is a GPU, it is tried too.
+    """
     from grader.sandbox import SandboxBroken, attacks
 
     try:
         with attacks.scene() as target, grader.Sandbox() as box:
             isolation = box.isolation
+            probed = _probed(box, tell)
             arena = attacks.Confined(box)
             results = []
             for one in attacks.ATTACKS if attack else ():
@@ -119,9 +137,18 @@ def _grader(attack: bool, tell: OnEvent) -> tuple[Check, Isolation | None, tuple
                 results.append(attacks.run(one, target, arena))
     except SandboxBroken as error:
         remedy = "Install tritonlab again in a fresh environment; if that does not help, report it."
-        return Check("engine", State.BAD, errors.brief(str(error)), remedy), None, ()
+        return Check("engine", State.BAD, errors.brief(str(error)), remedy), None, None, ()
     seen = "the interpreter fits this Triton, and ran a kernel as it should"
-    return Check("engine", State.GOOD, seen), isolation, tuple(results)
+    return Check("engine", State.GOOD, seen), isolation, probed, tuple(results)
+
+
+def _probed(box: Sandbox, tell: OnEvent) -> Probe | None:
+    """What the GPU of this machine answers; None where there is none to ask."""
+    if not hardware.present():
+        return None
+    from grader.probe import probe
+
+    return probe(box, tell)
 
 
 def _sandbox(isolation: Isolation) -> list[Check]:
@@ -175,31 +202,74 @@ def _memory() -> Check:
     return Check("memory", State.NOTE, seen, "The largest cases may not fit. Close something.")
 
 
-def _gpus() -> tuple[str, ...]:
-    """Names of GPUs, as their drivers tell; nothing is asked of a GPU itself."""
-    names = []
-    for about in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
-        try:
-            lines = about.read_text(encoding="utf-8", errors="replace").splitlines()
-        except OSError:
-            continue
-        names += [line.partition(":")[2].strip() for line in lines if line.startswith("Model:")]
-    if not names and Path("/dev/nvidia0").exists():
-        names.append("an NVIDIA GPU")
-    if Path("/dev/kfd").exists():
-        names.append("an AMD GPU")
-    return tuple(names)
+def _gpu(probed: Probe | None) -> list[Check]:
+    """Which GPU there is, whether kernels run on it and how fast it is; or what is in the way."""
+    if probed is None:
+        return [_no_gpu()]
+    named = Check("GPU", State.GOOD, _described(probed.gpu) if probed.gpu
+                  else ", ".join(hardware.names()))
+    if probed.ceilings is None:
+        return [replace(named, state=State.NOTE),
+                Check("kernels on the GPU", State.NOTE,
+                      f"cannot be run: {errors.brief(probed.unusable)}", _remedy())]
+    told = probed.ceilings
+    return [named, Check("kernels on the GPU", State.GOOD, "one was compiled and ran as it should"),
+            Check("ceilings", State.GOOD, f"copies {told.copy_gb_s:,.0f} GB/s, multiplies "
+                                          f"{told.matmul_tflops:,.0f} TFLOP/s in float16; measured "
+                                          f"on {told.measured_at[:10]}")]
 
 
-def _gpu(names: tuple[str, ...]) -> Check:
-    if names:
-        return Check("GPU", State.GOOD, ", ".join(names))
+def _described(gpu: Gpu) -> str:
+    major, minor = gpu.capability
+    return (f"{gpu.name}, {gpu.memory_bytes / _GIB:.0f} GiB, compute capability {major}.{minor}, "
+            f"driver {gpu.driver}")
+
+
+def _no_gpu() -> Check:
+    if hardware.without_driver():
+        return Check("GPU", State.NOTE, "an NVIDIA GPU is there, and no driver serves it",
+                     "Install NVIDIA's driver, or start the container with access to the GPU. "
+                     "Until then everything but speed is graded.")
+    if hardware.names():
+        return Check("GPU", State.NOTE, f"{', '.join(hardware.names())}, hidden by "
+                                        "CUDA_VISIBLE_DEVICES", "Unset it to have speed measured.")
+    if _AMD.exists():
+        return Check("GPU", State.NOTE, "an AMD GPU, which the grader does not run kernels on",
+                     "None is needed to be graded; speed takes one of NVIDIA.")
     return Check("GPU", State.NOTE, "none was found",
                  "None is needed to be graded. The lessons' benchmarks say what they skip.")
 
 
-def _left_open(gpus: tuple[str, ...]) -> tuple[str, ...]:
-    if gpus:
-        return ("how fast a kernel is: there is a GPU, but this version of the grader runs "
-                "kernels on the processor and times none",)
-    return ("how fast a kernel is: that takes a GPU",)
+def _remedy() -> str:
+    """What most likely keeps kernels from running: the first of the usual reasons that holds."""
+    if not cuda_version():
+        return ("This torch was built without CUDA. Install one for your driver, as "
+                "https://pytorch.org/get-started/locally says.")
+    if not (os.environ.get("CC") or any(map(shutil.which, _COMPILERS))):
+        return ("Triton compiles a launcher for each kernel, and there is no C compiler: install "
+                "gcc (`apt install gcc`), or name one in CC.")
+    if not Path(sysconfig.get_path("include"), "Python.h").exists():
+        return ("Triton compiles a launcher for each kernel, and Python's headers are missing: "
+                "install them (`apt install python3-dev`).")
+    return ("`nvidia-smi` should name the GPU, and `python -c 'import torch; "
+            "torch.ones(1).cuda()'` should say nothing.")
+
+
+def cuda_version() -> str:
+    """The CUDA that torch was built for, read from its files; empty where it has none."""
+    found = importlib.util.find_spec("torch")
+    try:
+        text = Path(found.origin).with_name("version.py").read_text() if found and found.origin \
+            else ""
+    except OSError:
+        return ""
+    said = re.search(r"^cuda\b[^=]*= *['\"]([^'\"]+)", text, re.MULTILINE)
+    return said[1] if said else ""
+
+
+def _left_open(probed: Probe | None) -> tuple[str, ...]:
+    if probed is None:
+        return ("how fast a kernel is: that takes a GPU",)
+    if probed.ceilings is None:
+        return ("how fast a kernel is: there is a GPU, and no kernel runs on it yet",)
+    return ()

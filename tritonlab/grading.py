@@ -88,14 +88,14 @@ def resolve(course: Course, name: str | None, module_id: str | None = None) -> S
     module = course.find(module_id) if module_id else None
     if name is None and module is None:
         place = workspace.require(course.example)
-        return _exercise(current(course, place.journal(course).read()), place)
+        return exercise(current(course, place.journal(course).read()), place)
     if name is None:
         assert module is not None
-        return _exercise(module, workspace.require(module.id))
+        return exercise(module, workspace.require(module.id))
     if module is None:
         try:
             found = course.find(name)
-            return _exercise(found, workspace.require(found.id))
+            return exercise(found, workspace.require(found.id))
         except UnknownModule:
             if not _looks_like_path(name):
                 raise
@@ -133,7 +133,7 @@ def current(course: Course, reading: Reading) -> Module:
     return module
 
 
-def _exercise(module: Module, place: Workspace) -> Submission:
+def exercise(module: Module, place: Workspace) -> Submission:
     kernel = place.kernel(module)
     workspace.check_file(kernel, module)
     return Submission(module, kernel, place)
@@ -156,9 +156,11 @@ def find_target(name: str | None) -> Target:
 
 
 def grade(submission: Submission, *, public_only: bool = False, only: str | None = None,
-          seed: str | None = None, target: str | None = None, on_event: OnEvent | None = None,
-          sandbox: Sandbox | None = None) -> Report:
+          seed: str | None = None, target: str | None = None, gpu: bool = False,
+          on_event: OnEvent | None = None, sandbox: Sandbox | None = None) -> Report:
     """Run the hidden tests (or only the public cases, or only one case) on a submission.
+
+    ``gpu``: use the GPU of this machine, if there is one.
 
     Raises:
         BadCourse: the module has no hidden tests.
@@ -170,13 +172,14 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
     if seed is not None and not SEED.fullmatch(seed := seed.lower()):
         raise TritonlabError(f"'{seed}' is no seed: it takes 1 to 64 hexadecimal digits.",
                              "The report to be repeated names its own.")
-    gpu = find_target(target)
+    named = find_target(target) if target else None
     # The sandbox warms up in its own process while the suite, and with it torch, is loaded here.
     with contextlib.nullcontext(sandbox) if sandbox else started() as box:
         try:
             suite = grader.load_suite(submission.module.suite)
             return grader.grade(submission.kernel, suite, public_only=public_only, only=only,
-                                seed=seed, target=gpu, on_event=on_event, sandbox=box)
+                                seed=seed, target=named, gpu="found" if gpu else "never",
+                                on_event=on_event, sandbox=box)
         except grader.UnknownCase as error:
             raise unknown_case(submission.module, error) from error
         except FileNotFoundError as error:
@@ -285,6 +288,9 @@ def record(submission: Submission, report: Report, reading: Reading) -> Mapping[
         "grader_version": report.grader_version,
         "versions": dict(report.versions),
         "engine": report.engine,
+        "target": report.target or None,
+        "device": report.gpu or None,
+        "ceilings": dict(report.ceilings),
         "isolation": report.isolation,
         "seed": report.seed,
         "hints_used": reading.hints(submission.module.id),

@@ -55,6 +55,8 @@ MEANINGS = {
     "T06": "The compiler could not use what makes this fast: see which sizes, types and options "
            "it asks for.",
     "T07": "The kernel takes longer than the threshold of this case allows.",
+    "T08": "Faster than this GPU can be: part of the work was done before or after the clock ran, "
+           "or not at all.",
     "Q01": "A written answer is not what the code, its launches or the contract show.",
     "U01": "A test suite is as good as the mistakes that it notices.",
     "U02": "A right implementation was rejected: the tests ask for more than the contract does.",
@@ -65,7 +67,7 @@ MEANINGS = {
 ORDER = (
     "P02", "P01", "P03", "P04", "L01", "L03", "L05", "X01", "R04", "R02", "R03", "R01",
     "M07", "M08", "M05", "M02", "M01", "M04", "M03", "M06", "M09", "S01", "E01", "E02", "E03",
-    "N03", "N02", "N04", "N05", "N01", "T05", "T01", "T02", "T03", "T04", "T06", "T07",
+    "N03", "N02", "N04", "N05", "N01", "T05", "T01", "T02", "T03", "T04", "T06", "T08", "T07",
     "Q01", "U02", "U01",
 )
 

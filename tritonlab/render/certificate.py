@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from tritonlab.certificate import Certificate, Entry, State
 from tritonlab.render.course import STATE_WORDS
 from tritonlab.render.screen import Screen, word
@@ -50,4 +53,18 @@ def _entry(screen: Screen, entry: Entry) -> None:
         f"seed {entry.seed}, isolation {entry.isolation}",
     ):
         screen.line((fact, "dim"), lead=indent)
+    if entry.device:
+        rates = ceilings(entry.ceilings)
+        screen.line((f"ran on {entry.device}{f', which {rates}' if rates else ''}", "dim"),
+                    lead=indent)
     screen.blank()
+
+
+def ceilings(told: Mapping[str, Any]) -> str:
+    """How fast a GPU was found to be, such as ``copies 4,282 GB/s and multiplies 790 TFLOP/s``."""
+    copy, matmul = told.get("copy_gb_s"), told.get("matmul_tflops")
+    if not isinstance(copy, float | int) or not isinstance(matmul, float | int):
+        return ""
+    when = str(told.get("measured_at", ""))[:10]
+    return (f"copies {copy:,.0f} GB/s and multiplies {matmul:,.0f} TFLOP/s"
+            f"{f', measured on {when}' if when else ''}")

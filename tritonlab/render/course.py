@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritonlab.certificate import Certificate, Entry, State
+from tritonlab.certificate import EVIDENCE, FAST, Certificate, Entry, State
 from tritonlab.course import Course, Module, Track
 from tritonlab.render.screen import Screen, word
 
@@ -35,10 +35,13 @@ def _track(screen: Screen, track: Track, certificate: Certificate) -> None:
         entry = certificate.entry(module)
         state = word(STATE_WORDS[entry.state])
         elective = "" if module.core else " (elective)"
+        evidence = entry.evidence if entry.state is State.PASSED else ""
         if screen.plain:
-            screen.line(state, f" {module.id}: {module.title}{elective}, {hours(module.minutes)}")
+            screen.line(state, f" {module.id}: {module.title}{elective}, {hours(module.minutes)}"
+                               f"{f', {evidence}' if evidence else ''}")
         else:
-            screen.pair((state, f" {module.id:<{width}}  {module.title}", (elective, "dim")),
+            screen.pair((state, f" {module.id:<{width}}  {module.title}",
+                         (f"{elective}  {evidence}", "dim")),
                         (hours(module.minutes), "dim"), indent=2)
     if not track.modules:
         screen.line(("No module of this track is here yet.", "dim"),
@@ -69,8 +72,22 @@ def show_status(screen: Screen, course: Course, certificate: Certificate, curren
                if m.core and by_id[m.id].state is not State.PASSED)
     if left:
         screen.line(f"Planned time of the core modules that are ready: {hours(left)}.")
+    if evidence := _evidence(certificate):
+        screen.line(evidence)
     screen.line(f"Workspace: {workspace or 'none yet'}")
     screen.next(next_command)
+
+
+def _evidence(certificate: Certificate) -> str:
+    """What the passed modules rest on, and how to have more shown."""
+    levels = [entry.evidence for entry in certificate.entries if entry.state is State.PASSED]
+    counted = [f"{levels.count(level)} {level}" for level in reversed(EVIDENCE)
+               if level and level in levels]
+    if not counted:
+        return ""
+    more = "" if set(levels) == {FAST} else \
+        " On a machine with a GPU, `tritonlab grade --pending` shows what is fast."
+    return f"Evidence: {', '.join(counted)}.{more}"
 
 
 def _progress(entry: Entry) -> str:
@@ -90,7 +107,7 @@ def _totals(screen: Screen, certificate: Certificate) -> None:
 
 def list_to_dict(course: Course, certificate: Certificate) -> dict[str, Any]:
     """What ``tritonlab list --json`` prints."""
-    states = {entry.module: entry.state for entry in certificate.entries}
+    entries = {entry.module: entry for entry in certificate.entries}
     return {
         "schema": 1,
         "tracks": [
@@ -103,7 +120,8 @@ def list_to_dict(course: Course, certificate: Certificate) -> dict[str, Any]:
                     {
                         "id": module.id, "number": module.number, "title": module.title,
                         "summary": module.summary, "core": module.core,
-                        "minutes": module.minutes, "state": states[module.id],
+                        "minutes": module.minutes, "state": entries[module.id].state,
+                        "evidence": entries[module.id].evidence,
                         "prerequisites": list(module.prerequisites),
                     }
                     for module in track.modules

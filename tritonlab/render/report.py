@@ -221,7 +221,7 @@ def _summary(screen: Screen, report: Report) -> None:
     if skipped := report.count(Verdict.SKIPPED):
         words.append(f"{skipped} skipped.")
     if noisy := report.count(Verdict.INCONCLUSIVE):
-        words.append(f"{noisy} too noisy to tell.")
+        words.append(f"{noisy} too noisy to tell; the same command times again.")
     if report.partial:
         why = "one case alone is no evidence" if report.only else \
             "with a given seed the inputs are known beforehand" if report.repeated else ""
