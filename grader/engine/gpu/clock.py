@@ -117,7 +117,7 @@ def measure(jobs: Sequence[Job], device: Device, *, config: str = "",
         one = statistics.median(_times(rounds, device, _FIRST)[0]) / calls
     each = max(one * calls, 1e-3)
     repeats = math.ceil(min(MOST_REPEATS, max(LEAST_REPEATS, budget_ms / each)))
-    if _WARM_MS > _FIRST * each:
+    if _FIRST * each < _WARM_MS:
         _times(rounds, device, math.ceil(min(_MOST_WARM, _WARM_MS / each)))
     best: Measurement | None = None
     for _ in range(_TRIES):
