@@ -94,7 +94,7 @@ class Measured:
         except NoGpu as error:
             return Without(str(error))
         if timed.findings or timed.measurement is None:
-            return Without("It was not timed.", timed.findings)
+            return Without("" if timed.findings else "The GPU told no time.", timed.findings)
         wrong = [finding for drawn, results in zip(sets, timed.results, strict=False)
                  for finding in _wrong(judge, recordings[0], results, drawn)]
         if wrong:
@@ -122,6 +122,8 @@ class Measured:
             notes.append(f"held back: {made.throttled}")
         if not made.graph:
             notes.append("with Python's part of each launch")
+        if made.config:
+            notes.append(made.config)
         return Speed(made.ms / 1e3, made.p20_ms / 1e3, made.p80_ms / 1e3, made.repeats,
                      "; ".join(notes))
 

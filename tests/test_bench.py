@@ -379,6 +379,19 @@ def test_a_narrow_terminal_leaves_percentiles_out():
     assert "p80" not in [word for line in text.splitlines()[3:] for word in line.split()]
 
 
+def test_notes_stand_once_below_the_table():
+    found = benched.benchmark(SOFTMAX)
+    chart = found.charts[0]
+    mine, *others = chart.contenders
+    speeds = {size: replace(speed, note="held back: power cap") if size > 8_192 else speed
+              for size, speed in mine.speeds.items()}
+    found = replace(found, charts=(replace(
+        chart, contenders=(replace(mine, speeds=speeds), *others)),))
+
+    assert "Held back: power cap: yours at 12,345 and 16,384." in " ".join(shown(found).split())
+    assert "26.6 % of copy" in shown(found, plain=True)
+
+
 def test_plain_mode_is_one_fact_a_line():
     text = shown(benched.benchmark(SOFTMAX), plain=True)
 
