@@ -392,7 +392,8 @@ class Session:
             seconds = (GPU_RUN_S + GPU_TIME_S) * (1 + len(others)) + sum(
                 _seconds_to_move(arena.nbytes) for arena in arenas)
             fds = [*(arena.fd for arena in arenas), results.fd]
-            reply = self._on_gpu(request, fds, seconds)
+            with gpus.alone():
+                reply = self._on_gpu(request, fds, seconds)
         return timed_of(reply, results)
 
     def _on_gpu(self, request: dict[str, Any], fds: Sequence[int],

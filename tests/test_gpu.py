@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import torch
 
-from grader import gpus
+from grader import gpus, source
+from grader import session as session_module
 from grader.engine.gpu import nvml
 from grader.engine.gpu.clock import LEAST_REPEATS, Job, measure, part
 from grader.engine.gpu.memory import ZONE, Memory, same
@@ -22,7 +23,7 @@ from grader.executor import gpu as executor
 from grader.executor import kernels
 from grader.executor.gpu_replay import Refused, prepare, run_checked, time_call
 from grader.measurement import Ceilings, Gpu
-from grader.outcome import MemoryFile, Stopped, run_of, timed_of
+from grader.outcome import MemoryFile, Stopped, run_of, timed_of, unusable
 from grader.recording import (
     Alloc,
     Argument,
@@ -37,6 +38,8 @@ from grader.recording import (
 )
 from grader.report import Finding
 from grader.sandbox import Sandbox, arena
+from grader.session import Session
+from grader.suite import Function
 
 CPU = torch.device("cpu")
 SOURCE = '''
@@ -329,7 +332,9 @@ def test_every_repeat_takes_the_next_set_of_inputs():
 
     measure(jobs, device)
 
-    assert order[3:] == ([0, 1, 2] * 100)[:len(order) - 3]
+    assert len(order) > 100
+    assert {(one, other) for one, other in itertools.pairwise(order) if other} == {(0, 1), (1, 2)}
+    assert max(map(order.count, range(3))) - min(map(order.count, range(3))) <= 3
 
 
 def test_without_graphs_the_measurement_says_so():
@@ -528,6 +533,39 @@ def test_a_forged_measurement_is_no_reply(change):
         timed_of({**whole, **change}, MemoryFile("results"))
 
 
+def test_requests_are_answered_from_files_to_files(tmp_path):
+    (tmp_path / "kernel.py").write_text(SOURCE)
+    device, sets = Fake(), [inputs(seed) for seed in range(2)]
+
+    def launching(kernel: Any, launch: Launch, bound: Any) -> None:
+        device.now += 0.25
+        adding(kernel, launch, bound)
+
+    handler = executor.Handler("cpu", lambda: launching, device)
+    recording = to_json(recorded())
+    loaded = handler.handle({"op": "load", "path": str(tmp_path / "kernel.py")}, [])
+    file = MemoryFile("results")
+    with arena.pack(sets[0]) as first, arena.pack(sets[1]) as second:
+        ran = handler.handle({"op": "run", "recording": recording, "layout": first.layout(),
+                              "poison": 1}, [first.fd, file.fd])
+        run = run_of(json.loads(json.dumps(ran)), file)
+        measured = handler.handle(
+            {"op": "measure", "recordings": [recording, recording],
+             "layouts": [first.layout(), second.layout()], "windows": [[5, 2]]},
+            [first.fd, second.fd, file.fd])
+        timed = timed_of(json.loads(json.dumps(measured)), file)
+        broken = handler.handle({"op": "run", "recording": recording, "layout": []},
+                                [first.fd, file.fd])
+
+    assert loaded == {"status": "ready"}
+    assert torch.equal(run.results[0], sum(sets[0]))
+    assert timed.measurement is not None and timed.measurement.ms == pytest.approx(0.25)
+    assert len(timed.configurations) == 2
+    assert [torch.equal(result, sum(given)[5:7])
+            for (result,), given in zip(timed.results, sets, strict=True)] == [True, True]
+    assert broken["status"] == "malformed"
+
+
 @pytest.mark.parametrize("said, code", [
     ("CUDA error: an illegal memory access was encountered\nmore", "M01"),
     ("Triton Error [CUDA]: misaligned address", "M01"),
@@ -672,6 +710,274 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
 def test_what_a_gpu_cannot_tell_has_a_reason(reply, why):
     with pytest.raises(gpus.NoGpu, match=why):
         gpus.look(lambda *_: reply)
+
+
+# ---------------------------------------------------------------------------------------------
+# On a real one
+
+
+REAL = """
+import torch
+import triton
+import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+
+@triton.jit
+def scaled_kernel(x_ptr, out_ptr, n, scale, limit, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    tl.store(out_ptr + offs, x * scale, mask=offs < limit)
+
+
+def scaled(x, scale=1.0, beyond=0, **options):
+    out = torch.empty_like(x)
+    n = x.numel()
+    scaled_kernel[(triton.cdiv(n + beyond, 1024),)](
+        x, out, n, scale, n + beyond, BLOCK=1024, **options)
+    return out
+
+
+@triton.jit
+def wild_kernel(x_ptr, out_ptr):
+    tl.store(out_ptr + 1_000_000_000_000, tl.load(x_ptr))
+
+
+def wild(x):
+    out = torch.empty_like(x)
+    wild_kernel[(1,)](x, out)
+    return out
+
+
+@triton.jit
+def endless_kernel(x_ptr, out_ptr):
+    value = tl.load(x_ptr)
+    while value > -1.0:
+        value = tl.load(x_ptr, volatile=True)
+    tl.store(out_ptr, value)
+
+
+def endless(x):
+    out = torch.empty_like(x)
+    endless_kernel[(1,)](x, out)
+    return out
+
+
+@triton.jit
+def wide_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    rows = tl.arange(0, BLOCK)
+    a = tl.load(x_ptr + rows[:, None] * BLOCK + rows[None, :])
+    tl.store(out_ptr + rows[:, None] * BLOCK + rows[None, :], tl.dot(a, a))
+
+
+def wide(x):
+    out = torch.empty_like(x)
+    wide_kernel[(1,)](x, out, BLOCK=x.shape[0])
+    return out
+
+
+@triton.jit
+def boxes_kernel(x, out_ptr, BLOCK: tl.constexpr):
+    rows = tl.arange(0, BLOCK)
+    tl.store(out_ptr + rows[:, None] * BLOCK + rows[None, :], x.load([0, 0]))
+
+
+def boxes(x):
+    out = torch.empty_like(x)
+    side = x.shape[0]
+    boxes_kernel[(1,)](TensorDescriptor.from_tensor(x, [side, side]), out, BLOCK=side)
+    return out
+
+
+@triton.jit
+def made_there_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    x = tl.make_tensor_descriptor(x_ptr, [BLOCK, BLOCK], [BLOCK, 1], [BLOCK, BLOCK])
+    rows = tl.arange(0, BLOCK)
+    tl.store(out_ptr + rows[:, None] * BLOCK + rows[None, :], x.load([0, 0]))
+
+
+def made_there(x):
+    out = torch.empty_like(x)
+    made_there_kernel[(1,)](x, out, BLOCK=x.shape[0])
+    return out
+
+
+@triton.jit
+def copied_first_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    tl.store(out_ptr + offs, tl.load(out_ptr + offs, mask=mask) + tl.load(x_ptr + offs, mask=mask),
+             mask=mask)
+
+
+def copied_first(x):
+    out = torch.zeros_like(x)
+    out[: 10] = x[: 10]
+    copied_first_kernel[(triton.cdiv(x.numel(), 256),)](x, out, x.numel(), BLOCK=256)
+    return out
+
+
+@triton.jit
+def sum_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(out_ptr, tl.sum(tl.load(x_ptr + offs, mask=offs < n, other=0.0)))
+
+
+def summed(x):
+    out = torch.zeros(1, dtype=x.dtype, device=x.device)
+    sum_kernel[(triton.cdiv(x.numel(), 256),)](x, out, x.numel(), BLOCK=256)
+    return out
+"""
+
+
+@pytest.fixture(scope="module")
+def on_gpu(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Sessions of the functions of a file, before a GPU."""
+    if not gpus.present():
+        pytest.skip("no driver of a GPU is there")
+    path = tmp_path_factory.mktemp("real") / "kernel.py"
+    path.write_text(REAL)
+    with Session(source.read(path), "scaled", sandbox) as session:
+        try:
+            session.look()
+        except gpus.NoGpu as error:
+            pytest.skip(str(error))
+        yield session
+
+
+def called(session: Session, entry: str, x: torch.Tensor, *more: Any,
+           parameters: tuple[str, ...] = ("x",)) -> tuple[Session, Recording]:
+    other = session.of(Function(entry, parameters))
+    outcome = other.record([x, *more], as_they_are=True)
+    assert unusable(outcome) == [] and outcome.recording is not None
+    return other, outcome.recording
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("entry, x, expected", [
+    ("scaled", torch.arange(5000.0), lambda x: x),
+    ("boxes", torch.arange(1024.0).view(32, 32), lambda x: x),
+    ("made_there", torch.arange(1024.0).view(32, 32), lambda x: x),
+    ("copied_first", torch.arange(1000.0), lambda x: torch.cat([2 * x[:10], x[10:]])),
+    ("wide", torch.ones(16, 16), lambda x: 16 * x),
+], ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize("poison", [0, 1])
+def test_a_gpu_runs_what_was_recorded(on_gpu, entry, x, expected, poison):
+    session, recording = called(on_gpu, entry, x)
+
+    run = session.run_on_gpu(recording, [x], poison=poison)
+
+    assert run.findings == ()
+    assert torch.equal(run.results[0], expected(x))
+
+
+@pytest.mark.gpu
+def test_a_gpu_gets_floats_exactly(on_gpu):
+    x = torch.ones(1)
+    session, recording = called(on_gpu, "scaled", x, 0.1, parameters=("x", "scale"))
+
+    run = session.run_on_gpu(recording, [x])
+
+    assert run.results[0].item() == torch.tensor(0.1).item()
+
+
+@pytest.mark.gpu
+def test_a_gpu_that_stores_past_the_end_is_seen(on_gpu):
+    x = torch.ones(1024)
+    session, recording = called(on_gpu, "scaled", x, 1.0, 24, parameters=("x", "scale", "beyond"))
+
+    [finding] = session.run_on_gpu(recording, [x]).findings
+
+    assert finding.code == "M02"
+    assert "stored 96 bytes past the end of `out_ptr`, 0 to 23 elements away" in finding.seen
+
+
+@pytest.mark.gpu
+def test_a_broken_context_costs_one_run(on_gpu):
+    x = torch.ones(4)
+    session, recording = called(on_gpu, "wild", x)
+
+    with pytest.raises(Stopped) as stopped:
+        session.run_on_gpu(recording, [x])
+
+    assert stopped.value.finding.code in ("M01", "R03")
+    session, recording = called(on_gpu, "scaled", x)
+    assert torch.equal(session.run_on_gpu(recording, [x]).results[0], x)
+
+
+@pytest.mark.gpu
+def test_a_kernel_without_end_costs_one_run(on_gpu, monkeypatch):
+    x = torch.ones(4)
+    monkeypatch.setattr(session_module, "GPU_RUN_S", 8.0)
+    session, recording = called(on_gpu, "endless", x)
+
+    with pytest.raises(Stopped) as stopped:
+        session.run_on_gpu(recording, [x])
+
+    assert stopped.value.finding.code == "R02"
+    session, recording = called(on_gpu, "scaled", x)
+    assert torch.equal(session.run_on_gpu(recording, [x]).results[0], x)
+
+
+@pytest.mark.gpu
+def test_what_does_not_compile_is_told_in_the_compilers_words(on_gpu):
+    x = torch.ones(24, 24)
+    session, recording = called(on_gpu, "wide", x)
+
+    [finding] = session.run_on_gpu(recording, [x]).findings
+
+    assert finding.code == "L05"
+    assert "power of 2" in finding.seen
+
+
+@pytest.mark.gpu
+def test_a_gpu_is_timed_near_the_speed_of_its_copy(on_gpu):
+    sets = [[torch.randn(1 << 26, generator=torch.Generator().manual_seed(seed))]
+            for seed in range(2)]
+    session, recording = called(on_gpu, "scaled", sets[0][0])
+
+    timed = session.measure(recording, sets, windows=[(0, 1000)])
+    reached = session.ceilings()
+
+    assert timed.findings == ()
+    assert timed.measurement is not None and timed.measurement.graph
+    assert timed.measurement.repeats >= 20
+    part = 2 * 4 * (1 << 26) / timed.measurement.ms / 1e6 / reached.copy_gb_s
+    assert 0.5 < part < 1.3
+    for [x], [result] in zip(sets, timed.results, strict=True):
+        assert torch.equal(result, x[:1000])
+
+
+@pytest.mark.gpu
+def test_a_small_call_is_timed_among_many(on_gpu):
+    sets = [[torch.randn(4096)] for _ in range(2)]
+    session, recording = called(on_gpu, "scaled", sets[0][0])
+
+    timed = session.measure(recording, sets)
+
+    assert timed.measurement is not None
+    assert 0.0003 < timed.measurement.ms < 0.02
+
+
+@pytest.mark.gpu
+def test_sums_in_any_order_are_left_to_the_judge(on_gpu):
+    sets = [[torch.randn(1 << 20)] for _ in range(2)]
+    session, recording = called(on_gpu, "summed", sets[0][0])
+
+    timed = session.measure(recording, sets)
+
+    assert timed.findings == ()
+    for [x], [result] in zip(sets, timed.results, strict=True):
+        assert result.item() == pytest.approx(x.double().sum().item(), abs=0.05)
+
+
+@pytest.mark.gpu
+def test_ceilings_of_a_gpu_are_measured_and_kept(on_gpu, cache):
+    first = on_gpu.ceilings()
+
+    assert first == on_gpu.ceilings()
+    assert cache.exists()
+    assert first.matmul_tflops > first.fp32_tflops > 0
 
 
 def test_recordings_fit_a_request():

@@ -297,7 +297,7 @@ def _warm() -> None:
 def _warm_compiler() -> None:
     """Compile a kernel: the first time takes a second, and a child that must wait for it too.
 
-    Then import what workers need that run tests.
+    Then import what workers need that run tests, and what is before a GPU.
     """
     import grader.executor.compiling
 
@@ -307,6 +307,7 @@ def _warm_compiler() -> None:
         with contextlib.suppress(Exception):  # a child that has to compile will say what is wrong
             grader.executor.compiling.warm()
         os.environ["TRITON_CACHE_DIR"] = home
+    import grader.executor.gpu
     import grader.worker.testing
     gc.collect()
     gc.freeze()
