@@ -110,6 +110,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
             output, seed = judge.output(), judge.draws.seed
             separated = judge.separation(results)
     used = device is not None and bool(device.results or device.ceilings)
+    on_gpu = explained(device.results, suite, submitted, names, seed or "") if device else ()
     return Report(
         suite=suite.name,
         source_sha256=submitted.sha256,
@@ -129,7 +130,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         repeated=repeated,
         gpu=device.gpu.name if device and device.gpu and used else "",
         ceilings=device.told() if device else {},
-        on_gpu=explained(device.results, suite, submitted) if device else (),
+        on_gpu=on_gpu,
         unusable_gpu=device.unusable if device else "",
     )
 

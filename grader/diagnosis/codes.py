@@ -84,6 +84,8 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: dict[int, int],
             file: str = "") -> Finding:
     """Fill in what a finding usually means, where to look and the next step.
 
+    A finding that says already what it means is no known mistake.
+
     Args:
         finding: code, what was seen, and the line if there is one.
         mutants: of the module; the known mistake that fails alike speaks for this one.
@@ -93,8 +95,9 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: dict[int, int],
         marker: the word of these comments.
         file: the one that lines are of, where the submission has several.
     """
+    mutants = () if finding.means else mutants
     likely = known_mistake(finding, mutants, failed, passed)
-    means = likely.meaning if likely else MEANINGS[finding.code]
+    means = finding.means or (likely.meaning if likely else MEANINGS[finding.code])
     open_ones = [mutant for mutant in mutants if mutant.codes[0] == finding.code]
     open_ones = [m for m in open_ones if _possible(m, finding, failed, passed)] or open_ones
     numbers = finding.todos or _todos(finding, todos, likely, open_ones)
@@ -146,6 +149,8 @@ def _next_step(code: str, todos: Sequence[int]) -> str:
         return "Repair the line, then run `tritonlab grade` again."
     if todos:
         return f"`tritonlab hint --todo {todos[0]}` leads on."
+    if code == "T07":
+        return "`tritonlab inspect` tells what each line moves, and which defects it knows."
     return "Change it, then run `tritonlab grade` again."
 
 

@@ -42,7 +42,7 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
             findings[0] = replace(findings[0], seen=seen)
         again = result.verdict is Verdict.FAILED and seed and result.name in names
         return replace(result, findings=tuple(findings),
-                       replay=replay_options(result.name, names, seed) if again else "")
+                       replay=replay_options(result.name, names, seed) if again else result.replay)
 
     return tuple(map(explain, results))
 

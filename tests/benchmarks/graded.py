@@ -28,7 +28,7 @@ from typing import Any
 
 import grader
 from grader.device import differences
-from grader.large import is_measured
+from grader.large import is_measured, limits
 from grader.report import CaseResult, Report, Verdict
 from grader.suite import Case, Function, Suite
 from tests.fidelity.modules import Module, modules
@@ -74,10 +74,11 @@ def main() -> int:
 
 
 def tasks_of(found: Sequence[Module], kinds: Sequence[str], most: int | None) -> Iterator[Task]:
-    """Solutions before mutants, and the mutants of all modules in turn."""
+    """Solutions before mutants, what moves most last, and the mutants of all modules in turn."""
+    smallest = sorted(found, key=lambda module: limits(module.suite).address_space)
     for kind in ("timed", "values"):
         if kind in kinds:
-            yield from (Task(module.slug, kind) for module in found
+            yield from (Task(module.slug, kind) for module in smallest
                         if kind == "values" or any(map(is_measured, module.suite.all_cases)))
     if "mutants" in kinds:
         longest = max((len(module.suite.mutants) for module in found), default=0)
@@ -135,6 +136,8 @@ def outcomes(tasks: Sequence[Task], jobs: int, until: float,
                     yield one
         except TimeoutError:
             print("some did not end in time", file=sys.stderr)
+            for process in (pool._processes or {}).values():
+                process.terminate()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
