@@ -31,6 +31,7 @@ from grader.suite import (
     load,
     performance,
     rand,
+    sibling,
 )
 from grader.words import NOT_WRITTEN
 
@@ -341,6 +342,18 @@ def test_a_suite_knows_which_functions_its_laws_call():
     laws = load(ROOT / "grader/suites/mastery/01-custom-kernels/suite.py").properties
 
     assert {law.name: law.about for law in laws}["a norm grows with its row"] == "l2_norm"
+
+
+@pytest.mark.parametrize(("got", "expected", "says"), [
+    ([1.0, float("nan"), float("inf")], [1.0, float("nan"), float("inf")], ""),
+    ([1.0, float("nan")], [1.0, 2.0], "element 1 is nan where 2 belongs"),
+    ([1.0, 3.0], [1.0, float("nan")], "element 1 is 3 where nan belongs"),
+    ([float("inf"), 3.0], [float("-inf"), 3.0], "element 0 is inf where -inf belongs"),
+])
+def test_what_is_furthest_off_is_not_what_is_where_it_belongs(got, expected, says):
+    suite = sibling(str(ROOT / "grader/suites/mastery/01-custom-kernels/suite.py"), "suite")
+
+    assert suite.furthest(torch.tensor(got), torch.tensor(expected), 1e-6) == says
 
 
 @pytest.mark.parametrize("change", [

@@ -28,7 +28,7 @@ from grader.suite import (
     reads,
     sibling,
 )
-from tritonlab import course, workspace
+from tritonlab import course, grading, workspace
 
 ROOT = Path(__file__).parent.parent
 MODULES = {module.slug: module for module in course.load(course.Roots(
@@ -319,6 +319,20 @@ def test_a_package_can_read_its_own_files_and_none_of_another_tree(tmp_path, san
 @pytest.mark.parametrize("slug", MODULES)
 def test_module_and_suite_name_the_same_files(slug):
     assert set(MODULES[slug].files) == set(load(MODULES[slug].suite).files)
+
+
+@pytest.mark.parametrize("slug", MODULES)
+def test_what_there_is_to_edit_is_the_folder_of_the_files(slug, tmp_path, monkeypatch):
+    module = MODULES[slug]
+    submission = grading.Submission(module, tmp_path / module.id / "kernel.py", None)
+    (tmp_path / module.id).mkdir(parents=True)
+
+    shown = []
+    for place in (tmp_path, tmp_path / module.id):
+        monkeypatch.chdir(place)
+        shown.append(submission.to_edit)
+
+    assert shown == [f"{module.id}/package/", "package/"]
 
 
 @pytest.mark.parametrize("slug", MODULES)
