@@ -143,7 +143,7 @@ def test_the_same_seed_draws_the_same_inputs_and_no_seed_draws_new_ones(graded):
     (("x * 2", "x * undefined"), "L05", "undefined"),
     (("x * 2", "x @ 2"), "L05", ""),
     (("BLOCK=64)", "BLOK=64)"), "L05", "nearest is `BLOCK`"),
-    (("torch.empty_like(x)", "torch.empty(x.shape, dtype=torch.float64)"), "S01", "float64"),
+    (("torch.empty_like(x)", "torch.empty_like(x, dtype=torch.float64)"), "S01", "float64"),
     (("return out", "return out.numpy()"), "X01", "numpy"),
     (("return out", "return x * 2"), "X01", "mul"),
     (("return out", "return x"), "S01", "input"),

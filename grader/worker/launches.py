@@ -275,6 +275,7 @@ def _tensor(recorder: Recorder, kernel: str, name: str, tensor: torch.Tensor) ->
             "made before the call (such as a buffer that was kept), in another thread or by NumPy")
         recorder.stop("X01", f"`{name}` of `{kernel}` gets a tensor that is {origin}; kernels get "
                              f"the arguments and what is allocated in the call.")
+    recorder.check_device(tensor)
     recorder.forget(tensor)
     return view
 
