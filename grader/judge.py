@@ -344,7 +344,7 @@ class Judge:
         self._look_at(trial)
         if recording is None or run is None:
             return result_of(case, trial.findings)
-        findings = self._said_by_compiler(run.findings, recording) or broken_contract(
+        findings = self._said_of_run(run.findings, recording, inputs) or broken_contract(
             self.suite, case, recording, inputs)
         if not findings:
             findings += self.wrong_values(run.results, inputs, recording)
@@ -381,12 +381,17 @@ class Judge:
             return facts | found, [*findings, *more]
         return facts, findings
 
-    def _said_by_compiler(self, findings: Sequence[Finding],
-                          recording: Recording) -> list[Finding]:
-        """What a run found; where it refused a kernel, in the compiler's own words."""
+    def _said_of_run(self, findings: Sequence[Finding], recording: Recording,
+                     inputs: Sequence[Any]) -> list[Finding]:
+        """What a run found; where it refused a kernel, in the compiler's own words, and where it
+        modified an input, by the function's name for it.
+        """
         if findings and findings[0].code == "L05":
             return [self.gate.in_its_words(findings[0], recording), *findings[1:]]
-        return list(findings)
+        names = [name for name, value in zip(self.suite.named_inputs, inputs, strict=False)
+                 if isinstance(value, torch.Tensor)]
+        return [details.by_argument(finding, recording, names, self.submitted.todos)
+                for finding in findings]
 
     def _look_at(self, trial: Trial) -> None:
         """Keep what may tell, after a failure, why this case ended otherwise than others."""

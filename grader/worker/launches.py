@@ -135,7 +135,9 @@ def _bind(recorder: Recorder, kernel: Any, name: str, args: tuple[Any, ...],
     try:
         bound = kernel.signature.bind(*args, **given)
     except TypeError as error:
-        raise TypeError(f"{name}: {error}") from None
+        came = f"{len(args)} arguments by position" + f" and {len(given)} by name" * bool(given)
+        raise TypeError(f"{name}: {error} (the launch passes {came}, the kernel has "
+                        f"{len(parameters)} parameters)") from None
     bound.apply_defaults()
     return dict(bound.arguments), {key: _option(recorder, key, options[key]) for key in options}
 
