@@ -209,6 +209,11 @@ class Judge:
             if not aside or result.verdict is not Verdict.PASSED:
                 yield result
 
+    @property
+    def failed(self) -> bool:
+        """Whether a case that counts has failed by now."""
+        return self._failed
+
     def turn_to(self, case: Case | Property) -> None:
         """From here on ``suite`` and ``session`` are those of the function of ``case``."""
         self.suite, self.session = self._part(case)

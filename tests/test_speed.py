@@ -73,6 +73,27 @@ def test_a_good_kernel_is_expected_to_pass_which_is_no_pass(judged):
     assert result.facts["memory traffic"] == "1.00x of the minimum"
 
 
+def test_what_leaves_work_out_is_not_expected_to_pass(judged):
+    half = judged(WIDE.replace("tl.load(x_ptr + offs, mask=mask)", "offs.to(tl.float32)"))
+
+    assert half.verdict is Verdict.SKIPPED
+    assert half.reason.startswith("a GPU is needed; predicted")
+    assert half.reason.endswith("but the launches move 0.50 times the bytes that the job needs, so "
+                                "a part of it is left out")
+
+
+def test_a_kernel_that_failed_is_not_expected_to_pass(tmp_path, sandbox):
+    path = tmp_path / "kernel.py"
+    path.write_text(WIDE.replace("x * 2", "x * 3"))
+
+    report = grader.grade(path, replace(SUITE, cases=[SUITE.cases[0], REAL]), sandbox=sandbox)
+
+    wrong, fast, *_ = report.results
+    assert (wrong.verdict, fast.verdict) == (Verdict.FAILED, Verdict.SKIPPED)
+    assert fast.reason.startswith("a GPU is needed; predicted")
+    assert fast.reason.endswith("but a case before this one has failed")
+
+
 def test_a_bound_proves_that_three_passes_over_memory_are_too_slow(judged):
     thrice = WIDE.replace(LAUNCH.replace("64", "1024"), """
         first, second = torch.empty_like(x), torch.empty_like(x)

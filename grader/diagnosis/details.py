@@ -63,7 +63,7 @@ def by_argument(finding: Finding, recording: Recording, names: Sequence[str],
     if name is None or line is None:
         return finding
     seen = f"Input `{name}` was modified: line {line} passes it as `{found[1]}`, and {found[2]}"
-    numbers = (todos[at] for at in (finding.line, line) if at in todos)
+    numbers = (todos[at] for at in (finding.line or 0, line) if at in todos)
     return replace(finding, seen=seen, todos=tuple(dict.fromkeys(numbers)))
 
 
