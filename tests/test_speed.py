@@ -293,6 +293,34 @@ def test_limits_on_code_are_told_beside_what_was_found(limits, made, code, fact)
     assert [finding.code for finding in findings] == ([code] if code else [])
 
 
+@pytest.mark.parametrize(("bits", "bytes_", "why"), [
+    (64, 1024, ": 256 elements of 4 bytes, shared by 128 threads, are 8 bytes each."),
+    (32, 1024, " do."),
+    (64, 4096, " do."),
+], ids=["its whole share", "less than its share", "of a larger block"])
+def test_a_narrow_access_is_explained_by_the_share_of_a_thread_where_that_is_why(
+        bits, bytes_, why):
+    moved = launch(Traffic(3, "load", "x_ptr", bytes_ // 4, bytes_, 32, 32, 32))
+    made = binary(accesses=(Access(3, "load", bits, 1),))
+
+    _, (finding,) = code_limits(Limits(vector=128), [moved], [made])
+
+    assert finding.seen.endswith(why)
+
+
+@pytest.mark.parametrize(("limit", "allowed"), [(1.0, "2.00 times as many. "),
+                                                (1.5, "many, and 1.50 times are allowed. ")])
+def test_too_many_bytes_are_told_with_the_limit_and_the_line_that_moves_most(limit, allowed):
+    moved = replace(launch(Traffic(3, "load", "x_ptr", 16, 64, 2, 2, 2),
+                           Traffic(4, "store", "y_ptr", 8, 32, 1, 1, 1)),
+                    bytes_loaded=64, bytes_stored=32)
+
+    _, (finding,) = count(Limits(traffic=limit), 48, [moved], 64)
+
+    assert allowed in finding.seen
+    assert finding.seen.endswith("Line 3 loads most of them, 64 bytes of `x_ptr`.")
+
+
 def test_a_strided_access_fails_a_limit_on_sectors_and_a_dense_one_passes(judged):
     case = performance("every element", rand(1 << 16), sectors=1.0)
     strided = WIDE.replace("offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)", """\

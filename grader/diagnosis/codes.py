@@ -70,8 +70,8 @@ CLOSER = (
      "their indices coincide, or the mask lets lanes through that own no element."),
     ("X01", r"^Host code copies ", "In this module host code may allocate and view tensors and "
      "check its arguments; it copies none, and `.contiguous()` may be a copy."),
-    ("T06", r" bits at a time .* threads", "How much a thread moves at once follows from how much "
-     "of a block falls to it, from the type, and from what is known of alignment."),
+    ("T06", r" shared by \d+ threads", "No thread can move more at once than its share of a block: "
+     "elements, their size and the number of threads decide how much that is."),
 )
 _PLACED = frozenset(("M01", "M02", "M03", "M04", "M06", "M09"))  # addresses or masks are wrong
 
