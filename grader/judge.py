@@ -63,7 +63,8 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         effort: ``values`` compiles nothing more once a case has failed and swaps no files,
             ``first`` ends with the first case that failed, and ``uncompiled`` never compiles
             anything. What they leave out is no evidence.
-        on_event: is told the name of each case before it runs and each result after it.
+        on_event: is told the name of each case before it runs and each result after it, and now
+            and then what is waited for.
         sandbox: a warm one to use; without it one is started and closed.
 
     Raises:
@@ -159,6 +160,7 @@ class Judge:
         self._in_vain: Counter[str] = Counter()  # contrasts, by function
         self._notes: details.Notes | None = None  # where a case is graded alone
         self._printed = ""
+        self._tell: Callable[[str], None] = lambda event: None
         self.session = Session(submitted, suite.entry, sandbox, large.limits(suite))
         # A suite and a session for each function, in the order of the suite's.
         self.parts = [(replace(part, reference=_once(part.reference)), self.session.of(part))
@@ -193,10 +195,11 @@ class Judge:
 
         Args:
             cases: to be judged.
-            tell: is told the name of each before its turn comes.
+            tell: is told the name of each before its turn comes, and what is waited for.
             aside: say what the compiler says only where it refuses something.
         """
         trials = [case for case in cases if isinstance(case, Case) and _is_tried(case)]
+        self._tell = tell
         ahead = Ahead(trials, self._call, self._replay)
         for case in cases:
             tell(case.name)
@@ -382,6 +385,7 @@ class Judge:
         facts, findings = facts | told, [*findings, *missing]
         enough = bool(findings) and self._effort != "whole"
         if limits.of_code and not enough and not self.spares_work:
+            self._tell(f"{case.name}: waiting for the compiler")
             found, more = code_limits(limits, run.facts, self.gate.binaries(recording))
             return facts | found, [*findings, *more]
         return facts, findings

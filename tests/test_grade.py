@@ -104,6 +104,16 @@ def test_a_right_kernel_passes_with_its_numbers_beside_their_limits(graded):
     json.dumps(report.to_dict())
 
 
+def test_it_is_told_that_the_compiler_is_waited_for(tmp_path, sandbox):
+    path, told = tmp_path / "kernel.py", []
+    path.write_text(RIGHT)
+    case = performance("4096 elements", rand(4096), spills=0)
+
+    grader.grade(path, replace(SUITE, cases=[case]), sandbox=sandbox, on_event=told.append)
+
+    assert told[:2] == [case.name, f"{case.name}: waiting for the compiler"]
+
+
 def test_other_layouts_are_tried_only_while_one_may_tell_the_cause(graded, monkeypatch):
     strided = replace(SUITE, cases=[
         edge(f"every other of {n}", rand(2 * n)[::2]) for n in range(40, 48)])
