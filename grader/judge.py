@@ -71,7 +71,8 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
             anything. What they leave out is no evidence.
         gpu: ``found`` runs all values on this machine's GPU too once they are right on the
             processor, and times what asks for speed; ``throughout`` runs wrong ones as well.
-        on_event: is told the name of each case before it runs and each result after it.
+        on_event: is told the name of each case before it runs and each result after it, and now
+            and then what is waited for.
         sandbox: a warm one to use; without it one is started and closed.
 
     Raises:
@@ -177,6 +178,7 @@ class Judge:
         self._in_vain: Counter[str] = Counter()  # contrasts, by function
         self._notes: details.Notes | None = None  # where a case is graded alone
         self._printed = ""
+        self._tell: Callable[[str], None] = lambda event: None
         self.session = Session(submitted, suite.entry, sandbox, large.limits(suite))
         # A suite and a session for each function, in the order of the suite's.
         self.parts = [(replace(part, reference=once(part.reference)), self.session.of(part))
@@ -214,10 +216,11 @@ class Judge:
 
         Args:
             cases: to be judged.
-            tell: is told the name of each before its turn comes.
+            tell: is told the name of each before its turn comes, and what is waited for.
             aside: say what the compiler says only where it refuses something.
         """
         trials = [case for case in cases if isinstance(case, Case) and _is_tried(case)]
+        self._tell = tell
         ahead = Ahead(trials, self._call, self._replay)
         results: list[CaseResult] = []
         for case in cases:
@@ -235,6 +238,11 @@ class Judge:
                 yield result
         if self.device is not None:
             yield from self.device.verdicts(results, tell)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a case that counts has failed by now."""
+        return self._failed
 
     def turn_to(self, case: Case | Property) -> None:
         """From here on ``suite`` and ``session`` are those of the function of ``case``."""
@@ -377,7 +385,7 @@ class Judge:
             self.device.keep(trial)
         if recording is None or run is None:
             return result_of(case, trial.findings)
-        findings = self._said_by_compiler(run.findings, recording) or broken_contract(
+        findings = self._said_of_run(run.findings, recording, inputs) or broken_contract(
             self.suite, case, recording, inputs)
         if not findings:
             findings += self.wrong_values(run.results, inputs, recording)
@@ -411,16 +419,22 @@ class Judge:
         facts, findings = facts | told, [*findings, *missing]
         enough = bool(findings) and self._effort != "whole"
         if limits.of_code and not enough and not self.spares_work:
+            self._tell(f"{case.name}: waiting for the compiler")
             found, more = code_limits(limits, run.facts, self.gate.binaries(recording))
             return facts | found, [*findings, *more]
         return facts, findings
 
-    def _said_by_compiler(self, findings: Sequence[Finding],
-                          recording: Recording) -> list[Finding]:
-        """What a run found; where it refused a kernel, in the compiler's own words."""
+    def _said_of_run(self, findings: Sequence[Finding], recording: Recording,
+                     inputs: Sequence[Any]) -> list[Finding]:
+        """What a run found; where it refused a kernel, in the compiler's own words, and where it
+        modified an input, by the function's name for it.
+        """
         if findings and findings[0].code == "L05":
             return [self.gate.in_its_words(findings[0], recording), *findings[1:]]
-        return list(findings)
+        names = [name for name, value in zip(self.suite.named_inputs, inputs, strict=False)
+                 if isinstance(value, torch.Tensor)]
+        return [details.by_argument(finding, recording, names, self.submitted.todos)
+                for finding in findings]
 
     def _look_at(self, trial: Trial) -> None:
         """Keep what may tell, after a failure, why this case ended otherwise than others."""

@@ -35,7 +35,7 @@ MAX_NAME = 200  # characters of a class's name
 MAX_CLASSES = 64  # of an exception, along its MRO
 MAX_COUNT = 1 << 20  # of launches before an exception, and of configurations
 # What the worker itself can see. Others are for the judge and the executor to say.
-WORKER_CODES = frozenset(("L01", "L05", "X01", "M01", "M07", "T03"))
+WORKER_CODES = frozenset(("L01", "L05", "X01", "M01", "M07", "S01", "T03"))
 # What the engine may say as well, where it runs in the worker.
 EAGER_CODES = frozenset(f"M{number:02}" for number in range(1, 10)) | {"L03", "R02"}
 _NOT_IN_TORCH = re.compile(r"aten::|not implemented for|__torch_\w+__")

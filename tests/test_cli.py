@@ -165,7 +165,7 @@ def test_a_failure_explains_the_first_and_counts_the_others(run, judge):
     assert shown.code == 1
     assert "What failed first: 4 rows of 127 columns  N01" in shown.out
     assert shown.out.count("Padding took part") == 1
-    assert "2 further checks wait." in shown.out
+    assert "2 further checks failed;" in shown.out
     assert "traffic 1.31x of the minimum, limit 1.00x" in shown.out
     assert "`tritonlab hint track1/softmax --todo 2`" in shown.out
     assert last_line(shown.out) == \

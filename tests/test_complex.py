@@ -29,7 +29,7 @@ def twice_kernel(a_ptr, out_ptr, n, sign, BLOCK: tl.constexpr):
 def twice(a):
     sign = 1.0
     {real}
-    out = torch.empty(a.shape, dtype=a.dtype)
+    out = torch.empty(a.shape, dtype=a.dtype, device=a.device)
     target = torch.view_as_real(out)
     n = target.numel()
     twice_kernel[(triton.cdiv(n, 64),)]({source}, target, n, sign, BLOCK=64)
@@ -39,7 +39,7 @@ def twice(a):
 RIGHT = {
     "resolved": "real = torch.view_as_real(a.resolve_conj().contiguous())",
     "cloned": "real = torch.view_as_real(a.clone(memory_format=torch.contiguous_format))",
-    "copied": "b = torch.empty(a.shape, dtype=a.dtype); b.copy_(a); real = torch.view_as_real(b)",
+    "copied": "b = a.new_empty(a.shape); b.copy_(a); real = torch.view_as_real(b)",
     "conjugated in the kernel": """\
 if a.is_conj():
         a, sign = a.conj(), -1.0

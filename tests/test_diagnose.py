@@ -14,6 +14,7 @@ import grader.suite
 from grader import Finding, Verdict
 from grader.contract import broken_contract
 from grader.diagnosis import codes
+from grader.diagnosis.behind import lines_behind
 from grader.diagnosis.likeness import likeness
 from grader.diagnosis.separation import Traits, Values, separation, traits_of, values_of
 from grader.diagnosis.where import Tiling, place
@@ -66,6 +67,62 @@ def test_the_places_to_look_at_are_those_of_mistakes_that_are_still_possible():
 
     assert some.todos == (ord("f"), ord("m"))  # the sign of the third is not there
     assert none.todos == (ord("m"),)  # where none is possible, all are named
+
+
+def test_the_place_of_the_line_comes_first_among_those_of_a_mistake():
+    last = replace(mutant("m"), todos=(7, 8, 9))
+
+    found = codes.explain(replace(WRONG, line=5), [last], {5: 9})
+
+    assert found.todos == (9, 7, 8)
+    assert (found.where, "--todo 9" in found.next_step) == ("Line 5, TODO 9, 7 or 8", True)
+
+
+CLASH = Finding("M04", "two lanes of program 0 stored different values to element 20 of `c_ptr`")
+ELSEWHERE = Finding("S01", "`torch.empty` is given no device: …")
+
+
+@pytest.mark.parametrize("finding", [CLASH, ELSEWHERE], ids=["lanes", "device"])
+def test_a_mistake_without_a_sign_does_not_speak_for_what_its_words_tell_apart(finding):
+    plain = mutant("p", finding.code)
+    signed = mutant("s", finding.code, sign="lanes of|no device")
+
+    alone, with_a_sign = (codes.explain(finding, known, {}).means
+                          for known in ([plain], [plain, signed]))
+
+    assert alone not in (codes.MEANINGS[finding.code], "means p")
+    assert with_a_sign == "means s"
+
+
+KERNEL_LINES = """\
+def kernel(x_ptr, y_ptr, n):
+    offs = tl.arange(0, 8)
+    other = 1
+    where = y_ptr + offs
+    mask = offs < n
+    x = tl.load(x_ptr + offs, mask=mask)
+    tl.store(where, x, mask)
+"""
+
+
+@pytest.mark.parametrize(("line", "lines"), [(7, (2, 4, 5)), (6, (2, 5)), (3, ()), (99, ())])
+def test_the_lines_behind_an_access_are_those_of_its_addresses_and_mask(line, lines):
+    assert lines_behind(KERNEL_LINES, line) == lines
+    assert lines_behind("def (", line) == ()
+
+
+def test_where_no_mistake_is_known_the_places_behind_an_access_are_named_too():
+    todos = {2: 1, 3: 2, 4: 3, 5: 4, 7: 5}
+
+    memory, values = (codes.explain(Finding(code, "", line=7), [], todos, text=KERNEL_LINES).todos
+                      for code in ("M02", "L05"))
+
+    assert memory == (5, 1, 3, 4)
+    assert values == (5,)
+
+
+def test_a_missing_decorator_belongs_to_the_comment_above():
+    assert codes.explain(Finding("P03", "", line=5), [], {4: 2}).todos == (2,)
 
 
 # ---------------------------------------------------------------------------------------------

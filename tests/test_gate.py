@@ -65,6 +65,12 @@ INTERPRETS_ONLY = {
             y = x * 2
         tl.store(out_ptr + offs, y, mask=mask)
         """, "tl.store(out_ptr + offs, y, mask=mask)", "y"),
+    "host code of Triton": ("""
+        x = tl.load(x_ptr + offs, mask=mask)
+        few = triton.cdiv(n, 64)
+        tl.store(out_ptr + offs, x * 2 + 0 * few, mask=mask)
+        """, "few = triton.cdiv(n, 64)", "`triton.cdiv` is for host code; in a kernel it is "
+                                         "`tl.cdiv`"),
     "a condition that is a block, which only MLIR refuses": ("""
         x = tl.load(x_ptr + offs, mask=mask)
         left = tl.full((1,), 2, tl.int32)

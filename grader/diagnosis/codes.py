@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from grader.diagnosis.behind import lines_behind
 from grader.report import Finding
 from grader.suite import Mutant
 from grader.words import NOTHING_TO_DO, ranges, sentence
@@ -25,8 +26,8 @@ MEANINGS = {
     "R02": "A loop does not end, or does far more work than the case needs.",
     "R03": "The process that ran the code is gone, so there is no result to judge.",
     "R04": "The code asked for more memory than a case of this size can need.",
-    "M01": "Some indices reach past the tensor and the load is not masked there.",
-    "M02": "Some indices reach past the tensor and the store is not masked there.",
+    "M01": "Some indices reach past the tensor, and no mask keeps the load from them.",
+    "M02": "Some indices reach past the tensor, and no mask keeps the store from them.",
     "M03": "No program stores these elements: the grid is too small, or indices or a mask leave "
            "them out.",
     "M04": "Two programs own the same elements: the program id does not separate their indices.",
@@ -41,7 +42,7 @@ MEANINGS = {
     "N03": "NaN and infinities in the input have to arrive where the contract says.",
     "N04": "An intermediate was kept in a type with too few bits, most often an accumulator.",
     "N05": "Matrix products of float32 run in TF32 unless full precision is asked for.",
-    "S01": "The result must have the shape and dtype that the contract gives.",
+    "S01": "The result must have the shape, dtype and device that the contract gives.",
     "E01": "The contract asks for an exception here, before anything is launched.",
     "E02": "The exception has another type than the contract asks for.",
     "E03": "The message should name the argument, what was expected and what came.",
@@ -63,6 +64,20 @@ MEANINGS = {
     "U02": "Tests and package disagree: one of the two departs from the contract.",
 }
 
+# What the words of a finding tell beyond its code. A known mistake speaks in its place only where
+# it has a sign of its own.
+CLOSER = (
+    ("S01", r"is given (no|the) device", "What is allocated lies where the call says, and not "
+     "where the inputs are: result and buffers belong on the device of the inputs."),
+    ("M04", r"^[Tt]wo lanes of ", "Within one program, lanes of a tile arrive at the same element: "
+     "their indices coincide, or the mask lets lanes through that own no element."),
+    ("X01", r"^Host code copies ", "In this module host code may allocate and view tensors and "
+     "check its arguments; it copies none, and `.contiguous()` may be a copy."),
+    ("T06", r" shared by \d+ threads", "No thread can move more at once than its share of a block: "
+     "elements, their size and the number of threads decide how much that is."),
+)
+_PLACED = frozenset(("M01", "M02", "M03", "M04", "M06", "M09"))  # addresses or masks are wrong
+
 # One failure is shown at a time, the earliest of this chain. Within memory, a store outside a
 # tensor explains more than a load outside it, and overlapping stores explain missing ones.
 ORDER = (
@@ -82,7 +97,7 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 def explain(finding: Finding, mutants: Sequence[Mutant], todos: dict[int, int],
             failed: frozenset[str] = frozenset(),
             passed: frozenset[str] = frozenset(), marker: str = "TODO",
-            file: str = "") -> Finding:
+            file: str = "", text: str = "") -> Finding:
     """Fill in what a finding usually means, where to look and the next step.
 
     A finding that says already what it means is no known mistake, unless there was nothing to do.
@@ -96,13 +111,19 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: dict[int, int],
         passed: names of all cases that passed; a case in neither was not run.
         marker: the word of these comments.
         file: the one that lines are of, where the submission has several.
+        text: of that file.
     """
+    closer = closer_meaning(finding)
     mutants = () if finding.means not in ("", NOTHING_TO_DO) else mutants
-    likely = known_mistake(finding, mutants, failed, passed)
-    means = likely.meaning if likely else finding.means or MEANINGS[finding.code]
+    known = [mutant for mutant in mutants if mutant.sign] if closer else mutants
+    likely = known_mistake(finding, known, failed, passed)
+    means = likely.meaning if likely else finding.means or closer or MEANINGS[finding.code]
     open_ones = [mutant for mutant in mutants if mutant.codes[0] == finding.code]
     open_ones = [m for m in open_ones if _possible(m, finding, failed, passed)] or open_ones
     numbers = finding.todos or _todos(finding, todos, likely, open_ones)
+    if not likely and numbers and finding.line in todos and finding.code in _PLACED:
+        behind = [todos[line] for line in lines_behind(text, finding.line) if line in todos]
+        numbers = tuple(dict.fromkeys((*numbers, *behind)))
     places = [f"line {finding.line}{f' of {file}' if file else ''}"] if finding.line else []
     if numbers:
         places.append(f"{marker} {_either(numbers)}")
@@ -112,6 +133,12 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: dict[int, int],
         where=where[:1].upper() + where[1:], todos=numbers,
         next_step=_next_step(finding.code, numbers),
     )
+
+
+def closer_meaning(finding: Finding) -> str:
+    """What the words of a finding tell beyond its code; nothing where they do not."""
+    return next((meaning for code, pattern, meaning in CLOSER
+                 if code == finding.code and re.search(pattern, finding.seen)), "")
 
 
 def known_mistake(finding: Finding, mutants: Sequence[Mutant], failed: frozenset[str],
@@ -158,11 +185,17 @@ def _next_step(code: str, todos: Sequence[int]) -> str:
 
 def _todos(finding: Finding, todos: dict[int, int], likely: Mutant | None,
            possible: Sequence[Mutant]) -> tuple[int, ...]:
-    """The blanks to look at: of the known mistake, of the line, of all possible mistakes."""
+    """The blanks to look at: of the known mistake, of the line, of all possible mistakes.
+
+    Of those of a mistake, the one of the line comes first.
+    """
+    own = todos.get(finding.line or 0)
+    if finding.code == "P03" and own is None:
+        own = todos.get((finding.line or 0) - 1)  # the comment where the decorator belongs
     if likely:
-        return likely.todos
-    if finding.line in todos:
-        return (todos[finding.line],)
+        return tuple(sorted(likely.todos, key=lambda number: number != own))
+    if own is not None:
+        return (own,)
     return tuple(sorted({n for mutant in possible for n in mutant.todos}))
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,13 +14,14 @@ from grader.compare import PARTS, Difference, as_tuple, in_reals
 from grader.diagnosis.likeness import likeness, stand_ins
 from grader.diagnosis.where import place, tiling_of
 from grader.recording import Argument, Launch, Recording, View, dtype_name
-from grader.report import Details
+from grader.report import Details, Finding
 from grader.sandbox.arena import SparseTensor
 from grader.suite import Suite
 
 FIRST = 8  # wrong elements that are listed
 LAUNCHES = 4  # launches that are listed
 LONGEST = 60  # characters of a plain value
+_MODIFIED = re.compile(r"(?s)input `(\w+)` was modified: (.*)")
 
 
 def pattern(difference: Difference, suite: Suite, inputs: Sequence[Any],
@@ -57,6 +60,31 @@ def _other_results(suite: Suite, inputs: Sequence[Any],
     for name, values in stand_ins(suite.entry, suite.named_inputs[:len(inputs)], inputs):
         with contextlib.suppress(Exception):  # a reference need not take what no case hands over
             yield name, in_reals(as_tuple(suite.reference(*values))[position])
+
+
+def by_argument(finding: Finding, recording: Recording, names: Sequence[str],
+                todos: Mapping[int, int]) -> Finding:
+    """M07 with the name that the function has for the tensor, and the launch that passes it.
+
+    Args:
+        names: of the recording's inputs, in order.
+        todos: line -> number of the TODO or DECIDE comments.
+    """
+    found = _MODIFIED.fullmatch(finding.seen) if finding.code == "M07" else None
+    if found is None:
+        return finding
+    inputs = {view.storage: name for view, name in zip(recording.inputs, names, strict=False)}
+    passed = {(inputs.get(argument.value.storage), launch.line)
+              for launch in recording.launches for name, argument in launch.arguments.items()
+              if name == found[1] and argument.kind == "tensor"}
+    if len(passed) != 1:
+        return finding  # several launches, of which any may be meant
+    (name, line), = passed
+    if name is None or line is None:
+        return finding
+    seen = f"Input `{name}` was modified: line {line} passes it as `{found[1]}`, and {found[2]}"
+    numbers = (todos[at] for at in (finding.line or 0, line) if at in todos)
+    return replace(finding, seen=seen, todos=tuple(dict.fromkeys(numbers)))
 
 
 class Notes:

@@ -34,7 +34,8 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
     def explain(result: CaseResult) -> CaseResult:
         mutants = mistakes_in(result.name, suite)
         findings = [codes.explain(finding, mutants, submitted.todos, failed, passed,
-                                  suite.marker, suite.kernel_file if suite.files else "")
+                                  suite.marker, suite.kernel_file if suite.files else "",
+                                  submitted.text)
                     for finding in codes.in_order(result.findings)]
         findings = [replace(finding, function=functions.get(result.name, ""))
                     for finding in findings]

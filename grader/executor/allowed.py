@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import difflib
 import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -58,6 +60,7 @@ class Scope:
     kernels: frozenset[str]
     functions: frozenset[str] = frozenset()  # plain ones of the file
     evaluated: frozenset[str] = frozenset()  # with @triton.constexpr_function
+    bound: frozenset[str] | None = None  # all names that the file gives to anything, if known
 
 
 def check(kernel: ast.FunctionDef, scope: Scope) -> Iterator[Finding]:
@@ -157,8 +160,27 @@ def _plain_name_problem(node: ast.Name, local: set[str], scope: Scope) -> str:
         return "a `constexpr_function`; such functions run as Python while a kernel is compiled"
     if name in scope.functions:
         return "a plain Python function; a kernel calls functions with `@triton.jit`"
+    if scope.bound is not None and name not in scope.bound and not hasattr(builtins, name):
+        near = difflib.get_close_matches(name, [*local, *scope.imports], n=1)
+        return f"and `{name}` is not defined" + (f"; the nearest name is `{near[0]}`" if near else
+                                                 "")
     return ("which a kernel cannot use; it sees its parameters, tl.constexpr globals, other "
             "kernels and what the file imports of Triton")
+
+
+@cache
+def names_bound(text: str) -> frozenset[str]:
+    """All names that a file gives to anything, anywhere."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Name(name, ast.Store()) | ast.FunctionDef(name) | ast.ClassDef(name):
+                found.add(name)
+            case ast.arg(name):
+                found.add(name)
+            case ast.alias(name, given):
+                found.add(given or name.partition(".")[0])
+    return frozenset(found)
 
 
 def _annotations(kernel: ast.FunctionDef) -> Iterator[ast.expr]:

@@ -246,7 +246,8 @@ def _problems(node: ast.FunctionDef, kept: Extract) -> list[Finding]:
 def _forbidden(node: ast.FunctionDef, kept: Extract) -> Iterator[Finding]:
     """What the sanitiser finds in a kernel's body and signature."""
     scope = allowed.Scope(kept.imports, kept.constants, kept.annotated, frozenset(kept.names),
-                          kept.functions, kept.evaluated)
+                          kept.functions, kept.evaluated,
+                          allowed.names_bound("\n".join(kept.source)))
     if not kept.fields:
         yield from allowed.check(node, scope)
         return

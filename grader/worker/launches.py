@@ -135,7 +135,9 @@ def _bind(recorder: Recorder, kernel: Any, name: str, args: tuple[Any, ...],
     try:
         bound = kernel.signature.bind(*args, **given)
     except TypeError as error:
-        raise TypeError(f"{name}: {error}") from None
+        came = f"{len(args)} arguments by position" + f" and {len(given)} by name" * bool(given)
+        raise TypeError(f"{name}: {error} (the launch passes {came}, the kernel has "
+                        f"{len(parameters)} parameters)") from None
     bound.apply_defaults()
     return dict(bound.arguments), {key: _option(recorder, key, options[key]) for key in options}
 
@@ -275,6 +277,7 @@ def _tensor(recorder: Recorder, kernel: str, name: str, tensor: torch.Tensor) ->
             "made before the call (such as a buffer that was kept), in another thread or by NumPy")
         recorder.stop("X01", f"`{name}` of `{kernel}` gets a tensor that is {origin}; kernels get "
                              f"the arguments and what is allocated in the call.")
+    recorder.check_device(tensor)
     recorder.forget(tensor)
     return view
 

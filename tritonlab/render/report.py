@@ -136,12 +136,12 @@ def _failure(screen: Screen, module: Module, report: Report, failure: CaseResult
 
 
 def _waiting(screen: Screen, report: Report) -> None:
-    """How many other failures wait."""
+    """How many other checks failed, which stand above by name."""
     others = report.count(Verdict.FAILED) - 1
     if others:
         screen.blank()
-        checks = "check waits" if others == 1 else "checks wait"
-        screen.line((f"{others} further {checks}.", "dim"))
+        checks = "check" if others == 1 else "checks"
+        screen.line((f"{others} further {checks} failed; they stand above.", "dim"))
 
 
 def _case_details(screen: Screen, details: Details) -> None:
