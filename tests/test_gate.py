@@ -458,3 +458,22 @@ def test_a_library_function_that_a_type_does_not_have_is_told_as_such(graded):
     assert finding.code == "L05"
     assert "looked up (triton.language.float16) and found nothing" in finding.seen
     assert "libdevice.tanh" in finding.seen
+
+
+@pytest.mark.parametrize(("imports", "works"), [
+    ("import torch", False), ("import triton.language.extra.libdevice", True),
+    ("from triton.language.extra import libdevice", True),
+], ids=["nothing", "the module", "a name of the package"])
+def test_a_module_that_the_file_does_not_import_is_not_there(graded, imports, works):
+    text = with_body("""
+        x = tl.load(x_ptr + offs, mask=mask)
+        y = tl.extra.libdevice.floor(2 * x.to(tl.float32)) * 0
+        tl.store(out_ptr + offs, 2 * x + y.to(x.dtype), mask=mask)
+    """).replace("import torch", f"import torch\n{imports}", 1)
+
+    found = list(graded(text, effort="first").findings())
+
+    assert (found == []) is works
+    if not works:
+        assert found[0].code == "L05" and found[0].line == 12
+        assert "nothing imports the module `triton.language.extra.libdevice`" in found[0].seen
