@@ -92,7 +92,7 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: dict[int, int],
         file: the one that lines are of, where the submission has several.
     """
     likely = known_mistake(finding, mutants, failed, passed)
-    means = likely.meaning if likely else MEANINGS[finding.code]
+    means = likely.meaning if likely else finding.means or MEANINGS[finding.code]
     open_ones = [mutant for mutant in mutants if mutant.codes[0] == finding.code]
     open_ones = [m for m in open_ones if _possible(m, finding, failed, passed)] or open_ones
     numbers = finding.todos or _todos(finding, todos, likely, open_ones)
