@@ -17,7 +17,7 @@ import torch
 from grader import alone, asked, compare, large, selection, source, speed
 from grader.ahead import Ahead
 from grader.configurations import Configurations
-from grader.contract import broken_contract, broken_refusal
+from grader.contract import broken_contract, broken_refusal, wrong_places_follow
 from grader.costs import axes, code_limits, count, idle_grid
 from grader.diagnosis import codes, details
 from grader.diagnosis.contrast import name_the_cause, undefined_or_ordered
@@ -344,8 +344,10 @@ class Judge:
         self._look_at(trial)
         if recording is None or run is None:
             return result_of(case, trial.findings)
-        findings = self._said_by_compiler(run.findings, recording) or broken_contract(
-            self.suite, case, recording, inputs)
+        findings = self._said_by_compiler(run.findings, recording)
+        broken = broken_contract(self.suite, case, recording, inputs)
+        if not findings or (broken and wrong_places_follow(broken[0], findings)):
+            findings = broken
         if not findings:
             findings += self.wrong_values(run.results, inputs, recording)
         if not run.findings and (not findings or findings[0].code.startswith("N")):
