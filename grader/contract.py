@@ -14,6 +14,8 @@ from grader.report import Finding
 from grader.suite import Call, Case, Reading, Suite
 from grader.words import NOTHING_TO_DO, mentions, sentence
 
+_OF_PLACES = frozenset(("M02", "M03", "M04", "M08"))
+
 
 def broken_contract(suite: Suite, case: Case, recording: Recording,
                     inputs: Sequence[Any]) -> list[Finding]:
@@ -44,6 +46,15 @@ def broken_contract(suite: Suite, case: Case, recording: Recording,
             return [Finding("S01", f"{called} has strides {view.stride}; a contiguous tensor is "
                                    "expected.")]
     return []
+
+
+def wrong_places_follow(broken: Finding, found: Sequence[Finding]) -> bool:
+    """Whether a result of the wrong form explains all that was found about places in memory.
+
+    Its shape and strides were there before anything was stored: a kernel that is right for the
+    right ones stores past the end of others, twice into one place, or nowhere.
+    """
+    return broken.code == "S01" and all(finding.code in _OF_PLACES for finding in found)
 
 
 def result_name(suite: Suite, number: int) -> str:

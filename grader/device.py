@@ -21,15 +21,13 @@ from grader.report import CaseResult, Finding, Kind, Verdict
 from grader.sandbox import SandboxBroken
 from grader.sandbox.arena import WITH_HOLES
 from grader.speed import Foretold
-from grader.words import sentence
+from grader.words import ONLY_HERE, sentence
 
 if TYPE_CHECKING:
     from grader.judge import Judge, Trial
 
 PATIENCE_S = 120.0  # for all cases; compiling for real takes most of it
 MOST_LOST = 3  # processes: each fault of a kernel takes one with it
-ONLY_HERE = "The processor runs programs in turn and rounds every operation by itself; the " \
-            "kernel depends on something that Triton leaves open."
 DECIDED_BY_VALUES = (Kind.CORRECTNESS, Kind.EDGE)
 
 

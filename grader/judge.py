@@ -18,13 +18,14 @@ from grader import alone, asked, compare, hardware, large, selection, source, sp
 from grader.ahead import Ahead
 from grader.bulk import once
 from grader.configurations import Configurations
-from grader.contract import broken_contract, broken_refusal
+from grader.contract import broken_contract, broken_refusal, wrong_places_follow
 from grader.costs import axes, code_limits, count, idle_grid
 from grader.device import Device
 from grader.diagnosis import codes, details
 from grader.diagnosis.contrast import name_the_cause, undefined_or_ordered
 from grader.diagnosis.explanation import explained, result_of
 from grader.diagnosis.lines import located
+from grader.diagnosis.precedence import explained_by_precedence
 from grader.diagnosis.separation import Traits, Values, separation, traits_of, values_of
 from grader.draws import Draws, block_of
 from grader.engine.compiler import targets
@@ -289,13 +290,19 @@ class Judge:
                        clocked=isinstance(case, Case) and large.is_measured(case))
 
     def separation(self, results: Sequence[CaseResult]) -> str:
-        """What tells the failing value cases from the passing ones; looked for after a failure."""
+        """What tells the failing value cases from the passing ones; looked for after a failure.
+
+        Of several functions, all cases are of the one whose case is the first to fail.
+        """
+        cases = {case.name: case for case in self.whole.all_cases}
         deciding = [(self._traits[r.name], r.verdict) for r in results
                     if r.name in self._traits and not r.advisory
                     and not (r.findings and r.findings[0].code.startswith("T"))]
-        failed, passed = ([traits for traits, verdict in deciding if verdict is wanted]
+        first = next((cases[traits.name].function for traits, verdict in deciding
+                      if verdict is Verdict.FAILED), "")
+        failed, passed = ([traits for traits, verdict in deciding if verdict is wanted
+                           and cases[traits.name].function == first]
                           for wanted in (Verdict.FAILED, Verdict.PASSED))
-        cases = {case.name: case for case in self.whole.all_cases}
 
         def values(traits: Traits) -> Values | None:
             specs = cases[traits.name].inputs
@@ -385,8 +392,10 @@ class Judge:
             self.device.keep(trial)
         if recording is None or run is None:
             return result_of(case, trial.findings)
-        findings = self._said_of_run(run.findings, recording, inputs) or broken_contract(
-            self.suite, case, recording, inputs)
+        findings = self._said_of_run(run.findings, recording, inputs)
+        broken = broken_contract(self.suite, case, recording, inputs)
+        if not findings or (broken and wrong_places_follow(broken[0], findings)):
+            findings = broken
         if not findings:
             findings += self.wrong_values(run.results, inputs, recording)
         if not run.findings and (not findings or findings[0].code.startswith("N")):
@@ -396,6 +405,7 @@ class Judge:
         if findings:
             findings = located(codes.in_order(findings), self.text, recording, run.facts)
             findings = name_the_cause(inputs, findings, self._passes)
+            findings = explained_by_precedence(findings, self.submitted.text)
         if not findings and case.kind is Kind.CORRECTNESS and not case.advisory:
             findings = self._configurations.others(self, case, inputs,
                                                    trial.outcome.configurations)

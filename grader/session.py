@@ -20,6 +20,7 @@ from grader.compilation import (
     compiled_of,
     crashed,
     listings_of,
+    slow,
     surveyed_of,
     times_of,
 )
@@ -292,6 +293,8 @@ class Session:
             except NotStarted:
                 return self.begin_compile(recording, target, whole=whole)()
             except Stopped as stop:
+                if stop.finding.code == "R02":
+                    raise slow(stop, recording) from None
                 if stop.finding.code != "R03":
                     raise
                 return crashed(stop, recording, target.title)

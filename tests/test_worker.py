@@ -119,6 +119,17 @@ LOADS = [
     ("imports its neighbour", "import neighbour", {"status": "raised", "line": 1}),
     ("leaves", "raise SystemExit(0)", {"status": "raised", "line": 1}),
     ("is interrupted", "raise KeyboardInterrupt", {"status": "raised", "line": 1}),
+    ("takes a module that it does not import",
+     "import triton.language as tl\nlibdevice = tl.extra.libdevice",
+     {"status": "raised", "line": 2,
+      "message": "module 'triton.language.extra' has no attribute 'libdevice'"}),
+    ("imports it from its package", "from triton.language.extra import libdevice\nlibdevice.asin",
+     {"status": "ready"}),
+    ("imports it by its whole name",
+     "import triton.language as tl\nimport triton.language.extra.libdevice\n"
+     "tl.extra.libdevice.asin", {"status": "ready"}),
+    ("imports a package of modules",
+     "from triton.experimental.gluon import language\nlanguage.arange", {"status": "ready"}),
     ("raises without a message", "class E(Exception):\n    def __str__(self): 1 / 0\nraise E",
      {"status": "raised", "line": 3}),
 ]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from grader.diagnosis.behind import lines_behind
 from grader.report import Finding
 from grader.suite import Mutant
-from grader.words import NOTHING_TO_DO, ranges, sentence
+from grader.words import NOT_WRITTEN, ONLY_HERE, ranges, sentence
 
 # code -> what it usually means, in words that hold for every module; nothing where none do
 MEANINGS = {
@@ -100,7 +100,7 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: dict[int, int],
             file: str = "", text: str = "") -> Finding:
     """Fill in what a finding usually means, where to look and the next step.
 
-    A finding that says already what it means is no known mistake, unless there was nothing to do.
+    What is not written yet, or shows on a GPU alone, is no known mistake.
 
     Args:
         finding: code, what was seen, the line if there is one, and a meaning where it has one of
@@ -114,7 +114,7 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: dict[int, int],
         text: of that file.
     """
     closer = closer_meaning(finding)
-    mutants = () if finding.means not in ("", NOTHING_TO_DO) else mutants
+    mutants = () if finding.means in (NOT_WRITTEN, ONLY_HERE) else mutants
     known = [mutant for mutant in mutants if mutant.sign] if closer else mutants
     likely = known_mistake(finding, known, failed, passed)
     means = likely.meaning if likely else finding.means or closer or MEANINGS[finding.code]

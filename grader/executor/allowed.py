@@ -15,6 +15,7 @@ from typing import Any
 import triton.language as tl
 from triton.runtime.jit import JITCallable
 
+from grader import visible
 from grader.engine.interpreter.rewrite import assigned
 from grader.report import Finding
 
@@ -61,6 +62,7 @@ class Scope:
     functions: frozenset[str] = frozenset()  # plain ones of the file
     evaluated: frozenset[str] = frozenset()  # with @triton.constexpr_function
     bound: frozenset[str] | None = None  # all names that the file gives to anything, if known
+    imported: frozenset[str] = frozenset()  # modules that the file imports, or names of them
 
 
 def check(kernel: ast.FunctionDef, scope: Scope) -> Iterator[Finding]:
@@ -127,7 +129,7 @@ def _name_problem(node: ast.AST, local: set[str], scope: Scope) -> str:
         found = _resolve(target)
         if found is None or not _usable(found, target):
             return _why_not(target)
-        return ""
+        return _not_imported(target, scope)
     if not isinstance(node.ctx, ast.Load):
         return "and a kernel cannot assign to attributes"
     root: ast.expr = node
@@ -246,6 +248,18 @@ def _submodule(name: str) -> ModuleType | None:
 def _in_language(module: str) -> bool:
     return module == "triton" or module == "triton.language" or module.startswith(
         "triton.language.")
+
+
+def _not_imported(target: str, scope: Scope) -> str:
+    """Why a name cannot be used that lies in a module which Python has not imported by itself."""
+    names = target.split(".")
+    for count in range(2, len(names) + 1):
+        module = ".".join(names[:count])
+        if isinstance(_resolve(module), ModuleType) and not visible.is_plain(module) and (
+                module not in scope.imported):
+            return (f"but nothing imports the module `{module}`: a package has no attribute for a "
+                    "module that was never imported")
+    return ""
 
 
 def _why_not(target: str) -> str:

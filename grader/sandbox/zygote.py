@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from grader import visible
 from grader.sandbox import child, confinement, folders, processes
 from grader.sandbox.confinement import Isolation, Measure, confine, hide_memory
 from grader.sandbox.limits import Limits, keep_memory
@@ -276,6 +277,7 @@ def _closing(fds: list[int]) -> Iterator[None]:
 def _preload() -> None:
     """Import and try out all that a grade needs, so that children start warm."""
     keep_memory()
+    visible.note_plain_imports()
     from grader.engine.interpreter import proof
 
     proof.check()
