@@ -40,7 +40,7 @@ SUPPORTED = (
 # Write a number in place of each None, before you measure. All tensors are contiguous.
 PREDICT = {
     # The kernel below reads pieces of columns. What share of each sector that it loads does it use,
-    # for float32, and for int64?
+    # from 0 to 1, for float32, and for int64?
     "column_share": None,
     "column_share_int64": None,
     # How many bytes does the transpose of one 256 x 256 matrix of float32 have to read and write?
