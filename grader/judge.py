@@ -22,6 +22,7 @@ from grader.costs import axes, code_limits, count, idle_grid
 from grader.diagnosis import codes, details
 from grader.diagnosis.contrast import name_the_cause, undefined_or_ordered
 from grader.diagnosis.explanation import explained, result_of
+from grader.diagnosis.lines import located
 from grader.diagnosis.separation import Traits, Values, separation, traits_of, values_of
 from grader.draws import Draws, block_of
 from grader.engine.compiler import targets
@@ -353,7 +354,8 @@ class Judge:
         if findings:
             findings = self.session.decided_by_values(recording, inputs) or findings
         if findings:
-            findings = name_the_cause(inputs, list(codes.in_order(findings)), self._passes)
+            findings = located(codes.in_order(findings), self.text, recording, run.facts)
+            findings = name_the_cause(inputs, findings, self._passes)
         if not findings and case.kind is Kind.CORRECTNESS and not case.advisory:
             findings = self._configurations.others(self, case, inputs,
                                                    trial.outcome.configurations)

@@ -18,6 +18,7 @@ import grader
 import tritonlab
 from grader.report import CaseResult, Details, Finding, Kind, Verdict
 from grader.selection import UnknownCase
+from grader.words import NOT_WRITTEN
 from tritonlab import errors
 from tritonlab.render.screen import Screen
 
@@ -197,6 +198,21 @@ def test_many_checks_that_ended_alike_share_a_paragraph(run, judge):
     assert "NOTE  past 2**31 (never decides)" in shown.out
     assert len(shown.out.splitlines()) < 20
     assert plain.out.count("Correctness: PASS case") == 40
+
+
+def test_a_function_that_is_not_written_yet_takes_one_line(run, judge):
+    later = Finding("R01", "The function raised NotImplementedError.", means=NOT_WRITTEN,
+                    function="glu")
+    judge((toy.case("poly: 1"), *(toy.case(f"glu: {n}", Verdict.FAILED, finding=later)
+                                  for n in range(30)), toy.case("swish: 1")))
+    run("start", "softmax")
+
+    shown, plain = run("grade"), run("grade", "--plain")
+
+    assert "FAIL  glu: not written yet (30 checks)" in shown.out
+    assert "2 of 32" in shown.out
+    assert plain.out.count(": FAIL") == 1
+    assert "29 further checks wait" in plain.out
 
 
 def test_a_diagnosis_has_at_most_six_lines(run, judge):
@@ -445,6 +461,7 @@ def test_a_failure_names_its_hint_and_the_rung(run, judge):
     assert f'{command} (hint 1 of 3 on "Addressing")' in shown[0]
     assert f'{command} (hint 2 of 3 on "Addressing")' in shown[1]
     assert f'{command} (all 3 hints of "Addressing" were shown; it' in shown[3]
+    assert "a question that helps" not in shown[3]
     assert data == {"command": command.strip("`"), "group": "B", "title": "Addressing", "rung": 3,
                     "of": 3, "repeated": True}
 
@@ -602,11 +619,13 @@ def test_hints_are_chosen_by_the_function_that_failed(run, judge, course_root):
 
     graded = run("grade")
     hinted = run("hint")
+    other = run("hint", "--function", "GLU")
     wrong = run("hint", "--function", "relu")
 
     assert ('Change it. `tritonlab hint track1/softmax --function swish` (hint 1 of 3 on "Set-up") '
             "asks a question that helps.") in " ".join(graded.out.split())
     assert "Hint 1 of 3: What is missing?" in hinted.out
+    assert "Hint 2 of 3: A decorator." in other.out
     assert last_line(hinted.out) == "Next: tritonlab hint track1/softmax --function glu"
     assert (wrong.code, wrong.err) == (
         2, "track1/softmax has no hints for 'relu'. There are hints for glu, swish. "

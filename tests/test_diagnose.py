@@ -12,12 +12,15 @@ import torch
 import grader
 import grader.suite
 from grader import Finding, Verdict
+from grader.contract import NOTHING_TO_DO, broken_contract
 from grader.diagnosis import codes
 from grader.diagnosis.likeness import likeness
 from grader.diagnosis.separation import Traits, Values, separation, traits_of, values_of
 from grader.diagnosis.where import Tiling, place
+from grader.recording import Launch, Recording
 from grader.selection import UnknownCase, select, shortest
 from grader.suite import EXACT, Cost, Mutant, Suite, correctness, edge, rand, refuses
+from grader.words import mentions, sentence
 
 ROOT = Path(__file__).parent.parent
 
@@ -453,3 +456,36 @@ def test_any_difference_can_be_described(dtype):
             told = place(wrong, Tiling((2, 4), (3, 1, 1))), likeness(wrong, result, reference)
 
             assert all(not text or text.endswith(".") for text in told)
+
+
+# ---------------------------------------------------------------------------------------------
+# Words
+
+
+@pytest.mark.parametrize(("message", "word", "there"), [
+    ("at most 65,536 columns", "65536", True), ("at most 65_536 columns", "65536", True),
+    ("at most 65 536 columns", "65536", True), ("at most 65536 columns", "65,536", False),
+    ("got shape (4, 8)", "48", False), ("got shape (1,100)", "100", True),
+    ("got 65,5360", "655360", False), ("got 1,048,576", "1048576", True),
+])
+def test_digits_in_a_message_may_be_grouped(message, word, there):
+    assert mentions(message, word) is there
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("a word", "A word."), ("package/.github/ci.yml has no jobs", "package/.github/ci.yml has no "
+                                                                  "jobs."),
+    ("", "."),
+])
+def test_a_sentence_has_a_capital_and_a_path_has_none(text, said):
+    assert sentence(text) == said
+
+
+def test_a_launch_for_nothing_is_not_told_as_one_too_many():
+    case = edge("no element", rand(0), launches=0)
+    launch = Launch("k", (1, 1, 1), {}, {}, 7)
+
+    [finding] = broken_contract(Suite(), case, Recording((), (launch,), ()), [])
+
+    told = codes.explain(finding, [], {})
+    assert (told.code, told.means) == ("T03", NOTHING_TO_DO)

@@ -11,6 +11,8 @@ import torch
 import grader
 from grader import Verdict
 from grader.amplitudes import elementwise
+from grader.cases import names_in
+from grader.diagnosis.explanation import mistakes_in
 from grader.report import Kind
 from grader.selftest import examine
 from grader.source import inspect, read
@@ -29,8 +31,11 @@ from grader.suite import (
     load,
     performance,
     rand,
+    sibling,
 )
+from grader.words import NOT_WRITTEN
 
+ROOT = Path(__file__).parent.parent
 FILE = '''from __future__ import annotations
 import math
 from collections.abc import Callable
@@ -203,7 +208,7 @@ def test_a_right_file_passes_every_function_and_call(graded):
      "parts: one", "S01", "returned 1 tensor in a tuple, expected one tensor"),
     (("_scaled(x, -factor)\n", "_scaled(x[:5], -factor)\n"),
      "parts: two", "S01", "Result `minus` has shape (5,), expected (70,)"),
-    (("a * 2", "a * tl.where(offs % 2, 1, 2)"), "twice: complex", "N01", "of 80 elements"),
+    (("a * 2", "a * tl.where(offs % 2, 1, 2)"), "twice: complex", "N01", "of 80 real and"),
     (("(number + pair[0]", "(number - pair[0]"), "an answer", "Q01", "The first number is -1"),
     (("return Answer(", "return torch.ones(3) or Answer("), "an answer", "R01", "RuntimeError"),
     (('["a"] * pair[1])', "torch.ones(3))"), "an answer", "S01", "a Tensor"),
@@ -306,6 +311,63 @@ def test_a_property_calls_functions_by_name(graded):
     assert verdicts(graded(suite=suite))["parts agree"] == "PASSED"
     wrong = verdicts(graded("_scaled(x, -factor)", "_scaled(x, factor)", suite=suite))
     assert wrong["parts agree"] == "FAILED"
+
+
+def test_a_mistake_in_one_function_explains_no_failure_of_another():
+    def minus(submission):
+        return [submission.parts(x, -1.0) for x in submission.draw(rand(5))]
+
+    def both(submission):
+        return submission.parts(1.0), submission.double(1.0)
+
+    marks = {"p": ("parts: one",), "d": ("double: 100 floats",), "a": ("an answer",),
+             "l": ("double: 100 floats", "minus"), "nowhere": ()}
+    mutants = tuple(Mutant(name, name, (), ("N01",), name, wrong=wrong)
+                    for name, wrong in marks.items())
+    laws = [Property(test.__name__, test, functions=names_in(test.__code__) & {
+        "double", "parts"}) for test in (minus, both)]
+    suite = replace(SUITE, mutants=mutants, properties=tuple(laws))
+
+    found = {name: "".join(sorted(m.id[0] for m in mistakes_in(name, suite))) for name in (
+        "parts: two", "double: 1 000 floats", "twice: complex", "a refusal", "a plan", "minus",
+        "both", "the compiler takes all")}
+
+    assert found == {"parts: two": "lnp", "double: 1 000 floats": "dln", "twice: complex": "n",
+                     "a refusal": "an", "a plan": "n", "minus": "lnp", "both": "dlnp",
+                     "the compiler takes all": "adlnp"}
+    assert [law.about for law in laws] == ["parts", ""]
+
+
+def test_a_suite_knows_which_functions_its_laws_call():
+    laws = load(ROOT / "grader/suites/mastery/01-custom-kernels/suite.py").properties
+
+    assert {law.name: law.about for law in laws}["a norm grows with its row"] == "l2_norm"
+
+
+@pytest.mark.parametrize(("got", "expected", "says"), [
+    ([1.0, float("nan"), float("inf")], [1.0, float("nan"), float("inf")], ""),
+    ([1.0, float("nan")], [1.0, 2.0], "element 1 is nan where 2 belongs"),
+    ([1.0, 3.0], [1.0, float("nan")], "element 1 is 3 where nan belongs"),
+    ([float("inf"), 3.0], [float("-inf"), 3.0], "element 0 is inf where -inf belongs"),
+])
+def test_what_is_furthest_off_is_not_what_is_where_it_belongs(got, expected, says):
+    suite = sibling(str(ROOT / "grader/suites/mastery/01-custom-kernels/suite.py"), "suite")
+
+    assert suite.furthest(torch.tensor(got), torch.tensor(expected), 1e-6) == says
+
+
+@pytest.mark.parametrize("change", [
+    ("    return _scaled(x, 2.0)", "    raise NotImplementedError"),
+    ("    if number < 0", "    raise NotImplementedError('later')\n    if number < 0"),
+], ids=["a function", "host code"])
+def test_what_is_not_written_yet_is_said_so(graded, change):
+    mutant = Mutant("a", "refuses", (), ("R01",), "It refuses.")
+
+    report = graded(*change, suite=replace(SUITE, mutants=(mutant,)))
+
+    findings = [result.findings[0] for result in report.results if result.findings]
+    assert {(f.code, f.means) for f in findings} == {("R01", NOT_WRITTEN)}
+    assert len(findings) == 2
 
 
 @pytest.mark.parametrize("marker", ["TODO", "DECIDE"])

@@ -160,6 +160,7 @@ def test_the_same_seed_draws_the_same_inputs_and_no_seed_draws_new_ones(graded):
     (("raise ValueError(", "return torch.empty_like(x) #"), "E01", "ValueError"),
     (("raise ValueError(", "raise TypeError("), "E02", "TypeError"),
     (("expected 1 dimension", "expected something else"), "E03", "1 dimension"),
+    (("return out", "raise NotImplementedError"), "R01", "raised NotImplementedError."),
 ], ids=lambda value: value if isinstance(value, str) and len(value) == 3 else "")
 def test_what_goes_wrong_gets_its_code(graded, change, code, says):
     assert change[0] in RIGHT
@@ -169,6 +170,23 @@ def test_what_goes_wrong_gets_its_code(graded, change, code, says):
     assert (first(report).code, report.exit_code) == (code, 1), first(report)
     assert says in first(report).seen
     assert "Traceback" not in first(report).seen
+
+
+STORE = "    tl.store(out_ptr + offs, x * 2, mask="
+SUMMED = RIGHT.replace("x * 2", "x + tl.sum(x, 0)")
+
+
+@pytest.mark.parametrize(("text", "code", "line"), [
+    (RIGHT.replace(f"{STORE}mask)", f"{STORE}offs < n - 1)"), "M03", 11),
+    (RIGHT.replace(f"{STORE}mask)", f"{STORE}offs < n // 2)\n{STORE}offs < 3)"), "M03", None),
+    (SUMMED, "M06", 10),
+    (SUMMED.replace("offs, mask=mask", "offs, mask=mask, other=0.0"), "N01", None),
+], ids=["one store", "two stores", "a load without other", "a load with one"])
+def test_what_shows_in_the_result_alone_gets_the_one_line_that_it_is_about(graded, text, code,
+                                                                           line):
+    finding = first(graded(text, effort="first"))
+
+    assert (finding.code, finding.line) == (code, line), finding
 
 
 def test_reading_twice_is_too_much_traffic(graded):

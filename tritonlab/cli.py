@@ -205,7 +205,7 @@ def inspect(
     command, before = submission.command, "Next: "
     if not found.clean:
         command = inspection.command(submission, the_target, case)
-        before = f"Edit {shown(submission.edited)}, then type: "
+        before = f"Edit {submission.to_edit}, then type: "
     if html is not None:
         from tritonlab.render import page
 
@@ -346,7 +346,7 @@ def _after_grade(the_course: course.Course, submission: grading.Submission, repo
                  result: grading.Result) -> tuple[str, str]:
     """The next command after a grade, and the words before it."""
     command = submission.full_command if report.partial else submission.command
-    edit = f"Edit {shown(submission.edited)}, then type: "
+    edit = f"Edit {submission.to_edit}, then type: "
     if report.exit_code == 0 and report.partial:
         return command, "Then all cases, with new inputs: "
     if report.exit_code == 0:

@@ -56,9 +56,12 @@ class Submission:
             self.kernel.absolute() == self.workspace.kernel(self.module)
 
     @property
-    def edited(self) -> Path:
-        """What to change: the file, or the folder where the exercise has several."""
-        return self.kernel.parent if self.module.files else self.kernel
+    def to_edit(self) -> str:
+        """What to change, as one would type it: the file, or the folders of the exercise's files.
+        """
+        folders = {Path(name).parts[0] for name in self.module.files}
+        paths = [self.kernel.parent / name for name in sorted(folders)] or [self.kernel]
+        return " and ".join(shown(path) + "/" * bool(folders) for path in paths)
 
     @property
     def command(self) -> str:

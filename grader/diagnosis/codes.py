@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from grader.report import Finding
 from grader.suite import Mutant
-from grader.words import ranges, sentence
+from grader.words import NOT_WRITTEN, ranges, sentence
 
-# code -> what it usually means, in words that hold for every module
+# code -> what it usually means, in words that hold for every module; nothing where none do
 MEANINGS = {
     "P01": "The exercise still has places to fill in; nothing is run before they are.",
     "P02": "Python cannot import the file, so nothing of it was run.",
@@ -27,7 +27,8 @@ MEANINGS = {
     "R04": "The code asked for more memory than a case of this size can need.",
     "M01": "Some indices reach past the tensor and the load is not masked there.",
     "M02": "Some indices reach past the tensor and the store is not masked there.",
-    "M03": "No program owns these elements: the grid is too small, or indices skip them.",
+    "M03": "No program stores these elements: the grid is too small, or indices or a mask leave "
+           "them out.",
     "M04": "Two programs own the same elements: the program id does not separate their indices.",
     "M05": "An index of more than 31 bits was computed in 32-bit integers and wrapped around.",
     "M06": "The result depends on values that nobody defined: masked lanes without `other`, or "
@@ -55,9 +56,9 @@ MEANINGS = {
     "T06": "The compiler could not use what makes this fast: see which sizes, types and options "
            "it asks for.",
     "T07": "The kernel takes longer than the threshold of this case allows.",
-    "Q01": "A written answer is not what the code, its launches or the contract show.",
+    "Q01": "",  # what was seen says all that holds for every answer
     "U01": "A test suite is as good as the mistakes that it notices.",
-    "U02": "A right implementation was rejected: the tests ask for more than the contract does.",
+    "U02": "Tests and package disagree: one of the two departs from the contract.",
 }
 
 # One failure is shown at a time, the earliest of this chain. Within memory, a store outside a
@@ -83,7 +84,8 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: dict[int, int],
     """Fill in what a finding usually means, where to look and the next step.
 
     Args:
-        finding: code, what was seen, and the line if there is one.
+        finding: code, what was seen, the line if there is one, and a meaning where it has one of
+            its own.
         mutants: of the module; the known mistake that fails alike speaks for this one.
         todos: line -> number of the TODO or DECIDE comments in the learner's file.
         failed: names of all cases that failed, to tell mistakes with the same code apart.
@@ -91,8 +93,9 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: dict[int, int],
         marker: the word of these comments.
         file: the one that lines are of, where the submission has several.
     """
+    mutants = () if finding.means == NOT_WRITTEN else mutants
     likely = known_mistake(finding, mutants, failed, passed)
-    means = likely.meaning if likely else MEANINGS[finding.code]
+    means = likely.meaning if likely else finding.means or MEANINGS[finding.code]
     open_ones = [mutant for mutant in mutants if mutant.codes[0] == finding.code]
     open_ones = [m for m in open_ones if _possible(m, finding, failed, passed)] or open_ones
     numbers = finding.todos or _todos(finding, todos, likely, open_ones)

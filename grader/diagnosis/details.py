@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from grader.compare import Difference, as_tuple, in_reals
+from grader.compare import PARTS, Difference, as_tuple, in_reals
 from grader.diagnosis.likeness import likeness, stand_ins
 from grader.diagnosis.where import place, tiling_of
 from grader.recording import Argument, Launch, Recording, View, dtype_name
@@ -28,8 +28,28 @@ def pattern(difference: Difference, suite: Suite, inputs: Sequence[Any],
         return ""
     wrong, result, reference = difference.tensors
     others = _other_results(suite, inputs, difference.position)
+    if difference.of_parts:
+        return _of_parts(wrong, result, reference, list(others))
     where = place(wrong, tiling_of(recording) if recording else None)
     return " ".join(filter(None, (where, likeness(wrong, result, reference, others))))
+
+
+def _of_parts(wrong: torch.Tensor, result: torch.Tensor, reference: torch.Tensor,
+              others: Sequence[tuple[str, torch.Tensor]]) -> str:
+    """The same of complex numbers, whose parts lie along the last dimension.
+
+    No launch explains a place: whether its blocks count numbers or parts is not known.
+    """
+    like = [likeness(wrong[..., part], result[..., part], reference[..., part],
+                     [(name, values[..., part]) for name, values in others]) for part in (0, 1)]
+    for part, name in enumerate(PARTS):
+        if not bool(wrong[..., 1 - part].any()):
+            where = place(wrong[..., part])
+            return " ".join(filter(None, (f"Only {name} parts are wrong.",
+                                          where and f"Of these, {where[:1].lower()}{where[1:]}",
+                                          like[part])))
+    where = place(wrong[..., 0]) if torch.equal(wrong[..., 0], wrong[..., 1]) else ""
+    return " ".join(filter(None, (where, like[0] if like[0] == like[1] else "")))
 
 
 def _other_results(suite: Suite, inputs: Sequence[Any],
@@ -67,7 +87,8 @@ class Notes:
         wrong, result, reference = difference.tensors
         places = [tuple(map(int, index)) for index in wrong.nonzero()[:FIRST]]
         self._elements = tuple(
-            (f"[{', '.join(map(str, at))}]", _number(result[at]), _number(reference[at]))
+            (difference.place(at) if difference.of_parts else f"[{', '.join(map(str, at))}]",
+             _number(result[at]), _number(reference[at]))
             for at in places)
 
     def details(self) -> Details:
