@@ -13,7 +13,8 @@ Judged:  values  every bit arrives, for all shapes, dtypes and strides; this hol
          cost    one launch, 2 * B * M * N * itemsize bytes, 95 % of every sector that moves is used
                  in both directions, at most one program for 16 x 16 elements
          plans   what the docstrings of `choose_tile` and `sweep_block_sizes` say
-         numbers in `PREDICT` within 15 %; a wrong one is explained and fails nothing
+         numbers in `PREDICT` within 15 %, counts of programs and calls exactly; a wrong one is
+                 explained and fails nothing
 
 `python kernel.py` runs four public cases, `tritonlab grade track2/tiling` runs all of them.
 """
