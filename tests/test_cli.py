@@ -355,11 +355,12 @@ def test_a_failure_shows_the_one_command_that_repeats_it(run, judge):
     shown, plain = run("grade"), run("grade", "--plain")
     data = json.loads(run("grade", "--json").out)
 
-    assert f"  Repeat  tritonlab grade {REPLAY}\n" in shown.out
-    assert f"Repeat: tritonlab grade {REPLAY}\n" in plain.out
+    assert f"  Repeat  tritonlab grade track1/softmax {REPLAY}\n" in shown.out
+    assert f"Repeat: tritonlab grade track1/softmax {REPLAY}\n" in plain.out
     assert shown.out.count("--case") == 1
     assert [result["replay"] for result in data["results"]] == [
-        "", f"tritonlab grade {REPLAY}", "tritonlab grade --case other --seed 00ff"]
+        "", f"tritonlab grade track1/softmax {REPLAY}",
+        "tritonlab grade track1/softmax --case other --seed 00ff"]
 
 
 def test_the_command_names_file_and_module_where_they_cannot_be_known(run, judge, home):
@@ -371,7 +372,26 @@ def test_the_command_names_file_and_module_where_they_cannot_be_known(run, judge
     other, named = run("grade", "mine.py", "--module", "softmax"), run("grade", "softmax")
 
     assert f"tritonlab grade mine.py --module track1/softmax {REPLAY}" in other.out
-    assert f"Repeat  tritonlab grade {REPLAY}" in named.out  # from now on, it is the current one
+    assert f"Repeat  tritonlab grade track1/softmax {REPLAY}" in named.out  # whatever follows
+
+
+def test_inside_a_modules_folder_that_module_is_meant(run, judge, home, monkeypatch):
+    judge(ALONE)
+    run("start", "softmax")
+    run("start", "copy")
+    monkeypatch.chdir(home / KERNEL.parent)
+
+    shown, whole = run("grade", "--case", "4 rows of 127"), run("grade")
+    hint, status, other = run("hint"), run("status"), run("grade", "copy")
+
+    assert "track1/softmax" in shown.out
+    assert last_line(shown.out).strip().endswith(f"tritonlab grade {REPLAY}")
+    assert f"Repeat  tritonlab grade {REPLAY}\n" in whole.out
+    assert hint.out.startswith("track1/softmax")
+    assert "Current module: track1/softmax" in status.out
+    assert f"Repeat  tritonlab grade track1/copy {REPLAY}\n" in other.out
+    assert last_line(other.out).strip() == "tritonlab grade track1/copy"
+    assert "tritonlab grade track1/copy" in run("start", "copy").out
 
 
 def test_a_case_alone_is_shown_in_detail_and_not_recorded(run, judge):

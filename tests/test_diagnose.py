@@ -71,6 +71,8 @@ def test_the_places_to_look_at_are_those_of_mistakes_that_are_still_possible():
 
     assert some.todos == (ord("f"), ord("m"))  # the sign of the third is not there
     assert none.todos == (ord("m"),)  # where none is possible, all are named
+    telling = codes.explain(WRONG, [MASK, mutant("s", sign="^1 of")], {}, frozenset({"even"}))
+    assert telling.todos == (ord("m"),)  # or those whose sign is there
 
 
 def test_the_place_of_the_line_comes_first_among_those_of_a_mistake():

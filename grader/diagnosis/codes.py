@@ -17,7 +17,8 @@ MEANINGS = {
     "P02": "Python cannot import the file, so nothing of it was run.",
     "P03": "A function becomes a kernel only through the `@triton.jit` decorator.",
     "P04": "The grader calls the function by the name and parameters that the README gives.",
-    "L01": "A grid is a tuple with one to three sizes, even where it has one dimension.",
+    "L01": "A grid is a tuple with one to three sizes, even where it has one dimension, and each "
+           "axis takes whole numbers up to a limit of its own.",
     "L03": "The grid is larger than the work, so some programs have nothing to do.",
     "L05": "The Triton compiler refuses such code, so it would run on no GPU either.",
     "X01": "The result has to be computed by Triton kernels; the function may allocate, view and "
@@ -119,7 +120,8 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: dict[int, int],
     likely = known_mistake(finding, known, failed, passed)
     means = likely.meaning if likely else finding.means or closer or MEANINGS[finding.code]
     open_ones = [mutant for mutant in mutants if mutant.codes[0] == finding.code]
-    open_ones = [m for m in open_ones if _possible(m, finding, failed, passed)] or open_ones
+    signed = [mutant for mutant in open_ones if re.search(mutant.sign, finding.seen)]
+    open_ones = [m for m in signed if _possible(m, finding, failed, passed)] or signed or open_ones
     numbers = finding.todos or _todos(finding, todos, likely, open_ones)
     if not likely and numbers and finding.line in todos and finding.code in _PLACED:
         behind = [todos[line] for line in lines_behind(text, finding.line) if line in todos]

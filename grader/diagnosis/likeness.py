@@ -211,7 +211,7 @@ def _transposed(it: _Compared) -> str:
     if it.got.dim() < 2 or min(it.got.shape[-2:]) < 2:
         return ""
     if _all_near(it, it.expected.mT.reshape(it.got.shape)):
-        return "the values are those of the transposed matrix"
+        return "the values stand in the order of the expected result's transpose"
     return ""
 
 

@@ -174,13 +174,13 @@ def _size(recorder: Recorder, name: str, axis: int, value: Any) -> int:
     try:
         size = operator.index(value)
     except TypeError:
-        recorder.find("L01", f"The grid of `{name}` has {value!r:.40} along {'xyz'[axis]}, of type "
+        recorder.find("L01", f"The grid of `{name}` has {value!r:.40} along axis {axis}, of type "
                              f"{type(value).__name__}; it must be an integer.")
         raise
     if not 0 <= size <= _MAX_GRID[axis]:
-        recorder.find("L01", f"The grid of `{name}` has {size} programs along {'xyz'[axis]}; a GPU "
-                             f"takes 0 to {_MAX_GRID[axis]}.")
-        raise ValueError(f"{size} programs along {'xyz'[axis]}")
+        recorder.find("L01", f"The grid of `{name}` has {size} programs along axis {axis}, which "
+                             f"takes 0 to {_MAX_GRID[axis]} on a GPU.")
+        raise ValueError(f"{size} programs along axis {axis}")
     return size
 
 
