@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 import triton
+from triton.runtime.driver import driver
 
 from grader import recording as recorded
 from grader import source
@@ -173,6 +175,10 @@ def begin(visible: str | None) -> None:
         torch.zeros(1, device="cuda")
     except Exception as error:  # torch has many, and one that is none of its own
         raise NoGpu(_first_line(error)) from error
+    try:
+        assert driver.active.utils is not None  # made of C, by a compiler of this machine
+    except Exception as error:
+        raise NoGpu(f"Triton cannot compile what launches kernels: {_first_line(error)}") from error
     triton.set_allocator(_scratch)
 
 
@@ -192,6 +198,7 @@ class OnCuda:
 
         Raises:
             Refused: it does not compile for this GPU.
+            NoGpu: Triton cannot compile the code that launches it, whatever the kernel.
         """
         chosen = {"enable_fp_fusion": True, **launch.options}
         if id(launch) in self._known:
@@ -206,6 +213,9 @@ class OnCuda:
         except Exception as error:
             if any(word in str(error) for word in _OF_CUDA):
                 raise
+            if isinstance(error, subprocess.SubprocessError) or "C compiler" in str(error):
+                raise NoGpu("Triton cannot compile what launches kernels: "
+                            f"{_first_line(error)}") from error
             major, minor = torch.cuda.get_device_capability()
             here = replace(targets.find(), title=torch.cuda.get_device_name(),
                            capability=10 * major + minor)
