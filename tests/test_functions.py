@@ -9,9 +9,10 @@ import pytest
 import torch
 
 import grader
-from grader import Verdict
+from grader import Finding, Verdict
 from grader.amplitudes import elementwise
 from grader.cases import names_in
+from grader.diagnosis.codes import known_mistake
 from grader.diagnosis.explanation import mistakes_in
 from grader.report import Kind
 from grader.selftest import examine
@@ -433,3 +434,26 @@ def test_two_cases_of_one_name_are_refused(tmp_path):
 def test_a_case_of_host_code_is_of_the_kind_call():
     assert [case.kind for case in SUITE.cases] == [Kind.CALL] * 4
     assert isinstance(SUITE.all_cases[0], Case)
+
+
+@pytest.mark.parametrize(("code", "seen", "wrong", "right", "meant"), [
+    ("Q01", "For n = 1,000, DESIGN['swish']['bytes'] is 4,000. Each", ["the design of swish"],
+     ["the design of glu"], "n"),
+    ("Q01", "For n = 1,000, DESIGN['complex_mul'] has 3 programs with tiles of 64: 192 elements "
+     "of 1,000.", ["the design of swish", "the design of complex_mul"], ["the design of glu"], ""),
+    ("N01", "9 of 9 elements are wrong. Every element is what glu(gate, x) gives.",
+     ["glu: 1 000 floats", "an open gate lets everything through"], [], "d"),
+    ("N01", "9 of 9 elements are wrong.",
+     ["glu: 1 000 floats", "an open gate lets everything through"], [], ""),
+    ("N01", "9 of 9 elements are wrong.",
+     ["poly_act: 1 000 floats, degree 3", "the constant coefficient is the value at zero",
+      "poly_act: the same coefficients from both ends"], ["poly_act: one coefficient"], ""),
+], ids=["bytes", "a grid", "exchanged", "another sigmoid", "other coefficients"])
+def test_a_known_mistake_of_custom_kernels_is_told_of_kernels_that_have_it(code, seen, wrong,
+                                                                           right, meant):
+    suite = load(ROOT / "grader/suites/mastery/01-custom-kernels/suite.py")
+    mutants = mistakes_in(wrong[-1], suite)
+
+    found = known_mistake(Finding(code, seen), mutants, frozenset(wrong), frozenset(right))
+
+    assert (found.id if found else "") == meant
