@@ -86,9 +86,11 @@ def test_the_place_of_the_line_comes_first_among_those_of_a_mistake():
 
 CLASH = Finding("M04", "two lanes of program 0 stored different values to element 20 of `c_ptr`")
 ELSEWHERE = Finding("S01", "`torch.empty` is given no device: …")
+NO_POINTER = Finding("L05", "Unsupported ptr type <['128'], int64> in `tl.load`, no device")
 
 
-@pytest.mark.parametrize("finding", [CLASH, ELSEWHERE], ids=["lanes", "device"])
+@pytest.mark.parametrize("finding", [CLASH, ELSEWHERE, NO_POINTER],
+                         ids=["lanes", "device", "no pointer"])
 def test_a_mistake_without_a_sign_does_not_speak_for_what_its_words_tell_apart(finding):
     plain = mutant("p", finding.code)
     signed = mutant("s", finding.code, sign="lanes of|no device")

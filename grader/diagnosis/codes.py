@@ -74,6 +74,10 @@ CLOSER = (
      "their indices coincide, or the mask lets lanes through that own no element."),
     ("X01", r"^Host code copies ", "In this module host code may allocate and view tensors and "
      "check its arguments; it copies none, and `.contiguous()` may be a copy."),
+    ("L05", r"Unsupported ptr type", "A load or a store takes addresses, and an address begins "
+     "with a pointer that the kernel was given."),
+    ("L05", r"arange's range must be a power of 2", "A block has a power of two of elements; a "
+     "size that is a constexpr parameter is chosen where the kernel is launched."),
     ("T06", r" shared by \d+ threads", "No thread can move more at once than its share of a block: "
      "elements, their size and the number of threads decide how much that is."),
 )
