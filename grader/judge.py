@@ -22,6 +22,7 @@ from grader.costs import axes, code_limits, count, idle_grid
 from grader.diagnosis import codes, details
 from grader.diagnosis.contrast import name_the_cause, undefined_or_ordered
 from grader.diagnosis.explanation import explained, result_of
+from grader.diagnosis.precedence import explained_by_precedence
 from grader.diagnosis.separation import Traits, Values, separation, traits_of, values_of
 from grader.draws import Draws, block_of
 from grader.engine.compiler import targets
@@ -253,13 +254,19 @@ class Judge:
                        details=self._notes.details() if self._notes else None)
 
     def separation(self, results: Sequence[CaseResult]) -> str:
-        """What tells the failing value cases from the passing ones; looked for after a failure."""
+        """What tells the failing value cases from the passing ones; looked for after a failure.
+
+        Of several functions, all cases are of the one whose case is the first to fail.
+        """
+        cases = {case.name: case for case in self.whole.all_cases}
         deciding = [(self._traits[r.name], r.verdict) for r in results
                     if r.name in self._traits and not r.advisory
                     and not (r.findings and r.findings[0].code.startswith("T"))]
-        failed, passed = ([traits for traits, verdict in deciding if verdict is wanted]
+        first = next((cases[traits.name].function for traits, verdict in deciding
+                      if verdict is Verdict.FAILED), "")
+        failed, passed = ([traits for traits, verdict in deciding if verdict is wanted
+                           and cases[traits.name].function == first]
                           for wanted in (Verdict.FAILED, Verdict.PASSED))
-        cases = {case.name: case for case in self.whole.all_cases}
 
         def values(traits: Traits) -> Values | None:
             specs = cases[traits.name].inputs
@@ -356,6 +363,7 @@ class Judge:
             findings = self.session.decided_by_values(recording, inputs) or findings
         if findings:
             findings = name_the_cause(inputs, list(codes.in_order(findings)), self._passes)
+            findings = explained_by_precedence(findings, self.submitted.text)
         if not findings and case.kind is Kind.CORRECTNESS and not case.advisory:
             findings = self._configurations.others(self, case, inputs,
                                                    trial.outcome.configurations)

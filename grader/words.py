@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
 def sentence(text: str) -> str:
@@ -22,3 +22,13 @@ def ranges(numbers: Sequence[int]) -> str:
     return ", ".join(
         f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs
     )
+
+
+def not_found(error: KeyError) -> str:
+    """A look-up that failed; in Triton most are for a function by the types of its arguments."""
+    key = error.args[0] if error.args else ""
+    parts = list(key) if isinstance(key, Iterable) and not isinstance(key, str) else []
+    if parts and all(hasattr(part, "name") for part in parts):  # types of Triton
+        types = ", ".join(repr(part).rpartition(".")[2] for part in parts)
+        return f"the function that is called here has no version for {types}"
+    return f"the compiler looked up {error} and found nothing"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,10 +13,15 @@ import torch
 import grader
 import grader.suite
 from grader import Finding, Verdict
+from grader.contract import wrong_places_follow
 from grader.diagnosis import codes
+from grader.diagnosis.contrast import undefined_or_ordered
 from grader.diagnosis.likeness import likeness
+from grader.diagnosis.precedence import comparison_of_joined, explained_by_precedence
 from grader.diagnosis.separation import Traits, Values, separation, traits_of, values_of
 from grader.diagnosis.where import Tiling, place
+from grader.outcome import Run
+from grader.recording import Recording
 from grader.selection import UnknownCase, select, shortest
 from grader.suite import EXACT, Cost, Mutant, Suite, correctness, edge, rand, refuses
 
@@ -201,6 +207,85 @@ def test_a_name_is_shortened_only_to_what_still_means_it():
     assert short[0] == "4 x 127 floats"
     assert short[4] == "every other row, 100 of 200"  # its first clause begins another name too
     assert [select(words, NAMES) for words in short] == list(NAMES)
+
+
+def test_a_name_is_not_cut_within_a_number():
+    names = ("powi: the cube of 1,000 floats", "powi: the cube of 1,000 floats, transposed")
+
+    assert shortest(names[0], names) == names[0]
+
+
+# ---------------------------------------------------------------------------------------------
+# A comparison that `&` took apart
+
+
+@pytest.mark.parametrize(("mask", "says"), [
+    ("(i >= 0) & i < n", "compares `(i >= 0) & i` with `n`."),
+    ("i < n & j < m", "compares `n & j` with `i` and `m`."),
+    ("(i >= 0) & (i < n) | j > m", "compares `(i >= 0) & (i < n) | j` with `m`."),
+    ("(i >= 0) & (i < n)", None),
+    ("(i & 1) == 0", None),
+    ("0 <= i < n", None),
+], ids=["a side", "both sides", "the last of three", "parentheses", "a bit", "a chain"])
+def test_a_comparison_without_parentheses_is_named(mask, says):
+    text = f"@triton.jit\ndef k(i, j, n, m):\n    mask = {mask}\n\ndef host(a, b):\n    a & b < a\n"
+
+    found = comparison_of_joined(text)
+
+    assert found == (says and (3, f"`&` and `|` bind closer than comparisons do: line 3 {says}"))
+
+
+def test_it_is_what_a_wrong_mask_means_and_nothing_else():
+    text = "@triton.jit\ndef k(i, n):\n    mask = (i >= 0) & i < n\n"
+    wrong, slow = Finding("M01", "Program 0 loaded.", line=7), Finding("T01", "Too much.")
+
+    (told,) = explained_by_precedence([wrong], text)
+
+    assert told.line == 7 and "line 3 compares" in told.means
+    assert explained_by_precedence([WRONG], text)[0].line == 3
+    assert explained_by_precedence([slow], text) == [slow]
+    assert explained_by_precedence([wrong], "def k(:") == [wrong]
+
+
+# ---------------------------------------------------------------------------------------------
+# What only looks different
+
+
+@pytest.mark.parametrize(("last", "codes_found"), [("nan", []), ("1.0", ["M06"])])
+def test_another_nan_is_no_change(last, codes_found):
+    odd = torch.tensor([0x7FC00001], dtype=torch.int32).view(torch.float32)  # a NaN of other bits
+    first, again = torch.tensor([1.0, torch.nan]), torch.tensor([1.0, float(last)])
+    again = torch.where(again.isnan(), odd, again)
+    runs = iter([Run((), (again,)), Run((), (again,))])
+    session = SimpleNamespace(replay=lambda *_, **__: next(runs))
+
+    found = undefined_or_ordered(session, Recording((), (), ()), [], Run((), (first,)))
+
+    assert [finding.code for finding in found] == codes_found
+
+
+def test_a_result_of_the_wrong_form_explains_stores_at_wrong_places():
+    shape, strange = Finding("S01", "The result has shape (3,), expected (4,)."), Finding("L05", "")
+    past, twice = Finding("M02", "stored past the end"), Finding("M04", "stored twice")
+
+    assert wrong_places_follow(shape, [past, twice])
+    assert not wrong_places_follow(shape, [past, Finding("M01", "loaded past the end")])
+    assert not wrong_places_follow(shape, [strange])
+    assert not wrong_places_follow(Finding("T03", "two launches"), [past])
+
+
+def test_inputs_that_change_places_are_named_where_terms_nearly_cancel():
+    torch.manual_seed(0)
+    x, weight, bias = torch.randn(16, 256), torch.randn(256) + 1, torch.randn(256)
+    exact = x.double() * weight.double() + bias.double()
+    other = x.double() * bias.double() + weight.double()
+    got = other.float() + 2e-7 * torch.randn(16, 256)  # as rounding of the terms does
+
+    def told(result):
+        return likeness((result - exact).abs() > 1e-6, result, exact, [("f(x, b, w)", other)])
+
+    assert told(got) == "Every element is what f(x, b, w) gives."
+    assert "f(x, b, w)" not in told(got + 1e-4)
 
 
 # ---------------------------------------------------------------------------------------------

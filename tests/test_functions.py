@@ -246,6 +246,19 @@ def test_a_wrong_function_leaves_the_others_as_they_are(graded):
         "double: 1 000 floats"]
 
 
+def test_cases_are_told_apart_from_those_of_the_same_function_only(graded):
+    suite = replace(SUITE, functions=[replace(function, cases=[*function.cases, *(
+        correctness(f"{count} halves", rand(count, dtype="float16")) for count in (100, 70))])
+        if function.entry == "double" else function for function in SUITE.functions])
+
+    report = graded("return _scaled(x, 2.0)", "return _scaled(x, 2.0 + x.element_size() % 4)",
+                    suite=suite)
+
+    assert report.first_failure.name == "double: 100 halves"
+    assert "in float32" in report.first_failure.findings[0].seen
+    assert "complex" not in report.first_failure.findings[0].seen
+
+
 def test_sizes_follow_the_block_of_the_same_function(graded):
     double, parts, _ = SUITE.functions
     double = replace(double, cases=[

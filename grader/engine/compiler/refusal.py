@@ -20,7 +20,7 @@ from triton.runtime.jit import JITFunction
 from grader.engine.compiler.ptx import line_of
 from grader.engine.compiler.targets import Target
 from grader.report import Finding
-from grader.words import sentence
+from grader.words import not_found, sentence
 
 _LONGEST = 1200  # characters of what the compiler says
 _READ = 1 << 20  # bytes of what it prints
@@ -104,7 +104,7 @@ def _words(chain: list[CompilationError]) -> str:
         said = str(one.error_message or (cause if not isinstance(cause, CompilationError) else "")
                    or "")
         if isinstance(cause, KeyError) and said.strip():  # its text is the key and no more
-            return f"the compiler looked up {said} and found nothing"
+            return not_found(cause)
         if said.strip() and said != "AssertionError()":
             return said
     return ""
