@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from grader import source
+from grader import measurement, source
 from grader.diagnosis import codes
 from grader.measurement import Units
 from grader.report import EXIT_FAILED, EXIT_PASSED, CaseResult, Finding, Kind, Verdict, versions
@@ -278,7 +278,7 @@ def _charted(suite: Suite, part: Suite, judges: Mapping[str, Judge], clock: Cloc
             wrong[who] = _first_wrong(judge, part)
     outlines = {size: _outlines(suite, part, made, size) for size in made.sizes}
     needed = {size: part.cost(*inputs) for size, inputs in outlines.items()}
-    roof = clock.roof(units_of(outlines[max(made.sizes)], part.tolerance.tf32))
+    roof = clock.roof(measurement.units_of(outlines[max(made.sizes)], part.tolerance.tf32))
     speeds: dict[str, dict[int, Speed]] = {}
     without: dict[str, dict[int, Without]] = {}
     for size in made.sizes:
@@ -351,13 +351,3 @@ def _outlines(suite: Suite, part: Suite, made: Bench, size: int) -> list[Any]:
 
     inputs = draws.Draws(suite.name, "0").draw("bench", made.inputs(size), outlines=True)
     return [getattr(value, "like", value) for value in inputs]
-
-
-def units_of(inputs: Sequence[Any], tf32: bool) -> Units:
-    """The units on which products of such inputs are to be computed."""
-    dtypes = [dtype for value in inputs if (dtype := getattr(value, "dtype", None)) is not None]
-    sizes = [dtype.itemsize // (1 + dtype.is_complex) for dtype in dtypes
-             if dtype.is_floating_point or dtype.is_complex]
-    if max(sizes, default=2) <= 2:
-        return "fp16"
-    return "tf32" if tf32 else "fp32"

@@ -146,15 +146,11 @@ def measuring(sandbox: Any, suite: Path) -> Iterator[Measured]:
 def _recorded(judge: Judge, inputs: Sequence[Any]) -> tuple[list[Recording], list[Finding]]:
     """The call with every configuration of its autotuners."""
     recordings: list[Recording] = []
-    number, configurations = 0, 1
-    while number < min(configurations, MOST_CONFIGURATIONS):
-        outcome = judge.session.record(inputs, config=number)
-        configurations = outcome.configurations
+    for outcome in judge.session.configurations(inputs, MOST_CONFIGURATIONS):
         findings = unusable(outcome)
         if findings or outcome.recording is None:
             return [], findings
         recordings.append(outcome.recording)
-        number += 1
     return recordings, []
 
 

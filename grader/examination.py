@@ -88,10 +88,7 @@ def examine_call(session: Session, inputs: Sequence[Any], source: str, target: T
     Args and raises: as of ``examine``.
     """
     best: Examined | None = None
-    number, configurations = 0, 1
-    while number < min(configurations, MOST_CONFIGURATIONS):
-        outcome = session.record(inputs, config=number)
-        configurations = outcome.configurations
+    for outcome in session.configurations(inputs, MOST_CONFIGURATIONS):
         findings = unusable(outcome)
         if findings or outcome.recording is None:
             return Examined(findings=tuple(findings))
@@ -99,7 +96,6 @@ def examine_call(session: Session, inputs: Sequence[Any], source: str, target: T
         if any(finding.code != "T05" for finding in one.findings):
             return one
         best = one if best is None or _before(one, best) else best
-        number += 1
     assert best is not None
     return best
 

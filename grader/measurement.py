@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Self
 
@@ -150,6 +150,17 @@ class Measurement:
 
 # ---------------------------------------------------------------------------------------------
 # Beside the ceilings
+
+
+def units_of(inputs: Sequence[Any], tf32: bool) -> Units:
+    """The units on which products of such inputs are to be computed; ``tf32`` may be rounded to."""
+    dtypes = [dtype for value in inputs
+              if (dtype := getattr(getattr(value, "like", value), "dtype", None)) is not None]
+    sizes = [dtype.itemsize // (1 + dtype.is_complex) for dtype in dtypes
+             if dtype.is_floating_point or dtype.is_complex]
+    if max(sizes, default=2) <= 2:
+        return "fp16"
+    return "tf32" if tf32 else "fp32"
 
 
 def gb_s(measurement: Measurement, cost: Cost) -> float:

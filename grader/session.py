@@ -135,6 +135,19 @@ class Session:
         """
         return self.begin_record(inputs, config=config, as_they_are=as_they_are)()
 
+    def configurations(self, inputs: Sequence[Any], most: int) -> Iterator[Outcome]:
+        """The call once for each configuration of its autotuners, at most so often.
+
+        Raises:
+            Stopped: as of ``record``.
+        """
+        number, count = 0, 1
+        while number < min(count, most):
+            outcome = self.record(inputs, config=number)
+            count = outcome.configurations
+            number += 1
+            yield outcome
+
     def begin_record(self, inputs: Sequence[Any], *, config: int = 0,
                      as_they_are: bool = False) -> Later[Outcome]:
         """``record`` in two steps: what is returned waits for the outcome."""

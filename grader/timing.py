@@ -13,7 +13,7 @@ from grader import bulk, large, measurement
 from grader.diagnosis.explanation import result_of
 from grader.examination import MOST_CONFIGURATIONS
 from grader.gpus import NoGpu
-from grader.measurement import Ceilings, Units
+from grader.measurement import Ceilings
 from grader.outcome import unusable
 from grader.recording import Recording
 from grader.report import CaseResult, Finding, Verdict
@@ -76,7 +76,8 @@ def _timed(judge: Judge, said: Foretold, needed: Cost, ceilings: Ceilings,
            recordings: Sequence[Recording]) -> CaseResult:
     case = said.case
     assert case.limits is not None and case.limits.pass_at is not None
-    pass_at, units = case.limits.pass_at, units_of(judge.suite, judge.outlines(case))
+    pass_at = case.limits.pass_at
+    units = measurement.units_of(judge.outlines(case), judge.suite.tolerance.tf32)
     suite = next(part for part in judge.whole.parts if part.entry == judge.suite.entry)
     sets = input_sets(judge, case, _sets(needed))
     rows = bulk.windows(suite, recordings[0], sets[0])
@@ -115,16 +116,11 @@ def _timed(judge: Judge, said: Foretold, needed: Cost, ceilings: Ceilings,
 def _recorded(judge: Judge, case: Case) -> list[Recording] | CaseResult:
     """What the learner's function launches, by each configuration that an autotuner may choose."""
     recordings: list[Recording] = []
-    inputs = judge.outlines(case)
-    number, configurations = 0, 1
-    while number < min(configurations, MOST_CONFIGURATIONS):
-        outcome = judge.session.record(inputs, config=number)
-        configurations = outcome.configurations
+    for outcome in judge.session.configurations(judge.outlines(case), MOST_CONFIGURATIONS):
         findings = unusable(outcome)
         if findings or outcome.recording is None:
             return result_of(case, findings)
         recordings.append(outcome.recording)
-        number += 1
     return recordings
 
 
@@ -176,13 +172,3 @@ def _beside(said: Foretold, ms: float) -> dict[str, str]:
     if said.bound:
         facts["without a GPU"] = f"would have failed: {said.bound[0].seen}"
     return facts
-
-
-def units_of(suite: Suite, inputs: Sequence[Any]) -> Units:
-    """The units on which a product of such inputs is to be computed."""
-    dtypes = [getattr(getattr(value, "like", value), "dtype", None) for value in inputs]
-    largest = max((dtype.itemsize for dtype in dtypes
-                   if dtype is not None and dtype.is_floating_point), default=2)
-    if largest <= 2:
-        return "fp16"
-    return "tf32" if suite.tolerance.tf32 else "fp32"

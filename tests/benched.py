@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from grader import bench, suite
+from grader import bench, measurement, suite
 from grader.bench import Benchmark, Chart, Contender, Roof, Speed, Without
 from grader.draws import Draws
 from grader.measurement import Units
@@ -58,7 +58,7 @@ class FakeClock:
             return self.found[who]
         like = [getattr(value, "like", value) for value in Draws(part.name, "0").draw(
             "bench", inputs, outlines=True)]
-        roof = self.roof(bench.units_of(like, part.tolerance.tf32))
+        roof = self.roof(measurement.units_of(like, part.tolerance.tf32))
         return speed(roof.seconds(part.cost(*like)), who, self.measured)
 
 
@@ -75,7 +75,7 @@ def charted(part: Any, who: Sequence[str] = tuple(REACHED), *, measured: bool = 
     clock, made = FakeClock(measured=measured), part.bench
     outlines = {size: bench._outlines(part, part, made, size) for size in made.sizes}
     needed = {size: part.cost(*like) for size, like in outlines.items()}
-    roof = clock.roof(bench.units_of(outlines[max(made.sizes)], part.tolerance.tf32))
+    roof = clock.roof(measurement.units_of(outlines[max(made.sizes)], part.tolerance.tf32))
     return Chart(part.entry, made.axis, made.at, made.peer_name, roof, needed, tuple(
         Contender(name, {size: speed(roof.seconds(cost), name, measured)
                          for size, cost in needed.items()}) for name in who))

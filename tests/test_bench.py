@@ -14,7 +14,7 @@ import torch
 
 import grader
 from grader import bench as the_bench
-from grader import clocks, compare, gpus, hardware, peers
+from grader import clocks, compare, gpus, hardware, measurement, peers
 from grader.bench import COMPILED, REFERENCE, TORCH, YOURS, Speed, Without, bench
 from grader.draws import Draws, rolled
 from grader.engine.compiler import targets
@@ -266,12 +266,12 @@ def test_no_gpu_is_a_reason_and_no_failure(sandbox, monkeypatch):
 
 
 def test_units_follow_the_widest_input():
-    assert the_bench.units_of([torch.zeros(1, dtype=torch.float16), 3], False) == "fp16"
-    assert the_bench.units_of([torch.zeros(1, dtype=torch.float16), torch.zeros(1)], False) \
+    assert measurement.units_of([torch.zeros(1, dtype=torch.float16), 3], False) == "fp16"
+    assert measurement.units_of([torch.zeros(1, dtype=torch.float16), torch.zeros(1)], False) \
         == "fp32"
-    assert the_bench.units_of([torch.zeros(1)], True) == "tf32"
-    assert the_bench.units_of([torch.zeros(1, dtype=torch.complex64)], False) == "fp32"
-    assert the_bench.units_of([3], False) == "fp16"
+    assert measurement.units_of([torch.zeros(1)], True) == "tf32"
+    assert measurement.units_of([torch.zeros(1, dtype=torch.complex64)], False) == "fp32"
+    assert measurement.units_of([3], False) == "fp16"
 
 
 # ------------------------------------------------------------ torch, in its own process
