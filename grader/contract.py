@@ -15,6 +15,8 @@ from grader.suite import Call, Case, Reading, Suite
 from grader.words import mentions, sentence
 
 NOTHING_TO_DO = "Nothing has to be computed for tensors without elements, so nothing is launched."
+PLAIN_VALUES = ("What host code answers has to be None, numbers, texts, or tuples, lists, dicts "
+                "and dataclasses of these.")
 
 
 def broken_contract(suite: Suite, case: Case, recording: Recording,
@@ -97,7 +99,7 @@ def unanswered(call: Call, answer: Answer) -> list[Finding]:
                         line=error.line)]
     if answer.other:
         return [Finding("S01", f"`{call.of}` returned something that is not made of plain values: "
-                               f"{answer.other}.")]
+                               f"{answer.other}.", means=PLAIN_VALUES)]
     return []
 
 
