@@ -165,7 +165,8 @@ class Judge:
         self.parts = [(replace(part, reference=_once(part.reference)), self.session.of(part))
                        for part in suite.parts]
         self.suite, self.session = self.parts[0]
-        self.gate = Gate(self.session, target or targets.find(), ahead=effort == "whole")
+        self.gate = Gate(self.session, target or targets.find(), ahead=effort == "whole",
+                         functions={case.name: case.about for case in suite.all_cases})
 
     def output(self) -> str:
         """What the learner's code printed; of a case graded alone, in its own call."""
