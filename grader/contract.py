@@ -15,6 +15,8 @@ from grader.suite import Call, Case, Reading, Suite
 from grader.words import NOTHING_TO_DO, mentions, sentence
 
 _OF_PLACES = frozenset(("M02", "M03", "M04", "M08"))
+PLAIN_VALUES = ("What host code answers has to be None, numbers, texts, or tuples, lists, dicts "
+                "and dataclasses of these.")
 
 
 def broken_contract(suite: Suite, case: Case, recording: Recording,
@@ -106,7 +108,7 @@ def unanswered(call: Call, answer: Answer) -> list[Finding]:
                         line=error.line)]
     if answer.other:
         return [Finding("S01", f"`{call.of}` returned something that is not made of plain values: "
-                               f"{answer.other}.")]
+                               f"{answer.other}.", means=PLAIN_VALUES)]
     return []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from grader.binary import Binary
@@ -38,11 +38,16 @@ def name_for(target: Target) -> str:
 class Gate:
     """Has launches compiled while cases are judged, and says at the end what came of it."""
 
-    def __init__(self, session: Session, target: Target, *, ahead: bool = True) -> None:
-        """Nothing is compiled yet. Without ``ahead``, it is when the result is asked for."""
+    def __init__(self, session: Session, target: Target, *, ahead: bool = True,
+                 functions: Mapping[str, str] | None = None) -> None:
+        """Nothing is compiled yet. Without ``ahead``, it is when the result is asked for.
+
+        ``functions``: which one each case is about, where a suite has several.
+        """
         self.target = target
         self._ahead = ahead
         self._session = session
+        self._functions = functions or {}
         self._begun: list[_Begun] = []
         self._stopped: Finding | None = None  # compiling a kernel did not end
 
@@ -132,7 +137,9 @@ class Gate:
         result = CaseResult(self.name, Kind.CORRECTNESS, Verdict.PASSED,
                             facts={"compiled": f"{launches} launches"})
         if findings and findings[0] is not None:
-            told = _told(findings[0], list(dict.fromkeys(case for case, _ in refused)))
+            cases = list(dict.fromkeys(case for case, _ in refused))
+            told = replace(_told(findings[0], cases), function=self._functions.get(
+                cases[0], "") if cases else "")
             result = replace(result, verdict=Verdict.FAILED, findings=(told,), facts={})
         return replace(result, seconds=time.monotonic() - started)
 

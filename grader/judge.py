@@ -188,7 +188,8 @@ class Judge:
         on_gpu = gpu != "never" and hardware.present()
         self.device = Device(self, throughout=gpu == "throughout") if on_gpu else None
         target = target or (hardware.default_target() if on_gpu else targets.find())
-        self.gate = Gate(self.session, target, ahead=effort == "whole")
+        self.gate = Gate(self.session, target, ahead=effort == "whole",
+                         functions={case.name: case.about for case in suite.all_cases})
 
     def output(self) -> str:
         """What the learner's code printed; of a case graded alone, in its own call."""

@@ -37,10 +37,10 @@ def to_json(value: Any) -> Any:
     Raises:
         NotPlain: the value holds something else, or too much.
     """
-    return _to_json(value, iter(range(MAX_ITEMS)), 0)
+    return _to_json(value, iter(range(MAX_ITEMS)), 0, "")
 
 
-def _to_json(value: Any, count: Iterator[int], depth: int) -> Any:
+def _to_json(value: Any, count: Iterator[int], depth: int, where: str) -> Any:
     if depth > MAX_DEPTH or next(count, None) is None:
         raise NotPlain(f"more than {MAX_ITEMS} values, or nested {MAX_DEPTH} times")
     kind = type(value)
@@ -56,17 +56,18 @@ def _to_json(value: Any, count: Iterator[int], depth: int) -> Any:
         return str(value)
     if issubclass(kind, tuple | list):
         name = "tuple" if issubclass(kind, tuple) else "list"
-        return {name: [_to_json(item, count, depth + 1) for item in value]}
+        return {name: [_to_json(item, count, depth + 1, where) for item in value]}
     if issubclass(kind, dict):
         if not all(isinstance(key, str) for key in value):
             raise NotPlain("a dict with keys that are no texts")
-        return {"dict": {str(key): _to_json(item, count, depth + 1)
+        return {"dict": {str(key): _to_json(item, count, depth + 1, f"{key!r:.60} holds ")
                          for key, item in value.items()}}
     if dataclasses.is_dataclass(value):
         return {"fields": [kind.__name__, {
-            field.name: _to_json(getattr(value, field.name), count, depth + 1)
+            field.name: _to_json(getattr(value, field.name), count, depth + 1,
+                                 f"field `{field.name}` holds ")
             for field in dataclasses.fields(value)}]}
-    raise NotPlain(f"a {kind.__name__}")
+    raise NotPlain(f"{where}a {kind.__name__}")
 
 
 def from_json(data: Any) -> Any:

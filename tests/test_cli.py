@@ -415,6 +415,15 @@ def test_a_case_alone_is_shown_in_detail_and_not_recorded(run, judge):
     assert [record["event"] for record in records()] == ["started"]
 
 
+def test_a_case_alone_whose_launches_do_not_compile_is_repeated_by_its_own_name(run, judge):
+    judge((toy.FAILING[0], replace(toy.FAILING[1], name="every launch compiles", replay="")))
+    run("start", "softmax")
+
+    shown = run("grade", "--case", "4 rows of 127")
+
+    assert last_line(shown.out).strip().startswith("tritonlab grade track1/softmax --case ")
+
+
 @pytest.mark.parametrize("words", [["--case", "4 rows of 128"], ["--seed", "00ff"]], ids=str)
 def test_a_partial_pass_is_no_evidence_and_leads_to_the_whole(run, judge, words):
     judge(toy.PASSING[:1])
@@ -445,7 +454,11 @@ def test_a_partial_pass_is_no_evidence_and_leads_to_the_whole(run, judge, words)
     (UnknownCase("row", ["one row", "two rows"], 9),
      "9 cases of track1/softmax go by 'row': such as \"one row\"; \"two rows\". "
      "Type more of the name."),
-], ids=["near", "nothing near", "two", "many"])
+    (UnknownCase("every launch compiles for the NVIDIA H100", []),
+     "'every launch compiles for the NVIDIA H100' is no case of its own: it is asked of every case "
+     "that launches a kernel, together with the case's values. Name one of these, or grade all: "
+     "`tritonlab grade track1/softmax`."),
+], ids=["near", "nothing near", "two", "many", "the compile check"])
 def test_a_case_that_is_not_known_is_one_sentence_and_exit_code_2(run, judge, error, message):
     judge(error)
     run("start", "softmax")
@@ -610,6 +623,7 @@ def test_hints_climb_the_ladder_of_what_failed_last(run, judge):
     texts = [run("hint").out for _ in range(4)]
 
     assert "Hint 1 of 3: Which row?" in texts[0]
+    assert "(TODO 2, 3, which share their hints)" in texts[0]
     assert last_line(texts[0]) == "Next: tritonlab hint track1/softmax --todo 2"
     assert "Hint 2 of 3: A stride." in texts[1]
     assert "Hint 3 of 3: Base plus row." in texts[2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import secrets
@@ -900,3 +901,19 @@ def test_the_worker_holds_no_secret_of_the_judge(call: Call) -> None:
     assert {target for number, target in numbers if int(number) < 5} == {
         "/dev/null", "pipe", "socket",
     }
+
+
+@dataclasses.dataclass
+class _Answer:
+    ok: bool
+    n_bad: object
+
+
+@pytest.mark.parametrize(("value", "says"), [
+    (_Answer(True, torch.tensor(3)), "^field `n_bad` holds a Tensor$"),
+    ({"rows": [1, torch.tensor(3)]}, "^'rows' holds a Tensor$"),
+    ([torch.tensor(3)], "^a Tensor$"),
+], ids=["field", "key", "item"])
+def test_an_answer_that_is_no_plain_value_names_the_field(value: object, says: str) -> None:
+    with pytest.raises(plain.NotPlain, match=says):
+        plain.to_json(value)

@@ -396,7 +396,8 @@ def _after_grade(the_course: course.Course, submission: grading.Submission, repo
     if report.exit_code == 0:
         return _onward(the_course, result.reading, submission.module), "Next: "
     if report.exit_code == 1:
-        return _replay(submission, report) if report.only else command, edit
+        again = _replay(submission, report) or grading.alone(submission, report)
+        return again if report.only else command, edit
     return command, "Try once more: "
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from grader.engine.compiler.targets import Target
     from grader.sandbox import Sandbox
 
+GATE = "every launch compiles"  # how the name of the compile check begins
 SEED = re.compile(r"[0-9a-f]{1,64}")
 
 OnEvent = Callable[[CaseResult | str], None]
@@ -198,6 +199,10 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
 
 def unknown_case(module: Module, error: grader.UnknownCase) -> TritonlabError:
     """The error for words that mean no case, or several; it names the nearest."""
+    if error.wanted.casefold().strip().startswith(GATE):
+        return TritonlabError(f"'{error.wanted}' is no case of its own: it is asked of every case "
+                              "that launches a kernel, together with the case's values.",
+                              f"Name one of these, or grade all: `tritonlab grade {module.id}`.")
     names = "; ".join(f'"{name}"' for name in error.near)
     if error.several:
         more = "" if error.several == len(error.near) else "such as "
@@ -211,6 +216,11 @@ def unknown_case(module: Module, error: grader.UnknownCase) -> TritonlabError:
 def replay(submission: Submission, result: CaseResult) -> str:
     """The command that grades a failed case alone, with the same inputs; empty where none can."""
     return f"{submission.full_command} {result.replay}" if result.replay else ""
+
+
+def alone(submission: Submission, report: Report) -> str:
+    """The command that repeats the grade of one case, where what failed is no case's own."""
+    return f"{submission.full_command} --case {shlex.quote(report.only)} --seed {report.seed}"
 
 
 def started() -> Sandbox:

@@ -42,7 +42,9 @@ MEANINGS = {
     "N02": "An intermediate value left the range of its type although the result fits.",
     "N03": "NaN and infinities in the input have to arrive where the contract says.",
     "N04": "An intermediate was kept in a type with too few bits, most often an accumulator.",
-    "N05": "Matrix products of float32 run in TF32 unless full precision is asked for.",
+    "N05": "The factors of a product kept 10 bits of mantissa, where float32 has 23. Float16 keeps "
+           "as many, and so does TF32, in which products of float32 run unless full precision is "
+           "asked for.",
     "S01": "The result must have the shape, dtype and device that the contract gives.",
     "E01": "The contract asks for an exception here, before anything is launched.",
     "E02": "The exception has another type than the contract asks for.",

@@ -37,7 +37,7 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
                                   suite.marker, suite.kernel_file if suite.files else "",
                                   submitted.text)
                     for finding in codes.in_order(result.findings)]
-        findings = [replace(finding, function=functions.get(result.name, ""))
+        findings = [replace(finding, function=functions.get(result.name, finding.function))
                     for finding in findings]
         if result is first and separated and findings:
             said, *quoted = findings[0].seen.split("\n")  # code may be quoted below the sentence

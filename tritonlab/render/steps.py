@@ -51,7 +51,8 @@ def show_hint(screen: Screen, module: Module, group: HintGroup, rung: int, repea
     """One rung of a ladder."""
     todos = ", ".join(str(todo) for todo in group.todos)
     screen.line((module.id, "strong"), f"  {group.title}",
-                (f" ({module.marker} {todos})" if todos else "", "dim"))
+                (f" ({module.marker} {todos}{', which share their hints' * (len(group.todos) > 1)})"
+                 if todos else "", "dim"))
     screen.line(group.rungs[rung - 1], lead=(f"Hint {rung} of {len(group.rungs)}: ",))
     if repeated:
         screen.line(("This was the last one; it is shown again.", "dim"))

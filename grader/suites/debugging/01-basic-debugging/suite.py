@@ -563,6 +563,8 @@ comparisons = [
     compared("compare: no dimension, and it differs", pair(plant={(): (3.0, 2.0)})),
     compared("compare: float16 against float32", pair(30, 4, noise=1e-3), 1e-3, 0.0, "float16"),
     compared("compare: bfloat16", pair(9, 4, dtype="bfloat16", plant={(8, 3): (2.0, 3.0)})),
+    compared("compare: float64, nearer than float32 can tell",
+             pair(9, 4, dtype="float64", plant={(8, 3): (1 + 2.0**-40, 1.0)})),
     compared("compare: integers", pair(9, 4, dtype="int32", plant={(8, 3): (2, 3)})),
     compared("compare: nothing is finite", pair(3, plant={(n,): (NAN, NAN) for n in range(3)})),
     call("compare: other shapes", "compare_shapes", rand(3, 4), rand(4, 3),
@@ -580,6 +582,7 @@ comparisons = [
 # trace_program
 
 TRACE_BLOCK = 8  # as the exercise has it
+PRINTED = re.compile(r"^\((\d+), \d+, \d+\)", re.MULTILINE)  # how a program's print begins
 
 
 def traced(name: str, made: Input, program: int) -> Case:
@@ -594,8 +597,14 @@ def traced(name: str, made: Input, program: int) -> Case:
         asked = f"program {program} was asked for"
         assert not others, (
             f"numbers of program {', '.join(map(str, others))} were printed; {asked}")
+        besides = sorted({int(number) for number in PRINTED.findall(answer)} - {program})
+        assert not besides, (
+            f"program{'s' * (len(besides) > 1)} {', '.join(map(str, besides))} printed too; {asked}"
+            + ", and there is none" * (program >= len(blocks)))
         if program >= len(blocks):
-            assert not answer.strip(), f"{asked}, there is none, and {answer!r:.60} was printed"
+            line, *more = answer.strip().splitlines() or [""]
+            rest = f" and {len(more)} more line{'s' * (len(more) > 1)}" if more else ""
+            assert not line, f"{asked}, there is none, and {line!r}{rest} came"
             return
         missing = [value for value in blocks[program].tolist() if not told(answer, value)]
         assert not missing, (
