@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 from grader.inputs import Size
@@ -173,9 +174,24 @@ def reads(name: str, of: str, *, check: Callable[[Mapping[str, str]], None],
 
 @dataclass(frozen=True)
 class Property:
-    """A ``test_*`` function of a suite: gets a ``submission``, asserts a law of the result."""
+    """A ``test_*`` function of a suite: gets a ``submission``, asserts a law of the result.
+
+    ``functions`` are those of the learner's that it calls, where a suite has several.
+    """
 
     name: str
     test: Callable[..., None]
     kind: Kind = Kind.PROPERTY
     advisory: bool = False
+    functions: frozenset[str] = frozenset()
+
+    @property
+    def about(self) -> str:
+        """The function that the law is about, where it is one; hints are chosen by it."""
+        return next(iter(self.functions)) if len(self.functions) == 1 else ""
+
+
+def names_in(code: CodeType) -> frozenset[str]:
+    """The names and attributes that a function's code and the functions inside of it mention."""
+    inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
+    return frozenset(code.co_names).union(*map(names_in, inner))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from grader import compare, gpus, measurement
+from grader import bulk, gpus, hardware, measurement
 from grader.bench import Roof, Speed, Without
 from grader.draws import rolled
 from grader.engine.compiler.targets import Target
@@ -20,9 +20,10 @@ from grader.measurement import Ceilings, Measurement, Units
 from grader.outcome import unusable
 from grader.peers import Peers
 from grader.recording import Recording
-from grader.report import Finding
+from grader.report import Finding, Kind
 from grader.speed import MATMUL_OF_PEAK
-from grader.suite import Cost, Suite
+from grader.suite import Case, Cost, Suite
+from grader.words import sentence
 
 if TYPE_CHECKING:
     from grader.judge import Judge
@@ -88,13 +89,14 @@ class Measured:
             return Without(findings=tuple(findings))
         sets = self._sets(judge, name, inputs)
         try:
-            timed = judge.session.measure(recordings[0], sets, others=recordings[1:])
+            timed = judge.session.measure(recordings[0], list(map(bulk.on_cpu, sets)),
+                                          others=recordings[1:])
         except NoGpu as error:
             return Without(str(error))
         if timed.findings or timed.measurement is None:
-            return Without("It was not timed.", timed.findings)
+            return Without("" if timed.findings else "The GPU told no time.", timed.findings)
         wrong = [finding for drawn, results in zip(sets, timed.results, strict=False)
-                 for finding in _wrong(judge, results, drawn)]
+                 for finding in _wrong(judge, recordings[0], results, drawn)]
         if wrong:
             return Without(findings=tuple(wrong[:1]))
         return self._speed(timed.measurement, judge.suite.cost(*sets[0]))
@@ -107,7 +109,8 @@ class Measured:
         """The same for all contenders at one size, and kept no longer."""
         if self._drawn[0] != name:
             self._drawn = "", []
-            first = judge.draws.draw(name, inputs)
+            bulk.free()
+            first = judge.draws.draw(name, inputs, device=bulk.device())
             self._drawn = name, [first, rolled(first)]
         return self._drawn[1]
 
@@ -119,6 +122,8 @@ class Measured:
             notes.append(f"held back: {made.throttled}")
         if not made.graph:
             notes.append("with Python's part of each launch")
+        if made.config:
+            notes.append(made.config)
         return Speed(made.ms / 1e3, made.p20_ms / 1e3, made.p80_ms / 1e3, made.repeats,
                      "; ".join(notes))
 
@@ -130,7 +135,7 @@ def measuring(sandbox: Any, suite: Path) -> Iterator[Measured]:
     Raises:
         NoGpu: there is none that can be used.
     """
-    if not gpus.present():
+    if not hardware.present():
         raise NoGpu("no GPU was found")
     with gpus.process(sandbox) as ask:
         ceilings = gpus.ceilings(ask)
@@ -153,16 +158,16 @@ def _recorded(judge: Judge, inputs: Sequence[Any]) -> tuple[list[Recording], lis
     return recordings, []
 
 
-def _wrong(judge: Judge, results: Sequence[torch.Tensor], inputs: Sequence[Any]) -> list[Finding]:
-    """What is wrong with the results of timed runs, compared on the GPU, where there is room."""
-    suite = judge.suite
+def _wrong(judge: Judge, recording: Recording, results: Sequence[torch.Tensor],
+           inputs: Sequence[Any]) -> list[Finding]:
+    """What is wrong with the results of timed runs, where there is room to compare them."""
+    case = Case("the runs that were timed", Kind.CORRECTNESS)
     try:
-        found = compare.judge(
-            [result.cuda() for result in results],
-            [value.cuda() if isinstance(value, torch.Tensor) else value for value in inputs],
-            suite.reference, suite.tolerance, [f"`{name}`" for name in suite.result_names])
-    except torch.OutOfMemoryError:
-        return []  # small inputs were right; a larger GPU would tell of these
+        findings, found = bulk.judged(judge.suite, case, recording, results, inputs)
+    except (MemoryError, torch.OutOfMemoryError):
+        return []  # small inputs were right; a larger machine would tell of these
     finally:
-        torch.cuda.empty_cache()
-    return [Finding("N01", f"In the runs that were timed, {found[0]}.")] if found else []
+        bulk.free()
+    seen = [finding.seen for finding in findings] or ([str(found)] if found else [])
+    code = findings[0].code if findings else "N01"
+    return [Finding(code, f"{sentence(seen[0])} Seen in a run that was timed.")] if seen else []

@@ -28,6 +28,7 @@ from grader.recording import dtype_name
 from grader.rounding import UNDERFLOW, UNIT_ROUNDOFF, in_tf32, spread, ulp
 from grader.suite import FLOAT32, KAPPA, TENSOR_CORES, Amplitude, Tolerance
 
+PARTS = ("real", "imaginary")
 MINIMUM_FOR_SLOPE = 64  # elements; below, a slope says nothing
 
 DifferenceKind = Literal["nonfinite", "values", "drift", "tf32"]
@@ -42,7 +43,9 @@ class Difference:
     ``tf32`` (right for inputs rounded to TF32, where the module asks for full float32).
     ``index`` is the first element concerned; ``ratio`` the largest error over its tolerance.
     ``output`` names the result where a function returns several, ``position`` is its number among
-    them from 0. ``tensors``: which elements are concerned, the result and the reference.
+    them from 0. ``tensors``: which elements are concerned, the result and the reference. Of
+    complex results, ``of_parts``, all this is about real and imaginary parts, along a last
+    dimension of two.
     """
 
     kind: DifferenceKind
@@ -54,13 +57,22 @@ class Difference:
     ratio: float
     output: str = ""
     position: int = 0
+    of_parts: bool = False
     tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None = field(
         default=None, repr=False, compare=False)
 
+    def place(self, index: Sequence[int]) -> str:
+        """An element in words."""
+        *at, part = index if self.of_parts else (*index, 0)
+        whole = f"[{', '.join(map(str, at))}]" if at else "the value"
+        return f"the {PARTS[part]} part of {whole}" if self.of_parts else whole
+
     def __str__(self) -> str:
-        place = f"[{', '.join(map(str, self.index))}]" if self.index else "the value"
+        place = self.place(self.index)
         got, exact = _numbers(self.got, self.expected)
-        many = f"{self.count} of {self.total} elements" + (f" of {self.output}" * bool(self.output))
+        elements = "real and imaginary parts" if self.of_parts else "elements"
+        many = f"{self.count} of {self.total} {elements}" + (f" of {self.output}" * bool(
+            self.output))
         if self.kind == "drift":
             return (
                 f"the result leans away from the exact one by more than rounding explains "
@@ -127,7 +139,8 @@ def _against(results: Sequence[torch.Tensor], inputs: Sequence[Any],
         if difference is not None:
             several = names[number] if number < len(names) else f"result {number + 1}"
             found.append(replace(
-                difference, output=several if len(exact) > 1 else "", position=number))
+                difference, output=several if len(exact) > 1 else "", position=number,
+                of_parts=results[number].is_complex()))
     return tuple(found)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -121,6 +121,22 @@ def _one_each(answers: Any, recording: Recording) -> list[Any]:
     if len(known) != len(recording.launches):
         raise ValueError(f"{len(known)} answers for {len(recording.launches)} launches")
     return known
+
+
+def too_long(kernels: Iterable[str], how: str, line: int | None = None) -> Finding:
+    """R02 of kernels that compiling takes too long; ``how`` says what it did instead of ending."""
+    names = " and ".join(f"`{name}`" for name in dict.fromkeys(kernels))
+    return Finding("R02", f"Compiling {names} {how}.", line=line, means=(
+        "What one program computes is written out in single operations: with large blocks, or "
+        "loops that are unrolled, there are more of them than a compiler is done with in time."))
+
+
+def slow(stop: Stopped, recording: Recording) -> Stopped:
+    """Compiling the launches did not end in time: the same in words that say what was compiled."""
+    how = stop.finding.seen.partition(" a kernel ")[2].rstrip(".")
+    lines = {launch.line for launch in recording.launches}
+    return Stopped(too_long((launch.kernel for launch in recording.launches), how,
+                            lines.pop() if len(lines) == 1 else None))
 
 
 def crashed(stop: Stopped, recording: Recording, title: str) -> Compiled:

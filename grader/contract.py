@@ -8,11 +8,13 @@ from typing import Any
 from grader.budgets import denied_moves
 from grader.compare import as_tuple
 from grader.costs import in_launches
-from grader.outcome import Answer, Raised
+from grader.outcome import Answer, Raised, not_written
 from grader.recording import Recording, dtype_name
 from grader.report import Finding
 from grader.suite import Call, Case, Reading, Suite
-from grader.words import sentence
+from grader.words import NOTHING_TO_DO, mentions, sentence
+
+_OF_PLACES = frozenset(("M02", "M03", "M04", "M08"))
 
 
 def broken_contract(suite: Suite, case: Case, recording: Recording,
@@ -21,7 +23,8 @@ def broken_contract(suite: Suite, case: Case, recording: Recording,
     made = len(recording.launches)
     if case.launches is not None and made != case.launches:
         return [Finding("T03", f"The function made {in_launches(made)}; this case asks for "
-                               f"{case.launches or 'none'}.")]
+                               f"{case.launches or 'none'}.",
+                        means=NOTHING_TO_DO if case.launches == 0 else "")]
     if suite.moves == "deny" and (denied := denied_moves(recording)):
         return denied
     exact = suite.reference(*inputs)
@@ -45,6 +48,15 @@ def broken_contract(suite: Suite, case: Case, recording: Recording,
     return []
 
 
+def wrong_places_follow(broken: Finding, found: Sequence[Finding]) -> bool:
+    """Whether a result of the wrong form explains all that was found about places in memory.
+
+    Its shape and strides were there before anything was stored: a kernel that is right for the
+    right ones stores past the end of others, twice into one place, or nowhere.
+    """
+    return broken.code == "S01" and all(finding.code in _OF_PLACES for finding in found)
+
+
 def result_name(suite: Suite, number: int) -> str:
     """What one of several results is called in messages."""
     names = suite.result_names
@@ -65,14 +77,16 @@ def broken_refusal(case: Case, error: Raised | None) -> list[Finding]:
     """What is wrong with the exception of a case that asks for one before anything is launched."""
     wanted = case.raises.__name__ if case.raises else ""
     if error is None:
-        return [Finding("E01", f"No exception was raised; the contract asks for a {wanted}.")]
+        return [Finding("E01", f"No exception was raised, expected {wanted}.")]
+    if later := not_written(error):
+        return later
     if wanted not in error.types:
         seen = f"The function raised {error.types[0]} ({error.message}), expected {wanted}"
         return [Finding("E02", sentence(seen), line=error.line)]
     if error.launches:
         seen = f"The {wanted} came after a kernel had been launched; it has to come first."
         return [Finding("E01", seen, line=error.line)]
-    missing = [word for word in case.mentions if word not in error.message]
+    missing = [word for word in case.mentions if not mentions(error.message, word)]
     if missing:
         seen = f"The message “{error.message}” does not mention {' and '.join(missing)}."
         return [Finding("E03", seen, line=error.line)]
@@ -85,6 +99,8 @@ def unanswered(call: Call, answer: Answer) -> list[Finding]:
         return list(answer.findings)
     if answer.error is not None:
         error = answer.error
+        if later := not_written(error, f"`{call.of}`"):
+            return later
         said = f": {error.message}" if error.message else ""
         return [Finding("R01", sentence(f"`{call.of}` raised {error.types[0]}{said}"),
                         line=error.line)]

@@ -37,8 +37,10 @@ def count(limits: Limits, least: int, launches: Sequence[Counted],
         issued = sum(launch.issued for launch in launches)
         facts["traffic"] = f"{issued / least:.2f}x of the minimum, limit {limits.traffic:.2f}x"
         if issued > limits.traffic * least:
+            allowed = f", and {limits.traffic:.2f} times are allowed" * (limits.traffic > 1)
             findings.append(Finding("T01", f"The kernels moved {issued:,} bytes where {least:,} "
-                                           f"do: {issued / least:.2f} times as many."))
+                                           f"do: {issued / least:.2f} times as many{allowed}."
+                                           f"{_most(launches)}"))
     if limits.sectors is not None:
         worst, found = _sectors(launches, limits.sectors)
         facts["sectors"] = f"{worst:.2f}x of the minimum, limit {limits.sectors:.2f}x"
@@ -59,6 +61,15 @@ def count(limits: Limits, least: int, launches: Sequence[Counted],
         elif programs > most:
             findings.append(Finding("T03", f"{programs} programs ran where {most} do."))
     return facts, findings
+
+
+def _most(launches: Sequence[Counted]) -> str:
+    """Where most bytes are moved, as a further sentence."""
+    rows = [row for launch in launches for row in launch.traffic if row.line is not None]
+    if not rows:
+        return ""
+    row = max(rows, key=lambda row: row.bytes)
+    return f" Line {row.line} {row.kind}s most of them, {row.bytes:,} bytes of `{row.tensor}`."
 
 
 def axes(limits: Limits, recording: Recording) -> tuple[dict[str, str], list[Finding]]:
@@ -108,17 +119,17 @@ def code_limits(limits: Limits, launches: Sequence[Counted],
     if not binaries:
         return told, findings
     if limits.vector is not None:
-        widths = [(access.bits, binary.kernel, access.line)
+        widths = [(access.bits, binary.kernel, access.line, _share(launch, binary, access))
                   for launch, binary in zip(launches, binaries, strict=True)
                   for access in _accesses(launch, binary)]
-        least, kernel, line = min(widths, default=(0, "", None), key=lambda one: one[0])
+        least, kernel, line, why = min(widths, default=(0, "", None, ""), key=lambda one: one[0])
         in_tiles = not widths and any(map(_bulk_lines, binaries))
         told["vector"] = f"{'whole tiles' if in_tiles else f'{least} bits'}, " \
                          f"at least {limits.vector}"
         if least < limits.vector and not in_tiles:
             findings.append(Finding(
                 "T06", f"A thread of `{kernel}` moves {least} bits at a time where "
-                       f"{limits.vector} do.", line=line))
+                       f"{limits.vector} do{why}.", line=line))
     if limits.spills is not None:
         most = max(binaries, key=lambda binary: binary.spill_bytes)
         told["spills"] = f"{most.spill_bytes} bytes a thread, limit {limits.spills}"
@@ -139,6 +150,18 @@ def code_limits(limits: Limits, launches: Sequence[Counted],
         if not used or not all(binary.tensor_cores for binary in dots):
             findings.append(Finding("T06", "The matrix product does not use tensor cores."))
     return told, findings
+
+
+def _share(launch: Counted, binary: Binary, access: Access) -> str:
+    """Why an access is no wider, where no more of each block falls to a thread."""
+    threads = 32 * binary.warps
+    for row in launch.traffic:
+        if row.line == access.line and row.kind == access.kind and row.lanes:
+            size, lanes = row.bytes // row.lanes, row.lanes // max(1, launch.programs)
+            if 8 * size * lanes == access.bits * threads:
+                return (f": {lanes:,} elements of {size} bytes, shared by {threads} threads, are "
+                        f"{access.bits // 8} bytes each")
+    return ""
 
 
 def _accesses(launch: Counted, binary: Binary) -> list[Access]:

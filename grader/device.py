@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from grader import timing
 from grader.diagnosis.effects import UNNOTICED, effect
-from grader.diagnosis.explanation import result_of
+from grader.diagnosis.explanation import replay_options, result_of
 from grader.gpus import NoGpu
 from grader.measurement import Ceilings, Gpu
 from grader.outcome import Run, Stopped, same_bits
@@ -21,7 +21,7 @@ from grader.report import CaseResult, Finding, Kind, Verdict
 from grader.sandbox import SandboxBroken
 from grader.sandbox.arena import WITH_HOLES
 from grader.speed import Foretold
-from grader.words import sentence
+from grader.words import ONLY_HERE, sentence
 
 if TYPE_CHECKING:
     from grader.judge import Judge, Trial
@@ -226,7 +226,10 @@ class Device:
         summary = CaseResult(self.name, Kind.CORRECTNESS, Verdict.PASSED, facts=facts)
         failed = [result for result in deciding if result.verdict is Verdict.FAILED]
         if failed:
-            return replace(summary, verdict=Verdict.FAILED, findings=(self._told(failed),))
+            names = [case.name for case in self._judge.whole.ordered()]
+            again = replay_options(failed[0].name, names, self._judge.draws.seed)
+            return replace(summary, verdict=Verdict.FAILED, findings=(self._told(failed),),
+                           replay=again)
         for verdict in (Verdict.ERROR, Verdict.SKIPPED):
             if others := [result for result in deciding if result.verdict is verdict]:
                 return replace(summary, verdict=verdict, reason=others[0].reason)
@@ -238,13 +241,14 @@ class Device:
         others = len(failed) - 1
         more = f" and {others} other{'' if others == 1 else 's'}" if others else ""
         only = [result for result in failed if result.name not in self._failed_before]
-        differ = ""
+        differ = means = ""
         if len(only) == len(failed):
             differ = " It passes on the processor." if not others else \
                 " All of them pass on the processor."
+            means = ONLY_HERE
         said, *quoted = first.seen.split("\n")
         seen = f"{said} Seen on the {self.gpu.name} in the case '{failed[0].name}'{more}.{differ}"
-        return replace(first, seen="\n".join([seen, *quoted]))
+        return replace(first, seen="\n".join([seen, *quoted]), means=means)
 
 
 def differences(before: Sequence[CaseResult],

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from grader.binary import Binary
-from grader.compilation import Compiled
+from grader.compilation import Compiled, too_long
 from grader.engine.compiler.targets import Target
 from grader.outcome import Stopped
 from grader.processes import Later
@@ -18,6 +18,7 @@ from grader.sandbox import SandboxBroken
 from grader.session import Session
 from grader.words import sentence
 
+ALL_S = 240.0  # to compile all launches of a grade; most take a few seconds together
 _TOO_LARGE = "T05"
 
 
@@ -79,7 +80,13 @@ class Gate:
         Raises:
             Stopped: compiling did not end in time.
         """
-        made = self._session.begin_compile(recording, self.target, whole=True)()
+        if self._stopped is not None:
+            raise Stopped(self._stopped)
+        try:
+            made = self._session.begin_compile(recording, self.target, whole=True)()
+        except Stopped as stop:
+            self._stopped = stop.finding
+            raise
         return () if made.findings else made.binaries
 
     def in_its_words(self, finding: Finding, recording: Recording) -> Finding:
@@ -93,6 +100,8 @@ class Gate:
         return replace(refusal, seen="\n".join([f"{sentence(finding.seen)} {said}", *quoted]))
 
     def _refusal(self, recording: Recording) -> Finding | None:
+        if self._stopped is not None:
+            return None
         try:
             findings = self._session.begin_compile(recording, self.target)().findings
         except Stopped:
@@ -128,14 +137,25 @@ class Gate:
         return replace(result, seconds=time.monotonic() - started)
 
     def _refused(self) -> Iterator[tuple[str, Finding]]:
-        """Case and finding of what does not compile."""
+        """Case and finding of what does not compile.
+
+        Once compiling a launch did not end, or all of them took too long, nothing more is compiled.
+        """
+        began = time.monotonic()
         too_large: list[tuple[str, Finding]] = []
         fits = False
         for begun in self._begun:
+            if self._stopped is None and time.monotonic() - began > ALL_S:
+                names = dict.fromkeys(launch.kernel for one in self._begun
+                                      for launch in one.recording.launches)
+                self._stopped = too_long(names, f"took longer than {ALL_S:.0f} s in all")
+            if self._stopped is not None:
+                return
             try:
                 findings = begun.compiled().findings
             except Stopped as stop:
-                findings = (stop.finding,)
+                self._stopped = stop.finding
+                return
             fits |= begun.tuned and not findings
             for finding in findings:
                 if begun.tuned and finding.code == _TOO_LARGE:

@@ -6,15 +6,17 @@ The process before the GPU measures; what it says is checked here and kept here.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 from grader.measurement import Ceilings, Gpu
 from grader.report import Finding
@@ -25,7 +27,8 @@ LOOK_S = 60.0  # to begin with CUDA; two seconds are usual, the first time after
 CEILINGS_S = 120.0
 WAKE_S = 10.0
 DRIFT = 0.05  # of the speed of a copy, above which all is measured again
-_FILE = "ceilings.json"
+TURN_S = 300.0  # to wait for others
+_FILE, _LOCKS = "ceilings.json", ("gpu.door", "gpu.lock")
 _MOST_KEPT = 32  # ceilings: of each GPU, driver, torch and Triton
 
 
@@ -61,6 +64,34 @@ def wake() -> None:
 def visible() -> str | None:
     """Which devices this process may see, in the words of CUDA_VISIBLE_DEVICES."""
     return os.environ.get("CUDA_VISIBLE_DEVICES")
+
+
+@contextmanager
+def turn(*, alone: bool) -> Iterator[None]:
+    """Wait for other grades of this user: what is timed runs alone, and all else side by side.
+
+    Who waits to be alone keeps others from coming after it. Where no lock can be had, or none
+    within ``TURN_S``, nobody waits any longer.
+    """
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError, RuntimeError):
+            cache().parent.mkdir(parents=True, exist_ok=True)
+            door, room = (held.enter_context(cache().with_name(name).open("w"))
+                          for name in _LOCKS)
+            deadline = time.monotonic() + TURN_S
+            _lock(door, fcntl.LOCK_EX, deadline)
+            _lock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, deadline)
+            fcntl.flock(door, fcntl.LOCK_UN)
+        yield
+
+
+def _lock(file: IO[str], kind: int, deadline: float) -> None:
+    while time.monotonic() < deadline:
+        try:
+            return fcntl.flock(file, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.02)
+    return None
 
 
 @contextmanager
@@ -136,12 +167,15 @@ def ceilings(ask: Asking, *, again: bool = False,
         gpu = Gpu.from_dict(looked["gpu"])
         kept = find(gpu, looked.get("versions") or {})
         if kept is not None and not again:
-            probe = told(ask({"op": "ceilings", "again": False}, [], LOOK_S, "copying"))
+            with turn(alone=True):
+                probe = told(ask({"op": "ceilings", "again": False}, [], LOOK_S, "copying"))
             rate = probe.get("copy_gb_s")
             if isinstance(rate, float) and abs(rate / kept.copy_gb_s - 1) <= DRIFT:
                 return kept
         tell(f"measuring what the {gpu.name} reaches")
-        answer = told(ask({"op": "ceilings", "again": True}, [], CEILINGS_S, "measuring the GPU"))
+        with turn(alone=True):
+            answer = told(ask({"op": "ceilings", "again": True}, [], CEILINGS_S,
+                              "measuring the GPU"))
         made = Ceilings.from_dict(answer.get("ceilings"))
     except (KeyError, TypeError, ValueError) as error:
         raise NoGpu(f"the process before the GPU answers strangely: {error}") from error

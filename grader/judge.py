@@ -18,12 +18,14 @@ from grader import alone, asked, compare, hardware, large, selection, source, sp
 from grader.ahead import Ahead
 from grader.bulk import once
 from grader.configurations import Configurations
-from grader.contract import broken_contract, broken_refusal
+from grader.contract import broken_contract, broken_refusal, wrong_places_follow
 from grader.costs import axes, code_limits, count, idle_grid
 from grader.device import Device
 from grader.diagnosis import codes, details
 from grader.diagnosis.contrast import name_the_cause, undefined_or_ordered
 from grader.diagnosis.explanation import explained, result_of
+from grader.diagnosis.lines import located
+from grader.diagnosis.precedence import explained_by_precedence
 from grader.diagnosis.separation import Traits, Values, separation, traits_of, values_of
 from grader.draws import Draws, block_of
 from grader.engine.compiler import targets
@@ -70,7 +72,8 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
             anything. What they leave out is no evidence.
         gpu: ``found`` runs all values on this machine's GPU too once they are right on the
             processor, and times what asks for speed; ``throughout`` runs wrong ones as well.
-        on_event: is told the name of each case before it runs and each result after it.
+        on_event: is told the name of each case before it runs and each result after it, and now
+            and then what is waited for.
         sandbox: a warm one to use; without it one is started and closed.
 
     Raises:
@@ -112,6 +115,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
             output, seed = judge.output(), judge.draws.seed
             separated = judge.separation(results)
     used = device is not None and bool(device.results or device.ceilings)
+    on_gpu = explained(device.results, suite, submitted, names, seed or "") if device else ()
     return Report(
         suite=suite.name,
         source_sha256=submitted.sha256,
@@ -131,7 +135,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         repeated=repeated,
         gpu=device.gpu.name if device and device.gpu and used else "",
         ceilings=device.told() if device else {},
-        on_gpu=explained(device.results, suite, submitted) if device else (),
+        on_gpu=on_gpu,
         unusable_gpu=device.unusable if device else "",
     )
 
@@ -175,6 +179,7 @@ class Judge:
         self._in_vain: Counter[str] = Counter()  # contrasts, by function
         self._notes: details.Notes | None = None  # where a case is graded alone
         self._printed = ""
+        self._tell: Callable[[str], None] = lambda event: None
         self.session = Session(submitted, suite.entry, sandbox, large.limits(suite))
         # A suite and a session for each function, in the order of the suite's.
         self.parts = [(replace(part, reference=once(part.reference)), self.session.of(part))
@@ -212,10 +217,11 @@ class Judge:
 
         Args:
             cases: to be judged.
-            tell: is told the name of each before its turn comes.
+            tell: is told the name of each before its turn comes, and what is waited for.
             aside: say what the compiler says only where it refuses something.
         """
         trials = [case for case in cases if isinstance(case, Case) and _is_tried(case)]
+        self._tell = tell
         ahead = Ahead(trials, self._call, self._replay)
         results: list[CaseResult] = []
         for case in cases:
@@ -233,6 +239,11 @@ class Judge:
                 yield result
         if self.device is not None:
             yield from self.device.verdicts(results, tell)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a case that counts has failed by now."""
+        return self._failed
 
     def turn_to(self, case: Case | Property) -> None:
         """From here on ``suite`` and ``session`` are those of the function of ``case``."""
@@ -279,13 +290,19 @@ class Judge:
                        clocked=isinstance(case, Case) and large.is_measured(case))
 
     def separation(self, results: Sequence[CaseResult]) -> str:
-        """What tells the failing value cases from the passing ones; looked for after a failure."""
+        """What tells the failing value cases from the passing ones; looked for after a failure.
+
+        Of several functions, all cases are of the one whose case is the first to fail.
+        """
+        cases = {case.name: case for case in self.whole.all_cases}
         deciding = [(self._traits[r.name], r.verdict) for r in results
                     if r.name in self._traits and not r.advisory
                     and not (r.findings and r.findings[0].code.startswith("T"))]
-        failed, passed = ([traits for traits, verdict in deciding if verdict is wanted]
+        first = next((cases[traits.name].function for traits, verdict in deciding
+                      if verdict is Verdict.FAILED), "")
+        failed, passed = ([traits for traits, verdict in deciding if verdict is wanted
+                           and cases[traits.name].function == first]
                           for wanted in (Verdict.FAILED, Verdict.PASSED))
-        cases = {case.name: case for case in self.whole.all_cases}
 
         def values(traits: Traits) -> Values | None:
             specs = cases[traits.name].inputs
@@ -375,8 +392,10 @@ class Judge:
             self.device.keep(trial)
         if recording is None or run is None:
             return result_of(case, trial.findings)
-        findings = self._said_by_compiler(run.findings, recording) or broken_contract(
-            self.suite, case, recording, inputs)
+        findings = self._said_of_run(run.findings, recording, inputs)
+        broken = broken_contract(self.suite, case, recording, inputs)
+        if not findings or (broken and wrong_places_follow(broken[0], findings)):
+            findings = broken
         if not findings:
             findings += self.wrong_values(run.results, inputs, recording)
         if not run.findings and (not findings or findings[0].code.startswith("N")):
@@ -384,7 +403,9 @@ class Judge:
         if findings:
             findings = self.session.decided_by_values(recording, inputs) or findings
         if findings:
-            findings = name_the_cause(inputs, list(codes.in_order(findings)), self._passes)
+            findings = located(codes.in_order(findings), self.text, recording, run.facts)
+            findings = name_the_cause(inputs, findings, self._passes)
+            findings = explained_by_precedence(findings, self.submitted.text)
         if not findings and case.kind is Kind.CORRECTNESS and not case.advisory:
             findings = self._configurations.others(self, case, inputs,
                                                    trial.outcome.configurations)
@@ -408,16 +429,22 @@ class Judge:
         facts, findings = facts | told, [*findings, *missing]
         enough = bool(findings) and self._effort != "whole"
         if limits.of_code and not enough and not self.spares_work:
+            self._tell(f"{case.name}: waiting for the compiler")
             found, more = code_limits(limits, run.facts, self.gate.binaries(recording))
             return facts | found, [*findings, *more]
         return facts, findings
 
-    def _said_by_compiler(self, findings: Sequence[Finding],
-                          recording: Recording) -> list[Finding]:
-        """What a run found; where it refused a kernel, in the compiler's own words."""
+    def _said_of_run(self, findings: Sequence[Finding], recording: Recording,
+                     inputs: Sequence[Any]) -> list[Finding]:
+        """What a run found; where it refused a kernel, in the compiler's own words, and where it
+        modified an input, by the function's name for it.
+        """
         if findings and findings[0].code == "L05":
             return [self.gate.in_its_words(findings[0], recording), *findings[1:]]
-        return list(findings)
+        names = [name for name, value in zip(self.suite.named_inputs, inputs, strict=False)
+                 if isinstance(value, torch.Tensor)]
+        return [details.by_argument(finding, recording, names, self.submitted.todos)
+                for finding in findings]
 
     def _look_at(self, trial: Trial) -> None:
         """Keep what may tell, after a failure, why this case ended otherwise than others."""

@@ -26,7 +26,8 @@ class Mutant:
     ``codes`` are the findings that it must get, the first of them first. ``meaning`` is what such a
     failure usually means, in the words of this module; ``todos`` are the blanks to look at.
     Three marks tell a learner's failure from others with the same code: a pattern (``sign``) in
-    what was seen, cases that this mistake gets ``wrong``, and cases that it gets ``right``.
+    what was seen, cases that this mistake gets ``wrong``, and cases that it gets ``right``. Where a
+    suite has several functions, it explains failures of those only whose cases it gets wrong.
     """
 
     id: str

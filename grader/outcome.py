@@ -29,15 +29,16 @@ from grader.recording import (
     line_from_json,
 )
 from grader.report import Finding
-from grader.words import sentence
+from grader.words import NOT_WRITTEN, sentence
 
 MAX_NAME = 200  # characters of a class's name
 MAX_CLASSES = 64  # of an exception, along its MRO
 MAX_COUNT = 1 << 20  # of launches before an exception, and of configurations
 # What the worker itself can see. Others are for the judge and the executor to say.
-WORKER_CODES = frozenset(("L01", "L05", "X01", "M01", "M07", "T03"))
+WORKER_CODES = frozenset(("L01", "L05", "X01", "M01", "M07", "S01", "T03"))
 # What the engine may say as well, where it runs in the worker.
 EAGER_CODES = frozenset(f"M{number:02}" for number in range(1, 10)) | {"L03", "R02"}
+_NOT_IN_TORCH = re.compile(r"aten::|not implemented for|__torch_\w+__")
 _COMPILER_SAYS = re.compile(r"(?s)(.*) \(kernel\.py, line \d+\)")
 
 
@@ -367,12 +368,23 @@ def hint(message: str) -> str:
     return ""
 
 
+def not_written(error: Raised, of: str = "The function") -> list[Finding]:
+    """Whether a learner left a part for later: what torch does not implement has a message."""
+    if error.types[0] != "NotImplementedError" or _NOT_IN_TORCH.search(error.message):
+        return []
+    said = f": {error.message}" if error.message else ""
+    return [Finding("R01", sentence(f"{of} raised NotImplementedError{said}"), line=error.line,
+                    means=NOT_WRITTEN)]
+
+
 def unusable(outcome: Outcome) -> list[Finding]:
     """Why a call gave no new tensors to judge: its findings first; empty when it did."""
     if outcome.findings:
         return list(outcome.findings)
     if outcome.error:
         error = outcome.error
+        if later := not_written(error):
+            return later
         code = "R04" if "MemoryError" in error.types else "R01"
         said = f": {error.message}" if error.message else ""
         seen = sentence(f"The function raised {error.types[0]}{said}")

@@ -107,16 +107,11 @@ class Peers:
 class Answers:
     """Replies to requests; the inputs of the last one are kept for the next."""
 
-    def __init__(self, suite: Any, time_calls: Callable[..., Measurement],
-                 move: Callable[[Any], Any]) -> None:
-        """What is timed.
-
-        Args:
-            suite: that of the module.
-            time_calls: times functions that do the same work, in turn.
-            move: takes a tensor to the device.
+    def __init__(self, suite: Any, time_calls: Callable[..., Measurement], device: str) -> None:
+        """Functions of ``suite`` on inputs drawn on ``device``; ``time_calls`` times several that
+        do the same work, in turn.
         """
-        self._suite, self._time, self._move = suite, time_calls, move
+        self._suite, self._time, self._device = suite, time_calls, device
         self._sets: tuple[Any, list[list[Any]]] = (None, [])
 
     def reply(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -147,8 +142,7 @@ class Answers:
         key = (part.entry, size)
         if self._sets[0] != key:
             self._sets = None, []
-            first = [self._move(value) for value in
-                     Draws(self._suite.name).draw("", part.bench.inputs(size))]
+            first = Draws(self._suite.name).draw("", part.bench.inputs(size), device=self._device)
             self._sets = key, [first, rolled(first)]
         return self._sets[1]
 
@@ -167,10 +161,7 @@ def main(suite: Path) -> None:
     def time_calls(calls: list[Callable[[], object]]) -> Measurement:
         return measure([Job(call) for call in calls], device)
 
-    def move(value: Any) -> Any:
-        return value.cuda() if isinstance(value, torch.Tensor) else value
-
-    answers = Answers(load(suite), time_calls, move)
+    answers = Answers(load(suite), time_calls, "cuda")
     for line in sys.stdin:
         reply = answers.reply(json.loads(line))
         torch.cuda.empty_cache()

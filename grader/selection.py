@@ -45,7 +45,7 @@ def shortest(name: str, names: Sequence[str]) -> str:
     What stands before the first comma, else the whole name; of a long one the first words.
     """
     words = name.split(" ")
-    clauses = [name.partition(",")[0], name if len(name) <= LONG else ""]
+    clauses = [name.partition(", ")[0], name if len(name) <= LONG else ""]
     beginnings = [" ".join(words[:count]).rstrip(",;:") for count in range(3, len(words))]
     for begin in (*clauses, *beginnings):
         try:

@@ -20,6 +20,7 @@ from grader.compilation import (
     compiled_of,
     crashed,
     listings_of,
+    slow,
     surveyed_of,
     times_of,
 )
@@ -292,6 +293,8 @@ class Session:
             except NotStarted:
                 return self.begin_compile(recording, target, whole=whole)()
             except Stopped as stop:
+                if stop.finding.code == "R02":
+                    raise slow(stop, recording) from None
                 if stop.finding.code != "R03":
                     raise
                 return crashed(stop, recording, target.title)
@@ -367,7 +370,8 @@ class Session:
             request = {"op": "run", "recording": to_json(recording), "layout": arena.layout(),
                        "poison": poison, "windows": windows}
             seconds = GPU_RUN_S + _seconds_to_move(arena.nbytes)
-            reply = self._on_gpu(request, [arena.fd, results.fd], seconds)
+            with gpus.turn(alone=False):
+                reply = self._on_gpu(request, [arena.fd, results.fd], seconds)
         return run_of(reply, results)
 
     def measure(self, recording: Recording, input_sets: Sequence[Sequence[Any]], *,
@@ -392,7 +396,8 @@ class Session:
             seconds = (GPU_RUN_S + GPU_TIME_S) * (1 + len(others)) + sum(
                 _seconds_to_move(arena.nbytes) for arena in arenas)
             fds = [*(arena.fd for arena in arenas), results.fd]
-            reply = self._on_gpu(request, fds, seconds)
+            with gpus.turn(alone=True):
+                reply = self._on_gpu(request, fds, seconds)
         return timed_of(reply, results)
 
     def _on_gpu(self, request: dict[str, Any], fds: Sequence[int],

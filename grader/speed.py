@@ -17,7 +17,7 @@ from grader.diagnosis.explanation import result_of
 from grader.engine.compiler.bound import least_seconds, moving_seconds
 from grader.engine.compiler.targets import Target
 from grader.examination import Examined, examine_call
-from grader.facts import Prediction
+from grader.facts import Prediction, Survey
 from grader.report import CaseResult, Finding, Verdict
 from grader.suite import Case, Cost, Limits
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 PROVED = 0.9  # the bound has to lie below a threshold by a tenth: its bytes come from a sample
 EXPECTED = 0.1  # a prediction must pass a threshold by so much; it is seldom nearer to the truth
+WHOLE = 0.99  # of the bytes that a job needs: less moves only where something is left out
 MATMUL_OF_PEAK = (0.6, 0.8)
 """Large matrices are multiplied by a good library at no less and no more than these shares of the
 datasheet: ``torch.matmul`` reached 0.69 to 0.76 on an H200, in float16, bfloat16, TF32 and float32.
@@ -112,8 +113,9 @@ def foretold(judge: Judge, case: Case) -> Foretold:
         ):
             facts, broken = facts | told, [*broken, *more]
     time = examined.prediction.seconds * 1e3 if examined.prediction else None
-    return Foretold(case, facts, tuple(broken), tuple(bound),
-                    _open(examined, needed, yardstick, limits, target), time, target.title)
+    expected = _open(examined, needed, yardstick, limits, target,
+                     in_doubt=_in_doubt(judge, surveys, needed))
+    return Foretold(case, facts, tuple(broken), tuple(bound), expected, time, target.title)
 
 
 def _bounded(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Limits,
@@ -144,8 +146,17 @@ def _bounded(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Lim
                f"{target.title} {yardstick.verb}, and {limits.pass_at:.0%} is asked for.")]
 
 
+def _in_doubt(judge: Judge, surveys: Sequence[Survey], needed: Cost) -> str:
+    """Why a high speed means nothing: of wrong results, or of a part of the work."""
+    moved = sum(survey.loaded.high + survey.stored.high for survey in surveys)
+    if surveys and moved < WHOLE * needed.bytes:
+        return f"the launches move {moved / needed.bytes:.2f} times the bytes that the job " \
+               "needs, so a part of it is left out"
+    return "a case before this one has failed" if judge.failed else ""
+
+
 def _open(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Limits,
-          target: Target) -> str:
+          target: Target, in_doubt: str) -> str:
     """Why this case is left open: what is expected of it on a GPU, or what is in the way."""
     assert limits.pass_at is not None
     if examined.unknown:
@@ -160,6 +171,8 @@ def _open(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Limits
            f"{rate}{share:.0%} of {yardstick.name} speed where {limits.pass_at:.0%} is asked for"
     if defects:
         return f"a GPU is needed; {said}. {_named([one.name for one in defects])}"
+    if in_doubt:
+        return f"a GPU is needed; {said}, but {in_doubt}"
     if share >= limits.pass_at + EXPECTED:
         return f"expected to pass on a GPU; {said}"
     return f"a GPU is needed; {said}"

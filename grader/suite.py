@@ -22,6 +22,7 @@ from grader.cases import (
     call,
     correctness,
     edge,
+    names_in,
     performance,
     reads,
     refuses,
@@ -319,7 +320,8 @@ def load(path: Path) -> Suite:
         suite,
         name="/".join(path.parent.parts[-2:]),
         properties=tuple(
-            Property(name.removeprefix("test_").replace("_", " "), value)
+            Property(name.removeprefix("test_").replace("_", " "), value,
+                     functions=names_in(value.__code__) & {f.entry for f in suite.functions})
             for name, value in vars(module).items()
             if name.startswith("test_") and callable(value)
         ),

@@ -46,6 +46,11 @@ def timed(judge: Judge, device: Device, said: Foretold) -> CaseResult:
     assert case.limits is not None and case.limits.pass_at is not None and gpu is not None
     skipped = CaseResult(case.name, case.kind, Verdict.SKIPPED, facts=said.facts)
     needed = large.least(judge.suite, judge.outlines(case))
+    if large.has_holes(case):
+        return replace(skipped, reason="not timed: its inputs lie too far apart in memory")
+    if needed.bytes > LARGE and bulk.device() == "cpu":
+        return replace(skipped, reason="not timed: drawing inputs of this size takes a GPU that "
+                                       "the grader's own torch can use")
     room = ROOM * _sets(needed) * needed.bytes
     if room > SHARE_OF_MEMORY * gpu.memory_bytes:
         return replace(skipped, reason=f"not timed: it takes {room / GIB:.0f} GiB, and the "

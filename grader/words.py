@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+
+NOT_WRITTEN = "This part is not written yet."
+ONLY_HERE = "The processor runs programs in turn and rounds every operation by itself; the " \
+            "kernel depends on something that Triton leaves open."
+NOTHING_TO_DO = "Nothing has to be computed for tensors without elements, so nothing is launched."
+_GROUPED = re.compile(r"(?<=\d)[,_'\u2009\u202f ](?=\d{3}(?!\d))")
 
 
 def sentence(text: str) -> str:
-    """The text with a capital at the front and a full stop at the end."""
+    """The text with a capital at the front, unless that is a path, and a full stop at the end."""
     text = text.strip()
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?", "^")) else ".")
+    first = text[:1] if "/" in text.partition(" ")[0] else text[:1].upper()
+    return first + text[1:] + ("" if text.endswith((".", "!", "?", "^")) else ".")
 
 
 def ranges(numbers: Sequence[int]) -> str:
@@ -22,3 +30,18 @@ def ranges(numbers: Sequence[int]) -> str:
     return ", ".join(
         f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs
     )
+
+
+def mentions(message: str, word: str) -> bool:
+    """Whether a message holds a word; digits of its numbers may stand in groups of three."""
+    return word in message or word in _GROUPED.sub("", message)
+
+
+def not_found(error: KeyError) -> str:
+    """A look-up that failed; in Triton most are for a function by the types of its arguments."""
+    key = error.args[0] if error.args else ""
+    parts = list(key) if isinstance(key, Iterable) and not isinstance(key, str) else []
+    if parts and all(hasattr(part, "name") for part in parts):  # types of Triton
+        types = ", ".join(repr(part).rpartition(".")[2] for part in parts)
+        return f"the function that is called here has no version for {types}"
+    return f"the compiler looked up {error} and found nothing"

@@ -49,6 +49,7 @@ def home(tmp_path: Path, course_root: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(folder)
     monkeypatch.setenv("TRITONLAB_COURSE", str(course_root))
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # as on a machine without a GPU
     for name in ("TRITONLAB_WORKSPACE", "TRITONLAB_PLAIN", "NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
     return folder

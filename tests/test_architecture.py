@@ -14,8 +14,8 @@ ROOMS = [path for package in ("grader", "tritonlab") for path in (ROOT / package
          if "suites" not in path.parts and not {"tracks", "solutions"} & set(path.parts)]
 MAY_IMPORT_TORCH = tuple(f"grader.{room}" for room in (
     "worker", "executor", "engine", "compare", "rounding", "amplitudes", "selftest", "judge",
-    "session", "clocks", "peers", "large", "outcome", "submission", "inputs", "draws", "decoys", "suite",
-    "bulk", "device", "timing", "probe", "diagnosis.effects",
+    "session", "large", "outcome", "submission", "inputs", "draws", "decoys", "suite", "bulk",
+    "device", "timing", "probe", "clocks", "peers", "diagnosis.effects",
     "sandbox.arena", "sandbox.zygote", "diagnosis.contrast", "diagnosis.where",
     "diagnosis.likeness", "diagnosis.separation", "diagnosis.details"))
 

@@ -14,7 +14,7 @@ import torch
 
 import grader
 from grader import bench as the_bench
-from grader import clocks, compare, gpus, peers
+from grader import clocks, compare, gpus, hardware, peers
 from grader.bench import COMPILED, REFERENCE, TORCH, YOURS, Speed, Without, bench
 from grader.draws import Draws, rolled
 from grader.engine.compiler import targets
@@ -134,8 +134,8 @@ def test_an_unfinished_file_leaves_the_others_to_be_timed(sandbox):
     exercise = ROOT / "tracks" / VECTOR_ADD / "kernel.py"
     suite = shortened(suite_of(VECTOR_ADD), 1 << 10)
 
-    found = bench(exercise, suite, benched.FakeClock(kernels=[REFERENCE]), solution=solution(VECTOR_ADD),
-                  sandbox=sandbox)
+    found = bench(exercise, suite, benched.FakeClock(kernels=[REFERENCE]),
+                  solution=solution(VECTOR_ADD), sandbox=sandbox)
 
     assert found.findings[0].code == "P01"
     assert [one.who for one in found.charts[0].timed] == [REFERENCE, TORCH, COMPILED]
@@ -207,7 +207,6 @@ def measured(monkeypatch, ms: float = 0.01, **more) -> clocks.Measured:
                      results=tuple(run.results for run in runs))
 
     monkeypatch.setattr(Session, "measure", measure)
-    monkeypatch.setattr(torch.Tensor, "cuda", lambda self: self)
     return clocks.Measured(CEILINGS, NoPeers())
 
 
@@ -242,14 +241,14 @@ def test_wrong_results_of_timed_runs_are_a_finding(sandbox, monkeypatch):
 
     found = bench(solution(VECTOR_ADD), off, clock, sandbox=sandbox)
 
-    assert found.charts[0].contenders[0].findings[0].seen.startswith("In the runs that were timed")
+    assert found.charts[0].contenders[0].findings[0].seen.endswith("Seen in a run that was timed.")
     assert found.exit_code == 1
 
 
 def test_a_time_that_cannot_be_is_none(sandbox, monkeypatch):
     suite = shortened(suite_of(VECTOR_ADD), 1 << 24)
     clock = measured(monkeypatch, ms=1e-6)
-    monkeypatch.setattr(clocks, "_wrong", lambda judge, results, inputs: [])
+    monkeypatch.setattr(clocks, "_wrong", lambda *_: [])
     monkeypatch.setattr(Session, "measure", lambda self, recording, sets, **more: Timed(
         (), Measurement(1e-6, 1e-6, 1e-6, 40, True)))
 
@@ -259,7 +258,7 @@ def test_a_time_that_cannot_be_is_none(sandbox, monkeypatch):
 
 
 def test_no_gpu_is_a_reason_and_no_failure(sandbox, monkeypatch):
-    monkeypatch.setattr(gpus, "present", lambda: False)
+    monkeypatch.setattr(hardware, "present", lambda: False)
 
     with pytest.raises(gpus.NoGpu, match="no GPU was found"), \
             clocks.measuring(sandbox, SUITES[0]):
@@ -284,7 +283,7 @@ def answers(module: str) -> peers.Answers:
             call()
         return Measurement(1.0, 1.0, 1.0, len(calls), False)
 
-    return peers.Answers(suite_of(module), time_calls, lambda value: value)
+    return peers.Answers(suite_of(module), time_calls, "cpu")
 
 
 def test_torch_is_timed_on_two_sets_of_inputs():
@@ -380,6 +379,19 @@ def test_a_narrow_terminal_leaves_percentiles_out():
     assert "p80" not in [word for line in text.splitlines()[3:] for word in line.split()]
 
 
+def test_notes_stand_once_below_the_table():
+    found = benched.benchmark(SOFTMAX)
+    chart = found.charts[0]
+    mine, *others = chart.contenders
+    speeds = {size: replace(speed, note="held back: power cap") if size > 8_192 else speed
+              for size, speed in mine.speeds.items()}
+    found = replace(found, charts=(replace(
+        chart, contenders=(replace(mine, speeds=speeds), *others)),))
+
+    assert "Held back: power cap: yours at 12,345 and 16,384." in " ".join(shown(found).split())
+    assert "26.6 % of copy" in shown(found, plain=True)
+
+
 def test_plain_mode_is_one_fact_a_line():
     text = shown(benched.benchmark(SOFTMAX), plain=True)
 
@@ -393,7 +405,8 @@ def test_predicted_times_say_so_and_that_torch_cannot_be_predicted():
 
     text = " ".join(shown(found).split())
 
-    assert "Predicted for an NVIDIA H200 from compiled code, not measured: no GPU was found." in text
+    assert ("Predicted for an NVIDIA H200 from compiled code, not measured: no GPU was found."
+            in text)
     assert "What PyTorch and torch.compile would take cannot be predicted" in text
     assert "p20" not in text
     assert "is predicted to reach 0.84 of the speed of the reference solution." in text
@@ -537,7 +550,7 @@ def test_a_target_is_predicted_for_even_with_a_gpu(typed):
     assert typed.asked[0][1]["target"].name == "a100"
 
     typed(benched.benchmark(SOFTMAX), "--no-gpu")
-    assert typed.asked[0][1]["target"].name == "h100"
+    assert typed.asked[0][1]["target"] == hardware.default_target()
 
     typed(benched.benchmark(SOFTMAX))
     assert typed.asked[0][1]["target"] is None
@@ -577,7 +590,7 @@ def test_an_unknown_function_is_told_which_there_are():
 
 
 def test_without_a_gpu_the_command_predicts_and_says_why(monkeypatch, sandbox):
-    monkeypatch.setattr(gpus, "present", lambda: False)
+    monkeypatch.setattr(hardware, "present", lambda: False)
     module = course.load().find("track1/vector-add")
     monkeypatch.setattr(grader, "load_suite", lambda path: shortened(load(path), 1 << 12))
     from tritonlab.grading import Submission

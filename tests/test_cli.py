@@ -18,6 +18,7 @@ import grader
 import tritonlab
 from grader.report import CaseResult, Details, Finding, Kind, Verdict
 from grader.selection import UnknownCase
+from grader.words import NOT_WRITTEN
 from tritonlab import errors
 from tritonlab.render.screen import Screen
 
@@ -164,7 +165,7 @@ def test_a_failure_explains_the_first_and_counts_the_others(run, judge):
     assert shown.code == 1
     assert "What failed first: 4 rows of 127 columns  N01" in shown.out
     assert shown.out.count("Padding took part") == 1
-    assert "2 further checks wait." in shown.out
+    assert "2 further checks failed;" in shown.out
     assert "traffic 1.31x of the minimum, limit 1.00x" in shown.out
     assert "`tritonlab hint track1/softmax --todo 2`" in shown.out
     assert last_line(shown.out) == \
@@ -197,6 +198,21 @@ def test_many_checks_that_ended_alike_share_a_paragraph(run, judge):
     assert "NOTE  past 2**31 (never decides)" in shown.out
     assert len(shown.out.splitlines()) < 20
     assert plain.out.count("Correctness: PASS case") == 40
+
+
+def test_a_function_that_is_not_written_yet_takes_one_line(run, judge):
+    later = Finding("R01", "The function raised NotImplementedError.", means=NOT_WRITTEN,
+                    function="glu")
+    judge((toy.case("poly: 1"), *(toy.case(f"glu: {n}", Verdict.FAILED, finding=later)
+                                  for n in range(30)), toy.case("swish: 1")))
+    run("start", "softmax")
+
+    shown, plain = run("grade"), run("grade", "--plain")
+
+    assert "FAIL  glu: not written yet (30 checks)" in shown.out
+    assert "2 of 32" in shown.out
+    assert plain.out.count(": FAIL") == 1
+    assert "29 further checks wait" in plain.out
 
 
 def test_a_diagnosis_has_at_most_six_lines(run, judge):
@@ -339,11 +355,12 @@ def test_a_failure_shows_the_one_command_that_repeats_it(run, judge):
     shown, plain = run("grade"), run("grade", "--plain")
     data = json.loads(run("grade", "--json").out)
 
-    assert f"  Repeat  tritonlab grade {REPLAY}\n" in shown.out
-    assert f"Repeat: tritonlab grade {REPLAY}\n" in plain.out
+    assert f"  Repeat  tritonlab grade track1/softmax {REPLAY}\n" in shown.out
+    assert f"Repeat: tritonlab grade track1/softmax {REPLAY}\n" in plain.out
     assert shown.out.count("--case") == 1
     assert [result["replay"] for result in data["results"]] == [
-        "", f"tritonlab grade {REPLAY}", "tritonlab grade --case other --seed 00ff"]
+        "", f"tritonlab grade track1/softmax {REPLAY}",
+        "tritonlab grade track1/softmax --case other --seed 00ff"]
 
 
 def test_the_command_names_file_and_module_where_they_cannot_be_known(run, judge, home):
@@ -355,7 +372,26 @@ def test_the_command_names_file_and_module_where_they_cannot_be_known(run, judge
     other, named = run("grade", "mine.py", "--module", "softmax"), run("grade", "softmax")
 
     assert f"tritonlab grade mine.py --module track1/softmax {REPLAY}" in other.out
-    assert f"Repeat  tritonlab grade {REPLAY}" in named.out  # from now on, it is the current one
+    assert f"Repeat  tritonlab grade track1/softmax {REPLAY}" in named.out  # whatever follows
+
+
+def test_inside_a_modules_folder_that_module_is_meant(run, judge, home, monkeypatch):
+    judge(ALONE)
+    run("start", "softmax")
+    run("start", "copy")
+    monkeypatch.chdir(home / KERNEL.parent)
+
+    shown, whole = run("grade", "--case", "4 rows of 127"), run("grade")
+    hint, status, other = run("hint"), run("status"), run("grade", "copy")
+
+    assert "track1/softmax" in shown.out
+    assert last_line(shown.out).strip().endswith(f"tritonlab grade {REPLAY}")
+    assert f"Repeat  tritonlab grade {REPLAY}\n" in whole.out
+    assert hint.out.startswith("track1/softmax")
+    assert "Current module: track1/softmax" in status.out
+    assert f"Repeat  tritonlab grade track1/copy {REPLAY}\n" in other.out
+    assert last_line(other.out).strip() == "tritonlab grade track1/copy"
+    assert "tritonlab grade track1/copy" in run("start", "copy").out
 
 
 def test_a_case_alone_is_shown_in_detail_and_not_recorded(run, judge):
@@ -445,6 +481,7 @@ def test_a_failure_names_its_hint_and_the_rung(run, judge):
     assert f'{command} (hint 1 of 3 on "Addressing")' in shown[0]
     assert f'{command} (hint 2 of 3 on "Addressing")' in shown[1]
     assert f'{command} (all 3 hints of "Addressing" were shown; it' in shown[3]
+    assert "a question that helps" not in shown[3]
     assert data == {"command": command.strip("`"), "group": "B", "title": "Addressing", "rung": 3,
                     "of": 3, "repeated": True}
 
@@ -602,11 +639,13 @@ def test_hints_are_chosen_by_the_function_that_failed(run, judge, course_root):
 
     graded = run("grade")
     hinted = run("hint")
+    other = run("hint", "--function", "GLU")
     wrong = run("hint", "--function", "relu")
 
     assert ('Change it. `tritonlab hint track1/softmax --function swish` (hint 1 of 3 on "Set-up") '
             "asks a question that helps.") in " ".join(graded.out.split())
     assert "Hint 1 of 3: What is missing?" in hinted.out
+    assert "Hint 2 of 3: A decorator." in other.out
     assert last_line(hinted.out) == "Next: tritonlab hint track1/softmax --function glu"
     assert (wrong.code, wrong.err) == (
         2, "track1/softmax has no hints for 'relu'. There are hints for glu, swish. "

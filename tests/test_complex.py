@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ def twice_kernel(a_ptr, out_ptr, n, sign, BLOCK: tl.constexpr):
 def twice(a):
     sign = 1.0
     {real}
-    out = torch.empty(a.shape, dtype=a.dtype)
+    out = torch.empty(a.shape, dtype=a.dtype, device=a.device)
     target = torch.view_as_real(out)
     n = target.numel()
     twice_kernel[(triton.cdiv(n, 64),)]({source}, target, n, sign, BLOCK=64)
@@ -38,7 +39,7 @@ def twice(a):
 RIGHT = {
     "resolved": "real = torch.view_as_real(a.resolve_conj().contiguous())",
     "cloned": "real = torch.view_as_real(a.clone(memory_format=torch.contiguous_format))",
-    "copied": "b = torch.empty(a.shape, dtype=a.dtype); b.copy_(a); real = torch.view_as_real(b)",
+    "copied": "b = a.new_empty(a.shape); b.copy_(a); real = torch.view_as_real(b)",
     "conjugated in the kernel": """\
 if a.is_conj():
         a, sign = a.conj(), -1.0
@@ -84,6 +85,24 @@ if a.is_conj():
               if result.verdict is Verdict.FAILED}
     assert failed.keys() == {"conjugated", "conjugated and transposed"}
     assert failed["conjugated"] == "N01"
+
+
+@pytest.mark.parametrize(("change", "says"), [
+    ("real = torch.view_as_real(a).clone(); real[5:, 1].zero_()",
+     "35 of 80 real and imaginary parts are wrong; the first is the imaginary part of [5]: got 0, "
+     "expected {}. Only imaginary parts are wrong. Of these, all elements but the first 5 are "
+     "wrong. Each of these elements is 0."),
+    ("real = torch.view_as_real(a).clone(); real.zero_()",
+     "80 of 80 real and imaginary parts are wrong; the first is the real part of [0]: got 0, "
+     "expected {}. Every element is 0."),
+], ids=["one part", "both parts"])
+def test_what_is_wrong_with_complex_numbers_is_said_of_their_parts(sandbox, tmp_path, change,
+                                                                   says):
+    report = graded(sandbox, tmp_path, change)
+
+    assert report.first_failure is not None
+    seen = report.first_failure.findings[0].seen
+    assert re.fullmatch(re.escape(says).replace(r"\{\}", "-?[0-9.e-]+"), seen), seen
 
 
 @pytest.mark.parametrize(("source", "result", "code"), [

@@ -130,6 +130,8 @@ def test_a_result_that_only_the_gpu_gets_wrong_is_said_to_be_so(gpu, on_gpu):
     assert (report.verdict, same.verdict) == (Verdict.FAILED, Verdict.FAILED)
     assert "Seen on the NVIDIA H200 in the case 'a thousand'. It passes on the processor." in \
         same.findings[0].seen
+    assert same.findings[0].means.startswith("The processor runs programs in turn")
+    assert same.replay == f"--case 'a thousand' --seed {report.seed}"
     assert same.facts["right"].startswith(f"{VALUES - 1} of {VALUES} cases")
     assert [r.verdict for r in report.on_gpu if r.name == "a thousand"] == [Verdict.FAILED]
     assert result(report, TIMED.name).reason.endswith("not timed: right values come first")
@@ -204,6 +206,8 @@ def test_the_results_of_timed_runs_are_judged(gpu, on_gpu):
 @pytest.mark.parametrize("right", [True, False])
 def test_of_results_too_large_to_move_parts_are_judged(gpu, on_gpu, monkeypatch, right):
     used = gpu(change=lambda result, run: result if right or result.numel() < N else result * 0)
+    if bulk.device() == "cpu":
+        monkeypatch.setattr(timing.bulk, "device", lambda: "cpu:0")  # and not refused for it
     monkeypatch.setattr(bulk, "MOST_MOVED", 1_000)
     monkeypatch.setattr(timing, "LARGE", 1_000)
 
@@ -211,6 +215,14 @@ def test_of_results_too_large_to_move_parts_are_judged(gpu, on_gpu, monkeypatch,
 
     assert used.windows > 1
     assert (timed.verdict is Verdict.PASSED) == right
+
+
+def test_what_nobody_can_draw_in_time_is_left_open(gpu, on_gpu, monkeypatch):
+    gpu()
+    monkeypatch.setattr(bulk, "device", lambda: "cpu")
+    monkeypatch.setattr(timing, "LARGE", 1_000)
+
+    assert result(on_gpu(), TIMED.name).reason.startswith("not timed: drawing inputs")
 
 
 def test_what_does_not_fit_the_gpu_is_left_open(gpu, on_gpu, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,12 +13,19 @@ import torch
 import grader
 import grader.suite
 from grader import Finding, Verdict
+from grader.contract import broken_contract, wrong_places_follow
 from grader.diagnosis import codes
+from grader.diagnosis.behind import lines_behind
+from grader.diagnosis.contrast import undefined_or_ordered
 from grader.diagnosis.likeness import likeness
+from grader.diagnosis.precedence import comparison_of_joined, explained_by_precedence
 from grader.diagnosis.separation import Traits, Values, separation, traits_of, values_of
 from grader.diagnosis.where import Tiling, place
+from grader.outcome import Run
+from grader.recording import Launch, Recording
 from grader.selection import UnknownCase, select, shortest
 from grader.suite import EXACT, Cost, Mutant, Suite, correctness, edge, rand, refuses
+from grader.words import NOTHING_TO_DO, mentions, sentence
 
 ROOT = Path(__file__).parent.parent
 
@@ -63,6 +71,66 @@ def test_the_places_to_look_at_are_those_of_mistakes_that_are_still_possible():
 
     assert some.todos == (ord("f"), ord("m"))  # the sign of the third is not there
     assert none.todos == (ord("m"),)  # where none is possible, all are named
+    telling = codes.explain(WRONG, [MASK, mutant("s", sign="^1 of")], {}, frozenset({"even"}))
+    assert telling.todos == (ord("m"),)  # or those whose sign is there
+
+
+def test_the_place_of_the_line_comes_first_among_those_of_a_mistake():
+    last = replace(mutant("m"), todos=(7, 8, 9))
+
+    found = codes.explain(replace(WRONG, line=5), [last], {5: 9})
+
+    assert found.todos == (9, 7, 8)
+    assert (found.where, "--todo 9" in found.next_step) == ("Line 5, TODO 9, 7 or 8", True)
+
+
+CLASH = Finding("M04", "two lanes of program 0 stored different values to element 20 of `c_ptr`")
+ELSEWHERE = Finding("S01", "`torch.empty` is given no device: …")
+NO_POINTER = Finding("L05", "Unsupported ptr type <['128'], int64> in `tl.load`, no device")
+
+
+@pytest.mark.parametrize("finding", [CLASH, ELSEWHERE, NO_POINTER],
+                         ids=["lanes", "device", "no pointer"])
+def test_a_mistake_without_a_sign_does_not_speak_for_what_its_words_tell_apart(finding):
+    plain = mutant("p", finding.code)
+    signed = mutant("s", finding.code, sign="lanes of|no device")
+
+    alone, with_a_sign = (codes.explain(finding, known, {}).means
+                          for known in ([plain], [plain, signed]))
+
+    assert alone not in (codes.MEANINGS[finding.code], "means p")
+    assert with_a_sign == "means s"
+
+
+KERNEL_LINES = """\
+def kernel(x_ptr, y_ptr, n):
+    offs = tl.arange(0, 8)
+    other = 1
+    where = y_ptr + offs
+    mask = offs < n
+    x = tl.load(x_ptr + offs, mask=mask)
+    tl.store(where, x, mask)
+"""
+
+
+@pytest.mark.parametrize(("line", "lines"), [(7, (2, 4, 5)), (6, (2, 5)), (3, ()), (99, ())])
+def test_the_lines_behind_an_access_are_those_of_its_addresses_and_mask(line, lines):
+    assert lines_behind(KERNEL_LINES, line) == lines
+    assert lines_behind("def (", line) == ()
+
+
+def test_where_no_mistake_is_known_the_places_behind_an_access_are_named_too():
+    todos = {2: 1, 3: 2, 4: 3, 5: 4, 7: 5}
+
+    memory, values = (codes.explain(Finding(code, "", line=7), [], todos, text=KERNEL_LINES).todos
+                      for code in ("M02", "L05"))
+
+    assert memory == (5, 1, 3, 4)
+    assert values == (5,)
+
+
+def test_a_missing_decorator_belongs_to_the_comment_above():
+    assert codes.explain(Finding("P03", "", line=5), [], {4: 2}).todos == (2,)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -201,6 +269,85 @@ def test_a_name_is_shortened_only_to_what_still_means_it():
     assert short[0] == "4 x 127 floats"
     assert short[4] == "every other row, 100 of 200"  # its first clause begins another name too
     assert [select(words, NAMES) for words in short] == list(NAMES)
+
+
+def test_a_name_is_not_cut_within_a_number():
+    names = ("powi: the cube of 1,000 floats", "powi: the cube of 1,000 floats, transposed")
+
+    assert shortest(names[0], names) == names[0]
+
+
+# ---------------------------------------------------------------------------------------------
+# A comparison that `&` took apart
+
+
+@pytest.mark.parametrize(("mask", "says"), [
+    ("(i >= 0) & i < n", "compares `(i >= 0) & i` with `n`."),
+    ("i < n & j < m", "compares `n & j` with `i` and `m`."),
+    ("(i >= 0) & (i < n) | j > m", "compares `(i >= 0) & (i < n) | j` with `m`."),
+    ("(i >= 0) & (i < n)", None),
+    ("(i & 1) == 0", None),
+    ("0 <= i < n", None),
+], ids=["a side", "both sides", "the last of three", "parentheses", "a bit", "a chain"])
+def test_a_comparison_without_parentheses_is_named(mask, says):
+    text = f"@triton.jit\ndef k(i, j, n, m):\n    mask = {mask}\n\ndef host(a, b):\n    a & b < a\n"
+
+    found = comparison_of_joined(text)
+
+    assert found == (says and (3, f"`&` and `|` bind closer than comparisons do: line 3 {says}"))
+
+
+def test_it_is_what_a_wrong_mask_means_and_nothing_else():
+    text = "@triton.jit\ndef k(i, n):\n    mask = (i >= 0) & i < n\n"
+    wrong, slow = Finding("M01", "Program 0 loaded.", line=7), Finding("T01", "Too much.")
+
+    (told,) = explained_by_precedence([wrong], text)
+
+    assert told.line == 7 and "line 3 compares" in told.means
+    assert explained_by_precedence([WRONG], text)[0].line == 3
+    assert explained_by_precedence([slow], text) == [slow]
+    assert explained_by_precedence([wrong], "def k(:") == [wrong]
+
+
+# ---------------------------------------------------------------------------------------------
+# What only looks different
+
+
+@pytest.mark.parametrize(("last", "codes_found"), [("nan", []), ("1.0", ["M06"])])
+def test_another_nan_is_no_change(last, codes_found):
+    odd = torch.tensor([0x7FC00001], dtype=torch.int32).view(torch.float32)  # a NaN of other bits
+    first, again = torch.tensor([1.0, torch.nan]), torch.tensor([1.0, float(last)])
+    again = torch.where(again.isnan(), odd, again)
+    runs = iter([Run((), (again,)), Run((), (again,))])
+    session = SimpleNamespace(replay=lambda *_, **__: next(runs))
+
+    found = undefined_or_ordered(session, Recording((), (), ()), [], Run((), (first,)))
+
+    assert [finding.code for finding in found] == codes_found
+
+
+def test_a_result_of_the_wrong_form_explains_stores_at_wrong_places():
+    shape, strange = Finding("S01", "The result has shape (3,), expected (4,)."), Finding("L05", "")
+    past, twice = Finding("M02", "stored past the end"), Finding("M04", "stored twice")
+
+    assert wrong_places_follow(shape, [past, twice])
+    assert not wrong_places_follow(shape, [past, Finding("M01", "loaded past the end")])
+    assert not wrong_places_follow(shape, [strange])
+    assert not wrong_places_follow(Finding("T03", "two launches"), [past])
+
+
+def test_inputs_that_change_places_are_named_where_terms_nearly_cancel():
+    torch.manual_seed(0)
+    x, weight, bias = torch.randn(16, 256), torch.randn(256) + 1, torch.randn(256)
+    exact = x.double() * weight.double() + bias.double()
+    other = x.double() * bias.double() + weight.double()
+    got = other.float() + 2e-7 * torch.randn(16, 256)  # as rounding of the terms does
+
+    def told(result):
+        return likeness((result - exact).abs() > 1e-6, result, exact, [("f(x, b, w)", other)])
+
+    assert told(got) == "Every element is what f(x, b, w) gives."
+    assert "f(x, b, w)" not in told(got + 1e-4)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -453,3 +600,36 @@ def test_any_difference_can_be_described(dtype):
             told = place(wrong, Tiling((2, 4), (3, 1, 1))), likeness(wrong, result, reference)
 
             assert all(not text or text.endswith(".") for text in told)
+
+
+# ---------------------------------------------------------------------------------------------
+# Words
+
+
+@pytest.mark.parametrize(("message", "word", "there"), [
+    ("at most 65,536 columns", "65536", True), ("at most 65_536 columns", "65536", True),
+    ("at most 65 536 columns", "65536", True), ("at most 65536 columns", "65,536", False),
+    ("got shape (4, 8)", "48", False), ("got shape (1,100)", "100", True),
+    ("got 65,5360", "655360", False), ("got 1,048,576", "1048576", True),
+])
+def test_digits_in_a_message_may_be_grouped(message, word, there):
+    assert mentions(message, word) is there
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("a word", "A word."), ("package/.github/ci.yml has no jobs", "package/.github/ci.yml has no "
+                                                                  "jobs."),
+    ("", "."),
+])
+def test_a_sentence_has_a_capital_and_a_path_has_none(text, said):
+    assert sentence(text) == said
+
+
+def test_a_launch_for_nothing_is_not_told_as_one_too_many():
+    case = edge("no element", rand(0), launches=0)
+    launch = Launch("k", (1, 1, 1), {}, {}, 7)
+
+    [finding] = broken_contract(Suite(), case, Recording((), (launch,), ()), [])
+
+    told = codes.explain(finding, [], {})
+    assert (told.code, told.means) == ("T03", NOTHING_TO_DO)

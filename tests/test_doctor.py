@@ -41,6 +41,7 @@ def machine(monkeypatch: pytest.MonkeyPatch):
 
         monkeypatch.setitem(vars(grader), "Sandbox", start)
 
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     use(Healthy)
     return use
 

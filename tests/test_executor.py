@@ -976,6 +976,10 @@ def test_what_triton_compiles_is_accepted(body: str, before: str) -> None:
 
 REFUSED = {
     "numpy": ("y = np.exp(n)", "import numpy as np\n", "calls `np.exp`, which a kernel cannot use"),
+    "a name that is nowhere": ("y = off_s + n\noffs = n", "",
+                               "uses `off_s`, and `off_s` is not defined; the nearest name is "
+                               "`offs`"),
+    "a module that is nowhere": ("y = tll.exp(n)", "", "calls `tll.exp`, and `tll` is not defined"),
     "an import": ("import os", "", "uses an import"),
     "a lambda": ("f = lambda: 1", "", "uses a lambda"),
     "a comprehension": ("y = [k for k in (1, 2)]", "", "uses a comprehension"),

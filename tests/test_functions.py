@@ -9,8 +9,11 @@ import pytest
 import torch
 
 import grader
-from grader import Verdict
+from grader import Finding, Verdict
 from grader.amplitudes import elementwise
+from grader.cases import names_in
+from grader.diagnosis.codes import known_mistake
+from grader.diagnosis.explanation import mistakes_in
 from grader.report import Kind
 from grader.selftest import examine
 from grader.source import inspect, read
@@ -29,8 +32,11 @@ from grader.suite import (
     load,
     performance,
     rand,
+    sibling,
 )
+from grader.words import NOT_WRITTEN
 
+ROOT = Path(__file__).parent.parent
 FILE = '''from __future__ import annotations
 import math
 from collections.abc import Callable
@@ -203,7 +209,7 @@ def test_a_right_file_passes_every_function_and_call(graded):
      "parts: one", "S01", "returned 1 tensor in a tuple, expected one tensor"),
     (("_scaled(x, -factor)\n", "_scaled(x[:5], -factor)\n"),
      "parts: two", "S01", "Result `minus` has shape (5,), expected (70,)"),
-    (("a * 2", "a * tl.where(offs % 2, 1, 2)"), "twice: complex", "N01", "of 80 elements"),
+    (("a * 2", "a * tl.where(offs % 2, 1, 2)"), "twice: complex", "N01", "of 80 real and"),
     (("(number + pair[0]", "(number - pair[0]"), "an answer", "Q01", "The first number is -1"),
     (("return Answer(", "return torch.ones(3) or Answer("), "an answer", "R01", "RuntimeError"),
     (('["a"] * pair[1])', "torch.ones(3))"), "an answer", "S01", "a Tensor"),
@@ -244,6 +250,19 @@ def test_a_wrong_function_leaves_the_others_as_they_are(graded):
     assert [name for name, verdict in found.items() if verdict == "FAILED"] == [
         "double: 100 floats", "parts: one", "parts: two", "parts: one of another factor",
         "double: 1 000 floats"]
+
+
+def test_cases_are_told_apart_from_those_of_the_same_function_only(graded):
+    suite = replace(SUITE, functions=[replace(function, cases=[*function.cases, *(
+        correctness(f"{count} halves", rand(count, dtype="float16")) for count in (100, 70))])
+        if function.entry == "double" else function for function in SUITE.functions])
+
+    report = graded("return _scaled(x, 2.0)", "return _scaled(x, 2.0 + x.element_size() % 4)",
+                    suite=suite)
+
+    assert report.first_failure.name == "double: 100 halves"
+    assert "in float32" in report.first_failure.findings[0].seen
+    assert "complex" not in report.first_failure.findings[0].seen
 
 
 def test_sizes_follow_the_block_of_the_same_function(graded):
@@ -308,6 +327,63 @@ def test_a_property_calls_functions_by_name(graded):
     assert wrong["parts agree"] == "FAILED"
 
 
+def test_a_mistake_in_one_function_explains_no_failure_of_another():
+    def minus(submission):
+        return [submission.parts(x, -1.0) for x in submission.draw(rand(5))]
+
+    def both(submission):
+        return submission.parts(1.0), submission.double(1.0)
+
+    marks = {"p": ("parts: one",), "d": ("double: 100 floats",), "a": ("an answer",),
+             "l": ("double: 100 floats", "minus"), "nowhere": ()}
+    mutants = tuple(Mutant(name, name, (), ("N01",), name, wrong=wrong)
+                    for name, wrong in marks.items())
+    laws = [Property(test.__name__, test, functions=names_in(test.__code__) & {
+        "double", "parts"}) for test in (minus, both)]
+    suite = replace(SUITE, mutants=mutants, properties=tuple(laws))
+
+    found = {name: "".join(sorted(m.id[0] for m in mistakes_in(name, suite))) for name in (
+        "parts: two", "double: 1 000 floats", "twice: complex", "a refusal", "a plan", "minus",
+        "both", "the compiler takes all")}
+
+    assert found == {"parts: two": "lnp", "double: 1 000 floats": "dln", "twice: complex": "n",
+                     "a refusal": "an", "a plan": "n", "minus": "lnp", "both": "dlnp",
+                     "the compiler takes all": "adlnp"}
+    assert [law.about for law in laws] == ["parts", ""]
+
+
+def test_a_suite_knows_which_functions_its_laws_call():
+    laws = load(ROOT / "grader/suites/mastery/01-custom-kernels/suite.py").properties
+
+    assert {law.name: law.about for law in laws}["a norm grows with its row"] == "l2_norm"
+
+
+@pytest.mark.parametrize(("got", "expected", "says"), [
+    ([1.0, float("nan"), float("inf")], [1.0, float("nan"), float("inf")], ""),
+    ([1.0, float("nan")], [1.0, 2.0], "element 1 is nan where 2 belongs"),
+    ([1.0, 3.0], [1.0, float("nan")], "element 1 is 3 where nan belongs"),
+    ([float("inf"), 3.0], [float("-inf"), 3.0], "element 0 is inf where -inf belongs"),
+])
+def test_what_is_furthest_off_is_not_what_is_where_it_belongs(got, expected, says):
+    suite = sibling(str(ROOT / "grader/suites/mastery/01-custom-kernels/suite.py"), "suite")
+
+    assert suite.furthest(torch.tensor(got), torch.tensor(expected), 1e-6) == says
+
+
+@pytest.mark.parametrize("change", [
+    ("    return _scaled(x, 2.0)", "    raise NotImplementedError"),
+    ("    if number < 0", "    raise NotImplementedError('later')\n    if number < 0"),
+], ids=["a function", "host code"])
+def test_what_is_not_written_yet_is_said_so(graded, change):
+    mutant = Mutant("a", "refuses", (), ("R01",), "It refuses.")
+
+    report = graded(*change, suite=replace(SUITE, mutants=(mutant,)))
+
+    findings = [result.findings[0] for result in report.results if result.findings]
+    assert {(f.code, f.means) for f in findings} == {("R01", NOT_WRITTEN)}
+    assert len(findings) == 2
+
+
 @pytest.mark.parametrize("marker", ["TODO", "DECIDE"])
 def test_a_place_is_called_by_the_word_of_the_suite(graded, marker):
     mutant = Mutant("a", "adds", (), ("N01",), "It adds.", todos=(4,))
@@ -358,3 +434,26 @@ def test_two_cases_of_one_name_are_refused(tmp_path):
 def test_a_case_of_host_code_is_of_the_kind_call():
     assert [case.kind for case in SUITE.cases] == [Kind.CALL] * 4
     assert isinstance(SUITE.all_cases[0], Case)
+
+
+@pytest.mark.parametrize(("code", "seen", "wrong", "right", "meant"), [
+    ("Q01", "For n = 1,000, DESIGN['swish']['bytes'] is 4,000. Each", ["the design of swish"],
+     ["the design of glu"], "n"),
+    ("Q01", "For n = 1,000, DESIGN['complex_mul'] has 3 programs with tiles of 64: 192 elements "
+     "of 1,000.", ["the design of swish", "the design of complex_mul"], ["the design of glu"], ""),
+    ("N01", "9 of 9 elements are wrong. Every element is what glu(gate, x) gives.",
+     ["glu: 1 000 floats", "an open gate lets everything through"], [], "d"),
+    ("N01", "9 of 9 elements are wrong.",
+     ["glu: 1 000 floats", "an open gate lets everything through"], [], ""),
+    ("N01", "9 of 9 elements are wrong.",
+     ["poly_act: 1 000 floats, degree 3", "the constant coefficient is the value at zero",
+      "poly_act: the same coefficients from both ends"], ["poly_act: one coefficient"], ""),
+], ids=["bytes", "a grid", "exchanged", "another sigmoid", "other coefficients"])
+def test_a_known_mistake_of_custom_kernels_is_told_of_kernels_that_have_it(code, seen, wrong,
+                                                                           right, meant):
+    suite = load(ROOT / "grader/suites/mastery/01-custom-kernels/suite.py")
+    mutants = mistakes_in(wrong[-1], suite)
+
+    found = known_mistake(Finding(code, seen), mutants, frozenset(wrong), frozenset(right))
+
+    assert (found.id if found else "") == meant

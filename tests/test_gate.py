@@ -11,6 +11,7 @@ from test_grade import KERNEL, SUITE
 
 import grader
 from grader import Verdict, session
+from grader import gate as gate_room
 from grader.compilation import crashed
 from grader.engine.compiler import targets
 from grader.executor import compiling
@@ -65,6 +66,12 @@ INTERPRETS_ONLY = {
             y = x * 2
         tl.store(out_ptr + offs, y, mask=mask)
         """, "tl.store(out_ptr + offs, y, mask=mask)", "y"),
+    "host code of Triton": ("""
+        x = tl.load(x_ptr + offs, mask=mask)
+        few = triton.cdiv(n, 64)
+        tl.store(out_ptr + offs, x * 2 + 0 * few, mask=mask)
+        """, "few = triton.cdiv(n, 64)", "`triton.cdiv` is for host code; in a kernel it is "
+                                         "`tl.cdiv`"),
     "a condition that is a block, which only MLIR refuses": ("""
         x = tl.load(x_ptr + offs, mask=mask)
         left = tl.full((1,), 2, tl.int32)
@@ -397,9 +404,14 @@ def test_a_kernel_that_takes_too_long_to_compile_fails_and_the_next_grade_is_as_
         tl.store(out_ptr + offs, x * 2, mask=mask)
         """)
 
-    report = graded(text, replace(SMALL, cases=SMALL.cases[:1]))
+    report = graded(text, replace(SMALL, cases=[
+        replace(SMALL.cases[0], name=f"a thousand {tag}") for tag in "abcdef"]))
 
-    assert [finding.code for finding in gate(report).findings] == ["R02"]
+    (finding,) = gate(report).findings
+    assert finding.code == "R02"
+    assert "Compiling `double_kernel` did not end within 2 s" in finding.seen
+    assert "unrolled" in finding.means
+    assert gate(report).seconds < 2 + 4  # the other five are not tried
     monkeypatch.undo()
     assert gate(graded(KERNEL)).verdict is Verdict.PASSED
 
@@ -456,5 +468,36 @@ def test_a_library_function_that_a_type_does_not_have_is_told_as_such(graded):
 
     finding = report.first_failure.findings[0]
     assert finding.code == "L05"
-    assert "looked up (triton.language.float16) and found nothing" in finding.seen
+    assert finding.seen.startswith("Triton does not compile `double_kernel` for the")
+    assert "the function that is called here has no version for float16" in finding.seen
     assert "libdevice.tanh" in finding.seen
+
+
+@pytest.mark.parametrize(("imports", "works"), [
+    ("import torch", False), ("import triton.language.extra.libdevice", True),
+    ("from triton.language.extra import libdevice", True),
+], ids=["nothing", "the module", "a name of the package"])
+def test_a_module_that_the_file_does_not_import_is_not_there(graded, imports, works):
+    text = with_body("""
+        x = tl.load(x_ptr + offs, mask=mask)
+        y = tl.extra.libdevice.floor(2 * x.to(tl.float32)) * 0
+        tl.store(out_ptr + offs, 2 * x + y.to(x.dtype), mask=mask)
+    """).replace("import torch", f"import torch\n{imports}", 1)
+
+    found = list(graded(text, effort="first").findings())
+
+    assert (found == []) is works
+    if not works:
+        assert found[0].code == "L05" and found[0].line == 12
+        assert "nothing imports the module `triton.language.extra.libdevice`" in found[0].seen
+
+
+def test_all_launches_together_have_to_compile_in_time(monkeypatch):
+    monkeypatch.setattr(gate_room, "ALL_S", -1.0)
+    made = Gate(SimpleNamespace(begin_compile=lambda *_, **__: pytest.fail), targets.find())
+    made.add("a case", SimpleNamespace(launches=[SimpleNamespace(kernel="sum_kernel")]))
+
+    (finding,) = made.result().findings
+
+    assert finding.code == "R02"
+    assert finding.seen == "Compiling `sum_kernel` took longer than -1 s in all."

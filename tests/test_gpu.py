@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -533,6 +534,39 @@ def test_a_forged_measurement_is_no_reply(change):
         timed_of({**whole, **change}, MemoryFile("results"))
 
 
+def test_requests_are_answered_from_files_to_files(tmp_path):
+    (tmp_path / "kernel.py").write_text(SOURCE)
+    device, sets = Fake(), [inputs(seed) for seed in range(2)]
+
+    def launching(kernel: Any, launch: Launch, bound: Any) -> None:
+        device.now += 0.25
+        adding(kernel, launch, bound)
+
+    handler = executor.Handler("cpu", lambda: launching, device)
+    recording = to_json(recorded())
+    loaded = handler.handle({"op": "load", "path": str(tmp_path / "kernel.py")}, [])
+    file = MemoryFile("results")
+    with arena.pack(sets[0]) as first, arena.pack(sets[1]) as second:
+        ran = handler.handle({"op": "run", "recording": recording, "layout": first.layout(),
+                              "poison": 1}, [first.fd, file.fd])
+        run = run_of(json.loads(json.dumps(ran)), file)
+        measured = handler.handle(
+            {"op": "measure", "recordings": [recording, recording],
+             "layouts": [first.layout(), second.layout()], "windows": [[5, 2]]},
+            [first.fd, second.fd, file.fd])
+        timed = timed_of(json.loads(json.dumps(measured)), file)
+        broken = handler.handle({"op": "run", "recording": recording, "layout": []},
+                                [first.fd, file.fd])
+
+    assert loaded == {"status": "ready"}
+    assert torch.equal(run.results[0], sum(sets[0]))
+    assert timed.measurement is not None and timed.measurement.ms == pytest.approx(0.25)
+    assert len(timed.configurations) == 2
+    assert [torch.equal(result, sum(given)[5:7])
+            for (result,), given in zip(timed.results, sets, strict=True)] == [True, True]
+    assert broken["status"] == "malformed"
+
+
 @pytest.mark.parametrize("said, code", [
     ("CUDA error: an illegal memory access was encountered\nmore", "M01"),
     ("Triton Error [CUDA]: misaligned address", "M01"),
@@ -657,6 +691,22 @@ def test_a_broken_cache_holds_nothing(cache, text):
     assert gpus.kept() == []
     gpus.keep(ceilings_of())
     assert gpus.kept() == [ceilings_of()]
+
+
+def test_what_is_timed_runs_alone_and_all_else_side_by_side(cache, monkeypatch):
+    monkeypatch.setattr(gpus, "TURN_S", 0.2)
+
+    def waited(alone: bool) -> bool:
+        started = time.monotonic()
+        with gpus.turn(alone=alone):
+            return time.monotonic() - started > 0.1
+
+    with gpus.turn(alone=False):
+        assert not waited(alone=False)
+        assert waited(alone=True)
+    with gpus.turn(alone=True):
+        assert waited(alone=False)
+    assert not waited(alone=True)
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):

@@ -104,6 +104,16 @@ def test_a_right_kernel_passes_with_its_numbers_beside_their_limits(graded):
     json.dumps(report.to_dict())
 
 
+def test_it_is_told_that_the_compiler_is_waited_for(tmp_path, sandbox):
+    path, told = tmp_path / "kernel.py", []
+    path.write_text(RIGHT)
+    case = performance("4096 elements", rand(4096), spills=0)
+
+    grader.grade(path, replace(SUITE, cases=[case]), sandbox=sandbox, on_event=told.append)
+
+    assert told[:2] == [case.name, f"{case.name}: waiting for the compiler"]
+
+
 def test_other_layouts_are_tried_only_while_one_may_tell_the_cause(graded, monkeypatch):
     strided = replace(SUITE, cases=[
         edge(f"every other of {n}", rand(2 * n)[::2]) for n in range(40, 48)])
@@ -143,13 +153,16 @@ def test_the_same_seed_draws_the_same_inputs_and_no_seed_draws_new_ones(graded):
     (("x * 2", "x * undefined"), "L05", "undefined"),
     (("x * 2", "x @ 2"), "L05", ""),
     (("BLOCK=64)", "BLOK=64)"), "L05", "nearest is `BLOCK`"),
-    (("torch.empty_like(x)", "torch.empty(x.shape, dtype=torch.float64)"), "S01", "float64"),
+    (("torch.empty_like(x)", "torch.empty_like(x, dtype=torch.float64)"), "S01", "float64"),
     (("return out", "return out.numpy()"), "X01", "numpy"),
     (("return out", "return x * 2"), "X01", "mul"),
     (("return out", "return x"), "S01", "input"),
     (("return out", "return None"), "S01", "NoneType"),
     (("return out", "return out, out"), "S01", "tuple"),
     (("return out", "x.mul_(1)\n    return out"), "M07", "x"),
+    (("](x, out, x", "](out, x, x"), "M07", "Input `x` was modified: line 20 passes it as"),
+    (("x.numel(), BLOCK=64", "BLOCK=64"), "R01", "2 arguments by position and 1 by name, the ker"),
+    (("torch.empty_like(x)", "torch.empty(x.shape)"), "S01", "`torch.empty` is given no device"),
     (("return out", "raise RuntimeError('no')"), "R01", "RuntimeError: no"),
     (("return out", "return undefined"), "R01", "NameError"),
     (("double_kernel[(", "for _ in range(65):\n            double_kernel[("), "T03", "65"),
@@ -160,6 +173,7 @@ def test_the_same_seed_draws_the_same_inputs_and_no_seed_draws_new_ones(graded):
     (("raise ValueError(", "return torch.empty_like(x) #"), "E01", "ValueError"),
     (("raise ValueError(", "raise TypeError("), "E02", "TypeError"),
     (("expected 1 dimension", "expected something else"), "E03", "1 dimension"),
+    (("return out", "raise NotImplementedError"), "R01", "raised NotImplementedError."),
 ], ids=lambda value: value if isinstance(value, str) and len(value) == 3 else "")
 def test_what_goes_wrong_gets_its_code(graded, change, code, says):
     assert change[0] in RIGHT
@@ -169,6 +183,23 @@ def test_what_goes_wrong_gets_its_code(graded, change, code, says):
     assert (first(report).code, report.exit_code) == (code, 1), first(report)
     assert says in first(report).seen
     assert "Traceback" not in first(report).seen
+
+
+STORE = "    tl.store(out_ptr + offs, x * 2, mask="
+SUMMED = RIGHT.replace("x * 2", "x + tl.sum(x, 0)")
+
+
+@pytest.mark.parametrize(("text", "code", "line"), [
+    (RIGHT.replace(f"{STORE}mask)", f"{STORE}offs < n - 1)"), "M03", 11),
+    (RIGHT.replace(f"{STORE}mask)", f"{STORE}offs < n // 2)\n{STORE}offs < 3)"), "M03", None),
+    (SUMMED, "M06", 10),
+    (SUMMED.replace("offs, mask=mask", "offs, mask=mask, other=0.0"), "N01", None),
+], ids=["one store", "two stores", "a load without other", "a load with one"])
+def test_what_shows_in_the_result_alone_gets_the_one_line_that_it_is_about(graded, text, code,
+                                                                           line):
+    finding = first(graded(text, effort="first"))
+
+    assert (finding.code, finding.line) == (code, line), finding
 
 
 def test_reading_twice_is_too_much_traffic(graded):

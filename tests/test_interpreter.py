@@ -170,6 +170,15 @@ WRONG = {
 }
 
 
+def test_an_axis_of_the_grid_that_a_kernel_never_asks_for_is_told() -> None:
+    bench = Bench()
+
+    copy(bench, n=16, grid=(2, 2))
+
+    assert bench.findings["M04"].endswith(
+        "; the grid is (2, 2), and the kernel asks for its place along axis 0 only")
+
+
 @pytest.mark.parametrize(("changes", "code", "seen"), WRONG.values(), ids=WRONG)
 def test_a_wrong_copy_is_told_in_words(changes: dict[str, Any], code: str, seen: str) -> None:
     bench = Bench()

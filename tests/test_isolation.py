@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import functools
 import json
 import os
 import re
+import shutil
+import socket
 import struct
 import subprocess
 import sys
@@ -111,6 +114,27 @@ def test_a_compiler_may_start_programs_and_keep_files_and_no_more(machine, call:
     assert machine(call, 1, 2, 3, role="compiler") in (answer, None)
 
 
+def test_before_a_gpu_there_are_sockets_within_the_machine_and_no_way_to_another(machine) -> None:
+    ask = functools.partial(machine, role="gpu")
+
+    assert ask("socket", socket.AF_UNIX) == ask("bind") == ask("listen") == ALLOWED
+    for family in (socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK):
+        assert ask("socket", family) == refused(errno.EPERM)
+    for call in ("connect", "accept", "accept4", "ptrace", "mount", "setuid", "execveat"):
+        assert ask(call, 1, 2, 3) in (refused(errno.EPERM), None)
+
+
+@pytest.mark.parametrize("call", sorted(set(NUMBERS) - CONDITIONAL - {
+    "kill", "tkill", "tgkill", "socket"}))
+def test_the_process_before_a_gpu_may_do_so_too_and_what_its_driver_needs(machine, call) -> None:
+    allowed = call in OF_A_COMPILER or call in seccomp._OF_A_GPU
+
+    assert machine(call, 1, 2, 3, role="gpu") in (
+        ALLOWED if allowed else refused(errno.EPERM), None)
+    for other in ("ptrace", "connect", "process_vm_readv", "bpf", "mount", "unshare"):
+        assert machine(other, 1, 2, 3, role="gpu") == refused(errno.EPERM)
+
+
 def test_what_python_lives_on_is_allowed(machine) -> None:
     for numbers in ALWAYS_NEEDED.values():
         number = numbers[machine.here.column]
@@ -155,6 +179,11 @@ def test_another_numbering_ends_the_process(machine) -> None:
         ("clone", (0x4111,), {"role": "compiler"}, ALLOWED),  # as vfork
         ("clone", (0x10000011,), {"role": "compiler"}, refused(errno.EPERM)),
         ("openat", (-100, 0, os.O_WRONLY), {"role": "compiler", "read_only": True}, ALLOWED),
+        ("clone", (0x3D0F00,), {"role": "gpu"}, ALLOWED),
+        ("clone", (0x1200011,), {"role": "gpu"}, ALLOWED),
+        ("clone", (0x10000011,), {"role": "gpu"}, refused(errno.EPERM)),
+        ("kill", (PID + 1, 9), {"role": "gpu"}, refused(errno.EPERM)),
+        ("prctl", (4,), {"role": "gpu"}, refused(errno.EPERM)),
         ("clone3", (), {"role": "executor"}, refused(errno.ENOSYS)),
         ("prlimit64", (0, 7, 0, 1 << 40), {}, ALLOWED),
         ("prlimit64", (0, 7, 1 << 40, 0), {}, refused(errno.EPERM)),  # only its upper half is set
@@ -548,6 +577,47 @@ def test_a_compiler_runs_the_assembler_writes_at_home_and_does_nothing_else(targ
                          capture_output=True, text=True, env={"PYTHONPATH": str(ROOT)}, check=True)
 
     assert ran.stdout.split() == ["2", "done", "done", *["refused"] * 7]
+
+
+def test_the_process_before_a_gpu_compiles_a_launcher_and_does_little_else(target) -> None:
+    """It runs a C compiler, as Triton does, starts threads, and names them."""
+    script = textwrap.dedent("""
+        import os, socket, subprocess, sys, sysconfig, threading
+        from pathlib import Path
+        import torch, triton
+        from grader.sandbox.confinement import confine
+        from grader.sandbox.limits import of_a_gpu
+        home, secret, certificate = map(Path, sys.argv[1:])
+        os.chdir(home)
+        os.environ["TMPDIR"] = str(home)
+        (home / "a.c").write_text("#include <stdio.h>\\nint f(void) { return 7; }\\n")
+        print(confine("gpu", of_a_gpu(), Path(os.devnull), home, os.getppid()).tier)
+        for attempt in (
+            lambda: subprocess.run(["gcc", "-shared", "-fPIC", "-o", "a.so", "a.c"], check=True),
+            lambda: __import__("ctypes").CDLL(str(home / "a.so")).f(),
+            lambda: threading.Thread(target=int).start(),
+            lambda: Path(f"/proc/self/task/{os.getpid()}/comm").write_text("named"),
+            lambda: secret.read_text(), lambda: certificate.write_text(""),
+            lambda: (home.parent / "c").write_text(""), lambda: os.kill(os.getppid(), 0),
+            socket.socket,
+        ):
+            try:
+                attempt()
+                print("done")
+            except PermissionError:
+                print("refused")
+    """)
+    home = Path(tempfile.mkdtemp(dir=target.work.parent))
+    if not FILTERS or landlock.abi() == 0:
+        pytest.skip("this kernel does not confine")
+    if shutil.which("gcc") is None:
+        pytest.skip("there is no C compiler")
+
+    ran = subprocess.run([sys.executable, "-c", script, home, target.hidden, target.certificate],
+                         capture_output=True, text=True, check=True,
+                         env={"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]})
+
+    assert ran.stdout.split() == ["2", *["done"] * 4, *["refused"] * 5]
 
 
 def test_the_judge_keeps_its_memory_to_itself() -> None:

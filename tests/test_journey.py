@@ -19,6 +19,7 @@ KERNEL = Path("tritonlab-workspace/track1/softmax/kernel.py")
 def type_(tmp_path):
     """Types a command and gives back exit code, output and error output."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TRITONLAB")}
+    environment["CUDA_VISIBLE_DEVICES"] = ""  # the same on every machine
 
     def run(*words: str, program: str = "tritonlab") -> subprocess.CompletedProcess[str]:
         start = ["-m", "tritonlab"] if program == "tritonlab" else [program]

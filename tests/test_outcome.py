@@ -221,7 +221,7 @@ def test_a_tensor_of_a_dtype_that_cannot_cross_is_a_wrong_result(dtype):
 
 def test_a_quantized_result_of_an_honest_function_is_a_wrong_result(sandbox, tmp_path):
     text = SUBMISSION.replace("{CHANGED}", "reply")
-    text = text.replace("RESULT", "torch.empty(16, dtype=torch.quint8)")
+    text = text.replace("RESULT", "torch.empty(16, dtype=torch.quint8, device='cpu:0')")
 
     (finding,) = unusable(called(text, sandbox, tmp_path))
 

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 import grader
-from grader import Verdict
+from grader import Finding, Verdict
+from grader.diagnosis import codes
 from grader.mutants import Mutant, Patch
+from grader.outcome import Answer
 from grader.source import MAX_BYTES, UnreadableSubmission, inspect, read
 from grader.suite import (
     EXACT,
@@ -26,7 +28,7 @@ from grader.suite import (
     reads,
     sibling,
 )
-from tritonlab import course, workspace
+from tritonlab import course, grading, workspace
 
 ROOT = Path(__file__).parent.parent
 MODULES = {module.slug: module for module in course.load(course.Roots(
@@ -257,6 +259,26 @@ def test_tests_meet_other_packages_in_place_of_their_own(tmp_path, sandbox):
     }
 
 
+def test_what_a_test_says_names_a_fixture_that_is_missing_and_no_folder(tmp_path, sandbox):
+    said = {}
+
+    def check(result: Mapping[str, object], stop: bool) -> None:
+        said.update({test["name"]: (test["outcome"], test["why"]) for test in result["tests"]})
+
+    tests = TESTS + """
+def test_files(tmp_path):
+    pass
+
+def test_paths():
+    raise OSError(__file__)
+"""
+    judged = suite(call("its tests", "tests", False, check=check, seconds=20.0))
+    graded(write(tmp_path, {"lib/tests/test_twice.py": tests}), judged, sandbox)
+
+    assert said["test_files"] == ("error", "fixture 'tmp_path' not found")
+    assert said["test_paths"] == ("failed", "OSError: test_twice.py")
+
+
 def test_a_tree_that_does_not_end_well_is_told_and_stops_no_other(tmp_path, sandbox):
     said = {}
 
@@ -297,6 +319,20 @@ def test_a_package_can_read_its_own_files_and_none_of_another_tree(tmp_path, san
 @pytest.mark.parametrize("slug", MODULES)
 def test_module_and_suite_name_the_same_files(slug):
     assert set(MODULES[slug].files) == set(load(MODULES[slug].suite).files)
+
+
+@pytest.mark.parametrize("slug", MODULES)
+def test_what_there_is_to_edit_is_the_folder_of_the_files(slug, tmp_path, monkeypatch):
+    module = MODULES[slug]
+    submission = grading.Submission(module, tmp_path / module.id / "kernel.py", None)
+    (tmp_path / module.id).mkdir(parents=True)
+
+    shown = []
+    for place in (tmp_path, tmp_path / module.id):
+        monkeypatch.chdir(place)
+        shown.append(submission.to_edit)
+
+    assert shown == [f"{module.id}/package/", "package/"]
 
 
 @pytest.mark.parametrize("slug", MODULES)
@@ -428,3 +464,84 @@ def test_what_is_missing_in_a_text_is_named(check, file, find, put, word):
     with pytest.raises(AssertionError) as caught:
         getattr(TEXTS, check)(texts)
     assert word in str(caught.value)
+
+
+# What the learner's tests of production-ready did, and what is said of it.
+
+PRODUCTION = load(MODULES["production-ready"].suite)
+
+
+def told(name: str, answer: object, *inputs: object) -> str:
+    """What the check of a case says of an answer; nothing where it is right."""
+    [case] = [case for case in PRODUCTION.all_cases if case.name == name]
+    try:
+        case.call.check(answer, *inputs)
+    except AssertionError as error:
+        return str(error)
+    return ""
+
+
+def ran(**outcomes: str) -> dict[str, object]:
+    """Tests by their markers: each did what it says."""
+    return {"problems": [], "tests": [
+        {"name": f"test_{marker}", "markers": [marker], "outcome": outcome, "why": "no"}
+        for marker, outcome in outcomes.items()]}
+
+
+KINDS = {"unit": "passed", "edge": "passed", "property": "passed", "regression": "passed",
+         "gpu": "skipped"}
+UNREADABLE = {"tests": [], "problems": ["ImportError: no"]}
+
+
+@pytest.mark.parametrize(("result", "says"), [
+    (ran(**KINDS), ""),
+    (ran(**{**KINDS, "regression": "failed"}), ""),
+    (ran(**{**KINDS, "regression": "skipped"}), "`regression` was skipped"),
+    (ran(**{**KINDS, "gpu": "passed"}), "was not skipped"),
+    (ran(**KINDS, parametrize="passed"), "`test_parametrize` carries none"),
+    (UNREADABLE, "cannot read your tests: ImportError: no"),
+], ids=["all kinds", "one fails", "one is skipped", "gpu runs", "without a marker", "unreadable"])
+def test_kinds_of_tests_are_told_apart(result, says):
+    said = told("your tests are of all five kinds", result)
+
+    assert (said == "") if not says else says in said
+
+
+@pytest.mark.parametrize(("result", "says"), [
+    (UNREADABLE, "your tests cannot be read, so they notice nothing: ImportError: no"),
+    (ran(unit="passed"), "your tests notice 0 of 14 mutants"),
+    (ran(unit="failed"), ""),
+], ids=["unreadable", "blind", "all noticed"])
+def test_tests_that_cannot_be_read_are_no_blind_ones(result, says):
+    trees = next(case for case in PRODUCTION.all_cases
+                 if case.name == "your tests notice wrong packages").call.trees
+
+    said = told("your tests notice wrong packages", {tree.name: Answer(result) for tree in trees})
+
+    assert said.startswith(says) and bool(said) is bool(says)
+
+
+@pytest.mark.parametrize(("result", "says"), [
+    (ran(unit="failed"), "your test `test_unit` rejects a right package other than yours: no"),
+    (ran(unit="failed", edge="failed"), "other than yours, as does 1 more: no"),
+    (ran(unit="error"), "`test_unit` was not begun; it cannot be set up: no"),
+], ids=["one", "two", "not begun"])
+def test_why_a_right_package_was_not_accepted_is_said(result, says):
+    assert says in told("your tests pass on other right packages", {"one": Answer(result)})
+
+
+def test_a_launch_where_an_error_is_asked_for_is_no_matter_of_this_machine():
+    said = told("errors are those of the contract, and of Python", {
+        "types": ["RuntimeError"], "message": "0 active drivers ([]). There should only be one."})
+
+    assert "came as far as a launch" in said
+    assert "drivers" not in said
+
+
+def test_one_wrong_argument_is_not_told_as_several():
+    one = Finding("E03", "The message “residual: no” does not mention (4, 8).")
+    first = Finding("E03", "For a residual of …, `problems` should begin with residual, weight and "
+                           "eps, in this order; it holds ['residual: no'].")
+
+    assert [m and m.id for m in (codes.known_mistake(finding, PRODUCTION.mutants, frozenset())
+                                 for finding in (one, first))] == [None, "f"]

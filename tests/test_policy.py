@@ -48,47 +48,48 @@ def recorded(body: str, sandbox: Sandbox, folder: Path) -> tuple[Outcome, int]:
 
 # Each class of operations: what is allowed, what is not, and how a person writes the latter.
 CLASSES = {
-    "allocate": ("y = torch.empty_strided((2, 4), (1, 2))", "y = torch.arange(8.0)",
-                 "torch.arange"),
+    "allocate": ("y = torch.empty_strided((2, 4), (1, 2), device=x.device)",
+                 "y = torch.arange(8.0)", "torch.arange"),
     "allocate, of another tensor": ("y = x.new_empty(8)", "y = torch.linspace(0, 1, 8)",
                                     "torch.linspace"),
-    "initialise": ("y = torch.full((8,), -math.inf)", "y = torch.full((8,), 0.5)", "torch.full"),
-    "initialise in place": ("y = torch.empty(8).fill_(1)", "y = torch.empty(8).fill_(math.pi)",
+    "initialise": ("y = torch.full((8,), -math.inf, device=x.device)",
+                   "y = torch.full((8,), 0.5)", "torch.full"),
+    "initialise in place": ("y = x.new_empty(8).fill_(1)", "y = x.new_empty(8).fill_(math.pi)",
                             "fill_` writes 3.14"),
-    "random": ("y = torch.zeros(8)", "y = torch.empty(8).uniform_()", "uniform_"),
-    "random, new": ("y = torch.ones(8)", "y = torch.randn(8)", "torch.randn"),
-    "view": ("y = torch.empty(8).view(2, 4).mT[1:].squeeze()", "y = x.flip(0)", "torch.flip"),
-    "view, unfolded": ("y = torch.empty(8).unfold(0, 2, 2)", "y = torch.roll(x, 1)", "torch.roll"),
+    "random": ("y = torch.zeros(8, device=x.device)", "y = x.new_empty(8).uniform_()", "uniform_"),
+    "random, new": ("y = torch.ones(8, device=x.device)", "y = torch.randn(8)", "torch.randn"),
+    "view": ("y = x.new_empty(8).view(2, 4).mT[1:].squeeze()", "y = x.flip(0)", "torch.flip"),
+    "view, unfolded": ("y = x.new_empty(8).unfold(0, 2, 2)", "y = torch.roll(x, 1)", "torch.roll"),
     "move": ("y = x.clone()", "y = torch.cat([x, x])", "torch.cat"),
-    "move, one piece": ("y = torch.empty(8); y[:4] = x[4:]", "y = x[[1, 0]]",
+    "move, one piece": ("y = x.new_empty(8); y[:4] = x[4:]", "y = x[[1, 0]]",
                         "torch.Tensor.__getitem__"),
-    "move, padded": ("y = torch.empty(16); y[:8].copy_(x)",
+    "move, padded": ("y = x.new_empty(16); y[:8].copy_(x)",
                      "y = torch.nn.functional.pad(x, (0, 8))", "pad"),
     "move, cast": ("y = x.half()", "y = x.round()", "torch.round"),
-    "move, stacked": ("y = torch.empty(2, 8); y[0] = x", "y = torch.stack([x, x])", "torch.stack"),
+    "move, stacked": ("y = x.new_empty(2, 8); y[0] = x", "y = torch.stack([x, x])", "torch.stack"),
     "move, gathered": ("y = x.expand(2, 8).contiguous()",
                        "y = x.gather(0, torch.zeros(8, dtype=torch.int64))", "torch.gather"),
-    "ask": ("assert x.is_contiguous() and x.data_ptr() % 4 == 0; y = torch.empty(8)",
-            "x.nonzero(); y = torch.empty(8)", "torch.nonzero"),
-    "check": ("assert not (x.isnan() | (x < 0)).any(); y = torch.empty(8)",
-              "assert x.sum() > 0; y = torch.empty(8)", "torch.sum"),
-    "check, extremes": ("assert x.amax() > x.amin(); y = torch.empty(8)",
-                        "assert x.argmax() < 9; y = torch.empty(8)", "torch.argmax"),
-    "read": ("assert x[0].item() > 0; y = torch.empty(8)", "y = torch.empty(8); y[0].item()",
+    "ask": ("assert x.is_contiguous() and x.data_ptr() % 4 == 0; y = x.new_empty(8)",
+            "x.nonzero(); y = x.new_empty(8)", "torch.nonzero"),
+    "check": ("assert not (x.isnan() | (x < 0)).any(); y = x.new_empty(8)",
+              "assert x.sum() > 0; y = x.new_empty(8)", "torch.sum"),
+    "check, extremes": ("assert x.amax() > x.amin(); y = x.new_empty(8)",
+                        "assert x.argmax() < 9; y = x.new_empty(8)", "torch.argmax"),
+    "read": ("assert x[0].item() > 0; y = x.new_empty(8)", "y = x.new_empty(8); y[0].item()",
              ".item()"),
-    "read all": ("assert min(x.tolist()) > 0; y = torch.empty(8)", "y = torch.empty(8).tolist()",
+    "read all": ("assert min(x.tolist()) > 0; y = x.new_empty(8)", "y = x.new_empty(8).tolist()",
                  ".tolist()"),
-    "read as an array": ("assert x.numpy().min() > 0; y = torch.empty(8)",
+    "read as an array": ("assert x.numpy().min() > 0; y = x.new_empty(8)",
                          "y = torch.from_numpy(np.ones(8))", "values of the host"),
-    "arithmetic": ("y = torch.empty(8)", "y = -x", "torch.neg"),
+    "arithmetic": ("y = x.new_empty(8)", "y = -x", "torch.neg"),
     "arithmetic in place": ("y = x.clone()", "y = x.clone(); y *= 2", "torch.Tensor.mul_"),
-    "products": ("y = torch.empty(2, 2)", "y = x.view(2, 4) @ x.view(4, 2)", "torch.matmul"),
-    "sorting": ("y = torch.empty(8)", "y = x.sort().values", "torch.sort"),
-    "scans": ("y = torch.empty(8)", "y = x.cumsum(0)", "torch.cumsum"),
-    "choosing": ("y = torch.empty(8)", "y = torch.where(x > 0, x, 0)", "torch.where"),
-    "layers": ("y = torch.empty(8)", "y = torch.nn.functional.gelu(x)", "gelu"),
-    "spectra": ("y = torch.empty(8)", "y = torch.fft.fft(x)", "fft"),
-    "formulas": ("y = torch.empty(8)", "y = torch.einsum('i,i->i', x, x)", "torch.einsum"),
+    "products": ("y = x.new_empty(2, 2)", "y = x.view(2, 4) @ x.view(4, 2)", "torch.matmul"),
+    "sorting": ("y = x.new_empty(8)", "y = x.sort().values", "torch.sort"),
+    "scans": ("y = x.new_empty(8)", "y = x.cumsum(0)", "torch.cumsum"),
+    "choosing": ("y = x.new_empty(8)", "y = torch.where(x > 0, x, 0)", "torch.where"),
+    "layers": ("y = x.new_empty(8)", "y = torch.nn.functional.gelu(x)", "gelu"),
+    "spectra": ("y = x.new_empty(8)", "y = torch.fft.fft(x)", "fft"),
+    "formulas": ("y = x.new_empty(8)", "y = torch.einsum('i,i->i', x, x)", "torch.einsum"),
 }
 
 
@@ -110,6 +111,47 @@ def test_all_else_is_named_with_its_line(
     finding = outcome.findings[0]
     assert (finding.code, finding.line) == ("X01", line)
     assert spoken in finding.seen
+
+
+# Where memory is asked for, and what of that would lie on the CPU beside inputs on a GPU.
+ON_THE_DEVICE = {
+    "a device": "y = torch.empty(8, device=x.device)",
+    "like a tensor": "y = torch.zeros_like(torch.empty_like(x))",
+    "of a tensor": "y = x.new_full((8,), 0)",
+    "in a context": "with torch.device(x.device): y = torch.empty(8)",
+    "moved there": "y = torch.empty(8).to(x.device)",
+    "moved to where a tensor is": "y = torch.zeros(8, dtype=torch.float16).to(x)",
+    "by a word": "y = torch.empty(8, device=x.device.type)",
+    "a plan that no kernel gets": "plan = torch.zeros(4); y = x.new_empty(8)",
+    "a number": "y = x.new_empty(8); y[:] = torch.tensor(1.0)",
+}
+BESIDE_IT = {
+    "torch.empty": "y = torch.empty(x.shape, dtype=x.dtype)",
+    "torch.zeros": "y = torch.zeros(8)[2:]",
+    "torch.full": "y = torch.full_like(torch.full((8,), 0.0), -1)",
+    "torch.ones": "y = torch.ones(8).clone()",
+    "empty": "y = torch.Tensor(8)",
+    "'cpu'": "y = torch.empty(8, device='cpu')",
+}
+
+
+@pytest.mark.parametrize("body", ON_THE_DEVICE.values(), ids=ON_THE_DEVICE)
+def test_memory_may_be_asked_for_where_the_inputs_are(body, sandbox, tmp_path):
+    outcome, _ = recorded(f"{body}\nlaunch(x, y)\nreturn y", sandbox, tmp_path)
+
+    assert (outcome.findings, outcome.error) == ((), None)
+
+
+@pytest.mark.parametrize("then", ["launch(x, y)\nreturn y", "return y",
+                                  "launch(x, y)\nreturn x.new_empty(8)"],
+                         ids=["both", "returned", "launched"])
+@pytest.mark.parametrize(("word", "body"), BESIDE_IT.items(), ids=BESIDE_IT)
+def test_memory_that_would_lie_on_the_cpu_is_s01(word, body, then, sandbox, tmp_path):
+    outcome, line = recorded(f"{body}\n{then}", sandbox, tmp_path)
+
+    (finding,) = outcome.findings
+    assert (finding.code, finding.line) == ("S01", line)
+    assert word in finding.seen and "CPU" in finding.seen
 
 
 # ---------------------------------------------------------------------------------------------

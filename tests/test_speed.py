@@ -73,6 +73,27 @@ def test_a_good_kernel_is_expected_to_pass_which_is_no_pass(judged):
     assert result.facts["memory traffic"] == "1.00x of the minimum"
 
 
+def test_what_leaves_work_out_is_not_expected_to_pass(judged):
+    half = judged(WIDE.replace("tl.load(x_ptr + offs, mask=mask)", "offs.to(tl.float32)"))
+
+    assert half.verdict is Verdict.SKIPPED
+    assert half.reason.startswith("a GPU is needed; predicted")
+    assert half.reason.endswith("but the launches move 0.50 times the bytes that the job needs, so "
+                                "a part of it is left out")
+
+
+def test_a_kernel_that_failed_is_not_expected_to_pass(tmp_path, sandbox):
+    path = tmp_path / "kernel.py"
+    path.write_text(WIDE.replace("x * 2", "x * 3"))
+
+    report = grader.grade(path, replace(SUITE, cases=[SUITE.cases[0], REAL]), sandbox=sandbox)
+
+    wrong, fast, *_ = report.results
+    assert (wrong.verdict, fast.verdict) == (Verdict.FAILED, Verdict.SKIPPED)
+    assert fast.reason.startswith("a GPU is needed; predicted")
+    assert fast.reason.endswith("but a case before this one has failed")
+
+
 def test_a_bound_proves_that_three_passes_over_memory_are_too_slow(judged):
     thrice = WIDE.replace(LAUNCH.replace("64", "1024"), """
         first, second = torch.empty_like(x), torch.empty_like(x)
@@ -270,6 +291,34 @@ def test_limits_on_code_are_told_beside_what_was_found(limits, made, code, fact)
 
     assert list(facts.values()) == [fact]
     assert [finding.code for finding in findings] == ([code] if code else [])
+
+
+@pytest.mark.parametrize(("bits", "bytes_", "why"), [
+    (64, 1024, ": 256 elements of 4 bytes, shared by 128 threads, are 8 bytes each."),
+    (32, 1024, " do."),
+    (64, 4096, " do."),
+], ids=["its whole share", "less than its share", "of a larger block"])
+def test_a_narrow_access_is_explained_by_the_share_of_a_thread_where_that_is_why(
+        bits, bytes_, why):
+    moved = launch(Traffic(3, "load", "x_ptr", bytes_ // 4, bytes_, 32, 32, 32))
+    made = binary(accesses=(Access(3, "load", bits, 1),))
+
+    _, (finding,) = code_limits(Limits(vector=128), [moved], [made])
+
+    assert finding.seen.endswith(why)
+
+
+@pytest.mark.parametrize(("limit", "allowed"), [(1.0, "2.00 times as many. "),
+                                                (1.5, "many, and 1.50 times are allowed. ")])
+def test_too_many_bytes_are_told_with_the_limit_and_the_line_that_moves_most(limit, allowed):
+    moved = replace(launch(Traffic(3, "load", "x_ptr", 16, 64, 2, 2, 2),
+                           Traffic(4, "store", "y_ptr", 8, 32, 1, 1, 1)),
+                    bytes_loaded=64, bytes_stored=32)
+
+    _, (finding,) = count(Limits(traffic=limit), 48, [moved], 64)
+
+    assert allowed in finding.seen
+    assert finding.seen.endswith("Line 3 loads most of them, 64 bytes of `x_ptr`.")
 
 
 def test_a_strided_access_fails_a_limit_on_sectors_and_a_dense_one_passes(judged):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ CHEATS = Path(__file__).parent / "fidelity" / "cheats" / "timing"
 # What the second of two calls gives: a recording as the honest file's, or a finding.
 RECORDED = ("side_stream", "graph_outside", "patched_clock")
 REFUSED = {"cached_result": "X01", "after_the_end": "R01"}
-ELEMENTS = 1 << 26  # of each tensor on a GPU, 256 MiB
+ELEMENTS = 1 << 25  # of each tensor on a GPU, 128 MiB
 HONEST = 0.9  # of the honest time: faster is false
 
 
@@ -82,10 +83,15 @@ def test_what_is_no_work_of_the_call_is_refused(of, name):
     assert REFUSED[name] in {finding.code for finding in findings}
 
 
+@cache
+def pairs(count: int) -> list[list[torch.Tensor]]:
+    return [[torch.randn(count, generator=torch.Generator().manual_seed(seed)) for _ in range(2)]
+            for seed in (1, 2)]
+
+
 def times(sessions: Sequence[Session]) -> list[Timed | str]:
     """Of the second call of each, on the GPU; what stopped it where it has none."""
-    sets = [[torch.randn(ELEMENTS, generator=torch.Generator().manual_seed(seed))
-             for _ in range(2)] for seed in (1, 2)]
+    sets = pairs(ELEMENTS)
     found: list[Timed | str] = []
     for session in sessions:
         outcome = session.record(sets[0], as_they_are=True)

@@ -169,9 +169,10 @@ LIKENESSES: dict[str, tuple[torch.Tensor, Change, str]] = {
     "reverse rows": (MATRIX, lambda r: r.flip(1),
                      "The elements of each row stand in reverse order."),
     "rows reversed": (MATRIX, lambda r: r.flip(0), "The rows stand in reverse order."),
-    "transposed": (SQUARE, lambda r: r.mT, "The values are those of the transposed matrix."),
+    "transposed": (SQUARE, lambda r: r.mT,
+                   "The values stand in the order of the expected result's transpose."),
     "transposed memory": (MATRIX, lambda r: r.mT.reshape(40, 25),
-                          "The values are those of the transposed matrix."),
+                          "The values stand in the order of the expected result's transpose."),
     "rows permuted": (MATRIX, lambda r: r[ROWS], "The rows hold the values of other rows: "),
     "factor by row": (MATRIX, lambda r: r * SCALE, "Within a row all elements are wrong by the "
                                                    "same factor, which is between 0.5 and 0.9."),

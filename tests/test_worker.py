@@ -119,6 +119,17 @@ LOADS = [
     ("imports its neighbour", "import neighbour", {"status": "raised", "line": 1}),
     ("leaves", "raise SystemExit(0)", {"status": "raised", "line": 1}),
     ("is interrupted", "raise KeyboardInterrupt", {"status": "raised", "line": 1}),
+    ("takes a module that it does not import",
+     "import triton.language as tl\nlibdevice = tl.extra.libdevice",
+     {"status": "raised", "line": 2,
+      "message": "module 'triton.language.extra' has no attribute 'libdevice'"}),
+    ("imports it from its package", "from triton.language.extra import libdevice\nlibdevice.asin",
+     {"status": "ready"}),
+    ("imports it by its whole name",
+     "import triton.language as tl\nimport triton.language.extra.libdevice\n"
+     "tl.extra.libdevice.asin", {"status": "ready"}),
+    ("imports a package of modules",
+     "from triton.experimental.gluon import language\nlanguage.arange", {"status": "ready"}),
     ("raises without a message", "class E(Exception):\n    def __str__(self): 1 / 0\nraise E",
      {"status": "raised", "line": 3}),
 ]
@@ -368,44 +379,44 @@ def test_a_descriptor_that_rounds_says_so(call: Call) -> None:
 
 
 ALLOWED = [
-    ("empty", "y = torch.empty(8)", [Alloc]),
-    ("empty_strided", "y = torch.empty_strided((2, 4), (1, 2))", [Alloc]),
+    ("empty", "y = torch.empty(8, device=x.device)", [Alloc]),
+    ("empty_strided", "y = torch.empty_strided((2, 4), (1, 2), device=x.device)", [Alloc]),
     ("new_empty", "y = x.new_empty(8)", [Alloc]),
-    ("zeros", "y = torch.zeros(8)", [Alloc, Fill]),
+    ("zeros", "y = torch.zeros(8, device=x.device)", [Alloc, Fill]),
     ("zeros_like", "y = torch.zeros_like(x)", [Alloc, Fill]),
     ("new_zeros", "y = x.new_zeros((2, 3))", [Alloc, Fill]),
-    ("ones", "y = torch.ones(8, dtype=torch.int32)", [Alloc, Fill]),
-    ("full", "y = torch.full((8,), float('-inf'))", [Alloc, Fill]),
+    ("ones", "y = torch.ones(8, dtype=torch.int32, device=x.device)", [Alloc, Fill]),
+    ("full", "y = torch.full((8,), float('-inf'), device=x.device)", [Alloc, Fill]),
     ("full_like", "y = torch.full_like(x, -1)", [Alloc, Fill]),
     ("new_full", "y = x.new_full((2,), 1)", [Alloc, Fill]),
-    ("zero_", "y = torch.empty(8).zero_()", [Alloc, Fill]),
-    ("fill_", "y = torch.empty(8); y.fill_(float('inf'))", [Alloc, Fill]),
-    ("y[:] = 0", "y = torch.empty(8); y[:] = 0", [Alloc, Fill]),
-    ("y[0] = 1", "y = torch.empty(8); y[0] = 1", [Alloc, Fill]),
-    ("y[:4] = x[4:]", "y = torch.empty(8); y[:4] = x[4:]", [Alloc, Move]),
-    ("copy_", "y = torch.empty(8); y.copy_(x)", [Alloc, Move]),
-    ("copy_ broadcast", "y = torch.empty(3, 8); y.copy_(x)", [Alloc, Move]),
+    ("zero_", "y = x.new_empty(8).zero_()", [Alloc, Fill]),
+    ("fill_", "y = x.new_empty(8); y.fill_(float('inf'))", [Alloc, Fill]),
+    ("y[:] = 0", "y = x.new_empty(8); y[:] = 0", [Alloc, Fill]),
+    ("y[0] = 1", "y = x.new_empty(8); y[0] = 1", [Alloc, Fill]),
+    ("y[:4] = x[4:]", "y = x.new_empty(8); y[:4] = x[4:]", [Alloc, Move]),
+    ("copy_", "y = x.new_empty(8); y.copy_(x)", [Alloc, Move]),
+    ("copy_ broadcast", "y = x.new_empty(3, 8); y.copy_(x)", [Alloc, Move]),
     ("clone", "y = x.clone()", [Alloc, Move]),
     ("contiguous", "y = x.view(2, 4).t().contiguous()", [Alloc, Move]),
     ("cast", "y = x.to(torch.float16)", [Alloc, Move]),
     ("reshape with a copy", "y = x.view(2, 4).t().reshape(8)", [Alloc, Move]),
-    ("views", "y = torch.empty(8).view(2, 4).t()[1:, ::2].unsqueeze(0).expand(3, -1, -1)[0]",
+    ("views", "y = x.new_empty(8).view(2, 4).t()[1:, ::2].unsqueeze(0).expand(3, -1, -1)[0]",
      [Alloc]),
     ("split", "a, b = x.chunk(2); y = torch.empty_like(a)", [Alloc]),
-    ("view of another type", "y = torch.empty(8).view(torch.int32)", [Alloc]),
+    ("view of another type", "y = x.new_empty(8).view(torch.int32)", [Alloc]),
     ("validation", "assert not (x < 0).any() and not torch.isnan(x).any() and x.isfinite().all()\n"
      "    assert x.amax().item() == 7 and x.amin() == 0 and torch.equal(x, x) and x.min() <= 1\n"
-     "    assert (x[1:] >= x[:-1]).all()\n    y = torch.empty(8)", [Alloc]),
+     "    assert (x[1:] >= x[:-1]).all()\n    y = x.new_empty(8)", [Alloc]),
     ("validation of a copy", "y = x.clone(); assert not y.isnan().any()", [Alloc, Move]),
     ("reading inputs", "assert x.tolist() == list(range(8)) and int(x[3]) == 3 == x.numpy()[3]"
-     "\n    y = torch.empty(8)", [Alloc]),
-    ("printing", "y = torch.empty(8); print(x, y, f'{x}')", [Alloc]),
+     "\n    y = x.new_empty(8)", [Alloc]),
+    ("printing", "y = x.new_empty(8); print(x, y, f'{x}')", [Alloc]),
     ("questions", "assert x.is_contiguous() and not x.is_cuda and x.data_ptr() % 16 == 0\n"
      "    assert not torch.cuda.is_available() and x.device == torch.device('cpu')\n"
-     "    y = torch.empty(triton.next_power_of_2(7), dtype=torch.promote_types(x.dtype, x.dtype))",
+     "    y = x.new_empty(triton.next_power_of_2(7), dtype=torch.promote_types(x.dtype, x.dtype))",
      [Alloc]),
-    ("no_grad", "with torch.no_grad(): y = torch.empty(8)", [Alloc]),
-    ("meta scratch", "torch.zeros(4, device='meta'); y = torch.empty(8)", [Alloc]),
+    ("no_grad", "with torch.no_grad(): y = x.new_empty(8)", [Alloc]),
+    ("meta scratch", "torch.zeros(4, device='meta'); y = x.new_empty(8)", [Alloc]),
 ]
 
 
@@ -422,7 +433,7 @@ def test_allocating_filling_viewing_moving_and_validating_is_allowed(
 def test_fills_and_moves_say_what_goes_where(call: Call) -> None:
     body = """
     def f(x):
-        y = torch.full((4,), 1.0)
+        y = torch.full((4,), 1.0, device=x.device)
         y[1:3] = x[::4]
         return launch(x, y)
     """
@@ -447,7 +458,7 @@ def test_values_and_several_results_come_through(call: Call) -> None:
     body = """
     def f(x, n, flag, words):
         assert (n, flag, words) == (3, None, ["a", 1.5])
-        a = torch.empty(n); b = torch.empty_like(x)
+        a = x.new_empty(n); b = torch.empty_like(x)
         launch(x, a); launch(x, b)
         return [a, b[2:]]
     """
@@ -576,23 +587,23 @@ REFUSED = [
     ("a list of values", "return launch(x, torch.tensor([1.0, 2.0]))", "X01", "torch.tensor"),
     ("from_numpy", "return launch(x, torch.from_numpy(np.ones(8)))", "X01", "values of the host"),
     ("a fill of its own", "return launch(x, torch.full((8,), 3.5))", "X01", "3.5"),
-    ("filling with a result", "y = torch.empty(8); y[:] = x.amax(); return launch(x, y)", "X01",
+    ("filling with a result", "y = x.new_empty(8); y[:] = x.amax(); return launch(x, y)", "X01",
      "copies values"),
     ("a layer", "return torch.nn.LayerNorm(8)(x)", "X01", "layer_norm"),
-    ("resize", "return torch.empty(8).resize_(4)", "X01", "resize_"),
-    ("set_", "y = torch.empty(8); y.set_(x); return launch(x, y)", "X01", "set_"),
+    ("resize", "return x.new_empty(8).resize_(4)", "X01", "resize_"),
+    ("set_", "y = x.new_empty(8); y.set_(x); return launch(x, y)", "X01", "set_"),
     ("a custom operator", "return torch.library.custom_op('my::op', lambda x: x, mutates_args=(), "
      "schema='(Tensor x) -> Tensor')(x)", "X01", "my::op"),
     ("item of an output", "y = launch(x, torch.empty_like(x)); y[0].item(); return y", "X01",
      ".item()"),
     ("bool of an output", "y = launch(x, torch.empty_like(x)); return y if y[0] else x", "X01",
      "reads values"),
-    ("tolist of an output", "y = torch.empty(8); y.tolist(); return launch(x, y)", "X01",
+    ("tolist of an output", "y = x.new_empty(8); y.tolist(); return launch(x, y)", "X01",
      ".tolist()"),
-    ("numpy of an output", "y = torch.empty(8); y.numpy()[:] = 1; return y", "X01", ".numpy()"),
-    ("asarray of an output", "y = torch.empty(8); np.asarray(y)[:] = 1; return y", "X01",
+    ("numpy of an output", "y = x.new_empty(8); y.numpy()[:] = 1; return y", "X01", ".numpy()"),
+    ("asarray of an output", "y = x.new_empty(8); np.asarray(y)[:] = 1; return y", "X01",
      "__array__"),
-    ("dlpack of an output", "np.from_dlpack(torch.empty(8)); return x", "X01", "__dlpack"),
+    ("dlpack of an output", "np.from_dlpack(x.new_empty(8)); return x", "X01", "__dlpack"),
     ("validation of an output", "y = launch(x, torch.empty_like(x)); y.isnan().any(); return y",
      "X01", "torch.isnan"),
     ("validation of a copy that a kernel has", "y = launch(x, x.clone()); y.amax(); return y",
@@ -608,7 +619,7 @@ REFUSED = [
     ("assignment to an input", "x[0] = 0; return launch(x, torch.empty_like(x))", "M07",
      "argument `x`"),
     ("zeroing an input", "x.zero_(); return launch(x, torch.empty_like(x))", "M07", "torch.zero_"),
-    ("copy into an input", "x.copy_(torch.empty(8)); return x", "M07", "torch.Tensor.copy_"),
+    ("copy into an input", "x.copy_(x.new_empty(8)); return x", "M07", "torch.Tensor.copy_"),
     ("out is an input", "torch.neg(x, out=x); return x", "M07", "torch.neg"),
     ("a grid that is a number", "return launch(x, torch.empty_like(x), grid=128)", "L01",
      "of type int"),
@@ -632,7 +643,7 @@ REFUSED = [
      "16 bytes past the end"),
     ("too many launches", "y = torch.empty_like(x)\n    for _ in range(65): launch(x, y)\n"
      "    return y", "T03", "64"),
-    ("too many events", "for _ in range(4097): torch.empty(1)", "T03", "4096"),
+    ("too many events", "for _ in range(4097): x.new_empty(1)", "T03", "4096"),
 ]
 
 
@@ -720,9 +731,9 @@ def test_a_returned_input_is_seen_by_its_storage(call: Call) -> None:
 
 @pytest.mark.parametrize(("body", "kind"), [
     ("return x.numpy()", "ndarray"), ("return None", "NoneType"), ("return 3", "int"),
-    ("return torch.nn.Parameter(torch.empty(3))", "Parameter"),
-    ("return torch.empty(3), 'x'", "str"),
-    ("return {'y': torch.empty(3)}", "dict"),
+    ("return torch.nn.Parameter(x.new_empty(3))", "Parameter"),
+    ("return x.new_empty(3), 'x'", "str"),
+    ("return {'y': x.new_empty(3)}", "dict"),
 ])
 def test_what_is_no_plain_tensor_is_a_value(call: Call, body: str, kind: str) -> None:
     reply = call(f"def f(x): {body}", x8())
@@ -732,7 +743,7 @@ def test_what_is_no_plain_tensor_is_a_value(call: Call, body: str, kind: str) ->
 
 RAISED = [
     ("an error of the learner's", "raise ValueError('rank must be 2')", "ValueError", 0, "rank"),
-    ("after a launch", "launch(x, torch.empty(8)); raise KeyError('late')", "KeyError", 1, "late"),
+    ("after a launch", "launch(x, x.new_empty(8)); raise KeyError('late')", "KeyError", 1, "late"),
     ("a missing argument", "k[(1,)](x)", "TypeError", 0, "y_ptr"),
     ("too many arguments", "k[(1,)](x, x, 1, 2, 3)", "TypeError", 0, "too many"),
     ("twice", "k[(1,)](x, x, 1, n=1)", "TypeError", 0, "n"),
@@ -745,9 +756,9 @@ RAISED = [
      "k[(1,)](d, x, 1)", "ValueError", 1, "-4"),
     ("a descriptor without memory", "d = TensorDescriptor(torch.empty(8, device='meta'), [8], "
      "[1], [4]); k[(1,)](d, x, 1)", "ValueError", 1, "meta"),
-    ("warps", "launch(x, torch.empty(8), num_warps=3)", "AssertionError", 0, "power of 2"),
+    ("warps", "launch(x, x.new_empty(8), num_warps=3)", "AssertionError", 0, "power of 2"),
     ("cuda", "torch.empty(8, device='cuda')", "AssertionError", 0, "CUDA"),
-    ("an absurd size", "torch.empty(10**14)", "MemoryError", 0, "allocate"),
+    ("an absurd size", "x.new_empty(10**14)", "MemoryError", 0, "allocate"),
     ("absurd zeros", "torch.zeros(10**14)", "MemoryError", 0, "allocate"),
     ("a negative size", "torch.zeros(-1)", "RuntimeError", 0, "-1"),
     ("calling a kernel", "k(x, x, 1)", "RuntimeError", 0, "scope"),
@@ -789,7 +800,7 @@ def test_a_meta_argument_that_is_launched_counts_as_a_launch(call: Call) -> None
 def test_the_worker_writes_into_a_copy_of_the_inputs(call: Call) -> None:
     x = x8()
 
-    reply = call("def f(x):\n    x.numpy()[:] = 9\n    return launch(x, torch.empty(8))", x)
+    reply = call("def f(x):\n    x.numpy()[:] = 9\n    return launch(x, x.new_empty(8))", x)
 
     assert x.equal(x8())
     assert [finding["code"] for finding in reply["findings"]] == ["X01"]

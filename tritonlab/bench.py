@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grader
+from grader import hardware
 from grader.bench import Benchmark, benched
-from grader.engine.compiler import targets
 from grader.engine.compiler.targets import Target
 from tritonlab.course import Module
 from tritonlab.errors import (
@@ -84,7 +84,7 @@ def _clock(module: Module, box: Any, target: Target | None,
                 on_event("what the GPU reaches")
             clock = resources.enter_context(clocks.measuring(box, module.suite))
         except NoGpu as error:
-            yield clocks.Predicted(targets.find()), str(error)
+            yield clocks.Predicted(hardware.default_target()), str(error)
         else:
             yield clock, ""
 

@@ -81,11 +81,13 @@ def start(module_id: ModuleId, as_json: Json = False, plain: Plain = False) -> i
     journal = place.journal(the_course)
     saved = journal.append("started", module.id)
     missing = certificate.missing(the_course, journal.read(), module)
+    command = grading.Submission(module, started.kernel, place,
+                                 here=place.module_here(the_course)).command
     if as_json:
         return print_json({"schema": 1, "module": module.id, "kernel": str(started.kernel),
                             "copied": started.copied, "kept": started.kept,
-                            "missing_prerequisites": missing, "next": "tritonlab grade"})
-    view.show_start(screen_on(plain), module, started, missing, "tritonlab grade")
+                            "missing_prerequisites": missing, "next": command})
+    view.show_start(screen_on(plain), module, started, missing, command)
     return guard.warn(saved.warning)
 
 
@@ -128,7 +130,7 @@ def grade(
     result = grading.save(the_course, submission, report)
     try:
         command, before = _after_grade(the_course, submission, report, result)
-        replays = [grading.replay(submission, r, current=result.saved) for r in report.results]
+        replays = [grading.replay(submission, r) for r in report.results]
         if as_json:
             data = report.to_dict()
             for shown_result, replay in zip(data["results"], replays, strict=True):
@@ -138,7 +140,7 @@ def grade(
                          "hint": _hint_for(module, report, result.reading), "next": command})
         else:
             view.show(screen, module, report, command, before, _details(report, submission),
-                      _replay(submission, report, result.saved), result.reading)
+                      _replay(submission, report), result.reading)
     except KeyboardInterrupt:
         raise Stopped(recorded=result.saved) from None
     except OSError as error:  # the grade is done: that nobody reads it changes neither it
@@ -193,9 +195,10 @@ def hint(
     from tritonlab.render import steps as view
 
     the_course = course.load()
-    journal = workspace.require(the_course.example).journal(the_course)
+    place = workspace.require(the_course.example)
+    journal = place.journal(the_course)
     reading = journal.read()
-    module = the_course.find(module_id) if module_id else grading.current(the_course, reading)
+    module = the_course.find(module_id) if module_id else grading.current(the_course, place)
     group = hints.choose(module, reading, todo, function)
     rung, repeated = hints.next_rung(module, group, reading)
     command = hints.next_command(module, group, rung)
@@ -244,7 +247,7 @@ def inspect(
     command, before = submission.command, "Next: "
     if not found.clean:
         command = inspection.command(submission, the_target, case)
-        before = f"Edit {shown(submission.edited)}, then type: "
+        before = f"Edit {submission.to_edit}, then type: "
     if html is not None:
         from tritonlab.render import page
 
@@ -268,7 +271,8 @@ def status(as_json: Json = False, plain: Plain = False) -> int:
     the_course, reading = course.load(), _reading()
     place = workspace.find()
     standing = certificate.build(the_course, reading)
-    current = the_course.get(reading.current) if reading.current else None
+    current = (place.module_here(the_course) if place else None) or (
+        the_course.get(reading.current) if reading.current else None)
     command = "tritonlab grade" if current and standing.entry(current).is_open else \
         _onward(the_course, reading)
     if as_json:
@@ -386,7 +390,7 @@ def _after_grade(the_course: course.Course, submission: grading.Submission, repo
                  result: grading.Result) -> tuple[str, str]:
     """The next command after a grade, and the words before it."""
     command = submission.full_command if report.partial else submission.command
-    edit = f"Edit {shown(submission.edited)}, then type: "
+    edit = f"Edit {submission.to_edit}, then type: "
     if report.exit_code == 0 and report.partial:
         return command, "Then all cases, with new inputs: "
     if report.exit_code == 0:
@@ -396,10 +400,10 @@ def _after_grade(the_course: course.Course, submission: grading.Submission, repo
     return command, "Try once more: "
 
 
-def _replay(submission: grading.Submission, report: Report, current: bool = False) -> str:
+def _replay(submission: grading.Submission, report: Report) -> str:
     """The command that repeats the failure that is shown."""
     failure = report.first_failure
-    return grading.replay(submission, failure, current=current) if failure else ""
+    return grading.replay(submission, failure) if failure else ""
 
 
 def _hint_for(module: course.Module, report: Report, reading: Reading) -> dict[str, Any] | None:

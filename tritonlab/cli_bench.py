@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from grader.engine.compiler import targets
+from grader import hardware
 from tritonlab import course, grading, guard
 from tritonlab.errors import shown
 from tritonlab.verbs import Json, Plain, print_json, screen_on
@@ -30,8 +30,9 @@ def bench(
         metavar="NAME", help="Only this function, where the module has several.")] = "",
     target: Annotated[str | None, typer.Option(
         metavar="GPU", help="Predict for this GPU, such as a100, instead of measuring.")] = None,
-    no_gpu: Annotated[bool, typer.Option(
-        "--no-gpu", help="Predict for an H100, even if there is a GPU.")] = False,
+    gpu: Annotated[bool, typer.Option(
+        "--gpu/--no-gpu", help="Measure on this machine's GPU, if it has one; else predict.",
+    )] = True,
     html: Annotated[Path | None, typer.Option(
         metavar="FILE", help="Write a page for a browser, with pictures and tables.")] = None,
     png: Annotated[Path | None, typer.Option(
@@ -47,8 +48,9 @@ def bench(
     from tritonlab.render.screen import Progress
 
     screen = screen_on(plain)
-    named = target or (targets.DEFAULT if no_gpu else None)
-    the_target = grading.find_target(named) if named else None
+    the_target = grading.find_target(target) if target else None
+    if the_target is None and not gpu:
+        the_target = hardware.default_target()
     for path, endings in ((html, HTML), (png, PNG)):
         if path is not None:
             the_bench.check_picture(path, endings)

@@ -97,7 +97,8 @@ class Module:
     def hint_group(self, todo: int | None = None, function: str = "") -> HintGroup | None:
         """The group that helps with a TODO, or else with a function."""
         numbered = (group for group in self.hints if todo in group.todos)
-        named = (group for group in self.hints if function in group.functions)
+        named = (group for group in self.hints
+                 if function.casefold() in map(str.casefold, group.functions))
         return next(numbered, None) or next(named, None)
 
 

@@ -48,6 +48,7 @@ class Submission:
     kernel: Path
     workspace: Workspace | None
     inferred: bool = True  # the module was read off the path
+    here: Module | None = None  # the one in whose folder the learner is
 
     @property
     def in_place(self) -> bool:
@@ -56,24 +57,27 @@ class Submission:
             self.kernel.absolute() == self.workspace.kernel(self.module)
 
     @property
-    def edited(self) -> Path:
-        """What to change: the file, or the folder where the exercise has several."""
-        return self.kernel.parent if self.module.files else self.kernel
+    def to_edit(self) -> str:
+        """What to change, as one would type it: the file, or the folders of the exercise's files.
+        """
+        folders = {Path(name).parts[0] for name in self.module.files}
+        paths = [self.kernel.parent / name for name in sorted(folders)] or [self.kernel]
+        return " and ".join(shown(path) + "/" * bool(folders) for path in paths)
 
     @property
     def command(self) -> str:
-        """What to type to grade it again."""
-        return "tritonlab grade" if self.in_place else self.full_command
+        """What to type to grade it again, before another module is begun."""
+        return "tritonlab grade" if self.in_place and self.here is None else self.full_command
 
     @property
     def full_command(self) -> str:
-        """The same, whichever module is the current one."""
+        """The same, whichever module was begun last."""
         return self.typed("grade")
 
     def typed(self, verb: str) -> str:
-        """What to type to do something with it, whichever module is the current one."""
+        """What to type to do something with it, whichever module was begun last."""
         if self.in_place:
-            return f"tritonlab {verb} {self.module.id}"
+            return f"tritonlab {verb}" + f" {self.module.id}" * (self.here != self.module)
         path = shown(self.kernel)
         named = f" --module {self.module.id}" if not self.inferred else ""
         return f"tritonlab {verb} {shlex.quote(path)}{named}"
@@ -88,14 +92,14 @@ def resolve(course: Course, name: str | None, module_id: str | None = None) -> S
     module = course.find(module_id) if module_id else None
     if name is None and module is None:
         place = workspace.require(course.example)
-        return exercise(current(course, place.journal(course).read()), place)
+        return exercise(current(course, place), place, course)
     if name is None:
         assert module is not None
-        return exercise(module, workspace.require(module.id))
+        return exercise(module, workspace.require(module.id), course)
     if module is None:
         try:
             found = course.find(name)
-            return exercise(found, workspace.require(found.id))
+            return exercise(found, workspace.require(found.id), course)
         except UnknownModule:
             if not _looks_like_path(name):
                 raise
@@ -117,15 +121,18 @@ def submission_at(course: Course, path: Path, module: Module | None = None) -> S
     if module is None:
         raise UnusableFile(f"{shown(path)} lies in no module's folder.",
                            "Say which exercise it is with `--module ID`.")
-    return Submission(module, path, place, inferred)
+    return Submission(module, path, place, inferred, place.module_here(course) if place else None)
 
 
-def current(course: Course, reading: Reading) -> Module:
-    """The module that was last started or graded.
+def current(course: Course, place: Workspace) -> Module:
+    """The module in whose folder the learner is, else the one that was last started or graded.
 
     Raises:
         NoWorkspace: nothing was started in this workspace.
     """
+    if here := place.module_here(course):
+        return here
+    reading = place.journal(course).read()
     module = course.get(reading.current) if reading.current else None
     if module is None:
         raise NoWorkspace("No module has been started here.",
@@ -133,10 +140,10 @@ def current(course: Course, reading: Reading) -> Module:
     return module
 
 
-def exercise(module: Module, place: Workspace) -> Submission:
+def exercise(module: Module, place: Workspace, course: Course) -> Submission:
     kernel = place.kernel(module)
     workspace.check_file(kernel, module)
-    return Submission(module, kernel, place)
+    return Submission(module, kernel, place, here=place.module_here(course))
 
 
 def _looks_like_path(name: str) -> bool:
@@ -201,13 +208,9 @@ def unknown_case(module: Module, error: grader.UnknownCase) -> TritonlabError:
                           f"`tritonlab grade {module.id}` names all of them.")
 
 
-def replay(submission: Submission, result: CaseResult, *, current: bool = False) -> str:
-    """The command that grades a failed case alone, with the same inputs; empty where none can.
-
-    ``current``: the module is the current one, so that its id need not be typed.
-    """
-    command = submission.command if current else submission.full_command
-    return f"{command} {result.replay}" if result.replay else ""
+def replay(submission: Submission, result: CaseResult) -> str:
+    """The command that grades a failed case alone, with the same inputs; empty where none can."""
+    return f"{submission.full_command} {result.replay}" if result.replay else ""
 
 
 def started() -> Sandbox:

@@ -99,7 +99,7 @@ def grade(course: Course, place: Workspace, which: list[Module],
         for number, module in enumerate(which):
             entry = made.entry(module)
             try:
-                submission = grading.exercise(module, place)
+                submission = grading.exercise(module, place, course)
                 report = grading.grade(submission, gpu=True, on_event=on_event, sandbox=box)
             except TritonlabError as error:
                 yield Upgrade(module, entry.evidence, None, None, str(error))

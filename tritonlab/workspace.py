@@ -47,6 +47,14 @@ class Workspace:
             return None
         return course.get("/".join(parts[:2])) if len(parts) > 2 else None
 
+    def module_here(self, course: Course) -> Module | None:
+        """The module in whose folder the learner is."""
+        try:
+            parts = Path.cwd().relative_to(self.root.resolve()).parts
+        except (OSError, ValueError):
+            return None
+        return course.get("/".join(parts[:2])) if len(parts) > 1 else None
+
 
 def locate(near: Path | None = None) -> Path:
     """Where the workspace is, or would be made.

@@ -6,17 +6,19 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from grader.diagnosis.behind import lines_behind
 from grader.report import Finding
 from grader.suite import Mutant
-from grader.words import ranges, sentence
+from grader.words import NOT_WRITTEN, ONLY_HERE, ranges, sentence
 
-# code -> what it usually means, in words that hold for every module
+# code -> what it usually means, in words that hold for every module; nothing where none do
 MEANINGS = {
     "P01": "The exercise still has places to fill in; nothing is run before they are.",
     "P02": "Python cannot import the file, so nothing of it was run.",
     "P03": "A function becomes a kernel only through the `@triton.jit` decorator.",
     "P04": "The grader calls the function by the name and parameters that the README gives.",
-    "L01": "A grid is a tuple with one to three sizes, even where it has one dimension.",
+    "L01": "A grid is a tuple with one to three sizes, even where it has one dimension, and each "
+           "axis takes whole numbers up to a limit of its own.",
     "L03": "The grid is larger than the work, so some programs have nothing to do.",
     "L05": "The Triton compiler refuses such code, so it would run on no GPU either.",
     "X01": "The result has to be computed by Triton kernels; the function may allocate, view and "
@@ -25,9 +27,10 @@ MEANINGS = {
     "R02": "A loop does not end, or does far more work than the case needs.",
     "R03": "The process that ran the code is gone, so there is no result to judge.",
     "R04": "The code asked for more memory than a case of this size can need.",
-    "M01": "Some indices reach past the tensor and the load is not masked there.",
-    "M02": "Some indices reach past the tensor and the store is not masked there.",
-    "M03": "No program owns these elements: the grid is too small, or indices skip them.",
+    "M01": "Some indices reach past the tensor, and no mask keeps the load from them.",
+    "M02": "Some indices reach past the tensor, and no mask keeps the store from them.",
+    "M03": "No program stores these elements: the grid is too small, or indices or a mask leave "
+           "them out.",
     "M04": "Two programs own the same elements: the program id does not separate their indices.",
     "M05": "An index of more than 31 bits was computed in 32-bit integers and wrapped around.",
     "M06": "The result depends on values that nobody defined: masked lanes without `other`, or "
@@ -40,7 +43,7 @@ MEANINGS = {
     "N03": "NaN and infinities in the input have to arrive where the contract says.",
     "N04": "An intermediate was kept in a type with too few bits, most often an accumulator.",
     "N05": "Matrix products of float32 run in TF32 unless full precision is asked for.",
-    "S01": "The result must have the shape and dtype that the contract gives.",
+    "S01": "The result must have the shape, dtype and device that the contract gives.",
     "E01": "The contract asks for an exception here, before anything is launched.",
     "E02": "The exception has another type than the contract asks for.",
     "E03": "The message should name the argument, what was expected and what came.",
@@ -57,10 +60,28 @@ MEANINGS = {
     "T07": "The kernel takes longer than the threshold of this case allows.",
     "T08": "Faster than this GPU can be: part of the work was done before or after the clock ran, "
            "or not at all.",
-    "Q01": "A written answer is not what the code, its launches or the contract show.",
+    "Q01": "",  # what was seen says all that holds for every answer
     "U01": "A test suite is as good as the mistakes that it notices.",
-    "U02": "A right implementation was rejected: the tests ask for more than the contract does.",
+    "U02": "Tests and package disagree: one of the two departs from the contract.",
 }
+
+# What the words of a finding tell beyond its code. A known mistake speaks in its place only where
+# it has a sign of its own.
+CLOSER = (
+    ("S01", r"is given (no|the) device", "What is allocated lies where the call says, and not "
+     "where the inputs are: result and buffers belong on the device of the inputs."),
+    ("M04", r"^[Tt]wo lanes of ", "Within one program, lanes of a tile arrive at the same element: "
+     "their indices coincide, or the mask lets lanes through that own no element."),
+    ("X01", r"^Host code copies ", "In this module host code may allocate and view tensors and "
+     "check its arguments; it copies none, and `.contiguous()` may be a copy."),
+    ("L05", r"Unsupported ptr type", "A load or a store takes addresses, and an address begins "
+     "with a pointer that the kernel was given."),
+    ("L05", r"arange's range must be a power of 2", "A block has a power of two of elements; a "
+     "size that is a constexpr parameter is chosen where the kernel is launched."),
+    ("T06", r" shared by \d+ threads", "No thread can move more at once than its share of a block: "
+     "elements, their size and the number of threads decide how much that is."),
+)
+_PLACED = frozenset(("M01", "M02", "M03", "M04", "M06", "M09"))  # addresses or masks are wrong
 
 # One failure is shown at a time, the earliest of this chain. Within memory, a store outside a
 # tensor explains more than a load outside it, and overlapping stores explain missing ones.
@@ -81,23 +102,34 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 def explain(finding: Finding, mutants: Sequence[Mutant], todos: dict[int, int],
             failed: frozenset[str] = frozenset(),
             passed: frozenset[str] = frozenset(), marker: str = "TODO",
-            file: str = "") -> Finding:
+            file: str = "", text: str = "") -> Finding:
     """Fill in what a finding usually means, where to look and the next step.
 
+    What is not written yet, or shows on a GPU alone, is no known mistake.
+
     Args:
-        finding: code, what was seen, and the line if there is one.
+        finding: code, what was seen, the line if there is one, and a meaning where it has one of
+            its own.
         mutants: of the module; the known mistake that fails alike speaks for this one.
         todos: line -> number of the TODO or DECIDE comments in the learner's file.
         failed: names of all cases that failed, to tell mistakes with the same code apart.
         passed: names of all cases that passed; a case in neither was not run.
         marker: the word of these comments.
         file: the one that lines are of, where the submission has several.
+        text: of that file.
     """
-    likely = known_mistake(finding, mutants, failed, passed)
-    means = likely.meaning if likely else MEANINGS[finding.code]
+    closer = closer_meaning(finding)
+    mutants = () if finding.means in (NOT_WRITTEN, ONLY_HERE) else mutants
+    known = [mutant for mutant in mutants if mutant.sign] if closer else mutants
+    likely = known_mistake(finding, known, failed, passed)
+    means = likely.meaning if likely else finding.means or closer or MEANINGS[finding.code]
     open_ones = [mutant for mutant in mutants if mutant.codes[0] == finding.code]
-    open_ones = [m for m in open_ones if _possible(m, finding, failed, passed)] or open_ones
+    signed = [mutant for mutant in open_ones if re.search(mutant.sign, finding.seen)]
+    open_ones = [m for m in signed if _possible(m, finding, failed, passed)] or signed or open_ones
     numbers = finding.todos or _todos(finding, todos, likely, open_ones)
+    if not likely and numbers and finding.line in todos and finding.code in _PLACED:
+        behind = [todos[line] for line in lines_behind(text, finding.line) if line in todos]
+        numbers = tuple(dict.fromkeys((*numbers, *behind)))
     places = [f"line {finding.line}{f' of {file}' if file else ''}"] if finding.line else []
     if numbers:
         places.append(f"{marker} {_either(numbers)}")
@@ -107,6 +139,12 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: dict[int, int],
         where=where[:1].upper() + where[1:], todos=numbers,
         next_step=_next_step(finding.code, numbers),
     )
+
+
+def closer_meaning(finding: Finding) -> str:
+    """What the words of a finding tell beyond its code; nothing where they do not."""
+    return next((meaning for code, pattern, meaning in CLOSER
+                 if code == finding.code and re.search(pattern, finding.seen)), "")
 
 
 def known_mistake(finding: Finding, mutants: Sequence[Mutant], failed: frozenset[str],
@@ -146,16 +184,24 @@ def _next_step(code: str, todos: Sequence[int]) -> str:
         return "Repair the line, then run `tritonlab grade` again."
     if todos:
         return f"`tritonlab hint --todo {todos[0]}` leads on."
+    if code == "T07":
+        return "`tritonlab inspect` tells what each line moves, and which defects it knows."
     return "Change it, then run `tritonlab grade` again."
 
 
 def _todos(finding: Finding, todos: dict[int, int], likely: Mutant | None,
            possible: Sequence[Mutant]) -> tuple[int, ...]:
-    """The blanks to look at: of the known mistake, of the line, of all possible mistakes."""
+    """The blanks to look at: of the known mistake, of the line, of all possible mistakes.
+
+    Of those of a mistake, the one of the line comes first.
+    """
+    own = todos.get(finding.line or 0)
+    if finding.code == "P03" and own is None:
+        own = todos.get((finding.line or 0) - 1)  # the comment where the decorator belongs
     if likely:
-        return likely.todos
-    if finding.line in todos:
-        return (todos[finding.line],)
+        return tuple(sorted(likely.todos, key=lambda number: number != own))
+    if own is not None:
+        return (own,)
     return tuple(sorted({n for mutant in possible for n in mutant.todos}))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from grader.diagnosis.where import place
-from grader.outcome import Run, same_bits
+from grader.outcome import Run
 from grader.recording import Recording, dtype_name
 from grader.report import Finding
 from grader.session import Session
@@ -28,10 +28,10 @@ def undefined_or_ordered(session: Session, recording: Recording, inputs: Sequenc
     if first.determined:
         return []
     again = session.replay(recording, inputs, order="reverse", poison=1)
-    if same_bits(first.results[0], again.results[0]):
+    if not bool(_changed(first.results[0], again.results[0]).any()):
         return []
     garbage = session.replay(recording, inputs, poison=1)
-    if same_bits(first.results[0], garbage.results[0]):
+    if not bool(_changed(first.results[0], garbage.results[0]).any()):
         return [Finding("M09", "The result changes when the programs of the same launch run in the "
                                "opposite order.")]
     change = _first_change(first.results[0], garbage.results[0])
@@ -66,8 +66,13 @@ def _each(inputs: Sequence[Any], change: Callable[[torch.Tensor], torch.Tensor])
     return [change(value) if isinstance(value, torch.Tensor) else value for value in inputs]
 
 
+def _changed(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """Where two results differ as numbers: which of its bits a NaN has is nobody's concern."""
+    return ~((first == second) | (first.isnan() & second.isnan()))
+
+
 def _first_change(first: torch.Tensor, second: torch.Tensor) -> str:
-    changed = ~((first == second) | (first.isnan() & second.isnan()))
+    changed = _changed(first, second)
     index = tuple(int(i) for i in changed.nonzero()[0])
     where = place(changed, verb=("differs", "differ"))
     return (f"{int(changed.sum())} of {changed.numel()} elements differ, the first is "

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from grader.compare import Difference, as_tuple, in_reals
+from grader.compare import PARTS, Difference, as_tuple, in_reals
 from grader.diagnosis.likeness import likeness, stand_ins
 from grader.diagnosis.where import place, tiling_of
 from grader.recording import Argument, Launch, Recording, View, dtype_name
-from grader.report import Details
+from grader.report import Details, Finding
 from grader.sandbox.arena import SparseTensor
 from grader.suite import Suite
 
 FIRST = 8  # wrong elements that are listed
 LAUNCHES = 4  # launches that are listed
 LONGEST = 60  # characters of a plain value
+_MODIFIED = re.compile(r"(?s)input `(\w+)` was modified: (.*)")
 
 
 def pattern(difference: Difference, suite: Suite, inputs: Sequence[Any],
@@ -28,8 +31,28 @@ def pattern(difference: Difference, suite: Suite, inputs: Sequence[Any],
         return ""
     wrong, result, reference = difference.tensors
     others = _other_results(suite, inputs, difference.position)
+    if difference.of_parts:
+        return _of_parts(wrong, result, reference, list(others))
     where = place(wrong, tiling_of(recording) if recording else None)
     return " ".join(filter(None, (where, likeness(wrong, result, reference, others))))
+
+
+def _of_parts(wrong: torch.Tensor, result: torch.Tensor, reference: torch.Tensor,
+              others: Sequence[tuple[str, torch.Tensor]]) -> str:
+    """The same of complex numbers, whose parts lie along the last dimension.
+
+    No launch explains a place: whether its blocks count numbers or parts is not known.
+    """
+    like = [likeness(wrong[..., part], result[..., part], reference[..., part],
+                     [(name, values[..., part]) for name, values in others]) for part in (0, 1)]
+    for part, name in enumerate(PARTS):
+        if not bool(wrong[..., 1 - part].any()):
+            where = place(wrong[..., part])
+            return " ".join(filter(None, (f"Only {name} parts are wrong.",
+                                          where and f"Of these, {where[:1].lower()}{where[1:]}",
+                                          like[part])))
+    where = place(wrong[..., 0]) if torch.equal(wrong[..., 0], wrong[..., 1]) else ""
+    return " ".join(filter(None, (where, like[0] if like[0] == like[1] else "")))
 
 
 def _other_results(suite: Suite, inputs: Sequence[Any],
@@ -37,6 +60,31 @@ def _other_results(suite: Suite, inputs: Sequence[Any],
     for name, values in stand_ins(suite.entry, suite.named_inputs[:len(inputs)], inputs):
         with contextlib.suppress(Exception):  # a reference need not take what no case hands over
             yield name, in_reals(as_tuple(suite.reference(*values))[position])
+
+
+def by_argument(finding: Finding, recording: Recording, names: Sequence[str],
+                todos: Mapping[int, int]) -> Finding:
+    """M07 with the name that the function has for the tensor, and the launch that passes it.
+
+    Args:
+        names: of the recording's inputs, in order.
+        todos: line -> number of the TODO or DECIDE comments.
+    """
+    found = _MODIFIED.fullmatch(finding.seen) if finding.code == "M07" else None
+    if found is None:
+        return finding
+    inputs = {view.storage: name for view, name in zip(recording.inputs, names, strict=False)}
+    passed = {(inputs.get(argument.value.storage), launch.line)
+              for launch in recording.launches for name, argument in launch.arguments.items()
+              if name == found[1] and argument.kind == "tensor"}
+    if len(passed) != 1:
+        return finding  # several launches, of which any may be meant
+    (name, line), = passed
+    if name is None or line is None:
+        return finding
+    seen = f"Input `{name}` was modified: line {line} passes it as `{found[1]}`, and {found[2]}"
+    numbers = (todos[at] for at in (finding.line or 0, line) if at in todos)
+    return replace(finding, seen=seen, todos=tuple(dict.fromkeys(numbers)))
 
 
 class Notes:
@@ -67,7 +115,8 @@ class Notes:
         wrong, result, reference = difference.tensors
         places = [tuple(map(int, index)) for index in wrong.nonzero()[:FIRST]]
         self._elements = tuple(
-            (f"[{', '.join(map(str, at))}]", _number(result[at]), _number(reference[at]))
+            (difference.place(at) if difference.of_parts else f"[{', '.join(map(str, at))}]",
+             _number(result[at]), _number(reference[at]))
             for at in places)
 
     def details(self) -> Details:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from grader import selection, source
 from grader.diagnosis import codes
 from grader.report import CaseResult, Finding, Verdict
-from grader.suite import Case, Property, Suite
+from grader.suite import Case, Mutant, Property, Suite
 
 
 def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Source,
@@ -27,12 +27,15 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
     known = [*deciding, *witnesses]
     failed = frozenset(r.name for r in known if r.verdict is Verdict.FAILED)
     passed = frozenset(r.name for r in known if r.verdict is Verdict.PASSED)
-    functions = {case.name: case.about for case in suite.all_cases}
+    cases: list[Case | Property] = [*suite.all_cases, *suite.properties]
+    functions = {case.name: case.about for case in cases}
     first = next((r for r in deciding if r.verdict is Verdict.FAILED), None)
 
     def explain(result: CaseResult) -> CaseResult:
-        findings = [codes.explain(finding, suite.mutants, submitted.todos, failed, passed,
-                                  suite.marker, suite.kernel_file if suite.files else "")
+        mutants = mistakes_in(result.name, suite)
+        findings = [codes.explain(finding, mutants, submitted.todos, failed, passed,
+                                  suite.marker, suite.kernel_file if suite.files else "",
+                                  submitted.text)
                     for finding in codes.in_order(result.findings)]
         findings = [replace(finding, function=functions.get(result.name, ""))
                     for finding in findings]
@@ -42,9 +45,23 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
             findings[0] = replace(findings[0], seen=seen)
         again = result.verdict is Verdict.FAILED and seed and result.name in names
         return replace(result, findings=tuple(findings),
-                       replay=replay_options(result.name, names, seed) if again else "")
+                       replay=replay_options(result.name, names, seed) if again else result.replay)
 
     return tuple(map(explain, results))
+
+
+def mistakes_in(name: str, suite: Suite) -> list[Mutant]:
+    """The known mistakes that can make a case fail: those of the functions that it calls.
+
+    Where a suite has several functions, a mistake belongs to those of the cases that it gets wrong.
+    One that names no case may be anywhere, and so may a failure that is no case's own.
+    """
+    called = {case.name: {case.about} for case in suite.all_cases}
+    called |= {law.name: {*law.functions} for law in suite.properties}
+    if not suite.functions or not called.get(name):
+        return list(suite.mutants)
+    return [mutant for mutant in suite.mutants if not mutant.wrong or name in mutant.wrong or any(
+        called[name] & called.get(other, set()) for other in mutant.wrong)]
 
 
 def result_of(case: Case | Property, findings: Sequence[Finding],

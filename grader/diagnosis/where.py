@@ -256,9 +256,11 @@ def _run(first: int, last: int, size: int, unit: _Unit) -> _Place:
     return _Place(f"only {_span_words(unit, first, last)}")
 
 
-def _all_but(first: int, last: int, size: int, unit: _Unit, tiling: Tiling) -> _Place:
+def _all_but(first: int, last: int, size: int, unit: _Unit, tiling: Tiling) -> _Place | None:
     """All without a run; ``first`` and ``last`` are those that are not meant."""
     count = last - first + 1
+    if count == 1 and unit is _ELEMENT and 0 < first < size - 1:
+        return None  # which one is right by chance says nothing, and how many are is said
     if first == 0 or last == size - 1:
         return _Place(f"all {unit.many} but {_end('last' if first else 'first', count)}")
     found = _blocks(first, last, size, unit, tiling)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import difflib
 import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from typing import Any
 import triton.language as tl
 from triton.runtime.jit import JITCallable
 
+from grader import visible
 from grader.engine.interpreter.rewrite import assigned
 from grader.report import Finding
 
@@ -58,6 +61,8 @@ class Scope:
     kernels: frozenset[str]
     functions: frozenset[str] = frozenset()  # plain ones of the file
     evaluated: frozenset[str] = frozenset()  # with @triton.constexpr_function
+    bound: frozenset[str] | None = None  # all names that the file gives to anything, if known
+    imported: frozenset[str] = frozenset()  # modules that the file imports, or names of them
 
 
 def check(kernel: ast.FunctionDef, scope: Scope) -> Iterator[Finding]:
@@ -124,7 +129,7 @@ def _name_problem(node: ast.AST, local: set[str], scope: Scope) -> str:
         found = _resolve(target)
         if found is None or not _usable(found, target):
             return _why_not(target)
-        return ""
+        return _not_imported(target, scope)
     if not isinstance(node.ctx, ast.Load):
         return "and a kernel cannot assign to attributes"
     root: ast.expr = node
@@ -157,8 +162,27 @@ def _plain_name_problem(node: ast.Name, local: set[str], scope: Scope) -> str:
         return "a `constexpr_function`; such functions run as Python while a kernel is compiled"
     if name in scope.functions:
         return "a plain Python function; a kernel calls functions with `@triton.jit`"
+    if scope.bound is not None and name not in scope.bound and not hasattr(builtins, name):
+        near = difflib.get_close_matches(name, [*local, *scope.imports], n=1)
+        return f"and `{name}` is not defined" + (f"; the nearest name is `{near[0]}`" if near else
+                                                 "")
     return ("which a kernel cannot use; it sees its parameters, tl.constexpr globals, other "
             "kernels and what the file imports of Triton")
+
+
+@cache
+def names_bound(text: str) -> frozenset[str]:
+    """All names that a file gives to anything, anywhere."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Name(name, ast.Store()) | ast.FunctionDef(name) | ast.ClassDef(name):
+                found.add(name)
+            case ast.arg(name):
+                found.add(name)
+            case ast.alias(name, given):
+                found.add(given or name.partition(".")[0])
+    return frozenset(found)
 
 
 def _annotations(kernel: ast.FunctionDef) -> Iterator[ast.expr]:
@@ -224,6 +248,18 @@ def _submodule(name: str) -> ModuleType | None:
 def _in_language(module: str) -> bool:
     return module == "triton" or module == "triton.language" or module.startswith(
         "triton.language.")
+
+
+def _not_imported(target: str, scope: Scope) -> str:
+    """Why a name cannot be used that lies in a module which Python has not imported by itself."""
+    names = target.split(".")
+    for count in range(2, len(names) + 1):
+        module = ".".join(names[:count])
+        if isinstance(_resolve(module), ModuleType) and not visible.is_plain(module) and (
+                module not in scope.imported):
+            return (f"but nothing imports the module `{module}`: a package has no attribute for a "
+                    "module that was never imported")
+    return ""
 
 
 def _why_not(target: str) -> str:

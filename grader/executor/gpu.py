@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Mapping, Sequence
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 import triton
+from triton.runtime.driver import driver
 
 from grader import recording as recorded
 from grader import source
@@ -55,10 +57,14 @@ class Handler:
     The device is begun with when it is first needed, in a process that is confined by then.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, place: str = "cuda", launcher: Callable[[], Launcher] | None = None,
+                 clock: Device | None = None) -> None:
+        """Without a GPU, ``launcher`` and ``clock`` stand in for it, before memory at ``place``."""
         self._kernels: Kernels | None = None
         self._visible: str | None = None
-        self._clock: Cuda | None = None
+        self._place = torch.device(place)
+        self._launcher = launcher or OnCuda
+        self._clock = clock
 
     def handle(self, request: Json, fds: Sequence[int]) -> Json:
         """Answer one request; the descriptors stay the caller's to close."""
@@ -100,7 +106,7 @@ class Handler:
             self._kernels = kernels.from_file(str(request["path"]))
         return {"status": "ready"}
 
-    def _device(self) -> Cuda:
+    def _device(self) -> Device:
         """The device, begun with.
 
         Raises:
@@ -114,6 +120,8 @@ class Handler:
     def _ceilings(self, *, probe: bool) -> Json:
         """All of them, or with ``probe`` the speed of a copy alone, told in a tenth of a second."""
         device = self._device()
+        if not isinstance(device, Cuda):
+            raise NoGpu("what stands in for a GPU has no ceilings")
         try:
             if probe:
                 rate = ceilings.copy_gb_s(device, ceilings.copied_bytes(), probe=True)
@@ -129,8 +137,8 @@ class Handler:
         if poison not in (0, 1):
             return malformed("an unknown poison")
         self._device()
-        memory = loaded(recording, request["layout"], fds[0], poison, torch.device("cuda"))
-        return run(recording, memory, fds[1], self._kernels, OnCuda(),
+        memory = loaded(recording, request["layout"], fds[0], poison, self._place)
+        return run(recording, memory, fds[1], self._kernels, self._launcher(),
                    windows=_windows(request))
 
     def _measure(self, request: Json, fds: Sequence[int]) -> Json:
@@ -142,10 +150,11 @@ class Handler:
         if not recordings:
             return malformed("a measurement of nothing")
         device = self._device()
-        torch.cuda.empty_cache()
-        sets = [loaded(recordings[0], layout, fd, number % 2, torch.device("cuda"))
+        if self._place.type == "cuda":
+            torch.cuda.empty_cache()
+        sets = [loaded(recordings[0], layout, fd, number % 2, self._place)
                 for number, (layout, fd) in enumerate(zip(layouts, fds, strict=False))]
-        return measure(recordings, sets, fds[-1], self._kernels, OnCuda(), device,
+        return measure(recordings, sets, fds[-1], self._kernels, self._launcher(), device,
                        windows=_windows(request))
 
 
@@ -164,8 +173,12 @@ def begin(visible: str | None) -> None:
     try:
         torch.cuda.init()  # type: ignore[no-untyped-call]
         torch.zeros(1, device="cuda")
-    except (RuntimeError, AssertionError) as error:
+    except Exception as error:  # torch has many, and one that is none of its own
         raise NoGpu(_first_line(error)) from error
+    try:
+        assert driver.active.utils is not None  # made of C, by a compiler of this machine
+    except Exception as error:
+        raise NoGpu(f"Triton cannot compile what launches kernels: {_first_line(error)}") from error
     triton.set_allocator(_scratch)
 
 
@@ -185,6 +198,7 @@ class OnCuda:
 
         Raises:
             Refused: it does not compile for this GPU.
+            NoGpu: Triton cannot compile the code that launches it, whatever the kernel.
         """
         chosen = {"enable_fp_fusion": True, **launch.options}
         if id(launch) in self._known:
@@ -199,6 +213,9 @@ class OnCuda:
         except Exception as error:
             if any(word in str(error) for word in _OF_CUDA):
                 raise
+            if isinstance(error, subprocess.SubprocessError) or "C compiler" in str(error):
+                raise NoGpu("Triton cannot compile what launches kernels: "
+                            f"{_first_line(error)}") from error
             major, minor = torch.cuda.get_device_capability()
             here = replace(targets.find(), title=torch.cuda.get_device_name(),
                            capability=10 * major + minor)

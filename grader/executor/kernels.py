@@ -34,6 +34,7 @@ class Extract:
     source: Sequence[str] = ()  # the lines of the file itself
     names: list[str] = field(default_factory=list)
     imports: dict[str, str] = field(default_factory=dict)  # name -> what it stands for, dotted
+    imported: set[str] = field(default_factory=set)  # modules of Triton, and names of them
     constants: dict[str, ast.expr] = field(default_factory=dict)
     math: dict[str, str] = field(default_factory=dict)  # what stands for Python's module, dotted
     annotated: set[str] = field(default_factory=set)  # constants declared as tl.constexpr
@@ -164,6 +165,7 @@ def _keep_import(node: ast.Import | ast.ImportFrom, kept: Extract) -> None:
     aliases = []
     for alias in node.names:
         target = module + alias.name
+        kept.imported.update(_prefixes(target))
         if alias.name == "*" or target.split(".")[0] != "triton":
             continue
         bound = alias.asname or alias.name.split(".")[0]
@@ -175,6 +177,13 @@ def _keep_import(node: ast.Import | ast.ImportFrom, kept: Extract) -> None:
             kept.keep(node.lineno, ast.unparse(ast.Import(aliases)))
         else:
             kept.keep(node.lineno, ast.unparse(ast.ImportFrom(node.module, aliases, 0)))
+
+
+def _prefixes(target: str) -> Iterator[str]:
+    """``a.b.c`` and the packages that importing it imports as well."""
+    while target:
+        yield target
+        target = target.rpartition(".")[0]
 
 
 def _keep_constant(node: ast.Assign | ast.AnnAssign, kept: Extract) -> None:
@@ -246,7 +255,8 @@ def _problems(node: ast.FunctionDef, kept: Extract) -> list[Finding]:
 def _forbidden(node: ast.FunctionDef, kept: Extract) -> Iterator[Finding]:
     """What the sanitiser finds in a kernel's body and signature."""
     scope = allowed.Scope(kept.imports, kept.constants, kept.annotated, frozenset(kept.names),
-                          kept.functions, kept.evaluated)
+                          kept.functions, kept.evaluated,
+                          allowed.names_bound("\n".join(kept.source)), frozenset(kept.imported))
     if not kept.fields:
         yield from allowed.check(node, scope)
         return

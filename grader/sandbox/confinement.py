@@ -20,8 +20,8 @@ from grader.sandbox.syscalls import NUMBERS
 
 Measure = Literal["user", "landlock", "seccomp"]
 
-OPEN_BEFORE_A_GPU = "device files and their ioctl, threads, the C compiler, all that the system " \
-                    "tells of itself"
+OPEN_BEFORE_A_GPU = "device files and their ioctl, threads, the C compiler, listening within " \
+                    "the machine, all that the system tells of itself"
 """What the process before a GPU has beside the others. Only kernels run in it, and no host code of
 the learner; it knows neither seeds nor expected values, and reaches neither suites nor solutions.
 """

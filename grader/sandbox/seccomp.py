@@ -18,6 +18,7 @@ import errno
 import functools
 import os
 import platform
+import socket
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,9 +41,11 @@ _NAMESPACES = 0x7E020000  # CLONE_NEW*, of clone
 _OF_A_COMPILER = ("execve", "fork", "vfork", "mkdir", "mkdirat", "rmdir", "unlink", "unlinkat",
                   "rename", "renameat", "renameat2", "chmod", "fchmod", "fchmodat")
 # What the GPU's driver and a C compiler need beside that: affinity and memory of the GPU's node,
-# memory files, links and times of files of their own.
+# memory files, links and times of files of their own. CUDA begins by listening on a socket of its
+# own within the machine; connecting to one stays refused.
 _OF_A_GPU = ("sched_setaffinity", "setpriority", "move_pages", "memfd_create", "link", "linkat",
-             "symlink", "symlinkat", "utime", "utimes", "utimensat", "creat", "truncate")
+             "symlink", "symlinkat", "utime", "utimes", "utimensat", "creat", "truncate", "bind",
+             "listen")
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY: have the kernel signal or hold up others
 _OTHERS = (8, 10, 15, 1024, 1026)
@@ -149,6 +152,7 @@ def rules(pid: int = ITSELF, *, role: Role, read_only: bool) -> dict[str, Steps]
         found["clone"] = _if_any_bit(0, _NAMESPACES, refused, allowed)
     elif role == "gpu":
         found |= dict.fromkeys((*_OF_A_COMPILER, *_OF_A_GPU, "open", "openat"), allowed)
+        found["socket"] = _if_in(0, [socket.AF_UNIX], allowed, refused)
         found["clone"] = _if_any_bit(0, _NAMESPACES, refused, allowed)
     return found
 

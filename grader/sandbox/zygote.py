@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from grader import visible
 from grader.sandbox import child, confinement, folders, processes
 from grader.sandbox.confinement import Isolation, Measure, confine, hide_memory
 from grader.sandbox.limits import Limits, keep_memory
@@ -276,6 +277,7 @@ def _closing(fds: list[int]) -> Iterator[None]:
 def _preload() -> None:
     """Import and try out all that a grade needs, so that children start warm."""
     keep_memory()
+    visible.note_plain_imports()
     from grader.engine.interpreter import proof
 
     proof.check()
@@ -297,7 +299,7 @@ def _warm() -> None:
 def _warm_compiler() -> None:
     """Compile a kernel: the first time takes a second, and a child that must wait for it too.
 
-    Then import what workers need that run tests.
+    Then import what workers need that run tests, and what is before a GPU.
     """
     import grader.executor.compiling
 
@@ -307,6 +309,7 @@ def _warm_compiler() -> None:
         with contextlib.suppress(Exception):  # a child that has to compile will say what is wrong
             grader.executor.compiling.warm()
         os.environ["TRITON_CACHE_DIR"] = home
+    import grader.executor.gpu
     import grader.worker.testing
     gc.collect()
     gc.freeze()

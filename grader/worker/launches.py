@@ -135,7 +135,9 @@ def _bind(recorder: Recorder, kernel: Any, name: str, args: tuple[Any, ...],
     try:
         bound = kernel.signature.bind(*args, **given)
     except TypeError as error:
-        raise TypeError(f"{name}: {error}") from None
+        came = f"{len(args)} arguments by position" + f" and {len(given)} by name" * bool(given)
+        raise TypeError(f"{name}: {error} (the launch passes {came}, the kernel has "
+                        f"{len(parameters)} parameters)") from None
     bound.apply_defaults()
     return dict(bound.arguments), {key: _option(recorder, key, options[key]) for key in options}
 
@@ -172,13 +174,13 @@ def _size(recorder: Recorder, name: str, axis: int, value: Any) -> int:
     try:
         size = operator.index(value)
     except TypeError:
-        recorder.find("L01", f"The grid of `{name}` has {value!r:.40} along {'xyz'[axis]}, of type "
+        recorder.find("L01", f"The grid of `{name}` has {value!r:.40} along axis {axis}, of type "
                              f"{type(value).__name__}; it must be an integer.")
         raise
     if not 0 <= size <= _MAX_GRID[axis]:
-        recorder.find("L01", f"The grid of `{name}` has {size} programs along {'xyz'[axis]}; a GPU "
-                             f"takes 0 to {_MAX_GRID[axis]}.")
-        raise ValueError(f"{size} programs along {'xyz'[axis]}")
+        recorder.find("L01", f"The grid of `{name}` has {size} programs along axis {axis}, which "
+                             f"takes 0 to {_MAX_GRID[axis]} on a GPU.")
+        raise ValueError(f"{size} programs along axis {axis}")
     return size
 
 
@@ -275,6 +277,7 @@ def _tensor(recorder: Recorder, kernel: str, name: str, tensor: torch.Tensor) ->
             "made before the call (such as a buffer that was kept), in another thread or by NumPy")
         recorder.stop("X01", f"`{name}` of `{kernel}` gets a tensor that is {origin}; kernels get "
                              f"the arguments and what is allocated in the call.")
+    recorder.check_device(tensor)
     recorder.forget(tensor)
     return view
 

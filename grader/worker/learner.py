@@ -61,6 +61,21 @@ def kernel_lines(path: str) -> dict[str, int]:
             if isinstance(node, ast.FunctionDef) and node.decorator_list}
 
 
+@cache
+def lines_on_the_cpu(path: str) -> frozenset[int]:
+    """The lines of all calls whose device is ``"cpu"``, written out."""
+    try:
+        tree = ast.parse(Path(path).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return frozenset()
+    return frozenset(
+        line for node in ast.walk(tree) if isinstance(node, ast.Call)
+        for keyword in node.keywords
+        if keyword.arg == "device" and isinstance(keyword.value, ast.Constant)
+        and keyword.value.value == "cpu"
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1))
+
+
 def raised_line(path: str, error: BaseException) -> int | None:
     """The last line of the learner's file that an exception went through."""
     if isinstance(error, SyntaxError) and error.filename == path:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from grader import plain, recording
+from grader import plain, recording, visible
 from grader.recording import MAX_FINDINGS
 from grader.sandbox import arena
 from grader.worker import learner
@@ -35,14 +35,15 @@ class Handler:
     def handle(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         match request["op"]:
             case "load":
-                return self._load(str(request["path"]), str(request.get("kernels", "")))
+                visible.hide()
+                return self.load(str(request["path"]), str(request.get("kernels", "")))
             case "call":
                 return self._call(request, fds)
             case "ask":
                 return self._ask(request, fds)
         raise ValueError(f"no such request: {request['op']!r}")
 
-    def _load(self, path: str, kernels: str) -> dict[str, Any]:
+    def load(self, path: str, kernels: str = "") -> dict[str, Any]:
         """Import a file; ``kernels`` is another one of the same submission that holds them."""
         self._path = kernels or path  # whose lines are named
         try:
@@ -169,7 +170,7 @@ def _returned(recorder: Recorder, result: Any) -> dict[str, Any]:
 def warm() -> None:
     """Load and call a small module once, so that forks find all imports and caches done."""
     handler = Handler()
-    handler.handle({"op": "load", "path": str(_SAMPLE)}, [])
+    handler.load(str(_SAMPLE))
     with arena.pack([torch.ones(8)]) as packed:
         views = [{"tensor": recording.view_to_json(view)} for view in packed.views]
         call = {"op": "call", "entry": "sample", "layout": packed.layout(), "arguments": views}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -15,6 +15,7 @@ from grader.worker.recorder import Kind, Recorder
 
 # Reads that no operation of ATen shows; `item`, `__float__` and the like lead to such.
 _READ_BACK = frozenset({"numpy", "tolist", "__array__", "__dlpack__"})
+_MOVE = frozenset({"to", "type_as", "cuda"})
 _SHOW = frozenset({"__repr__", "__str__", "__format__"})
 
 
@@ -33,17 +34,22 @@ class Calls(TorchFunctionMode):
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (),
                            kwargs: Any = None) -> Any:
-        recorder, outer = self._recorder, self._recorder.called
-        recorder.called = outer or _name(func)
+        recorder = self._recorder
+        outer, device = recorder.called, recorder.device
+        if not outer:
+            recorder.called, recorder.device = _name(func), (kwargs or {}).get("device")
         try:
             name = getattr(func, "__name__", "")
             if name in _SHOW and args and isinstance(args[0], torch.Tensor):
                 return _show(recorder, func, args, kwargs or {})
             if name in _READ_BACK and args and isinstance(args[0], torch.Tensor):
                 recorder.read(args[0], _written(name))
-            return func(*args, **(kwargs or {}))
+            result = func(*args, **(kwargs or {}))
+            if name in _MOVE and _names_a_device(args[1:], kwargs or {}):
+                recorder.moved_to_a_device(result)
+            return result
         finally:
-            recorder.called = outer
+            recorder.called, recorder.device = outer, device
 
 
 class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -80,13 +86,19 @@ def _show(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> str:
             f"its values exist only where the kernels run)")
 
 
+def _names_a_device(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether what ``Tensor.to`` is given is a device, or a tensor that lies on one."""
+    return any(isinstance(value, torch.device | torch.Tensor | str)
+               for value in (*args, *kwargs.values()))
+
+
 def _written(name: str) -> str:
     return name if name.startswith("__") else f".{name}()"
 
 
 def _allocate(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
     result = op(*args, **kwargs)
-    recorder.allocated(result)
+    recorder.allocated(result, what, policy.tensors(args))
     return result
 
 
@@ -97,7 +109,7 @@ def _create(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> A
     if device is not None and torch.device(device).type != "cpu":
         return op(*args, **kwargs)
     result = torch.empty_strided(shape.shape, shape.stride(), dtype=shape.dtype)
-    recorder.allocated(result)
+    recorder.allocated(result, what, policy.tensors(args))
     name = policy.base(op)
     if "full" in name:
         value = kwargs["fill_value"] if "fill_value" in kwargs else args[1 + (name == "new_full")]
@@ -128,7 +140,7 @@ def _copy(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any
         recorder.add(result, Kind.PROBE)
     else:
         known = recorder.kind(source) in (Kind.INPUT, Kind.COPIED)
-        recorder.allocated(result, Kind.COPIED if known else Kind.MADE)
+        recorder.allocated(result, what, [source], Kind.COPIED if known else Kind.MADE)
         recorder.moved(result, source, what)
     return result
 

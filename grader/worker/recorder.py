@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import torch
+import torch.utils._device
 
 from grader.recording import (
     FILLS,
@@ -22,7 +23,7 @@ from grader.recording import (
     View,
 )
 from grader.sandbox.arena import view_of
-from grader.worker.learner import current_line
+from grader.worker.learner import current_line, lines_on_the_cpu
 
 MAX_DIMENSIONS = 8  # of a tensor that crosses to the executor
 MAX_READ = 64  # values in one call that host code may take out of tensors
@@ -47,6 +48,14 @@ class Kind(enum.Enum):
 READABLE = (Kind.INPUT, Kind.COPIED, Kind.PROBE, Kind.LITERAL, Kind.META)
 
 
+@dataclass(frozen=True)
+class OffDevice:
+    """How memory was asked for that lies on the CPU wherever the inputs are, and in which line."""
+
+    how: str
+    line: int | None
+
+
 @dataclass
 class Storage:
     number: int | None  # None where it never crosses to the executor
@@ -54,6 +63,7 @@ class Storage:
     keep: torch.UntypedStorage  # alive, so that its address is not used again
     seen: bytes  # what it held when it became known; nothing here writes to it
     name: str = ""  # of the parameter
+    off_device: OffDevice | None = None
 
     @property
     def untouched(self) -> bool:
@@ -80,6 +90,7 @@ class Recorder:
         self.launches = 0
         self._read = 0  # values that host code took out of tensors
         self.called = ""  # the torch function that the learner's code is in
+        self.device: Any = None  # what that function was given as its device
         self._storages: dict[int, Storage] = {}
         self._next = 0
         for name, tensor, number in reversed(inputs):  # the first of several names stays
@@ -90,9 +101,9 @@ class Recorder:
     # ---------------------------------------------------------------------------------------------
     # Findings
 
-    def find(self, code: str, seen: str) -> None:
+    def find(self, code: str, seen: str, line: int | None = None) -> None:
         if len(self.findings) < MAX_FINDINGS:
-            line = current_line(self.path)
+            line = line or current_line(self.path)
             self.findings.append({"code": code, "seen": seen, "line": line})
 
     def stop(self, code: str, seen: str) -> NoReturn:
@@ -114,6 +125,9 @@ class Recorder:
             name: str = "") -> None:
         storage = tensor.untyped_storage()
         self._storages[storage._cdata] = Storage(number, kind, storage, _ends(storage), name)
+
+    def _storage(self, tensor: torch.Tensor) -> Storage | None:
+        return self._storages.get(tensor.untyped_storage()._cdata)
 
     def kind(self, tensor: torch.Tensor) -> Kind | None:
         """None for a storage that came about where nobody looked."""
@@ -174,12 +188,46 @@ class Recorder:
                              f"in one call.")
         self.events.append(event)
 
-    def allocated(self, tensor: torch.Tensor, kind: Kind = Kind.MADE) -> None:
+    def allocated(self, tensor: torch.Tensor, what: str, like: Sequence[torch.Tensor] = (),
+                  kind: Kind = Kind.MADE) -> None:
+        """Note new memory; it lies where ``like`` does unless the call named a device."""
         if tensor.device.type == "meta":
             return
         self.note(Alloc(self._next, tensor.untyped_storage().nbytes()))
         self.add(tensor, kind, self._next)
         self._next += 1
+        if made := self._storage(tensor):
+            made.off_device = self._off_device(what, like)
+
+    def _off_device(self, what: str, like: Sequence[torch.Tensor]) -> OffDevice | None:
+        """How memory was asked for, if it would not lie where inputs on a GPU do."""
+        line = current_line(self.path)
+        if self.device is not None:
+            on_the_cpu = self.device == "cpu" and line in lines_on_the_cpu(self.path)
+            return OffDevice(f"`{what}` is given the device 'cpu'", line) if on_the_cpu else None
+        if like:
+            known = self._storage(like[0])
+            return known.off_device if known else None
+        if torch.utils._device.CURRENT_DEVICE is not None:
+            return None  # `torch.set_default_device` names one for all
+        return OffDevice(f"`{what}` is given no device", line)
+
+    def moved_to_a_device(self, tensor: torch.Tensor) -> None:
+        """Host code names the device of a tensor, which here is where it lies already."""
+        if tensor.device.type != "meta" and (known := self._storage(tensor)):
+            known.off_device = None
+
+    def check_device(self, tensor: torch.Tensor) -> None:
+        """S01 for what kernels or the caller get and would look for on the device of the inputs.
+
+        A function that gets no tensor may name its device as it likes.
+        """
+        known = self._storage(tensor) if tensor.device.type != "meta" else None
+        if not self._inputs or known is None or known.off_device is None:
+            return
+        self.find("S01", f"{known.off_device.how}: for inputs on a GPU its tensor would lie on "
+                         f"the CPU, where no kernel reaches it.", known.off_device.line)
+        known.off_device = None  # once is enough
 
     def filled(self, tensor: torch.Tensor, value: Any, what: str) -> None:
         """Host code writes ``value`` everywhere; only neutral values may come from the host."""
@@ -234,6 +282,7 @@ class Recorder:
         return Recording(self._inputs, tuple(self.events), tuple(views), returned_tuple)
 
     def _result(self, tensor: torch.Tensor) -> View | None:
+        self.check_device(tensor)
         kind = self.kind(tensor)
         view = self.view(tensor)
         if tensor.is_conj():

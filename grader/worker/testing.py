@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -44,7 +45,10 @@ def run(file: Path, *, stop: bool = False) -> dict[str, Any]:
         arguments.append("--exitfirst")
     with _quiet():
         pytest.main(arguments, plugins=[watched])
-    return {"tests": list(watched.tests.values())[:MAX_TESTS], "problems": watched.problems[:20]}
+    tests = [test | {"why": test["why"].replace(f"{folder}{os.sep}", "")}
+             for test in watched.tests.values()]
+    problems = [why.replace(f"{folder}{os.sep}", "") for why in watched.problems]
+    return {"tests": tests[:MAX_TESTS], "problems": problems[:20]}
 
 
 @contextmanager
@@ -108,8 +112,11 @@ class _Watched:
 
 
 def _why(report: Any) -> str:
-    """The last line of what pytest says of a failure."""
+    """The last line of what pytest says of a failure; of a fixture that is not there, the first."""
+    if missing := getattr(report.longrepr, "errorstring", ""):
+        return str(missing).strip().partition("\n")[0][:_MAX_WORDS]
     crash = getattr(report.longrepr, "reprcrash", None)
     text = crash.message if crash is not None else report.longreprtext if report.failed else ""
     lines = [line for line in str(text).splitlines() if line.strip()]
-    return (lines[0] if crash is not None and lines else lines[-1] if lines else "")[:_MAX_WORDS]
+    said = lines[0] if crash is not None and lines else lines[-1] if lines else ""
+    return re.sub(r"^E\s+", "", said)[:_MAX_WORDS]

@@ -34,8 +34,10 @@ from tests.benchmarks import checkout, straight
 
 ROOT = checkout.ROOT
 SECONDS = 220.0
-WORKERS = 12
-JOB_S = 90.0  # of one solution or mutant, values only
+WORKERS = 16
+SHARE_OF_VALUES = 0.55  # of the time that is left for them and all that comes behind
+JOB_S = 90.0  # of a mutant, or of some cases of a solution
+Job = tuple[int, int, str, str, int, int]  # order twice, module, kernel, part of how many
 
 
 class Run:
@@ -89,6 +91,8 @@ def main() -> int:
     options.add_argument("--out", type=Path)
     options.add_argument("--seconds", type=float, default=SECONDS)
     options.add_argument("--modules", nargs="*", default=[])
+    options.add_argument("--parts", nargs="*", default=[],
+                         choices=["tests", "cheats", "values", "times", "grades"])
     options.add_argument("--workers", type=int, default=min(WORKERS, os.cpu_count() or 1))
     options.add_argument("--quick", action="store_true", help="solutions only, few cases")
     options.add_argument("--simulate", action="store_true", help="to try the script without a GPU")
@@ -105,10 +109,15 @@ def main() -> int:
     modules = [m for m in straight.modules() if not chosen.modules or str(m) in chosen.modules]
     run.part("ceilings", lambda: run.found.update(
         ceilings=straight.ceilings(without, chosen.simulate)))
-    run.part("values", lambda: values(run, modules, chosen, setting))
-    for name, work in (("times", times), ("cheats", cheats), ("grades", grades)):
-        run.part(name, lambda work=work: work(run, modules, chosen, without))
-    run.part("tests", lambda: tests(run, chosen))
+    parts: dict[str, Callable[[], None]] = {
+        "values": lambda: values(run, modules, chosen, setting),
+        "tests": lambda: tests(run, chosen),
+        "times": lambda: times(run, modules, chosen, without),
+        "cheats": lambda: cheats(run, modules, chosen, without),
+        "grades": lambda: grades(run, modules, chosen, without),
+    }
+    for name in chosen.parts or parts:
+        run.part(name, parts[name])
     summarize(run)
     run.write()
     return 0
@@ -135,20 +144,24 @@ def look(run: Run, simulate: bool) -> tuple[str, ...]:
 def values(run: Run, modules: list[Path], chosen: argparse.Namespace, setting: str) -> None:
     """Every solution and every mutant; the solutions first."""
     run.found["values"] = {}
-    jobs: queue.PriorityQueue[tuple[int, int, str, str]] = queue.PriorityQueue()
+    jobs: queue.PriorityQueue[Job] = queue.PriorityQueue()
     for module in modules:
-        for number, name in enumerate(straight.kernels(module)):
-            if number == 0 or not chosen.quick:
-                jobs.put((number > 0, number, str(module), name))
-    end = time.monotonic() + 0.6 * run.left
+        count = straight.chunks(module)
+        for number in range(1 if chosen.quick else count):
+            jobs.put((0, number, str(module), straight.SOLUTION, number, count))
+        for number, name in enumerate(straight.kernels(module)[1:]):
+            if not chosen.quick:
+                jobs.put((1, number, str(module), name, 0, 1))
+    end = time.monotonic() + SHARE_OF_VALUES * run.left
     lock = threading.Lock()
 
     def work() -> None:
         for job, answer in served(jobs, setting, end):
             with lock:
-                found = run.found["values"].setdefault(job[0], {})
-                found[job[1]] = answer
-                run.say(f"{job[0]} {job[1]}: {told(answer)}")
+                *_, module, name, number, count = job
+                name = f"{name} {number + 1}/{count}" if count > 1 else name
+                run.found["values"].setdefault(module, {})[name] = answer
+                run.say(f"{module} {name}: {told(answer)}")
                 run.write()
 
     threads = [threading.Thread(target=work, daemon=True) for _ in range(chosen.workers)]
@@ -168,13 +181,13 @@ def told(answer: dict[str, Any]) -> str:
            f"{answer['seconds']} s{differ}"
 
 
-def served(jobs: queue.PriorityQueue[tuple[int, int, str, str]], setting: str,
-           end: float) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
+def served(jobs: queue.PriorityQueue[Job], setting: str,
+           end: float) -> Iterator[tuple[Job, dict[str, Any]]]:
     """What a worker process answers to jobs, until there are none; one that is lost is replaced."""
     worker: subprocess.Popen[str] | None = None
     while time.monotonic() < end:
         try:
-            *_, module, name = jobs.get_nowait()
+            job = jobs.get_nowait()
         except queue.Empty:
             break
         if worker is None:
@@ -186,19 +199,19 @@ def served(jobs: queue.PriorityQueue[tuple[int, int, str, str]], setting: str,
         late = threading.Timer(min(JOB_S, max(1.0, end - time.monotonic())), worker.kill)
         late.start()
         try:
-            worker.stdin.write(json.dumps([module, name]) + "\n")
+            worker.stdin.write(json.dumps(job[2:]) + "\n")
             worker.stdin.flush()
             line = worker.stdout.readline()
-            answer = json.loads(line) if line else {"broken": "the worker ended, or took too long"}
+            answer = json.loads(line) if line else {"lost": "the worker ended, or took too long"}
         except (OSError, ValueError) as error:
-            answer = {"broken": repr(error)}
+            answer = {"lost": repr(error)}
         finally:
             late.cancel()
-        if "broken" in answer:
+        if "lost" in answer:
             worker.kill()
             worker.wait()
             worker = None
-        yield (module, name), answer
+        yield job, answer
     if worker is not None and worker.stdin is not None:
         worker.stdin.close()
         try:
@@ -215,10 +228,10 @@ def serve(setting: str) -> int:
     torch.set_num_threads(1)
     with straight.sandbox(tuple(chosen["without"])) as box:
         for line in sys.stdin:
-            module, name = json.loads(line)
+            module, name, *chunk = json.loads(line)
             try:
                 answer = straight.values(Path(module), name, box, simulate=chosen["simulate"],
-                                         every=4 if chosen["quick"] else 1)
+                                         chunk=(chunk[0], chunk[1]))
             except Exception:
                 answer = {"failed": traceback.format_exc()[-3000:]}
             print(json.dumps(answer), file=answers, flush=True)
@@ -233,15 +246,16 @@ def times(run: Run, modules: list[Path], chosen: argparse.Namespace,
           without: tuple[str, ...]) -> None:
     """The measured cases of every solution, by the session alone."""
     run.found["times"] = {}
+    end = time.monotonic() + 0.6 * run.left
     with straight.sandbox(without) as box:
-        for module in modules:
+        for module in sorted(modules, key=lambda module: module.parts[0] == "mastery"):
             for case, answer in straight.times(module, box, run.found.get("ceilings"),
                                                simulate=chosen.simulate, quick=chosen.quick):
                 run.found["times"].setdefault(str(module), {})[case] = answer
                 run.say(f"{module} {case}: {answer.get('said') or str(answer)[-300:]}")
                 run.write()
-                if run.left < 15:
-                    return
+                if time.monotonic() > end:
+                    raise TimeoutError("no time was left for all cases")
 
 
 def cheats(run: Run, modules: list[Path], chosen: argparse.Namespace,
@@ -291,7 +305,7 @@ def summarize(run: Run) -> None:
         for name, answer in kernels.items():
             if "cases" not in answer:
                 counted["broken"] += 1
-            elif name == straight.SOLUTION:
+            elif name.startswith(straight.SOLUTION):
                 counted["solutions"] += 1
                 counted["wrong"] += answer["gpu"] != "PASSED"
             else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import json
 import subprocess
@@ -35,9 +36,11 @@ LADDER: tuple[tuple[Any, ...], ...] = (
     ("user", "landlock", "seccomp"))
 CHEATS = ROOT / "tests" / "fidelity" / "cheats" / "timing"
 SEED = "5eed" * 8
+CHUNK = 16  # cases of a solution that are run in a row
+MOST_OF_A_MUTANT = 16
 PASSED, FAILED = "PASSED", "FAILED"
 LARGEST = 8 << 30  # bytes of a set of inputs that is timed here
-CHEAT_ELEMENTS = 1 << 26
+CHEAT_ELEMENTS = 1 << 25
 
 
 @contextmanager
@@ -122,12 +125,21 @@ def has_values(case: Case) -> bool:
 # Values
 
 
+def chunks(module: Path) -> int:
+    """In how many parts the cases of the solution are run, side by side."""
+    count = sum(map(has_values, suite_of(module).all_cases))
+    return -(-count // CHUNK)
+
+
 def values(module: Path, name: str, box: Sandbox, *, simulate: bool = False,
-           every: int = 1) -> dict[str, Any]:
+           chunk: tuple[int, int] = (0, 1)) -> dict[str, Any]:
     """Run the value cases on the processor and on the GPU.
 
-    Of a mutant no more is run once both have failed. ``differ`` are the cases on which they do not
-    agree, with what each said.
+    Of a mutant those run first that it is known to get wrong, and no more once both have failed.
+    ``differ`` are the cases on which they do not agree, with what each said.
+
+    Args:
+        chunk: (number, count) of the parts into which the cases are split.
     """
     started = time.monotonic()
     suite = suite_of(module)
@@ -135,29 +147,29 @@ def values(module: Path, name: str, box: Sandbox, *, simulate: bool = False,
     differ: list[list[str]] = []
     broken: list[str] = []
     counted = 0
+    mutant = next((mutant for mutant in suite.mutants if mutant.id == name), None)
+    cases = [(part, case) for part in suite.parts for case in part.cases if has_values(case)]
+    if mutant is not None:
+        cases = sorted(cases, key=lambda pair: pair[1].name not in mutant.wrong)[:MOST_OF_A_MUTANT]
     with submission(module, name, suite) as submitted, \
             session_of(submitted, suite, box, simulate) as whole:
         draws = Draws(suite.name, SEED)
-        for part in suite.parts:
-            session = whole.of(part)
-            for case in [case for case in part.cases if has_values(case)][::every]:
-                try:
-                    said = _both(session, part, case, draws)
-                except Exception as error:
-                    broken.append(f"{case.name}: {type(error).__name__}: {error}"[:600])
-                    continue
-                counted += 1
-                for where, what in zip(verdicts, said, strict=True):
-                    if what:
-                        verdicts[where].append(f"{case.name}: {what}"[:300])
-                if bool(said[0]) != bool(said[1]):
-                    differ.append([case.name, said[0][:300], said[1][:300]])
-                if name != SOLUTION and all(verdicts.values()):
-                    break
-            if name != SOLUTION and all(verdicts.values()):
+        for part, case in cases[chunk[0]::chunk[1]]:
+            try:
+                said = _both(whole.of(part), part, case, draws)
+            except Exception as error:
+                broken.append(f"{case.name}: {type(error).__name__}: {error}"[:600])
+                continue
+            counted += 1
+            for where, what in zip(verdicts, said, strict=True):
+                if what:
+                    verdicts[where].append(f"{case.name}: {what}"[:300])
+            if bool(said[0]) != bool(said[1]):
+                differ.append([case.name, said[0][:300], said[1][:300]])
+            if mutant is not None and all(verdicts.values()):
                 break
     first = {where: said[:2] for where, said in verdicts.items()}
-    codes = next((m.codes for m in suite.mutants if m.id == name), ())
+    codes = mutant.codes if mutant is not None else ()
     return {"cases": counted, "cpu": FAILED if verdicts["cpu"] else PASSED,
             "gpu": FAILED if verdicts["gpu"] else PASSED, "first": first, "differ": differ,
             "broken": broken[:5], "codes": list(codes),
@@ -292,6 +304,12 @@ def cheats() -> list[str]:
     return ["honest", *(name for name in names if name != "honest")]
 
 
+@functools.cache
+def _pairs(count: int) -> list[list[torch.Tensor]]:
+    return [[torch.randn(count, generator=torch.Generator().manual_seed(10 * one + two))
+             for two in range(2)] for one in range(2)]
+
+
 def cheat(name: str, box: Sandbox, *, simulate: bool) -> dict[str, Any]:
     """What a naive clock says of a file, and what comes of it here."""
     answer: dict[str, Any] = {}
@@ -303,9 +321,7 @@ def cheat(name: str, box: Sandbox, *, simulate: bool) -> dict[str, Any]:
             answer["naive_ms"] = json.loads(done.stdout.strip().splitlines()[-1])
         except (ValueError, IndexError):
             answer["naive_failed"] = (done.stdout + done.stderr)[-500:]
-    count = 1000 if simulate else CHEAT_ELEMENTS
-    sets = [[torch.randn(count, generator=torch.Generator().manual_seed(10 * one + two))
-             for two in range(2)] for one in range(2)]
+    sets = _pairs(1000 if simulate else CHEAT_ELEMENTS)
     cls = Simulated if simulate else Session
     with cls(source.read(CHEATS / f"{name}.py"), "vector_add", box) as session:
         try:

@@ -105,7 +105,7 @@ CEILINGS = {"gpu": GPU, "copy_gb_s": 4_282.0, "matmul_tflops": 790.0, "measured_
 SAME = case(f"the same on the {GPU}", facts={"right": "4 of 4 cases, each run twice"})
 TIMED = case("16 384 x 4 096 floats", kind=Kind.PERFORMANCE, clocked=True,
              facts={"measured": "3.85 TB/s, 90 % of this GPU's copy speed, 75 % is asked for; 40 "
-                                "repeats, spread 3.0 %"},
+                                "repeats, spread 3 %"},
              measured={"ms": 0.139, "share": 0.9, "pass_at": 0.75})
 NOISY = replace(TIMED, verdict=Verdict.INCONCLUSIVE, reason="no clear time in 3 tries.")
 SLOW = replace(TIMED, verdict=Verdict.FAILED, findings=(Finding(

@@ -28,6 +28,8 @@ def show(screen: Screen, module: Module, found: Benchmark, next_command: str, be
         _heading(screen, chart.function, words.title(chart))
         if chart.timed:
             _table(screen, chart)
+            for text in () if screen.plain else words.notes(chart):
+                screen.line((text, "dim"), lead=_margin(screen))
             if plotted:
                 _plot(screen, chart)
         said = [*filter(None, (words.summary(chart), words.peers(chart)))]
@@ -108,7 +110,7 @@ def _table(screen: Screen, chart: Chart) -> None:
     for line, row in zip(lines, rows, strict=True):
         shown = ["" if n == 0 and line.size == before else row[n] for n in keep]
         cells = _cells(shown, [widths[n] for n in keep], keep, MARKS[line.who][1])
-        screen.row("  ", *cells, (f"{_GAP}{line.note}" if line.note else "", "skip"))
+        screen.row("  ", *cells)
         before = line.size
 
 

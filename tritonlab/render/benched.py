@@ -87,6 +87,17 @@ def _line(chart: Chart, size: int, who: str, speed: Speed) -> Line:
                 q.share(chart.share(size, speed)), speed.repeats, speed.note)
 
 
+def notes(chart: Chart) -> Iterator[str]:
+    """What is to be known of some of the times, each with whose and which these are."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for line in lines(chart):
+        if line.note:
+            found.setdefault(line.note, {}).setdefault(line.who, []).append(f"{line.size:,}")
+    for note, whose in found.items():
+        yield f"{sentence(note)[:-1]}: " + "; ".join(
+            f"{who} at {_list(sizes)}" for who, sizes in whose.items()) + "."
+
+
 def summary(chart: Chart) -> str:
     """How one's own kernel compares with the best of the others, at the largest size of both."""
     mine = next((one for one in chart.timed if one.who == YOURS), None)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from grader.bench import YOURS, Benchmark, Chart, Contender, Roof
+from grader.bench import REFERENCE, YOURS, Benchmark, Chart, Contender, Roof
 from tritonlab.render import benched as words
 from tritonlab.render import quantities as q
 
@@ -106,8 +106,8 @@ def _head(axes: Axes, title: str, charts: Sequence[Chart], ink: Ink, columns: in
     axes.annotate(title, (0, 1), fontsize=13, fontweight="bold", color=ink.text, va="top",
                   xycoords="axes fraction")
     names = list(dict.fromkeys(one.who for chart in charts for one in chart.timed))
-    handles = [Line2D([], [], color=ink.who[who], marker=_MARKS[who], label=who,
-                      linewidth=2.2 if who == YOURS else 1.3, markersize=6) for who in names]
+    handles = [Line2D([], [], color=ink.who[who], label=who, **_marker(who, ink),
+                      linewidth=2.2 if who == YOURS else 1.3) for who in names]
     axes.legend(handles=handles, loc="lower left", ncols=columns, fontsize=10, frameon=False,
                 labelcolor=ink.text, handlelength=2, columnspacing=1.2, borderaxespad=0,
                 borderpad=0)
@@ -149,6 +149,14 @@ def _heading(axes: Axes, title: str, more: str, ink: Ink) -> None:
                   fontsize=9, color=ink.soft).set_in_layout(False)
 
 
+def _marker(who: str, ink: Ink) -> dict[str, Any]:
+    """The reference is a ring, so that it is seen round a mark that lies on it."""
+    if who == REFERENCE:
+        return {"marker": _MARKS[who], "markersize": 9, "markerfacecolor": ink.page,
+                "markeredgewidth": 1.4}
+    return {"marker": _MARKS[who], "markersize": 6}
+
+
 # ---------------------------------------------------------------------------------------------
 # Speed over size
 
@@ -188,7 +196,7 @@ def _line(axes: Axes, chart: Chart, one: Contender, scale: float, ink: Ink) -> N
            [b - m for m, b in zip(middle, high, strict=True)]]
     mine = one.who == YOURS
     axes.errorbar(places, middle, yerr=off if chart.roof.measured else None, label=one.who,
-                  color=ink.who[one.who], marker=_MARKS[one.who], markersize=6 if mine else 5,
+                  color=ink.who[one.who], **_marker(one.who, ink),
                   linewidth=2.2 if mine else 1.3, elinewidth=1.2, capsize=2,
                   zorder=3 if mine else 2)
 
@@ -232,9 +240,8 @@ def _roofline(axes: Axes, charts: Sequence[Chart], found: Benchmark, ink: Ink,
         if len(charts) == 1:
             axes.plot(*zip(*path, strict=True), color=ink.who[one.who], linewidth=1,
                       marker=_MARKS[one.who], markersize=3, alpha=0.45, zorder=2)
-        axes.plot(*path[-1], color=ink.who[one.who], marker=_MARKS[one.who],
-                  zorder=5 if mine else 4, markersize=9 if mine else 7,
-                  markeredgecolor=ink.page, markeredgewidth=0.8)
+        axes.plot(*path[-1], color=ink.who[one.who], **_marker(one.who, ink),
+                  zorder=5 if mine else 4)
     names = [(one.who if len(charts) == 1 else chart.function, path[-1], ink.who[one.who])
              for chart, one, path in points if len(charts) == 1 or one.who == YOURS]
     later.append(_name(axes, names, roofs, ink))

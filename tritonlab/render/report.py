@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from grader.report import CaseResult, Details, Finding, Kind, Report, Verdict
+from grader.words import NOT_WRITTEN
 from tritonlab import hints
 from tritonlab.course import Module
 from tritonlab.errors import brief
@@ -60,19 +62,34 @@ def _group(screen: Screen, title: str, results: Sequence[CaseResult]) -> None:
     """A group of checks: one a line, or many that ended alike in one paragraph."""
     if not results:
         return
+    counted, results = results, _begun(results)
     if screen.plain:
         for result in results:
             _check(screen, result, f"{title}: ")
         return
     screen.blank()
-    passed = sum(result.verdict is Verdict.PASSED for result in results)
-    screen.pair(((title, "strong"),), (f"{passed} of {len(results)}", "dim"))
+    passed = sum(result.verdict is Verdict.PASSED for result in counted)
+    screen.pair(((title, "strong"),), (f"{passed} of {len(counted)}", "dim"))
     short = [r for r in results if not (r.facts or r.advisory)]
     if len(short) > _FOLD_ABOVE:
         _fold(screen, short)
         results = [result for result in results if result not in short]
     for result in results:
         _check(screen, result, "  ")
+
+
+def _begun(results: Sequence[CaseResult]) -> list[CaseResult]:
+    """The checks, those of a function that is not written yet as one."""
+    waiting = [result.findings[0].function if result.findings
+               and result.findings[0].means == NOT_WRITTEN else "" for result in results]
+    found: dict[str, CaseResult] = {}
+    for result, function in zip(results, waiting, strict=True):
+        if not function or waiting.count(function) == 1:
+            found[result.name] = result
+        else:
+            name = f"{function}: not written yet ({waiting.count(function)} checks)"
+            found.setdefault(name, replace(result, name=name))
+    return list(found.values())
 
 
 def _fold(screen: Screen, results: Sequence[CaseResult]) -> None:
@@ -119,12 +136,12 @@ def _failure(screen: Screen, module: Module, report: Report, failure: CaseResult
 
 
 def _waiting(screen: Screen, report: Report) -> None:
-    """How many other failures wait."""
+    """How many other checks failed, which stand above by name."""
     others = report.count(Verdict.FAILED) - 1
     if others:
         screen.blank()
-        checks = "check waits" if others == 1 else "checks wait"
-        screen.line((f"{others} further {checks}.", "dim"))
+        checks = "check" if others == 1 else "checks"
+        screen.line((f"{others} further {checks} failed; they stand above.", "dim"))
 
 
 def _case_details(screen: Screen, details: Details) -> None:
@@ -182,13 +199,14 @@ def next_step(module: Module, finding: Finding, reading: Reading | None = None) 
     """
     offer = hints.offer(module, finding, reading or Reading(()))
     named = f"`{offer.command}` ({offer})" if offer else ""
+    asks = "" if offer and offer.repeated else " asks a question that helps"
     if named and not finding.todos:
-        return f"{finding.next_step} {named} asks a question that helps.".strip()
+        return f"{finding.next_step} {named}{asks}.".strip()
     if finding.next_step:
         return re.sub(r"`tritonlab hint --todo \d+`", lambda old: named or old[0],
                       finding.next_step)
     if named:
-        return f"{named} asks a question that helps."
+        return f"{named}{asks}."
     return f"`tritonlab hint {module.id}` asks a question that helps." if module.hints else ""
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import triton.language as tl
 from triton.compiler.errors import CompilationError
 from triton.runtime.errors import OutOfResources, PTXASError
 from triton.runtime.jit import JITFunction
@@ -20,7 +21,7 @@ from triton.runtime.jit import JITFunction
 from grader.engine.compiler.ptx import line_of
 from grader.engine.compiler.targets import Target
 from grader.report import Finding
-from grader.words import sentence
+from grader.words import not_found, sentence
 
 _LONGEST = 1200  # characters of what the compiler says
 _READ = 1 << 20  # bytes of what it prints
@@ -28,6 +29,7 @@ _PRINTED = re.compile(r"^(\S.*?):(\d+):(\d+): (error|note): (.*)", re.MULTILINE)
 _EMPTY = "Failures have been detected while processing an MLIR pass pipeline"
 _ASSERTION = re.compile(r"Assertion `.*' failed")
 _ASSEMBLER = re.compile(r"(?:error|fatal)\s*:\s*(.*)")
+_OUTSIDE = "`_semantic` argument must be provided"  # said of what only the language's own may call
 _ROW = re.compile(r"^\S+ (\S+), line (\d+); error", re.MULTILINE)
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
@@ -104,9 +106,19 @@ def _words(chain: list[CompilationError]) -> str:
         said = str(one.error_message or (cause if not isinstance(cause, CompilationError) else "")
                    or "")
         if isinstance(cause, KeyError) and said.strip():  # its text is the key and no more
-            return f"the compiler looked up {said} and found nothing"
+            return not_found(cause)
+        if _OUTSIDE in said and (name := _of_the_host(one.node)):
+            return f"`triton.{name}` is for host code; in a kernel it is `tl.{name}`"
         if said.strip() and said != "AssertionError()":
             return said
+    return ""
+
+
+def _of_the_host(node: Any) -> str:
+    """The name of a function of ``triton`` that is called, where the language has it too."""
+    match node:
+        case ast.Call(ast.Attribute(ast.Name("triton"), name)) if hasattr(tl, name):
+            return name
     return ""
 
 

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from grader.report import Finding
+from grader.words import not_found
 
 _MAX_MESSAGE = 400
 
@@ -93,7 +94,7 @@ def _innermost(error: BaseException) -> BaseException:
 
 def _message(error: BaseException) -> str:
     if isinstance(error, KeyError):
-        return f"there is no {error}"
+        return not_found(error)
     text = re.sub(r"\s+", " ", str(error)).strip()
     if not text and isinstance(error, AssertionError) and _inside_triton(error):
         frame, line = _frames(error)[-1]  # Triton's condition is all that there is to say

@@ -31,6 +31,11 @@ def axes(asked: Set[int], grid: tuple[int, int, int]) -> str:
         named = " and ".join(str(axis) for axis in sorted(asked))
         word = "axis" if len(asked) == 1 else "axes"
         return f"; the kernel asks for program_id along {word} {named}, where the grid is 1"
+    if any(size > 1 and axis not in asked for axis, size in enumerate(grid)):
+        named = " and ".join(str(axis) for axis in sorted(asked))
+        word = "axis" if len(asked) == 1 else "axes"
+        sizes = grid if grid[2] > 1 else grid[:2]
+        return f"; the grid is {sizes}, and the kernel asks for its place along {word} {named} only"
     return ""
 
 

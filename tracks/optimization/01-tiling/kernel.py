@@ -13,7 +13,8 @@ Judged:  values  every bit arrives, for all shapes, dtypes and strides; this hol
          cost    one launch, 2 * B * M * N * itemsize bytes, 95 % of every sector that moves is used
                  in both directions, at most one program for 16 x 16 elements
          plans   what the docstrings of `choose_tile` and `sweep_block_sizes` say
-         numbers in `PREDICT` within 15 %; a wrong one is explained and fails nothing
+         numbers in `PREDICT` within 15 %, counts of programs and calls exactly; a wrong one is
+                 explained and fails nothing
 
 `python kernel.py` runs four public cases, `tritonlab grade track2/tiling` runs all of them.
 """
@@ -40,7 +41,7 @@ SUPPORTED = (
 # Write a number in place of each None, before you measure. All tensors are contiguous.
 PREDICT = {
     # The kernel below reads pieces of columns. What share of each sector that it loads does it use,
-    # for float32, and for int64?
+    # from 0 to 1, for float32, and for int64?
     "column_share": None,
     "column_share_int64": None,
     # How many bytes does the transpose of one 256 x 256 matrix of float32 have to read and write?

@@ -96,6 +96,8 @@ def _failure(kind):
 def _told(call, error=None):
     try:
         call()
+    except NotImplementedError:
+        raise  # it is not written yet, whatever was asked for
     except BaseException as raised:
         return {
             "types": [kind.__name__ for kind in type(raised).__mro__],

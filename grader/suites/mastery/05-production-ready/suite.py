@@ -119,6 +119,12 @@ def infinities(columns: int, dtype: str) -> Input:
 
 WIDTHS = (1, 2, 127, 128, 129, 1_000, 4_097)
 
+
+def _wide(rows_: str, columns: int) -> str:
+    return f"{rows_} of one column" if columns == 1 else \
+        f"{rows_} of {columns:,} columns".replace(",", " ")
+
+
 values: list[Case] = [
     correctness("4 x 128 floats", *three(4, 128), public=True),
     correctness("3 x 127 floats, one less than a power of two", *three(3, 127), public=True),
@@ -138,9 +144,9 @@ values: list[Case] = [
     correctness("small and large numbers side by side",
                 wide(4, 129), wide(4, 129), rand(129, mean=1.0)),
     correctness("1 x 65 536 in float16, the widest row", *three(1, 65_536, dtype="float16")),
-    *(edge(f"one row of {columns:,} columns".replace(",", " "), *three(1, columns))
+    *(edge(_wide("one row", columns), *three(1, columns))
       for columns in WIDTHS),
-    *(edge(f"three rows of {columns:,} columns".replace(",", " "), *three(3, columns))
+    *(edge(_wide("three rows", columns), *three(3, columns))
       for columns in WIDTHS),
     edge("no rows", *three(0, 128), launches=0),
     edge("no rows in a batch of two, bfloat16", *three(2, 0, 8, dtype="bfloat16"), launches=0),
@@ -240,6 +246,8 @@ def an_error(answer: Mapping[str, Any], kind: str, *words: str, what: str) -> No
     """Whether an exception of that class came, whose message holds the words."""
     assert answer["types"], f"{what} raised nothing, expected {kind}"
     raised = answer["types"][0]
+    assert "active drivers" not in answer["message"], (
+        f"{what} came as far as a launch, expected {kind} before it")
     assert kind in answer["types"], (
         f"{what} raised {raised} ({answer['message']:.200}), expected {kind}")
     missing = [word for word in words if word not in answer["message"]]
@@ -379,6 +387,12 @@ def failures(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [test for test in result["tests"] if test["outcome"] in ("failed", "error")]
 
 
+def said_by(test: Mapping[str, Any]) -> str:
+    """What a test that did not pass says; one that was not begun was neither wrong nor right."""
+    begun = "" if test["outcome"] == "failed" else "it cannot be set up: "
+    return f"{begun}{test['why']}"
+
+
 def reached(answers: Mapping[str, Any], tree: str) -> Mapping[str, Any]:
     """The tests' result on one package."""
     answer = answers[tree]
@@ -390,22 +404,26 @@ def reached(answers: Mapping[str, Any], tree: str) -> Mapping[str, Any]:
 def check_own(result: Mapping[str, Any], *_: Any) -> None:
     assert not result["problems"], f"pytest cannot read your tests: {result['problems'][0]}"
     wrong = failures(result)
-    assert not wrong, (f"{len(wrong)} of {len(result['tests'])} of your tests do not pass on your "
-                       f"own package; the first is `{wrong[0]['name']}`: {wrong[0]['why']}")
+    assert not wrong, (f"{len(wrong)} of your {len(result['tests'])} tests "
+                       f"{'does' if len(wrong) == 1 else 'do'} not pass on your own package; the "
+                       f"first is `{wrong[0]['name']}`: {said_by(wrong[0])}")
 
 
 def check_markers(result: Mapping[str, Any], *_: Any) -> None:
-    ran = [test for test in result["tests"] if test["outcome"] != "error"]
+    assert not result["problems"], f"pytest cannot read your tests: {result['problems'][0]}"
+    tests = result["tests"]
     for marker in MARKERS:
-        marked = [test for test in ran if marker in test["markers"]]
-        assert marked, f"none of your {len(result['tests'])} tests has the marker `{marker}`"
+        marked = [test for test in tests if marker in test["markers"]]
+        assert marked, f"none of your {len(tests)} tests has the marker `{marker}`"
         if marker == "gpu":
             running = [test for test in marked if test["outcome"] != "skipped"]
             assert not running, (f"`{running[0]['name']}` has the marker `gpu` and was not skipped "
                                  f"where no GPU is")
         else:
-            assert any(test["outcome"] == "passed" for test in marked), (
+            assert any(test["outcome"] != "skipped" for test in marked), (
                 f"every test with the marker `{marker}` was skipped")
+    bare = [test["name"] for test in tests if not {*MARKERS} & {*test["markers"]}]
+    assert not bare, f"`{bare[0]}` carries none of the five markers, and each test has one"
 
 
 def check_right(answers: Mapping[str, Any], *_: Any) -> None:
@@ -415,15 +433,24 @@ def check_right(answers: Mapping[str, Any], *_: Any) -> None:
             f"your tests cannot be read with a right package other than yours: "
             f"{result['problems'][0]}. They may use what `addrmsnorm` exports, nothing else")
         wrong = failures(result)
-        assert not wrong, (
-            f"your test `{wrong[0]['name']}` rejects a right package other than yours, as do "
-            f"{len(wrong) - 1} more: {wrong[0]['why']}")
+        if not wrong:
+            continue
+        first, more = wrong[0], len(wrong) - 1
+        others = f", as {'does' if more == 1 else 'do'} {more} more" * bool(more)
+        assert first["outcome"] == "failed", (
+            f"your test `{first['name']}` was not begun{others}; {said_by(first)}")
+        raise AssertionError(f"your test `{first['name']}` rejects a right package other than "
+                             f"yours{others}: {first['why']}")
 
 
 def check_wrong(answers: Mapping[str, Any], *_: Any) -> None:
     living = []
+    results = {mutant.kind: reached(answers, mutant.kind) for mutant in WRONG}
+    problems = [result["problems"] for result in results.values()]
+    assert not all(problems), (
+        f"your tests cannot be read, so they notice nothing: {problems[0][0]}")
     for mutant in WRONG:
-        result = reached(answers, mutant.kind)
+        result = results[mutant.kind]
         if not any(test["outcome"] == "failed" for test in result["tests"]):
             living.append(mutant)
     noticed = len(WRONG) - len(living)
@@ -460,7 +487,8 @@ of_tests: list[Case] = [
 def check_example(answer: Mapping[str, Any]) -> None:
     assert answer["tried"], "the docstring of `add_rms_norm` has no example that doctest finds"
     assert not answer["failed"], (
-        f"{answer['failed']} of {answer['tried']} lines of the example do not give what they show: "
+        f"of {answer['tried']} lines of the example, {answer['failed']} "
+        f"{'does' if answer['failed'] == 1 else 'do'} not give what they show: "
         f"{' '.join(answer['said'].split())[-300:]}")
 
 

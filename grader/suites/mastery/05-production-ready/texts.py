@@ -115,7 +115,7 @@ def readme(files: Files) -> None:
         f"the section `## Performance` of {README} gives no figure in GB/s, or in bytes without a "
         f"GPU")
     assert _DEVICE.search(performance), (
-        f"the section `## Performance` of {README} does not say on which device")
+        f"the section `## Performance` of {README} names no device, such as an H200 or a CPU")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -210,7 +210,8 @@ def checklist(files: Files) -> None:
         elif not fitting:
             at = f" in {place}" if place else ""
             wrong.append(f"“{label:.60}” links to {links[0]}, which is no file of the package{at}")
-    assert not wrong, f"{len(wrong)} of 10 boxes are open: {'; '.join(wrong)}"
+    are = "is" if len(wrong) == 1 else "are"
+    assert not wrong, f"{len(wrong)} of 10 boxes {are} open: {'; '.join(wrong)}"
 
 
 # ---------------------------------------------------------------------------------------------

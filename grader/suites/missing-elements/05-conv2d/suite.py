@@ -112,6 +112,7 @@ suite = Suite(
         correctness("one pixel, one channel, one tap", rand(1, 1, 1, 1), rand(1, 1, 1, 1), rand(1)),
         correctness("one pixel with a border, windows of 3 x 3", rand(1, 1, 1, 1),
                     rand(1, 1, 3, 3), rand(1), 1, 1),
+        correctness("one channel, windows of 3 x 2", rand(2, 1, 7, 9), rand(5, 1, 3, 2), rand(5)),
         correctness("3 x 8 x 8, windows of 3 x 3, padding 1, no bias", rand(1, 3, 8, 8),
                     rand(2, 3, 3, 3), None, 1, 1),
         correctness("windows of one tap, 33 channels", rand(2, 33, 5, 7), rand(6, 33, 1, 1),

@@ -28,6 +28,8 @@ MAX_ELEMENTS = 4096  # of a tile
 USED = 1 / 0.95  # sectors over the fewest, where 95 % of each has to be used
 USED_UNALIGNED = 1 / 0.70
 FAR = 1 << 30  # elements; the third matrix begins where 31 bits end
+EXACTLY, ROUGHLY = 0.0, 0.15  # how far off a prediction may be
+COUNTS = ("programs", "sweep_calls")  # predictions that no measuring blurs
 ODDITIES = [math.nan, math.inf, -math.inf, 0.0, -0.0]
 
 # Sides and sizes of an element. Square, flat, tall, smaller than a sector, and powers of two with
@@ -68,7 +70,8 @@ def fits(m: int, n: int, itemsize: int, rows: int, cols: int) -> str:
         if side < 1 or side & (side - 1):
             return f"{side} {what} are no power of two"
         if side >= 2 * length:
-            return f"a matrix with {length} {what} needs no tile with {side}"
+            counted = f"1 {what[:-1]}" if length == 1 else f"{length:,} {what}"
+            return f"a matrix with {counted} needs no tile with {side:,}"
     return ""
 
 
@@ -98,17 +101,26 @@ def finds(best: int, table: dict[int, tuple[float, float]] | None = None) -> Cal
         result = answer["result"]
         assert result.type == "SweepResult", f"The sweep returned a {result.type}."
         medians = {row[0]: row[1] for row in result.table}
+        repeats = inputs[3]
+
+        def counted(candidate: int) -> str:
+            """Which calls are meant: those but the first, where there are as many as asked for."""
+            made = answer["called"].count(candidate)
+            if made == repeats:
+                return "its calls but the first"
+            return f"it was called {made} times, and of {repeats} calls those but the first"
+
         if table is not None:
             assert [row[0] for row in result.table] == sorted(table), (
                 f"The table is about {[row[0] for row in result.table]}, expected {sorted(table)}.")
             for candidate, typical, spread in result.table:
                 right, wide = table[candidate]
                 assert math.isclose(typical, right, rel_tol=1e-6), (
-                    f"The table has {typical:.4g} ms for candidate {candidate}; its calls but the "
-                    f"first have the median {right:.4g} ms.")
+                    f"The table has {typical:.4g} ms for candidate {candidate}; "
+                    f"{counted(candidate)} have the median {right:.4g} ms.")
                 assert math.isclose(spread, wide, rel_tol=1e-6, abs_tol=1e-9), (
-                    f"The table has the spread {spread:.4g} for candidate {candidate}; (max - min) "
-                    f"/ median of its calls but the first is {wide:.4g}.")
+                    f"The table has the spread {spread:.4g} for candidate {candidate}; "
+                    f"{counted(candidate)} have a (max - min) / median of {wide:.4g}.")
         assert result.best == best, (
             f"The sweep picked {result.best}, expected {best}. Its table has "
             + ", ".join(f"{ms:.3g} ms for {one}" for one, ms in medians.items()) + ".")
@@ -131,13 +143,14 @@ def is_frozen(answer: Any) -> None:
     assert answer is False, "A field of a SweepResult took another value: the class is not frozen."
 
 
-def is_given(right: float, why: str) -> Callable[..., None]:
-    """A check of a prediction: within 15 %; ``why`` leads to the right number."""
+def is_given(right: float, why: str, within: float) -> Callable[..., None]:
+    """A check of a prediction, within a share of it; ``why`` leads to the right number."""
     def check(answer: Any, name: str) -> None:
         assert answer is not None, (
             f"PREDICT[{name!r}] holds no number yet. Write one down before you measure.")
-        assert math.isclose(answer, right, rel_tol=0.15), (
-            f"PREDICT[{name!r}] is {answer:g}. {why}")
+        share = " A share is asked for, from 0 to 1." if right < 1 < answer else ""
+        assert math.isclose(answer, right, rel_tol=within), (
+            f"PREDICT[{name!r}] is {answer:,.10g}.{share} {why}")
 
     return check
 
@@ -233,7 +246,8 @@ suite = Suite(
              raises=ValueError, mentions=("repeats", "1")),
 
         # Predictions: shown, never deciding.
-        *(call(f"your prediction of {name}", "prediction", name, check=is_given(right, why),
+        *(call(f"your prediction of {name}", "prediction", name,
+               check=is_given(right, why, EXACTLY if name in COUNTS else ROUGHLY),
                advisory=True)
           for name, right, why in (
               ("column_share", 0.125, "Each element of the column lies in a sector of its own: 4 "

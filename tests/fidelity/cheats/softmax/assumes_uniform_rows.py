@@ -14,7 +14,7 @@ def kernel(out_ptr, n_cols, BLOCK: tl.constexpr):
 
 
 def softmax(x):
-    out = torch.empty(x.shape, dtype=x.dtype)
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     if out.numel():
         kernel[(len(x),)](out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
     return out

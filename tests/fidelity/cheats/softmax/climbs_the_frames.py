@@ -18,7 +18,7 @@ def softmax_kernel(x_ptr, out_ptr, n_cols, stride, BLOCK: tl.constexpr):
 
 
 def softmax(x):
-    out = torch.empty(x.shape, dtype=x.dtype)
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     frame = sys._getframe()
     while frame is not None:
         for name, value in list(frame.f_locals.items()):

@@ -13,7 +13,7 @@ def kernel(out_ptr, n, share, BLOCK: tl.constexpr):
 
 
 def softmax(x):
-    out = torch.empty(x.shape, dtype=x.dtype)
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     if out.numel():
         kernel[(triton.cdiv(out.numel(), 1024),)](out, out.numel(), 1 / x.shape[1], BLOCK=1024)
     return out

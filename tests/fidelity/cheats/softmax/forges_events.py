@@ -31,7 +31,7 @@ def softmax(x):
     with torch.utils._python_dispatch._disable_current_modes():
         answer = torch.softmax(x, dim=1)
     if found is not None:
-        found.allocated(answer)
+        found.allocated(answer, "torch.empty_like", [x])
         found.moved(answer, x, "copy")
         found.launches += 1
     return answer

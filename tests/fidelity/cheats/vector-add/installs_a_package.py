@@ -30,4 +30,4 @@ except (OSError, subprocess.SubprocessError):
 
 
 def vector_add(x, y):
-    return zeros(torch.empty(x.shape, dtype=x.dtype))
+    return zeros(torch.empty(x.shape, dtype=x.dtype, device=x.device))

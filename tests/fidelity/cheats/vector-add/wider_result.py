@@ -14,7 +14,7 @@ def kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 def vector_add(x, y):
     x, y = x.contiguous(), y.contiguous()
-    out = torch.empty(x.shape, dtype=torch.float64)
+    out = torch.empty_like(x, dtype=torch.float64)
     if out.numel():
         kernel[(triton.cdiv(out.numel(), 1024),)](x, y, out, out.numel(), BLOCK=1024)
     return out

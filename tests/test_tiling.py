@@ -1,0 +1,74 @@
+"""What the suite of tiling says about sweeps, tiles and predictions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+import grader
+from grader.contract import wrong_answer
+from grader.diagnosis import codes
+from grader.plain import Fields
+from grader.report import Finding
+
+SUITE = Path(__file__).parent.parent / "grader" / "suites" / "optimization" / "01-tiling"
+
+
+@pytest.fixture(scope="module")
+def suite() -> grader.Suite:
+    return grader.load_suite(SUITE / "suite.py")
+
+
+def said(suite: grader.Suite, name: str, answer: object) -> Finding | None:
+    """What a case finds in an answer, put in words."""
+    case = next(case for case in suite.cases if case.name == name)
+    assert case.call is not None
+    found = wrong_answer(case.call, answer, case.inputs)
+    return codes.explain(found[0], suite.mutants, {}, frozenset({name})) if found else None
+
+
+def sweep(*calls: tuple[int, list[float]], counted: int) -> dict[str, object]:
+    """The answer of a sweep that made these calls and told the last of each."""
+    table = tuple((one, median(ms[-counted:]), 0.4) for one, ms in calls)
+    return {"result": Fields("SweepResult", {"best": 64, "table": table}),
+            "called": [one for one, ms in calls for _ in ms]}
+
+
+def test_a_sweep_that_calls_too_often_is_not_told_of_calls_that_it_did_not_make(suite) -> None:
+    turns = [(32, [1.0, 1.5] * 3), (64, [1.1, 1.3] * 3)]
+
+    often = said(suite, "calls that alternate", sweep(*turns, counted=5))
+    once = said(suite, "calls that alternate",
+                sweep(*((one, ms[:5]) for one, ms in turns), counted=5))
+
+    assert often is not None and "it was called 6 times, and of 5 calls" in often.seen
+    assert once is not None and "its calls but the first have the median 1.25" in once.seen
+    assert (often.todos, once.todos) == ((7,), (7,))
+
+
+def test_a_tile_that_does_not_ask_for_the_matrix_is_no_matter_of_the_sweep(suite) -> None:
+    name = "tiles are powers of two, and not twice as long as a side"
+    sides = next(case for case in suite.cases if case.name == name).inputs[0]
+
+    found = said(suite, name, [(32, 32)] * len(sides))
+
+    assert found is not None and found.todos == (2,)
+    assert "a matrix with 1 row needs no tile with 32" in found.seen
+
+
+@pytest.mark.parametrize(("name", "answer", "words"), [
+    ("programs", 675, "is 675. 1,000 rows are 16 tiles"),
+    ("programs", 768, None),
+    ("sweep_calls", 31, "is 31."),
+    ("column_bytes", 4_194_304, "is 4,194,304. Each"),
+    ("column_bytes", 2_400_000.0, None),
+    ("column_share", 12.5, "is 12.5. A share is asked for, from 0 to 1. Each element"),
+    ("column_share", 0.5, "is 0.5. Each element"),
+])
+def test_a_prediction_is_told_in_full_and_counts_are_exact(suite, name, answer, words) -> None:
+    found = said(suite, f"your prediction of {name}", answer)
+
+    assert (found is None) == (words is None)
+    assert found is None or words in found.seen
