@@ -253,7 +253,9 @@ def softmax(columns: int) -> Attempts:
     if columns % 16:
         return (own_by(32) | reciprocal_by(8, 16, 32) | streaming_by(16)
                 | chunks((2048, 8), (4096, 8), (4096, 16))
-                | {"aligned w8": aligned(8), "aligned w16": aligned(16),
+                | {"reciprocal w16 of 64 registers": by_row(
+                       softmax_reciprocal_kernel, 16, STREAM=False, maxnreg=64),
+                   "aligned w8": aligned(8), "aligned w16": aligned(16),
                    "persistent x2 w16 s2": persistent(2, 16, 2)})
     return (own_by(32) | reciprocal_by(16, 32) | streaming_by(32)
             | chunks((4096, 8), (8192, 8), (8192, 16))
@@ -287,6 +289,53 @@ def layer_norm_early_kernel(
              cache_modifier=".cs" if STREAM else "")
     tl.store(mean_ptr + row, mean)
     tl.store(rstd_ptr + row, rstd)
+
+
+@triton.jit
+def layer_norm_kept_kernel(
+    x_ptr, out_ptr, weight_ptr, bias_ptr, mean_ptr, rstd_ptr, n_cols, stride_x, stride_out, eps,
+    BLOCK_SIZE: tl.constexpr,
+):
+    """The solution, telling the caches to keep the parameters and to give up what is read once."""
+    row = tl.program_id(0).to(tl.int64)
+    cols = tl.arange(0, BLOCK_SIZE)
+    mask = cols < n_cols
+    x = tl.load(x_ptr + row * stride_x + cols, mask=mask, other=0.0,
+                eviction_policy="evict_first").to(tl.float32)
+    mean = tl.sum(x, axis=0) / n_cols
+    centred = tl.where(mask, x - mean, 0.0)
+    rstd = tl.rsqrt(tl.sum(centred * centred, axis=0) / n_cols + eps)
+    weight = tl.load(weight_ptr + cols, mask=mask, eviction_policy="evict_last").to(tl.float32)
+    bias = tl.load(bias_ptr + cols, mask=mask, eviction_policy="evict_last").to(tl.float32)
+    y = centred * rstd * weight + bias
+    tl.store(out_ptr + row * stride_out + cols, y.to(out_ptr.dtype.element_ty), mask=mask)
+    tl.store(mean_ptr + row, mean)
+    tl.store(rstd_ptr + row, rstd)
+
+
+@triton.jit
+def layer_norm_rows_kernel(
+    x_ptr, out_ptr, weight_ptr, bias_ptr, mean_ptr, rstd_ptr,
+    n_rows, n_cols, stride_x, stride_out, eps,
+    BLOCK_ROWS: tl.constexpr, BLOCK_SIZE: tl.constexpr,
+):
+    """Several rows per program, which load the parameters once for all of them."""
+    rows = tl.program_id(0).to(tl.int64) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)
+    cols = tl.arange(0, BLOCK_SIZE)
+    inside = cols < n_cols
+    mask = (rows < n_rows)[:, None] & inside[None, :]
+    x = tl.load(x_ptr + (rows * stride_x)[:, None] + cols[None, :], mask=mask,
+                other=0.0).to(tl.float32)
+    mean = tl.sum(x, axis=1) / n_cols
+    centred = tl.where(mask, x - mean[:, None], 0.0)
+    rstd = tl.rsqrt(tl.sum(centred * centred, axis=1) / n_cols + eps)
+    weight = tl.load(weight_ptr + cols, mask=inside).to(tl.float32)
+    bias = tl.load(bias_ptr + cols, mask=inside).to(tl.float32)
+    y = centred * rstd[:, None] * weight[None, :] + bias[None, :]
+    tl.store(out_ptr + (rows * stride_out)[:, None] + cols[None, :],
+             y.to(out_ptr.dtype.element_ty), mask=mask)
+    tl.store(mean_ptr + rows, mean, mask=rows < n_rows)
+    tl.store(rstd_ptr + rows, rstd, mask=rows < n_rows)
 
 
 @triton.jit
@@ -408,8 +457,24 @@ def layer_norm(columns: int) -> Attempts:
             return out
         return run
 
+    def by_rows(rows: int, warps: int) -> Callable[..., torch.Tensor]:
+        def run(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+            out, mean, rstd = results(x)
+            layer_norm_rows_kernel[(triton.cdiv(len(x), rows),)](
+                x, out, weight, bias, mean, rstd, *x.shape, x.stride(0), out.stride(0), 1e-5,
+                BLOCK_ROWS=rows, BLOCK_SIZE=block, num_warps=warps)
+            return out
+        return run
+
     def own_by(*warps: int) -> Attempts:
         return {f"own w{w}": by_row(own, w) for w in warps}
+
+    def own_of(registers: int, warps: int) -> Attempts:
+        """With so few registers for a thread that one more program fits a multiprocessor."""
+        return {f"own w{warps} of {registers} registers": by_row(own, warps, maxnreg=registers)}
+
+    def kept_by(*warps: int) -> Attempts:
+        return {f"kept w{w}": by_row(layer_norm_kept_kernel, w) for w in warps}
 
     def early_by(*warps: int) -> Attempts:
         return {f"early w{w}": by_row(layer_norm_early_kernel, w, STREAM=False) for w in warps} | {
@@ -424,11 +489,46 @@ def layer_norm(columns: int) -> Attempts:
                 for size, w in settings}
 
     if columns <= 4096:
-        return (own_by(2, 4, 16) | early_by(4, 8, 16) | lanes((1024, 4), (2048, 8))
-                | {"persistent x4 w8 s2": persistent(4, 8, 2),
+        return (own_by(2, 4, 8, 16) | own_of(40, 8) | kept_by(4, 8) | early_by(4, 8, 16)
+                | chunks((2048, 8), (4096, 8)) | lanes((1024, 4), (2048, 8))
+                | {"2 rows w8": by_rows(2, 8), "2 rows w16": by_rows(2, 16),
+                   "persistent x4 w8 s2": persistent(4, 8, 2),
                    "persistent x2 w16 s2": persistent(2, 16, 2)})
-    return (own_by(8, 32) | early_by(16, 32) | chunks((4096, 8))
+    return (own_by(8, 16, 32) | own_of(64, 16) | kept_by(8, 16) | early_by(16, 32)
+            | chunks((4096, 8), (4096, 16), (8192, 16))
             | lanes((2048, 8), (4096, 8), (4096, 16))
             | {"persistent x1 w16 s2": persistent(1, 16, 2),
                "persistent x1 w32 s2": persistent(1, 32, 2),
                "persistent x2 w16 s2": persistent(2, 16, 2)})
+
+
+# ---------------------------------------------------------------------------------------------
+# What has no goal: only other settings of the launch
+
+
+def l2_norm(columns: int) -> Attempts:
+    own = solution("custom-kernels").l2_norm_kernel
+
+    def launched(warps: int) -> Callable[..., torch.Tensor]:
+        def run(x: torch.Tensor) -> torch.Tensor:
+            out = x.new_empty(len(x), dtype=torch.float32)
+            own[(len(x),)](x, out, x.shape[1], x.stride(0), num_warps=warps,
+                           BLOCK_COLS=triton.next_power_of_2(columns))
+            return out
+        return run
+
+    return {f"own w{w}": launched(w) for w in (2, 4, 16)}
+
+
+def scale(factor: float) -> Attempts:
+    own = solution("basic-debugging").scale_kernel
+
+    def launched(block: int, warps: int) -> Callable[..., torch.Tensor]:
+        def run(x: torch.Tensor) -> torch.Tensor:
+            out = torch.empty_like(x)
+            own[(triton.cdiv(len(x), block),)](x, out, len(x), factor, BLOCK=block, num_warps=warps)
+            return out
+        return run
+
+    return {f"own {block} w{warps}": launched(block, warps)
+            for block, warps in ((256, 2), (512, 4), (1024, 4))}

@@ -143,7 +143,7 @@ def element_rows() -> list[Row]:
         elements("power 3", 1 << 27, lambda: lambda x: libdevice().powi(x, 3.0),
                  lambda x: torch.pow(x, 3.0), goal=None, tolerance=1e-4),
         elements("scale", 1 << 27, lambda: lambda x: solution("basic-debugging").scale(x, 2.5),
-                 lambda x: 2.5 * x, goal=None),
+                 lambda x: 2.5 * x, goal=None, more=lambda: tries(attempts.scale(2.5))),
     ]
 
 
@@ -211,7 +211,8 @@ def norm_row() -> Row:
         lambda scale, device: (normal(few(16384, scale, 3), 4096, device=device),),
         lambda x: torch.linalg.vector_norm(x.double(), dim=1),
         lambda: {"solution": solution("custom-kernels").l2_norm,
-                 **peers.function(lambda x: torch.linalg.vector_norm(x, dim=1))},
+                 **peers.function(lambda x: torch.linalg.vector_norm(x, dim=1)),
+                 **tries(attempts.l2_norm(4096))},
         least_bytes=lambda x: x.nbytes + 4 * len(x))
 
 

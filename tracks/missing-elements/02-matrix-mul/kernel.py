@@ -57,15 +57,23 @@ def matmul_kernel(
     offs_n = ...  # TODO 10: which columns of B and C are these?
     acc = ...  # TODO 11: what is a sum before anything was added, in which shape and type?
 
-    for start in ...:  # TODO 12: at which column of A does each step begin?
-        offs_k = ...  # TODO 13: which columns of A and rows of B does this step take? (64 bits)
-        a_ptrs = ...  # TODO 14: where do these rows and columns of A lie?
-        a_mask = ...  # TODO 15: which of them exist?
-        a = ...  # TODO 15: what do they hold, and what do the others?
-        b_ptrs = ...  # TODO 16: where do these rows and columns of B lie?
-        b_mask = ...  # TODO 17: which of them exist?
-        b = ...  # TODO 17: what do they hold, and what do the others?
+    # What a step does not change is computed before the loop: in it, pointers only advance.
+    steps = ...  # TODO 12: how many steps does it take to walk along all of K?
+    offs_k = ...  # TODO 13: which columns of A and rows of B does the first step take? (64 bits)
+    a_ptrs = ...  # TODO 14: where do these rows and columns of A lie?
+    in_m = ...  # TODO 15: which of the rows exist?
+    b_ptrs = ...  # TODO 16: where do these rows and columns of B lie?
+    in_n = ...  # TODO 17: which of the columns exist?
+    a_step = tl.cast(BLOCK_K, tl.int64) * stride_ak  # in a transposed view that passes 2**31 too
+    b_step = tl.cast(BLOCK_K, tl.int64) * stride_bk
+
+    for step in range(steps):
+        in_k = ...  # TODO 13: which of its columns of A and rows of B exist?
+        a = ...  # TODO 15: what does this tile of A hold, and what do lanes that do not exist?
+        b = ...  # TODO 17: what does this tile of B hold, and what do lanes that do not exist?
         acc = ...  # TODO 18: what is the sum now, in full float32 if the inputs are float32?
+        a_ptrs = ...  # TODO 14: where does the tile of the next step lie?
+        b_ptrs = ...  # TODO 16: and where that of B?
 
     c_ptrs = ...  # TODO 19: where do the elements of this tile of C lie?
     c_mask = ...  # TODO 20: which of them exist?

@@ -76,8 +76,8 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
     grid = ...  # TODO 17: how many programs are there, and what kind of object is a grid?
     # A program has 32 * num_warps threads, which share its block; 4 warps are usual. With too few,
     # a thread holds more numbers than it has registers. With too many, the threads have little to
-    # do but to wait for each other.
-    num_warps = ...  # TODO 17: how many warps, 4, 8 or 16, does a block of this width get?
+    # do but to wait for each other, and above 16 warps a thread has 64 registers at most.
+    num_warps = ...  # TODO 17: how many warps, 2, 4, 8, 16 or 32, does a block of this width get?
     # The kernel takes two tensors, a width, two strides and a block size. num_warps goes with them
     # by its name, although the kernel does not list it: it is for the compiler.
     ...  # TODO 18: how is the kernel started on that grid?
