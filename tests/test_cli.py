@@ -653,13 +653,14 @@ def test_hints_are_chosen_by_the_function_that_failed(run, judge, course_root):
 
     graded = run("grade")
     hinted = run("hint")
-    other = run("hint", "--function", "GLU")
+    other, titled = run("hint", "--function", "GLU"), run("hint", "--function", "set-up")
     wrong = run("hint", "--function", "relu")
 
     assert ('Change it. `tritonlab hint track1/softmax --function swish` (hint 1 of 3 on "Set-up") '
             "asks a question that helps.") in " ".join(graded.out.split())
     assert "Hint 1 of 3: What is missing?" in hinted.out
     assert "Hint 2 of 3: A decorator." in other.out
+    assert "Hint 3 of 3: " in titled.out  # by the group's title, such as DIAGNOSES
     assert last_line(hinted.out) == "Next: tritonlab hint track1/softmax --function glu"
     assert (wrong.code, wrong.err) == (
         2, "track1/softmax has no hints for 'relu'. There are hints for glu, swish. "

@@ -95,10 +95,10 @@ class Module:
             return ""
 
     def hint_group(self, todo: int | None = None, function: str = "") -> HintGroup | None:
-        """The group that helps with a TODO, or else with a function."""
+        """The group that helps with a TODO, or else with a function, or what its title names."""
         numbered = (group for group in self.hints if todo in group.todos)
         named = (group for group in self.hints
-                 if function.casefold() in map(str.casefold, group.functions))
+                 if function.casefold() in map(str.casefold, (*group.functions, group.title)))
         return next(numbered, None) or next(named, None)
 
 
