@@ -213,14 +213,17 @@ def _keep_only(capability: int, *, inherited: bool) -> None:
 
 
 def admit(kernel: Path, folder: Path) -> None:
-    """Let every user read a file, and pass the folders above it up to ``folder``, its own included.
+    """Let every user pass the sandbox's folder, and read a file in it.
 
-    Only a copy that lies in the sandbox's own folder is touched, and only as root.
+    Only a copy that lies there is touched, and only as root. There may be no file: the process
+    before a GPU is also asked what it is without one, and has a folder of its own to write to.
     """
-    if os.geteuid() != 0 or not kernel.is_relative_to(folder) or not kernel.is_file():
+    if os.geteuid() != 0:
         return
-    _add_permissions((kernel,), stat.S_IRGRP | stat.S_IROTH)
-    above = [parent for parent in kernel.parents if parent.is_relative_to(folder)]
+    above = [folder]
+    if kernel.is_relative_to(folder) and kernel.is_file():
+        _add_permissions((kernel,), stat.S_IRGRP | stat.S_IROTH)
+        above = [parent for parent in kernel.parents if parent.is_relative_to(folder)]
     _add_permissions(above, stat.S_IXGRP | stat.S_IXOTH)
 
 

@@ -18,10 +18,9 @@ from typing import Any
 import torch
 
 import grader
-from grader import compare, gpus, measurement, source
+from grader import compare, gpus, large, measurement, source
 from grader.draws import Draws, block_of
 from grader.gpus import NoGpu
-from grader.large import is_large, is_measured
 from grader.measurement import Ceilings, Gpu, Measurement
 from grader.outcome import Run, Stopped, Timed, unusable
 from grader.recording import Recording
@@ -118,7 +117,7 @@ def submission(module: Path, name: str, suite: Suite) -> Iterator[source.Source]
 
 def has_values(case: Case) -> bool:
     """Whether a case asks for a result that is run whole."""
-    return not (is_large(case) or case.raises or case.call or case.reading)
+    return not (large.is_large(case) or case.raises or case.call or case.reading)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -231,7 +230,7 @@ def times(module: Path, box: Sandbox, known: Mapping[str, Any] | None, *, simula
             session_of(submitted, suite, box, simulate) as whole:
         for part in suite.parts:
             for case in part.cases:
-                if is_measured(case):
+                if large.is_measured(case):
                     try:
                         yield case.name, _timed(whole.of(part), part, case, known, simulate)
                     except (Stopped, NoGpu, MemoryError, torch.OutOfMemoryError) as error:
@@ -421,5 +420,5 @@ class Simulated(Session):
 
 
 def session_of(submitted: source.Source, suite: Suite, box: Sandbox, simulate: bool) -> Session:
-    return (Simulated if simulate else Session)(submitted, suite.entry, box)
+    return (Simulated if simulate else Session)(submitted, suite.entry, box, large.limits(suite))
 

@@ -218,8 +218,9 @@ suite = Suite(
                         raises=TypeError, mentions=("x", "int32")),
                 performance("100 000 float16", rand(100_000, dtype="float16"),
                             traffic=1.00, sectors=1.00, launches=1, programs=tiles, spills=0),
+                # 0.90 of what the solution reaches on an H200: arithmetic takes longer than moving.
                 performance("134 217 728 float16", rand(HUGE, dtype="float16"), spills=0,
-                            pass_at=0.80, stretch=0.90),
+                            pass_at=0.71, stretch=0.78),
             ],
         ),
         Function(
