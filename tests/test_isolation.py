@@ -22,7 +22,16 @@ from typing import get_args
 import pytest
 from plain import Plain
 
-from grader.sandbox import Isolation, Limits, Sandbox, attacks, landlock, seccomp, view
+from grader.sandbox import (
+    Isolation,
+    Limits,
+    Sandbox,
+    attacks,
+    confinement,
+    landlock,
+    seccomp,
+    view,
+)
 from grader.sandbox.kernel import prctl
 from grader.sandbox.limits import Role
 from grader.sandbox.syscalls import ARCHITECTURES, LAST, NUMBERS, X32
@@ -655,3 +664,19 @@ def test_a_child_that_is_not_confined_as_promised_runs_nothing(tmp_path: Path) -
 
 def test_limits_count_in_the_units_that_they_say() -> None:
     assert Limits.from_json(Limits(cpu_s=7).to_json()).cpu_s == 7
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives its files to another user")
+def test_another_user_may_pass_to_a_folder_of_its_own_with_a_submission_and_without(tmp_path):
+    folder = tmp_path / "sandbox"
+    folder.mkdir(mode=0o700)
+    kernel = folder / "submission" / "kernel.py"
+
+    confinement.admit(kernel, folder)  # there is none
+
+    assert folder.stat().st_mode & 0o777 == 0o711
+    kernel.parent.mkdir(mode=0o700)
+    kernel.write_text("x = 1")
+    kernel.chmod(0o600)
+    confinement.admit(kernel, folder)
+    assert [path.stat().st_mode & 0o777 for path in (kernel, kernel.parent)] == [0o644, 0o711]
