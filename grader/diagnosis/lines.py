@@ -58,7 +58,7 @@ def _lines(facts: Sequence[LaunchFacts], kind: str,
 def _without_other(text: str) -> Iterator[int]:
     """The lines of loads that have a mask and do not say what the masked lanes get."""
     for node in ast.walk(ast.parse(text)):
-        if not isinstance(node, ast.Call) or not ast.unparse(node.func).endswith(".load"):
+        if not isinstance(node, ast.Call) or getattr(node.func, "attr", "") != "load":
             continue
         named = {keyword.arg for keyword in node.keywords}
         if (len(node.args) == 2 or "mask" in named) and "other" not in named:

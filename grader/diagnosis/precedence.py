@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from grader.report import Finding
+from grader.source import is_kernel
 
 _CODES = frozenset(("M01", "M02", "M03", "M04", "M06", "N01", "N02", "N03"))  # of wrong masks
 _LONGEST = 40  # characters of code that are quoted
@@ -22,7 +23,9 @@ def comparison_of_joined(text: str) -> tuple[int, str] | None:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return None
-    found = [node for kernel in tree.body if _is_kernel(kernel) for node in ast.walk(kernel)
+    kernels = [node for node in tree.body
+               if isinstance(node, ast.FunctionDef) and is_kernel(node)]
+    found = [node for kernel in kernels for node in ast.walk(kernel)
              if isinstance(node, ast.Compare) and _is_taken_apart(node)]
     if not found:
         return None
@@ -45,11 +48,6 @@ def explained_by_precedence(findings: Sequence[Finding], text: str) -> list[Find
     line, means = found
     first = findings[0]
     return [replace(first, line=first.line or line, means=means), *findings[1:]]
-
-
-def _is_kernel(node: ast.stmt) -> bool:
-    return isinstance(node, ast.FunctionDef) and any(
-        "jit" in ast.unparse(decorator) for decorator in node.decorator_list)
 
 
 def _is_taken_apart(node: ast.Compare) -> bool:
