@@ -212,7 +212,7 @@ def test_a_function_that_is_not_written_yet_takes_one_line(run, judge):
     assert "FAIL  glu: not written yet (30 checks)" in shown.out
     assert "2 of 32" in shown.out
     assert plain.out.count(": FAIL") == 1
-    assert "29 further checks wait" in plain.out
+    assert "29 further checks failed; they stand above." in plain.out
 
 
 def test_a_diagnosis_has_at_most_six_lines(run, judge):

@@ -1246,12 +1246,12 @@ def one_kernel(y_ptr):
     tl.store(y_ptr, 1.0)
 
 def too_large(x):
-    y = torch.empty((64 << 20) // 4 + 1)
+    y = torch.empty((64 << 20) // 4 + 1, device=x.device)
     one_kernel[(1,)](y)
     return y
 
 def for_ever(x):
-    y, flag = torch.empty_like(x), torch.zeros(1, dtype=torch.int32)
+    y, flag = torch.empty_like(x), torch.zeros(1, dtype=torch.int32, device=x.device)
     wait_kernel[(2,)](flag, y)
     return y
 """
