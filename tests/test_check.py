@@ -18,7 +18,7 @@ import toy
 
 from grader.report import CaseResult, Finding, Kind, Report, Verdict
 from grader.sandbox.processes import descendants
-from grader.suite import Mutant
+from grader.suite import Function, Mutant, Property
 from tritonlab import author, course, graded, proof, proving
 from tritonlab.crew import Broken, Crew
 
@@ -350,6 +350,46 @@ def test_a_mutant_is_killed_with_its_codes_and_its_own_diagnosis(result, whole, 
     faults = list(graded.survives(MUTANT, result, whole=whole))
 
     assert [fault for fault in faults if said in fault] if said else faults == []
+
+
+@pytest.mark.parametrize(("full", "narrow", "grades"), [
+    (report(KILLED, TRAFFIC), report(KILLED, TRAFFIC), ["first", "values"]),
+    (report(KILLED, TRAFFIC), report(KILLED), ["first", "values", "values"]),  # T01 is elsewhere
+    (report(KILLED, TRAFFIC), report(case()), ["first", "values", "values"]),  # not killed there
+], ids=["told by what mistakes name", "a further code", "another killer"])
+def test_a_mutant_is_judged_by_the_cases_that_mistakes_name_and_by_all_where_those_find_fault(
+    made, monkeypatch, full, narrow, grades
+):
+    material = made.material
+    [first] = material.suite.mutants[:1]
+    known = replace(MUTANT, id=first.id, patches=first.patches, wrong=("a case of N01",))
+    material = replace(material, suite=replace(material.suite, mutants=(known,)))
+    whole, asked = len(material.suite.all_cases), []
+
+    def grade(kernel, suite, *, effort, sandbox):
+        asked.append(effort)
+        return full if len(suite.all_cases) == whole else narrow
+
+    monkeypatch.setattr(proving.grader, "grade", grade)
+
+    killed = proving.kill(material, known.id, None)
+
+    assert (killed, asked) == (("a case of N01", []), grades)
+
+
+def test_a_suite_is_narrowed_to_cases_of_its_functions_and_to_laws(made):
+    def doubles(name):
+        return replace(made.material.suite.all_cases[0], name=name, function="")
+
+    suite = replace(made.material.suite, cases=(), functions=[
+        Function("one", cases=[doubles("a"), doubles("b"), doubles("c")]),
+        Function("two", cases=[doubles("a"), doubles("b")])],
+        properties=(Property("a law", print), Property("another", print)))
+
+    chosen = author.narrowed(suite, "one: c", "another")
+
+    assert [case.name for case in chosen.all_cases] == ["one: a", "one: c", "two: a"]
+    assert [law.name for law in chosen.properties] == ["another"]
 
 
 # ------------------------------------------------------------ all of it

@@ -403,20 +403,25 @@ def draws(suite: Suite, name: str) -> bool:
         isinstance(spec, Input | Sparse) for case in cases for spec in case.inputs)
 
 
-def narrowed(suite: Suite, name: str) -> Suite:
-    """The suite with one case, and before it the one that shows the learner's own block."""
-    chosen = next((case for case in suite.all_cases if case.name == name), None)
+def narrowed(suite: Suite, *names: str) -> Suite:
+    """The suite with these cases, and before them those that show the learner's own block."""
+    asked = {case.name for case in suite.all_cases} & set(names)
 
     def kept(function: Function) -> list[Case]:
         first = next((case for case in function.cases if case.kind is Kind.CORRECTNESS), None)
-        names = {name, name.removeprefix(f"{function.entry}: ")}
-        own = chosen is not None and chosen.function in ("", function.entry)
-        return [case for case in function.cases if case is first or (own and case.name in names)]
+        prefix = f"{function.entry}: " if suite.functions and function is not suite else ""
+        return [case for case in function.cases
+                if case is first or f"{prefix}{case.name}" in asked]
 
     return replace(suite, cases=kept(suite),
                    functions=[replace(function, cases=kept(function))
                               for function in suite.functions],
-                   properties=tuple(law for law in suite.properties if law.name == name))
+                   properties=tuple(law for law in suite.properties if law.name in names))
+
+
+def telling(suite: Suite) -> set[str]:
+    """The cases that known mistakes name: whether they fail is what tells one from another."""
+    return {name for mutant in suite.mutants for name in (*mutant.wrong, *mutant.right)}
 
 
 def mutated(material: Material, mutant: Mutant) -> dict[str, str]:

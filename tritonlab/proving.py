@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from tritonlab.errors import TritonlabError, brief
 from tritonlab.proof import Done, Killed, Outcome, Proof, Proved, Task
 
 if TYPE_CHECKING:
+    from grader.report import Report
     from grader.sandbox import Sandbox
 
 RUNS = 5  # of every mutant, each with fresh inputs
@@ -229,17 +230,29 @@ def kill(material: Material, mutant_id: str, box: Sandbox, *,
          again: str = "") -> tuple[str, list[str]]:
     """Grade a mutant: the case that killed it, and why that is not as its author says.
 
+    After the case that kills it, only those are run that known mistakes name: no other one has a
+    part in the diagnosis. Where that finds fault, all are run, as they may hold further codes.
+
     ``again`` names the case that killed it the first time, which is then run with fresh inputs.
     """
-    whole = not again
-    suite = author.narrowed(material.suite, again) if again else material.suite
-    mutant = next(m for m in material.suite.mutants if m.id == mutant_id)
+    suite = material.suite
+    mutant = next(m for m in suite.mutants if m.id == mutant_id)
     with tempfile.TemporaryDirectory() as folder:
         write(author.mutated(material, mutant), Path(folder))
-        report = grader.grade(Path(folder) / author.KERNEL, suite, sandbox=box,
-                              effort="values" if whole else "first")
-    first = report.first_failure
-    return first.name if first else "", list(graded.survives(mutant, report, whole=whole))
+        grade = partial(grader.grade, Path(folder) / author.KERNEL, sandbox=box)
+        if again:
+            report = grade(author.narrowed(suite, again), effort="first")
+            return _killer(report), list(graded.survives(mutant, report, whole=False))
+        killer = _killer(grade(suite, effort="first"))
+        report = grade(author.narrowed(suite, killer, *author.telling(suite)), effort="values")
+        if killer and _killer(report) == killer and not any(graded.survives(mutant, report)):
+            return killer, []
+        report = grade(suite, effort="values")
+    return _killer(report), list(graded.survives(mutant, report))
+
+
+def _killer(report: Report) -> str:
+    return report.first_failure.name if report.first_failure else ""
 
 
 def write(texts: Mapping[str, str], folder: Path) -> None:
