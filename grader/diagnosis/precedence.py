@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from grader.report import Finding
 from grader.source import is_kernel
@@ -13,6 +14,7 @@ _CODES = frozenset(("M01", "M02", "M03", "M04", "M06", "N01", "N02", "N03"))  # 
 _LONGEST = 40  # characters of code that are quoted
 
 
+@lru_cache(maxsize=1)  # every failing case asks, of the same file
 def comparison_of_joined(text: str) -> tuple[int, str] | None:
     """The line of the first one in a kernel, and what it does in words; None where there is none.
 

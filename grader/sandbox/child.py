@@ -24,7 +24,7 @@ from grader.sandbox.processes import adopt_orphans, die_with_parent
 
 _CHANNEL, _BLAME, _FIRST_UNUSED = 3, 4, 5
 _LONGEST_ORDERS = 64 << 10
-_NICE = 5   # a compiler works beside the cases, and makes way for them
+_NICE = 5  # a compiler works beside the cases, and makes way for them
 _DESCRIPTORS = 1 << 16  # closed in the child, at most
 _NO_MEMORY = ("can't allocate memory", "Cannot allocate memory", "std::bad_alloc")
 
