@@ -325,6 +325,62 @@ def layer_norm_kept_kernel(
 
 
 @triton.jit
+def layer_norm_even_kernel(
+    x_ptr, out_ptr, weight_ptr, bias_ptr, mean_ptr, rstd_ptr, n_cols, stride_x, stride_out, eps,
+    BLOCK_SIZE: tl.constexpr, EARLY: tl.constexpr,
+):
+    """The solution without masks, for rows that fill the block; parameters at once or at last."""
+    row = tl.program_id(0).to(tl.int64)
+    cols = tl.arange(0, BLOCK_SIZE)
+    x = tl.load(x_ptr + row * stride_x + cols).to(tl.float32)
+    if EARLY:
+        weight = tl.load(weight_ptr + cols)
+        bias = tl.load(bias_ptr + cols)
+    mean = tl.sum(x, axis=0) / n_cols
+    centred = x - mean
+    rstd = tl.rsqrt(tl.sum(centred * centred, axis=0) / n_cols + eps)
+    if not EARLY:
+        weight = tl.load(weight_ptr + cols)
+        bias = tl.load(bias_ptr + cols)
+    y = centred * rstd * weight.to(tl.float32) + bias.to(tl.float32)
+    tl.store(out_ptr + row * stride_out + cols, y.to(out_ptr.dtype.element_ty))
+    tl.store(mean_ptr + row, mean)
+    tl.store(rstd_ptr + row, rstd)
+
+
+@triton.jit
+def layer_norm_again_kernel(
+    x_ptr, out_ptr, weight_ptr, bias_ptr, mean_ptr, rstd_ptr, n_cols, stride_x, stride_out, eps,
+    BLOCK_SIZE: tl.constexpr, CHUNK: tl.constexpr,
+):
+    """Each lane keeps sums of its columns around the row's first value; the row is read twice.
+
+    The caches are told to keep the row until its second reading. n_cols is a multiple of CHUNK.
+    """
+    row = tl.program_id(0).to(tl.int64)
+    cols = tl.arange(0, CHUNK)
+    row_start = x_ptr + row * stride_x
+    shift = tl.load(row_start).to(tl.float32)
+    first = tl.zeros((CHUNK,), tl.float32)
+    second = tl.zeros((CHUNK,), tl.float32)
+    for start in range(0, n_cols, CHUNK):
+        d = tl.load(row_start + start + cols, eviction_policy="evict_last").to(tl.float32) - shift
+        first += d
+        second += d * d
+    offset = tl.sum(first, axis=0) / n_cols
+    mean = shift + offset
+    rstd = tl.rsqrt(tl.sum(second, axis=0) / n_cols - offset * offset + eps)
+    for start in range(0, n_cols, CHUNK):
+        x = tl.load(row_start + start + cols, eviction_policy="evict_first").to(tl.float32)
+        weight = tl.load(weight_ptr + start + cols, eviction_policy="evict_last").to(tl.float32)
+        bias = tl.load(bias_ptr + start + cols, eviction_policy="evict_last").to(tl.float32)
+        y = (x - mean) * rstd * weight + bias
+        tl.store(out_ptr + row * stride_out + start + cols, y.to(out_ptr.dtype.element_ty))
+    tl.store(mean_ptr + row, mean)
+    tl.store(rstd_ptr + row, rstd)
+
+
+@triton.jit
 def layer_norm_rows_kernel(
     x_ptr, out_ptr, weight_ptr, bias_ptr, mean_ptr, rstd_ptr,
     n_rows, n_cols, stride_x, stride_out, eps,
@@ -487,6 +543,14 @@ def layer_norm(columns: int) -> Attempts:
     def kept_by(*warps: int) -> Attempts:
         return {f"kept w{w}": by_row(layer_norm_kept_kernel, w) for w in warps}
 
+    def even_by(*warps: int) -> Attempts:
+        return {f"even{', parameters first' * early} w{w}": by_row(
+            layer_norm_even_kernel, w, EARLY=early) for w in warps for early in (False, True)}
+
+    def again(*settings: tuple[int, int]) -> Attempts:
+        return {f"read again by {size} w{w}": by_row(layer_norm_again_kernel, w, CHUNK=size)
+                for size, w in settings}
+
     def early_by(*warps: int) -> Attempts:
         return {f"early w{w}": by_row(layer_norm_early_kernel, w, STREAM=False) for w in warps} | {
             f"streaming w{w}": by_row(layer_norm_early_kernel, w, STREAM=True) for w in warps[:2]}
@@ -501,11 +565,13 @@ def layer_norm(columns: int) -> Attempts:
 
     if columns <= 4096:
         return (own_by(2, 4, 8, 16) | own_of(40, 8) | kept_by(4, 8) | early_by(4, 8, 16)
+                | even_by(4, 8, 16) | again((1024, 4), (2048, 8), (2048, 16), (4096, 16))
                 | chunks((2048, 8), (4096, 8)) | lanes((1024, 4), (2048, 8))
                 | {"2 rows w8": by_rows(2, 8), "2 rows w16": by_rows(2, 16),
                    "persistent x4 w8 s2": persistent(4, 8, 2),
                    "persistent x2 w16 s2": persistent(2, 16, 2)})
     return (own_by(8, 16, 32) | own_of(64, 16) | kept_by(8, 16) | early_by(16, 32)
+            | even_by(8, 16) | again((2048, 8), (2048, 16), (4096, 16), (8192, 16))
             | chunks((4096, 8), (4096, 16), (8192, 16))
             | lanes((2048, 8), (4096, 8), (4096, 16))
             | {"persistent x1 w16 s2": persistent(1, 16, 2),

@@ -178,7 +178,11 @@ def values(module: Path, name: str, box: Sandbox, *, simulate: bool = False,
 def _both(session: Session, part: Suite, case: Case, draws: Draws) -> tuple[str, str]:
     """What is wrong on the processor, and on the GPU; empty where nothing is."""
     inputs = draws.draw(case.name, case.inputs, draws.block(case.function))
-    outcome = session.record(inputs)
+    try:
+        outcome = session.record(inputs)
+    except Stopped as stop:  # the file cannot be imported, say: neither runs it
+        said = f"{stop.finding.code} {stop.finding.seen}"
+        return said, said
     findings = unusable(outcome)
     if findings or outcome.recording is None:
         said = f"{findings[0].code} {findings[0].seen}" if findings else "no recording"

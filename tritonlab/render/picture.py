@@ -177,7 +177,8 @@ def _speeds(axes: Axes, chart: Chart, ink: Ink, *, alone: bool, narrow: bool) ->
     said = words.ceiling(chart)
     axes.annotate(said if alone and not narrow else said.split(": ", 1)[1],
                   (sizes[-1], ceilings[-1] / scale), (0, 4), textcoords="offset points",
-                  ha="right", fontsize=9, color=ink.text)
+                  ha="right", fontsize=9, color=ink.text,  # readable where lines run beneath
+                  bbox={"facecolor": ink.page, "edgecolor": "none", "alpha": 0.8, "pad": 1})
     axes.set_xticks(sizes, _labels(sizes, 5 if narrow or not alone else 8))
     axes.set_xticks([], minor=True)
     axes.set_xlabel(chart.axis)

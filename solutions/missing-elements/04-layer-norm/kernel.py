@@ -107,9 +107,12 @@ def layer_norm(
         grid = (n_rows,)
         # As for softmax: a thread should hold neither hundreds of numbers nor a handful.
         num_warps = 4 if block_size <= 2048 else 8 if block_size <= 8192 else 16
+        # With 64 registers a thread, two programs of 16 warps share a multiprocessor's 65 536, and
+        # one loads while the other computes. Wider rows would not fit, narrower ones need no limit.
+        maxnreg = 64 if block_size == 16_384 else None
         layer_norm_kernel[grid](
             x, out, weight, bias, mean, rstd, n_cols, x.stride(0), out.stride(0), eps,
-            BLOCK_SIZE=block_size, num_warps=num_warps,
+            BLOCK_SIZE=block_size, num_warps=num_warps, maxnreg=maxnreg,
         )
     return (out, mean, rstd) if return_stats else out
 

@@ -103,8 +103,11 @@ def layer_norm(
         grid = ...  # TODO 20: how many programs are there, and what kind of object is a grid?
         # As for softmax: a thread should hold neither hundreds of numbers nor a handful.
         num_warps = 4 if block_size <= 2048 else 8 if block_size <= 8192 else 16
+        # With 64 registers a thread, two programs of 16 warps share a multiprocessor's 65 536, and
+        # one loads while the other computes. Wider rows would not fit, narrower ones need no limit.
+        maxnreg = 64 if block_size == 16_384 else None
         # The kernel takes six tensors, a width, two strides, eps and a block size, in the order of
-        # its signature; num_warps goes with them by its name.
+        # its signature; num_warps and maxnreg go with them by their names.
         ...  # TODO 20: how is the kernel started on that grid?
     return (out, mean, rstd) if return_stats else out
 
