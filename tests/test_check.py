@@ -18,7 +18,7 @@ import toy
 
 from grader.report import CaseResult, Finding, Kind, Report, Verdict
 from grader.sandbox.processes import descendants
-from grader.suite import Function, Mutant, Property
+from grader.suite import Function, Limits, Mutant, Property
 from tritonlab import author, course, graded, proof, proving
 from tritonlab.crew import Broken, Crew
 
@@ -345,6 +345,14 @@ KILLS = [
 ]
 
 
+def test_one_case_of_a_grade_is_looked_at_alone():
+    several = report(KILLED, replace(KILLED, name="again"), replace(case(), name="passed"))
+
+    assert list(graded.survives(MUTANT, several, case="again")) == []
+    assert list(graded.survives(MUTANT, several, case="passed")) == ["it lives: PASSED"]
+    assert list(graded.survives(MUTANT, several, case="not run")) == ["it lives: SKIPPED"]
+
+
 @pytest.mark.parametrize(("result", "whole", "said"), KILLS, ids=[k[2] or "killed" for k in KILLS])
 def test_a_mutant_is_killed_with_its_codes_and_its_own_diagnosis(result, whole, said):
     faults = list(graded.survives(MUTANT, result, whole=whole))
@@ -352,23 +360,23 @@ def test_a_mutant_is_killed_with_its_codes_and_its_own_diagnosis(result, whole, 
     assert [fault for fault in faults if said in fault] if said else faults == []
 
 
-@pytest.mark.parametrize(("full", "narrow", "grades"), [
-    (report(KILLED, TRAFFIC), report(KILLED, TRAFFIC), ["first", "values"]),
-    (report(KILLED, TRAFFIC), report(KILLED), ["first", "values", "values"]),  # T01 is elsewhere
-    (report(KILLED, TRAFFIC), report(case()), ["first", "values", "values"]),  # not killed there
-], ids=["told by what mistakes name", "a further code", "another killer"])
-def test_a_mutant_is_judged_by_the_cases_that_mistakes_name_and_by_all_where_those_find_fault(
-    made, monkeypatch, full, narrow, grades
+@pytest.mark.parametrize(("narrow", "grades"), [
+    (report(KILLED, TRAFFIC), ["diagnosis"]),
+    (report(KILLED), ["diagnosis", "values"]),  # T01 is elsewhere
+    (report(case("N01", means="another"), TRAFFIC), ["diagnosis", "values"]),
+], ids=["told by what mistakes name", "a further code", "another mistake"])
+def test_a_mutant_is_judged_by_the_cases_that_tell_mistakes_and_by_all_where_those_find_fault(
+    made, monkeypatch, narrow, grades
 ):
     material = made.material
     [first] = material.suite.mutants[:1]
     known = replace(MUTANT, id=first.id, patches=first.patches, wrong=("a case of N01",))
     material = replace(material, suite=replace(material.suite, mutants=(known,)))
-    whole, asked = len(material.suite.all_cases), []
+    asked = []
 
     def grade(kernel, suite, *, effort, sandbox):
         asked.append(effort)
-        return full if len(suite.all_cases) == whole else narrow
+        return narrow if effort == "diagnosis" else report(KILLED, TRAFFIC)
 
     monkeypatch.setattr(proving.grader, "grade", grade)
 
@@ -377,7 +385,34 @@ def test_a_mutant_is_judged_by_the_cases_that_mistakes_name_and_by_all_where_tho
     assert (killed, asked) == (("a case of N01", []), grades)
 
 
-def test_a_suite_is_narrowed_to_cases_of_its_functions_and_to_laws(made):
+def test_a_mutant_has_to_be_killed_with_its_code_in_each_further_run(made, sandbox):
+    """``a`` gets M01 in a case whose size is no multiple of a block, and nothing in others."""
+    def found(killer):
+        return proving.kill_again(made.material, "a", killer, 2, sandbox)
+
+    assert found("1 000 floats, less than a tile") == [[], []]
+    assert found("1 024 floats") == [["it lives: PASSED"]] * 2
+
+
+@pytest.mark.parametrize(("limits", "grades"), [(None, [3]), (Limits(traffic=1.0), [1, 1, 1])])
+def test_what_the_compiler_is_asked_about_is_run_in_a_grade_of_its_own(made, monkeypatch, limits,
+                                                                       grades):
+    material, asked = made.material, []
+    killer = replace(material.suite.all_cases[-1], name="a case", limits=limits)
+    material = replace(material, suite=replace(material.suite, cases=[killer], properties=()))
+
+    def grade(kernel, suite, *, effort, sandbox):
+        asked.append(len(suite.all_cases))
+        return report(*(replace(case("M01"), name=one.name) for one in suite.all_cases))
+
+    monkeypatch.setattr(proving.grader, "grade", grade)
+
+    found = proving.kill_again(material, "a", "a case", 3, None)
+
+    assert (found, asked) == ([[]] * 3, grades)
+
+
+def test_a_case_is_repeated_with_the_one_that_shows_its_functions_block(made):
     def doubles(name):
         return replace(made.material.suite.all_cases[0], name=name, function="")
 
@@ -386,10 +421,14 @@ def test_a_suite_is_narrowed_to_cases_of_its_functions_and_to_laws(made):
         Function("two", cases=[doubles("a"), doubles("b")])],
         properties=(Property("a law", print), Property("another", print)))
 
-    chosen = author.narrowed(suite, "one: c", "another")
+    chosen = {name: author.repeated(suite, name, 2) for name in ("one: c", "two: a", "another")}
 
-    assert [case.name for case in chosen.all_cases] == ["one: a", "one: c", "two: a"]
-    assert [law.name for law in chosen.properties] == ["another"]
+    assert {name: [case.name for case in narrow.all_cases] for name, (narrow, _) in
+            chosen.items()} == {"one: c": ["one: a", "one: c, time 1", "one: c, time 2"],
+                                "two: a": ["two: a, time 1", "two: a, time 2"], "another": []}
+    assert [law.name for law in chosen["another"][0].properties] == chosen["another"][1]
+    assert all(names == [f"{name}, time 1", f"{name}, time 2"]
+               for name, (_, names) in chosen.items())
 
 
 # ------------------------------------------------------------ all of it

@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,8 +27,8 @@ from tritonlab.errors import TritonlabError, brief
 from tritonlab.proof import Done, Killed, Outcome, Proof, Proved, Task
 
 if TYPE_CHECKING:
-    from grader.report import Report
     from grader.sandbox import Sandbox
+    from grader.suite import Mutant
 
 RUNS = 5  # of every mutant, each with fresh inputs
 MOST_WORKERS = 8  # each holds torch and a warm sandbox, about a gibibyte together
@@ -87,9 +87,8 @@ def prove(modules: Sequence[Module], roots: Roots, strays: Sequence[str] = (), *
 
 def _following(done: Done, runs: int) -> Iterator[Task]:
     """What is left to do once the files of a module were read, or a mutant was run once."""
-    if done.task.run == 1 and done.killer and done.drawn:
-        for run in range(2, runs + 1):
-            yield replace(done.task, run=run, killer=done.killer)
+    if done.task.run == 1 < runs and done.killer and done.drawn:
+        yield replace(done.task, run=2, runs=runs - 1, killer=done.killer)
     if done.task.what != "text" or not done.sound:
         return
     for what in ("solution", "exercise", "lesson", "self-test"):
@@ -107,7 +106,7 @@ def _enter(proof: Proof, done: Done) -> None:
     for place, mutant in enumerate(proof.mutants):
         if done.task.what == "mutant" and mutant.id == done.task.mutant:
             proof.mutants[place] = replace(
-                mutant, runs=mutant.runs + 1, kills=mutant.kills + (not done.faults),
+                mutant, runs=mutant.runs + done.task.runs, kills=mutant.kills + done.kills,
                 case=done.killer if done.task.run == 1 else mutant.case,
                 drawn=done.drawn if done.task.run == 1 else mutant.drawn,
                 faults=tuple(dict.fromkeys((*mutant.faults, *done.faults))),
@@ -226,33 +225,53 @@ def solution_passes(material: Material, box: Sandbox) -> Iterator[str]:
     yield from graded.solution_passes(report)
 
 
-def kill(material: Material, mutant_id: str, box: Sandbox, *,
-         again: str = "") -> tuple[str, list[str]]:
+def kill(material: Material, mutant_id: str, box: Sandbox) -> tuple[str, list[str]]:
     """Grade a mutant: the case that killed it, and why that is not as its author says.
 
-    After the case that kills it, only those are run that known mistakes name: no other one has a
-    part in the diagnosis. Where that finds fault, all are run, as they may hold further codes.
-
-    ``again`` names the case that killed it the first time, which is then run with fresh inputs.
+    After the case that kills it, only those are run that tell known mistakes apart: no other one
+    has a part in the diagnosis. Where that finds fault, all are run, as they may hold further
+    codes.
     """
     suite = material.suite
-    mutant = next(m for m in suite.mutants if m.id == mutant_id)
+    with _mutated(material, mutant_id) as (mutant, kernel):
+        report = grader.grade(kernel, suite, sandbox=box, effort="diagnosis")
+        if any(graded.survives(mutant, report)):
+            report = grader.grade(kernel, suite, sandbox=box, effort="values")
+    killer = report.first_failure.name if report.first_failure else ""
+    return killer, list(graded.survives(mutant, report))
+
+
+def kill_again(material: Material, mutant_id: str, killer: str, runs: int,
+               box: Sandbox) -> list[list[str]]:
+    """Run the case that killed a mutant several times, each with fresh inputs.
+
+    What the compiler made of a launch is asked until a case has failed, so that one of those is
+    run in a grade of its own each time.
+
+    Returns:
+        For each run, why it was not killed.
+    """
+    together = runs if author.is_of_values(material.suite, killer) else 1
+    found = []
+    with _mutated(material, mutant_id) as (mutant, kernel):
+        for _ in range(runs // together):
+            suite, names = author.repeated(material.suite, killer, together)
+            report = grader.grade(kernel, suite, sandbox=box, effort="values")
+            found += [list(graded.survives(mutant, report, case=name)) for name in names]
+    return found
+
+
+@contextlib.contextmanager
+def _mutated(material: Material, mutant_id: str) -> Iterator[tuple[Mutant, Path]]:
+    """A mutant, and its kernel.py in a folder with all its files.
+
+    Raises:
+        ValueError: it cannot be applied.
+    """
+    mutant = next(m for m in material.suite.mutants if m.id == mutant_id)
     with tempfile.TemporaryDirectory() as folder:
         write(author.mutated(material, mutant), Path(folder))
-        grade = partial(grader.grade, Path(folder) / author.KERNEL, sandbox=box)
-        if again:
-            report = grade(author.narrowed(suite, again), effort="first")
-            return _killer(report), list(graded.survives(mutant, report, whole=False))
-        killer = _killer(grade(suite, effort="first"))
-        report = grade(author.narrowed(suite, killer, *author.telling(suite)), effort="values")
-        if killer and _killer(report) == killer and not any(graded.survives(mutant, report)):
-            return killer, []
-        report = grade(suite, effort="values")
-    return _killer(report), list(graded.survives(mutant, report))
-
-
-def _killer(report: Report) -> str:
-    return report.first_failure.name if report.first_failure else ""
+        yield mutant, Path(folder) / author.KERNEL
 
 
 def write(texts: Mapping[str, str], folder: Path) -> None:
@@ -264,11 +283,15 @@ def write(texts: Mapping[str, str], folder: Path) -> None:
 
 
 def _mutant(task: Task, material: Material, box: Sandbox) -> Done:
+    if task.killer:
+        found = kill_again(material, task.mutant, task.killer, task.runs, box)
+        return Done(task, killer=task.killer, kills=found.count([]),
+                    faults=tuple(itertools.chain(*found)))
     try:
-        killer, faults = kill(material, task.mutant, box, again=task.killer)
+        killer, faults = kill(material, task.mutant, box)
     except ValueError as error:  # it cannot be applied
         return Done(task, faults=(str(error),), drawn=False)
-    return Done(task, killer=killer, faults=tuple(faults),
+    return Done(task, killer=killer, kills=not faults, faults=tuple(faults),
                 drawn=author.draws(material.suite, killer))
 
 
