@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -515,6 +516,7 @@ def test_nothing_is_proved_by_nothing():
 class workshop:  # noqa: N801 - a context manager for workers, which import it by its name
     def __init__(self, works: bool = True) -> None:
         self.works = works
+        self.two = threading.Barrier(2)
 
     def __enter__(self):
         if not self.works:
@@ -524,13 +526,17 @@ class workshop:  # noqa: N801 - a context manager for workers, which import it b
     def __exit__(self, *_: object) -> None:
         pass
 
-    @staticmethod
-    def do(task: str) -> str:
+    def do(self, task: str) -> object:
         if task == "raise":
             raise ValueError("as asked")
+        if task == "meet":
+            self.two.wait(ROOMY)
+            return os.getpid()
+        if task == "hang":
+            threading.Event().wait()
         if task == "die":
             os._exit(1)
-        return task.upper()
+        return threading.Lock() if task == "lock" else task.upper()
 
 
 def test_a_crew_answers_and_says_what_went_wrong():
@@ -545,6 +551,41 @@ def test_a_crew_answers_and_says_what_went_wrong():
     assert isinstance(answers[1], Broken)
     assert "ValueError: as asked" in answers[1].reason
     assert answers[3] == Broken("die", "its worker process ended unexpectedly")
+
+
+def test_a_process_of_a_crew_does_as_many_tasks_at_a_time_as_it_has_room_for():
+    with Crew(2, workshop, room=2) as crew:
+        crew.give("meet")
+        left = crew.free
+        crew.give("meet")
+        full = not crew.free
+        answers = []
+        while crew.busy:
+            answers += crew.results()
+
+    assert (left, full, len(answers), len(set(answers))) == (True, True, 2, 1)
+
+
+def test_a_process_that_dies_takes_all_its_tasks_along():
+    with Crew(3, workshop, room=2) as crew:  # a process for two tasks, and one for another
+        for task in ("die", "hang", "die"):
+            crew.give(task)
+        answers = []
+        while crew.busy:
+            answers += crew.results()
+        left = crew.free
+
+    assert {answer.task for answer in answers} == {"die", "hang"}
+    assert {answer.reason for answer in answers} == {"its worker process ended unexpectedly"}
+    assert (len(answers), left) == (3, False)
+
+
+def test_what_cannot_be_sent_back_is_no_answer_that_never_comes():
+    with Crew(1, workshop) as crew:
+        crew.give("lock")
+        (answer,) = crew.results()
+
+    assert answer == Broken("lock", "its worker process ended unexpectedly")
 
 
 def test_a_crew_without_a_workshop_says_why():

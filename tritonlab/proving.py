@@ -1,4 +1,4 @@
-"""Proving: every check of every module, spread over worker processes that stay warm."""
+"""Proving: every check of every module, several at a time in processes that stay warm."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from grader.suite import Mutant
 
 RUNS = 5  # of every mutant, each with fresh inputs
-MOST_WORKERS = 8  # each holds torch and a warm sandbox, about a gibibyte together
+MOST_WORKERS = 8  # tasks that are done at a time
+ROOM = 4  # tasks in one process, which holds torch and a warm sandbox: it takes 6 s to start both,
+# about a gibibyte, and a seventh of the processor time of a grade, the rest being the sandbox's
 LESSON_S, IMPORT_S = 120.0, 30.0
 
 
@@ -49,7 +51,7 @@ def prove(modules: Sequence[Module], roots: Roots, strays: Sequence[str] = (), *
         strays: faults of the course as a whole.
         runs: of each mutant. One that fails in a case without random inputs, such as a question to
             host code, is run once: it would fail alike again.
-        workers: processes; by default one for each core that we may use.
+        workers: tasks at a time; by default one for each core that we may use.
         on_event: is told each task as it begins, as a str, and what came of it.
 
     Raises:
@@ -66,7 +68,7 @@ def prove(modules: Sequence[Module], roots: Roots, strays: Sequence[str] = (), *
     waiting = [(*Task(module.id, "text").rank, next(number), Task(module.id, "text"))
                for module in modules]
     size = workers or min(len(os.sched_getaffinity(0)), MOST_WORKERS)
-    with Crew(size, _workshop, roots) as crew:
+    with Crew(size, _workshop, roots, room=ROOM) as crew:
         while crew.busy or (waiting and crew.free):
             while waiting and crew.free:
                 task = heapq.heappop(waiting)[-1]
