@@ -68,8 +68,9 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         target: the GPU for which launches are compiled. If none is named, that of this machine
             where it is used and known, and else an H100.
         effort: ``values`` compiles nothing more once a case has failed and swaps no files;
-            ``diagnosis`` runs only cases then that tell known mistakes apart, and ``first`` none.
-            ``uncompiled`` never compiles anything. What they leave out is no evidence.
+            ``diagnosis`` runs only cases then that tell known mistakes apart, and ``first`` none;
+            neither asks for more than shows that a case fails. ``uncompiled`` never compiles
+            anything. What they leave out is no evidence.
         gpu: ``found`` runs all values on this machine's GPU too once they are right on the
             processor, and times what asks for speed; ``throughout`` runs wrong ones as well.
         on_event: is told the name of each case before it runs and each result after it, and now
@@ -238,7 +239,7 @@ class Judge:
                 ahead = self._ahead(left)
         if self.gate.used and not self.spares_work:
             tell(self.gate.name)
-            result = self.gate.result()
+            result = self.gate.result(whole=self.tells_all)
             results.append(result)
             if not aside or result.verdict is not Verdict.PASSED:
                 yield result
@@ -421,6 +422,11 @@ class Judge:
                                                    trial.outcome.configurations)
         facts, over_limit = self._costs(case, inputs, run, recording)
         return result_of(case, [*findings, *over_limit], facts)
+
+    @property
+    def tells_all(self) -> bool:
+        """Whether a failure is told in full, and not only what kind of failure it is."""
+        return self._effort not in ("diagnosis", "first")
 
     @property
     def spares_work(self) -> bool:

@@ -17,9 +17,10 @@ import authored
 import pytest
 import toy
 
+from grader.mutants import Patch
 from grader.report import CaseResult, Finding, Kind, Report, Verdict
 from grader.sandbox.processes import descendants
-from grader.suite import Function, Limits, Mutant, Property
+from grader.suite import Function, Limits, Mutant, Property, Suite, Tree, call, refuses
 from tritonlab import author, course, graded, proof, proving
 from tritonlab.crew import Broken, Crew
 
@@ -393,6 +394,29 @@ def test_a_mutant_has_to_be_killed_with_its_code_in_each_further_run(made, sandb
 
     assert found("1 000 floats, less than a tile") == [[], []]
     assert found("1 024 floats") == [["it lives: PASSED"]] * 2
+
+
+@pytest.mark.parametrize(("files", "kept"), [
+    (["package/api.py"], ["refused", "own"]), (["tests/test_it.py"], ["refused", "own", "others"]),
+    (["package/api.py", "kernel.py"], ["refused", "own", "others"])])
+def test_what_runs_nothing_of_a_mutant_is_left_to_the_solution(files, kept):
+    trees = [Tree(name, {"package/api.py": ""}, "package/") for name in ("one", "two")]
+    suite = Suite(cases=[refuses("refused", raises=ValueError), call("own", "f", check=print),
+                         call("others", "f", check=print, trees=trees)])
+    mutant = replace(MUTANT, patches=tuple(Patch("a", "b", file) for file in files))
+
+    assert [one.name for one in author.concerned(suite, mutant).cases] == kept
+
+
+@pytest.mark.parametrize(("track", "effort"), [("track2", "whole"), ("track3", "values")])
+def test_an_exercise_that_is_right_and_slow_has_to_compile(tmp_path, monkeypatch, track, effort):
+    asked = []
+    monkeypatch.setattr(proving.grader, "grade", lambda kernel, suite, *, effort, sandbox: (
+        asked.append(effort) or report(case("M01"))))
+
+    list(proving.exercise_fails(authored.make(tmp_path, f"{track}/doubling").material, None))
+
+    assert asked == [effort]
 
 
 @pytest.mark.parametrize(("limits", "grades"), [(None, [3]), (Limits(traffic=1.0), [1, 1, 1])])

@@ -403,6 +403,21 @@ def draws(suite: Suite, name: str) -> bool:
         isinstance(spec, Input | Sparse) for case in cases for spec in case.inputs)
 
 
+def concerned(suite: Suite, mutant: Mutant) -> Suite:
+    """The suite without cases that run nothing of a mutant: all files that it changes are replaced.
+
+    They give what they give for the solution.
+    """
+    changed = [patch.file for patch in mutant.patches]
+
+    def is_left(case: Case) -> bool:
+        trees = case.call.trees if case.call else ()
+        return not trees or not all(name.startswith(tree.instead_of) or name in tree.files
+                                    for tree in trees for name in changed)
+
+    return replace(suite, cases=[case for case in suite.cases if is_left(case)])
+
+
 def is_of_values(suite: Suite, name: str) -> bool:
     """Whether the case of this name, or the law, has no limits on what a launch costs."""
     return all(case.limits is None for case in suite.all_cases if case.name == name)

@@ -216,8 +216,12 @@ def self_test(material: Material) -> Iterator[str]:
 
 
 def exercise_fails(material: Material, box: Sandbox) -> Iterator[str]:
-    """The exercise that nobody has touched, graded."""
-    report = grader.grade(material.module.folder / "kernel.py", material.suite, sandbox=box)
+    """The exercise that nobody has touched, graded.
+
+    One that only has to become faster has to compile; of others, nothing has to that fails anyway.
+    """
+    report = grader.grade(material.module.folder / author.KERNEL, material.suite, sandbox=box,
+                          effort="whole" if material.starter == "slow" else "values")
     yield from graded.exercise_as_promised(material, report)
 
 
@@ -232,10 +236,10 @@ def kill(material: Material, mutant_id: str, box: Sandbox) -> tuple[str, list[st
 
     After the case that kills it, only those are run that tell known mistakes apart: no other one
     has a part in the diagnosis. Where that finds fault, all are run, as they may hold further
-    codes.
+    codes. What is the solution in all respects is left to the solution's own grade.
     """
-    suite = material.suite
     with _mutated(material, mutant_id) as (mutant, kernel):
+        suite = author.concerned(material.suite, mutant)
         report = grader.grade(kernel, suite, sandbox=box, effort="diagnosis")
         if any(graded.survives(mutant, report)):
             report = grader.grade(kernel, suite, sandbox=box, effort="values")
