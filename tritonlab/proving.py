@@ -34,7 +34,7 @@ RUNS = 5  # of every mutant, each with fresh inputs
 MOST_WORKERS = 8  # tasks that are done at a time
 ROOM = 4  # tasks in one process, which holds torch and a warm sandbox: it takes 6 s to start both,
 # about a gibibyte, and a seventh of the processor time of a grade, the rest being the sandbox's
-LESSON_S, IMPORT_S = 120.0, 30.0
+LESSON_S = 120.0
 
 
 # ---------------------------------------------------------------------------------------------
@@ -175,32 +175,36 @@ def _said(error: Exception) -> str:
 
 def lesson_runs(material: Material) -> Iterator[str]:
     """``lesson.py`` runs in an empty folder, ends with 0 and prints something."""
-    yield from _run("lesson.py", [str(material.module.folder / "lesson.py")], LESSON_S)
-
-
-def exercise_imports(material: Material) -> Iterator[str]:
-    """The exercise can be imported, whatever is blank in it."""
-    path = material.module.folder / author.KERNEL
-    code = f"import runpy; runpy.run_path({str(path)!r}, run_name='exercise'); print('imported')"
-    yield from _run("importing kernel.py", ["-c", code], IMPORT_S)
-
-
-def _run(what: str, arguments: list[str], seconds: float) -> Iterator[str]:
-    """Run Python in an empty folder; says what is wrong with how it ended."""
+    lesson = str(material.module.folder / "lesson.py")
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     with tempfile.TemporaryDirectory() as folder:
         try:
-            ran = subprocess.run([sys.executable, *arguments], cwd=folder, env=environment,
+            ran = subprocess.run([sys.executable, lesson], cwd=folder, env=environment,
                                  stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                 errors="replace", timeout=seconds)
+                                 errors="replace", timeout=LESSON_S)
         except subprocess.TimeoutExpired:
-            yield f"{what} did not end within {seconds:.0f} s"
+            yield f"lesson.py did not end within {LESSON_S:.0f} s"
             return
     if ran.returncode:
         last = ran.stderr.strip().rpartition("\n")[2]
-        yield f"{what} ended with exit code {ran.returncode}: {brief(last)}"
+        yield f"lesson.py ended with exit code {ran.returncode}: {brief(last)}"
     elif not ran.stdout.strip():
-        yield f"{what} prints nothing"
+        yield "lesson.py prints nothing"
+
+
+def exercise_imports(material: Material, box: Sandbox) -> Iterator[str]:
+    """The exercise can be imported where it is graded, whatever is blank in it."""
+    from grader import source
+    from grader.outcome import Stopped
+    from grader.session import Session
+
+    suite = material.suite
+    submitted = source.read(material.module.folder / author.KERNEL, suite.files, suite.kernel_file)
+    with Session(submitted, suite.entry, box) as session:
+        try:
+            session.ready()
+        except Stopped as stop:
+            yield f"the exercise cannot be imported: {brief(stop.finding.seen)}"
 
 
 def self_test(material: Material) -> Iterator[str]:
@@ -307,7 +311,7 @@ _TASKS: dict[str, Callable[[Material, Sandbox], Sequence[Named]]] = {
     "solution": lambda material, box: [
         ("the solution passes everything", solution_passes(material, box))],
     "exercise": lambda material, box: [
-        ("the exercise can be imported", exercise_imports(material)),
+        ("the exercise can be imported", exercise_imports(material, box)),
         (f"the exercise fails as a track of '{material.starter}' says",
          exercise_fails(material, box))],
     "lesson": lambda material, box: [("lesson.py runs", lesson_runs(material))],
