@@ -420,6 +420,18 @@ def test_an_exercise_that_is_right_and_slow_has_to_compile(tmp_path, monkeypatch
     assert asked == [effort]
 
 
+def test_a_run_that_was_skipped_is_no_run(made, sandbox):
+    """A file that cannot be imported is tried once in a grade."""
+    material = made.material
+    [first] = material.suite.mutants[:1]
+    broken = replace(first, codes=("P02",), patches=(Patch("import torch", "import tortch"),))
+    material = replace(material, suite=replace(material.suite, mutants=(broken,)))
+
+    killer, _ = proving.kill(material, first.id, sandbox)
+
+    assert proving.kill_again(material, first.id, killer, 3, sandbox) == [[], [], []]
+
+
 @pytest.mark.parametrize(("limits", "grades"), [(None, [3]), (Limits(traffic=1.0), [1, 1, 1])])
 def test_what_the_compiler_is_asked_about_is_run_in_a_grade_of_its_own(made, monkeypatch, limits,
                                                                        grades):

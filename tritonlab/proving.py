@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import grader
-from grader.report import Kind
+from grader.report import Kind, Verdict
 from tritonlab import author, course, graded
 from tritonlab.author import Material
 from tritonlab.course import Module, Roots
@@ -256,18 +256,20 @@ def kill_again(material: Material, mutant_id: str, killer: str, runs: int,
     """Run the case that killed a mutant several times, each with fresh inputs.
 
     What the compiler made of a launch is asked until a case has failed, so that one of those is
-    run in a grade of its own each time.
+    run in a grade of its own each time. So is what a grade skips, as where no file can be imported.
 
     Returns:
         For each run, why it was not killed.
     """
-    together = runs if author.is_of_values(material.suite, killer) else 1
-    found = []
+    most = runs if author.is_of_values(material.suite, killer) else 1
+    found: list[list[str]] = []
     with _mutated(material, mutant_id) as (mutant, kernel):
-        for _ in range(runs // together):
-            suite, names = author.repeated(material.suite, killer, together)
+        while len(found) < runs:
+            suite, names = author.repeated(material.suite, killer, min(most, runs - len(found)))
             report = grader.grade(kernel, suite, sandbox=box, effort="values")
-            found += [list(graded.survives(mutant, report, case=name)) for name in names]
+            skipped = {r.name for r in report.results if r.verdict is Verdict.SKIPPED}
+            tried = [name for name in names if name not in skipped] or names
+            found += [list(graded.survives(mutant, report, case=name)) for name in tried]
     return found
 
 
