@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from grader.diagnosis.explanation import telling_cases
 from grader.draws import block_of
 from grader.outcome import Stopped
 from grader.report import CaseResult, Kind
@@ -49,9 +50,7 @@ def witnesses(judge: Judge, results: Sequence[CaseResult]) -> list[CaseResult]:
 
     They are judged for the diagnosis only; with the same seed, it is that of the whole grade.
     """
-    codes = {r.findings[0].code for r in results if r.findings}
-    telling = {name for mutant in judge.whole.mutants if mutant.codes[0] in codes
-               for name in (*mutant.wrong, *mutant.right)}
+    telling = set().union(*(telling_cases(result, judge.whole) for result in results))
     telling -= {result.name for result in results}
     cases = [case for case in judge.whole.ordered() if case.name in telling]
     if not cases:

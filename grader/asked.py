@@ -40,7 +40,7 @@ def host_code(judge: Judge, case: Case) -> CaseResult:
     inputs = judge.draw(case.name, case.inputs)
     if call.trees:
         answers = trees.answers(call, inputs, judge.whole.calls, judge.submitted, judge.sandbox,
-                                large.limits(judge.whole))
+                                large.limits(judge.whole), all_of_them=judge.tells_all)
         return result_of(case, wrong_answer(call, answers, inputs))
     answer = judge.session.ask(call, inputs, judge.whole.calls)
     if case.raises and not answer.findings:

@@ -70,6 +70,8 @@ class Call:
 
     With ``trees`` the function is asked once in each of these, in processes of its own, and
     ``check`` gets a dict: name of a tree -> ``grader.outcome.Answer``, whose ``value`` is plain.
+    ``settled`` tells of the answers in the first of them whether ``check`` refuses them whatever
+    the others answer; then it may get these alone, where not all has to be told.
     """
 
     of: str
@@ -79,6 +81,7 @@ class Call:
     watched: bool = True
     seconds: float = CALL_S
     trees: Sequence[Tree] = ()
+    settled: Callable[[Mapping[str, Any]], bool] | None = None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from grader.binary import Binary
 from grader.compilation import Compiled, too_long
@@ -118,15 +119,17 @@ class Gate:
         refused = (self._refusal(begun.recording) for begun in self._begun if begun.case == case)
         return next(filter(None, refused), None)
 
-    def result(self) -> CaseResult:
+    def result(self, *, whole: bool = True) -> CaseResult:
         """Wait for all of them; a fault of the grader's own is an error, never the learner's.
+
+        ``whole``: say of all cases in which something does not compile, not of the first alone.
 
         Raises:
             SandboxBroken: the processes are gone.
         """
         started = time.monotonic()
         try:
-            refused = list(self._refused())
+            refused = list(islice(self._refused(), None if whole else 1))
         except SandboxBroken:
             raise
         except Exception:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
@@ -23,7 +23,7 @@ from grader.costs import axes, code_limits, count, idle_grid
 from grader.device import Device
 from grader.diagnosis import codes, details
 from grader.diagnosis.contrast import name_the_cause, undefined_or_ordered
-from grader.diagnosis.explanation import explained, result_of
+from grader.diagnosis.explanation import explained, result_of, telling_cases
 from grader.diagnosis.lines import located
 from grader.diagnosis.precedence import explained_by_precedence
 from grader.diagnosis.separation import Traits, Values, separation, traits_of, values_of
@@ -45,7 +45,7 @@ IN_VAIN = 3  # contrasts with which a function was no better, after which none i
 LOST_S = 20.0  # spent on runs that did not end normally, after which nothing more is run
 
 Event = CaseResult | str
-Effort = Literal["whole", "values", "first", "uncompiled"]
+Effort = Literal["whole", "values", "diagnosis", "first", "uncompiled"]
 Use = Literal["never", "found", "throughout"]  # of this machine's GPU
 ENGINE = "interpreter, every access checked"
 
@@ -67,8 +67,9 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
             imported.
         target: the GPU for which launches are compiled. If none is named, that of this machine
             where it is used and known, and else an H100.
-        effort: ``values`` compiles nothing more once a case has failed and swaps no files,
-            ``first`` ends with the first case that failed, and ``uncompiled`` never compiles
+        effort: ``values`` compiles nothing more once a case has failed and swaps no files;
+            ``diagnosis`` runs only cases then that tell known mistakes apart, and ``first`` none;
+            neither asks for more than shows that a case fails. ``uncompiled`` never compiles
             anything. What they leave out is no evidence.
         gpu: ``found`` runs all values on this machine's GPU too once they are right on the
             processor, and times what asks for speed; ``throughout`` runs wrong ones as well.
@@ -221,25 +222,34 @@ class Judge:
             tell: is told the name of each before its turn comes, and what is waited for.
             aside: say what the compiler says only where it refuses something.
         """
-        trials = [case for case in cases if isinstance(case, Case) and _is_tried(case)]
         self._tell = tell
-        ahead = Ahead(trials, self._call, self._replay)
+        left, ahead = deque(cases), self._ahead(cases)
         results: list[CaseResult] = []
-        for case in cases:
+        while left:
+            case, failed = left.popleft(), self._failed
             tell(case.name)
             results.append(self.verdict_on(case, ahead.take))
             if self.device is None or case.name not in self.device.foretold:
                 yield results[-1]  # else the clock has more to say
             if self._failed and self._effort == "first":
                 return
+            if self._failed and not failed and self._effort == "diagnosis":
+                telling = telling_cases(results[-1], self.whole)
+                left = deque(case for case in left if case.name in telling)
+                ahead = self._ahead(left)
         if self.gate.used and not self.spares_work:
             tell(self.gate.name)
-            result = self.gate.result()
+            result = self.gate.result(whole=self.tells_all)
             results.append(result)
             if not aside or result.verdict is not Verdict.PASSED:
                 yield result
         if self.device is not None:
             yield from self.device.verdicts(results, tell)
+
+    def _ahead(self, cases: Iterable[Case | Property]) -> Ahead[Case, Trial, Trial]:
+        """Those of the cases that can run ahead, in order."""
+        return Ahead((case for case in cases if isinstance(case, Case) and _is_tried(case)),
+                     self._call, self._replay)
 
     @property
     def failed(self) -> bool:
@@ -414,9 +424,15 @@ class Judge:
         return result_of(case, [*findings, *over_limit], facts)
 
     @property
+    def tells_all(self) -> bool:
+        """Whether a failure is told in full, and not only what kind of failure it is."""
+        return self._effort not in ("diagnosis", "first")
+
+    @property
     def spares_work(self) -> bool:
         """Whether nothing that takes long is begun any more, as this is known to fail."""
-        return self._effort == "uncompiled" or (self._failed and self._effort == "values")
+        return self._effort == "uncompiled" or (
+            self._failed and self._effort in ("values", "diagnosis"))
 
     def _costs(self, case: Case, inputs: list[Any], run: Run,
                recording: Recording) -> tuple[dict[str, str], list[Finding]]:

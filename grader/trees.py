@@ -19,7 +19,7 @@ PATIENCE_S = 120.0  # for all trees of a case together
 
 
 def answers(call: Call, inputs: Sequence[Any], drivers: str, submitted: Source, sandbox: Sandbox,
-            limits: Limits | None = None) -> dict[str, Answer]:
+            limits: Limits | None = None, *, all_of_them: bool = True) -> dict[str, Answer]:
     """What the call answers in each tree, by its name; where it did not end, ``other`` says how.
 
     Each tree has a worker of its own, so that nothing that ran in one is left in the next. As many
@@ -32,6 +32,7 @@ def answers(call: Call, inputs: Sequence[Any], drivers: str, submitted: Source, 
         submitted: the learner's files.
         sandbox: where workers are forked.
         limits: of each worker.
+        all_of_them: go on where the answers that there are settle the case.
     """
     began = time.monotonic()
     found: dict[str, Answer] = {}
@@ -52,6 +53,8 @@ def answers(call: Call, inputs: Sequence[Any], drivers: str, submitted: Source, 
                 found[tree.name] = Answer(other=stop.finding.seen)
             finally:
                 session.close()
+            if call.settled is not None and not all_of_them and call.settled(found):
+                break
             if time.monotonic() - began > PATIENCE_S:
                 found |= {late.name: Answer(other="It was not tried: the trees before it took "
                                                   f"{PATIENCE_S:.0f} s.") for late in left}

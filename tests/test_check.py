@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +17,11 @@ import authored
 import pytest
 import toy
 
+from grader import processes
+from grader.mutants import Patch
 from grader.report import CaseResult, Finding, Kind, Report, Verdict
 from grader.sandbox.processes import descendants
-from grader.suite import Function, Mutant, Property
+from grader.suite import Function, Limits, Mutant, Property, Suite, Tree, call, refuses
 from tritonlab import author, course, graded, proof, proving
 from tritonlab.crew import Broken, Crew
 
@@ -220,17 +223,17 @@ def test_a_lesson_has_to_end(made, monkeypatch):
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    ("", ""), ("pid = # TODO 1\n", "SyntaxError: invalid syntax"),
+    ("", ""), ("pid = # TODO 1\n", "invalid syntax"),
     ("import no_such_thing", "No module named 'no_such_thing'"),
-    ("while True:\n    pass\n", "did not end within 2 s"),
+    ("while True:\n    pass\n", "did not end within 2 s"), ("import os\nos._exit(3)\n", "status 3"),
     ("from __future__ import annotations\nfrom dataclasses import dataclass\n\n"
      "@dataclass\nclass A:\n    n: int", ""),
 ])
-def test_an_exercise_has_to_be_importable(made, monkeypatch, text, said):
-    monkeypatch.setattr(proving, "IMPORT_S", 2.0 if "while" in text else ROOMY)
+def test_an_exercise_has_to_be_importable(made, sandbox, monkeypatch, text, said):
+    monkeypatch.setattr(processes, "LOAD_S", 2.0 if "while" in text else ROOMY)
     made.file("tracks/kernel.py").write_text(text)
 
-    faults = list(proving.exercise_imports(made.material))
+    faults = list(proving.exercise_imports(made.material, sandbox))
 
     assert [fault for fault in faults if said in fault] if said else faults == []
 
@@ -345,6 +348,14 @@ KILLS = [
 ]
 
 
+def test_one_case_of_a_grade_is_looked_at_alone():
+    several = report(KILLED, replace(KILLED, name="again"), replace(case(), name="passed"))
+
+    assert list(graded.survives(MUTANT, several, case="again")) == []
+    assert list(graded.survives(MUTANT, several, case="passed")) == ["it lives: PASSED"]
+    assert list(graded.survives(MUTANT, several, case="not run")) == ["it lives: SKIPPED"]
+
+
 @pytest.mark.parametrize(("result", "whole", "said"), KILLS, ids=[k[2] or "killed" for k in KILLS])
 def test_a_mutant_is_killed_with_its_codes_and_its_own_diagnosis(result, whole, said):
     faults = list(graded.survives(MUTANT, result, whole=whole))
@@ -352,23 +363,23 @@ def test_a_mutant_is_killed_with_its_codes_and_its_own_diagnosis(result, whole, 
     assert [fault for fault in faults if said in fault] if said else faults == []
 
 
-@pytest.mark.parametrize(("full", "narrow", "grades"), [
-    (report(KILLED, TRAFFIC), report(KILLED, TRAFFIC), ["first", "values"]),
-    (report(KILLED, TRAFFIC), report(KILLED), ["first", "values", "values"]),  # T01 is elsewhere
-    (report(KILLED, TRAFFIC), report(case()), ["first", "values", "values"]),  # not killed there
-], ids=["told by what mistakes name", "a further code", "another killer"])
-def test_a_mutant_is_judged_by_the_cases_that_mistakes_name_and_by_all_where_those_find_fault(
-    made, monkeypatch, full, narrow, grades
+@pytest.mark.parametrize(("narrow", "grades"), [
+    (report(KILLED, TRAFFIC), ["diagnosis"]),
+    (report(KILLED), ["diagnosis", "values"]),  # T01 is elsewhere
+    (report(case("N01", means="another"), TRAFFIC), ["diagnosis", "values"]),
+], ids=["told by what mistakes name", "a further code", "another mistake"])
+def test_a_mutant_is_judged_by_the_cases_that_tell_mistakes_and_by_all_where_those_find_fault(
+    made, monkeypatch, narrow, grades
 ):
     material = made.material
     [first] = material.suite.mutants[:1]
     known = replace(MUTANT, id=first.id, patches=first.patches, wrong=("a case of N01",))
     material = replace(material, suite=replace(material.suite, mutants=(known,)))
-    whole, asked = len(material.suite.all_cases), []
+    asked = []
 
     def grade(kernel, suite, *, effort, sandbox):
         asked.append(effort)
-        return full if len(suite.all_cases) == whole else narrow
+        return narrow if effort == "diagnosis" else report(KILLED, TRAFFIC)
 
     monkeypatch.setattr(proving.grader, "grade", grade)
 
@@ -377,7 +388,69 @@ def test_a_mutant_is_judged_by_the_cases_that_mistakes_name_and_by_all_where_tho
     assert (killed, asked) == (("a case of N01", []), grades)
 
 
-def test_a_suite_is_narrowed_to_cases_of_its_functions_and_to_laws(made):
+def test_a_mutant_has_to_be_killed_with_its_code_in_each_further_run(made, sandbox):
+    """``a`` gets M01 in a case whose size is no multiple of a block, and nothing in others."""
+    def found(killer):
+        return proving.kill_again(made.material, "a", killer, 2, sandbox)
+
+    assert found("1 000 floats, less than a tile") == [[], []]
+    assert found("1 024 floats") == [["it lives: PASSED"]] * 2
+
+
+@pytest.mark.parametrize(("files", "kept"), [
+    (["package/api.py"], ["refused", "own"]), (["tests/test_it.py"], ["refused", "own", "others"]),
+    (["package/api.py", "kernel.py"], ["refused", "own", "others"])])
+def test_what_runs_nothing_of_a_mutant_is_left_to_the_solution(files, kept):
+    trees = [Tree(name, {"package/api.py": ""}, "package/") for name in ("one", "two")]
+    suite = Suite(cases=[refuses("refused", raises=ValueError), call("own", "f", check=print),
+                         call("others", "f", check=print, trees=trees)])
+    mutant = replace(MUTANT, patches=tuple(Patch("a", "b", file) for file in files))
+
+    assert [one.name for one in author.concerned(suite, mutant).cases] == kept
+
+
+@pytest.mark.parametrize(("track", "effort"), [("track2", "whole"), ("track3", "values")])
+def test_an_exercise_that_is_right_and_slow_has_to_compile(tmp_path, monkeypatch, track, effort):
+    asked = []
+    monkeypatch.setattr(proving.grader, "grade", lambda kernel, suite, *, effort, sandbox: (
+        asked.append(effort) or report(case("M01"))))
+
+    list(proving.exercise_fails(authored.make(tmp_path, f"{track}/doubling").material, None))
+
+    assert asked == [effort]
+
+
+def test_a_run_that_was_skipped_is_no_run(made, sandbox):
+    """A file that cannot be imported is tried once in a grade."""
+    material = made.material
+    [first] = material.suite.mutants[:1]
+    broken = replace(first, codes=("P02",), patches=(Patch("import torch", "import tortch"),))
+    material = replace(material, suite=replace(material.suite, mutants=(broken,)))
+
+    killer, _ = proving.kill(material, first.id, sandbox)
+
+    assert proving.kill_again(material, first.id, killer, 3, sandbox) == [[], [], []]
+
+
+@pytest.mark.parametrize(("limits", "grades"), [(None, [3]), (Limits(traffic=1.0), [1, 1, 1])])
+def test_what_the_compiler_is_asked_about_is_run_in_a_grade_of_its_own(made, monkeypatch, limits,
+                                                                       grades):
+    material, asked = made.material, []
+    killer = replace(material.suite.all_cases[-1], name="a case", limits=limits)
+    material = replace(material, suite=replace(material.suite, cases=[killer], properties=()))
+
+    def grade(kernel, suite, *, effort, sandbox):
+        asked.append(len(suite.all_cases))
+        return report(*(replace(case("M01"), name=one.name) for one in suite.all_cases))
+
+    monkeypatch.setattr(proving.grader, "grade", grade)
+
+    found = proving.kill_again(material, "a", "a case", 3, None)
+
+    assert (found, asked) == ([[]] * 3, grades)
+
+
+def test_a_case_is_repeated_with_the_one_that_shows_its_functions_block(made):
     def doubles(name):
         return replace(made.material.suite.all_cases[0], name=name, function="")
 
@@ -386,10 +459,14 @@ def test_a_suite_is_narrowed_to_cases_of_its_functions_and_to_laws(made):
         Function("two", cases=[doubles("a"), doubles("b")])],
         properties=(Property("a law", print), Property("another", print)))
 
-    chosen = author.narrowed(suite, "one: c", "another")
+    chosen = {name: author.repeated(suite, name, 2) for name in ("one: c", "two: a", "another")}
 
-    assert [case.name for case in chosen.all_cases] == ["one: a", "one: c", "two: a"]
-    assert [law.name for law in chosen.properties] == ["another"]
+    assert {name: [case.name for case in narrow.all_cases] for name, (narrow, _) in
+            chosen.items()} == {"one: c": ["one: a", "one: c, time 1", "one: c, time 2"],
+                                "two: a": ["two: a, time 1", "two: a, time 2"], "another": []}
+    assert [law.name for law in chosen["another"][0].properties] == chosen["another"][1]
+    assert all(names == [f"{name}, time 1", f"{name}, time 2"]
+               for name, (_, names) in chosen.items())
 
 
 # ------------------------------------------------------------ all of it
@@ -476,6 +553,7 @@ def test_nothing_is_proved_by_nothing():
 class workshop:  # noqa: N801 - a context manager for workers, which import it by its name
     def __init__(self, works: bool = True) -> None:
         self.works = works
+        self.two = threading.Barrier(2)
 
     def __enter__(self):
         if not self.works:
@@ -485,13 +563,17 @@ class workshop:  # noqa: N801 - a context manager for workers, which import it b
     def __exit__(self, *_: object) -> None:
         pass
 
-    @staticmethod
-    def do(task: str) -> str:
+    def do(self, task: str) -> object:
         if task == "raise":
             raise ValueError("as asked")
+        if task == "meet":
+            self.two.wait(ROOMY)
+            return os.getpid()
+        if task == "hang":
+            threading.Event().wait()
         if task == "die":
             os._exit(1)
-        return task.upper()
+        return threading.Lock() if task == "lock" else task.upper()
 
 
 def test_a_crew_answers_and_says_what_went_wrong():
@@ -506,6 +588,41 @@ def test_a_crew_answers_and_says_what_went_wrong():
     assert isinstance(answers[1], Broken)
     assert "ValueError: as asked" in answers[1].reason
     assert answers[3] == Broken("die", "its worker process ended unexpectedly")
+
+
+def test_a_process_of_a_crew_does_as_many_tasks_at_a_time_as_it_has_room_for():
+    with Crew(2, workshop, room=2) as crew:
+        crew.give("meet")
+        left = crew.free
+        crew.give("meet")
+        full = not crew.free
+        answers = []
+        while crew.busy:
+            answers += crew.results()
+
+    assert (left, full, len(answers), len(set(answers))) == (True, True, 2, 1)
+
+
+def test_a_process_that_dies_takes_all_its_tasks_along():
+    with Crew(3, workshop, room=2) as crew:  # a process for two tasks, and one for another
+        for task in ("die", "hang", "die"):
+            crew.give(task)
+        answers = []
+        while crew.busy:
+            answers += crew.results()
+        left = crew.free
+
+    assert {answer.task for answer in answers} == {"die", "hang"}
+    assert {answer.reason for answer in answers} == {"its worker process ended unexpectedly"}
+    assert (len(answers), left) == (3, False)
+
+
+def test_what_cannot_be_sent_back_is_no_answer_that_never_comes():
+    with Crew(1, workshop) as crew:
+        crew.give("lock")
+        (answer,) = crew.results()
+
+    assert answer == Broken("lock", "its worker process ended unexpectedly")
 
 
 def test_a_crew_without_a_workshop_says_why():

@@ -313,6 +313,24 @@ def test_less_effort_leaves_out_what_cannot_change_the_verdict(graded, effort, c
     assert len(graded(effort=effort).results) == 11  # a right one is compiled all the same
 
 
+def test_after_a_failure_only_cases_that_tell_its_mistakes_are_run_for_a_diagnosis(graded):
+    def mistake(name, code, **cases):
+        return Mutant(name, name, (), (code,), name, **cases)
+
+    mutants = (
+        mistake("a factor", "N01", wrong=("double: 1 000 floats",), right=("twice: complex",)),
+        mistake("of another function", "N01", wrong=("parts: two",)),
+        mistake("with another code", "M01", wrong=("double: 100 floats",), right=("a plan",)))
+    suite = replace(SUITE, mutants=mutants)
+
+    report = graded("_scaled(x, 2.0)", "_scaled(x, 2.5)", suite=suite, effort="diagnosis")
+
+    assert verdicts(report) == {"double: 100 floats": "FAILED", "twice: complex": "PASSED",
+                                "double: 1 000 floats": "FAILED"}
+    assert report.first_failure.findings[0].means == "a factor"
+    assert len(graded(suite=suite, effort="diagnosis").results) == 11
+
+
 def test_a_property_calls_functions_by_name(graded):
     def law(submission):
         (x,) = submission.draw(rand(50))

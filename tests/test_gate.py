@@ -492,6 +492,26 @@ def test_a_module_that_the_file_does_not_import_is_not_there(graded, imports, wo
         assert "nothing imports the module `triton.language.extra.libdevice`" in found[0].seen
 
 
+@pytest.mark.parametrize(("whole", "compiled", "says"), [
+    (True, 3, "No. Seen in the case 'one' and 1 other."),
+    (False, 1, "No. Seen in the case 'one'.")])
+def test_what_does_not_compile_is_told_of_all_cases_or_of_the_first_alone(whole, compiled, says):
+    begun = []
+
+    def begin_compile(recording, target):
+        begun.append(recording)
+        refused = [Finding("L05", "No.")] if recording.refused else []
+        return lambda: SimpleNamespace(findings=refused)
+
+    made = Gate(SimpleNamespace(begin_compile=begin_compile), targets.find(), ahead=False)
+    for name, refused in (("one", True), ("two", False), ("three", True)):
+        made.add(name, SimpleNamespace(launches=["a launch"], refused=refused))
+
+    (finding,) = made.result(whole=whole).findings
+
+    assert (len(begun), finding.seen) == (compiled, says)
+
+
 def test_all_launches_together_have_to_compile_in_time(monkeypatch):
     monkeypatch.setattr(gate_room, "ALL_S", -1.0)
     made = Gate(SimpleNamespace(begin_compile=lambda *_, **__: pytest.fail), targets.find())

@@ -65,8 +65,8 @@ def test_the_lesson_runs(name):
 
 
 @for_every_module
-def test_the_exercise_can_be_imported(name):
-    assert list(proving.exercise_imports(material_of(name))) == []
+def test_the_exercise_can_be_imported(name, sandbox):
+    assert list(proving.exercise_imports(material_of(name), sandbox)) == []
 
 
 @for_every_module

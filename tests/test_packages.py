@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -257,6 +259,27 @@ def test_tests_meet_other_packages_in_place_of_their_own(tmp_path, sandbox):
         "bad": [("test_values[8]", "failed", "unit")],
         "far": [("test_values[8]", "passed", "unit"), ("test_values[5]", "failed", "unit")],
     }
+
+
+@pytest.mark.parametrize(("effort", "asked"), [
+    ("values", ["good", "bad", "far", "late"]), ("diagnosis", ["good", "bad"])])
+def test_trees_are_asked_until_the_case_is_settled_where_not_all_is_to_be_told(
+    tmp_path, sandbox, monkeypatch, effort, asked
+):
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)  # one tree after the other
+    seen: list[str] = []
+
+    def check(answers: Mapping[str, object], stop: bool) -> None:
+        seen.extend(answers)
+        raise AssertionError("bad was seen")
+
+    judged = in_trees(check, good=GOOD, bad=BAD, far=FAR, late=GOOD)
+    [case] = judged.cases
+    judged = replace(judged, cases=[replace(case, call=replace(
+        case.call, settled=lambda answers: "bad" in answers))])
+    report = grader.grade(write(tmp_path), judged, sandbox=sandbox, effort=effort)
+
+    assert (report.verdict, seen) == (Verdict.FAILED, asked)
 
 
 def test_what_a_test_says_names_a_fixture_that_is_missing_and_no_folder(tmp_path, sandbox):
@@ -519,6 +542,22 @@ def test_tests_that_cannot_be_read_are_no_blind_ones(result, says):
     said = told("your tests notice wrong packages", {tree.name: Answer(result) for tree in trees})
 
     assert said.startswith(says) and bool(said) is bool(says)
+
+
+@pytest.mark.parametrize(("results", "settled"), [
+    ([ran(unit="failed"), ran(unit="failed")], False),
+    ([ran(unit="failed"), ran(unit="passed")], True),
+    ([ran(unit="failed"), UNREADABLE], False),  # with another package they may be read
+    ([ran(unit="failed")] * 5 + [ran(unit="passed")], False),  # enough others may be noticed
+], ids=["noticed", "a critical one lives", "unreadable", "another lives"])
+def test_a_critical_mutant_that_lives_settles_what_tests_are_worth(results, settled):
+    case = next(case for case in PRODUCTION.all_cases
+                if case.name == "your tests notice wrong packages")
+    answers = {tree.name: Answer(result)
+               for tree, result in zip(case.call.trees, results, strict=False)}
+
+    assert case.call.settled(answers) is settled
+    assert not settled or "critical mutant of the class *divisor* lives" in told(case.name, answers)
 
 
 @pytest.mark.parametrize(("result", "says"), [

@@ -403,25 +403,45 @@ def draws(suite: Suite, name: str) -> bool:
         isinstance(spec, Input | Sparse) for case in cases for spec in case.inputs)
 
 
-def narrowed(suite: Suite, *names: str) -> Suite:
-    """The suite with these cases, and before them those that show the learner's own block."""
-    asked = {case.name for case in suite.all_cases} & set(names)
+def concerned(suite: Suite, mutant: Mutant) -> Suite:
+    """The suite without cases that run nothing of a mutant: all files that it changes are replaced.
+
+    They give what they give for the solution.
+    """
+    changed = [patch.file for patch in mutant.patches]
+
+    def is_left(case: Case) -> bool:
+        trees = case.call.trees if case.call else ()
+        return not trees or not all(name.startswith(tree.instead_of) or name in tree.files
+                                    for tree in trees for name in changed)
+
+    return replace(suite, cases=[case for case in suite.cases if is_left(case)])
+
+
+def is_of_values(suite: Suite, name: str) -> bool:
+    """Whether the case of this name, or the law, has no limits on what a launch costs."""
+    return all(case.limits is None for case in suite.all_cases if case.name == name)
+
+
+def repeated(suite: Suite, name: str, times: int) -> tuple[Suite, list[str]]:
+    """A case or a law so many times, each with inputs of its own, and what they are called.
+
+    Before them comes the case that shows the learner's own block.
+    """
+    labels = [f", time {time}" for time in range(1, times + 1)]
 
     def kept(function: Function) -> list[Case]:
-        first = next((case for case in function.cases if case.kind is Kind.CORRECTNESS), None)
         prefix = f"{function.entry}: " if suite.functions and function is not suite else ""
-        return [case for case in function.cases
-                if case is first or f"{prefix}{case.name}" in asked]
+        asked = [case for case in function.cases if f"{prefix}{case.name}" == name]
+        first = [case for case in function.cases if case.kind is Kind.CORRECTNESS][:1]
+        return [*(case for case in first if asked and case not in asked),
+                *(replace(case, name=f"{case.name}{label}") for case in asked for label in labels)]
 
-    return replace(suite, cases=kept(suite),
-                   functions=[replace(function, cases=kept(function))
-                              for function in suite.functions],
-                   properties=tuple(law for law in suite.properties if law.name in names))
-
-
-def telling(suite: Suite) -> set[str]:
-    """The cases that known mistakes name: whether they fail is what tells one from another."""
-    return {name for mutant in suite.mutants for name in (*mutant.wrong, *mutant.right)}
+    laws = tuple(replace(law, name=f"{law.name}{label}")
+                 for law in suite.properties if law.name == name for label in labels)
+    functions = [replace(function, cases=kept(function)) for function in suite.functions]
+    narrow = replace(suite, cases=kept(suite), functions=functions, properties=laws)
+    return narrow, [f"{name}{label}" for label in labels]
 
 
 def mutated(material: Material, mutant: Mutant) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from grader.report import CaseResult, Kind, Report, Verdict
@@ -89,12 +90,20 @@ def solution_passes(report: Report) -> Iterator[str]:
                "counted, or nothing was compiled")
 
 
-def survives(mutant: Mutant, report: Report, *, whole: bool = True) -> Iterator[str]:
+def survives(mutant: Mutant, report: Report, *, whole: bool = True,
+             case: str = "") -> Iterator[str]:
     """Why a grade did not kill a mutant as its author says; nothing where it did.
 
-    ``whole``: all cases were run, so that all codes have to be there. The diagnosis has to be the
-    mutant's own.
+    Args:
+        mutant: that was graded.
+        report: of the grade.
+        whole: all cases were run, so that all codes have to be there. The diagnosis has to be the
+            mutant's own.
+        case: look at this one alone, and only at its first code.
     """
+    if case:
+        whole, report = False, replace(
+            report, results=tuple(one for one in report.results if one.name == case))
     first = report.first_failure
     yield from _broken(report)
     if not mutant.codes:

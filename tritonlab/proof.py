@@ -14,15 +14,16 @@ _ORDER = ("text", "solution", "exercise", "lesson", "self-test", "mutant")
 
 @dataclass(frozen=True)
 class Task:
-    """A piece of work of one worker. Runs of a mutant are counted from 1.
+    """A piece of work of one worker. Runs of a mutant are counted from 1; ``run`` is the first.
 
-    Those after the first repeat ``killer``, the case that killed it, with fresh inputs.
+    Those after it, done together, repeat ``killer``, the case that killed it, with fresh inputs.
     """
 
     module: str
     what: str
     mutant: str = ""
     run: int = 0
+    runs: int = 1
     killer: str = ""
 
     @property
@@ -30,7 +31,11 @@ class Task:
         return _ORDER.index(self.what), self.run
 
     def __str__(self) -> str:
-        what = f"mutant {self.mutant}, run {self.run}" if self.mutant else self.what
+        what = self.what
+        if self.mutant:
+            last = self.run + self.runs - 1
+            runs = f"runs {self.run} to {last}" if last > self.run else f"run {self.run}"
+            what = f"mutant {self.mutant}, {runs}"
         return f"{self.module}: {what}"
 
 
@@ -78,7 +83,8 @@ class Done:
     sound: bool = True
     mutants: tuple[Killed, ...] = ()  # that there are, not run yet
     killer: str = ""  # the case that killed the mutant
-    faults: tuple[str, ...] = ()  # why it was not killed
+    kills: int = 0
+    faults: tuple[str, ...] = ()  # why it was not killed in each run
     drawn: bool = True  # whether that case has random inputs
     seconds: float = 0.0
 

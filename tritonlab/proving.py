@@ -1,4 +1,4 @@
-"""Proving: every check of every module, spread over worker processes that stay warm."""
+"""Proving: every check of every module, several at a time in processes that stay warm."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import grader
-from grader.report import Kind
+from grader.report import Kind, Verdict
 from tritonlab import author, course, graded
 from tritonlab.author import Material
 from tritonlab.course import Module, Roots
@@ -27,12 +27,14 @@ from tritonlab.errors import TritonlabError, brief
 from tritonlab.proof import Done, Killed, Outcome, Proof, Proved, Task
 
 if TYPE_CHECKING:
-    from grader.report import Report
     from grader.sandbox import Sandbox
+    from grader.suite import Mutant
 
 RUNS = 5  # of every mutant, each with fresh inputs
-MOST_WORKERS = 8  # each holds torch and a warm sandbox, about a gibibyte together
-LESSON_S, IMPORT_S = 120.0, 30.0
+MOST_WORKERS = 8  # tasks that are done at a time
+ROOM = 4  # tasks in one process, which holds torch and a warm sandbox: it takes 6 s to start both,
+# about a gibibyte, and a seventh of the processor time of a grade, the rest being the sandbox's
+LESSON_S = 120.0
 
 
 # ---------------------------------------------------------------------------------------------
@@ -49,7 +51,7 @@ def prove(modules: Sequence[Module], roots: Roots, strays: Sequence[str] = (), *
         strays: faults of the course as a whole.
         runs: of each mutant. One that fails in a case without random inputs, such as a question to
             host code, is run once: it would fail alike again.
-        workers: processes; by default one for each core that we may use.
+        workers: tasks at a time; by default one for each core that we may use.
         on_event: is told each task as it begins, as a str, and what came of it.
 
     Raises:
@@ -66,7 +68,7 @@ def prove(modules: Sequence[Module], roots: Roots, strays: Sequence[str] = (), *
     waiting = [(*Task(module.id, "text").rank, next(number), Task(module.id, "text"))
                for module in modules]
     size = workers or min(len(os.sched_getaffinity(0)), MOST_WORKERS)
-    with Crew(size, _workshop, roots) as crew:
+    with Crew(size, _workshop, roots, room=ROOM) as crew:
         while crew.busy or (waiting and crew.free):
             while waiting and crew.free:
                 task = heapq.heappop(waiting)[-1]
@@ -87,9 +89,8 @@ def prove(modules: Sequence[Module], roots: Roots, strays: Sequence[str] = (), *
 
 def _following(done: Done, runs: int) -> Iterator[Task]:
     """What is left to do once the files of a module were read, or a mutant was run once."""
-    if done.task.run == 1 and done.killer and done.drawn:
-        for run in range(2, runs + 1):
-            yield replace(done.task, run=run, killer=done.killer)
+    if done.task.run == 1 < runs and done.killer and done.drawn:
+        yield replace(done.task, run=2, runs=runs - 1, killer=done.killer)
     if done.task.what != "text" or not done.sound:
         return
     for what in ("solution", "exercise", "lesson", "self-test"):
@@ -107,7 +108,7 @@ def _enter(proof: Proof, done: Done) -> None:
     for place, mutant in enumerate(proof.mutants):
         if done.task.what == "mutant" and mutant.id == done.task.mutant:
             proof.mutants[place] = replace(
-                mutant, runs=mutant.runs + 1, kills=mutant.kills + (not done.faults),
+                mutant, runs=mutant.runs + done.task.runs, kills=mutant.kills + done.kills,
                 case=done.killer if done.task.run == 1 else mutant.case,
                 drawn=done.drawn if done.task.run == 1 else mutant.drawn,
                 faults=tuple(dict.fromkeys((*mutant.faults, *done.faults))),
@@ -174,32 +175,36 @@ def _said(error: Exception) -> str:
 
 def lesson_runs(material: Material) -> Iterator[str]:
     """``lesson.py`` runs in an empty folder, ends with 0 and prints something."""
-    yield from _run("lesson.py", [str(material.module.folder / "lesson.py")], LESSON_S)
-
-
-def exercise_imports(material: Material) -> Iterator[str]:
-    """The exercise can be imported, whatever is blank in it."""
-    path = material.module.folder / author.KERNEL
-    code = f"import runpy; runpy.run_path({str(path)!r}, run_name='exercise'); print('imported')"
-    yield from _run("importing kernel.py", ["-c", code], IMPORT_S)
-
-
-def _run(what: str, arguments: list[str], seconds: float) -> Iterator[str]:
-    """Run Python in an empty folder; says what is wrong with how it ended."""
+    lesson = str(material.module.folder / "lesson.py")
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     with tempfile.TemporaryDirectory() as folder:
         try:
-            ran = subprocess.run([sys.executable, *arguments], cwd=folder, env=environment,
+            ran = subprocess.run([sys.executable, lesson], cwd=folder, env=environment,
                                  stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                 errors="replace", timeout=seconds)
+                                 errors="replace", timeout=LESSON_S)
         except subprocess.TimeoutExpired:
-            yield f"{what} did not end within {seconds:.0f} s"
+            yield f"lesson.py did not end within {LESSON_S:.0f} s"
             return
     if ran.returncode:
         last = ran.stderr.strip().rpartition("\n")[2]
-        yield f"{what} ended with exit code {ran.returncode}: {brief(last)}"
+        yield f"lesson.py ended with exit code {ran.returncode}: {brief(last)}"
     elif not ran.stdout.strip():
-        yield f"{what} prints nothing"
+        yield "lesson.py prints nothing"
+
+
+def exercise_imports(material: Material, box: Sandbox) -> Iterator[str]:
+    """The exercise can be imported where it is graded, whatever is blank in it."""
+    from grader import source
+    from grader.outcome import Stopped
+    from grader.session import Session
+
+    suite = material.suite
+    submitted = source.read(material.module.folder / author.KERNEL, suite.files, suite.kernel_file)
+    with Session(submitted, suite.entry, box) as session:
+        try:
+            session.ready()
+        except Stopped as stop:
+            yield f"the exercise cannot be imported: {brief(stop.finding.seen)}"
 
 
 def self_test(material: Material) -> Iterator[str]:
@@ -215,8 +220,12 @@ def self_test(material: Material) -> Iterator[str]:
 
 
 def exercise_fails(material: Material, box: Sandbox) -> Iterator[str]:
-    """The exercise that nobody has touched, graded."""
-    report = grader.grade(material.module.folder / "kernel.py", material.suite, sandbox=box)
+    """The exercise that nobody has touched, graded.
+
+    One that only has to become faster has to compile; of others, nothing has to that fails anyway.
+    """
+    report = grader.grade(material.module.folder / author.KERNEL, material.suite, sandbox=box,
+                          effort="whole" if material.starter == "slow" else "values")
     yield from graded.exercise_as_promised(material, report)
 
 
@@ -226,33 +235,55 @@ def solution_passes(material: Material, box: Sandbox) -> Iterator[str]:
     yield from graded.solution_passes(report)
 
 
-def kill(material: Material, mutant_id: str, box: Sandbox, *,
-         again: str = "") -> tuple[str, list[str]]:
+def kill(material: Material, mutant_id: str, box: Sandbox) -> tuple[str, list[str]]:
     """Grade a mutant: the case that killed it, and why that is not as its author says.
 
-    After the case that kills it, only those are run that known mistakes name: no other one has a
-    part in the diagnosis. Where that finds fault, all are run, as they may hold further codes.
-
-    ``again`` names the case that killed it the first time, which is then run with fresh inputs.
+    After the case that kills it, only those are run that tell known mistakes apart: no other one
+    has a part in the diagnosis. Where that finds fault, all are run, as they may hold further
+    codes. What is the solution in all respects is left to the solution's own grade.
     """
-    suite = material.suite
-    mutant = next(m for m in suite.mutants if m.id == mutant_id)
+    with _mutated(material, mutant_id) as (mutant, kernel):
+        suite = author.concerned(material.suite, mutant)
+        report = grader.grade(kernel, suite, sandbox=box, effort="diagnosis")
+        if any(graded.survives(mutant, report)):
+            report = grader.grade(kernel, suite, sandbox=box, effort="values")
+    killer = report.first_failure.name if report.first_failure else ""
+    return killer, list(graded.survives(mutant, report))
+
+
+def kill_again(material: Material, mutant_id: str, killer: str, runs: int,
+               box: Sandbox) -> list[list[str]]:
+    """Run the case that killed a mutant several times, each with fresh inputs.
+
+    What the compiler made of a launch is asked until a case has failed, so that one of those is
+    run in a grade of its own each time. So is what a grade skips, as where no file can be imported.
+
+    Returns:
+        For each run, why it was not killed.
+    """
+    most = runs if author.is_of_values(material.suite, killer) else 1
+    found: list[list[str]] = []
+    with _mutated(material, mutant_id) as (mutant, kernel):
+        while len(found) < runs:
+            suite, names = author.repeated(material.suite, killer, min(most, runs - len(found)))
+            report = grader.grade(kernel, suite, sandbox=box, effort="values")
+            skipped = {r.name for r in report.results if r.verdict is Verdict.SKIPPED}
+            tried = [name for name in names if name not in skipped] or names
+            found += [list(graded.survives(mutant, report, case=name)) for name in tried]
+    return found
+
+
+@contextlib.contextmanager
+def _mutated(material: Material, mutant_id: str) -> Iterator[tuple[Mutant, Path]]:
+    """A mutant, and its kernel.py in a folder with all its files.
+
+    Raises:
+        ValueError: it cannot be applied.
+    """
+    mutant = next(m for m in material.suite.mutants if m.id == mutant_id)
     with tempfile.TemporaryDirectory() as folder:
         write(author.mutated(material, mutant), Path(folder))
-        grade = partial(grader.grade, Path(folder) / author.KERNEL, sandbox=box)
-        if again:
-            report = grade(author.narrowed(suite, again), effort="first")
-            return _killer(report), list(graded.survives(mutant, report, whole=False))
-        killer = _killer(grade(suite, effort="first"))
-        report = grade(author.narrowed(suite, killer, *author.telling(suite)), effort="values")
-        if killer and _killer(report) == killer and not any(graded.survives(mutant, report)):
-            return killer, []
-        report = grade(suite, effort="values")
-    return _killer(report), list(graded.survives(mutant, report))
-
-
-def _killer(report: Report) -> str:
-    return report.first_failure.name if report.first_failure else ""
+        yield mutant, Path(folder) / author.KERNEL
 
 
 def write(texts: Mapping[str, str], folder: Path) -> None:
@@ -264,11 +295,15 @@ def write(texts: Mapping[str, str], folder: Path) -> None:
 
 
 def _mutant(task: Task, material: Material, box: Sandbox) -> Done:
+    if task.killer:
+        found = kill_again(material, task.mutant, task.killer, task.runs, box)
+        return Done(task, killer=task.killer, kills=found.count([]),
+                    faults=tuple(itertools.chain(*found)))
     try:
-        killer, faults = kill(material, task.mutant, box, again=task.killer)
+        killer, faults = kill(material, task.mutant, box)
     except ValueError as error:  # it cannot be applied
         return Done(task, faults=(str(error),), drawn=False)
-    return Done(task, killer=killer, faults=tuple(faults),
+    return Done(task, killer=killer, kills=not faults, faults=tuple(faults),
                 drawn=author.draws(material.suite, killer))
 
 
@@ -278,7 +313,7 @@ _TASKS: dict[str, Callable[[Material, Sandbox], Sequence[Named]]] = {
     "solution": lambda material, box: [
         ("the solution passes everything", solution_passes(material, box))],
     "exercise": lambda material, box: [
-        ("the exercise can be imported", exercise_imports(material)),
+        ("the exercise can be imported", exercise_imports(material, box)),
         (f"the exercise fails as a track of '{material.starter}' says",
          exercise_fails(material, box))],
     "lesson": lambda material, box: [("lesson.py runs", lesson_runs(material))],

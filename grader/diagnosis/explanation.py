@@ -64,6 +64,13 @@ def mistakes_in(name: str, suite: Suite) -> list[Mutant]:
         called[name] & called.get(other, set()) for other in mutant.wrong)]
 
 
+def telling_cases(failure: CaseResult, suite: Suite) -> set[str]:
+    """The cases that tell apart the known mistakes that a failure may come from."""
+    codes = {finding.code for finding in failure.findings}
+    return {name for mutant in mistakes_in(failure.name, suite) if mutant.codes[0] in codes
+            for name in (*mutant.wrong, *mutant.right)}
+
+
 def result_of(case: Case | Property, findings: Sequence[Finding],
             facts: dict[str, str] | None = None) -> CaseResult:
     """Failed by any finding, the one to show first first; ``facts`` are told either way."""

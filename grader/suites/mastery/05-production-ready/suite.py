@@ -443,17 +443,29 @@ def check_right(answers: Mapping[str, Any], *_: Any) -> None:
                              f"yours{others}: {first['why']}")
 
 
+def notices(result: Mapping[str, Any]) -> bool:
+    """Whether a test fails on a wrong package."""
+    return any(test["outcome"] == "failed" for test in result["tests"])
+
+
+def a_critical_one_lives(answers: Mapping[str, Any]) -> bool:
+    """Whether the tests do not notice a critical mutant, although they can be read with it."""
+    values = [answers[mutant.kind].value for mutant in WRONG
+              if mutant.critical and mutant.kind in answers]
+    return any(value and not value["problems"] and not notices(value) for value in values)
+
+
 def check_wrong(answers: Mapping[str, Any], *_: Any) -> None:
     living = []
-    results = {mutant.kind: reached(answers, mutant.kind) for mutant in WRONG}
+    tried = [mutant for mutant in WRONG if mutant.kind in answers]
+    results = {mutant.kind: reached(answers, mutant.kind) for mutant in tried}
     problems = [result["problems"] for result in results.values()]
     assert not all(problems), (
         f"your tests cannot be read, so they notice nothing: {problems[0][0]}")
-    for mutant in WRONG:
-        result = results[mutant.kind]
-        if not any(test["outcome"] == "failed" for test in result["tests"]):
+    for mutant in tried:
+        if not notices(results[mutant.kind]):
             living.append(mutant)
-    noticed = len(WRONG) - len(living)
+    noticed = len(tried) - len(living)
     critical = [mutant for mutant in living if mutant.critical]
     if noticed >= ENOUGH and not critical:
         return
@@ -461,7 +473,7 @@ def check_wrong(answers: Mapping[str, Any], *_: Any) -> None:
     others = ", ".join(f"*{mutant.kind}*" for mutant in living if mutant is not told)
     kind = "critical mutant" if told.critical else "mutant"
     raise AssertionError(
-        f"your tests notice {noticed} of {len(WRONG)} mutants; {ENOUGH} and all critical ones are "
+        f"your tests notice {noticed} of {len(tried)} mutants; {ENOUGH} and all critical ones are "
         f"asked for. The {kind} of the class *{told.kind}* lives. {told.question}"
         + (f" Others that live: {others}" if others else ""))
 
@@ -476,7 +488,7 @@ of_tests: list[Case] = [
     call("your tests pass on other right packages", "tests", False, check=check_right,
          code="U02", trees=trusted.right(), seconds=TESTS_S),
     call("your tests notice wrong packages", "tests", True, check=check_wrong, code="U01",
-         trees=[mutant.tree for mutant in WRONG], seconds=TESTS_S),
+         trees=[mutant.tree for mutant in WRONG], settled=a_critical_one_lives, seconds=TESTS_S),
 ]
 
 
