@@ -461,8 +461,8 @@ class Page(html.parser.HTMLParser):
             assert self.open.pop() == tag
 
 
-@pytest.mark.parametrize("module", [SOFTMAX, "mastery/01-custom-kernels", "optimization/01-tiling"])
-@pytest.mark.parametrize("measured", [True, False])
+@pytest.mark.parametrize(("module", "measured"), [
+    (SOFTMAX, True), ("mastery/01-custom-kernels", False), ("optimization/01-tiling", True)])
 def test_the_page_is_whole_and_takes_its_colours_from_the_reader(module, measured):
     the_module = next(m for m in course.load().modules if str(m.suite.parent).endswith(module))
 

@@ -20,6 +20,11 @@ ids = [f"{cheat.module}-{cheat.name}" for cheat in ALL]
 
 
 @pytest.fixture(scope="module")
+def suites() -> Mapping[str, grader.Suite]:
+    return {module: attempts.suite_of(module) for module in attempts.SUITES}
+
+
+@pytest.fixture(scope="module")
 def confined(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> bool:
     return attempts.is_confined(sandbox, tmp_path_factory.mktemp("probe"))
 
@@ -49,9 +54,10 @@ def test_there_are_cheats_of_all_classes_each_with_its_file():
 
 @pytest.mark.parametrize("cheat", ALL, ids=ids)
 def test_a_cheat_fails_and_the_finding_says_what_was_seen(
-    cheat: Cheat, sandbox: Sandbox, home: Path, confined: bool
+    cheat: Cheat, suites: Mapping[str, grader.Suite], sandbox: Sandbox, home: Path, confined: bool
 ) -> None:
-    report = grader.grade(cheat.put(home), attempts.suite_of(cheat.module), sandbox=sandbox)
+    report = grader.grade(cheat.put(home), suites[cheat.module], sandbox=sandbox,
+                          effort=cheat.effort)
 
     assert (report.verdict, report.exit_code) == (Verdict.FAILED, 1)
     assert not [r.reason for r in report.results if r.verdict is Verdict.ERROR]

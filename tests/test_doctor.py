@@ -227,7 +227,7 @@ def test_attacks_that_succeed_are_shown_and_fail_the_command(run, machine, monke
     assert "stopped: leave a process behind" in shown.out
 
 
-def test_all_attacks_are_stopped_where_the_machine_confines(run) -> None:
+def test_all_attacks_are_stopped_where_the_machine_confines(run, warm) -> None:
     shown = run("doctor", "--attack", "--json")
     said = json.loads(shown.out)
     if said["isolation"]["tier"] < 2:

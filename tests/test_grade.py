@@ -9,7 +9,8 @@ import pytest
 import torch
 
 import grader
-from grader import Verdict, draws, judge, outcome, processes, session
+from grader import Verdict, draws, judge, large, outcome, processes, session
+from grader.large import limits
 from grader.suite import EXACT, Cost, Suite, correctness, edge, performance, rand, refuses
 
 KERNEL = '''\
@@ -122,9 +123,9 @@ def test_other_layouts_are_tried_only_while_one_may_tell_the_cause(graded, monke
         lambda original: lambda self, inputs: asked.append(1) or original(self, inputs)
     )(judge.Judge._is_right))
 
-    layout = graded(KERNEL, strided)
+    layout = graded(KERNEL, strided, effort="values")
     tried, asked[:] = len(asked), []
-    all_wrong = graded(RIGHT.replace("x * 2", "x * 3"), strided)
+    all_wrong = graded(RIGHT.replace("x * 2", "x * 3"), strided, effort="values")
 
     assert {f.code for f in layout.findings()} == {"M08"}
     assert {f.code for f in all_wrong.findings()} == {"N01"}
@@ -134,8 +135,8 @@ def test_other_layouts_are_tried_only_while_one_may_tell_the_cause(graded, monke
 def test_the_same_seed_draws_the_same_inputs_and_no_seed_draws_new_ones(graded):
     broken = RIGHT.replace("x * 2", "x * 3")
 
-    one, two = graded(broken, seed="00ff"), graded(broken, seed="00ff")
-    other = graded(broken)
+    one, two = (graded(broken, seed="00ff", effort="first") for _ in range(2))
+    other = graded(broken, effort="first")
 
     assert first(one).seen == first(two).seen != first(other).seen
     assert one.seed == "00ff"
@@ -178,7 +179,7 @@ def test_the_same_seed_draws_the_same_inputs_and_no_seed_draws_new_ones(graded):
 def test_what_goes_wrong_gets_its_code(graded, change, code, says):
     assert change[0] in RIGHT
 
-    report = graded(RIGHT.replace(*change))
+    report = graded(RIGHT.replace(*change), effort="first")
 
     assert (first(report).code, report.exit_code) == (code, 1), first(report)
     assert says in first(report).seen
@@ -206,14 +207,15 @@ def test_reading_twice_is_too_much_traffic(graded):
     again = "    x = tl.load(x_ptr + offs, mask=mask)\n"
     twice = RIGHT.replace("    tl.store(", again + "    tl.store(")
 
-    report = graded(twice)
+    report = graded(twice, effort="first")
 
     assert first(report).code == "T01"
     assert next(r.facts for r in report.results if r.facts)["traffic"].startswith("1.50x")
 
 
 def test_programs_without_work_are_named(graded):
-    report = graded(RIGHT.replace("triton.cdiv(x.numel(), 64)", "triton.cdiv(x.numel(), 64) + 3"))
+    report = graded(RIGHT.replace("triton.cdiv(x.numel(), 64)", "triton.cdiv(x.numel(), 64) + 3"),
+                    effort="first")
 
     assert (first(report).code, first(report).seen) == ("L03", "3 of 67 programs stored nothing.")
 
@@ -223,7 +225,8 @@ def test_a_grid_of_one_program_per_element_is_told_without_running_it_whole(grad
         correctness("many", rand(60_000)),
         performance("many", rand(60_000), programs=lambda B: -(-60_000 // B))])
 
-    report = graded(RIGHT.replace("triton.cdiv(x.numel(), 64)", "x.numel()"), suite=suite)
+    report = graded(RIGHT.replace("triton.cdiv(x.numel(), 64)", "x.numel()"), suite=suite,
+                    effort="values")
 
     assert first(report).code == "L03"
     assert "a grid of 60000" in first(report).seen
@@ -249,24 +252,26 @@ def test_more_programs_than_can_be_run_are_refused(graded):
 
 
 def test_cuda_habits_get_a_hint(graded):
-    report = graded(RIGHT.replace("torch.empty_like(x)", "torch.empty_like(x, device='cuda')"))
+    report = graded(RIGHT.replace("torch.empty_like(x)", "torch.empty_like(x, device='cuda')"),
+                    effort="first")
 
     assert (first(report).code, "their device says so" in first(report).seen) == (
         "R01", True)
 
 
 def test_a_layout_taken_for_granted_is_told_from_wrong_values(graded):
-    assert first(graded(KERNEL)).code == "M08"
+    assert first(graded(KERNEL, effort="first")).code == "M08"
 
 
 def test_undefined_lanes_are_told_from_wrong_values(graded):
     summed = RIGHT.replace("x * 2", "x * 2 + 0 * tl.sum(x, 0)")
 
-    report = graded(summed)
+    report = graded(summed, effort="first")
+    defined = graded(summed.replace("mask=mask)\n    tl", "mask=mask, other=0.0)\n    tl"),
+                     effort="uncompiled")
 
     assert first(report).code == "M06"
-    assert graded(summed.replace("mask=mask)\n    tl", "mask=mask, other=0.0)\n    tl")
-                  ).verdict is Verdict.PASSED
+    assert defined.verdict is Verdict.PASSED
 
 
 @pytest.mark.parametrize(("change", "code", "says"), [
@@ -288,13 +293,16 @@ def test_what_does_not_end_normally_ends_the_grade_with_one_sentence(
     patience = 2.0 if code == "R02" else 20.0
     for room, limit in ((processes, "LOAD_S"), (session, "CALL_S"), (session, "RUN_S")):
         monkeypatch.setattr(room, limit, patience)
+    monkeypatch.setattr(large, "limits", lambda suite: replace(  # touching 4 GiB takes seconds
+        limits(suite), resident=1 << 29))
     assert change[0] in RIGHT
 
-    report = graded(RIGHT.replace(*change))
+    report = graded(RIGHT.replace(*change), effort="first")
+    next_one = graded(RIGHT, effort="uncompiled")
 
     assert (first(report).code, report.verdict) == (code, Verdict.FAILED), first(report)
     assert says in first(report).seen
-    assert graded(RIGHT).verdict is Verdict.PASSED  # the sandbox is as good as before
+    assert next_one.verdict is Verdict.PASSED  # the sandbox is as good as before
 
 
 LOST = [
@@ -372,7 +380,8 @@ def test_one_run_is_enough_where_nothing_can_differ_in_another(tmp_path, sandbox
 def test_a_million_printed_lines_are_shortened_and_change_nothing(graded):
     flood = "    print('line\\n' * 1_000_000)\n"
 
-    report = graded(RIGHT.replace("    out = torch", flood + "    out = torch"))
+    report = graded(RIGHT.replace("    out = torch", flood + "    out = torch"),
+                    effort="uncompiled")
 
     assert report.verdict is Verdict.PASSED
     assert 0 < len(report.output) < 70_000
@@ -390,7 +399,7 @@ def test_python_file_edited_during_a_grade_changes_nothing(tmp_path, sandbox):
 def test_an_error_of_ours_is_an_error_and_no_failure(graded):
     broken = replace(SUITE, reference=lambda x: 1 / 0)
 
-    report = graded(RIGHT, suite=broken)
+    report = graded(RIGHT, suite=broken, effort="uncompiled")
 
     assert (report.verdict, report.exit_code) == (Verdict.ERROR, 3)
 
@@ -408,11 +417,14 @@ def test_a_result_copied_from_torch_is_no_result(graded):
     launders = RIGHT.replace("    out = torch", sums + "    out = torch")
     launders = launders.replace("(x, out,", "(y, out,")
 
-    assert first(graded(launders)).code == "X01"
+    assert first(graded(launders, effort="first")).code == "X01"
 
 
 # ---------------------------------------------------------------------------------------------
 # Secrets: each test has a submission that looks for the secret, and shows that it would find it.
+
+FEW = replace(SUITE, cases=SUITE.cases[:3])  # in each call, the whole memory is searched
+
 
 def scanning(check: str) -> str:
     """The right kernel, printing what ``check`` says at its first call."""
@@ -449,8 +461,8 @@ def hidden(secret: bytes) -> str:
     return repr(bytes(byte ^ 0x55 for byte in secret))
 
 
-def found(graded, check: str, **options) -> str:
-    report = graded(SEARCH + scanning(check), **options)
+def found(graded, check: str, suite: Suite = FEW, **options) -> str:
+    report = graded(SEARCH + scanning(check), suite, effort="uncompiled", **options)
     assert report.verdict is Verdict.PASSED, first(report)
     return report.output
 
@@ -482,9 +494,9 @@ def test_the_worker_never_holds_an_expected_value(graded, monkeypatch):
             expected.append(result[500:503].numpy().tobytes())
         return result
 
-    suite = replace(SUITE, reference=reference)
-    graded(RIGHT, suite=suite, seed="aa")
-    output = found(graded, f"print('found:', memory_holds({hidden(expected[0])}))", suite=suite,
+    suite = replace(FEW, reference=reference)
+    graded(RIGHT, suite=suite, seed="aa", effort="uncompiled")
+    output = found(graded, f"print('found:', memory_holds({hidden(expected[0])}))", suite,
                    seed="aa")
 
     assert "found: False" in output
@@ -512,7 +524,7 @@ def test_nothing_is_drawn_before_the_file_was_imported(graded, monkeypatch):
     monkeypatch.setattr(session.Session, "ready", lambda self: (ready(self), drawn.append("ready")))
     monkeypatch.setattr(draws.secrets, "token_hex", lambda n: (drawn.append("seed"), "ab" * n)[1])
 
-    report = graded(RIGHT)
+    report = graded(RIGHT, effort="uncompiled")
     failed = graded(RIGHT.replace("import torch\n", "import torch\nraise ValueError\n"))
 
     assert drawn[:2] == ["ready", "seed"]
@@ -542,7 +554,7 @@ def test_a_forged_reply_is_never_a_pass(graded, reply):
             pass
     out = torch.empty_like(x)''')
 
-    assert graded(forged).verdict is Verdict.FAILED
+    assert graded(forged, effort="first").verdict is Verdict.FAILED
 
 
 def test_all_configurations_of_an_autotuner_are_right(graded):
@@ -556,7 +568,7 @@ def test_all_configurations_of_an_autotuner_are_right(graded):
     ('{"BLOCK": 100, "FACTOR": 2}', "L05"),
 ], ids=["other values", "does not compile"])
 def test_a_configuration_that_a_gpu_may_find_the_fastest_has_to_be_right_too(graded, second, code):
-    finding = first(graded(tuned(RIGHT, second)))
+    finding = first(graded(tuned(RIGHT, second), effort="first"))
 
     assert finding.code == code
     assert finding.seen.startswith("With configuration 2 of 2: ")

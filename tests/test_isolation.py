@@ -373,12 +373,11 @@ def target() -> Iterator[attacks.Scene]:
         yield made
 
 
-@pytest.fixture(scope="module")
-def confined(target: attacks.Scene) -> Iterator[Sandbox]:
-    with Sandbox() as box:
-        if box.isolation.tier < 2:
-            pytest.skip(f"this machine does not confine: {box.isolation.describe()}")
-        yield box
+@pytest.fixture
+def confined(sandbox: Sandbox) -> Sandbox:
+    if sandbox.isolation.tier < 2:
+        pytest.skip(f"this machine does not confine: {sandbox.isolation.describe()}")
+    return sandbox
 
 
 def test_there_are_26_attacks() -> None:

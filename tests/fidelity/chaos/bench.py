@@ -25,10 +25,11 @@ ROOT = Path(__file__).parents[3]
 SLACK_S = 2.0  # beyond the limit that a kernel runs into
 SETTLE_S = 2.0  # for what was left behind to go
 MEMORY = 200 << 20  # bytes of the judge beyond what importing torch and the suite takes
-LOAD, CALL, RUN, ANSWER = ("grader.processes.LOAD_S", "grader.session.CALL_S",
-                           "grader.session.RUN_S", "grader.sandbox.client.ANSWER_S")
-QUICK = {LOAD: 1.5, CALL: 1.5, RUN: 1.5, ANSWER: 2.0}
-SHIPPED = {LOAD: 20.0, CALL: 10.0, RUN: 10.0, ANSWER: 10.0}  # as they stand in the grader
+LOAD, CALL, RUN, COMPILE, ANSWER = (
+    "grader.processes.LOAD_S", "grader.session.CALL_S", "grader.session.RUN_S",
+    "grader.session.COMPILE_S", "grader.sandbox.client.ANSWER_S")
+QUICK = {LOAD: 1.5, CALL: 1.5, RUN: 1.5, COMPILE: 8.0, ANSWER: 2.0}
+SHIPPED = {LOAD: 20.0, CALL: 10.0, RUN: 10.0, COMPILE: 60.0, ANSWER: 10.0}  # as in the grader
 
 Environment = Mapping[str, str | None]  # None takes a variable away
 

@@ -92,4 +92,4 @@ def _surroundings() -> Iterator[Entry]:
 
 def a_class(bench: Bench) -> list[str]:
     hostile = list(classroom.QUICK) if bench.quick else list(HOSTILE)[:10]
-    return classroom.grades(bench, 40 if bench.quick else 200, hostile)
+    return classroom.grades(bench, 20 if bench.quick else 200, hostile)

@@ -11,7 +11,7 @@ import time
 
 from grader.sandbox import processes
 from tests.fidelity.chaos import module
-from tests.fidelity.chaos.bench import ANSWER, LOAD, Bench, at_work, end, orphans, text, zygote_of
+from tests.fidelity.chaos.bench import ANSWER, Bench, at_work, end, orphans, text, zygote_of
 
 # A grade of it takes a little longer, so that there is something to hit.
 SLOW = module.spoiled("in the call", "import time\ntime.sleep(0.03)")
@@ -88,10 +88,11 @@ def ended_by(number: int, bench: Bench, kills: int) -> list[str]:
 
 
 def child(bench: Bench, number: int, times: int) -> list[str]:
-    """Hit a worker or an executor: it is as if the kernel had ended, or hung."""
+    """Hit a worker, an executor or a compiler: it is as if the kernel had ended, or hung."""
     chance = random.Random(bench.seed)
     problems = []
-    limit = bench.limits[LOAD] if number == signal.SIGSTOP else 0.0  # it may be loading still
+    # Whichever it is of worker, executor and compiler, nobody waits longer for any.
+    limit = max(bench.limits.values()) if number == signal.SIGSTOP else 0.0
     for _ in range(times):
         ended = bench.warm.grade(SLOW, during=lambda: _hit_child(bench, chance, number))
         problems += bench.expected(ended, {0, 1}, EXTERNAL, limit, cold=False)

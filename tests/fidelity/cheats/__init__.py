@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import grader
+from grader.judge import Effort
 from grader.report import Finding, Kind, Report, Verdict
 from grader.sandbox import Sandbox
 from grader.suite import Suite
@@ -35,6 +36,7 @@ class Cheat:
     says: str
     naive: bool  # whether a grader in the same process believes it
     isolation: bool  # whether it reaches for what lies outside of its process
+    effort: Effort  # with which tests/test_cheats.py grades it
 
     @property
     def path(self) -> Path:
@@ -64,7 +66,8 @@ def cheats() -> list[Cheat]:
     table: Mapping[str, Any] = tomllib.loads((FOLDER / "expected.toml").read_text())
     return [
         Cheat(module, name, entry["class"], tuple(entry["codes"]), entry["says"],
-              entry.get("naive", True), entry.get("isolation", False))
+              entry.get("naive", True), entry.get("isolation", False),
+              entry.get("effort", "values"))
         for module, entries in table.items() for name, entry in entries.items()
     ]
 
