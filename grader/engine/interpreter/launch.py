@@ -100,6 +100,7 @@ def run(kernel: Any, grid: tuple[int, int, int], arguments: Mapping[str, Any], m
     failure = None
     with installed(memory) as builder:
         builder.options = Options(num_warps=int((options or {}).get("num_warps") or 4))
+        running.warps = builder.options.num_warps
         try:
             facts = analysis.facts(kernel)
             body = rewritten(kernel.fn)
