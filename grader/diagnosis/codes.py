@@ -88,8 +88,8 @@ CLOSER = (
 )
 # What to do next where the words of a finding tell it, whatever places there are to look at.
 _STEPS = (
-    ("M09", r" itself, without a barrier ", "Keep the value in a variable instead of loading it, or "
-     "let all threads wait between store and load: `tl.debug_barrier()`."),
+    ("M09", r" itself, without a barrier ", "Keep the value in a variable instead of loading it, "
+     "or let all threads wait between store and load: `tl.debug_barrier()`."),
 )
 _PLACED = frozenset(("M01", "M02", "M03", "M04", "M06", "M09"))  # addresses or masks are wrong
 

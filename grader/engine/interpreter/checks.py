@@ -241,9 +241,9 @@ class Checks:
         if not lanes.any():
             return
         programs = np.repeat(attempt.programs[part.rows], part.place.length)[lanes]
-        first = int(np.argmin(programs))
-        where, who = (int(self._one_each(part, values, unseen)[lanes][first])
-                      for values in (lines, cells))
+        first = int(np.flatnonzero(lanes)[np.argmin(programs)])  # the lane that is spoken of
+        cell = int(unseen.reshape(len(lanes), -1)[first].argmax())
+        where, who = (int(values.reshape(len(lanes), -1)[first, cell]) for values in (lines, cells))
         self._tell("M09", words.unseen, part, lanes, itemsize, action, line,
                    before=("stored" if who > 0 else "changed") + in_line(where))
 
@@ -288,7 +288,7 @@ class Checks:
               action: str, line: int | None, rows: int, **extra: str) -> None:
         running = self._memory.running
         programs = running.programs[owners]
-        everyone = frozenset(programs.tolist())
+        everyone = frozenset(np.unique(programs).tolist())
         if rows == 1 and running.count > 1:  # all programs of the group did the same
             everyone = frozenset(running.programs.tolist())
             programs = np.full_like(programs, int(running.programs.min()))
