@@ -10,8 +10,19 @@ from unittest import mock
 import pytest
 import torch
 from fidelity.memory.cases import Right, Wrong, deadline, found, marked, speaks_of
-from fidelity.memory.threads import AT_ONCE, FREE, SEEN, keep
+from fidelity.memory.threads import (
+    AT_ONCE,
+    ATOMICS,
+    EXCHANGES,
+    FREE,
+    SEEN,
+    after_atomic_kernel,
+    after_kernel,
+    keep,
+)
 
+from grader.engine.compiler.build import address, build
+from grader.engine.compiler.targets import find
 from grader.engine.interpreter.eager import interpreted
 from grader.engine.interpreter.threads import Recent
 from grader.report import Finding
@@ -80,3 +91,31 @@ def test_who_loads_nothing_that_was_just_stored_pays_for_no_look(name: str) -> N
 
     assert trace.findings == []
     assert look.call_count == 0
+
+
+# ---------------------------------------------------------------------------------------------
+# What the compiler makes of the same kernels
+
+
+def waits_before_it_loads(kernel: Any, what: str, **more: Any) -> bool:
+    """Whether a barrier lies between the first store to global memory and the last load."""
+    tensors = {name: address("float32", 0) for name in ("x_ptr", "s_ptr", "y_ptr")}
+    made = build(kernel, {**tensors, **more, "BLOCK_SIZE": 1024, "WHAT": what}, {}, find("h100"))
+    text = made.asm["ptx"]
+    start, end = text.index("st.global"), text.rindex("ld.global")
+    assert start < end
+    return re.search(r"\bbar(rier)?\.sync", text[start:end]) is not None
+
+
+def test_without_a_barrier_the_compiler_lets_no_thread_wait() -> None:
+    assert not waits_before_it_loads(after_kernel, "nothing")
+
+
+@pytest.mark.parametrize("what", EXCHANGES)
+def test_where_a_barrier_is_counted_the_compiler_places_one(what: str) -> None:
+    assert waits_before_it_loads(after_kernel, what)
+
+
+@pytest.mark.parametrize("what", ATOMICS)
+def test_at_a_scalar_atomic_the_compiler_places_a_barrier(what: str) -> None:
+    assert waits_before_it_loads(after_atomic_kernel, what, count_ptr=address("int32", 0))

@@ -450,12 +450,12 @@ def _own_flags() -> tuple[torch.Tensor, torch.Tensor]:
     return out, torch.arange(4, dtype=torch.int32)
 
 
+EXCHANGES = ("barrier", "sum", "argmax", "scan", "sort", "histogram", "gather", "transposition",
+             "interleaving")
+ATOMICS = ("add", "exchange", "comparison")
 SEEN = {
-    **{f"after a {what}": _after(what) for what in (
-        "barrier", "sum", "argmax", "scan", "sort", "histogram", "gather", "transposition",
-        "interleaving")},
-    **{f"after a scalar atomic: {what}": _after_atomic(what) for what in (
-        "add", "exchange", "comparison")},
+    **{f"after a {what}": _after(what) for what in EXCHANGES},
+    **{f"after a scalar atomic: {what}": _after_atomic(what) for what in ATOMICS},
     "after a product": Right(_after_product),
     "by a program of one warp": Right(lambda: _three_rows(num_warps=1)),
     "loaded, then stored": Right(_blocks(in_place_kernel)),
