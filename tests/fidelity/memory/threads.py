@@ -152,6 +152,14 @@ def words_of_halves_kernel(half_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
 
 
 @triton.jit
+def bytes_of_words_kernel(x_ptr, s_ptr, y_ptr, BLOCK_SIZE: tl.constexpr):
+    start, offs = tl.program_id(0) * BLOCK_SIZE, tl.arange(0, BLOCK_SIZE)
+    tl.store(s_ptr + start + offs, tl.load(x_ptr + start + offs), mask=offs >= 4)  # <- stored
+    first = (s_ptr + start + 4).to(tl.pointer_type(tl.int8))
+    tl.store(y_ptr + start + offs, tl.load(first + offs).to(tl.float32))  # <- M09
+
+
+@triton.jit
 def keep(target, value):
     tl.store(target, value)  # <- stored
 
@@ -258,6 +266,8 @@ AT_ONCE = {
     "under another name": Wrong(two_names_kernel, _two_names, "M09", "program 0", "same_ptr", 0),
     "as words of halves": Wrong(words_of_halves_kernel, _words_of_halves,
                                 "M09", "program 0", "half_ptr", 0),
+    "as bytes of words": Wrong(bytes_of_words_kernel, _blocks(bytes_of_words_kernel),
+                               "M09", "program 0", "s_ptr", 4),
     "stored by a helper": Wrong(by_a_helper_kernel, _blocks(by_a_helper_kernel),
                                 "M09", "program 0", "s_ptr", 0),
 }
@@ -327,6 +337,18 @@ def in_place_kernel(x_ptr, s_ptr, y_ptr, BLOCK_SIZE: tl.constexpr):
     x = tl.load(x_ptr + at)
     tl.store(y_ptr + at, x + tl.load(y_ptr + at))
     tl.store(x_ptr + at, 0.0)
+
+
+@triton.jit
+def parts_later_kernel(x_ptr, s_ptr, y_ptr, BLOCK_SIZE: tl.constexpr):
+    """What the programs stored before they part is undone, and nobody stored it when they load."""
+    pid = tl.program_id(0)
+    at = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    x = tl.load(x_ptr + at)
+    tl.store(x_ptr + at, x + 1)
+    if pid % 2 == 1:
+        x += 1
+    tl.store(y_ptr + at, x)
 
 
 @triton.jit
@@ -419,6 +441,10 @@ def _after_product() -> tuple[torch.Tensor, torch.Tensor]:
     return out, x @ x + x
 
 
+def _odd_ones_raised(x: torch.Tensor) -> torch.Tensor:
+    return x + torch.arange(4).repeat_interleave(8) % 2
+
+
 def _tile_by_tile() -> tuple[torch.Tensor, torch.Tensor]:
     x = numbers(3, 30)
     tile_by_tile_kernel[(3,)](x, 30, BLOCK_SIZE=8)
@@ -459,6 +485,7 @@ SEEN = {
     "after a product": Right(_after_product),
     "by a program of one warp": Right(lambda: _three_rows(num_warps=1)),
     "loaded, then stored": Right(_blocks(in_place_kernel)),
+    "in place, by programs that run again": Right(_blocks(parts_later_kernel, _odd_ones_raised)),
     "in place, tile by tile": Right(_tile_by_tile),
     "in place after one barrier": Right(_two_passes),
     "in an earlier launch": Right(_two_launches),
