@@ -102,6 +102,21 @@ def test_a_mistake_without_a_sign_does_not_speak_for_what_its_words_tell_apart(f
     assert with_a_sign == "means s"
 
 
+def test_what_threads_of_one_program_miss_has_words_and_a_step_of_its_own():
+    within = Finding("M09", "program 0 loaded 16 elements of `s_ptr` that it stored in line 8 "
+                            "itself, without a barrier in between (first index 0)", line=9)
+    between = Finding("M09", "program 1 loaded 1 element of `s_ptr` that program 0 stored in the "
+                             "same launch (first index 0)", line=9)
+
+    inner, outer = (codes.explain(finding, [mutant("p", "M09")], {9: 2})
+                    for finding in (within, between))
+
+    assert "threads of a program" in inner.means
+    assert "`tl.debug_barrier()`" in inner.next_step and "variable" in inner.next_step
+    assert outer.means == "means p"
+    assert "tritonlab hint" in outer.next_step
+
+
 KERNEL_LINES = """\
 def kernel(x_ptr, y_ptr, n):
     offs = tl.arange(0, 8)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,10 +71,11 @@ class Session:
         self.events.append(Alloc(number, like.numel() * like.element_size()))
         return View(number, dtype, shape, tuple(like.stride()), 0)
 
-    def launch(self, kernel: str, *grid: int, **arguments: Any) -> None:
+    def launch(self, kernel: str, *grid: int, options: Mapping[str, Any] | None = None,
+               **arguments: Any) -> None:
         full = (*grid, 1, 1)[:3]
         bound = {name: self._argument(value) for name, value in arguments.items()}
-        self.events.append(Launch(kernel, (full[0], full[1], full[2]), bound))
+        self.events.append(Launch(kernel, (full[0], full[1], full[2]), bound, options or {}))
 
     def _argument(self, value: Any) -> Argument:
         if isinstance(value, Argument):
@@ -140,6 +141,32 @@ def test_a_recording_is_replayed(tmp_path: Path, order: str, poison: int) -> Non
             "footprint": {"out_ptr": [0, 125], "x_ptr": [125, 0], "y_ptr": [125, 0]}}],
         "modified_inputs": [], "determined": False,
     }
+
+
+ROUND_TRIP = HEADER + """
+@triton.jit
+def round_trip_kernel(s_ptr, out_ptr, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(s_ptr + offs, offs)
+    tl.store(out_ptr + offs, tl.load(s_ptr + offs))
+"""
+
+
+@pytest.mark.parametrize(("options", "told"), [
+    ({}, True), ({"num_warps": 8}, True), ({"num_warps": 1}, False), ({"num_warps": "1"}, True),
+], ids=["as many warps as usual", "8 warps", "one warp", "no number"])
+def test_threads_of_several_warps_alone_may_miss_what_their_program_stored(
+        tmp_path: Path, options: dict[str, Any], told: bool) -> None:
+    session = Session(tmp_path, ROUND_TRIP)
+    s, out = session.alloc(32, dtype="int32"), session.alloc(32, dtype="int32")
+    session.launch("round_trip_kernel", 2, s_ptr=s, out_ptr=out, BLOCK=16, options=options)
+
+    reply, (result,) = session.run(out)
+
+    assert result.tolist() == list(range(32))
+    assert seen(reply) == ({"M09": (
+        "program 0 loaded 16 elements of `s_ptr` that it stored in line 9 itself, without a "
+        "barrier in between (first index 0); 1 more program did so")} if told else {})
 
 
 def test_elements_that_no_kernel_stored(tmp_path: Path) -> None:

@@ -74,6 +74,9 @@ CLOSER = (
      "where the inputs are: result and buffers belong on the device of the inputs."),
     ("M04", r"^[Tt]wo lanes of ", "Within one program, lanes of a tile arrive at the same element: "
      "their indices coincide, or the mask lets lanes through that own no element."),
+    ("M09", r" itself, without a barrier ", "The threads of a program run at their own pace, and a "
+     "load may deal elements out to other threads than the store did, even by the same pointers: "
+     "a thread then gets what stood there before."),
     ("X01", r"^Host code copies ", "In this module host code may allocate and view tensors and "
      "check its arguments; it copies none, and `.contiguous()` may be a copy."),
     ("L05", r"Unsupported ptr type", "A load or a store takes addresses, and an address begins "
@@ -82,6 +85,11 @@ CLOSER = (
      "size that is a constexpr parameter is chosen where the kernel is launched."),
     ("T06", r" shared by \d+ threads", "No thread can move more at once than its share of a block: "
      "elements, their size and the number of threads decide how much that is."),
+)
+# What to do next where the words of a finding tell it, whatever places there are to look at.
+_STEPS = (
+    ("M09", r" itself, without a barrier ", "Keep the value in a variable instead of loading it, "
+     "or let all threads wait between store and load: `tl.debug_barrier()`."),
 )
 _PLACED = frozenset(("M01", "M02", "M03", "M04", "M06", "M09"))  # addresses or masks are wrong
 
@@ -139,13 +147,17 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: dict[int, int],
     return replace(
         finding, seen=sentence(finding.seen), means=means,
         where=where[:1].upper() + where[1:], todos=numbers,
-        next_step=_next_step(finding.code, numbers),
+        next_step=_of_words(_STEPS, finding) or _next_step(finding.code, numbers),
     )
 
 
 def closer_meaning(finding: Finding) -> str:
     """What the words of a finding tell beyond its code; nothing where they do not."""
-    return next((meaning for code, pattern, meaning in CLOSER
+    return _of_words(CLOSER, finding)
+
+
+def _of_words(table: Iterable[tuple[str, str, str]], finding: Finding) -> str:
+    return next((text for code, pattern, text in table
                  if code == finding.code and re.search(pattern, finding.seen)), "")
 
 

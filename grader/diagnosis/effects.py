@@ -19,7 +19,7 @@ UNNOTICED = {
            "right order by chance",
     "M06": "lanes without a value get a zero on a GPU, whatever the grader puts there",
     "M07": "an input may be stored to with the value that it had",
-    "M09": "programs ran in an order that happened to be right",
+    "M09": "programs, or threads of one, ran in an order that happened to be right",
     "R02": "a GPU runs programs at the same time, so that one may wait for another",
     "R04": "a GPU keeps in its registers what takes memory on the processor",
 }

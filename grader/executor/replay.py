@@ -146,7 +146,8 @@ def _launch(launch: Launch, storages: Storages, memory: Memory, kernels: Kernels
         kernel, bound = binder.bind(launch)
     except NoSuchLaunch as error:
         return Outcome(launch.programs, failure=error.finding)
-    return run(kernel, launch.grid, bound, memory, order=settings.order, sample=settings.sample)
+    return run(kernel, launch.grid, bound, memory, order=settings.order, sample=settings.sample,
+               options=launch.options)
 
 
 def pointer_of(view: View, storages: Storages) -> Pointer:

@@ -15,6 +15,7 @@ import triton.language as tl
 from grader.engine.interpreter.handle import Array, Handle
 from grader.engine.interpreter.observed import Note, Observations
 from grader.engine.interpreter.races import Order
+from grader.engine.interpreter.threads import Recent
 from grader.engine.interpreter.traffic import Ledger
 
 _MANY_POLLS = 64  # in one turn; a loop that reads more does not just wait
@@ -70,6 +71,7 @@ class Attempt:
     ledger: Ledger = field(default_factory=Ledger)
     notes: list[Note] = field(default_factory=list)
     stored: Array = field(init=False)  # which programs stored anything
+    recent: Recent = field(default_factory=Recent)  # what their threads may not all see yet
     axes: set[int] = field(default_factory=set)  # along which the kernel asked for its place
     largest: int = 1  # elements of the largest block, of one program
     looping: bool = False  # a ``while`` is or was running

@@ -169,9 +169,13 @@ class Builder:
 
     def create_atomic_poll(self, ptr: Handle, expected: Handle, timeout_ns: Any, sem: Any,
                            scope: Any) -> Handle:
+        if not ptr.shape:
+            self.create_barrier()
         return self._watched.poll(ptr, expected, ends=isinstance(timeout_ns, Handle))
 
     def create_atomic_load(self, ptr: Handle, mask: Handle, sem: Any, scope: Any) -> Handle:
+        if not ptr.shape:
+            self.create_barrier()
         return self._watched.load(ptr, mask, None, volatile=sem != ir.MEM_SEMANTIC.RELAXED)
 
     def create_atomic_store(self, ptr: Handle, val: Handle, mask: Handle, sem: Any,
@@ -179,7 +183,13 @@ class Builder:
         self._watched.atomic_rmw("XCHG", ptr, val, mask, ordered=sem != ir.MEM_SEMANTIC.RELAXED)
 
     def create_barrier(self) -> None:
-        """The threads of a program are always together here."""
+        """All threads of a program wait for each other, so that they see what it stored."""
+        self._watched.attempt.recent.settle()
+
+    # Reductions, scans, products and what rearranges a block pass elements from thread to thread:
+    # through shared memory, with a barrier, unless the layouts let each warp keep to itself. The
+    # check of threads would rather miss a mistake than claim one, so they all count as barriers.
+    exchange = create_barrier
 
     def create_grid_dependency_wait(self) -> None:
         """Launches run one after the other here."""
@@ -325,28 +335,34 @@ class Builder:
         return Handle(np.expand_dims(arg.data, axis + 1), arg.dtype, shape)
 
     def create_reshape(self, arg: Handle, shape: Sequence[int], can_reorder: bool) -> Handle:
+        self.exchange()
         wanted = tuple(int(n) for n in shape)
         return Handle(arg.full().reshape(len(arg.data), *wanted), arg.dtype, wanted)
 
     def create_trans(self, arg: Handle, order: Sequence[int]) -> Handle:
+        self.exchange()
         axes = [int(axis) for axis in order]
         data = np.transpose(arg.data, (0, *(axis + 1 for axis in axes)))
         return Handle(data, arg.dtype, tuple(arg.shape[axis] for axis in axes))
 
     def create_cat(self, lhs: Handle, rhs: Handle) -> Handle:
+        self.exchange()
         programs = max(len(lhs.data), len(rhs.data))
         data = np.concatenate([lhs.full(programs), rhs.full(programs)], axis=1)
         return Handle(data, lhs.dtype, data.shape[1:])
 
     def create_join(self, lhs: Handle, rhs: Handle) -> Handle:
+        self.exchange()
         data = np.stack(np.broadcast_arrays(*aligned(lhs, rhs)), axis=-1)
         return Handle(data, lhs.dtype, (*lhs.shape, 2))
 
     def create_split(self, val: Handle) -> tuple[Handle, Handle]:
+        self.exchange()
         data, shape = val.along(len(val.shape) - 1), val.shape[:-1]
         return Handle(data[..., 0], val.dtype, shape), Handle(data[..., 1], val.dtype, shape)
 
     def create_gather(self, src: Handle, indices: Handle, axis: int) -> Handle:
+        self.exchange()
         programs = max(len(src.data), len(indices.data))
         index = indices.full(programs)
         if index.size and not (index.min() >= 0 and index.max() < src.shape[axis]):
@@ -359,6 +375,7 @@ class Builder:
     def create_histogram(self, data: Handle, bins: int, mask: Handle | None) -> Handle:
         if data.data.dtype.itemsize == 8 and _TRITON < (3, 9):
             raise NotInAKernel(f"Triton {triton.__version__} has no histogram of 64-bit integers")
+        self.exchange()
         programs = max(len(data.data), len(mask.data) if mask is not None else 1)
         values = data.full(programs).reshape(programs, -1).astype(np.int64)
         counted = (values >= 0) & (values < bins)
@@ -372,6 +389,7 @@ class Builder:
 
     def create_dot(self, a: Handle, b: Handle, d: Handle, input_precision: Any,
                    max_num_imprecise_acc: Any) -> Handle:
+        self.exchange()
         *batch, m, k = a.shape
         self._watched.attempt.count_product(2 * m * k * b.shape[-1] * int(np.prod(batch)))
         if not self._watched.computes:
@@ -383,6 +401,7 @@ class Builder:
     def create_dot_scaled(self, lhs: Handle, lhs_scale: Handle | None, lhs_format: Any,
                           rhs: Handle, rhs_scale: Handle | None, rhs_format: Any, fast_math: bool,
                           lhs_k_pack: bool, rhs_k_pack: bool, acc: Handle) -> Handle:
+        self.exchange()
         packed = ir.ScaleDotElemTypeTY.E2M1
         if not self._watched.computes:
             k = lhs.shape[-1] * (2 if lhs_format == packed and lhs_k_pack else 1)

@@ -13,6 +13,7 @@ from grader.engine.interpreter.observed import Note, Tally
 from grader.engine.interpreter.places import Place, in_order
 from grader.engine.interpreter.regions import Part, Region, Storage
 from grader.engine.interpreter.shadow import KERNEL, NOBODY, cells_of
+from grader.engine.interpreter.threads import in_line, own
 
 if TYPE_CHECKING:
     from grader.engine.interpreter.memory import Memory
@@ -45,7 +46,7 @@ class Checks:
              volatile: bool) -> None:
         """M06 and M09, and who reads what. ``volatile``: it may read what atomics change."""
         storage, running = part.region.storage, self._memory.running
-        shadow = storage.shadow
+        shadow, recent = storage.shadow, running.attempt.recent
         shared = storage.stored_in == running.number
         if shadow.touched or shadow.default == NOBODY:
             cells = self._cells(part, itemsize, shadow)
@@ -56,6 +57,9 @@ class Checks:
                 self._raced(words.race, part, cells, itemsize, "loaded", line)
             if shared and -least > running.order.floor and not volatile:
                 self._raced(words.early, part, -cells, itemsize, "loaded", line)
+            if shared and not volatile and recent.holds(storage) and (
+                    most > running.order.floor or -least > running.order.floor):
+                self._unseen(part, cells, itemsize, "loaded", line)
         if id(storage) in running.watched:
             self._note_readers(part, itemsize, rows)
 
@@ -132,6 +136,8 @@ class Checks:
             self._unwritten(part, alone, itemsize, 0, line)
         if storage.stored_in == self._memory.running.number:
             self._raced(words.race, part, cells, itemsize, "changed", line)
+            if self._memory.attempt.recent.holds(storage):  # atomics see each other
+                self._unseen(part, np.maximum(cells, 0), itemsize, "changed", line)
 
     def set_writers(self, part: Part, itemsize: int, value: Any) -> None:
         """Note who wrote: a segment for each run, or one state for all."""
@@ -225,6 +231,22 @@ class Checks:
         named = int(other[int(np.argmin(programs))])
         self._tell("M09", text, part, lanes, itemsize, action, line, other=running.place(named))
 
+    def _unseen(self, part: Part, cells: Array, itemsize: int, action: str,
+                line: int | None) -> None:
+        """M09 within a program: a thread gets what another one may not have stored yet."""
+        running, attempt = self._memory.running, self._memory.attempt
+        lines = attempt.recent.lines(part, itemsize)
+        unseen = own(lines, cells, attempt.programs[part.rows], running.order)
+        lanes = self._lanes(part, unseen)
+        if not lanes.any():
+            return
+        programs = np.repeat(attempt.programs[part.rows], part.place.length)[lanes]
+        first = int(np.flatnonzero(lanes)[np.argmin(programs)])  # the lane that is spoken of
+        cell = int(unseen.reshape(len(lanes), -1)[first].argmax())
+        where, who = (int(values.reshape(len(lanes), -1)[first, cell]) for values in (lines, cells))
+        self._tell("M09", words.unseen, part, lanes, itemsize, action, line,
+                   before=("stored" if who > 0 else "changed") + in_line(where))
+
     def _foreign(self, part: Part, cells: Array) -> Array | None:
         """Which cells belong to another program of this launch that nothing has put before this
         one; None where there are none. ``cells``: [runs, cells of a run]."""
@@ -266,7 +288,7 @@ class Checks:
               action: str, line: int | None, rows: int, **extra: str) -> None:
         running = self._memory.running
         programs = running.programs[owners]
-        everyone = frozenset(programs.tolist())
+        everyone = frozenset(np.unique(programs).tolist())
         if rows == 1 and running.count > 1:  # all programs of the group did the same
             everyone = frozenset(running.programs.tolist())
             programs = np.full_like(programs, int(running.programs.min()))

@@ -49,7 +49,7 @@ _MEANT = (KernelError, NotInAKernel, AssertionFailed, NotInterpreted, MemoryErro
 # Parts of the engine that a kernel cannot make raise: an error there is the grader's own.
 _OURS = tuple(f"grader.engine.interpreter.{name}" for name in (
     "memory", "checks", "regions", "places", "shadow", "attempt", "races", "traffic", "observed",
-    "words", "atomics", "poison", "analysis", "turns"))
+    "words", "atomics", "poison", "analysis", "turns", "threads"))
 
 
 def explain(error: BaseException, file: str, kernel: str) -> Finding:

@@ -99,7 +99,8 @@ def run(kernel: Any, grid: tuple[int, int, int], arguments: Mapping[str, Any], m
     running = memory.begin(grid, file)
     failure = None
     with installed(memory) as builder:
-        builder.options = Options(num_warps=int((options or {}).get("num_warps") or 4))
+        running.warps = _warps((options or {}).get("num_warps"))
+        builder.options = Options(num_warps=running.warps)
         try:
             facts = analysis.facts(kernel)
             body = rewritten(kernel.fn)
@@ -114,6 +115,11 @@ def run(kernel: Any, grid: tuple[int, int, int], arguments: Mapping[str, Any], m
         finally:
             running.attempt.commit(running.ledger, memory.observed)
     return _outcome(running, failure)
+
+
+def _warps(given: Any) -> int:
+    """Warps of a program; what is no number of warps is for the compiler to refuse."""
+    return given if type(given) is int and given > 0 else Options.num_warps
 
 
 def _outcome(running: Running, failure: Finding | None) -> Outcome:

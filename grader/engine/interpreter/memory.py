@@ -43,6 +43,7 @@ class Running:
     order: Order
     attempt: Attempt
     regions: Regions
+    warps: int = 4  # of each program; one alone issues in order
     ledger: Ledger = field(default_factory=Ledger)
     watched: set[int] = field(default_factory=set)  # storages whose readers are noted, by id
     idle: int = 0  # programs that ended and stored nothing
@@ -212,6 +213,7 @@ class Memory:
         part.place.write(typed, values)
         segments = self.attempt.segments[part.rows][:, None]
         self.checks.set_writers(part, values.dtype.itemsize, segments)
+        self._note_recent(part, values.dtype.itemsize, line)
         if order.locks and scalar:  # a lock may be opened by a plain store
             for program, cell in self._scalars(part):
                 if cell in order.locks:
@@ -280,6 +282,8 @@ class Memory:
                 self._synchronise(part, locks=operation in LOCKS)
             elif ordered:
                 self._acquire_known(lanes)
+            if not shape:  # its result goes from one thread to all of them
+                self.attempt.recent.settle()
             self.checks.change(lanes, dtype.itemsize, line)
             self.attempt.remember(lanes.place, typed)
             before = typed[index]
@@ -287,6 +291,8 @@ class Memory:
             if not np.array_equal(typed[index], before):
                 self.attempt.changed()
             self.checks.set_writers(lanes, dtype.itemsize, -segments[lanes.rows][:, None])
+            if shape:
+                self._note_recent(lanes, dtype.itemsize, line)
             part.put(old.reshape(-1, part.place.length), result)
             self.attempt.stored[part.rows] = True
             if self.attempt.looping and not shape:
@@ -295,6 +301,10 @@ class Memory:
         return Handle(result, value.dtype, shape)
 
     # -- order and counts ----------------------------------------------------------------------
+
+    def _note_recent(self, part: Part, itemsize: int, line: int | None) -> None:
+        if self.running.warps > 1:
+            self.attempt.recent.note(part, itemsize, line)
 
     def _synchronise(self, part: Part, *, locks: bool) -> None:
         """Atomics on scalars, one program after another: each comes after those before it."""

@@ -20,6 +20,7 @@ def reduce(input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False, **_: 
     axis, keep_dims = _plain(axis), _plain(keep_dims)
     blocks = input if isinstance(input, tuple) else (input,)
     shape = _shape(blocks[0])
+    interpreter.interpreter_semantic.builder.exchange()
     left: Shape = ()
     if axis is None:
         handles = [_flat(block.handle) for block in blocks]
@@ -64,6 +65,7 @@ def scan(input: Any, axis: Any, combine_fn: Any, reverse: Any = False, **_: Any)
     axis, reverse = _plain(axis), _plain(reverse)
     blocks = input if isinstance(input, tuple) else (input,)
     shape = _shape(blocks[0])
+    interpreter.interpreter_semantic.builder.exchange()
     _check_axis(axis, shape)
     axis = axis % len(shape)
     types = [block.dtype for block in blocks]

@@ -125,6 +125,13 @@ def early(tally: Tally) -> str:
             f"{tally.more()}")
 
 
+def unseen(tally: Tally) -> str:
+    facts = tally.extra
+    return (f"{tally.place} {facts['action']} {elements(tally.lanes)} of `{facts['tensor']}` that "
+            f"it {facts['before']} itself, without a barrier in between (first index "
+            f"{tally.index}){tally.more()}")
+
+
 def race(tally: Tally) -> str:
     facts = tally.extra
     return (f"{tally.place} {facts['action']} {elements(tally.lanes)} of `{facts['tensor']}` that "

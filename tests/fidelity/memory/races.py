@@ -314,6 +314,7 @@ def wave_kernel(x_ptr, y_ptr, n, BLOCK_SIZE: tl.constexpr):
         tl.debug_barrier()
         left = tl.load(y_ptr + offs - 1, mask=mask & (offs > 0), other=0.0)  # <- M09
         tl.store(x_ptr + offs, left, mask=mask)  # <- M09
+        tl.debug_barrier()
 
 
 def _stencil():
@@ -579,6 +580,7 @@ def own_row_kernel(x_ptr, n_cols, BLOCK_SIZE: tl.constexpr):
         tl.debug_barrier()
         first = tl.load(row)
         tl.store(row + offs, x + first, mask=offs < n_cols)
+        tl.debug_barrier()
 
 
 @triton.jit
