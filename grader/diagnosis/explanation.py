@@ -32,6 +32,8 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
     first = next((r for r in deciding if r.verdict is Verdict.FAILED), None)
 
     def explain(result: CaseResult) -> CaseResult:
+        if not result.findings and result.verdict is not Verdict.FAILED:
+            return result
         mutants = mistakes_in(result.name, suite)
         findings = [codes.explain(finding, mutants, submitted.todos, failed, passed,
                                   suite.marker, suite.kernel_file if suite.files else "",
