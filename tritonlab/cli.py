@@ -344,13 +344,15 @@ def doctor(
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """What is installed, how far strangers' code is kept apart, what can be decided here."""
+    from tritonlab import checkup
     from tritonlab import doctor as the_doctor
     from tritonlab.render import doctor as view
     from tritonlab.render.screen import Progress
 
     screen = screen_on(plain)
     with Progress(screen_on(plain or as_json, error=True)) as progress:
-        found = the_doctor.examine(attack=attack, on_event=progress)
+        found = the_doctor.examine(attack=attack, on_event=progress, terminal=checkup.Terminal(
+            screen.is_terminal, screen.colour, screen.full_width, sys.stdout.encoding or ""))
     command = "tritonlab list" if attack else "tritonlab doctor --attack"
     if as_json:
         print_json({**found.to_dict(), "next": command})
