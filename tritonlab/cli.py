@@ -17,6 +17,7 @@ from tritonlab import (
     certificate,
     cli_author,
     cli_bench,
+    completion,
     course,
     errors,
     grading,
@@ -25,7 +26,16 @@ from tritonlab import (
 )
 from tritonlab.errors import Stopped, shown
 from tritonlab.journal import Reading
-from tritonlab.verbs import Json, ModuleId, Plain, print_json, screen_on
+from tritonlab.verbs import (
+    CurrentOr,
+    Function,
+    Json,
+    ModuleId,
+    OfModule,
+    Plain,
+    print_json,
+    screen_on,
+)
 
 if TYPE_CHECKING:
     from grader.report import Report
@@ -94,19 +104,18 @@ def start(module_id: ModuleId, as_json: Json = False, plain: Plain = False) -> i
 @app.command()
 @guard.verb
 def grade(
-    what: Annotated[str | None, typer.Argument(
-        metavar="[ID or PATH]", help="The current module if left out.")] = None,
-    module_id: Annotated[str | None, typer.Option(
-        "--module", metavar="ID", help="The module that the file at PATH belongs to.")] = None,
+    what: CurrentOr = None,
+    module_id: OfModule = None,
     case: Annotated[str | None, typer.Option(
-        "--case", metavar="NAME", help="Only this case, in detail; nothing is recorded.")] = None,
+        "--case", metavar="NAME", autocompletion=completion.cases,
+        help="Only this case, in detail; nothing is recorded.")] = None,
     seed: Annotated[str | None, typer.Option(
         "--seed", metavar="HEX", help="The inputs of an earlier grade; nothing is recorded.",
     )] = None,
     target: Annotated[str | None, typer.Option(
-        "--target", metavar="GPU", help="Compile for this GPU, such as a100. If left out, for this "
-                                        "machine's, or else for an h100.",
-    )] = None,
+        "--target", metavar="GPU", autocompletion=completion.gpus,
+        help="Compile for this GPU, such as a100. If left out, for this machine's, or else for an "
+             "h100.")] = None,
     gpu: Annotated[bool, typer.Option(
         "--gpu/--no-gpu", help="Run and time the kernels on this machine's GPU too, if it has one.",
     )] = True,
@@ -184,10 +193,10 @@ def _grade_pending(as_json: bool, plain: bool, *others: object) -> int:
 @guard.verb
 def hint(
     module_id: Annotated[str | None, typer.Argument(
-        metavar="[ID]", help="The current module if left out.")] = None,
+        metavar="[ID]", help="The current module if left out.",
+        autocompletion=completion.modules)] = None,
     todo: Annotated[int | None, typer.Option(help="The number of a TODO or DECIDE.")] = None,
-    function: Annotated[str | None, typer.Option(
-        metavar="NAME", help="A function that is to be written or repaired.")] = None,
+    function: Function = None,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """The next rung of help, for a TODO, for a function, or for what failed last."""
@@ -215,15 +224,14 @@ def hint(
 @app.command()
 @guard.verb
 def inspect(
-    what: Annotated[str | None, typer.Argument(
-        metavar="[ID or PATH]", help="The current module if left out.")] = None,
-    module_id: Annotated[str | None, typer.Option(
-        "--module", metavar="ID", help="The module that the file at PATH belongs to.")] = None,
+    what: CurrentOr = None,
+    module_id: OfModule = None,
     target: Annotated[str, typer.Option(
-        metavar="GPU", help="The GPU that it is compiled for.")] = targets.DEFAULT,
+        metavar="GPU", autocompletion=completion.gpus,
+        help="The GPU that it is compiled for.")] = targets.DEFAULT,
     case: Annotated[str | None, typer.Option(
-        metavar="NAME", help="The case that is looked at; by default those of performance.",
-    )] = None,
+        metavar="NAME", autocompletion=completion.cases,
+        help="The case that is looked at; by default those of performance.")] = None,
     ptx: Annotated[bool, typer.Option("--ptx", help="Print the PTX too, by source line.")] = False,
     sass: Annotated[bool, typer.Option(
         "--sass", help="Print the machine code too, by source line.")] = False,

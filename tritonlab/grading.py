@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import grader
 from grader.engine.compiler import targets
 from grader.report import CaseResult, Report, Verdict
-from tritonlab import workspace
+from tritonlab import case_names, workspace
 from tritonlab.course import Course, Module
 from tritonlab.errors import (
     BadCourse,
@@ -185,6 +185,9 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
     with contextlib.nullcontext(sandbox) if sandbox else started() as box:
         try:
             suite = grader.load_suite(submission.module.suite)
+            if submission.workspace is not None:
+                case_names.keep(submission.workspace.mark, submission.module.id,
+                                [case.name for case in suite.ordered()])
             return grader.grade(submission.kernel, suite, public_only=public_only, only=only,
                                 seed=seed, target=named, gpu="found" if gpu else "never",
                                 on_event=on_event, sandbox=box)
