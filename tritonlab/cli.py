@@ -50,8 +50,10 @@ def main() -> None:
     """The command `tritonlab`."""
     guard.never_fail_to_encode()
     try:
-        app(prog_name="tritonlab")
-    except KeyboardInterrupt:
+        sys.exit(app(prog_name="tritonlab", standalone_mode=False))
+    except guard.WRONG_COMMAND_LINE as error:
+        sys.exit(guard.show_usage(error))
+    except (KeyboardInterrupt, typer.Abort):
         sys.exit(guard.show_error(Stopped()))
     except BrokenPipeError:
         errors.silence_broken_pipe()
@@ -294,7 +296,8 @@ def doctor(
     with Progress(screen_on(plain or as_json, error=True)) as progress:
         found = the_doctor.examine(attack=attack, on_event=progress, terminal=checkup.Terminal(
             screen.is_terminal, screen.colour, screen.full_width, sys.stdout.encoding or ""))
-    command = "tritonlab list" if attack else "tritonlab doctor --attack"
+    command = "tritonlab doctor" if found.exit_code == EXIT_GRADER_BROKE else \
+        "tritonlab list" if attack else "tritonlab doctor --attack"
     if as_json:
         print_json({**found.to_dict(), "next": command})
     else:

@@ -185,7 +185,10 @@ def load(roots: Roots | None = None) -> Course:
     roots = roots or default_roots()
     files = sorted(roots.tracks.glob("*/track.toml"))
     if not files:
-        raise BadCourse(f"There are no tracks in {roots.tracks}.", "Install tritonlab again.")
+        other = os.environ.get("TRITONLAB_COURSE")
+        raise BadCourse(f"There are no tracks in {roots.tracks}.",
+                        "Let TRITONLAB_COURSE name the folder of a course, or unset it." if other
+                        else "Install tritonlab again.")
     return Course(tuple(sorted((_track(file, roots) for file in files), key=lambda t: t.number)))
 
 

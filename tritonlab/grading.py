@@ -179,7 +179,7 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
     """
     if seed is not None and not SEED.fullmatch(seed := seed.lower()):
         raise TritonlabError(f"'{seed}' is no seed: it takes 1 to 64 hexadecimal digits.",
-                             "The report to be repeated names its own.")
+                             "Copy it from the line of the report that begins with Repeat.")
     named = find_target(target) if target else None
     # The sandbox warms up in its own process while the suite, and with it torch, is loaded here.
     with contextlib.nullcontext(sandbox) if sandbox else started() as box:
@@ -239,7 +239,7 @@ def started() -> Sandbox:
     except OSError as error:
         raise cannot_grade(error) from error
     except SandboxBroken as error:
-        raise CannotGrade(brief(str(error)), "Check that Python can be started again.") from error
+        raise CannotGrade(brief(str(error)), "`tritonlab doctor` looks for the cause.") from error
 
 
 @dataclass(frozen=True)
