@@ -66,9 +66,10 @@ def show_status(screen: Screen, course: Course, certificate: Certificate, curren
                     lead=("" if screen.plain else "  ", word(STATE_WORDS[entry.state]), " "))
     earlier = [e for e in certificate.entries if e.state is State.OUTDATED]
     for entry in earlier:
-        screen.line(entry.module, f"  {EARLIER}{_regraded(entry)}: ",
-                    (f"tritonlab grade {entry.module}", "command"),
+        screen.line(entry.module, f"  {EARLIER}, which counts. {_regraded(entry)}",
                     lead=("" if screen.plain else "  ", word(STATE_WORDS[entry.state]), " "))
+        screen.command(f"tritonlab grade {entry.module}",
+                       lead="Grade it again: " if screen.plain else " " * 8 + "Grade it again: ")
     if opened or earlier:
         screen.blank()
     if current:
@@ -104,10 +105,9 @@ def _progress(entry: Entry) -> str:
 
 
 def _regraded(entry: Entry) -> str:
-    """What is known of a module that was passed under earlier tests; it counts all the same."""
-    if entry.regraded is None:
-        return ", which counts; they have changed since, and this grades it under today's"
-    return ", which counts; under today's it is not passed yet"
+    """What is known of a pass under earlier tests."""
+    return "They have changed since." if entry.regraded is None else \
+        "Under today's it is not passed yet."
 
 
 def _totals(screen: Screen, certificate: Certificate) -> None:
