@@ -17,15 +17,25 @@ from tritonlab import (
     certificate,
     cli_author,
     cli_bench,
+    cli_certificate,
     course,
     errors,
     grading,
     guard,
+    outputs,
     workspace,
 )
 from tritonlab.errors import Stopped, shown
 from tritonlab.journal import Reading
-from tritonlab.verbs import Json, ModuleId, Plain, print_json, screen_on
+from tritonlab.verbs import (
+    Json,
+    ModuleId,
+    Plain,
+    onward,
+    print_json,
+    reading_here,
+    screen_on,
+)
 
 if TYPE_CHECKING:
     from grader.report import Report
@@ -61,11 +71,11 @@ def list_(as_json: Json = False, plain: Plain = False) -> int:
     """All tracks and modules, and how far you have come."""
     from tritonlab.render import course as view
 
-    the_course, reading = course.load(), _reading()
+    the_course, reading = course.load(), reading_here()
     shown_certificate = certificate.build(the_course, reading)
     if as_json:
         return print_json(view.list_to_dict(the_course, shown_certificate))
-    view.show_list(screen_on(plain), the_course, shown_certificate, _onward(the_course, reading))
+    view.show_list(screen_on(plain), the_course, shown_certificate, onward(the_course, reading))
     return 0
 
 
@@ -239,7 +249,7 @@ def inspect(
     screen = screen_on(plain)
     the_target = grading.find_target(target)
     if html is not None:
-        inspection.check_page(html)
+        outputs.check(html, outputs.PAGE)
     submission = grading.resolve(course.load(), what, module_id)
     with Progress(screen_on(plain or as_json, error=True)) as progress:
         found = inspection.inspect(submission, the_target, case=case, on_event=progress,
@@ -251,7 +261,7 @@ def inspect(
     if html is not None:
         from tritonlab.render import page
 
-        inspection.write_page(page.inspection(submission.module, found), html)
+        outputs.write(page.inspection(submission.module, found).encode(), html, outputs.PAGE)
     if as_json:
         print_json({"module": submission.module.id, **found.to_dict(ptx=ptx, sass=sass),
                      "page": str(html) if html else None, "next": command})
@@ -268,44 +278,19 @@ def status(as_json: Json = False, plain: Plain = False) -> int:
     """Your progress: what is passed, what is open, what is left."""
     from tritonlab.render import course as view
 
-    the_course, reading = course.load(), _reading()
+    the_course, reading = course.load(), reading_here()
     place = workspace.find()
     standing = certificate.build(the_course, reading)
     current = (place.module_here(the_course) if place else None) or (
         the_course.get(reading.current) if reading.current else None)
     command = "tritonlab grade" if current and standing.entry(current).is_open else \
-        _onward(the_course, reading)
+        onward(the_course, reading)
     if as_json:
         return print_json({**standing.to_dict(), "current": current.id if current else None,
                             "workspace": str(place.root) if place else None, "next": command})
     view.show_status(screen_on(plain), the_course, standing, current,
                      shown(place.root) if place else None, command)
     return 0
-
-
-@app.command("certificate")
-@guard.verb
-def certificate_(
-    name: Annotated[str | None, typer.Option(
-        help="The name to put on it; an empty one takes it off.")] = None,
-    as_json: Json = False, plain: Plain = False,
-) -> int:
-    """The certificate, made anew from the journal."""
-    from tritonlab.render import certificate as view
-
-    the_course = course.load()
-    journal = workspace.require(the_course.example).journal(the_course)
-    if name is None:
-        warning = journal.renew()
-    else:
-        warning = journal.append("named", name=" ".join(name.split())[:100]).warning
-    reading = journal.read()
-    made = certificate.build(the_course, reading)
-    if as_json:
-        sys.stdout.write(made.to_json())
-    else:
-        view.show(screen_on(plain), made, _onward(the_course, reading, done="tritonlab list"))
-    return guard.warn(warning, *reading.problems)
 
 
 @app.command()
@@ -359,6 +344,7 @@ def doctor(
     return found.exit_code
 
 
+cli_certificate.add_to(app)
 cli_bench.add_to(app)
 cli_author.add_to(app)
 
@@ -394,7 +380,7 @@ def _after_grade(the_course: course.Course, submission: grading.Submission, repo
     if report.exit_code == 0 and report.partial:
         return command, "Then all cases, with new inputs: "
     if report.exit_code == 0:
-        return _onward(the_course, result.reading, submission.module), "Next: "
+        return onward(the_course, result.reading, submission.module), "Next: "
     if report.exit_code == 1:
         again = _replay(submission, report) or grading.alone(submission, report)
         return again if report.only else command, edit
@@ -423,19 +409,3 @@ def _details(report: Report, submission: grading.Submission) -> str:
                if r != errors.brief(r)]
     place = submission.workspace
     return errors.keep("\n".join(reasons), place.mark if place else None) if reasons else ""
-
-
-def _onward(the_course: course.Course, reading: Reading,
-            after: course.Module | None = None, done: str = "tritonlab certificate") -> str:
-    following = certificate.next_module(the_course, reading, after)
-    return f"tritonlab start {following.id}" if following else done
-
-
-def _reading() -> Reading:
-    """The journal of the workspace, or an empty one; damage is said once, on standard error."""
-    place = workspace.find()
-    if place is None:
-        return Reading(())
-    reading = place.journal(course.Course(())).read()
-    guard.warn(*reading.problems)
-    return reading

@@ -8,11 +8,9 @@ from typing import Annotated
 import typer
 
 from grader import hardware
-from tritonlab import course, grading, guard
+from tritonlab import course, grading, guard, outputs
 from tritonlab.errors import shown
 from tritonlab.verbs import Json, Plain, print_json, screen_on
-
-HTML, PNG = (".html", ".htm"), (".png",)
 
 
 def add_to(app: typer.Typer) -> None:
@@ -51,9 +49,9 @@ def bench(
     the_target = grading.find_target(target) if target else None
     if the_target is None and not gpu:
         the_target = hardware.default_target()
-    for path, endings in ((html, HTML), (png, PNG)):
+    for path, kind in ((html, outputs.PAGE), (png, outputs.PICTURE)):
         if path is not None:
-            the_bench.check_picture(path, endings)
+            outputs.check(path, kind)
     submission = grading.resolve(course.load(), what, module_id)
     with Progress(screen_on(plain or as_json, error=True)) as progress:
         found = the_bench.bench(submission, function=function, target=the_target,
@@ -62,11 +60,11 @@ def bench(
     if html is not None:
         from tritonlab.render import page
 
-        the_bench.write(page.benchmark(module, found).encode(), html, "html")
+        outputs.write(page.benchmark(module, found).encode(), html, outputs.PAGE)
     if png is not None:
         from tritonlab.render import picture
 
-        the_bench.write(picture.png(found, f"{module.id}: {module.title}"), png, "png")
+        outputs.write(picture.png(found, f"{module.id}: {module.title}"), png, outputs.PICTURE)
     command, before = f"tritonlab grade {module.id}", "Next: "
     if not submission.in_place:
         command = submission.full_command
