@@ -1,9 +1,10 @@
-"""Pages for a browser, each in one file without scripts and without anything from elsewhere."""
+"""Pages for a browser, each in one file that runs no script and needs nothing from elsewhere."""
 
 from __future__ import annotations
 
 import functools
 import re
+import shlex
 from dataclasses import dataclass, replace
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -12,8 +13,10 @@ from markupsafe import Markup, escape
 from grader.bench import COMPILED, REFERENCE, TORCH, YOURS, Benchmark
 from grader.inspection import InspectedCase, Inspection
 from grader.words import sentence
+from tritonlab import claims
+from tritonlab.certificate import Certificate
 from tritonlab.course import Module
-from tritonlab.render import benched, highlight, picture
+from tritonlab.render import benched, certified, highlight, picture
 from tritonlab.render import inspected as words
 from tritonlab.render import quantities as q
 from tritonlab.render.drawing import draw
@@ -73,6 +76,17 @@ def benchmark(module: Module, found: Benchmark) -> str:
     classes = {YOURS: "yours", REFERENCE: "reference", TORCH: "torch", COMPILED: "compiled"}
     return _templates().get_template("bench.html").render(
         module=module, found=found, words=benched, drawings=drawings, classes=classes)
+
+
+def certificate(made: Certificate, file: str) -> str:
+    """The page of a certificate, to print on one sheet; its data are in it, to be verified.
+
+    ``file`` is the name that the page will have.
+    """
+    data = made.to_dict()
+    return _templates().get_template("certificate.html").render(
+        made=made, words=certified, data=data, fingerprint=claims.fingerprint(data),
+        marker=Markup(claims.MARKER), command=f"tritonlab verify {shlex.quote(file)}")
 
 
 def _sources(found: Inspection) -> list[_Source]:

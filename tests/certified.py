@@ -1,0 +1,88 @@
+"""Certificates that nobody earned, for tests and for looking at pages.
+
+``python -m tests.certified FOLDER`` writes the pages that there are to be looked at.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from pathlib import Path
+
+from tritonlab.certificate import Certificate, Entry, State, Total
+
+TRACKS = (("track1", "Missing Elements", 5, 1), ("track2", "Optimization", 5, 4),
+          ("track3", "Debugging", 4, 1), ("track4", "Mastery", 5, 1))
+WORKSTATION = "NVIDIA RTX PRO 6000 Blackwell Workstation Edition"
+VERSIONS = {"numpy": "2.3.5", "python": "3.11.14", "torch": "2.13.0+cu130", "triton": "3.9.0"}
+LONG_NAME = "Wolfeschlegelsteinhausenbergerdorff, Maria Magdalena Theodora Philippa von und zu"
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def entry(module: str, title: str, core: bool = True, evidence: str = "efficient",
+          settings: int = 0, **more: object) -> Entry:
+    """A passed module; ``settings`` numbers the versions that it was graded with."""
+    on_gpu = evidence == "fast"
+    facts = {
+        "grades": 12, "cases_passed": 34, "cases_skipped": 0 if on_gpu else 3,
+        "cases_total": 34 if on_gpu else 37, "source_sha256": sha256(f"source of {module}"),
+        "suite_sha256": sha256(f"suite of {module}"), "grader_version": "0.4.0",
+        "versions": VERSIONS | ({"torch": f"2.{settings}.0"} if settings else {}),
+        "engine": "interpreter, every access checked",
+        "isolation": "tier 2: landlock ABI 7, seccomp, unprivileged user", "seed": "00ff",
+        "target": WORKSTATION if on_gpu else "NVIDIA H100 SXM",
+        "device": WORKSTATION if on_gpu else None,
+        "ceilings": {"copy_gb_s": 1_582.0, "matmul_tflops": 402.0,
+                     "measured_at": "2026-11-22"} if on_gpu else {},
+        "date": "2026-11-22"}
+    return Entry(module, title, core, State.PASSED, evidence=evidence, **{**facts, **more})
+
+
+def certificate(entries: tuple[Entry, ...], name: str | None = "Ada Lovelace",
+                problems: tuple[str, ...] = ()) -> Certificate:
+    """With the totals that follow from the entries."""
+    def passed(core: bool, track: str = "") -> int:
+        return sum(one.core is core and one.state is State.PASSED
+                   and one.module.startswith(track) for one in entries)
+
+    return Certificate(
+        name, "2026-11-22", 412, sha256("the last record"), problems,
+        {track: Total(passed(True, track), core) for track, _, core, _ in TRACKS},
+        {track: title for track, title, *_ in TRACKS},
+        Total(passed(True), 19), Total(passed(False), 7), entries)
+
+
+def everything(title: str = "Numerically stable softmax over the rows of a strided matrix",
+               settings: int = 3) -> Certificate:
+    """All 26 modules passed, with long names, help and several versions."""
+    made = []
+    for track, _, core, electives in TRACKS:
+        for number in range(core + electives):
+            made.append(entry(
+                f"{track}/a-module-with-a-long-name-{number + 1}", f"{title} {number + 1}",
+                core=number < core, evidence=("fast", "efficient", "correct")[number % 3],
+                settings=len(made) % settings, hints_used=len(made) % 4,
+                solution_seen=number == 2))
+    return certificate(tuple(made), LONG_NAME)
+
+
+def beginner() -> Certificate:
+    """One module passed, one begun."""
+    return certificate((
+        entry("track1/vector-add", "Vector addition"),
+        Entry("track1/softmax", "Stable softmax", True, State.TRIED, grades=2),
+        Entry("track1/conv2d", "Convolution", True, State.WAITING)))
+
+
+if __name__ == "__main__":
+    from tritonlab.render import page
+
+    folder = Path(sys.argv[1])
+    folder.mkdir(exist_ok=True)
+    for name, made in (("everything", everything()), ("beginner", beginner()),
+                       ("nothing", certificate((), None))):
+        path = folder / f"certificate-{name}.html"
+        path.write_text(page.certificate(made, path.name))
