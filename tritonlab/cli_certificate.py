@@ -1,4 +1,4 @@
-"""The verb of what was shown: certificate."""
+"""The verbs of what was shown: certificate and verify."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import typer
 
 from tritonlab import certificate as the_certificate
 from tritonlab import course, guard, outputs, workspace
-from tritonlab.errors import shown
-from tritonlab.verbs import Json, Plain, onward, screen_on
+from tritonlab.errors import TritonlabError, shown
+from tritonlab.verbs import Json, Plain, onward, print_json, screen_on
 
 
 def add_to(app: typer.Typer) -> None:
-    """Make the verb known to the command."""
-    app.command()(certificate)
+    """Make the verbs known to the command."""
+    for function in (certificate, verify):
+        app.command()(function)
 
 
 @guard.verb
@@ -53,3 +54,42 @@ def certificate(
     else:
         view.show(screen_on(plain), made, onward(the_course, reading, done="tritonlab list"))
     return guard.warn(warning, *reading.problems)
+
+
+@guard.verb
+def verify(
+    file: Annotated[Path, typer.Argument(
+        metavar="FILE", help="A certificate: its page, its JSON, or a workspace.")],
+    sources: Annotated[Path | None, typer.Option(
+        metavar="FOLDER", help="Where the sources lie, as in a workspace. By default beside the "
+                               "certificate.")] = None,
+    gpu: Annotated[bool, typer.Option(
+        "--gpu/--no-gpu", help="Run and time the kernels on this machine's GPU too, if it has one.",
+    )] = True,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """Grade again, on new inputs, what a certificate claims. Nothing is recorded.
+
+    Exit code 0 if all that is claimed holds, as far as this machine can show; 1 if anything does
+    not, its source is missing or another one; 2 if there is nothing to verify.
+    """
+    from tritonlab import claims, verification
+    from tritonlab.render import verification as view
+    from tritonlab.render.screen import Progress
+
+    screen = screen_on(plain)
+    the_course = course.load()
+    file = claims.locate(file)
+    claimed = claims.read(file)
+    root = sources or verification.sources(file, claimed)
+    if not root.is_dir():
+        raise TritonlabError(f"There is no folder {shown(root)}.",
+                             "Name the one that holds the sources with `--sources FOLDER`.")
+    with Progress(screen_on(plain or as_json, error=True)) as progress:
+        found = verification.verify(the_course, claimed, root, gpu=gpu, on_event=progress)
+    command, before = verification.onward(found, shown(file), shown(root))
+    if as_json:
+        print_json({**found.to_dict(), "sources": str(root), "next": command})
+    else:
+        view.show(screen, found, shown(root.absolute()), command, before)
+    return found.exit_code
