@@ -78,11 +78,11 @@ def beginner() -> Certificate:
 
 
 if __name__ == "__main__":
-    from tritonlab.render import page
+    from tritonlab.render import sheets
 
     folder = Path(sys.argv[1])
     folder.mkdir(exist_ok=True)
     for name, made in (("everything", everything()), ("beginner", beginner()),
                        ("nothing", certificate((), None))):
         path = folder / f"certificate-{name}.html"
-        path.write_text(page.certificate(made, path.name))
+        path.write_text(sheets.certificate(made, path.name))

@@ -43,9 +43,9 @@ def certificate(
     reading = journal.read()
     made = the_certificate.build(the_course, reading)
     if html is not None:
-        from tritonlab.render import page
+        from tritonlab.render import sheets
 
-        outputs.write(page.certificate(made, html.name).encode(), html, outputs.PAGE)
+        outputs.write(sheets.certificate(made, html.name).encode(), html, outputs.PAGE)
     if as_json:
         sys.stdout.write(made.to_json())
     elif html is not None:
