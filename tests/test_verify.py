@@ -165,6 +165,28 @@ def test_other_tests_since_are_said_and_what_passes_them_stands(run, passed, jud
     assert "The hidden tests have changed since. With today's, it fails" in wrong.out
 
 
+def test_what_earlier_tests_had_passed_counts_and_is_graded_by_today_s(run, passed, judge,
+                                                                        course_root):
+    suite = course_root / "suites" / "missing-elements" / "03-softmax" / "suite.py"
+    suite.write_text(suite.read_text() + "# other\n")
+    run("certificate")
+
+    right = run("verify", "tritonlab-workspace", "--json")
+    judge(toy.FAILING, **EFFICIENT)
+    wrong = run("verify", "tritonlab-workspace", "--json")
+
+    assert data_of(passed)["totals"]["core"]["earlier"] == 1
+    assert (right.code, standing(right)) == (0, Standing.TESTS_CHANGED)
+    assert (wrong.code, standing(wrong)) == (1, Standing.FAILS)
+
+
+def test_a_certificate_of_the_first_form_is_read_too(run, passed):
+    data = data_of(passed) | {"schema": 1}
+    Path("forged.json").write_text(json.dumps(data))
+
+    assert run("verify", "forged.json").code == 0
+
+
 def test_what_needs_a_gpu_is_said_and_not_held_against_anybody(run, passed, judge, home):
     timed = replace(toy.TIMED, verdict=Verdict.SKIPPED, measured=None, reason="no GPU was found")
     judge((*toy.PASSING[:-1], timed), **EFFICIENT)
@@ -300,10 +322,11 @@ HOSTILE = {
     "a field twice": (b'{"schema": 1, "schema": 1}', "a field is given twice"),
     "nested deeply": (b"[" * 100_000, "it is nested too deeply"),
     "a long number": (b'{"schema": ' + b"9" * 10_000 + b"}", "more than 15 digits"),
+    "a schema that is no number": (b'{"schema": true}', "schema is not of the type"),
     "an infinite number": (b'{"schema": 1e999}', "a number is too large"),
     "no number": (b'{"schema": NaN}', "NaN is no number"),
     "too large": (b" " * (claims.LARGEST + 1), "it has more than 4 MB"),
-    "another schema": (b'{"schema": 2}', "its schema is not 1"),
+    "another schema": (b'{"schema": 3}', "its schema is not one of (1, 2)"),
     "nothing in it": (b'{"schema": 1}', "modules is missing"),
     "a page without data": (page("<p>hello").encode(), "the page holds no certificate"),
     "a page with two": (page(f"{claims.MARKER}{{}}</script>" * 2).encode(),

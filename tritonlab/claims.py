@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tritonlab.certificate import EVIDENCE, SCHEMA, State
+from tritonlab.certificate import EVIDENCE, State
 from tritonlab.errors import TritonlabError, shown
 from tritonlab.journal import CERTIFICATE
 from tritonlab.workspace import MARK
 
 MARKER = '<script type="application/json" id="certificate">'  # before the data in a page
+SCHEMAS = (1, 2)  # of certificates; in the first, what earlier tests had passed did not count
 LARGEST = 4_000_000  # bytes; a page of 26 modules has about 50 000
 MOST_MODULES = 500
 _END = "</script>"
@@ -51,6 +52,7 @@ class Claim:
 class Claims:
     """What a certificate claims as a whole. ``totals`` are (passed, total) by what they count."""
 
+    schema: int
     name: str
     updated: str
     version: str  # of the tritonlab that made it
@@ -62,7 +64,9 @@ class Claims:
 
     @property
     def passed(self) -> tuple[Claim, ...]:
-        return tuple(claim for claim in self.claims if claim.state is State.PASSED)
+        """What counts as passed."""
+        return tuple(claim for claim in self.claims if claim.state is State.PASSED
+                     or (claim.state is State.OUTDATED and self.schema > 1))
 
     @property
     def miscounted(self) -> tuple[str, ...]:
@@ -193,8 +197,9 @@ class _Odd(Exception):
 def _claims(data: Any) -> Claims:
     if not isinstance(data, dict):
         raise _Odd("it is no object")
-    if data.get("schema") != SCHEMA:
-        raise _Odd(f"its schema is not {SCHEMA}, the one that this tritonlab reads")
+    schema = _get(data, "schema", int)
+    if schema not in SCHEMAS:
+        raise _Odd(f"its schema is not one of {SCHEMAS}, which this tritonlab reads")
     modules = _get(data, "modules", list)
     if len(modules) > MOST_MODULES:
         raise _Odd(f"it has more than {MOST_MODULES} modules")
@@ -209,7 +214,7 @@ def _claims(data: Any) -> Claims:
     counted |= {name: _total(totals, name, "totals") for name in ("core", "electives")}
     journal = _get(data, "journal", dict)
     return Claims(
-        _text_of(data, "name", "", empty=True), _text_of(data, "updated", "", empty=True),
+        schema, _text_of(data, "name", "", empty=True), _text_of(data, "updated", "", empty=True),
         _text_of(data, "tritonlab", ""), fingerprint(data),
         _count(journal, "records", "journal"), _sha256(journal, "head", "journal"), counted,
         claims)
@@ -224,7 +229,7 @@ def _claim(data: Any, where: str) -> Claim:
     state, evidence = _text_of(data, "state", where), _text_of(data, "evidence", where)
     if state not in set(State) or evidence not in EVIDENCE:
         raise _Odd(f"{where} has a state or an evidence that there is not")
-    passed = state == State.PASSED
+    passed = state in (State.PASSED, State.OUTDATED)
     return Claim(module, _text_of(data, "title", where), _get(data, "core", bool, where),
                  State(state), evidence, _sha256(data, "source_sha256", where, empty=not passed),
                  _sha256(data, "suite_sha256", where, empty=not passed),

@@ -18,6 +18,8 @@ from tritonlab import (
     cli_author,
     cli_bench,
     cli_certificate,
+    cli_learn,
+    cli_record,
     course,
     errors,
     grading,
@@ -27,15 +29,7 @@ from tritonlab import (
 )
 from tritonlab.errors import Stopped, shown
 from tritonlab.journal import Reading
-from tritonlab.verbs import (
-    Json,
-    ModuleId,
-    Plain,
-    onward,
-    print_json,
-    reading_here,
-    screen_on,
-)
+from tritonlab.verbs import Json, Plain, onward, print_json, reading_here, screen_on
 
 if TYPE_CHECKING:
     from grader.report import Report
@@ -79,26 +73,7 @@ def list_(as_json: Json = False, plain: Plain = False) -> int:
     return 0
 
 
-@app.command()
-@guard.verb
-def start(module_id: ModuleId, as_json: Json = False, plain: Plain = False) -> int:
-    """Copy a module's exercise into your workspace; your own work is never overwritten."""
-    from tritonlab.render import steps as view
-
-    the_course = course.load()
-    module = the_course.find(module_id)
-    place, started = workspace.start(module, workspace.locate())
-    journal = place.journal(the_course)
-    saved = journal.append("started", module.id)
-    missing = certificate.missing(the_course, journal.read(), module)
-    command = grading.Submission(module, started.kernel, place,
-                                 here=place.module_here(the_course)).command
-    if as_json:
-        return print_json({"schema": 1, "module": module.id, "kernel": str(started.kernel),
-                            "copied": started.copied, "kept": started.kept,
-                            "missing_prerequisites": missing, "next": command})
-    view.show_start(screen_on(plain), module, started, missing, command)
-    return guard.warn(saved.warning)
+cli_learn.add_to(app)
 
 
 @app.command()
@@ -192,38 +167,6 @@ def _grade_pending(as_json: bool, plain: bool, *others: object) -> int:
 
 @app.command()
 @guard.verb
-def hint(
-    module_id: Annotated[str | None, typer.Argument(
-        metavar="[ID]", help="The current module if left out.")] = None,
-    todo: Annotated[int | None, typer.Option(help="The number of a TODO or DECIDE.")] = None,
-    function: Annotated[str | None, typer.Option(
-        metavar="NAME", help="A function that is to be written or repaired.")] = None,
-    as_json: Json = False, plain: Plain = False,
-) -> int:
-    """The next rung of help, for a TODO, for a function, or for what failed last."""
-    from tritonlab import hints
-    from tritonlab.render import steps as view
-
-    the_course = course.load()
-    place = workspace.require(the_course.example)
-    journal = place.journal(the_course)
-    reading = journal.read()
-    module = the_course.find(module_id) if module_id else grading.current(the_course, place)
-    group = hints.choose(module, reading, todo, function)
-    rung, repeated = hints.next_rung(module, group, reading)
-    command = hints.next_command(module, group, rung)
-    if as_json:
-        print_json({"schema": 1, "module": module.id, "group": group.group, "rung": rung,
-                     "of": len(group.rungs), "text": group.rungs[rung - 1], "next": command})
-    else:
-        view.show_hint(screen_on(plain), module, group, rung, repeated, command)
-    if not repeated:
-        return guard.warn(journal.append("hint", module.id, group=group.group, rung=rung).warning)
-    return 0
-
-
-@app.command()
-@guard.verb
 def inspect(
     what: Annotated[str | None, typer.Argument(
         metavar="[ID or PATH]", help="The current module if left out.")] = None,
@@ -272,25 +215,8 @@ def inspect(
     return found.exit_code
 
 
-@app.command()
-@guard.verb
-def status(as_json: Json = False, plain: Plain = False) -> int:
-    """Your progress: what is passed, what is open, what is left."""
-    from tritonlab.render import course as view
-
-    the_course, reading = course.load(), reading_here()
-    place = workspace.find()
-    standing = certificate.build(the_course, reading)
-    current = (place.module_here(the_course) if place else None) or (
-        the_course.get(reading.current) if reading.current else None)
-    command = "tritonlab grade" if current and standing.entry(current).is_open else \
-        onward(the_course, reading)
-    if as_json:
-        return print_json({**standing.to_dict(), "current": current.id if current else None,
-                            "workspace": str(place.root) if place else None, "next": command})
-    view.show_status(screen_on(plain), the_course, standing, current,
-                     shown(place.root) if place else None, command)
-    return 0
+cli_record.add_to(app)
+cli_certificate.add_to(app)
 
 
 @app.command()
@@ -344,7 +270,6 @@ def doctor(
     return found.exit_code
 
 
-cli_certificate.add_to(app)
 cli_bench.add_to(app)
 cli_author.add_to(app)
 

@@ -54,13 +54,14 @@ def rows(certificate: Certificate, *, core: bool) -> list[Row]:
 
 
 def passed(certificate: Certificate) -> list[Entry]:
-    return [entry for entry in certificate.entries if entry.state is State.PASSED]
+    """Those that count: passed under today's tests, or under earlier ones."""
+    return [entry for entry in certificate.entries if entry.done]
 
 
 def left(certificate: Certificate) -> str:
     """Which core modules that are ready are not passed; electives are never owed."""
     open_ = [entry.module for entry in certificate.entries
-             if entry.core and entry.state is not State.PASSED]
+             if entry.core and not entry.done]
     return f"Not passed yet, of the core modules that are ready: {', '.join(open_)}." \
         if open_ else ""
 
@@ -117,9 +118,10 @@ def machines(certificate: Certificate) -> Iterator[str]:
 
 
 def notes(entry: Entry) -> str:
-    """What help was used."""
+    """What help was used, and whether the tests have changed since."""
     used = [q.plural(entry.hints_used, "hint")] if entry.hints_used else []
-    return ", ".join([*used, *["solution seen"] * entry.solution_seen])
+    return ", ".join([*used, *["solution seen"] * entry.solution_seen,
+                      *["by earlier tests"] * (entry.state is State.OUTDATED)])
 
 
 def print_size(certificate: Certificate) -> str:
