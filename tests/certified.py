@@ -1,15 +1,23 @@
-"""Certificates that nobody earned, for tests and for looking at pages.
+"""Certificates and journals that nobody earned, for tests and for looking at pages.
 
-``python -m tests.certified FOLDER`` writes the pages that there are to be looked at.
+``python tests/certified.py FOLDER`` writes the pages that there are to be looked at.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sys
+from datetime import date, timedelta
 from pathlib import Path
 
+from benched import benchmark
+
+from tritonlab import benches, course, overview
 from tritonlab.certificate import Certificate, Entry, State, Total
+from tritonlab.course import Course
+from tritonlab.overview import Overview
+from tritonlab.records import Reading, Record
+from tritonlab.workspace import Workspace
 
 TRACKS = (("track1", "Missing Elements", 5, 1), ("track2", "Optimization", 5, 4),
           ("track3", "Debugging", 4, 1), ("track4", "Mastery", 5, 1))
@@ -78,11 +86,50 @@ def beginner() -> Certificate:
         Entry("track1/conv2d", "Convolution", True, State.WAITING)))
 
 
+def record(seq: int, event: str, module: str, day: date, **data: object) -> Record:
+    return Record(seq, event, module, str(day), sha256(str(seq)), sha256(str(seq - 1)), data)
+
+
+def journal(course: Course, days: int = 40, first: date = date(2026, 10, 14)) -> Reading:
+    """Some grades on most days, a module after the other, the last of them open."""
+    modules, records = list(course.modules), []
+    for number in range(days):
+        module = modules[number * (len(modules) - 1) // days]
+        day = first + timedelta(days=number)
+        for grade in range(0 if number % 7 == 3 else 1 + (number * 5) % 9):
+            passed = (number + 1) * (len(modules) - 1) // days > modules.index(module) and grade > 1
+            records.append(record(
+                len(records) + 1, "graded", module.id, day,
+                verdict="PASSED" if passed else "FAILED",
+                evidence=("efficient", "fast")[number % 2] if passed else "",
+                cases={"passed": 40 if passed else 10 + number % 20, "total": 41},
+                suite_sha256=module.suite_sha256, source_sha256=sha256(f"{number} {grade}"),
+                versions=VERSIONS, grader_version="0.4.0", target="NVIDIA H100 SXM"))
+        if number % 6 == 1:
+            records.append(record(len(records) + 1, "hint", module.id, day, group="A",
+                                  rung=1 + number % 3))
+    return Reading(tuple(records))
+
+
+def progress(place: Workspace, days: int = 40, benched: bool = True) -> Overview:
+    """A learner's way through the real course, with three benchmarks kept in ``place``."""
+    the_course = course.load()
+    for number, name in enumerate(("missing-elements/03-softmax", "mastery/01-custom-kernels",
+                                   "optimization/01-tiling") if benched else ()):
+        module = next(m for m in the_course.modules if str(m.suite.parent).endswith(name))
+        benches.keep(place, module, benchmark(name, measured=number != 1))
+    return overview.build(the_course, journal(the_course, days), place)
+
+
 if __name__ == "__main__":
     from tritonlab.render import sheets
 
     folder = Path(sys.argv[1])
     folder.mkdir(exist_ok=True)
+    for name, way in (("long", progress(Workspace(folder), 200)),
+                      ("usual", progress(Workspace(folder))),
+                      ("new", progress(Workspace(folder / "new"), 1, benched=False))):
+        (folder / f"report-{name}.html").write_text(sheets.report(way))
     for name, made in (("everything", everything()), ("beginner", beginner()),
                        ("nothing", certificate((), None))):
         path = folder / f"certificate-{name}.html"

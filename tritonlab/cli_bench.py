@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from grader import hardware
-from tritonlab import course, grading, guard, outputs
+from tritonlab import benches, course, grading, guard, outputs
 from tritonlab.errors import shown
 from tritonlab.verbs import Json, Plain, print_json, screen_on
 
@@ -39,7 +39,8 @@ def bench(
 ) -> int:
     """How fast your kernels are beside PyTorch and the solution, over sizes.
 
-    Right values come first: what is wrong is not timed. Without a GPU, times are predicted.
+    Right values come first: what is wrong is not timed. Without a GPU, times are predicted. The
+    last benchmark of each module is kept for `tritonlab report`.
     """
     from tritonlab import bench as the_bench
     from tritonlab.render import bench as view
@@ -57,6 +58,9 @@ def bench(
         found = the_bench.bench(submission, function=function, target=the_target,
                                 on_event=progress)
     module = submission.module
+    warning = ""
+    if submission.in_place and submission.workspace is not None and not function:
+        warning = benches.keep(submission.workspace, module, found)
     if html is not None:
         from tritonlab.render import page
 
@@ -77,4 +81,5 @@ def bench(
     else:
         written = [shown(path.absolute()) for path in (html, png) if path is not None]
         view.show(screen, module, found, command, before, written=written)
+    guard.warn(warning)
     return found.exit_code

@@ -1,4 +1,4 @@
-"""The verbs of what was shown: certificate and verify."""
+"""The verbs of what was shown: certificate, verify and report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tritonlab.verbs import Json, Plain, onward, print_json, screen_on
 
 def add_to(app: typer.Typer) -> None:
     """Make the verbs known to the command."""
-    for function in (certificate, verify):
+    for function in (certificate, verify, report):
         app.command()(function)
 
 
@@ -93,3 +93,40 @@ def verify(
     else:
         view.show(screen, found, shown(root.absolute()), command, before)
     return found.exit_code
+
+
+@guard.verb
+def report(
+    html: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="Write a page for a browser, with attempts over time and pictures.",
+    )] = None,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """Your way so far: modules, attempts over time, evidence, hints and benchmarks."""
+    from tritonlab import overview
+    from tritonlab.render import overview as view
+    from tritonlab.render.screen import Progress
+
+    if html is not None:
+        outputs.check(html, outputs.PAGE)
+    the_course = course.load()
+    place = workspace.require(the_course.example)
+    reading = place.journal(the_course).read()
+    found = overview.build(the_course, reading, place)
+    command = onward(the_course, reading)
+    if html is not None:
+        from tritonlab.render import sheets
+
+        with Progress(screen_on(plain or as_json, error=True)) as progress:
+            progress.say("drawing the page")
+            outputs.write(sheets.report(found).encode(), html, outputs.PAGE)
+    if as_json:
+        print_json({**found.to_dict(), "page": str(html) if html else None, "next": command})
+    elif html is not None:
+        screen = screen_on(plain)
+        screen.line(f"The page is {shown(html.absolute())}")
+        screen.line(view.summary(found))
+        screen.next(command)
+    else:
+        view.show(screen_on(plain), found, command)
+    return guard.warn(*reading.problems)

@@ -51,13 +51,16 @@ def png(found: Benchmark, title: str) -> bytes:
     return made.getvalue()
 
 
-def svg(found: Benchmark, *, narrow: bool) -> str:
-    """The same as an SVG element, from its attributes on; colours are variables of the page."""
+def svg(found: Benchmark, *, narrow: bool, salt: str = "") -> str:
+    """The same as an SVG element, from its attributes on; colours are variables of the page.
+
+    ``salt`` tells the names within apart from those of other drawings on the page.
+    """
     import matplotlib
 
     figure = draw(found, "", PAGE, narrow=narrow)
     made = io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": f"narrow: {narrow}"}):
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": f"narrow: {narrow}{salt}"}):
         figure.savefig(made, format="svg", transparent=True, metadata={"Date": None})
     text = made.getvalue()
     for name, colour in zip(NAMES, (PAGE.page, PAGE.text, PAGE.soft, PAGE.rule,

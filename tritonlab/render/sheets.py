@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from tritonlab import claims
+from tritonlab.benches import Kept
 from tritonlab.certificate import Certificate
-from tritonlab.render import certified
+from tritonlab.course import Module
+from tritonlab.overview import Overview
+from tritonlab.render import certified, overview, timeline
+from tritonlab.render.course import hours
 from tritonlab.render.html import template
+
+_WIDE, _NARROW = 900, 336  # pixels of the two timelines: the page shows one that fits
 
 
 def certificate(made: Certificate, file: str) -> str:
@@ -21,3 +28,30 @@ def certificate(made: Certificate, file: str) -> str:
     return template("certificate.html").render(
         made=made, words=certified, data=data, fingerprint=claims.fingerprint(data),
         marker=Markup(claims.MARKER), command=f"tritonlab verify {shlex.quote(file)}")
+
+
+def report(found: Overview) -> str:
+    """The page of a learner's way: modules, attempts over time, benchmarks."""
+    days = found.days
+    drawings = [drawing for drawing in (timeline.draw(days, _WIDE),
+                                        timeline.draw(days, _NARROW, above=True)) if drawing]
+    pictures = [_Picture(module, kept, _svg(kept, module, narrow=False),
+                         _svg(kept, module, narrow=True)) for module, kept in found.benched]
+    return template("report.html").render(found=found, made=found.certificate, words=overview,
+                                          hours=hours, drawings=drawings, pictures=pictures)
+
+
+@dataclass(frozen=True)
+class _Picture:
+    """A benchmark beside its two drawings, for wide windows and for narrow ones."""
+
+    module: Module
+    kept: Kept
+    wide: str
+    narrow: str
+
+
+def _svg(kept: Kept, module: Module, *, narrow: bool) -> str:
+    from tritonlab.render import picture
+
+    return picture.svg(kept.found, narrow=narrow, salt=module.id)
