@@ -85,7 +85,7 @@ def details(line: Line) -> str:
     entry = line.entry
     facts = [entry.evidence] if entry.done else []
     facts += [f"best {checks(entry)} checks"] * bool(entry.cases_total)
-    facts.append(q.plural(len(line.attempts), "grade"))
+    facts += [q.plural(len(line.attempts), "grade")] * bool(line.attempts)
     facts += [q.plural(line.hints, "hint")] * bool(line.hints)
     facts += ["solution seen"] * entry.solution_seen
     facts.append(f"{hours(line.module.minutes)} planned")

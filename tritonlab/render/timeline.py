@@ -12,7 +12,8 @@ from tritonlab.render import quantities as q
 _LETTER = 7.2  # pixels, about, of a letter in a label
 _CELL, _HIGH, _GAP = 30, 22, 2  # pixels of a cell, and between cells
 _TICK = 64  # pixels that a date takes
-_PERIODS = (1, 7, 28)  # days of a column: as few as there is room for
+_PERIODS = {1: "a day", 2: "2 days", 4: "4 days", 7: "a week", 14: "2 weeks", 28: "4 weeks",
+            91: "13 weeks"}  # of a column: the shortest that there is room for
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Timeline:
     high: float  # of a cell
     lanes: tuple[Lane, ...]
     ticks: tuple[tuple[float, str], ...]
-    period: str
+    period: str  # such as ``a week``
     first: date
     last: date
 
@@ -77,9 +78,9 @@ def draw(days: Sequence[Day], width: int, *, above: bool = False) -> Timeline | 
                         pitch, number * lane_high, above=above)
                   for number, name in enumerate(names))
     bottom = len(lanes) * lane_high
-    return Timeline(width, bottom + 22, _HIGH, lanes,
-                    tuple(_ticks(first, span, step, left, pitch, width)), _period(step), first,
-                    last)
+    ticks = tuple(_ticks(first, span, step, left, pitch, width))
+    return Timeline(width, bottom + 22, _HIGH, lanes, ticks, _PERIODS.get(step, f"{step} days"),
+                    first, last)
 
 
 def _lane(name: str, days: Sequence[Day], first: date, step: int, left: float, pitch: float,
@@ -110,8 +111,3 @@ def _ticks(first: date, span: int, step: int, left: float, pitch: float,
         if x + _TICK <= width or not found:
             found.append((x, f"{first + timedelta(days=column * step):%d %b}"))
     return found
-
-
-def _period(step: int) -> str:
-    names = {1: "day", 7: "week", 28: "four weeks"}
-    return names.get(step, f"{step} days")
