@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 FOLDER = "bench"  # in the workspace's own folder; below it a file for each module, by its id
 LARGEST = 1_000_000  # bytes; one has about 10 000
+_LONGEST = 200  # characters of a text that is drawn
 
 
 @dataclass(frozen=True)
@@ -95,12 +96,17 @@ def _chart(data: Mapping[str, Any]) -> Chart:
     from grader.suite import Cost
 
     roof = data["roof"]
-    return Chart(str(data["function"]), str(data["axis"]), str(data["at"]), str(data["peer"]),
+    made = Chart(_words(data["function"]), _words(data["axis"]), _words(data["at"]),
+                 _words(data["peer"]),
                  Roof(str(roof["device"]), roof["measured"] is True, _positive(roof["copy"]),
                       _positive(roof["peak"]), _units(roof["units"])),
                  {_size(one["size"]): Cost(int(_positive(one["bytes"])), max(0, int(one["flops"])))
                   for one in data["sizes"]},
                  tuple(_contender(one) for one in data["contenders"]))
+    if not made.needed or any(size not in made.needed for one in made.contenders
+                              for size in one.speeds):
+        raise ValueError("a size is missing")
+    return made
 
 
 def _contender(data: Mapping[str, Any]) -> Contender:
@@ -120,6 +126,13 @@ def _units(name: Any) -> Any:
     if name not in ("fp16", "tf32", "fp32"):
         raise ValueError("there are no such units")
     return name
+
+
+def _words(text: Any) -> str:
+    """A text for a picture, where a dollar would begin a formula."""
+    if not isinstance(text, str) or len(text) > _LONGEST or "$" in text:
+        raise ValueError("a text is none that is drawn")
+    return text
 
 
 def _size(number: Any) -> int:
