@@ -9,7 +9,6 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown
-from rich.padding import Padding
 from rich.syntax import Syntax
 from rich.text import Text
 
@@ -30,8 +29,10 @@ class _Block(CodeBlock):
         text = Text(code) if self.lexer_name in ("", "text") else Syntax(
             code, self.lexer_name, theme=_THEME, background_color="default").highlight(code)
         text.rstrip()
-        text.no_wrap, text.overflow = True, "ignore"
-        yield Padding(text, (0, 0, 0, _INDENT), expand=False)
+        for line in text.split("\n"):
+            line.pad_left(_INDENT)
+            line.no_wrap, line.overflow = True, "ignore"
+            yield line
 
 
 class _Heading(Heading):

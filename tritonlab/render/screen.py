@@ -28,7 +28,7 @@ STYLES = {
 WORDS = {"PASSED": "PASS", "FAILED": "FAIL", "SKIPPED": "SKIP", "ERROR": "ERROR",
          "INCONCLUSIVE": "NOISY"}
 WORD_STYLES = {"PASS": "pass", "FAIL": "fail", "SKIP": "skip", "ERROR": "fail", "NOISY": "skip",
-               "OPEN": "skip", "NOTE": "skip", "AGAIN": "skip", "WAIT": "wait"}
+               "OPEN": "skip", "NOTE": "skip", "WAIT": "wait"}
 
 
 class Screen:
