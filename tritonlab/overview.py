@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from tritonlab import benches, certificate
+from tritonlab import benches, certificate, history
 from tritonlab.benches import Kept
 from tritonlab.certificate import EVIDENCE, Certificate, Entry
 from tritonlab.course import Course, Module, Track
-from tritonlab.journal import Reading, Record
+from tritonlab.history import Attempt
+from tritonlab.journal import Reading
 from tritonlab.workspace import Workspace
 
 SCHEMA = 1
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """One grade. ``day`` is none where the record holds no date."""
-
-    module: str
-    day: date | None
-    verdict: str
-    evidence: str
-    passed: int
-    total: int
-    source_sha256: str
-
-    @property
-    def is_pass(self) -> bool:
-        return self.verdict == "PASSED"
 
 
 @dataclass(frozen=True)
@@ -58,17 +42,25 @@ class Line:
     @property
     def last(self) -> str:
         """The day of the last grade; empty where there is none."""
-        days = [attempt.day for attempt in self.attempts if attempt.day]
-        return str(max(days)) if days else ""
+        return self.attempts[-1].date if self.attempts else ""
+
+
+@dataclass(frozen=True)
+class Benched:
+    """A benchmark that was kept; ``current``: of the file that was graded last."""
+
+    module: Module
+    kept: Kept
+    current: bool
 
 
 @dataclass(frozen=True)
 class Overview:
-    """All of it. ``tracks`` pairs each track with its modules; ``benched`` are (module, bench)."""
+    """All of it. ``tracks`` pairs each track with its modules."""
 
     certificate: Certificate
     tracks: tuple[tuple[Track, tuple[Line, ...]], ...]
-    benched: tuple[tuple[Module, Kept], ...]
+    benched: tuple[Benched, ...]
 
     @property
     def lines(self) -> tuple[Line, ...]:
@@ -84,8 +76,8 @@ class Overview:
         found: dict[tuple[date, int], list[Attempt]] = {}
         for place, line in enumerate(self.lines):
             for attempt in line.attempts:
-                if attempt.day:
-                    found.setdefault((attempt.day, place), []).append(attempt)
+                if day := _date(attempt):
+                    found.setdefault((day, place), []).append(attempt)
         return tuple(_day(day, found[day, place]) for day, place in sorted(found))
 
     @property
@@ -117,17 +109,17 @@ class Overview:
             } for line in self.lines],
             "days": [{"date": str(day.day), "module": day.module, "grades": day.grades,
                       "passes": day.passes, "evidence": day.evidence} for day in self.days],
-            "benches": [{"module": module.id, "date": kept.date, "device": kept.found.device,
-                         "measured": kept.found.measured} for module, kept in self.benched],
+            "benches": [{"module": one.module.id, "date": one.kept.date,
+                         "device": one.kept.found.device, "measured": one.kept.found.measured,
+                         "current": one.current} for one in self.benched],
         }
 
 
 def build(course: Course, reading: Reading, place: Workspace) -> Overview:
     """What journal and kept benchmarks show."""
     by_module: dict[str, list[Attempt]] = {}
-    for record in reading.records:
-        if record.event == "graded":
-            by_module.setdefault(record.module, []).append(_attempt(record))
+    for attempt in history.attempts(course, reading):
+        by_module.setdefault(attempt.module, []).append(attempt)
     made = certificate.build(course, reading)
 
     def line(module: Module) -> Line:
@@ -135,29 +127,27 @@ def build(course: Course, reading: Reading, place: Workspace) -> Overview:
                     reading.hints(module.id))
 
     tracks = tuple((track, tuple(map(line, track.modules))) for track in course.tracks)
-    return Overview(made, tracks, tuple(_benched(course.modules, place)))
+    return Overview(made, tracks, tuple(_benched(course.modules, reading, place)))
 
 
-def _benched(modules: Iterable[Module], place: Workspace) -> list[tuple[Module, Kept]]:
-    found = [(module, benches.kept(place, module)) for module in modules
-             if benches.is_kept(place, module)]
-    return [(module, kept) for module, kept in found if kept is not None]
+def _benched(modules: Iterable[Module], reading: Reading, place: Workspace) -> Iterator[Benched]:
+    for module in modules:
+        if benches.is_kept(place, module) and (kept := benches.kept(place, module)):
+            last = reading.last_grade(module.id)
+            yield Benched(module, kept,
+                          last is None or last["source_sha256"] == kept.found.source_sha256)
 
 
-def _attempt(record: Record) -> Attempt:
-    cases = record["cases"] if isinstance(record["cases"], dict) else {}
-    passed, total = (value if isinstance(value, int) else 0
-                     for value in (cases.get("passed"), cases.get("total")))
+def _date(attempt: Attempt) -> date | None:
+    """The day of an attempt; none where its record holds no date."""
     try:
-        day = date.fromisoformat(record.date)
+        return date.fromisoformat(attempt.date)
     except ValueError:
-        day = None
-    return Attempt(record.module, day, str(record["verdict"]), str(record["evidence"] or ""),
-                   passed, total, str(record["source_sha256"] or ""))
+        return None
 
 
 def _day(day: date, attempts: Sequence[Attempt]) -> Day:
-    passes = [attempt for attempt in attempts if attempt.is_pass]
+    passes = [attempt for attempt in attempts if attempt.verdict == "PASSED"]
     ranks = [EVIDENCE.index(one.evidence) for one in passes if one.evidence in EVIDENCE]
     return Day(attempts[0].module, day, len(attempts), len(passes),
                EVIDENCE[max(ranks, default=0)])

@@ -94,8 +94,8 @@ def details(line: Line) -> str:
 
 def benched(found: Overview) -> Iterator[str]:
     """Each benchmark that was kept: of what, when, and how it came out."""
-    for module, kept in found.benched:
-        yield f"Benchmark of {module.id}, {kept.date}: {' '.join(said(kept))}"
+    for one in found.benched:
+        yield f"Benchmark of {one.module.id}, {one.kept.date}: {' '.join(said(one.kept))}"
 
 
 def said(kept: Kept) -> Iterator[str]:
@@ -106,10 +106,3 @@ def said(kept: Kept) -> Iterator[str]:
     for chart in kept.found.charts:
         if text := words.summary(chart):
             yield f"{chart.function}: {text}" if len(kept.found.charts) > 1 else text
-
-
-def current(found: Overview, module: str, source_sha256: str) -> bool:
-    """Whether the file of a benchmark is the one that was graded last."""
-    last = next((line.attempts[-1] for line in found.lines
-                 if line.module.id == module and line.attempts), None)
-    return last is None or last.source_sha256 == source_sha256

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from tritonlab import claims
-from tritonlab.benches import Kept
 from tritonlab.certificate import Certificate
-from tritonlab.course import Module
-from tritonlab.overview import Overview
+from tritonlab.overview import Benched, Overview
 from tritonlab.render import certified, overview, timeline
 from tritonlab.render.course import hours
 from tritonlab.render.html import template
@@ -35,23 +32,13 @@ def report(found: Overview) -> str:
     days = found.days
     drawings = [drawing for drawing in (timeline.draw(days, _WIDE),
                                         timeline.draw(days, _NARROW, above=True)) if drawing]
-    pictures = [_Picture(module, kept, _svg(kept, module, narrow=False),
-                         _svg(kept, module, narrow=True)) for module, kept in found.benched]
+    pictures = [(one, *(_svg(one, narrow=narrow) for narrow in (False, True)))
+                for one in found.benched]
     return template("report.html").render(found=found, made=found.certificate, words=overview,
                                           hours=hours, drawings=drawings, pictures=pictures)
 
 
-@dataclass(frozen=True)
-class _Picture:
-    """A benchmark beside its two drawings, for wide windows and for narrow ones."""
-
-    module: Module
-    kept: Kept
-    wide: str
-    narrow: str
-
-
-def _svg(kept: Kept, module: Module, *, narrow: bool) -> str:
+def _svg(one: Benched, *, narrow: bool) -> str:
     from tritonlab.render import picture
 
-    return picture.svg(kept.found, narrow=narrow, salt=module.id)
+    return picture.svg(one.kept.found, narrow=narrow, salt=one.module.id)
