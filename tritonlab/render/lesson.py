@@ -14,7 +14,6 @@ from rich.text import Text
 
 from tritonlab.course import Module
 from tritonlab.render import highlight
-from tritonlab.render.html import template
 from tritonlab.render.screen import Screen
 
 _INDENT = 2  # columns before code and diagrams; these have at most 78
@@ -59,6 +58,8 @@ def rendered(screen: Screen, text: str) -> str:
 
 def page(module: Module, text: str) -> str:
     """The page of a lesson, whole in one file."""
+    from tritonlab.render.html import template  # loads jinja2, which the terminal does without
+
     return template("lesson.html").render(module=module, body=Markup(_html().render(text)))
 
 
