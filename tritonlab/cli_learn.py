@@ -74,7 +74,7 @@ def read(
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """The lesson of a module; --plain prints its Markdown as it is."""
-    from tritonlab import inspection, lesson
+    from tritonlab import lesson, outputs
     from tritonlab import pager as the_pager
 
     screen = screen_on(plain)
@@ -88,8 +88,8 @@ def read(
     if html is not None:
         from tritonlab.render import lesson as view
 
-        inspection.check_page(html)
-        inspection.write_page(view.page(module, text), html)
+        outputs.check(html, outputs.PAGE)
+        outputs.write(view.page(module, text).encode(), html, outputs.PAGE)
     if as_json:
         return print_json({"schema": 1, "module": module.id, "title": module.title,
                            "markdown": text, "page": str(html) if html else None,

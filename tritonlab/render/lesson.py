@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import functools
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown
-from rich.padding import Padding
 from rich.syntax import Syntax
 from rich.text import Text
 
@@ -20,6 +18,7 @@ from tritonlab.render.screen import Screen
 
 _INDENT = 2  # columns before code and diagrams; these have at most 78
 _THEME = "ansi_dark"  # the terminal's own colours, which fit its background
+_STYLES = {"markdown.code": "cyan", **{f"markdown.h{level}": "bold" for level in range(1, 7)}}
 
 
 class _Block(CodeBlock):
@@ -30,8 +29,10 @@ class _Block(CodeBlock):
         text = Text(code) if self.lexer_name in ("", "text") else Syntax(
             code, self.lexer_name, theme=_THEME, background_color="default").highlight(code)
         text.rstrip()
-        text.no_wrap, text.overflow = True, "ignore"
-        yield Padding(text, (0, 0, 0, _INDENT), expand=False)
+        for line in text.split("\n"):
+            line.pad_left(_INDENT)
+            line.no_wrap, line.overflow = True, "ignore"
+            yield line
 
 
 class _Heading(Heading):
@@ -40,7 +41,6 @@ class _Heading(Heading):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         level = int(self.tag.removeprefix("h"))
         self.text.justify = "left"
-        self.text.stylize("bold underline" if level == 1 else "bold")
         yield Text("#" * level + " ", "dim") + self.text
 
 
@@ -53,16 +53,14 @@ class _Markdown(Markdown):
 
 def rendered(screen: Screen, text: str) -> str:
     """The lesson as it is printed: wrapped prose, tables, and diagrams as they stand."""
-    return screen.rendered(_Markdown(text, inline_code_lexer="python", inline_code_theme=_THEME,
-                                     hyperlinks=False))
+    return screen.rendered(_Markdown(text, hyperlinks=False), _STYLES)
 
 
 def page(module: Module, text: str) -> str:
     """The page of a lesson, whole in one file."""
-    environment = Environment(loader=PackageLoader("tritonlab.render"), autoescape=True,
-                              undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.get_template("lesson.html").render(module=module,
-                                                          body=Markup(_html().render(text)))
+    from tritonlab.render.html import template  # loads jinja2, which the terminal does without
+
+    return template("lesson.html").render(module=module, body=Markup(_html().render(text)))
 
 
 @functools.cache
