@@ -17,6 +17,7 @@ from tritonlab import (
     certificate,
     cli_author,
     cli_bench,
+    cli_watch,
     course,
     errors,
     grading,
@@ -360,6 +361,7 @@ def doctor(
 
 
 cli_bench.add_to(app)
+cli_watch.add_to(app)
 cli_author.add_to(app)
 
 
