@@ -61,11 +61,13 @@ def test_a_failure_shows_the_best_so_far(place, toy_course):
     assert (entry.state, entry.evidence, entry.cases_passed) == (State.TRIED, "", 2)
 
 
-def test_a_pass_of_other_tests_is_outdated_and_does_not_count(place, toy_course):
+def test_a_pass_of_other_tests_counts_and_is_told_apart(place, toy_course):
     made = put_grade(place, toy_course, toy.PASSING, suite_sha256="0" * 64)
 
-    assert made.entry(toy_course.find("softmax")).state is State.OUTDATED
-    assert str(made.core) == "0/19"
+    entry = made.entry(toy_course.find("softmax"))
+    assert (entry.state, entry.evidence, entry.suite_sha256) == (
+        State.OUTDATED, "correct", "0" * 64)
+    assert (made.core.passed, made.core.earlier) == (1, 1)
 
 
 def test_an_elective_is_counted_apart(place, course_root):
@@ -97,11 +99,11 @@ def test_the_json_has_the_documented_fields(place, toy_course):
     data = json.loads(made.to_json())
 
     assert set(data) == {"schema", "name", "tritonlab", "updated", "journal", "totals", "modules"}
-    assert data["schema"] == 1
+    assert data["schema"] == 2
     assert data["totals"]["tracks"]["track1"] == {
-        "title": "Missing Elements", "passed": 1, "total": 5}
-    assert data["totals"]["core"] == {"passed": 1, "total": 19}
-    assert data["totals"]["electives"] == {"passed": 0, "total": 7}
+        "title": "Missing Elements", "passed": 1, "total": 5, "earlier": 0}
+    assert data["totals"]["core"] == {"passed": 1, "total": 19, "earlier": 0}
+    assert data["totals"]["electives"] == {"passed": 0, "total": 7, "earlier": 0}
     assert [tuple(entry) for entry in data["modules"]] == [FIELDS, FIELDS]
     assert (data["modules"][1]["target"], data["modules"][1]["device"]) == (None, None)
 

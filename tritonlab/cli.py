@@ -17,6 +17,8 @@ from tritonlab import (
     certificate,
     cli_author,
     cli_bench,
+    cli_learn,
+    cli_record,
     cli_watch,
     course,
     errors,
@@ -26,7 +28,7 @@ from tritonlab import (
 )
 from tritonlab.errors import Stopped, shown
 from tritonlab.journal import Reading
-from tritonlab.verbs import Json, ModuleId, Plain, print_json, screen_on
+from tritonlab.verbs import Json, Plain, onward, print_json, reading_here, screen_on
 
 if TYPE_CHECKING:
     from grader.report import Report
@@ -62,34 +64,15 @@ def list_(as_json: Json = False, plain: Plain = False) -> int:
     """All tracks and modules, and how far you have come."""
     from tritonlab.render import course as view
 
-    the_course, reading = course.load(), _reading()
+    the_course, reading = course.load(), reading_here()
     shown_certificate = certificate.build(the_course, reading)
     if as_json:
         return print_json(view.list_to_dict(the_course, shown_certificate))
-    view.show_list(screen_on(plain), the_course, shown_certificate, _onward(the_course, reading))
+    view.show_list(screen_on(plain), the_course, shown_certificate, onward(the_course, reading))
     return 0
 
 
-@app.command()
-@guard.verb
-def start(module_id: ModuleId, as_json: Json = False, plain: Plain = False) -> int:
-    """Copy a module's exercise into your workspace; your own work is never overwritten."""
-    from tritonlab.render import steps as view
-
-    the_course = course.load()
-    module = the_course.find(module_id)
-    place, started = workspace.start(module, workspace.locate())
-    journal = place.journal(the_course)
-    saved = journal.append("started", module.id)
-    missing = certificate.missing(the_course, journal.read(), module)
-    command = grading.Submission(module, started.kernel, place,
-                                 here=place.module_here(the_course)).command
-    if as_json:
-        return print_json({"schema": 1, "module": module.id, "kernel": str(started.kernel),
-                            "copied": started.copied, "kept": started.kept,
-                            "missing_prerequisites": missing, "next": command})
-    view.show_start(screen_on(plain), module, started, missing, command)
-    return guard.warn(saved.warning)
+cli_learn.add_to(app)
 
 
 @app.command()
@@ -183,38 +166,6 @@ def _grade_pending(as_json: bool, plain: bool, *others: object) -> int:
 
 @app.command()
 @guard.verb
-def hint(
-    module_id: Annotated[str | None, typer.Argument(
-        metavar="[ID]", help="The current module if left out.")] = None,
-    todo: Annotated[int | None, typer.Option(help="The number of a TODO or DECIDE.")] = None,
-    function: Annotated[str | None, typer.Option(
-        metavar="NAME", help="A function that is to be written or repaired.")] = None,
-    as_json: Json = False, plain: Plain = False,
-) -> int:
-    """The next rung of help, for a TODO, for a function, or for what failed last."""
-    from tritonlab import hints
-    from tritonlab.render import steps as view
-
-    the_course = course.load()
-    place = workspace.require(the_course.example)
-    journal = place.journal(the_course)
-    reading = journal.read()
-    module = the_course.find(module_id) if module_id else grading.current(the_course, place)
-    group = hints.choose(module, reading, todo, function)
-    rung, repeated = hints.next_rung(module, group, reading)
-    command = hints.next_command(module, group, rung)
-    if as_json:
-        print_json({"schema": 1, "module": module.id, "group": group.group, "rung": rung,
-                     "of": len(group.rungs), "text": group.rungs[rung - 1], "next": command})
-    else:
-        view.show_hint(screen_on(plain), module, group, rung, repeated, command)
-    if not repeated:
-        return guard.warn(journal.append("hint", module.id, group=group.group, rung=rung).warning)
-    return 0
-
-
-@app.command()
-@guard.verb
 def inspect(
     what: Annotated[str | None, typer.Argument(
         metavar="[ID or PATH]", help="The current module if left out.")] = None,
@@ -263,25 +214,7 @@ def inspect(
     return found.exit_code
 
 
-@app.command()
-@guard.verb
-def status(as_json: Json = False, plain: Plain = False) -> int:
-    """Your progress: what is passed, what is open, what is left."""
-    from tritonlab.render import course as view
-
-    the_course, reading = course.load(), _reading()
-    place = workspace.find()
-    standing = certificate.build(the_course, reading)
-    current = (place.module_here(the_course) if place else None) or (
-        the_course.get(reading.current) if reading.current else None)
-    command = "tritonlab grade" if current and standing.entry(current).is_open else \
-        _onward(the_course, reading)
-    if as_json:
-        return print_json({**standing.to_dict(), "current": current.id if current else None,
-                            "workspace": str(place.root) if place else None, "next": command})
-    view.show_status(screen_on(plain), the_course, standing, current,
-                     shown(place.root) if place else None, command)
-    return 0
+cli_record.add_to(app)
 
 
 @app.command("certificate")
@@ -305,7 +238,7 @@ def certificate_(
     if as_json:
         sys.stdout.write(made.to_json())
     else:
-        view.show(screen_on(plain), made, _onward(the_course, reading, done="tritonlab list"))
+        view.show(screen_on(plain), made, onward(the_course, reading, done="tritonlab list"))
     return guard.warn(warning, *reading.problems)
 
 
@@ -396,7 +329,7 @@ def _after_grade(the_course: course.Course, submission: grading.Submission, repo
     if report.exit_code == 0 and report.partial:
         return command, "Then all cases, with new inputs: "
     if report.exit_code == 0:
-        return _onward(the_course, result.reading, submission.module), "Next: "
+        return onward(the_course, result.reading, submission.module), "Next: "
     if report.exit_code == 1:
         again = _replay(submission, report) or grading.alone(submission, report)
         return again if report.only else command, edit
@@ -425,19 +358,3 @@ def _details(report: Report, submission: grading.Submission) -> str:
                if r != errors.brief(r)]
     place = submission.workspace
     return errors.keep("\n".join(reasons), place.mark if place else None) if reasons else ""
-
-
-def _onward(the_course: course.Course, reading: Reading,
-            after: course.Module | None = None, done: str = "tritonlab certificate") -> str:
-    following = certificate.next_module(the_course, reading, after)
-    return f"tritonlab start {following.id}" if following else done
-
-
-def _reading() -> Reading:
-    """The journal of the workspace, or an empty one; damage is said once, on standard error."""
-    place = workspace.find()
-    if place is None:
-        return Reading(())
-    reading = place.journal(course.Course(())).read()
-    guard.warn(*reading.problems)
-    return reading

@@ -298,6 +298,7 @@ def record(submission: Submission, report: Report, reading: Reading) -> Mapping[
             **{str(v).lower(): report.count(v) for v in Verdict if report.count(v)},
         },
         "codes": sorted({finding.code for result in failed for finding in result.findings}),
+        "code": first.code if first else "",
         "todos": list(first.todos) if first else [],
         "function": first.function if first else "",
         "source_sha256": report.source_sha256,
@@ -311,7 +312,8 @@ def record(submission: Submission, report: Report, reading: Reading) -> Mapping[
         "isolation": report.isolation,
         "seed": report.seed,
         "hints_used": reading.hints(submission.module.id),
-        "solution_seen": _is_solution(submission.module, report.source_sha256),
+        "solution_seen": _is_solution(submission.module, report.source_sha256)
+        or reading.saw_solution(submission.module.id, report.source_sha256),
     }
 
 

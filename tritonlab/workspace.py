@@ -17,7 +17,8 @@ MARK = ".tritonlab"
 DEFAULT = "tritonlab-workspace"
 EXERCISE = "kernel.py"
 LARGEST_FILE = 1_000_000  # bytes; an exercise has about 5 000
-_COPIED = (EXERCISE, "README.md", "lesson.py")
+LESSON = "README.md"
+_BESIDE = (LESSON, "lesson.py")
 
 
 @dataclass(frozen=True)
@@ -120,16 +121,28 @@ def start(module: Module, root: Path) -> tuple[Workspace, Started]:
     try:
         workspace.mark.mkdir(parents=True, exist_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
-        for name in (*_COPIED, *module.files):
-            source = module.folder / name
-            if name in _COPIED and name != EXERCISE and not source.exists():
-                continue
+        for name, content in (fresh(module) | _beside(module)).items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            made = durable.create(folder / name, _course_file(source))
+            made = durable.create(folder / name, content)
             (copied if made else kept).append(name)
     except OSError as error:
         raise not_saved("The exercise", error, folder) from error
     return workspace, Started(workspace.kernel(module), tuple(copied), tuple(kept))
+
+
+def fresh(module: Module) -> dict[str, bytes]:
+    """The files of an exercise that nobody has touched, by their paths.
+
+    Raises:
+        BadCourse: one of them is missing.
+    """
+    return {name: _course_file(module.folder / name) for name in (EXERCISE, *module.files)}
+
+
+def _beside(module: Module) -> dict[str, bytes]:
+    """What is copied with an exercise and is not the learner's to change."""
+    return {name: _course_file(module.folder / name) for name in _BESIDE
+            if (module.folder / name).exists()}
 
 
 def check_file(path: Path, module: Module | None = None) -> None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from tritonlab.errors import silence_broken_pipe
@@ -87,6 +87,16 @@ class Screen:
         text = _text(parts)
         text.rstrip()
         self._print(text)
+
+    def rendered(self, what: RenderableType) -> str:
+        """Something larger, as this screen would print it."""
+        with self._console.capture() as captured:
+            self._console.print(what, width=self.width, crop=False)
+        return "\n".join(line.rstrip() for line in captured.get().split("\n"))
+
+    def text(self, text: str) -> None:
+        """Print what was rendered before."""
+        self._write(text)
 
     def blank(self) -> None:
         if not self.plain:
