@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tritonlab import course, grading, guard
+from tritonlab import course, editor, grading, guard
 from tritonlab.verbs import Json, Plain, screen_on
 
 
@@ -22,6 +22,8 @@ def watch(
         metavar="[ID or PATH]", help="The current module if left out.")] = None,
     module_id: Annotated[str | None, typer.Option(
         "--module", metavar="ID", help="The module that the file at PATH belongs to.")] = None,
+    edit: Annotated[bool, typer.Option(
+        "--edit", help="Open the exercise in your editor first.")] = False,
     target: Annotated[str | None, typer.Option(
         "--target", metavar="GPU", help="Compile for this GPU, such as a100.")] = None,
     gpu: Annotated[bool, typer.Option(
@@ -39,6 +41,7 @@ def watch(
     from tritonlab.actions import ACTIONS
     from tritonlab.regrade import Options
     from tritonlab.render.watch import Watched
+    from tritonlab.terminal import Keyboard
     from tritonlab.watch import Watch
     from tritonlab.watch_view import Lines, View
 
@@ -46,9 +49,11 @@ def watch(
         grading.find_target(target)
     the_course = course.load()
     submission = grading.resolve(the_course, what, module_id)
+    if edit:  # one that needs the terminal is opened by a key
+        guard.warn(editor.open_in_editor(submission.kernel))
     view: View = Lines(_write) if as_json else Watched(lambda: screen_on(plain))
-    session = Watch(the_course, submission, view, actions=ACTIONS, wants_keys=not as_json,
-                    options=Options(target, gpu), poll=poll)
+    session = Watch(the_course, submission, view, actions=ACTIONS,
+                    keyboard=Keyboard(wanted=not as_json), options=Options(target, gpu), poll=poll)
     return session.run()
 
 

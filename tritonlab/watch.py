@@ -65,7 +65,7 @@ class Watch:
 
     def __init__(self, course: Course, submission: Submission, view: View, *,
                  actions: Sequence[Action] = (), options: Options = AS_GRADE,
-                 wants_keys: bool = True, poll: bool = False,
+                 keyboard: Keyboard | None = None, poll: bool = False,
                  clock: Callable[[], float] = time.monotonic) -> None:
         self.course = course
         self.submission = submission
@@ -80,7 +80,7 @@ class Watch:
         self._over = False
         self._saves: Saves | None = None
         self.inbox = Inbox()
-        self._keyboard = Keyboard(wants_keys and bool(actions))
+        self._keyboard = keyboard or Keyboard()
         self.actions = tuple(actions) if self._keyboard.there else ()
         self._regrader = Regrader(course, self.inbox.put, options)
         self._signals = Signals(self.inbox, self._release)
@@ -117,6 +117,13 @@ class Watch:
         """Do something if the next key is y."""
         self._question = act
         self.view.asks(question)
+
+    def tell(self, sentence: str) -> None:
+        """Say something; nothing, where it is empty."""
+        if sentence:
+            self.view.notice(sentence)
+            if self._grade is None:
+                self.view.resting(self.actions)
 
     def turn_to(self, submission: Submission) -> None:
         """Watch another exercise from now on."""
@@ -184,9 +191,9 @@ class Watch:
                 self._show(report, result)
             case Broke(job, error) if self._is_on(job):
                 self._grade = None
-                self._say(f"{error} The next save is graded again.")
+                self.tell(f"{error} The next save is graded again.")
             case Notice(text):
-                self._say(text)
+                self.tell(text)
             case Typed(keys):
                 for key in keys:
                     self._press(key)
@@ -198,7 +205,7 @@ class Watch:
         if content.complaint:
             self._regrader.cancel()
             self._grade = None
-            self._say(f"{content.complaint} Put your exercise back there; it is graded then, and "
+            self.tell(f"{content.complaint} Put your exercise back there; it is graded then, and "
                       f"`tritonlab start {self.module.id}` makes a fresh one.")
             return
         failed = [r.name for r in self.report.results if r.verdict is Verdict.FAILED] \
@@ -242,11 +249,6 @@ class Watch:
         return f"Press n for the next module, {following.id}." if keys else \
             f"Next: tritonlab start {following.id}"
 
-    def _say(self, text: str) -> None:
-        self.view.notice(text)
-        if self._grade is None:
-            self.view.resting(self.actions)
-
     def _press(self, key: str) -> None:
         if key == "\x04":  # Ctrl-D
             self.quit()
@@ -257,7 +259,7 @@ class Watch:
         elif action := next((a for a in self.actions if a.key == key.lower()), None):
             self._do(action.act)
         elif key.isprintable() and not key.isspace():
-            self._say(f"{key} is no key of this list; ? says what there is.")
+            self.tell(f"{key} is no key of this list; ? says what there is.")
 
     def _do(self, act: Act) -> None:
         """Do what a key stands for; whatever goes wrong is a sentence, and the loop goes on."""
