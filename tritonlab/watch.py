@@ -94,6 +94,7 @@ class Watch:
         try:
             with (self._regrader, self._keyboard, self._signals,
                   Attention(self.inbox, self._keyboard) as self._attention):
+                self.view.resized()  # from here on it is told
                 self._begin()
                 try:
                     while not self._over and self._attention.wait(self._patience()):

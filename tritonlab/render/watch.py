@@ -38,6 +38,8 @@ class Watched:
         self._screen.line((module.id, "strong"), "  ", (module.title, "dim"))
         self._screen.line(f"Every save of {submission.to_edit} is graded, until you press "
                           f"{'q or ' if keys else ''}Ctrl-C.")
+        if not keys:
+            self._screen.line("Keys are off: there is no terminal to read them from.")
         self.resting(keys)
 
     def keys(self, keys: Iterable[Key]) -> None:
@@ -117,10 +119,13 @@ class Watched:
     def asks(self, question: str) -> None:
         """The last line asks until the next key answers, whatever goes on meanwhile."""
         self._question = clean(f"  {question} y or n")
-        if self._screen.live:
-            self._show()
-        else:
+        if not self._screen.live:
             self._screen.line(self._question)
+        elif len(self._question) >= self._screen.full_width:  # a question is never cut
+            self._clear()
+            self._screen.line(question)
+            self._question = "  y or n"
+        self._show()
 
     def answered(self) -> None:
         self._question = ""
