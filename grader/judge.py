@@ -81,7 +81,8 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
             and then what is waited for.
         sandbox: a warm one to use; without it one is started and closed.
         cancelled: to be set by another thread when nobody wants the report any more. The processes
-            of this grade are killed then, and the sandbox serves the next one.
+            of this grade are killed then, and the sandbox serves the next one. Who may cancel waits
+            for every word: all processors judge values first, and launches are compiled after that.
 
     Raises:
         grader.Cancelled: ``cancelled`` was set while cases were judged.
@@ -106,7 +107,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
             resources.enter_context(cancellation.cancelled_by(cancelled))
             box = sandbox or resources.enter_context(Sandbox())
             judge = resources.enter_context(Judge(submitted, suite, seed, box, target, effort,
-                                                  gpu))
+                                                  gpu, values_first=cancelled is not None))
             device = judge.device
             try:
                 isolation = box.isolation.describe()
@@ -174,9 +175,10 @@ class Judge:
 
     def __init__(self, submitted: source.Source, suite: Suite, seed: str | None,
                  sandbox: Sandbox, target: Target | None = None, effort: Effort = "whole",
-                 gpu: Use = "never") -> None:
+                 gpu: Use = "never", *, values_first: bool = False) -> None:
         self.whole = suite
         self.order = Order(suite.ordered())
+        self._values_first = values_first
         self._effort = effort
         self.draws = Draws(suite.name, seed or "")
         self.submitted = submitted
@@ -192,7 +194,8 @@ class Judge:
         self._notes: details.Notes | None = None  # where a case is graded alone
         self._printed = ""
         self._tell: Callable[[str], None] = lambda event: None
-        self.session = Session(submitted, suite.entry, sandbox, large.limits(suite))
+        self.session = Session(submitted, suite.entry, sandbox, large.limits(suite),
+                               values_first=values_first)
         # A suite and a session for each function, in the order of the suite's.
         self.parts = [(replace(part, reference=once(part.reference)), self.session.of(part))
                        for part in suite.parts]
@@ -200,7 +203,7 @@ class Judge:
         on_gpu = gpu != "never" and hardware.present()
         self.device = Device(self, throughout=gpu == "throughout") if on_gpu else None
         target = target or (hardware.default_target() if on_gpu else targets.find())
-        self.gate = Gate(self.session, target, ahead=effort == "whole",
+        self.gate = Gate(self.session, target, ahead=effort == "whole", put_off=values_first,
                          functions={case.name: case.about for case in suite.all_cases})
 
     def output(self) -> str:
@@ -234,13 +237,15 @@ class Judge:
             first: names of cases that are judged before the others.
             aside: say what the compiler says only where it refuses something.
         """
-        self.order = Order(cases, first)
+        self.order = Order(cases, first, _compiled(cases) if self._values_first else ())
         trials = [case for case in self.order.cases if isinstance(case, Case) and _is_tried(case)]
         self._tell = tell
-        ahead = Ahead(trials, self._call, self._replay)
+        ahead = Ahead(trials, self._call, self._replay, self.session.processes.abreast + 1)
         results: list[CaseResult] = []
         for case in self.order.cases:
             cancellation.check()
+            if self.order.is_last(case):
+                self.gate.release()
             tell(case.name)
             results.append(self.verdict_on(case, ahead.take))
             if self.device is None or case.name not in self.device.foretold:
@@ -248,6 +253,7 @@ class Judge:
             if self._failed and self._effort == "first":
                 return
         if self.gate.used and not self.spares_work:
+            self.gate.release()
             tell(self.gate.name)
             result = self.gate.result()
             results.append(result)
@@ -553,6 +559,12 @@ class Judge:
         if broken_contract(self.suite, case, recording, inputs):
             return False
         return self.difference(run.results, inputs) is None
+
+
+def _compiled(cases: Sequence[Case | Property]) -> list[str]:
+    """The names of cases that wait for compiled code."""
+    return [case.name for case in cases if isinstance(case, Case) and (
+        large.is_measured(case) or (case.limits is not None and case.limits.of_code))]
 
 
 def _is_tried(case: Case) -> bool:

@@ -17,12 +17,16 @@ AnyCase = Case | Property
 class Order:
     """The cases of a grade, some of which go first, and what is known by now of their places."""
 
-    def __init__(self, cases: Sequence[AnyCase], first: Collection[str] = ()) -> None:
-        """``cases`` are in the order of the suite; names in ``first`` that none has are ignored."""
+    def __init__(self, cases: Sequence[AnyCase], first: Collection[str] = (),
+                 last: Collection[str] = ()) -> None:
+        """``cases`` are in the order of the suite; names that none has are passed over.
+
+        Those of ``first`` go before the others, and those of ``last`` after them.
+        """
         self._places = {case.name: place for place, case in enumerate(cases)}
         self._suite = list(cases)
-        ahead = [case for case in cases if case.name in first]
-        self.cases = ahead + [case for case in cases if case.name not in first]
+        self._last = {case.name for case in cases if case.name in last and case.name not in first}
+        self.cases = sorted(cases, key=lambda case: (case.name not in first, self.is_last(case)))
         self.changed = [case.name for case in self.cases] != list(self._places)
         self._blocks: dict[str, int] = {}  # 0: its launches named none
         self._failed = len(self._suite)
@@ -47,6 +51,10 @@ class Order:
             if self._blocks[earlier.name]:
                 return self._blocks[earlier.name]
         return None
+
+    def is_last(self, case: AnyCase) -> bool:
+        """Whether it goes after those that neither ``first`` nor ``last`` named."""
+        return case.name in self._last
 
     def leads(self, case: AnyCase) -> bool:
         """Whether it comes before all cases that failed, so that a failure of it is the first."""

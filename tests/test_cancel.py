@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from dataclasses import replace
@@ -120,6 +122,24 @@ def test_a_grade_can_be_cancelled_before_the_sandbox_is_warm(tmp_path):
         assert took < 2 * WITHIN_S  # of the seconds that it takes
         assert grader.grade(path, replace(SUITE, cases=SUITE.cases[:1]),
                             sandbox=cold).verdict is Verdict.PASSED
+
+
+def test_a_zygote_that_is_busy_holds_no_cancelled_grade_up(tmp_path, sandbox):
+    path = tmp_path / "kernel.py"
+    path.write_text(KERNEL)
+    running = Cancelling(path, SUITE, sandbox)
+    while "a thousand" not in running.events:
+        time.sleep(0.01)
+    time.sleep(0.3)
+    os.kill(sandbox.pid, signal.SIGSTOP)
+    try:
+        took = running.cancel()
+    finally:
+        os.kill(sandbox.pid, signal.SIGCONT)
+
+    assert isinstance(running.raised, grader.Cancelled)
+    assert took < 5  # it would have been waited for
+    assert gone(sandbox)
 
 
 def test_cancelling_one_grade_leaves_another_on_the_same_sandbox_alone(tmp_path, sandbox):
