@@ -44,7 +44,8 @@ from tritonlab.records import (
     problems_in,
 )
 
-__all__ = ["CERTIFICATE", "JOURNAL", "MERGED", "Journal", "Reading", "Record", "Saved", "parse"]
+__all__ = ["CERTIFICATE", "JOURNAL", "MERGED", "Journal", "Reading", "Record", "Saved", "contents",
+           "parse"]
 
 JOURNAL = "journal.jsonl"
 MERGED = "merged.jsonl"
@@ -169,6 +170,16 @@ class Journal:
         except OSError as error:
             return out_of_date(error, self.folder)
         return warning
+
+
+def contents(folder: Path, *names: str) -> list[bytes | None]:
+    """Files of records as they are between two writes; None for one that is not there.
+
+    Raises:
+        OSError: the folder or one of them cannot be read.
+    """
+    with durable.opened(folder) as descriptor, _shared_lock(descriptor):
+        return [durable.read(descriptor, name) for name in names]
 
 
 def _read(folder: int) -> Reading:

@@ -21,15 +21,14 @@ def show(text: str) -> bool:
     if not command or shutil.which(command[0]) is None or os.environ.get("TERM") == "dumb":
         return False
     environment = {"LESS": _LESS, "LESSCHARSET": "utf-8", **os.environ}
+    sys.stdout.flush()
+    before = signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is the pager's to answer
     try:
-        reader = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment,
-                                  encoding="utf-8", errors="replace")
+        with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment,
+                              encoding="utf-8", errors="replace") as reader:
+            reader.communicate(text)
     except OSError:
         return False
-    sys.stdout.flush()
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the pager's to answer
-    try:
-        reader.communicate(text)
     finally:
         signal.signal(signal.SIGINT, before)
     return True

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tritonlab.certificate import Certificate, Entry, State
-from tritonlab.render.course import STATE_WORDS
+from tritonlab.render.course import EARLIER, STATE_WORDS
 from tritonlab.render.screen import Screen, word
 
 
@@ -30,7 +30,7 @@ def show(screen: Screen, certificate: Certificate, next_command: str) -> None:
 
 def _entry(screen: Screen, entry: Entry) -> None:
     lead = ("" if screen.plain else "  ", word(STATE_WORDS[entry.state]), " ")
-    facts = []
+    facts = [EARLIER] if entry.state is State.OUTDATED else []
     if entry.cases_total:
         facts.append(f"{entry.cases_passed} of {entry.cases_total} checks passed")
     if entry.cases_skipped:

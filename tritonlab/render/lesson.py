@@ -10,7 +10,6 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown
-from rich.padding import Padding
 from rich.syntax import Syntax
 from rich.text import Text
 
@@ -20,6 +19,7 @@ from tritonlab.render.screen import Screen
 
 _INDENT = 2  # columns before code and diagrams; these have at most 78
 _THEME = "ansi_dark"  # the terminal's own colours, which fit its background
+_STYLES = {"markdown.code": "cyan", **{f"markdown.h{level}": "bold" for level in range(1, 7)}}
 
 
 class _Block(CodeBlock):
@@ -30,8 +30,10 @@ class _Block(CodeBlock):
         text = Text(code) if self.lexer_name in ("", "text") else Syntax(
             code, self.lexer_name, theme=_THEME, background_color="default").highlight(code)
         text.rstrip()
-        text.no_wrap, text.overflow = True, "ignore"
-        yield Padding(text, (0, 0, 0, _INDENT), expand=False)
+        for line in text.split("\n"):
+            line.pad_left(_INDENT)
+            line.no_wrap, line.overflow = True, "ignore"
+            yield line
 
 
 class _Heading(Heading):
@@ -40,7 +42,6 @@ class _Heading(Heading):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         level = int(self.tag.removeprefix("h"))
         self.text.justify = "left"
-        self.text.stylize("bold underline" if level == 1 else "bold")
         yield Text("#" * level + " ", "dim") + self.text
 
 
@@ -53,8 +54,7 @@ class _Markdown(Markdown):
 
 def rendered(screen: Screen, text: str) -> str:
     """The lesson as it is printed: wrapped prose, tables, and diagrams as they stand."""
-    return screen.rendered(_Markdown(text, inline_code_lexer="python", inline_code_theme=_THEME,
-                                     hyperlinks=False))
+    return screen.rendered(_Markdown(text, hyperlinks=False), _STYLES)
 
 
 def page(module: Module, text: str) -> str:
