@@ -8,13 +8,14 @@ from grader.report import CaseResult, Finding, Kind, Report, Verdict
 
 if TYPE_CHECKING:
     from grader.judge import grade
-    from grader.sandbox import Sandbox
+    from grader.sandbox import Cancelled, Sandbox
     from grader.selection import UnknownCase
     from grader.source import UnreadableSubmission
     from grader.suite import Suite
     from grader.suite import load as load_suite
 
 __all__ = [
+    "Cancelled",
     "CaseResult",
     "Finding",
     "Kind",
@@ -31,6 +32,7 @@ __all__ = [
 _LAZY = {  # name -> (module, attribute): the judge loads torch, and a course is listed without it
     "grade": ("grader.judge", "grade"),
     "load_suite": ("grader.suite", "load"),
+    "Cancelled": ("grader.sandbox", "Cancelled"),
     "Sandbox": ("grader.sandbox", "Sandbox"),
     "Suite": ("grader.suite", "Suite"),
     "UnknownCase": ("grader.selection", "UnknownCase"),

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Generic, NoReturn, TypeVar
 
-DEPTH = 2  # second steps under way: the next one is there when one ends
-
 Case = TypeVar("Case")
 Called = TypeVar("Called")
 Trial = TypeVar("Trial")
@@ -18,20 +16,22 @@ T = TypeVar("T")
 class Ahead(Generic[Case, Called, Trial]):
     """Two steps for each of several cases, each begun before the steps of the cases before it end.
 
-    While one case is compared, the next two are in their second step, and one more in its first.
+    While one case is compared, the next ones are in their second step, and one more in its first.
     """
 
     def __init__(self, cases: Iterable[Case], call: Callable[[Case], Callable[[], Called]],
-                 replay: Callable[[Called], Callable[[], Trial]]) -> None:
+                 replay: Callable[[Called], Callable[[], Trial]], depth: int = 2) -> None:
         """Nothing is begun yet.
 
         Args:
             cases: in the order in which they will be taken.
             call: begins the first step and returns what waits for its end.
             replay: the same of the second step, from what the first one gave.
+            depth: second steps that are under way, one more than run at the same time: so the next
+                one is there when one ends.
         """
         self._rest = deque(cases)
-        self._call, self._replay = call, replay
+        self._call, self._replay, self._depth = call, replay, depth
         self._called: Callable[[], Called] | None = None
         self._replayed: deque[Callable[[], Trial]] = deque()
 
@@ -48,7 +48,7 @@ class Ahead(Generic[Case, Called, Trial]):
         return trial
 
     def _begin_replays(self) -> None:
-        while len(self._replayed) < DEPTH and (self._called is not None or self._rest):
+        while len(self._replayed) < self._depth and (self._called is not None or self._rest):
             called = self._called or self._begin_call()
             self._replayed.append(_begun(partial(self._replay_of, called)))
             self._called = self._begin_call() if self._rest else None

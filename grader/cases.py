@@ -124,6 +124,12 @@ class Case:
         return self.function or (self.call.of if self.call
                                  else self.reading.of if self.reading else "")
 
+    @property
+    def follows_block(self) -> bool:
+        """Whether a size or a limit is a function of the learner's own block."""
+        sizes = [size for spec in self.inputs for size in getattr(spec, "sizes", ())]
+        return any(map(callable, [*sizes, self.limits and self.limits.programs]))
+
 
 def correctness(name: str, *inputs: Any, public: bool = False, launches: int | None = None) -> Case:
     return Case(name, Kind.CORRECTNESS, inputs, public=public, launches=launches)

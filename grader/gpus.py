@@ -20,7 +20,7 @@ from typing import IO, Any, Protocol
 
 from grader.measurement import Ceilings, Gpu
 from grader.report import Finding
-from grader.sandbox import ChildError, Sandbox
+from grader.sandbox import ChildError, Sandbox, cancellation
 from grader.sandbox.limits import of_a_gpu
 
 LOOK_S = 60.0  # to begin with CUDA; two seconds are usual, the first time after a start more
@@ -87,6 +87,7 @@ def turn(*, alone: bool) -> Iterator[None]:
 
 def _lock(file: IO[str], kind: int, deadline: float) -> None:
     while time.monotonic() < deadline:
+        cancellation.check()
         try:
             return fcntl.flock(file, kind | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import traceback
 from collections import Counter
@@ -27,15 +28,16 @@ from grader.diagnosis.explanation import explained, result_of
 from grader.diagnosis.lines import located
 from grader.diagnosis.precedence import explained_by_precedence
 from grader.diagnosis.separation import Traits, Values, separation, traits_of, values_of
-from grader.draws import Draws, block_of
+from grader.draws import DEFAULT_BLOCK, Draws, block_of
 from grader.engine.compiler import targets
 from grader.engine.compiler.targets import Target
 from grader.gate import Gate
+from grader.order import Order
 from grader.outcome import Outcome, Run, Stopped, unusable
 from grader.processes import Later
 from grader.recording import Recording
 from grader.report import SPARED, CaseResult, Finding, Kind, Report, Verdict, versions
-from grader.sandbox import Sandbox, SandboxBroken
+from grader.sandbox import Sandbox, SandboxBroken, cancellation
 from grader.session import Session
 from grader.suite import Case, Property, Suite
 from grader.words import sentence
@@ -52,8 +54,9 @@ ENGINE = "interpreter, every access checked"
 
 def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | None = None,
           seed: str | None = None, target: Target | None = None, effort: Effort = "whole",
-          gpu: Use = "never", on_event: Callable[[Event], None] | None = None,
-          sandbox: Sandbox | None = None) -> Report:
+          gpu: Use = "never", first: Sequence[str] = (),
+          on_event: Callable[[Event], None] | None = None, sandbox: Sandbox | None = None,
+          cancelled: threading.Event | None = None) -> Report:
     """Grade one submission with one suite.
 
     Args:
@@ -72,11 +75,17 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
             anything. What they leave out is no evidence.
         gpu: ``found`` runs all values on this machine's GPU too once they are right on the
             processor, and times what asks for speed; ``throughout`` runs wrong ones as well.
+        first: names of cases to judge before the others, such as those that failed last; names
+            that no case has are passed over. Inputs and report are those of the usual order.
         on_event: is told the name of each case before it runs and each result after it, and now
             and then what is waited for.
         sandbox: a warm one to use; without it one is started and closed.
+        cancelled: to be set by another thread when nobody wants the report any more. The processes
+            of this grade are killed then, and the sandbox serves the next one. Who may cancel waits
+            for every word: all processors judge values first, and launches are compiled after that.
 
     Raises:
+        grader.Cancelled: ``cancelled`` was set while cases were judged.
         grader.source.UnreadableSubmission: there is no file to read.
         grader.selection.UnknownCase: ``only`` means no case, or several.
     """
@@ -95,16 +104,17 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         results.append(result_of(Case("the file can be graded", Kind.CORRECTNESS), findings))
     else:
         with ExitStack() as resources:
+            resources.enter_context(cancellation.cancelled_by(cancelled))
             box = sandbox or resources.enter_context(Sandbox())
             judge = resources.enter_context(Judge(submitted, suite, seed, box, target, effort,
-                                                  gpu))
+                                                  gpu, values_first=cancelled is not None))
             device = judge.device
             try:
                 isolation = box.isolation.describe()
                 cases = suite.ordered(public_only, only)
                 if only:
                     alone.prepare(judge, cases[0])
-                for result in judge.verdicts(cases, tell, aside=bool(only)):
+                for result in judge.verdicts(cases, tell, first=first, aside=bool(only)):
                     results.append(result)
                     tell(result)
                 compiled_for = judge.gate.target.title if judge.gate.used else ""
@@ -112,6 +122,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
                     witnesses = alone.witnesses(judge, results)
             except SandboxBroken as error:
                 reason = f"A process of the grader ended unexpectedly: {error}"
+            results = judge.order.sorted(results)
             output, seed = judge.output(), judge.draws.seed
             separated = judge.separation(results)
     used = device is not None and bool(device.results or device.ceilings)
@@ -164,8 +175,10 @@ class Judge:
 
     def __init__(self, submitted: source.Source, suite: Suite, seed: str | None,
                  sandbox: Sandbox, target: Target | None = None, effort: Effort = "whole",
-                 gpu: Use = "never") -> None:
+                 gpu: Use = "never", *, values_first: bool = False) -> None:
         self.whole = suite
+        self.order = Order(suite.ordered())
+        self._values_first = values_first
         self._effort = effort
         self.draws = Draws(suite.name, seed or "")
         self.submitted = submitted
@@ -173,6 +186,7 @@ class Judge:
         self.sandbox = sandbox
         self._over = ""  # why nothing more is run
         self._failed = False
+        self._leads = True  # whether a failure of the case that is judged would be the first
         self._configurations = Configurations()
         self._started = time.monotonic()
         self._traits: dict[str, Traits] = {}  # of the value cases, by name
@@ -180,7 +194,8 @@ class Judge:
         self._notes: details.Notes | None = None  # where a case is graded alone
         self._printed = ""
         self._tell: Callable[[str], None] = lambda event: None
-        self.session = Session(submitted, suite.entry, sandbox, large.limits(suite))
+        self.session = Session(submitted, suite.entry, sandbox, large.limits(suite),
+                               values_first=values_first)
         # A suite and a session for each function, in the order of the suite's.
         self.parts = [(replace(part, reference=once(part.reference)), self.session.of(part))
                        for part in suite.parts]
@@ -188,7 +203,7 @@ class Judge:
         on_gpu = gpu != "never" and hardware.present()
         self.device = Device(self, throughout=gpu == "throughout") if on_gpu else None
         target = target or (hardware.default_target() if on_gpu else targets.find())
-        self.gate = Gate(self.session, target, ahead=effort == "whole",
+        self.gate = Gate(self.session, target, ahead=effort == "whole", put_off=values_first,
                          functions={case.name: case.about for case in suite.all_cases})
 
     def output(self) -> str:
@@ -213,19 +228,24 @@ class Judge:
         self.session.close()
 
     def verdicts(self, cases: Sequence[Case | Property], tell: Callable[[str], None], *,
-                 aside: bool = False) -> Iterator[CaseResult]:
-        """Judge the cases in order, those that can run ahead; in the end, what the compiler says.
+                 first: Sequence[str] = (), aside: bool = False) -> Iterator[CaseResult]:
+        """Judge the cases, those that can run ahead; in the end, what the compiler says.
 
         Args:
-            cases: to be judged.
+            cases: to be judged, in the order of the suite.
             tell: is told the name of each before its turn comes, and what is waited for.
+            first: names of cases that are judged before the others.
             aside: say what the compiler says only where it refuses something.
         """
-        trials = [case for case in cases if isinstance(case, Case) and _is_tried(case)]
+        self.order = Order(cases, first, _compiled(cases) if self._values_first else ())
+        trials = [case for case in self.order.cases if isinstance(case, Case) and _is_tried(case)]
         self._tell = tell
-        ahead = Ahead(trials, self._call, self._replay)
+        ahead = Ahead(trials, self._call, self._replay, self.session.processes.abreast + 1)
         results: list[CaseResult] = []
-        for case in cases:
+        for case in self.order.cases:
+            cancellation.check()
+            if self.order.is_last(case):
+                self.gate.release()
             tell(case.name)
             results.append(self.verdict_on(case, ahead.take))
             if self.device is None or case.name not in self.device.foretold:
@@ -233,6 +253,7 @@ class Judge:
             if self._failed and self._effort == "first":
                 return
         if self.gate.used and not self.spares_work:
+            self.gate.release()
             tell(self.gate.name)
             result = self.gate.result()
             results.append(result)
@@ -262,6 +283,9 @@ class Judge:
         """
         started = time.monotonic()
         self.turn_to(case)
+        self._leads = self.order.leads(case)
+        if self._leads and self._failed:
+            self._in_vain.clear()  # what a case further back could not tell, the first one may
         if self._failed and started - self._started > PATIENCE_S:
             late = f"not run: {PATIENCE_S:.0f} s had passed, and a case before it had failed"
             self._over = self._over or late
@@ -285,10 +309,12 @@ class Judge:
                                     reason=traceback.format_exc())
                 if refusal := self.gate.refusal_in(case.name):  # what no GPU runs need not run here
                     result = result_of(case, [refusal])
+        result = replace(result, seconds=time.monotonic() - started, advisory=case.advisory,
+                         details=self._notes.details() if self._notes else None,
+                         clocked=isinstance(case, Case) and large.is_measured(case))
         self._failed |= result.verdict is Verdict.FAILED and not case.advisory
-        return replace(result, seconds=time.monotonic() - started, advisory=case.advisory,
-                       details=self._notes.details() if self._notes else None,
-                       clocked=isinstance(case, Case) and large.is_measured(case))
+        self.order.note(result)
+        return result
 
     def separation(self, results: Sequence[CaseResult]) -> str:
         """What tells the failing value cases from the passing ones; looked for after a failure.
@@ -312,6 +338,8 @@ class Judge:
         return separation(failed, passed, values)
 
     def _one(self, case: Case | Property, take: Callable[[], Trial] | None) -> CaseResult:
+        if not isinstance(case, Case) or not _is_tried(case):
+            self._sized_by(case)
         if isinstance(case, Property):
             return asked.law(self, case)
         if case.reading is not None or case.call is not None:
@@ -336,8 +364,9 @@ class Judge:
         Raises:
             Stopped: here or later, as it did not end normally.
         """
-        block = self.draws.block(case.function)
+        block = self._sized_by(case)
         inputs = self.draw(case.name, case.inputs, block)
+        self.order.learn(case, None)
         _, session = self._part(case)
         outcome = session.begin_record(inputs, as_they_are=bool(case.raises))
 
@@ -346,9 +375,27 @@ class Judge:
             recorded = trial.outcome.recording
             if case.kind is Kind.CORRECTNESS and recorded and (learned := block_of(recorded)):
                 self.draws.blocks[case.function] = learned
+                self.order.learn(case, learned)
             return trial
 
         return called
+
+    def _sized_by(self, case: Case | Property) -> int:
+        """The block that sizes of a case follow: that of the last case before it in the suite."""
+        function = case.function if isinstance(case, Case) else ""
+        if self.order.changed and (isinstance(case, Property) or case.follows_block):
+            try:
+                shown = self.order.block_before(case, self._block_shown)
+            except Stopped:  # which that case itself has to tell
+                shown = None
+            self.draws.blocks[function] = shown or DEFAULT_BLOCK
+        return self.draws.block(function)
+
+    def _block_shown(self, case: Case) -> int | None:
+        """The block of the learner's launches in a case that comes later than it should."""
+        _, session = self._part(case)
+        recording = session.record(self.draw(case.name, case.inputs, DEFAULT_BLOCK)).recording
+        return block_of(recording) if recording else None
 
     def _replay(self, trial: Trial) -> Later[Trial]:
         """Begin to have the recorded launches run: the second step.
@@ -410,7 +457,7 @@ class Judge:
         if not findings and case.kind is Kind.CORRECTNESS and not case.advisory:
             findings = self._configurations.others(self, case, inputs,
                                                    trial.outcome.configurations)
-        facts, over_limit = self._costs(case, inputs, run, recording)
+        facts, over_limit = self._costs(trial, run, recording)
         return result_of(case, [*findings, *over_limit], facts)
 
     @property
@@ -418,14 +465,14 @@ class Judge:
         """Whether nothing that takes long is begun any more, as this is known to fail."""
         return self._effort == "uncompiled" or (self._failed and self._effort == "values")
 
-    def _costs(self, case: Case, inputs: list[Any], run: Run,
+    def _costs(self, trial: Trial, run: Run,
                recording: Recording) -> tuple[dict[str, str], list[Finding]]:
         """What a performance case tells, and what is over its limits."""
-        limits = case.limits
+        case, limits = trial.case, trial.case.limits
         if limits is None:
             return {}, []
-        facts, findings = count(limits, large.least(self.suite, inputs).bytes, run.facts,
-                                self.draws.block(case.function))
+        facts, findings = count(limits, large.least(self.suite, trial.inputs).bytes, run.facts,
+                                trial.drawn_for)
         told, missing = axes(limits, recording)
         facts, findings = facts | told, [*findings, *missing]
         enough = bool(findings) and self._effort != "whole"
@@ -482,7 +529,7 @@ class Judge:
         elif compare.right_as_float32(difference):
             code = "N04"
         # Only the first failure is shown in full; any other is described when graded alone.
-        described = "" if self._failed or not pattern else \
+        described = "" if not self._leads or not pattern else \
             details.pattern(difference, self.suite, list(inputs), recording)
         return Finding(code, f"{sentence(str(difference))} {described}".strip())
 
@@ -512,6 +559,12 @@ class Judge:
         if broken_contract(self.suite, case, recording, inputs):
             return False
         return self.difference(run.results, inputs) is None
+
+
+def _compiled(cases: Sequence[Case | Property]) -> list[str]:
+    """The names of cases that wait for compiled code."""
+    return [case.name for case in cases if isinstance(case, Case) and (
+        large.is_measured(case) or (case.limits is not None and case.limits.of_code))]
 
 
 def _is_tried(case: Case) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -93,15 +95,24 @@ class Processes:
     during a grade mixes no two versions.
     """
 
-    def __init__(self, submitted: Source, sandbox: Sandbox, limits: Limits | None = None) -> None:
-        """Nothing is started yet."""
+    def __init__(self, submitted: Source, sandbox: Sandbox, limits: Limits | None = None, *,
+                 values_first: bool = False) -> None:
+        """Nothing is started yet.
+
+        ``values_first``: where there are processors for it, a second executor takes turns with the
+        first, and the compiler is started when it is asked for something.
+        """
         self._sandbox = sandbox
+        self._values_first = values_first
         self._submitted = submitted
         self._folder: Path | None = None
         limits = limits or Limits()
         self._worker = _Process(lambda: sandbox.fork("worker", limits), self._load_worker)
-        self._executor = _Process(lambda: sandbox.fork("executor", limits),
-                                  partial(self._load_kernels, "reading the kernels"))
+        several = values_first and len(os.sched_getaffinity(0)) > 1
+        self._executors = [_Process(lambda: sandbox.fork("executor", limits),
+                                    partial(self._load_kernels, "reading the kernels"))
+                           for _ in range(2 if several else 1)]
+        self._turns = itertools.cycle(self._executors)
         self._compiler = _Process(lambda: sandbox.fork("compiler"),
                                   partial(self._load_kernels, "reading the kernels to compile"))
         self._gpu = _Process(self._before_the_gpu,
@@ -109,6 +120,11 @@ class Processes:
                                      devices=gpus.visible()))
         self.lost_s = 0.0  # with runs that did not end normally
         self._hung = False
+
+    @property
+    def abreast(self) -> int:
+        """How many runs can go on at the same time."""
+        return len(self._executors)
 
     def close(self) -> None:
         try:
@@ -120,7 +136,7 @@ class Processes:
     def stop(self) -> None:
         """Kill all processes; the next call starts new ones."""
         with ExitStack() as stopping:  # all of them, even where one is interrupted
-            for process in (self._worker, self._executor, self._compiler, self._gpu):
+            for process in (self._worker, *self._executors, self._compiler, self._gpu):
                 stopping.callback(process.stop)
 
     def _before_the_gpu(self) -> Child:
@@ -142,8 +158,10 @@ class Processes:
             Stopped: it cannot be imported.
         """
         self._worker.begin()
-        self._executor.begin()
-        self._compiler.begin()
+        for executor in self._executors:
+            executor.begin()
+        if not self._values_first:
+            self._compiler.begin()
         self._worker.ready()
 
     def ask(self, role: Role, request: dict[str, Any], fds: Sequence[int], seconds: float,
@@ -157,8 +175,8 @@ class Processes:
         Raises:
             Stopped: here or later, as the process did not survive, or refuses the file.
         """
-        process = {"worker": self._worker, "executor": self._executor,
-                   "compiler": self._compiler, "gpu": self._gpu}[role]
+        process = next(self._turns) if role == "executor" else {
+            "worker": self._worker, "compiler": self._compiler, "gpu": self._gpu}[role]
         child = process.begin() if at_once else process.ready()
         reply = self._begin(child, request, fds, seconds, what, forgeable=role == "worker")
 

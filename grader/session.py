@@ -67,9 +67,9 @@ class Session:
     """
 
     def __init__(self, submitted: Source, entry: str, sandbox: Sandbox,
-                 limits: Limits | None = None) -> None:
+                 limits: Limits | None = None, *, values_first: bool = False) -> None:
         """Nothing is started yet; ``entry`` is the function that is called."""
-        self.processes = Processes(submitted, sandbox, limits)
+        self.processes = Processes(submitted, sandbox, limits, values_first=values_first)
         self._function = Function(entry)
 
     def of(self, function: Function) -> Session:

@@ -105,7 +105,8 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def says(results: tuple[CaseResult, ...] | BaseException, **more: object) -> None:
         def grade(kernel, suite, *, public_only=False, only=None, seed=None, target=None,
-                  gpu="never", on_event=None, sandbox=None) -> Report:
+                  gpu="never", first=(), on_event=None, sandbox=None,
+                  cancelled=None) -> Report:
             if isinstance(results, BaseException):
                 raise results
             for result in results:

@@ -20,6 +20,7 @@ from tritonlab import (
     cli_certificate,
     cli_learn,
     cli_record,
+    cli_watch,
     completion,
     course,
     errors,
@@ -284,6 +285,7 @@ def doctor(
 
 
 cli_bench.add_to(app)
+cli_watch.add_to(app)
 cli_author.add_to(app)
 
 

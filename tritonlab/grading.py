@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import re
 import shlex
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -165,12 +166,15 @@ def find_target(name: str | None) -> Target:
 
 def grade(submission: Submission, *, public_only: bool = False, only: str | None = None,
           seed: str | None = None, target: str | None = None, gpu: bool = False,
-          on_event: OnEvent | None = None, sandbox: Sandbox | None = None) -> Report:
+          first: Sequence[str] = (), on_event: OnEvent | None = None,
+          sandbox: Sandbox | None = None, cancelled: threading.Event | None = None) -> Report:
     """Run the hidden tests (or only the public cases, or only one case) on a submission.
 
-    ``gpu``: use the GPU of this machine, if there is one.
+    ``gpu``: use the GPU of this machine, if there is one. ``first``, ``cancelled``: see
+    ``grader.grade``.
 
     Raises:
+        grader.Cancelled: ``cancelled`` was set by another thread.
         BadCourse: the module has no hidden tests.
         CannotGrade: the grader does not start.
         UnusableFile: the file is gone or no file any more.
@@ -190,7 +194,7 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
                                 [case.name for case in suite.ordered()])
             return grader.grade(submission.kernel, suite, public_only=public_only, only=only,
                                 seed=seed, target=named, gpu="found" if gpu else "never",
-                                on_event=on_event, sandbox=box)
+                                first=first, on_event=on_event, sandbox=box, cancelled=cancelled)
         except grader.UnknownCase as error:
             raise unknown_case(submission.module, error) from error
         except FileNotFoundError as error:

@@ -6,6 +6,7 @@ from grader.sandbox.client import Sandbox
 from grader.sandbox.confinement import Isolation, Measure
 from grader.sandbox.conversation import Child
 from grader.sandbox.errors import (
+    Cancelled,
     ChildDied,
     ChildError,
     ChildOutOfMemory,
@@ -17,6 +18,7 @@ from grader.sandbox.errors import (
 from grader.sandbox.limits import Limits, Role
 
 __all__ = [
+    "Cancelled",
     "Child",
     "ChildDied",
     "ChildError",

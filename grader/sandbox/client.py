@@ -14,12 +14,13 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import weakref
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from grader.sandbox import folders, processes
+from grader.sandbox import cancellation, folders, processes
 from grader.sandbox.confinement import Isolation, Measure, hide_memory
 from grader.sandbox.conversation import Child
 from grader.sandbox.errors import SandboxBroken
@@ -175,6 +176,8 @@ class Sandbox:
             message = json.dumps({**request, "number": number}).encode()
             try:
                 socket.send_fds(self._control, [message], fds)
+                if request["op"] == "dismiss":  # not answered: nobody waits, though it be busy
+                    return {}
                 answer = self._receive()
                 while answer and answer["number"] != number:  # to one that was interrupted
                     answer = self._receive()
@@ -188,7 +191,11 @@ class Sandbox:
     def _receive(self) -> dict[str, Any]:
         """The next answer, empty if none comes."""
         seconds = ANSWER_S if self._listens else START_S
-        ready, _, _ = select.select([self._control], [], [], seconds)
+        deadline = time.monotonic() + seconds
+        ready, _, _ = select.select([self._control], [], [], seconds if self._listens else 0.0)
+        while not ready and not self._listens and time.monotonic() < deadline:
+            cancellation.check()  # while it warms up, there is no child to end yet
+            ready, _, _ = select.select([self._control], [], [], cancellation.LOOK_S)
         data = self._control.recv(_MAX_ANSWER) if ready else b""
         answer: dict[str, Any] = json.loads(data) if data else {}
         return answer

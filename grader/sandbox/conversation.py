@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
-from grader.sandbox import processes, protocol
+from grader.sandbox import cancellation, processes, protocol
 from grader.sandbox.errors import (
+    Cancelled,
     ChildDied,
     ChildError,
     ChildOutOfMemory,
@@ -162,12 +163,16 @@ class Child:
         except (ChildError, SandboxBroken) as error:
             self._queue.popleft().error = error
             self.kill()
+        except Cancelled:
+            self.dismiss()
+            raise
         except BaseException:
             self.kill()
             raise
 
     def _step(self) -> None:
         """Wait a little for the oldest open request."""
+        cancellation.check()
         exchange, now = self._queue[0], time.monotonic()
         if now >= exchange.deadline:
             raise ChildTimedOut(exchange.timeout_s, self._where(ask=True))
@@ -175,7 +180,8 @@ class Child:
             self._look_at_memory()
             self._next_look = time.monotonic() + POLL_S
         unsent = next((one for one in self._queue if one.rest), None)
-        events = self._wait(min(exchange.deadline - now, POLL_S), sending=unsent is not None)
+        events = self._wait(min(exchange.deadline - now, cancellation.LOOK_S),
+                            sending=unsent is not None)
         if events & select.POLLOUT and unsent is not None:
             self._send(unsent)
         if events & _READ:
@@ -306,9 +312,10 @@ class Child:
         deadline = time.monotonic() + BLAME_S
         blame = list(self._pipes)[1]
         while blame in self._open and time.monotonic() < deadline:
+            cancellation.check()
             seen = self._blame.text()
             with contextlib.suppress(InterruptedError):
-                select.select([blame], [], [], 0.02 if seen else BLAME_S)
+                select.select([blame], [], [], cancellation.LOOK_S)
             self._read(blame)
             if seen and seen == self._blame.text():
                 return

@@ -7,6 +7,10 @@ class SandboxBroken(RuntimeError):
     """The grader's own helper process is gone; nothing is known of the kernel."""
 
 
+class Cancelled(BaseException):
+    """Nobody wants the result any more. No Exception, as no verdict may be made of it."""
+
+
 class ChildError(Exception):
     """A child gave no answer. ``line`` is where in the learner's file it was, if known."""
 

@@ -104,6 +104,9 @@ class Zygote:
             request = json.loads(data)
             with _closing(fds):
                 match request["op"]:
+                    case "dismiss":
+                        self._dismiss(request["pid"])
+                        return True  # nobody waits for an answer
                     case "fork":
                         reply = self._fork(request, fds)
                     case "isolation":
@@ -171,20 +174,14 @@ class Zygote:
     def _about(self, request: dict[str, Any]) -> dict[str, Any]:
         """What the judge asks about one child.
 
-        To "blame" it, to "end" it after ``grace`` seconds and say how it ended, or to "dismiss" it:
-        then it is killed. The files of a child go when the system has taken it down.
+        To "blame" it, or to "end" it after ``grace`` seconds and say how it ended. The files of a
+        child go when the system has taken it down.
         """
         pid = request["pid"]
         self._reap()
         if request["op"] == "blame":
             if pid in self._living:
                 processes.send(pid, signal.SIGUSR1)
-            return {}
-        if request["op"] == "dismiss":
-            self._dismissed.add(pid)
-            if pid in self._living:
-                processes.stop_tree(pid)
-            self._forget_dismissed()
             return {}
         deadline = time.monotonic() + request["grace"]
         while pid in self._living and time.monotonic() < deadline:
@@ -194,6 +191,13 @@ class Zygote:
         if killed:
             self._kill(pid)
         return {"how": self._ended.pop(pid, "ended"), "killed": killed}
+
+    def _dismiss(self, pid: int) -> None:
+        self._reap()
+        self._dismissed.add(pid)
+        if pid in self._living:
+            processes.stop_tree(pid)
+        self._forget_dismissed()
 
     def _forget_dismissed(self) -> None:
         for pid in self._dismissed - self._living:

@@ -1,14 +1,18 @@
 """From a saved file to its verdict, on a warm sandbox, beside the same work in one process.
 
-    python -m tests.benchmarks.grading [--json FILE] [--repeats 30] [--only NAME ...]
+    python -m tests.benchmarks.grading [--json FILE] [--repeats 30] [--saves 50] [--only NAME ...]
 
 Times are milliseconds of ``grader.grade`` on the reference solution: fresh seeds, every check on,
 sandboxed processes forked for each grade, every launch replayed, until the last case is judged. "In
 one process" does the same work with the same judge, worker and executor code, but without forks,
 confinement and channels. The two take turns, one repeat each, so that noise hits both alike. "With
 compiler" is until the compile gate has spoken too, which runs beside the cases; what one kernel
-costs there is in tests.benchmarks.compiling. Exits with 1 where a limit is missed: 150 ms for
-softmax with every fifth case, 100 ms more than in one process for any of them.
+costs there is in tests.benchmarks.compiling. Then come the saves of ``tests.benchmarks.saves``, and
+what `watch` takes while it waits; ``--repeats 0`` or ``--saves 0`` leaves either part out.
+
+Exits with 1 where a limit is missed: 150 ms for softmax with every fifth case, 100 ms more than in
+one process for any of them; from a save to its verdict 500 ms for a module of Track 1 and 250 ms
+for softmax, as the median; 1 % of a processor and 500 MB for a `watch` that waits.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ import grader  # noqa: E402
 from grader import Verdict, large  # noqa: E402
 from grader.sandbox import Isolation, Limits, Role, Sandbox  # noqa: E402
 from grader.suite import Suite  # noqa: E402
+from tests.benchmarks import saves  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 WARM_MS = 150.0  # softmax, every fifth case
@@ -182,24 +187,11 @@ def main() -> int:
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--json", type=Path, help="write the rows to this file")
     options.add_argument("--repeats", type=int, default=30)
+    options.add_argument("--saves", type=int, default=50)
     options.add_argument("--only", nargs="+", default=[], metavar="NAME")
     chosen = options.parse_args()
-    rows = []
-    print(f"{'':28} {'cases':>5} {'sandboxed':>10} {'p20':>6} {'p80':>6} {'in one':>8} "
-          f"{'overhead':>9} {'with compiler':>13}  limit")
-    with contextlib.ExitStack() as stack:
-        sandbox = stack.enter_context(Sandbox())
-        here = OneProcess(Path(stack.enter_context(tempfile.TemporaryDirectory())))
-        for job in jobs():
-            if chosen.only and job.name not in chosen.only:
-                continue
-            row = measure(job, sandbox, here, chosen.repeats)
-            rows.append(row)
-            limit = f"{row.limit_ms:.0f} ms" if row.limit_ms else ""
-            print(f"{row.name:28} {row.cases:5} {row.sandboxed_ms:7.0f} ms {row.p20_ms:6.0f} "
-                  f"{row.p80_ms:6.0f} {row.one_process_ms:5.0f} ms {row.overhead_ms:6.0f} ms "
-                  f"{row.with_compiler_ms:10.0f} ms  "
-                  f"{limit}{'' if row.ok else '  MISSED'}", flush=True)
+    rows = list(_grades(chosen.repeats, chosen.only)) if chosen.repeats else []
+    saved, waits = _saves(chosen.saves, chosen.only) if chosen.saves else ([], None)
     if chosen.json:
         chosen.json.write_text(json.dumps({
             "date": datetime.date.today().isoformat(),
@@ -208,8 +200,48 @@ def main() -> int:
                          **{name: version(name) for name in ("torch", "triton", "numpy")}},
             "repeats": chosen.repeats,
             "rows": [row.to_dict() for row in rows],
+            "saves": [row.to_dict() for row in saved],
+            "idle": waits.to_dict() if waits else None,
         }, indent=1) + "\n")
-    return 0 if rows and all(row.ok for row in rows) else 1
+    done = [*rows, *saved, *([waits] if waits else [])]
+    return 0 if done and all(one.ok for one in done) else 1
+
+
+def _grades(repeats: int, only: Sequence[str]) -> Iterator[Row]:
+    """Measure and print grades beside the same work in one process."""
+    print(f"{'':28} {'cases':>5} {'sandboxed':>10} {'p20':>6} {'p80':>6} {'in one':>8} "
+          f"{'overhead':>9} {'with compiler':>13}  limit")
+    with contextlib.ExitStack() as stack:
+        sandbox = stack.enter_context(Sandbox())
+        here = OneProcess(Path(stack.enter_context(tempfile.TemporaryDirectory())))
+        for job in jobs():
+            if only and job.name not in only:
+                continue
+            row = measure(job, sandbox, here, repeats)
+            limit = f"{row.limit_ms:.0f} ms" if row.limit_ms else ""
+            print(f"{row.name:28} {row.cases:5} {row.sandboxed_ms:7.0f} ms {row.p20_ms:6.0f} "
+                  f"{row.p80_ms:6.0f} {row.one_process_ms:5.0f} ms {row.overhead_ms:6.0f} ms "
+                  f"{row.with_compiler_ms:10.0f} ms  "
+                  f"{limit}{'' if row.ok else '  MISSED'}", flush=True)
+            yield row
+
+
+def _saves(count: int, only: Sequence[str]) -> tuple[list[saves.Row], saves.Idle]:
+    """Measure and print saves in `watch`, and one that waits."""
+    print(f"\n{'save to verdict':28} {'saves':>5} {'median':>10} {'p80':>6} {'wrong':>6} "
+          f"{'right':>6}  limit")
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for row in saves.rows(Path(folder), count, tuple(only)):
+            rows.append(row)
+            print(f"{row.name:28} {row.saves:5} {row.median_ms:7.0f} ms {row.p80_ms:6.0f} "
+                  f"{row.wrong_ms:6.0f} {row.right_ms:6.0f}  {row.limit_ms:.0f} ms"
+                  f"{'' if row.ok else '  MISSED'}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        waits = saves.idle(Path(folder))
+    print(f"\nwhile it waits: {waits.cpu:.2%} of a processor, {waits.nbytes / 1e6:.0f} MB"
+          f"{'' if waits.ok else '  MISSED'}")
+    return rows, waits
 
 
 if __name__ == "__main__":

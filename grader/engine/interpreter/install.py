@@ -31,6 +31,7 @@ _SEAMS: tuple[tuple[Any, str, tuple[str, ...]], ...] = (
     (interpreter, "ASTTransformer", ()),
     (semantics.TritonSemantic, "to_tensor", ("self", "x", "check_type")),
     (semantics.TritonSemantic, "permute", ("self", "input", "dims")),
+    (semantics.TritonSemantic, "broadcast_impl_value", ("self", "lhs", "rhs")),
     (semantics.TritonSemantic, "make_tensor_descriptor",
      ("self", "base", "shape", "strides", "block_shape", "padding_option")),
     (tl.core, "is_builtin", ("fn",)),
@@ -53,6 +54,7 @@ _COMPILER_ONLY = frozenset((
 
 
 _ABSENT = object()
+_OF_A_TYPE = {"element_ty", "shape", "numel", "name"}  # attributes of a block's type
 _TARGET = GPUTarget("cuda", 90, 32)  # what a kernel is told that asks where it runs
 
 
@@ -144,11 +146,14 @@ def _patches() -> list[tuple[Any, str, Any]]:
 def _patch_language(scope: Any) -> None:
     scope.set_attr(JITFunction, "__call__", _call_helper)
     scope.set_attr(JITFunction, "__get__", _bound)
+    scope.set_attr(interpreter.interpreter_semantic, "broadcast_impl_value",
+                   _quick_broadcast(interpreter.interpreter_semantic.broadcast_impl_value))
     for name, member in list(vars(tl.tensor).items()):
         if isinstance(member, FunctionType) and not tl.core.is_builtin(member) and (
                 "_semantic" in inspect.signature(member).parameters):
             scope.set_attr(tl.tensor, name, _told(member))  # x.exp(), up to 3.8 no builtin
     scope.set_attr(tl.tensor, "__init__", _quick_init(tl.tensor.__init__))
+    scope.set_attr(tl.block_type, "__init__", _quick_type(tl.block_type.__init__))
     scope.set_attr(tl.tensor, "__bool__", rewrite.tensor_bool)
     scope.set_attr(tl.tensor, "__index__", rewrite.tensor_index)
     scope.set_attr(tl.tensor, "__str__", rewrite.tensor_text)
@@ -183,6 +188,41 @@ def _quick_init(original: Any) -> Any:
         self.shape, self.numel = known[key]
 
     return init
+
+
+def _quick_type(original: Any) -> Any:
+    """Every operation makes the type of its result, and each checks and prints its shape anew; here
+    equal ones share what came of it.
+    """
+    known: dict[tuple[Any, ...], dict[str, Any]] = {}
+    shapes: dict[tuple[int, ...], Any] = {}  # one object for each, so that `is` can tell
+
+    def init(self: Any, element_ty: Any, shape: Any) -> None:
+        sizes = [size.value if type(size) is tl.constexpr else size
+                 for size in getattr(shape, "values", shape)]
+        key = (type(element_ty), element_ty.name, *sizes)
+        if key not in known:
+            original(self, element_ty, shape)
+            if {*map(type, sizes)} == {int} and vars(self).keys() == _OF_A_TYPE:
+                self.shape = shapes.setdefault(tuple(sizes), self.shape)
+                known[key] = {name: value for name, value in vars(self).items()
+                              if name != "element_ty"}
+            return
+        self.element_ty = element_ty
+        vars(self).update(known[key])
+
+    return init
+
+
+def _quick_broadcast(original: Any) -> Any:
+    """Blocks of one shape need no other; the long way is to compare their sizes one by one."""
+    def broadcast(lhs: Any, rhs: Any) -> Any:
+        shape = getattr(lhs.type, "shape", None)  # numbers and pointers have none
+        if shape is not None and shape is getattr(rhs.type, "shape", None):
+            return lhs, rhs
+        return original(lhs, rhs)
+
+    return broadcast
 
 
 def _with_constants(function: Any) -> Any:
