@@ -60,7 +60,7 @@ def test_list_as_json(run):
 
     assert data["schema"] == 1
     assert [module["state"] for module in data["tracks"][0]["modules"]] == ["waiting", "waiting"]
-    assert data["totals"]["core"] == {"passed": 0, "total": 19}
+    assert data["totals"]["core"] == {"passed": 0, "total": 19, "earlier": 0}
 
 
 def test_status_says_what_is_open_and_what_is_next(run, judge):
@@ -477,7 +477,7 @@ def test_a_seed_is_hexadecimal(run, judge, seed):
 
     assert (shown.code, shown.out) == (2, "")
     assert shown.err == (f"'{seed}' is no seed: it takes 1 to 64 hexadecimal digits. "
-                         "The report to be repeated names its own.\n")
+                         "Copy it from the line of the report that begins with Repeat.\n")
 
 
 def test_a_failure_names_its_hint_and_the_rung(run, judge):

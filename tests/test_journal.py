@@ -10,13 +10,14 @@ import subprocess
 import sys
 import threading
 import time
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from tritonlab import durable
 from tritonlab.errors import NotSaved
-from tritonlab.journal import CERTIFICATE, JOURNAL, Journal, Reading, parse
+from tritonlab.journal import CERTIFICATE, JOURNAL, MERGED, Journal, Reading, contents, parse
 
 KILL_LOOP = Path(__file__).parent / "toy" / "kill_loop.py"
 
@@ -320,3 +321,243 @@ def test_a_folder_without_permission_is_said(folder, journal):
 
     with pytest.raises(NotSaved, match="writing there is not permitted"):
         journal.append("started", "track1/softmax")
+
+
+# ------------------------------------------------------------ records of other machines
+
+
+@pytest.fixture
+def machines(tmp_path):
+    """Makes journals that each lie in a folder of their own: ``machines("a", "b")``."""
+
+    def make(*names: str) -> list[Journal]:
+        for name in names:
+            (tmp_path / name).mkdir()
+        return [Journal(tmp_path / name, view_of_all) for name in names]
+
+    return make
+
+
+def view_of_all(reading: Reading) -> str:
+    return json.dumps({"journal": {"head": reading.last, "heads": reading.heads}})
+
+
+def files(journal: Journal) -> list[bytes]:
+    return [path.read_bytes() for name in (JOURNAL, MERGED)
+            if (path := journal.folder / name).exists()]
+
+
+def absorb(journal: Journal, *others: Journal) -> int:
+    return sum(journal.absorb(*files(other)).added for other in others)
+
+
+def shas(journal: Journal) -> list[str]:
+    return [record.sha256 for record in journal.read().records]
+
+
+@pytest.mark.parametrize("first", [("a", "b", "c"), ("c", "a", "b"), ("b", "c", "a")])
+def test_merged_in_any_order_the_same_records_are_read_in_the_same_order(machines, first):
+    journals = dict(zip("abc", machines("a", "b", "c"), strict=True))
+    for count, journal in enumerate(journals.values(), start=1):
+        for number in range(count):
+            journal.append("graded", f"track1/of-{journal.folder.name}", number=number)
+
+    for name in first:
+        absorb(journals[name], *(j for j in journals.values() if j.folder.name != name))
+
+    readings = [shas(journal) for journal in journals.values()]
+    assert len(readings[0]) == 6
+    assert readings[0] == readings[1] == readings[2]
+    assert [journal.read().problems for journal in journals.values()] == [()] * 3
+
+
+def test_merging_back_and_forth_comes_to_rest(machines):
+    a, b = machines("a", "b")
+    fill(a, 2)
+    b.append("started", "track1/copy")
+
+    assert [absorb(a, b), absorb(b, a)] == [1, 2]
+    before = files(a), files(b)
+    assert [absorb(a, b), absorb(b, a), absorb(a, a)] == [0, 0, 0]
+    assert (files(a), files(b)) == before
+
+
+def test_what_was_merged_keeps_its_bytes_and_its_chain(machines):
+    a, b = machines("a", "b")
+    theirs = fill(b, 3)
+    ours = fill(a, 1)
+
+    absorb(a, b)
+    a.append("graded", "track1/softmax", number=99)
+
+    lines = (a.folder / JOURNAL).read_bytes().splitlines(keepends=True)
+    assert (a.folder / MERGED).read_bytes() in (theirs, theirs.replace(ours, b""))
+    assert lines[0] == ours
+    assert json.loads(lines[1])["prev"] == json.loads(ours)["sha256"]
+    assert a.read().problems == ()
+
+
+def test_a_copied_workspace_shares_what_was_before_and_parts_after(machines):
+    a, b = machines("a", "b")
+    content = fill(a, 2)
+    (b.folder / JOURNAL).write_bytes(content)
+    a.append("graded", "track1/softmax", number=10)
+    b.append("graded", "track1/softmax", number=20)
+    b.append("started", "track1/copy")
+
+    added = absorb(a, b)
+
+    assert added == 2
+    assert len(a.read().records) == 5
+    assert len(a.read().heads) == 2
+    assert a.read().problems == ()
+
+
+def test_the_current_module_stays_this_machine_s(machines):
+    a, b = machines("a", "b")
+    a.append("started", "track1/softmax")
+    fill(b, 5)
+    b.append("started", "track1/copy")
+
+    absorb(a, b)
+    absorb(b, a)
+
+    assert (a.read().current, b.read().current) == ("track1/softmax", "track1/copy")
+
+
+def test_a_hint_that_was_shown_on_both_machines_counts_once(machines):
+    a, b = machines("a", "b")
+    fill(b, 1)
+    for journal, rungs in ((a, (1, 2)), (b, (1,))):
+        for rung in rungs:
+            journal.append("hint", "track1/softmax", group="A", rung=rung)
+
+    absorb(a, b)
+
+    assert a.read().hints("track1/softmax", "A") == 2
+
+
+def test_order_is_by_day_and_a_clock_that_went_back_breaks_no_chain(machines, monkeypatch):
+    a, b = machines("a", "b")
+    for journal, day in ((a, "2026-03-02"), (a, "2026-03-01"), (b, "2026-02-28"),
+                         (b, "2026-03-03")):
+        monkeypatch.setattr("tritonlab.journal.date", Clock(day))
+        journal.append("graded", f"track1/{journal.folder.name}", day=day)
+
+    absorb(a, b)
+
+    assert [record["day"] for record in a.read().records] == [
+        "2026-02-28", "2026-03-02", "2026-03-01", "2026-03-03"]
+
+
+class Clock:
+    """Stands for the class ``date`` on a machine whose clock shows a certain day."""
+
+    def __init__(self, day: str) -> None:
+        self._day = day
+
+    def today(self) -> date:
+        return date.fromisoformat(self._day)
+
+
+def test_damaged_lines_survive_a_merge_unless_their_record_is_known(machines):
+    a, b = machines("a", "b")
+    first, second, third = fill(b, 3).splitlines(keepends=True)
+    broken = second.replace(b"track1", b"track9")
+    (b.folder / JOURNAL).write_bytes(b"rubbish\n" + first + broken + third)
+
+    absorb(a, b)
+    damaged = a.read()
+    (b.folder / JOURNAL).write_bytes(first + second + third)
+    absorb(a, b)
+
+    assert (a.folder / MERGED).read_bytes().count(b"rubbish\n") == 1
+    assert broken in (a.folder / MERGED).read_bytes()
+    assert numbers(damaged) == [0, 2]
+    assert len(damaged.problems) == 2
+    assert numbers(a.read()) == [0, 1, 2]
+
+
+def test_what_is_damaged_here_is_known_from_there(machines):
+    a, b = machines("a", "b")
+    first, second, third = fill(a, 3).splitlines(keepends=True)
+    absorb(b, a)
+    (a.folder / JOURNAL).write_bytes(first + second.replace(b"track1", b"track9") + third)
+    lost = a.read()
+
+    absorb(a, b)
+    damaged = absorb(b, a)
+
+    assert (numbers(lost), len(lost.problems)) == ([0, 2], 1)
+    assert (numbers(a.read()), a.read().problems) == ([0, 1, 2], ())
+    assert damaged == 0
+    assert numbers(b.read()) == [0, 1, 2]
+
+
+def test_every_flipped_byte_of_a_merged_line_costs_at_most_its_record(machines):
+    a, b = machines("a", "b")
+    b.append("started", "track1/copy")
+    fill(b, 2)
+    absorb(a, b)
+    content = (a.folder / MERGED).read_bytes()
+
+    for place in range(0, len(content) - 1, 7):
+        broken = bytearray(content)
+        broken[place] ^= 0x01
+        reading = parse(b"", bytes(broken))
+
+        assert len(reading.records) >= 2
+        assert len(reading.records) == 3 or reading.problems
+
+
+def test_a_merge_that_was_lost_is_missed_by_the_certificate(machines):
+    a, b = machines("a", "b")
+    fill(b, 2)
+    absorb(a, b)
+    (a.folder / MERGED).unlink()
+
+    assert "has lost its last records" in a.append("started", "track1/softmax").warning
+
+
+def test_a_merge_that_fails_changes_nothing(machines, monkeypatch):
+    a, b = machines("a", "b")
+    fill(a, 1)
+    fill(b, 2)
+    before = files(a)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(durable, "replace", full)
+
+    with pytest.raises(NotSaved, match="The merged record was not saved: no space is left"):
+        absorb(a, b)
+    assert files(a) == before
+
+
+def test_merging_while_the_other_side_writes_takes_whole_records_only(machines):
+    a, b = machines("a", "b")
+    code = ("import sys; from pathlib import Path; from tritonlab.journal import Journal\n"
+            "journal = Journal(Path(sys.argv[1]), lambda reading: '{}')\n"
+            "for n in range(40): journal.append('graded', 'track1/softmax', number=n)\n")
+    writer = subprocess.Popen([sys.executable, "-c", code, str(b.folder)])
+
+    while writer.poll() is None:
+        content = contents(b.folder, JOURNAL)[0]
+        if content:
+            a.absorb(content)
+    absorb(a, b)
+
+    assert writer.returncode == 0
+    assert numbers(a.read()) == list(range(40))
+    assert a.read().problems == ()
+
+
+@pytest.mark.parametrize("content", [
+    b'{"schema":1}\n', b"[]\n", b"null\n", b'{"sha256":1}\n', b"\x00" * 100, b"{" * 70_000,
+])
+def test_what_is_no_record_is_damage_and_no_error(content):
+    reading = parse(b"", content)
+
+    assert reading.records == ()
+    assert reading.problems

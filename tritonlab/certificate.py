@@ -1,24 +1,31 @@
 """The certificate: what the journal shows for each module and track, as versioned JSON.
 
-Schema 1 (``Certificate.to_dict`` writes it, ``FIELDS`` lists the fields of an entry)::
+Schema 2 (``Certificate.to_dict`` writes it, ``FIELDS`` lists the fields of an entry)::
 
     {
-      "schema": 1,
+      "schema": 2,
       "name": "Ada" or null,            only what `tritonlab certificate --name` set
       "tritonlab": "0.1.0",             the version that wrote this view
       "updated": "2025-11-21" or null,  day of the last record
-      "journal": {"records": 12, "head": SHA-256 of the last record, "problems": [sentences]},
-      "totals": {
-        "tracks": {"track1": {"title": ..., "passed": 1, "total": 5}, ...},
-        "core": {"passed": 1, "total": 19},
-        "electives": {"passed": 0, "total": 7}      never part of "core"
+      "journal": {"records": 12, "head": SHA-256 of the last record, "problems": [sentences],
+                  "heads": [SHA-256 of every record that none came after, of all machines]},
+      "totals": {                       "earlier": those of "passed" that are ``outdated``
+        "tracks": {"track1": {"title": ..., "passed": 1, "total": 5, "earlier": 0}, ...},
+        "core": {"passed": 1, "total": 19, "earlier": 0},
+        "electives": {"passed": 0, "total": 7, "earlier": 0}      never part of "core"
       },
       "modules": [ENTRY, ...]           in the order of the course
     }
 
-A module counts as passed when its best grade under the hidden tests of today is a pass. A pass
-under other tests is ``outdated``: it is not translated, the exercise is graded again. The same
-journal and course always give the same certificate.
+What is passed stays passed. A module is ``passed`` when a grade under the hidden tests of today is
+a pass. When only one under other tests is, it is ``outdated`` and counts all the same: no change of
+ours takes a learner's work away, nor does a later attempt that fails, as after any other pass. Its
+entry claims no more than what was shown: evidence, tests, versions and date are those of then, and
+``regraded`` is the best verdict under today's tests, if there is any.
+
+Schema 1 had neither "heads" nor "earlier" nor ``regraded``, and did not count what is ``outdated``.
+The same journal and course always give the same certificate, and so do the journals of two machines
+that were merged either way, but for the sentences about damage, which name lines of files.
 """
 
 from __future__ import annotations
@@ -33,7 +40,7 @@ from tritonlab import __version__
 from tritonlab.course import Course, Module
 from tritonlab.journal import Reading, Record
 
-SCHEMA = 1
+SCHEMA = 2
 EVIDENCE = ("", "correct", "efficient", "fast")  # the least first
 FAST = EVIDENCE[-1]
 
@@ -44,7 +51,7 @@ class State(enum.StrEnum):
     WAITING = "waiting"    # never started
     STARTED = "started"
     TRIED = "tried"        # graded, not passed yet
-    OUTDATED = "outdated"  # passed under other hidden tests than today's
+    OUTDATED = "outdated"  # passed, but under other hidden tests than today's
     PASSED = "passed"
 
 
@@ -52,11 +59,14 @@ class State(enum.StrEnum):
 class Entry:
     """One module on the certificate; from ``evidence`` on, the facts of its best grade.
 
+    The best is a pass under today's tests, else one under others, else the best failure under
+    today's.
     ``evidence`` is ``correct`` (interpreted), ``efficient`` (traffic and compiled code) or ``fast``
     (right and timed on a GPU). ``cases_total`` counts the checks that decide. ``target`` is the GPU
     that code was compiled for and ``device`` the one that it ran on, null where it ran on none;
     ``ceilings`` is how fast that one copies and multiplies, and when that was measured.
-    ``solution_seen``: the solution was shown before, or is what was graded.
+    ``solution_seen``: the solution was shown before this source was passed, or is this source.
+    ``regraded`` is told of what is outdated: the best verdict under today's tests, null for none.
     """
 
     module: str
@@ -81,11 +91,17 @@ class Entry:
     hints_used: int = 0
     solution_seen: bool = False
     date: str | None = None
+    regraded: str | None = None
+
+    @property
+    def done(self) -> bool:
+        """Passed, by today's tests or by those of then."""
+        return self.state in (State.PASSED, State.OUTDATED)
 
     @property
     def is_open(self) -> bool:
-        """Begun, and not passed by today's tests."""
-        return self.state not in (State.WAITING, State.PASSED)
+        """Begun, and not passed."""
+        return self.state in (State.STARTED, State.TRIED)
 
 
 FIELDS = tuple(f.name for f in fields(Entry))
@@ -93,8 +109,11 @@ FIELDS = tuple(f.name for f in fields(Entry))
 
 @dataclass(frozen=True)
 class Total:
+    """How many modules are passed, of how many, and how many of these under other tests."""
+
     passed: int
     total: int
+    earlier: int = 0
 
     def __str__(self) -> str:
         return f"{self.passed}/{self.total}"
@@ -106,6 +125,7 @@ class Certificate:
     updated: str | None
     records: int
     head: str
+    heads: tuple[str, ...]
     problems: tuple[str, ...]
     tracks: Mapping[str, Total]
     titles: Mapping[str, str]
@@ -123,7 +143,7 @@ class Certificate:
             "tritonlab": __version__,
             "updated": self.updated,
             "journal": {"records": self.records, "head": self.head,
-                        "problems": list(self.problems)},
+                        "problems": list(self.problems), "heads": list(self.heads)},
             "totals": {
                 "tracks": {track: {"title": self.titles[track], **asdict(total)}
                            for track, total in self.tracks.items()},
@@ -142,11 +162,12 @@ def build(course: Course, reading: Reading) -> Certificate:
     by_module: dict[str, list[Record]] = {}
     for record in reading.records:
         by_module.setdefault(record.module, []).append(record)
-    entries = tuple(_entry(m, by_module.get(m.id, ())) for m in course.modules)
-    passed = {entry.module for entry in entries if entry.state is State.PASSED}
+    entries = {m.id: _entry(m, by_module.get(m.id, ()), reading) for m in course.modules}
 
     def count(modules: Iterable[Module], core: bool, total: int) -> Total:
-        return Total(sum(m.id in passed for m in modules if m.core is core), total)
+        counted = [entries[m.id] for m in modules if m.core is core]
+        return Total(sum(entry.done for entry in counted), total,
+                     sum(entry.state is State.OUTDATED for entry in counted))
 
     tracks = {track.id: count(track.modules, True, track.core_modules) for track in course.tracks}
     names = [record["name"] for record in reading.records if record.event == "named"]
@@ -154,13 +175,14 @@ def build(course: Course, reading: Reading) -> Certificate:
         name=(names[-1] or None) if names else None,
         updated=reading.records[-1].date if reading.records else None,
         records=len(reading.records),
-        head=reading.head,
+        head=reading.last,
+        heads=reading.heads,
         problems=reading.problems,
         tracks=tracks,
         titles={track.id: track.title for track in course.tracks},
         core=count(course.modules, True, sum(t.core_modules for t in course.tracks)),
         electives=count(course.modules, False, sum(t.electives for t in course.tracks)),
-        entries=entries,
+        entries=tuple(entries.values()),
     )
 
 
@@ -170,7 +192,7 @@ def next_module(course: Course, reading: Reading, after: Module | None = None) -
     modules = list(course.modules)
     start = modules.index(after) + 1 if after in modules else 0
     rest = [m for m in (*modules[start:], *modules[:start])
-            if certificate.entry(m).state is not State.PASSED and m != after]
+            if not certificate.entry(m).done and m != after]
     return next((m for m in rest if m.core), rest[0] if rest else None)
 
 
@@ -178,25 +200,29 @@ def missing(course: Course, reading: Reading, module: Module) -> list[str]:
     """The prerequisites of a module that are in the course and not passed."""
     entries = {entry.module: entry for entry in build(course, reading).entries}
     return [name for name in module.prerequisites
-            if name in entries and entries[name].state is not State.PASSED]
+            if name in entries and not entries[name].done]
 
 
 def below_fast(course: Course, certificate: Certificate) -> list[Module]:
     """The modules that are passed, but by no clock: none may be needed, which their tests tell."""
     return [module for module in course.modules
-            if (entry := certificate.entry(module)).state is State.PASSED
-            and entry.evidence != FAST]
+            if (entry := certificate.entry(module)).done and entry.evidence != FAST]
 
 
-def _entry(module: Module, records: Iterable[Record]) -> Entry:
+def _entry(module: Module, records: Iterable[Record], reading: Reading) -> Entry:
     records = tuple(records)
     grades = [record for record in records if record.event == "graded"]
-    today = [grade for grade in grades if grade["suite_sha256"] == module.suite_sha256]
+    tests = module.suite_sha256 if grades else ""
+    today = [grade for grade in grades if grade["suite_sha256"] == tests]
+    earlier = [grade for grade in grades if grade.passed and grade not in today]
     best = max(today, key=_worth, default=None)  # of equals, the earliest
-    if best is not None and best["verdict"] == "PASSED":
+    regraded = None
+    if best is not None and best.passed:
         state = State.PASSED
-    elif any(grade["verdict"] == "PASSED" for grade in grades):
+    elif earlier:
         state = State.OUTDATED
+        regraded = str(best["verdict"]) if best is not None else None
+        best = max(earlier, key=_worth)
     elif grades:
         state = State.TRIED
     else:
@@ -212,9 +238,12 @@ def _entry(module: Module, records: Iterable[Record]) -> Entry:
         cases_skipped=cases.get("skipped", 0),
         cases_total=cases.get("total", 0),
         ceilings=best["ceilings"] or {},
+        solution_seen=bool(best["solution_seen"])
+        or reading.saw_solution(module.id, best["source_sha256"], best),
+        regraded=regraded,
         **{name: best[name] for name in ("source_sha256", "suite_sha256", "grader_version",
                                          "versions", "engine", "isolation", "seed", "target",
-                                         "device", "hints_used", "solution_seen", "date")},
+                                         "device", "hints_used", "date")},
     )
 
 

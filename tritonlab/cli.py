@@ -17,15 +17,30 @@ from tritonlab import (
     certificate,
     cli_author,
     cli_bench,
+    cli_certificate,
+    cli_learn,
+    cli_record,
+    cli_watch,
+    completion,
     course,
     errors,
     grading,
     guard,
+    outputs,
     workspace,
 )
 from tritonlab.errors import Stopped, shown
 from tritonlab.journal import Reading
-from tritonlab.verbs import Json, ModuleId, Plain, print_json, screen_on
+from tritonlab.verbs import (
+    CurrentOr,
+    Json,
+    OfModule,
+    Plain,
+    onward,
+    print_json,
+    reading_here,
+    screen_on,
+)
 
 if TYPE_CHECKING:
     from grader.report import Report
@@ -38,8 +53,10 @@ def main() -> None:
     """The command `tritonlab`."""
     guard.never_fail_to_encode()
     try:
-        app(prog_name="tritonlab")
-    except KeyboardInterrupt:
+        sys.exit(app(prog_name="tritonlab", standalone_mode=False))
+    except guard.WRONG_COMMAND_LINE as error:
+        sys.exit(guard.show_usage(error))
+    except (KeyboardInterrupt, typer.Abort):
         sys.exit(guard.show_error(Stopped()))
     except BrokenPipeError:
         errors.silence_broken_pipe()
@@ -61,52 +78,32 @@ def list_(as_json: Json = False, plain: Plain = False) -> int:
     """All tracks and modules, and how far you have come."""
     from tritonlab.render import course as view
 
-    the_course, reading = course.load(), _reading()
+    the_course, reading = course.load(), reading_here()
     shown_certificate = certificate.build(the_course, reading)
     if as_json:
         return print_json(view.list_to_dict(the_course, shown_certificate))
-    view.show_list(screen_on(plain), the_course, shown_certificate, _onward(the_course, reading))
+    view.show_list(screen_on(plain), the_course, shown_certificate, onward(the_course, reading))
     return 0
 
 
-@app.command()
-@guard.verb
-def start(module_id: ModuleId, as_json: Json = False, plain: Plain = False) -> int:
-    """Copy a module's exercise into your workspace; your own work is never overwritten."""
-    from tritonlab.render import steps as view
-
-    the_course = course.load()
-    module = the_course.find(module_id)
-    place, started = workspace.start(module, workspace.locate())
-    journal = place.journal(the_course)
-    saved = journal.append("started", module.id)
-    missing = certificate.missing(the_course, journal.read(), module)
-    command = grading.Submission(module, started.kernel, place,
-                                 here=place.module_here(the_course)).command
-    if as_json:
-        return print_json({"schema": 1, "module": module.id, "kernel": str(started.kernel),
-                            "copied": started.copied, "kept": started.kept,
-                            "missing_prerequisites": missing, "next": command})
-    view.show_start(screen_on(plain), module, started, missing, command)
-    return guard.warn(saved.warning)
+cli_learn.add_to(app)
 
 
 @app.command()
 @guard.verb
 def grade(
-    what: Annotated[str | None, typer.Argument(
-        metavar="[ID or PATH]", help="The current module if left out.")] = None,
-    module_id: Annotated[str | None, typer.Option(
-        "--module", metavar="ID", help="The module that the file at PATH belongs to.")] = None,
+    what: CurrentOr = None,
+    module_id: OfModule = None,
     case: Annotated[str | None, typer.Option(
-        "--case", metavar="NAME", help="Only this case, in detail; nothing is recorded.")] = None,
+        "--case", metavar="NAME", autocompletion=completion.cases,
+        help="Only this case, in detail; nothing is recorded.")] = None,
     seed: Annotated[str | None, typer.Option(
         "--seed", metavar="HEX", help="The inputs of an earlier grade; nothing is recorded.",
     )] = None,
     target: Annotated[str | None, typer.Option(
-        "--target", metavar="GPU", help="Compile for this GPU, such as a100. If left out, for this "
-                                        "machine's, or else for an h100.",
-    )] = None,
+        "--target", metavar="GPU", autocompletion=completion.gpus,
+        help="Compile for this GPU, such as a100. If left out, for this machine's, or else for an "
+             "h100.")] = None,
     gpu: Annotated[bool, typer.Option(
         "--gpu/--no-gpu", help="Run and time the kernels on this machine's GPU too, if it has one.",
     )] = True,
@@ -182,48 +179,15 @@ def _grade_pending(as_json: bool, plain: bool, *others: object) -> int:
 
 @app.command()
 @guard.verb
-def hint(
-    module_id: Annotated[str | None, typer.Argument(
-        metavar="[ID]", help="The current module if left out.")] = None,
-    todo: Annotated[int | None, typer.Option(help="The number of a TODO or DECIDE.")] = None,
-    function: Annotated[str | None, typer.Option(
-        metavar="NAME", help="A function that is to be written or repaired.")] = None,
-    as_json: Json = False, plain: Plain = False,
-) -> int:
-    """The next rung of help, for a TODO, for a function, or for what failed last."""
-    from tritonlab import hints
-    from tritonlab.render import steps as view
-
-    the_course = course.load()
-    place = workspace.require(the_course.example)
-    journal = place.journal(the_course)
-    reading = journal.read()
-    module = the_course.find(module_id) if module_id else grading.current(the_course, place)
-    group = hints.choose(module, reading, todo, function)
-    rung, repeated = hints.next_rung(module, group, reading)
-    command = hints.next_command(module, group, rung)
-    if as_json:
-        print_json({"schema": 1, "module": module.id, "group": group.group, "rung": rung,
-                     "of": len(group.rungs), "text": group.rungs[rung - 1], "next": command})
-    else:
-        view.show_hint(screen_on(plain), module, group, rung, repeated, command)
-    if not repeated:
-        return guard.warn(journal.append("hint", module.id, group=group.group, rung=rung).warning)
-    return 0
-
-
-@app.command()
-@guard.verb
 def inspect(
-    what: Annotated[str | None, typer.Argument(
-        metavar="[ID or PATH]", help="The current module if left out.")] = None,
-    module_id: Annotated[str | None, typer.Option(
-        "--module", metavar="ID", help="The module that the file at PATH belongs to.")] = None,
+    what: CurrentOr = None,
+    module_id: OfModule = None,
     target: Annotated[str, typer.Option(
-        metavar="GPU", help="The GPU that it is compiled for.")] = targets.DEFAULT,
+        metavar="GPU", autocompletion=completion.gpus,
+        help="The GPU that it is compiled for.")] = targets.DEFAULT,
     case: Annotated[str | None, typer.Option(
-        metavar="NAME", help="The case that is looked at; by default those of performance.",
-    )] = None,
+        metavar="NAME", autocompletion=completion.cases,
+        help="The case that is looked at; by default those of performance.")] = None,
     ptx: Annotated[bool, typer.Option("--ptx", help="Print the PTX too, by source line.")] = False,
     sass: Annotated[bool, typer.Option(
         "--sass", help="Print the machine code too, by source line.")] = False,
@@ -239,7 +203,7 @@ def inspect(
     screen = screen_on(plain)
     the_target = grading.find_target(target)
     if html is not None:
-        inspection.check_page(html)
+        outputs.check(html, outputs.PAGE)
     submission = grading.resolve(course.load(), what, module_id)
     with Progress(screen_on(plain or as_json, error=True)) as progress:
         found = inspection.inspect(submission, the_target, case=case, on_event=progress,
@@ -251,7 +215,7 @@ def inspect(
     if html is not None:
         from tritonlab.render import page
 
-        inspection.write_page(page.inspection(submission.module, found), html)
+        outputs.write(page.inspection(submission.module, found).encode(), html, outputs.PAGE)
     if as_json:
         print_json({"module": submission.module.id, **found.to_dict(ptx=ptx, sass=sass),
                      "page": str(html) if html else None, "next": command})
@@ -262,50 +226,8 @@ def inspect(
     return found.exit_code
 
 
-@app.command()
-@guard.verb
-def status(as_json: Json = False, plain: Plain = False) -> int:
-    """Your progress: what is passed, what is open, what is left."""
-    from tritonlab.render import course as view
-
-    the_course, reading = course.load(), _reading()
-    place = workspace.find()
-    standing = certificate.build(the_course, reading)
-    current = (place.module_here(the_course) if place else None) or (
-        the_course.get(reading.current) if reading.current else None)
-    command = "tritonlab grade" if current and standing.entry(current).is_open else \
-        _onward(the_course, reading)
-    if as_json:
-        return print_json({**standing.to_dict(), "current": current.id if current else None,
-                            "workspace": str(place.root) if place else None, "next": command})
-    view.show_status(screen_on(plain), the_course, standing, current,
-                     shown(place.root) if place else None, command)
-    return 0
-
-
-@app.command("certificate")
-@guard.verb
-def certificate_(
-    name: Annotated[str | None, typer.Option(
-        help="The name to put on it; an empty one takes it off.")] = None,
-    as_json: Json = False, plain: Plain = False,
-) -> int:
-    """The certificate, made anew from the journal."""
-    from tritonlab.render import certificate as view
-
-    the_course = course.load()
-    journal = workspace.require(the_course.example).journal(the_course)
-    if name is None:
-        warning = journal.renew()
-    else:
-        warning = journal.append("named", name=" ".join(name.split())[:100]).warning
-    reading = journal.read()
-    made = certificate.build(the_course, reading)
-    if as_json:
-        sys.stdout.write(made.to_json())
-    else:
-        view.show(screen_on(plain), made, _onward(the_course, reading, done="tritonlab list"))
-    return guard.warn(warning, *reading.problems)
+cli_record.add_to(app)
+cli_certificate.add_to(app)
 
 
 @app.command()
@@ -344,14 +266,17 @@ def doctor(
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """What is installed, how far strangers' code is kept apart, what can be decided here."""
+    from tritonlab import checkup
     from tritonlab import doctor as the_doctor
     from tritonlab.render import doctor as view
     from tritonlab.render.screen import Progress
 
     screen = screen_on(plain)
     with Progress(screen_on(plain or as_json, error=True)) as progress:
-        found = the_doctor.examine(attack=attack, on_event=progress)
-    command = "tritonlab list" if attack else "tritonlab doctor --attack"
+        found = the_doctor.examine(attack=attack, on_event=progress, terminal=checkup.Terminal(
+            screen.is_terminal, screen.colour, screen.full_width, sys.stdout.encoding or ""))
+    command = "tritonlab doctor" if found.exit_code == EXIT_GRADER_BROKE else \
+        "tritonlab list" if attack else "tritonlab doctor --attack"
     if as_json:
         print_json({**found.to_dict(), "next": command})
     else:
@@ -360,6 +285,7 @@ def doctor(
 
 
 cli_bench.add_to(app)
+cli_watch.add_to(app)
 cli_author.add_to(app)
 
 
@@ -394,7 +320,7 @@ def _after_grade(the_course: course.Course, submission: grading.Submission, repo
     if report.exit_code == 0 and report.partial:
         return command, "Then all cases, with new inputs: "
     if report.exit_code == 0:
-        return _onward(the_course, result.reading, submission.module), "Next: "
+        return onward(the_course, result.reading, submission.module), "Next: "
     if report.exit_code == 1:
         again = _replay(submission, report) or grading.alone(submission, report)
         return again if report.only else command, edit
@@ -423,19 +349,3 @@ def _details(report: Report, submission: grading.Submission) -> str:
                if r != errors.brief(r)]
     place = submission.workspace
     return errors.keep("\n".join(reasons), place.mark if place else None) if reasons else ""
-
-
-def _onward(the_course: course.Course, reading: Reading,
-            after: course.Module | None = None, done: str = "tritonlab certificate") -> str:
-    following = certificate.next_module(the_course, reading, after)
-    return f"tritonlab start {following.id}" if following else done
-
-
-def _reading() -> Reading:
-    """The journal of the workspace, or an empty one; damage is said once, on standard error."""
-    place = workspace.find()
-    if place is None:
-        return Reading(())
-    reading = place.journal(course.Course(())).read()
-    guard.warn(*reading.problems)
-    return reading

@@ -7,12 +7,9 @@ from typing import Annotated
 
 import typer
 
-from grader import hardware
-from tritonlab import course, grading, guard
+from tritonlab import benches, completion, course, grading, guard, outputs
 from tritonlab.errors import shown
-from tritonlab.verbs import Json, Plain, print_json, screen_on
-
-HTML, PNG = (".html", ".htm"), (".png",)
+from tritonlab.verbs import CurrentOr, Json, OfModule, Plain, print_json, screen_on
 
 
 def add_to(app: typer.Typer) -> None:
@@ -22,14 +19,13 @@ def add_to(app: typer.Typer) -> None:
 
 @guard.verb
 def bench(
-    what: Annotated[str | None, typer.Argument(
-        metavar="[ID or PATH]", help="The current module if left out.")] = None,
-    module_id: Annotated[str | None, typer.Option(
-        "--module", metavar="ID", help="The module that the file at PATH belongs to.")] = None,
+    what: CurrentOr = None,
+    module_id: OfModule = None,
     function: Annotated[str, typer.Option(
         metavar="NAME", help="Only this function, where the module has several.")] = "",
     target: Annotated[str | None, typer.Option(
-        metavar="GPU", help="Predict for this GPU, such as a100, instead of measuring.")] = None,
+        metavar="GPU", autocompletion=completion.gpus,
+        help="Predict for this GPU, such as a100, instead of measuring.")] = None,
     gpu: Annotated[bool, typer.Option(
         "--gpu/--no-gpu", help="Measure on this machine's GPU, if it has one; else predict.",
     )] = True,
@@ -41,8 +37,10 @@ def bench(
 ) -> int:
     """How fast your kernels are beside PyTorch and the solution, over sizes.
 
-    Right values come first: what is wrong is not timed. Without a GPU, times are predicted.
+    Right values come first: what is wrong is not timed. Without a GPU, times are predicted. The
+    last benchmark of each module is kept for `tritonlab report`.
     """
+    from grader import hardware  # it knows the sandbox, which takes long to import
     from tritonlab import bench as the_bench
     from tritonlab.render import bench as view
     from tritonlab.render.screen import Progress
@@ -51,22 +49,25 @@ def bench(
     the_target = grading.find_target(target) if target else None
     if the_target is None and not gpu:
         the_target = hardware.default_target()
-    for path, endings in ((html, HTML), (png, PNG)):
+    for path, kind in ((html, outputs.PAGE), (png, outputs.PICTURE)):
         if path is not None:
-            the_bench.check_picture(path, endings)
+            outputs.check(path, kind)
     submission = grading.resolve(course.load(), what, module_id)
     with Progress(screen_on(plain or as_json, error=True)) as progress:
         found = the_bench.bench(submission, function=function, target=the_target,
                                 on_event=progress)
     module = submission.module
+    warning = ""
+    if submission.in_place and submission.workspace is not None and not function:
+        warning = benches.keep(submission.workspace, module, found)
     if html is not None:
         from tritonlab.render import page
 
-        the_bench.write(page.benchmark(module, found).encode(), html, "html")
+        outputs.write(page.benchmark(module, found).encode(), html, outputs.PAGE)
     if png is not None:
         from tritonlab.render import picture
 
-        the_bench.write(picture.png(found, f"{module.id}: {module.title}"), png, "png")
+        outputs.write(picture.png(found, f"{module.id}: {module.title}"), png, outputs.PICTURE)
     command, before = f"tritonlab grade {module.id}", "Next: "
     if not submission.in_place:
         command = submission.full_command
@@ -79,4 +80,5 @@ def bench(
     else:
         written = [shown(path.absolute()) for path in (html, png) if path is not None]
         view.show(screen, module, found, command, before, written=written)
+    guard.warn(warning)
     return found.exit_code

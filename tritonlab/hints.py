@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from grader.report import Finding
-from tritonlab.course import HintGroup, Module
+from tritonlab.course import Course, HintGroup, Module
 from tritonlab.errors import TritonlabError
 from tritonlab.journal import Reading
+from tritonlab.workspace import Workspace
 
 
 def choose(module: Module, reading: Reading, todo: int | None = None,
@@ -53,6 +54,54 @@ def next_rung(module: Module, group: HintGroup, reading: Reading) -> tuple[int, 
 
 
 @dataclass(frozen=True)
+class Given:
+    """A hint to show: the rung of a group, and whether it was shown before."""
+
+    module: Module
+    group: HintGroup
+    rung: int
+    repeated: bool
+
+    @property
+    def text(self) -> str:
+        return self.group.rungs[self.rung - 1]
+
+    @property
+    def command(self) -> str:
+        """What to type for the next rung, or to grade where this was the last."""
+        more = self.rung < len(self.group.rungs)
+        if more and self.group.todos:
+            return f"tritonlab hint {self.module.id} --todo {self.group.todos[0]}"
+        if more and self.group.functions:
+            return f"tritonlab hint {self.module.id} --function {self.group.functions[0]}"
+        return f"tritonlab grade {self.module.id}"
+
+
+def give(course: Course, place: Workspace, module: Module, todo: int | None = None,
+         function: str | None = None) -> Given:
+    """The next hint of a module; the caller shows it, then has it recorded.
+
+    Raises:
+        TritonlabError: the module has no hints, or none for that place.
+    """
+    reading = place.journal(course).read()
+    group = choose(module, reading, todo, function)
+    return Given(module, group, *next_rung(module, group, reading))
+
+
+def record(course: Course, place: Workspace, given: Given) -> str:
+    """Put a hint that was shown on record, once; returns why the certificate is not fresh.
+
+    Raises:
+        NotSaved: it cannot be written.
+    """
+    if given.repeated:
+        return ""
+    journal = place.journal(course)
+    return journal.append("hint", given.module.id, group=given.group.group, rung=given.rung).warning
+
+
+@dataclass(frozen=True)
 class Offer:
     """The hint that helps with a failure: its command, its group, and how far the ladder goes."""
 
@@ -78,11 +127,3 @@ def offer(module: Module, finding: Finding, reading: Reading) -> Offer | None:
             return Offer(f"tritonlab hint {module.id} {place}", group.group, group.title,
                          rung, len(group.rungs), repeated)
     return None
-
-
-def next_command(module: Module, group: HintGroup, rung: int) -> str:
-    if rung < len(group.rungs) and group.todos:
-        return f"tritonlab hint {module.id} --todo {group.todos[0]}"
-    if rung < len(group.rungs) and group.functions:
-        return f"tritonlab hint {module.id} --function {group.functions[0]}"
-    return f"tritonlab grade {module.id}"

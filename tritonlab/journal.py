@@ -6,6 +6,14 @@ over everything else as ``sha256``. ``certificate.json`` beside it is a view tha
 any time. Records hold module ids, verdicts, hashes, versions and a date to the day; they hold no
 user name, host name or path, and no name except the one that ``certificate --name`` sets.
 
+``merged.jsonl`` beside it holds the lines that ``tritonlab merge`` read from other machines' files,
+byte for byte as they were written there, and it is read along. A record is known by its SHA-256, so
+it counts once however often and from wherever it came, and the same records give the same reading
+in the same order on every machine. No record is written anew: each keeps its own hash and the one
+before it, every chain can be followed through, and this machine's chain is not touched. Wrapping
+foreign records in new ones of this chain would have made each merge a thing to be merged back, and
+appending them to ``journal.jsonl`` would have left open which chain the next record goes on with.
+
 The chain shows accidents and naive edits. It proves nothing to a third party: the learner owns the
 machine, and only grading again does.
 """
@@ -23,62 +31,28 @@ from typing import Any
 
 from tritonlab import durable
 from tritonlab.errors import not_saved, out_of_date, unreadable
+from tritonlab.records import (
+    GENESIS,
+    SCHEMA,
+    Line,
+    Reading,
+    Record,
+    canonical,
+    from_data,
+    lines,
+    parse,
+    problems_in,
+)
+
+__all__ = ["CERTIFICATE", "JOURNAL", "MERGED", "Journal", "Reading", "Record", "Saved", "contents",
+           "parse"]
 
 JOURNAL = "journal.jsonl"
+MERGED = "merged.jsonl"
 CERTIFICATE = "certificate.json"
-SCHEMA = 1
-_GENESIS = "0" * 64
-_LONGEST_LINE = 1 << 16  # bytes of a damaged line that are searched; a record has about 1 000
-_DECODER = json.JSONDecoder()
 _SUBJECTS = {"graded": "The result", "started": "The start", "hint": "The hint's use",
-             "named": "The name"}
-
-
-@dataclass(frozen=True)
-class Record:
-    """One line of the journal. ``data`` is all of it, ``seq`` and the hashes included."""
-
-    seq: int
-    event: str  # started, graded, hint or named
-    module: str
-    date: str
-    sha256: str
-    prev: str
-    data: Mapping[str, Any]
-
-    def __getitem__(self, name: str) -> Any:
-        return self.data.get(name)
-
-
-@dataclass(frozen=True)
-class Reading:
-    """All intact records in the order of ``seq``, and what was found damaged, in words."""
-
-    records: tuple[Record, ...]
-    problems: tuple[str, ...] = ()
-
-    @property
-    def head(self) -> str:
-        return self.records[-1].sha256 if self.records else _GENESIS
-
-    @property
-    def next_seq(self) -> int:
-        return self.records[-1].seq + 1 if self.records else 1
-
-    @property
-    def current(self) -> str | None:
-        """The module that was last started or graded."""
-        return next((r.module for r in reversed(self.records)
-                     if r.event in ("started", "graded")), None)
-
-    def hints(self, module: str, group: str | None = None) -> int:
-        """How many rungs were shown for a module, or for one of its groups."""
-        return sum(r.event == "hint" and r.module == module and group in (None, r["group"])
-                   for r in self.records)
-
-    def last_grade(self, module: str) -> Record | None:
-        return next((r for r in reversed(self.records)
-                     if r.event == "graded" and r.module == module), None)
+             "named": "The name", "reset": "The record of the reset",
+             "solution": "That you look at the solution"}
 
 
 @dataclass(frozen=True)
@@ -87,6 +61,20 @@ class Saved:
 
     record: Record
     warning: str = ""
+
+
+@dataclass(frozen=True)
+class Absorbed:
+    """What the journal said before and after other records came in."""
+
+    before: Reading
+    after: Reading
+    warning: str = ""
+
+    @property
+    def added(self) -> int:
+        """How many records came in."""
+        return len(self.after.records) - len(self.before.records)
 
 
 class Journal:
@@ -108,7 +96,7 @@ class Journal:
         """
         try:
             with durable.opened(self.folder) as folder, _shared_lock(folder):
-                return parse(durable.read(folder, JOURNAL) or b"")
+                return _read(folder)
         except FileNotFoundError:
             return Reading(())
         except OSError as error:
@@ -124,12 +112,11 @@ class Journal:
             with (durable.uninterrupted(), durable.opened(self.folder) as folder,
                   durable.locked(folder)):
                 durable.sweep(folder)
-                reading = parse(durable.read(folder, JOURNAL) or b"")
+                reading = _read(folder)
                 record = _record(reading, event, module, details)
-                durable.append(folder, JOURNAL, _canonical(record.data))
+                durable.append(folder, JOURNAL, canonical(record.data))
                 self.saved = True
-                after = Reading((*reading.records, record), reading.problems)
-                warning = self._renew(folder, after)
+                warning = self._renew(folder, reading.followed_by(record))
         except OSError as error:
             raise not_saved(_SUBJECTS[event], error, self.folder) from error
         return Saved(record, warning)
@@ -140,9 +127,33 @@ class Journal:
             with (durable.uninterrupted(), durable.opened(self.folder) as folder,
                   durable.locked(folder)):
                 durable.sweep(folder)
-                return self._renew(folder, parse(durable.read(folder, JOURNAL) or b""))
+                return self._renew(folder, _read(folder))
         except OSError as error:
             return out_of_date(error, self.folder)
+
+    def absorb(self, *files: bytes) -> Absorbed:
+        """Keep what other journals hold and this one does not, as it was written there.
+
+        Lines that are damaged are kept too, unless the records that they held are known.
+
+        Raises:
+            NotSaved: it cannot be written, and then nothing was.
+        """
+        try:
+            with (durable.uninterrupted(), durable.opened(self.folder) as folder,
+                  durable.locked(folder)):
+                durable.sweep(folder)
+                own, merged = (durable.read(folder, name) or b"" for name in (JOURNAL, MERGED))
+                before = parse(own, merged)
+                new = _new_lines(before, [*lines(own), *lines(merged)], files)
+                if new:
+                    whole = merged if merged.endswith(b"\n") or not merged else merged + b"\n"
+                    added = b"".join(line.content + b"\n" for line in new)
+                    durable.replace(folder, MERGED, whole + added)
+                after = _read(folder)
+                return Absorbed(before, after, self._renew(folder, after) if new else "")
+        except OSError as error:
+            raise not_saved("The merged record", error, self.folder) from error
 
     def _renew(self, folder: int, reading: Reading) -> str:
         aside, warning = "", ""
@@ -161,70 +172,37 @@ class Journal:
         return warning
 
 
-def parse(content: bytes) -> Reading:
-    """Read a journal; a damaged line costs only itself and is reported."""
-    records: dict[tuple[int, str], Record] = {}
-    problems: list[str] = []
-    before = _GENESIS
-    gap_explained = False
-    lines = content.split(b"\n")
-    for number, line in enumerate(lines, start=1):
-        if not line:
-            continue
-        record = _parse_line(line)
-        if record is None:
-            what = "was cut short" if number == len(lines) else "is damaged"
-            saved = _salvage(line)
-            records.update({(r.seq, r.sha256): r for r in saved})
-            problems.append(f"Line {number} of the journal {what}; only that record is lost."
-                            if not saved else f"Line {number} of the journal {what}; "
-                            f"records read from it all the same: {len(saved)}.")
-            gap_explained = True
-            continue
-        if record.prev != before and not gap_explained:
-            problems.append(f"Before line {number} of the journal at least one record is missing.")
-        records.setdefault((record.seq, record.sha256), record)
-        before, gap_explained = record.sha256, False
-    ordered = sorted(records.values(), key=lambda record: record.seq)
-    return Reading(tuple(ordered), tuple(problems))
+def contents(folder: Path, *names: str) -> list[bytes | None]:
+    """Files of records as they are between two writes; None for one that is not there.
+
+    Raises:
+        OSError: the folder or one of them cannot be read.
+    """
+    with durable.opened(folder) as descriptor, _shared_lock(descriptor):
+        return [durable.read(descriptor, name) for name in names]
 
 
-def _salvage(line: bytes) -> list[Record]:
-    """The intact records in a line that lost its end to the next one, or begins with rubbish."""
-    if len(line) > _LONGEST_LINE:
-        return []
-    text = line.decode("latin-1")  # records are ASCII; anything else is damage
-    found = []
-    start = text.find("{")
-    while start >= 0:
-        try:
-            data, end = _DECODER.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            data, end = None, start + 1
-        record = _checked(data)
-        if record is not None:
-            found.append(record)
-        start = text.find("{", end if record is not None else start + 1)
-    return found
+def _read(folder: int) -> Reading:
+    return parse(*(durable.read(folder, name) or b"" for name in (JOURNAL, MERGED)))
 
 
-def _parse_line(line: bytes) -> Record | None:
-    try:
-        return _checked(json.loads(line))
-    except (ValueError, RecursionError):
-        return None
-
-
-def _checked(data: Any) -> Record | None:
-    """The record that the data are, if they carry their own hash."""
-    try:
-        claimed = data.pop("sha256")
-        if hashlib.sha256(_canonical(data)).hexdigest() != claimed or data["schema"] != SCHEMA:
-            return None
-        data["sha256"] = claimed
-        return _from_data(data)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return None
+def _new_lines(before: Reading, there: list[Line], files: tuple[bytes, ...]) -> list[Line]:
+    """The lines that bring a record that is not known yet, or hide one."""
+    read = [lines(content) for content in files]
+    here = {record.sha256 for record in before.records}
+    known = here | {r.sha256 for file in read for line in file for r in line.records}
+    contents = {line.content for line in there}
+    new = []
+    for number, file in enumerate(read):
+        lost = {line.number for line, _ in problems_in(file, known, name="merged" * bool(number))
+                if line.damaged and not line.records}
+        for line in file:
+            brought = {record.sha256 for record in line.records} - here
+            if line.content not in contents and (brought or line.number in lost):
+                new.append(line)
+                here |= brought
+                contents.add(line.content)
+    return new
 
 
 def _record(reading: Reading, event: str, module: str, details: Mapping[str, Any]) -> Record:
@@ -237,21 +215,8 @@ def _record(reading: Reading, event: str, module: str, details: Mapping[str, Any
         "prev": reading.head,
         **details,
     }
-    data["sha256"] = hashlib.sha256(_canonical(data)).hexdigest()
-    return _from_data(data)
-
-
-def _from_data(data: Mapping[str, Any]) -> Record:
-    seq = data["seq"]
-    if not isinstance(seq, int):
-        raise TypeError("seq is not a whole number")
-    return Record(seq, str(data["event"]), str(data["module"]), str(data["date"]),
-                  data["sha256"], data["prev"], data)
-
-
-
-def _canonical(data: Mapping[str, Any]) -> bytes:
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    data["sha256"] = hashlib.sha256(canonical(data)).hexdigest()
+    return from_data(data)
 
 
 def _is_object(content: bytes) -> bool:
@@ -264,10 +229,11 @@ def _is_object(content: bytes) -> bool:
 def _knows_more(certificate: bytes, reading: Reading) -> bool:
     """Whether a certificate was made from a record that the journal no longer has."""
     try:
-        head = json.loads(certificate)["journal"]["head"]
-    except (ValueError, RecursionError, TypeError, KeyError):
+        told = json.loads(certificate)["journal"]
+        heads = {told["head"], *told.get("heads", ())}
+    except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
         return False
-    return head != _GENESIS and head not in {record.sha256 for record in reading.records}
+    return bool(heads - {GENESIS} - {record.sha256 for record in reading.records})
 
 
 @contextlib.contextmanager

@@ -224,8 +224,12 @@ def exercise_fails(material: Material, box: Sandbox) -> Iterator[str]:
 
     One that only has to become faster has to compile; of others, nothing has to that fails anyway.
     """
-    report = grader.grade(material.module.folder / author.KERNEL, material.suite, sandbox=box,
-                          effort="whole" if material.starter == "slow" else "values")
+    try:
+        report = grader.grade(material.module.folder / author.KERNEL, material.suite, sandbox=box,
+                              effort="whole" if material.starter == "slow" else "values")
+    except grader.UnreadableSubmission as error:
+        yield _said(error)
+        return
     yield from graded.exercise_as_promised(material, report)
 
 

@@ -17,7 +17,8 @@ MARK = ".tritonlab"
 DEFAULT = "tritonlab-workspace"
 EXERCISE = "kernel.py"
 LARGEST_FILE = 1_000_000  # bytes; an exercise has about 5 000
-_COPIED = (EXERCISE, "README.md", "lesson.py")
+LESSON = "README.md"
+_BESIDE = (LESSON, "lesson.py")
 
 
 @dataclass(frozen=True)
@@ -120,16 +121,28 @@ def start(module: Module, root: Path) -> tuple[Workspace, Started]:
     try:
         workspace.mark.mkdir(parents=True, exist_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
-        for name in (*_COPIED, *module.files):
-            source = module.folder / name
-            if name in _COPIED and name != EXERCISE and not source.exists():
-                continue
+        for name, content in (fresh(module) | _beside(module)).items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            made = durable.create(folder / name, _course_file(source))
+            made = durable.create(folder / name, content)
             (copied if made else kept).append(name)
     except OSError as error:
         raise not_saved("The exercise", error, folder) from error
     return workspace, Started(workspace.kernel(module), tuple(copied), tuple(kept))
+
+
+def fresh(module: Module) -> dict[str, bytes]:
+    """The files of an exercise that nobody has touched, by their paths.
+
+    Raises:
+        BadCourse: one of them is missing.
+    """
+    return {name: _course_file(module.folder / name) for name in (EXERCISE, *module.files)}
+
+
+def _beside(module: Module) -> dict[str, bytes]:
+    """What is copied with an exercise and is not the learner's to change."""
+    return {name: _course_file(module.folder / name) for name in _BESIDE
+            if (module.folder / name).exists()}
 
 
 def check_file(path: Path, module: Module | None = None) -> None:
@@ -154,7 +167,8 @@ def check_file(path: Path, module: Module | None = None) -> None:
             raise UnusableFile(f"{where} is a folder.",
                                f"Name the file in it, such as {shown(path / EXERCISE)}.")
         if not stat.S_ISREG(status.st_mode):
-            raise UnusableFile(f"{where} is not a regular file.", "Name a kernel.py instead.")
+            raise UnusableFile(f"{where} is not a regular file.",
+                               "Put a file in its place, or name another.")
         if status.st_size > LARGEST_FILE:
             raise UnusableFile(
                 f"{where} has {status.st_size / 1e6:.1f} MB; an exercise may have 1 MB.",
@@ -167,7 +181,7 @@ def _course_file(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise BadCourse(f"{path} cannot be read: {error.strerror}.",
+        raise BadCourse(f"{path} cannot be read: {(error.strerror or str(error)).lower()}.",
                         "Install tritonlab again.") from error
 
 

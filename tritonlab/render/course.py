@@ -9,7 +9,8 @@ from tritonlab.course import Course, Module, Track
 from tritonlab.render.screen import Screen, word
 
 STATE_WORDS = {State.PASSED: "PASS", State.TRIED: "OPEN", State.STARTED: "OPEN",
-               State.OUTDATED: "AGAIN", State.WAITING: "WAIT"}
+               State.OUTDATED: "PASS", State.WAITING: "WAIT"}
+EARLIER = "passed under earlier tests"
 
 
 def hours(minutes: int) -> str:
@@ -35,7 +36,7 @@ def _track(screen: Screen, track: Track, certificate: Certificate) -> None:
         entry = certificate.entry(module)
         state = word(STATE_WORDS[entry.state])
         elective = "" if module.core else " (elective)"
-        evidence = entry.evidence if entry.state is State.PASSED else ""
+        evidence = {State.PASSED: entry.evidence, State.OUTDATED: EARLIER}.get(entry.state, "")
         if screen.plain:
             screen.line(state, f" {module.id}: {module.title}{elective}, {hours(module.minutes)}"
                                f"{f', {evidence}' if evidence else ''}")
@@ -63,13 +64,19 @@ def show_status(screen: Screen, course: Course, certificate: Certificate, curren
         entry = by_id[module.id]
         screen.line(module.id, f"  {_progress(entry)}",
                     lead=("" if screen.plain else "  ", word(STATE_WORDS[entry.state]), " "))
-    if opened:
+    earlier = [e for e in certificate.entries if e.state is State.OUTDATED]
+    for entry in earlier:
+        screen.line(entry.module, f"  {EARLIER}, which counts. {_regraded(entry)}",
+                    lead=("" if screen.plain else "  ", word(STATE_WORDS[entry.state]), " "))
+        screen.command(f"tritonlab grade {entry.module}",
+                       lead="Grade it again: " if screen.plain else " " * 8 + "Grade it again: ")
+    if opened or earlier:
         screen.blank()
     if current:
         screen.line("Current module: ", (current.id, "strong"),
                     f" (planned {hours(current.minutes)})")
     left = sum(m.minutes for m in course.modules
-               if m.core and by_id[m.id].state is not State.PASSED)
+               if m.core and not by_id[m.id].done)
     if left:
         screen.line(f"Planned time of the core modules that are ready: {hours(left)}.")
     if evidence := _evidence(certificate):
@@ -80,7 +87,7 @@ def show_status(screen: Screen, course: Course, certificate: Certificate, curren
 
 def _evidence(certificate: Certificate) -> str:
     """What the passed modules rest on, and how to have more shown."""
-    levels = [entry.evidence for entry in certificate.entries if entry.state is State.PASSED]
+    levels = [entry.evidence for entry in certificate.entries if entry.done]
     counted = [f"{levels.count(level)} {level}" for level in reversed(EVIDENCE)
                if level and level in levels]
     if not counted:
@@ -94,9 +101,13 @@ def _progress(entry: Entry) -> str:
     grades = "1 grade" if entry.grades == 1 else f"{entry.grades} grades"
     if entry.state is State.STARTED:
         return "started, not graded yet"
-    if entry.state is State.OUTDATED:
-        return "passed earlier tests; the tests have changed, grade it again"
     return f"best {entry.cases_passed} of {entry.cases_total} checks, {grades}"
+
+
+def _regraded(entry: Entry) -> str:
+    """What is known of a pass under earlier tests."""
+    return "They have changed since." if entry.regraded is None else \
+        "Under today's it is not passed yet."
 
 
 def _totals(screen: Screen, certificate: Certificate) -> None:

@@ -43,16 +43,16 @@ def show(screen: Screen, module: Module, report: Report, next_command: str,
         screen.line(f"The grader could not go on: {brief(report.reason)}",
                     lead=(word("ERROR"), " "))
     if failure := report.first_failure:
-        _failure(screen, module, report, failure, reading)
+        show_failure(screen, module, failure, reading)
         if replay and replay != next_command:
             screen.command(replay, lead="Repeat: " if screen.plain else "  Repeat  ")
         _waiting(screen, report)
     for result in report.results:
         if result.details:
             _case_details(screen, result.details)
-    _output(screen, report.output)
+    show_output(screen, report.output)
     screen.blank()
-    _summary(screen, report)
+    show_summary(screen, report)
     if report.verdict is Verdict.ERROR:
         screen.line(f"This is about the grader, not about your kernel. {note}")
     screen.next(next_command, before)
@@ -65,7 +65,7 @@ def _group(screen: Screen, title: str, results: Sequence[CaseResult]) -> None:
     counted, results = results, _begun(results)
     if screen.plain:
         for result in results:
-            _check(screen, result, f"{title}: ")
+            show_check(screen, result, f"{title}: ")
         return
     screen.blank()
     passed = sum(result.verdict is Verdict.PASSED for result in counted)
@@ -75,7 +75,7 @@ def _group(screen: Screen, title: str, results: Sequence[CaseResult]) -> None:
         _fold(screen, short)
         results = [result for result in results if result not in short]
     for result in results:
-        _check(screen, result, "  ")
+        show_check(screen, result, "  ")
 
 
 def _begun(results: Sequence[CaseResult]) -> list[CaseResult]:
@@ -104,7 +104,7 @@ def _fold(screen: Screen, results: Sequence[CaseResult]) -> None:
                 screen.line((brief(reason), "dim"), lead=(" " * 8,))
 
 
-def _check(screen: Screen, result: CaseResult, lead: str) -> None:
+def show_check(screen: Screen, result: CaseResult, lead: str) -> None:
     """One check with its facts. An advisory one that does not pass is a note, not a failure."""
     passed = result.verdict is Verdict.PASSED
     note = result.advisory and not passed
@@ -119,8 +119,8 @@ def _check(screen: Screen, result: CaseResult, lead: str) -> None:
         screen.line((result.findings[0].seen, "dim"), lead=indent)
 
 
-def _failure(screen: Screen, module: Module, report: Report, failure: CaseResult,
-             reading: Reading | None) -> None:
+def show_failure(screen: Screen, module: Module, failure: CaseResult,
+                 reading: Reading | None) -> None:
     """The first failure in its four parts."""
     screen.blank()
     if not failure.findings:
@@ -210,7 +210,8 @@ def next_step(module: Module, finding: Finding, reading: Reading | None = None) 
     return f"`tritonlab hint {module.id}` asks a question that helps." if module.hints else ""
 
 
-def _output(screen: Screen, output: str) -> None:
+def show_output(screen: Screen, output: str) -> None:
+    """What the learner's code printed: its head and its tail."""
     lines = [line for line in output.splitlines() if line.strip()]
     if not lines:
         return
@@ -226,7 +227,7 @@ def _output(screen: Screen, output: str) -> None:
                     lead=("printed: " if screen.plain else "  ",))
 
 
-def _summary(screen: Screen, report: Report) -> None:
+def show_summary(screen: Screen, report: Report) -> None:
     """One line: the verdict, how many checks, the time, and what a pass shows."""
     passed, total = report.count(Verdict.PASSED), len(report.deciding)
     took = f"{report.seconds:.1f} s"

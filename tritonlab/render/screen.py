@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TextIO
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.text import Text
+from rich.theme import Theme
 
 from tritonlab.errors import silence_broken_pipe
 
@@ -28,7 +29,7 @@ STYLES = {
 WORDS = {"PASSED": "PASS", "FAILED": "FAIL", "SKIPPED": "SKIP", "ERROR": "ERROR",
          "INCONCLUSIVE": "NOISY"}
 WORD_STYLES = {"PASS": "pass", "FAIL": "fail", "SKIP": "skip", "ERROR": "fail", "NOISY": "skip",
-               "OPEN": "skip", "NOTE": "skip", "AGAIN": "skip", "WAIT": "wait"}
+               "OPEN": "skip", "NOTE": "skip", "WAIT": "wait"}
 
 
 class Screen:
@@ -46,7 +47,9 @@ class Screen:
                                 emoji=False)
         self.full_width = self._console.width  # for tables; prose is easier to read below WIDEST
         self.width = min(self.full_width, WIDEST)
-        self.live = not plain and self._console.is_terminal and not self._console.is_dumb_terminal
+        self.is_terminal = self._console.is_terminal
+        self.colour = self._console.color_system is not None and not self._console.no_color
+        self.live = not plain and self.is_terminal and not self._console.is_dumb_terminal
 
     def line(self, *parts: Part, lead: Sequence[Part] = ()) -> None:
         """Print a paragraph; ``lead`` stands before its first line and indents the others."""
@@ -87,6 +90,16 @@ class Screen:
         text = _text(parts)
         text.rstrip()
         self._print(text)
+
+    def rendered(self, what: RenderableType, styles: Mapping[str, str]) -> str:
+        """Something larger, as this screen would print it, in styles of its own."""
+        with self._console.use_theme(Theme(styles)), self._console.capture() as captured:
+            self._console.print(what, width=self.width, crop=False)
+        return "\n".join(line.rstrip() for line in captured.get().split("\n"))
+
+    def text(self, text: str) -> None:
+        """Print what was rendered before."""
+        self._write(text)
 
     def blank(self) -> None:
         if not self.plain:

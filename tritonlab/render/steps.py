@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from tritonlab.course import HintGroup, Module
+from tritonlab.begin import Begun
+from tritonlab.course import Module
 from tritonlab.errors import shown
+from tritonlab.hints import Given
 from tritonlab.render.course import hours
 from tritonlab.render.report import diagnosis
 from tritonlab.render.screen import Screen
+from tritonlab.reset import Backup
 from tritonlab.tour import Step
-from tritonlab.workspace import Started
 
 
-def show_start(screen: Screen, module: Module, started: Started, missing: Sequence[str],
-               next_command: str) -> None:
+def show_start(screen: Screen, begun: Begun) -> None:
     """Where the exercise is, and what to read, edit and type."""
+    module, started, missing = begun.module, begun.started, begun.missing
     screen.line((module.id, "strong"), f"  {module.title}, about {hours(module.minutes)}")
     if module.summary:
         screen.line((module.summary, "dim"))
@@ -43,20 +44,37 @@ def show_start(screen: Screen, module: Module, started: Started, missing: Sequen
         screen.line(f"It builds on {', '.join(missing)}, which {plural} not passed yet. "
                     "You can go on all the same.")
     screen.blank()
-    screen.next(next_command, f"Edit {' and '.join(folders) or 'kernel.py'}, then type: ")
+    screen.next(begun.command, f"Edit {' and '.join(folders) or 'kernel.py'}, then type: ")
 
 
-def show_hint(screen: Screen, module: Module, group: HintGroup, rung: int, repeated: bool,
-              next_command: str) -> None:
+def show_hint(screen: Screen, given: Given) -> None:
     """One rung of a ladder."""
+    module, group = given.module, given.group
     todos = ", ".join(str(todo) for todo in group.todos)
     screen.line((module.id, "strong"), f"  {group.title}",
                 (f" ({module.marker} {todos}{', which share their hints' * (len(group.todos) > 1)})"
                  if todos else "", "dim"))
-    screen.line(group.rungs[rung - 1], lead=(f"Hint {rung} of {len(group.rungs)}: ",))
-    if repeated:
+    screen.line(given.text, lead=(f"Hint {given.rung} of {len(group.rungs)}: ",))
+    if given.repeated:
         screen.line(("This was the last one; it is shown again.", "dim"))
-    screen.next(next_command)
+    screen.next(given.command)
+
+
+def show_reset(screen: Screen, made: Backup, command: str) -> None:
+    """Where the work went, what is in its place, and the way back."""
+    module = made.module
+    screen.line((module.id, "strong"), f"  {module.title}")
+    if not made.changed:
+        screen.line("Nobody has touched this exercise, so nothing was changed.")
+        screen.next(command, "Edit it, then type: ")
+        return
+    if made.folder:
+        screen.line(f"Your work was moved to {shown(made.folder)}: {', '.join(made.names)}.")
+    screen.line(f"In its place is a copy of what was kept in {shown(made.restored)}."
+                if made.restored else "A fresh exercise is in its place.")
+    if made.folder:
+        screen.command(f"tritonlab reset {module.id} --undo", "To go back, type: ")
+    screen.next(command, "Next: " if made.restored else "Edit it, then type: ")
 
 
 def show_step(screen: Screen, number: int, step: Step, module: Module) -> None:

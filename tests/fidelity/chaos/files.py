@@ -14,6 +14,7 @@ from tests.fidelity.chaos import module
 from tests.fidelity.chaos.bench import Bench, Ended
 from tests.fidelity.chaos.hooks import FAILS, NO_SPACE
 from tests.fidelity.chaos.kernels import HOSTILE
+from tritonlab.certificate import SCHEMA
 from tritonlab.journal import CERTIFICATE, JOURNAL, Journal, Reading, parse
 
 RECORDS = 4
@@ -124,7 +125,7 @@ def damaged_workspace(bench: Bench) -> list[str]:
             problems.append(f"it does not say so: {ended.err!r}")
         if bench.recorded() != before:
             problems.append(f"{before} records, one damaged, one added: {bench.recorded()}")
-        if json.loads(certificate.read_bytes())["schema"] != 1:
+        if json.loads(certificate.read_bytes())["schema"] != SCHEMA:
             problems.append("the certificate was not made anew")
     finally:
         journal.write_bytes(whole)

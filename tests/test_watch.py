@@ -1,0 +1,539 @@
+"""Watch: what a save, a key and a loss make it do. Terminals are in ``test_terminal.py``."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import toy
+
+import grader
+from grader.report import Report, Verdict
+from tritonlab import actions, course, durable, grading, journal, regrade, saves, workspace
+from tritonlab.errors import CannotGrade
+from tritonlab.grading import Submission
+from tritonlab.saves import Content, Saves
+from tritonlab.terminal import Keyboard, Typed
+from tritonlab.watch import Watch
+from tritonlab.watch_view import Lines
+
+WAIT_S = 30.0  # until something that has to happen did
+STILL_S = 0.5  # in which something that must not happen would
+RIGHT, WRONG, SLOW = "x = 1  # right\n", "x = 2  # wrong\n", "x = 3  # slow\n"
+
+
+def wait_for(there: Callable[[], object]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not there():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def submission(home, toy_course) -> Submission:
+    module = toy_course.find("softmax")
+    place, _ = workspace.start(module, home / "tritonlab-workspace")
+    return Submission(module, place.kernel(module), place)
+
+
+# ---------------------------------------------------------------------------------------------
+# Saves
+
+
+@pytest.fixture
+def saved(submission) -> Iterator[list[Content]]:
+    """What the exercise was told to hold, from the beginning."""
+    told: list[Content] = []
+    with Saves(submission, told.append):
+        wait_for(lambda: told)
+        yield told
+
+
+def overwrite(path: Path) -> None:
+    path.write_text(RIGHT)
+
+
+def rename(path: Path) -> None:
+    aside = path.with_name(".kernel.py.swp")
+    aside.write_text(RIGHT)
+    aside.rename(path)
+
+
+def rename_after_moving_away(path: Path) -> None:
+    path.rename(path.with_name("kernel.py~"))
+    path.write_text(RIGHT)
+
+
+def write_in_two_halves(path: Path) -> None:
+    with path.open("w") as file:
+        file.write(RIGHT[:5] + "(")
+        file.flush()
+        time.sleep(0.1)
+        file.seek(0)
+        file.write(RIGHT)
+
+
+@pytest.mark.parametrize("save", [
+    overwrite, rename, rename_after_moving_away, write_in_two_halves], ids=lambda f: f.__name__)
+def test_a_save_is_told_once_however_an_editor_writes(saved, submission, save):
+    save(submission.kernel)
+
+    wait_for(lambda: len(saved) > 1)
+    time.sleep(STILL_S)
+    assert [content.complaint for content in saved] == ["", ""]
+    assert saved[-1] == saves.look(submission)
+
+
+def test_a_save_that_changes_nothing_is_not_told(saved, submission):
+    submission.kernel.write_text(submission.kernel.read_text())
+    os.utime(submission.kernel)
+
+    time.sleep(saves.LOOK_S + STILL_S)
+    assert len(saved) == 1
+
+
+def test_many_saves_in_a_row_end_with_the_last(saved, submission):
+    for number in range(40):
+        submission.kernel.write_text(f"x = {number}\n")
+        time.sleep(0.002)
+
+    wait_for(lambda: saved[-1] == saves.look(submission))
+    time.sleep(STILL_S)
+    assert len(saved) < 40
+
+
+def test_a_save_is_seen_without_events(submission, monkeypatch):
+    def no_events(*args: object, **options: object) -> Iterator[set[object]]:
+        raise OSError(errno.ENOSPC, "OS file watch limit reached")
+
+    monkeypatch.setattr(saves.watchfiles, "watch", no_events)
+    told: list[Content] = []
+    with Saves(submission, told.append):
+        wait_for(lambda: told)
+        submission.kernel.write_text(RIGHT)
+
+        wait_for(lambda: len(told) > 1)
+
+
+def test_polling_sees_a_save(submission):
+    told: list[Content] = []
+    with Saves(submission, told.append, poll=True):
+        wait_for(lambda: told)
+        submission.kernel.write_text(RIGHT)
+
+        wait_for(lambda: len(told) > 1)
+
+
+def test_further_files_of_an_exercise_are_watched(home, course_root):
+    toy.write_module(course_root, "mastery", "05-package", "A package")
+    folder = course_root / "tracks" / "mastery" / "05-package"
+    (folder / "package").mkdir()
+    (folder / "package" / "part.py").write_text("y = 1\n")
+    listed = (folder / "module.toml").read_text()
+    (folder / "module.toml").write_text(f'files = ["package/part.py"]\n{listed}')
+    module = course.load(course.roots_in(course_root)).find("package")
+    place, _ = workspace.start(module, home / "tritonlab-workspace")
+    told: list[Content] = []
+
+    with Saves(Submission(module, place.kernel(module), place), told.append):
+        wait_for(lambda: told)
+        (place.folder(module) / "package" / "part.py").write_text("y = 2\n")
+
+        wait_for(lambda: len(told) > 1)
+
+
+@pytest.mark.parametrize(("spoil", "says"), [
+    (lambda path: path.unlink(), "There is no file at"),
+    (lambda path: (path.unlink(), path.mkdir()), "is a folder"),
+    (lambda path: (path.unlink(), os.mkfifo(path)), "is not a regular file"),
+    (lambda path: path.write_bytes(b"#" * 1_100_000), "has 1.1 MB"),
+    (lambda path: shutil.rmtree(path.parent), "There is no file at"),
+], ids=["deleted", "a folder", "a pipe", "too large", "its folder is deleted"])
+def test_what_cannot_be_graded_is_told_and_so_is_its_return(saved, submission, spoil, says):
+    first = saved[0]
+    spoil(submission.kernel)
+
+    wait_for(lambda: len(saved) > 1)
+    assert says in saved[-1].complaint
+    folder = submission.kernel.parent
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(exist_ok=True)
+    submission.kernel.write_text(toy.EXERCISE)
+    wait_for(lambda: saved[-1] == first)
+
+
+# ---------------------------------------------------------------------------------------------
+# The loop
+
+
+class Box:
+    """Stands in for the sandbox."""
+
+    made = 0
+
+    def __init__(self) -> None:
+        Box.made += 1
+        self.pid = Box.made
+        self.closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Told(Lines):
+    """Keeps all that a session tells, what only a terminal shows included."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+        super().__init__(lambda line: self.events.append(json.loads(line)))
+
+    def asks(self, question: str) -> None:
+        self._tell("asks", text=question)
+
+    def keys(self, keys: Any) -> None:
+        self._tell("keys", keys=[key.key for key in keys])
+
+    def show(self, page: Any) -> None:
+        self._tell("page")
+
+    def of(self, event: str) -> list[dict[str, Any]]:
+        return [told for told in self.events if told["event"] == event]
+
+    def texts(self) -> str:
+        return "\n".join(told.get("text", "") for told in self.events)
+
+
+class Fingers(Keyboard):
+    """A keyboard of which keys are put into the inbox."""
+
+    def __init__(self) -> None:
+        super().__init__(wanted=False)
+        self.there = True
+
+    def hold(self) -> None: ...
+
+
+class Session:
+    """A watch that runs in a thread beside the test, and a judge that reads the file's comments."""
+
+    def __init__(self, the_course: Any, submission: Submission) -> None:
+        self.submission = submission
+        self.view = Told()
+        self.firsts: list[tuple[str, ...]] = []
+        self.cancelled: list[str] = []
+        self.hold = threading.Event()  # lets slow ones go on
+        self.watch = Watch(the_course, submission, self.view, actions=actions.ACTIONS,
+                           keyboard=Fingers())
+        self.code: int | None = None
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        self.code = self.watch.run()
+
+    def __enter__(self) -> Session:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self.view.of("ended"):
+            self.press("q")
+        self.hold.set()
+        self._thread.join(WAIT_S)
+        assert not self._thread.is_alive()
+
+    def grade(self, submission: Submission, *, first: tuple[str, ...], cancelled: threading.Event,
+              on_event: Callable[[object], None], **_: object) -> Report:
+        text = submission.kernel.read_text()
+        self.firsts.append(first)
+        results = toy.PASSING if "right" in text else toy.FAILING
+        for result in results:
+            on_event(result.name)
+            on_event(result)
+        if "slow" in text:
+            while not self.hold.wait(0.005):
+                if cancelled.is_set():
+                    self.cancelled.append(text)
+                    raise grader.Cancelled
+        if "broken" in text:
+            raise ValueError("ours")
+        if "full" in text:
+            raise CannotGrade("The grader cannot start: no space is left on the disk.", "Free it.")
+        if "lost" in text and len(self.firsts) < 3:
+            return toy.report((), submission.kernel, reason="its process is gone")
+        suite = submission.module.suite_sha256
+        return toy.report(results, submission.kernel, suite_sha256=suite)
+
+    def save(self, text: str) -> None:
+        self.submission.kernel.write_text(text)
+
+    def press(self, keys: str) -> None:
+        self.watch.inbox.put(Typed(keys))
+
+    def until(self, event: str, count: int = 1) -> dict[str, Any]:
+        """Wait until so many events of a name were told; returns the last."""
+        wait_for(lambda: len(self.view.of(event)) >= count)
+        return self.view.of(event)[count - 1]
+
+    def records(self, event: str = "graded") -> list[Any]:
+        assert self.submission.workspace is not None
+        place = self.submission.workspace
+        found = journal.parse((place.mark / "journal.jsonl").read_bytes()).records \
+            if (place.mark / "journal.jsonl").exists() else ()
+        return [record for record in found if record.event == event]
+
+
+@pytest.fixture
+def session(toy_course, submission, monkeypatch) -> Iterator[Session]:
+    Box.made = 0
+    made = Session(toy_course, submission)
+    monkeypatch.setattr(grading, "grade", made.grade)
+    monkeypatch.setattr(grading, "started", Box)
+    monkeypatch.setattr(regrade, "in_words", lambda submission, result: result)
+    with made:
+        yield made
+
+
+def test_it_grades_at_once_and_at_every_save(session):
+    session.until("graded")
+    session.save(WRONG)
+    wrong = session.until("graded", 2)
+    session.save(RIGHT)
+    right = session.until("graded", 3)
+
+    assert (wrong["report"]["verdict"], right["report"]["verdict"]) == ("FAILED", "PASSED")
+    assert "Edit tritonlab-workspace/track1/softmax/kernel.py and save" in wrong["next"]
+    assert "Press n for the next module, track1/copy" in right["next"]
+    assert [record["verdict"] for record in session.records()] == ["FAILED", "FAILED", "PASSED"]
+    assert Box.made == 1
+
+
+def test_cases_that_failed_last_come_first(session):
+    session.until("graded")
+    session.save(WRONG)
+    session.until("graded", 2)
+
+    failed = tuple(r.name for r in toy.FAILING if r.verdict is Verdict.FAILED)
+    assert session.firsts == [(), failed]
+
+
+def test_a_newer_save_cancels_the_grade_and_only_the_newest_gets_a_verdict(session):
+    session.until("graded")
+    session.save(SLOW)
+    session.until("failing")
+    session.save(RIGHT)
+    last = session.until("graded", 2)
+
+    assert session.cancelled == [SLOW]
+    assert last["report"]["verdict"] == "PASSED"
+    assert len(session.records()) == 2
+
+
+def test_a_failure_is_told_before_the_other_cases_are_known(session):
+    session.until("graded")
+    session.save(SLOW)
+    early = session.until("failing")
+    assert early["failure"]["name"] == "4 rows of 127 columns"
+    assert len(session.view.of("graded")) == 1
+
+    session.hold.set()
+    assert session.until("graded", 2)["report"]["verdict"] == "FAILED"
+
+
+def test_a_quick_failure_is_told_once(session):
+    session.save(WRONG)
+    session.until("graded")
+    time.sleep(STILL_S)
+
+    assert session.view.of("failing") == []
+
+
+def test_a_lost_sandbox_is_replaced_and_the_grade_begun_anew(session):
+    session.until("graded")
+    session.save("# lost right\n")
+    report = session.until("graded", 2)["report"]
+
+    assert report["verdict"] == "PASSED"
+    assert "helper process had ended; a new one was started" in session.view.texts()
+    assert Box.made == 2
+
+
+@pytest.mark.parametrize(("text", "says"), [
+    ("# broken\n", "tritonlab itself failed (ValueError); your work is untouched"),
+    ("# full\n", "no space is left on the disk"),
+])
+def test_a_grade_that_cannot_be_made_is_a_sentence_and_the_loop_goes_on(session, text, says):
+    session.until("graded")
+    session.save(text)
+    session.until("notice")
+    session.save(RIGHT)
+
+    assert session.until("graded", 2)["report"]["verdict"] == "PASSED"
+    assert says in session.view.texts()
+
+
+@pytest.mark.parametrize(("number", "says"), [
+    (errno.ENOSPC, "no space is left on the disk"), (errno.EROFS, "the file system is read-only")])
+def test_a_record_that_cannot_be_written_is_said_and_the_loop_goes_on(
+    session, monkeypatch, number, says
+):
+    session.until("graded")
+
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(durable, "append", refuse)
+        session.save(WRONG)
+        unsaved = session.until("graded", 2)
+    session.save(RIGHT)
+    saved = session.until("graded", 3)
+
+    assert says in unsaved["not_saved"]
+    assert saved["not_saved"] == ""
+    assert [record["verdict"] for record in session.records()] == ["FAILED", "PASSED"]
+
+
+def test_an_exercise_that_is_gone_is_said_and_graded_when_it_is_back(session):
+    session.until("graded")
+    session.submission.kernel.unlink()
+    session.until("notice")
+    session.save(RIGHT)
+
+    assert session.until("graded", 2)["report"]["verdict"] == "PASSED"
+    assert "There is no file at" in session.view.texts()
+    assert "`tritonlab start track1/softmax` makes a fresh one" in session.view.texts()
+
+
+def test_it_ends_with_the_exit_code_of_the_last_verdict(session):
+    session.save(WRONG)
+    session.until("graded")
+    session.press("q")
+
+    assert session.until("ended")["exit_code"] == 1
+
+
+def test_quitting_cancels_what_runs_and_records_nothing_of_it(session):
+    session.until("graded")
+    session.save(SLOW)
+    session.until("began", 2)
+    wait_for(lambda: len(session.firsts) == 2)
+    session.press("q")
+
+    session.until("ended")
+    wait_for(lambda: session.code is not None)
+    assert session.cancelled == [SLOW]
+    assert len(session.records()) == 1
+
+
+# ---------------------------------------------------------------------------------------------
+# Keys
+
+
+def test_a_hint_is_shown_and_recorded(session):
+    session.save(WRONG)
+    session.until("graded")
+    session.press("h")
+    session.until("page")
+
+    wait_for(lambda: session.records("hint"))
+    assert session.records("hint")[0]["group"] == "B"  # the failure names TODO 2
+
+
+def test_a_reset_asks_first_and_can_be_undone(session):
+    session.save(WRONG)
+    session.until("graded")
+    session.press("x")
+    session.until("asks")
+    session.press("n")
+    session.until("notice")
+    assert session.submission.kernel.read_text() == WRONG
+
+    session.press("xy")
+    session.until("graded", 2)
+    assert session.submission.kernel.read_text() == toy.EXERCISE
+    session.press("u")
+    session.until("graded", 3)
+    assert session.submission.kernel.read_text() == WRONG
+    assert "Press u to bring your work back" in session.view.texts()
+    assert "Your work is back as it was" in session.view.texts()
+
+
+def test_the_next_module_is_begun_after_a_pass_and_watched(session):
+    session.save(RIGHT)
+    session.until("graded")
+    session.press("n")
+    watching = session.until("watching", 2)
+    session.until("graded", 2)
+
+    assert watching["module"] == "track1/copy"
+    assert session.view.of("asks") == []
+    Path(watching["kernel"]).write_text(RIGHT)
+    assert session.until("graded", 3)["module"] == "track1/copy"
+
+
+def test_the_next_module_has_to_be_wanted_before_a_pass(session):
+    session.save(WRONG)
+    session.until("graded")
+    session.press("n")
+    session.until("asks")
+    session.press("x")  # anything but y
+    session.until("notice")
+    assert len(session.view.of("watching")) == 1
+
+    session.press("ny")
+    assert session.until("watching", 2)["module"] == "track1/copy"
+
+
+def test_it_never_goes_on_by_itself(session):
+    session.save(RIGHT)
+    session.until("graded")
+    time.sleep(STILL_S)
+
+    assert len(session.view.of("watching")) == 1
+
+
+def test_the_solution_is_asked_for_before_a_pass_and_shown_by_its_verb(session, monkeypatch):
+    ran: list[list[str]] = []
+    monkeypatch.setattr(Watch, "run_aside", lambda watch, command: ran.append(command) or 0)
+    session.save(WRONG)
+    session.until("graded")
+    session.press("s")
+    session.until("asks")
+    session.press("y")
+    session.save(RIGHT)
+    session.until("graded", 2)
+    session.press("sbr")
+
+    wait_for(lambda: len(ran) == 4)
+    assert [command[3:] for command in ran] == [
+        ["solution", "track1/softmax", "--give-up"], ["solution", "track1/softmax"],
+        ["bench", "track1/softmax"], ["read", "track1/softmax"]]
+
+
+def test_all_keys_are_listed_and_others_are_answered(session):
+    session.press("?")
+    assert session.until("keys")["keys"] == list("hrsxunbeq?")
+    session.press("w")
+
+    assert "w is no key of this list; ? says what there is." in session.until("notice")["text"]
+
+
+def test_a_key_that_fails_is_a_sentence_and_the_loop_goes_on(session, monkeypatch):
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError
+
+    session.until("graded")
+    monkeypatch.setattr(actions.hints, "give", fails)
+    session.press("h")
+    assert "tritonlab itself failed (ZeroDivisionError)" in session.until("notice")["text"]
+    session.save(RIGHT)
+
+    assert session.until("graded", 2)["report"]["verdict"] == "PASSED"

@@ -1,0 +1,227 @@
+"""The verbs of the learner's loop: start, next, read, hint, reset and solution."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tritonlab import begin, certificate, course, editor, grading, guard, hints, workspace
+from tritonlab.course import Course, Module
+from tritonlab.errors import shown
+from tritonlab.verbs import (
+    Function,
+    Json,
+    ModuleId,
+    OptionalId,
+    Plain,
+    agreed,
+    onward,
+    print_json,
+    screen_on,
+)
+from tritonlab.workspace import Workspace
+
+Edit = Annotated[bool, typer.Option(
+    "--edit", help="Open the exercise in $VISUAL, $EDITOR or VS Code.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make the verbs known to the command."""
+    app.command()(start)
+    app.command("next")(next_)
+    for verb in (read, hint, reset, solution):
+        app.command()(verb)
+
+
+@guard.verb
+def start(module_id: ModuleId, edit: Edit = False, as_json: Json = False,
+          plain: Plain = False) -> int:
+    """Copy a module's exercise into your workspace; your own work is never overwritten."""
+    the_course = course.load()
+    return _begin(the_course, the_course.find(module_id), edit, as_json, plain)
+
+
+@guard.verb
+def next_(edit: Edit = False, as_json: Json = False, plain: Plain = False) -> int:
+    """Start the next module in order that you have not passed."""
+    the_course = course.load()
+    place = workspace.find()
+    module = begin.following(the_course, place)
+    if module is not None:
+        return _begin(the_course, module, edit, as_json, plain)
+    assert place is not None  # without one, the first module is to be done
+    left = certificate.next_module(the_course, place.journal(the_course).read())
+    said = "Only the current module is left to do." if left else \
+        "You have passed every module that is ready."
+    command = f"tritonlab grade {left.id}" if left else "tritonlab certificate"
+    if as_json:
+        return print_json({"schema": 1, "module": None, "said": said, "next": command})
+    screen = screen_on(plain)
+    screen.line(said)
+    screen.next(command)
+    return 0
+
+
+@guard.verb
+def read(
+    module_id: OptionalId = None,
+    html: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="Write a page for a browser instead.")] = None,
+    pager: Annotated[bool, typer.Option(
+        "--pager/--no-pager", help="A screen at a time, where there is a terminal.")] = True,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """The lesson of a module; --plain prints its Markdown as it is."""
+    from tritonlab import lesson, outputs
+    from tritonlab import pager as the_pager
+
+    screen = screen_on(plain)
+    the_course = course.load()
+    place = workspace.find()
+    module = the_course.find(module_id) if module_id else \
+        grading.current(the_course, workspace.require(the_course.example))
+    begun = place is not None and place.kernel(module).exists()
+    command = f"tritonlab {'grade' if begun else 'start'} {module.id}"
+    text = lesson.text(module)
+    if html is not None:
+        from tritonlab.render import lesson as view
+
+        outputs.check(html, outputs.PAGE)
+        outputs.write(view.page(module, text).encode(), html, outputs.PAGE)
+    if as_json:
+        return print_json({"schema": 1, "module": module.id, "title": module.title,
+                           "markdown": text, "page": str(html) if html else None,
+                           "next": command})
+    if html is not None:
+        screen.line(f"The lesson of {module.id} is in {shown(html.absolute())}.")
+    elif screen.plain:
+        screen.text(text.rstrip() + "\n\n")
+    else:
+        from tritonlab.render import lesson as view
+
+        shown_text = view.rendered(screen, text)
+        if not (pager and screen.live and the_pager.show(shown_text)):
+            screen.text(shown_text + "\n")
+    screen.next(command)
+    return 0
+
+
+@guard.verb
+def hint(
+    module_id: OptionalId = None,
+    todo: Annotated[int | None, typer.Option(help="The number of a TODO or DECIDE.")] = None,
+    function: Function = None,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """The next rung of help, for a TODO, for a function, or for what failed last."""
+    from tritonlab.render import steps as view
+
+    the_course, place, module = _meant(module_id)
+    given = hints.give(the_course, place, module, todo, function)
+    if as_json:
+        print_json({"schema": 1, "module": module.id, "group": given.group.group,
+                    "rung": given.rung, "of": len(given.group.rungs), "text": given.text,
+                    "next": given.command})
+    else:
+        view.show_hint(screen_on(plain), given)
+    return guard.warn(hints.record(the_course, place, given))
+
+
+@guard.verb
+def reset(
+    module_id: OptionalId = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    undo: Annotated[bool, typer.Option(
+        "--undo", help="Bring the newest backup back; what it replaces is kept too.")] = False,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """A fresh exercise in the place of your work, which is kept in a dated backup."""
+    from tritonlab import reset as the_reset
+    from tritonlab.render import steps as view
+
+    the_course, place, module = _meant(module_id)
+    if not (yes or undo) and not agreed(
+            f"Put a fresh exercise of {module.id} in the place of your work? It is kept in a "
+            "backup.", f"Your work on {module.id} was left alone",
+            f"`tritonlab reset {module.id} --yes` keeps it in a backup and puts a fresh exercise "
+            "in its place."):
+        return guard.warn("Nothing was changed.")
+    work = the_reset.undo if undo else the_reset.reset
+    made = work(the_course, place, module)
+    command = grading.exercise(module, place, the_course).typed("grade") \
+        if place.kernel(module).is_file() else f"tritonlab start {module.id}"
+    if as_json:
+        print_json({"schema": 1, "module": module.id, "changed": made.changed,
+                    "backup": str(made.folder) if made.folder else None, "moved": made.names,
+                    "restored": str(made.restored) if made.restored else None,
+                    "recorded": made.changed and made.error is None, "next": command})
+    else:
+        view.show_reset(screen_on(plain), made, command)
+    if made.error is not None:
+        return guard.show_error(made.error)
+    return guard.warn(made.warning)
+
+
+@guard.verb
+def solution(
+    module_id: OptionalId = None,
+    give_up: Annotated[bool, typer.Option(
+        "--give-up", help="Show it before a pass; the certificate will say so.")] = False,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """The reference solution beside your work: after a pass, or when you give up."""
+    from tritonlab import answers
+    from tritonlab.render import solution as view
+
+    the_course, place, module = _meant(module_id)
+    submission = grading.exercise(module, place, the_course)
+    reading = place.journal(the_course).read()
+    earned = answers.earned(the_course, reading, module)
+    if not (earned or give_up) and not agreed(
+            f"{module.id} is not passed yet. Give up and see its solution? The certificate will "
+            "say so of passes from then on.", f"{module.id} is not passed yet, and its solution is "
+            "not shown before you give up", answers.instead(module)):
+        guard.warn(f"Nothing was shown. `tritonlab hint {module.id}` helps another way.")
+        return 0
+    comparison = answers.compare(module, submission)
+    warning = answers.record(the_course, place, module)
+    done = certificate.build(the_course, reading).entry(module).done
+    command = onward(the_course, reading, module) if done else submission.typed("grade")
+    if as_json:
+        print_json({"schema": 1, "module": module.id, "gave_up": not done,
+                    "files": [{"name": file.name, "same": file.same,
+                               "diff": "\n".join(file.unified)} for file in comparison.files],
+                    "next": command})
+    else:
+        view.show(screen_on(plain), comparison, command,
+                  "Next: " if done else f"Write it yourself in {submission.to_edit}, then type: ")
+    return guard.warn(warning)
+
+
+def _meant(module_id: str | None) -> tuple[Course, Workspace, Module]:
+    """The course, the workspace, and the module that an optional id means."""
+    the_course = course.load()
+    place = workspace.require(the_course.example)
+    module = the_course.find(module_id) if module_id else grading.current(the_course, place)
+    return the_course, place, module
+
+
+def _begin(the_course: Course, module: Module, edit: bool, as_json: bool, plain: bool) -> int:
+    from tritonlab.render import steps as view
+
+    begun = begin.begin(the_course, module)
+    opened = editor.open_in_editor(begun.started.kernel, terminal_is_free=not as_json) \
+        if edit else ""
+    if as_json:
+        print_json({"schema": 1, "module": module.id, "kernel": str(begun.started.kernel),
+                    "copied": begun.started.copied, "kept": begun.started.kept,
+                    "missing_prerequisites": begun.missing, "editor": opened or None,
+                    "next": begun.command})
+    else:
+        screen = screen_on(plain)
+        if opened:
+            screen.line(opened)
+        view.show_start(screen, begun)
+    return guard.warn(begun.warning)

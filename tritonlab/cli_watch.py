@@ -1,0 +1,62 @@
+"""The verb that goes on: watch."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from tritonlab import course, editor, grading, guard
+from tritonlab.verbs import Json, Plain, screen_on
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make the verb known to the command."""
+    app.command()(watch)
+
+
+@guard.verb
+def watch(
+    what: Annotated[str | None, typer.Argument(
+        metavar="[ID or PATH]", help="The current module if left out.")] = None,
+    module_id: Annotated[str | None, typer.Option(
+        "--module", metavar="ID", help="The module that the file at PATH belongs to.")] = None,
+    edit: Annotated[bool, typer.Option(
+        "--edit", help="Open the exercise in your editor first.")] = False,
+    target: Annotated[str | None, typer.Option(
+        "--target", metavar="GPU", help="Compile for this GPU, such as a100.")] = None,
+    gpu: Annotated[bool, typer.Option(
+        "--gpu/--no-gpu", help="Run and time the kernels on this machine's GPU too, if it has one.",
+    )] = True,
+    poll: Annotated[bool, typer.Option(
+        "--poll", help="Look at the files five times a second, where saves are noticed late.",
+    )] = False,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """Grade at every save, and answer keys: h hint, s solution, x reset, n next, q quit.
+
+    Ends with the exit code of the last verdict, also after Ctrl-C; with 0 where there was none.
+    """
+    from tritonlab.actions import ACTIONS
+    from tritonlab.regrade import Options
+    from tritonlab.render.watch import Watched
+    from tritonlab.terminal import Keyboard
+    from tritonlab.watch import Watch
+    from tritonlab.watch_view import Lines, View
+
+    if target is not None:
+        grading.find_target(target)
+    the_course = course.load()
+    submission = grading.resolve(the_course, what, module_id)
+    if edit:  # one that needs the terminal is opened by a key
+        guard.warn(editor.open_in_editor(submission.kernel))
+    view: View = Lines(_write) if as_json else Watched(lambda: screen_on(plain))
+    session = Watch(the_course, submission, view, actions=ACTIONS,
+                    keyboard=Keyboard(wanted=not as_json), options=Options(target, gpu), poll=poll)
+    return session.run()
+
+
+def _write(line: str) -> None:
+    sys.stdout.write(line)
+    sys.stdout.flush()

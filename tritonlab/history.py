@@ -1,0 +1,48 @@
+"""History: every attempt that is on record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tritonlab.course import Course, Module
+from tritonlab.journal import Reading, Record
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One grade as it was recorded.
+
+    ``code`` is that of what failed first, empty for a pass. ``device`` is the GPU it ran on, empty
+    for none. ``today``: it was under the hidden tests of today. ``here``: on this machine.
+    """
+
+    module: str
+    date: str
+    verdict: str
+    evidence: str
+    cases_passed: int
+    cases_total: int
+    code: str
+    hints_used: int
+    solution_seen: bool
+    engine: str
+    device: str
+    today: bool
+    here: bool
+
+
+def attempts(course: Course, reading: Reading, module: Module | None = None) -> list[Attempt]:
+    """All grades of the modules of a course, or of one, in their order."""
+    tests = {m.id: m.suite_sha256 for m in ((module,) if module else course.modules)}
+    return [_attempt(record, tests[record.module], reading) for record in reading.records
+            if record.event == "graded" and record.module in tests]
+
+
+def _attempt(record: Record, tests: str, reading: Reading) -> Attempt:
+    cases = record["cases"] if isinstance(record["cases"], dict) else {}
+    code = record["code"] or next(iter(record["codes"] or ()), "")  # older records lack the first
+    return Attempt(
+        record.module, record.date, str(record["verdict"]), record["evidence"] or "",
+        cases.get("passed", 0), cases.get("total", 0), code, record["hints_used"] or 0,
+        bool(record["solution_seen"]), record["engine"] or "", record["device"] or "",
+        record["suite_sha256"] == tests, record.sha256 not in reading.merged)

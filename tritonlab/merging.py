@@ -1,0 +1,76 @@
+"""Merging: what was done on another machine comes into this workspace's record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonlab import certificate
+from tritonlab.certificate import Certificate
+from tritonlab.course import Course
+from tritonlab.errors import TritonlabError
+from tritonlab.journal import JOURNAL, MERGED, contents
+from tritonlab.records import lines
+from tritonlab.workspace import MARK, Workspace
+
+_AGAIN = "Name the other workspace, its .tritonlab folder, or its journal.jsonl."
+
+
+@dataclass(frozen=True)
+class Merge:
+    """What came in: new records, the records that the other has, and the certificate before and
+    after. ``problems`` are about damage, ``warning`` about a certificate that is not fresh.
+    """
+
+    source: Path
+    added: int
+    there: int
+    before: Certificate
+    after: Certificate
+    problems: tuple[str, ...] = ()
+    warning: str = ""
+
+    @property
+    def gained(self) -> Sequence[str]:
+        """The modules that are passed now and were not before."""
+        return [new.module for old, new in zip(self.before.entries, self.after.entries, strict=True)
+                if new.done and not old.done]
+
+
+def merge(course: Course, place: Workspace, source: Path) -> Merge:
+    """Add the records of another workspace, its ``.tritonlab`` folder or a file of records.
+
+    Merging again changes nothing. The other side is read, never written.
+
+    Raises:
+        TritonlabError: there is no journal at ``source``, or it cannot be read.
+        NotSaved: the records cannot be written here.
+    """
+    files = _files(source)
+    there = {record.sha256 for content in files for line in lines(content)
+             for record in line.records}
+    if not there:
+        raise TritonlabError(f"'{source}' holds no record of tritonlab.", _AGAIN)
+    absorbed = place.journal(course).absorb(*files)
+    return Merge(source, absorbed.added, len(there), certificate.build(course, absorbed.before),
+                 certificate.build(course, absorbed.after), absorbed.after.problems,
+                 absorbed.warning)
+
+
+def _files(source: Path) -> list[bytes]:
+    """The contents of the other journal, and of what was merged into it."""
+    path = source.expanduser()
+    try:
+        path = path.resolve(strict=True)
+        if path.is_dir():
+            folder = path / MARK if (path / MARK).is_dir() else path
+            found = contents(folder, JOURNAL, MERGED)
+        else:
+            found = contents(path.parent, path.name)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise TritonlabError(f"No journal can be read at '{source}': {reason}.", _AGAIN) from error
+    if found[0] is None:
+        raise TritonlabError(f"No journal lies in '{source}'.", _AGAIN)
+    return [content for content in found if content is not None]

@@ -1,0 +1,250 @@
+"""Records: the lines of journals read, checked and put in order."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+SCHEMA = 1
+GENESIS = "0" * 64
+_SHA256 = re.compile("[0-9a-f]{64}")
+_LONGEST_LINE = 1 << 16  # bytes of a damaged line that are searched; a record has about 1 000
+_DECODER = json.JSONDecoder()
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of a journal. ``data`` is all of it, ``seq`` and the hashes included."""
+
+    seq: int
+    event: str  # started, graded, hint, reset, solution or named
+    module: str
+    date: str
+    sha256: str
+    prev: str
+    data: Mapping[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.data.get(name)
+
+    @property
+    def passed(self) -> bool:
+        """Whether it is a grade that passed, under tests that it names."""
+        return self.event == "graded" and self["verdict"] == "PASSED" and \
+            bool(_SHA256.fullmatch(str(self["suite_sha256"])))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """All intact records in their order, and what was found damaged, in words.
+
+    Records are ordered by day, then by number, and never stand before one that they follow in their
+    chain. So the order is the same wherever the same records are read. ``merged`` holds the SHA-256
+    of those that came from other machines.
+    """
+
+    records: tuple[Record, ...]
+    problems: tuple[str, ...] = ()
+    merged: frozenset[str] = frozenset()
+
+    @functools.cached_property
+    def own(self) -> list[Record]:
+        """The records of this machine, by number."""
+        return sorted((r for r in self.records if r.sha256 not in self.merged),
+                      key=lambda record: record.seq)
+
+    @property
+    def head(self) -> str:
+        """The record that the next one of this machine follows."""
+        return own[-1].sha256 if (own := self.own) else GENESIS
+
+    @property
+    def next_seq(self) -> int:
+        return own[-1].seq + 1 if (own := self.own) else 1
+
+    @property
+    def last(self) -> str:
+        """The last record of all."""
+        return self.records[-1].sha256 if self.records else GENESIS
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The records of all machines that no other follows."""
+        followed = {record.prev for record in self.records}
+        return tuple(sorted(r.sha256 for r in self.records if r.sha256 not in followed))
+
+    def followed_by(self, record: Record) -> Reading:
+        """The same with a new record of this machine."""
+        return replace(self, records=_ordered((*self.records, record)))
+
+    @property
+    def current(self) -> str | None:
+        """The module that was last started, graded or reset on this machine."""
+        return next((r.module for r in reversed(self.own)
+                     if r.event in ("started", "graded", "reset")), None)
+
+    def hints(self, module: str, group: str | None = None) -> int:
+        """How many rungs were shown for a module, or for one of its groups; on two machines, once.
+        """
+        return len({(r["group"], r["rung"]) for r in self.records
+                    if r.event == "hint" and r.module == module and group in (None, r["group"])})
+
+    def saw_solution(self, module: str, source_sha256: str | None,
+                     grade: Record | None = None) -> bool:
+        """Whether the solution was shown before ``source_sha256`` was passed.
+
+        Args:
+            grade: of that source, if it is on record; what came surely after it does not count.
+        """
+        shown = [r for r in self.records if r.event == "solution" and r.module == module
+                 and not (grade and self._surely_before(grade, r))]
+        earned = any(all(self._surely_before(record, r) for r in shown) for record in self.records
+                     if record.module == module and record.passed
+                     and record["source_sha256"] == source_sha256)
+        return bool(shown) and not earned
+
+    def _surely_before(self, one: Record, other: Record) -> bool:
+        """By the day, or in one chain; of one day on two machines, nobody knows."""
+        if one.date != other.date:
+            return one.date < other.date
+        known = {record.sha256: record for record in self.records}
+        at: Record | None = other
+        while at is not None and at.seq > one.seq:
+            at = known.get(at.prev)
+        return at is not None and at.sha256 == one.sha256
+
+    def last_grade(self, module: str) -> Record | None:
+        return next((r for r in reversed(self.records)
+                     if r.event == "graded" and r.module == module), None)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a file of records. ``damaged`` ones may still hold records."""
+
+    number: int
+    content: bytes
+    records: tuple[Record, ...]
+    damaged: bool
+    torn: bool = False  # the last, without its end
+
+
+def lines(content: bytes) -> list[Line]:
+    """All lines of a file of records; empty ones are no lines."""
+    found = content.split(b"\n")
+    result = []
+    for number, line in enumerate(found, start=1):
+        if line:
+            record = _parse_line(line)
+            result.append(Line(number, line, (record,) if record else tuple(_salvage(line)),
+                               record is None, number == len(found)))
+    return result
+
+
+def parse(own: bytes, merged: bytes = b"") -> Reading:
+    """Read this machine's records and those of others; a damaged line costs only itself, and is
+    reported unless another file holds the record.
+    """
+    mine, others = lines(own), lines(merged)
+    records = {r.sha256: r for line in (*mine, *others) for r in line.records}
+    own_ones = {r.sha256 for line in mine for r in line.records}
+    problems = (*(said for _, said in problems_in(mine, records)),
+                *(said for _, said in problems_in(others, records, "merged.jsonl")))
+    return Reading(_ordered(records.values()), problems, frozenset(records.keys() - own_ones))
+
+
+def problems_in(read: Iterable[Line], known: Container[str],
+                name: str = "") -> list[tuple[Line, str]]:
+    """What is damaged or missing in a file, in words, each with its line.
+
+    Args:
+        known: SHA-256 of all records that can be read anywhere.
+        name: of the file, which holds several chains; the journal holds one.
+    """
+    found: list[tuple[Line, str]] = []
+    where = name or "the journal"
+    before, gap = GENESIS, 0
+    for line in read:
+        if line.damaged:
+            what = "was cut short" if line.torn else "is damaged"
+            saved = len(line.records)
+            found.append((line, f"Line {line.number} of {where} {what}; " + (
+                f"records read from it all the same: {saved}." if saved
+                else "only that record is lost.")))
+            gap += 1
+            continue
+        [record] = line.records
+        elsewhere = record.prev != before and (record.prev in known or
+                                               (bool(name) and record.prev == GENESIS))
+        if gap == 1 and elsewhere and record.prev != GENESIS and not found[-1][0].records:
+            found.pop()  # the lost record is the one before this, and another file holds it
+        elif not gap and record.prev != before and not elsewhere:
+            found.append((line, f"Before line {line.number} of {where} at least one record is "
+                                "missing."))
+        before, gap = record.sha256, 0
+    return found
+
+
+def _ordered(records: Iterable[Record]) -> tuple[Record, ...]:
+    records = sorted(records, key=lambda record: record.seq)  # who follows comes later
+    day: dict[str, str] = {}  # a clock that went back changes no order within a chain
+    for record in records:
+        day[record.sha256] = max(record.date, day.get(record.prev, ""))
+    return tuple(sorted(records, key=lambda r: (day[r.sha256], r.seq, r.sha256)))
+
+
+def _salvage(line: bytes) -> list[Record]:
+    """The intact records in a line that lost its end to the next one, or begins with rubbish."""
+    if len(line) > _LONGEST_LINE:
+        return []
+    text = line.decode("latin-1")  # records are ASCII; anything else is damage
+    found = []
+    start = text.find("{")
+    while start >= 0:
+        try:
+            data, end = _DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            data, end = None, start + 1
+        record = _checked(data)
+        if record is not None:
+            found.append(record)
+        start = text.find("{", end if record is not None else start + 1)
+    return found
+
+
+def _parse_line(line: bytes) -> Record | None:
+    try:
+        return _checked(json.loads(line))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _checked(data: Any) -> Record | None:
+    """The record that the data are, if they carry their own hash."""
+    try:
+        claimed = data.pop("sha256")
+        if hashlib.sha256(canonical(data)).hexdigest() != claimed or data["schema"] != SCHEMA:
+            return None
+        data["sha256"] = claimed
+        return from_data(data)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+
+
+def from_data(data: Mapping[str, Any]) -> Record:
+    """A record of its data, hashes included, which are not checked."""
+    seq = data["seq"]
+    if not isinstance(seq, int):
+        raise TypeError("seq is not a whole number")
+    return Record(seq, str(data["event"]), str(data["module"]), str(data["date"]),
+                  data["sha256"], str(data["prev"]), data)
+
+
+def canonical(data: Mapping[str, Any]) -> bytes:
+    """The one form in which data are written and hashed."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
