@@ -146,8 +146,8 @@ def reset(
         return guard.warn("Nothing was changed.")
     work = the_reset.undo if undo else the_reset.reset
     made = work(the_course, place, module)
-    command = grading.exercise(module, place, the_course).typed("grade") \
-        if place.kernel(module).is_file() else f"tritonlab start {module.id}"
+    command = grading.Submission(module, place.kernel(module), place,
+                                 here=place.module_here(the_course)).full_command
     if as_json:
         print_json({"schema": 1, "module": module.id, "changed": made.changed,
                     "backup": str(made.folder) if made.folder else None, "moved": made.names,

@@ -14,11 +14,11 @@ from rich.text import Text
 
 from tritonlab.course import Module
 from tritonlab.render import highlight
-from tritonlab.render.html import template
 from tritonlab.render.screen import Screen
 
 _INDENT = 2  # columns before code and diagrams; these have at most 78
 _THEME = "ansi_dark"  # the terminal's own colours, which fit its background
+_STYLES = {"markdown.code": "cyan", **{f"markdown.h{level}": "bold" for level in range(1, 7)}}
 
 
 class _Block(CodeBlock):
@@ -41,7 +41,6 @@ class _Heading(Heading):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         level = int(self.tag.removeprefix("h"))
         self.text.justify = "left"
-        self.text.stylize("bold underline" if level == 1 else "bold")
         yield Text("#" * level + " ", "dim") + self.text
 
 
@@ -54,12 +53,13 @@ class _Markdown(Markdown):
 
 def rendered(screen: Screen, text: str) -> str:
     """The lesson as it is printed: wrapped prose, tables, and diagrams as they stand."""
-    return screen.rendered(_Markdown(text, inline_code_lexer="python", inline_code_theme=_THEME,
-                                     hyperlinks=False))
+    return screen.rendered(_Markdown(text, hyperlinks=False), _STYLES)
 
 
 def page(module: Module, text: str) -> str:
     """The page of a lesson, whole in one file."""
+    from tritonlab.render.html import template  # loads jinja2, which the terminal does without
+
     return template("lesson.html").render(module=module, body=Markup(_html().render(text)))
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 from rich.console import Console, RenderableType
 from rich.text import Text
+from rich.theme import Theme
 
 from tritonlab.errors import silence_broken_pipe
 
@@ -88,9 +89,9 @@ class Screen:
         text.rstrip()
         self._print(text)
 
-    def rendered(self, what: RenderableType) -> str:
-        """Something larger, as this screen would print it."""
-        with self._console.capture() as captured:
+    def rendered(self, what: RenderableType, styles: Mapping[str, str]) -> str:
+        """Something larger, as this screen would print it, in styles of its own."""
+        with self._console.use_theme(Theme(styles)), self._console.capture() as captured:
             self._console.print(what, width=self.width, crop=False)
         return "\n".join(line.rstrip() for line in captured.get().split("\n"))
 

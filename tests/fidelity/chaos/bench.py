@@ -19,6 +19,7 @@ from typing import Any, Self
 from grader.sandbox import folders, processes
 from grader.sandbox.zygote import SPARES
 from tests.fidelity.chaos import module
+from tritonlab.certificate import SCHEMA
 from tritonlab.journal import Reading, parse
 
 ROOT = Path(__file__).parents[3]
@@ -165,7 +166,7 @@ class Bench:
         problems = list(self.reading().problems)
         try:
             certificate = json.loads((self.mark / "certificate.json").read_bytes())
-            if certificate["schema"] != 1:
+            if certificate["schema"] != SCHEMA:
                 problems.append("the certificate is another one")
         except (OSError, ValueError, KeyError) as error:
             problems.append(f"the certificate does not load: {error}")
