@@ -100,11 +100,14 @@ def browser() -> Iterator[Browser]:
 
 @dataclass(frozen=True)
 class Seen:
-    """A page as it was shown. ``requests`` are all but that for the page itself."""
+    """A page that is shown, and what has happened so far.
+
+    ``requests`` are all but that for the page itself, ``complaints`` what is on the console.
+    """
 
     page: Page
-    requests: tuple[str, ...]
-    complaints: tuple[str, ...]  # on the console
+    requests: list[str]
+    complaints: list[str]
 
 
 @contextlib.contextmanager
@@ -112,17 +115,15 @@ def opened(made: Browser, path: Path, width: int = 1280, scheme: str = "light") 
     """A page without network, all that can be unfolded unfolded."""
     context = made.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme,
                                offline=True)
-    requests: list[str] = []
-    complaints: list[str] = []
+    url = path.absolute().as_uri()
     try:
-        page = context.new_page()
-        page.on("request", lambda request: requests.append(request.url))
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(path.absolute().as_uri())
-        page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
-        yield Seen(page, tuple(url for url in requests if url != path.absolute().as_uri()),
-                   tuple(complaints))
+        seen = Seen(context.new_page(), [], [])
+        seen.page.on("request", lambda request: seen.requests.extend({request.url} - {url}))
+        seen.page.on("console", lambda message: seen.complaints.append(message.text))
+        seen.page.on("pageerror", lambda error: seen.complaints.append(str(error)))
+        seen.page.goto(url)
+        seen.page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+        yield seen
     finally:
         context.close()
 

@@ -122,6 +122,25 @@ def test_another_source_is_graded_and_does_not_count(run, passed, judge, results
     assert said in answer.out
 
 
+def test_a_source_that_was_edited_and_passed_again_is_the_certificate_s(run, passed):
+    (passed / SOFTMAX / "kernel.py").write_text("# another\n")
+    run("grade")
+    run("certificate", "--html", "page.html")
+
+    assert run("verify", "page.html").code == 0
+
+
+def test_a_solution_that_passes_later_does_not_take_the_place_of_one_s_own(run, passed,
+                                                                         course_root):
+    own = data_of(passed)["modules"][1]["source_sha256"]
+    solution = course_root / "solutions" / "missing-elements" / "03-softmax" / "kernel.py"
+    shutil.copy(solution, passed / SOFTMAX / "kernel.py")
+    run("grade")
+
+    entry = data_of(passed)["modules"][1]
+    assert (entry["source_sha256"], entry["solution_seen"]) == (own, False)
+
+
 def test_a_missing_source_is_no_proof(run, passed):
     (passed / SOFTMAX / "kernel.py").unlink()
 

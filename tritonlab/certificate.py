@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -60,7 +60,7 @@ class Entry:
     """One module on the certificate; from ``evidence`` on, the facts of its best grade.
 
     The best is a pass under today's tests, else one under others, else the best failure under
-    today's.
+    today's; of equals the latest, so that an exercise that was edited and passed again is on it.
     ``evidence`` is ``correct`` (interpreted), ``efficient`` (traffic and compiled code) or ``fast``
     (right and timed on a GPU). ``cases_total`` counts the checks that decide. ``target`` is the GPU
     that code was compiled for and ``device`` the one that it ran on, null where it ran on none;
@@ -215,14 +215,14 @@ def _entry(module: Module, records: Iterable[Record], reading: Reading) -> Entry
     tests = module.suite_sha256 if grades else ""
     today = [grade for grade in grades if grade["suite_sha256"] == tests]
     earlier = [grade for grade in grades if grade.passed and grade not in today]
-    best = max(today, key=_worth, default=None)  # of equals, the earliest
+    best = _best(today)
     regraded = None
     if best is not None and best.passed:
         state = State.PASSED
     elif earlier:
         state = State.OUTDATED
         regraded = str(best["verdict"]) if best is not None else None
-        best = max(earlier, key=_worth)
+        best = _best(earlier)
     elif grades:
         state = State.TRIED
     else:
@@ -247,7 +247,13 @@ def _entry(module: Module, records: Iterable[Record], reading: Reading) -> Entry
     )
 
 
-def _worth(grade: Record) -> tuple[bool, int, int]:
+def _best(grades: Sequence[Record]) -> Record | None:
+    """The one to show: of equals the latest, whose source the learner still has most likely."""
+    return max(reversed(grades), key=_worth, default=None)
+
+
+def _worth(grade: Record) -> tuple[bool, int, int, bool]:
     evidence = grade["evidence"] or ""
     rank = EVIDENCE.index(evidence) if evidence in EVIDENCE else 0
-    return (grade["verdict"] == "PASSED", rank, (grade["cases"] or {}).get("passed", 0))
+    return (grade["verdict"] == "PASSED", rank, (grade["cases"] or {}).get("passed", 0),
+            not grade["solution_seen"])
