@@ -190,6 +190,36 @@ def test_an_exercise_that_becomes_something_else_is_said(place):
         terminal.shows("PASSED")
 
 
+EDITOR = """
+import pathlib, sys, termios
+flags = termios.tcgetattr(0)[3]
+print("typing is", "shown" if flags & termios.ECHO else "hidden")
+input("Enter to save: ")
+path = pathlib.Path(sys.argv[1])
+path.write_text(path.read_text().replace("x + x + x", "x + x"))
+"""
+
+
+def test_other_programs_get_the_terminal_and_give_it_back(place, monkeypatch):
+    (place / "edits.py").write_text(EDITOR)
+    monkeypatch.setenv("EDITOR", f"{sys.executable} {place / 'edits.py'}")
+    monkeypatch.setenv("PAGER", "cat")
+    with watching(place) as terminal:
+        terminal.shows("FAILED", "q quit")
+        terminal.press("r")
+        terminal.shows("Stable softmax", "tritonlab grade track1/softmax", "q quit")
+        assert not terminal.shows_what_is_typed
+        terminal.press("e")
+        terminal.shows("typing is shown", "Enter to save: ")
+        terminal.press("\x03")  # ends the editor alone
+        terminal.shows("did not end well", "q quit")
+        terminal.press("e")
+        terminal.shows("Enter to save: ")
+        terminal.press("\n")
+
+        terminal.shows("PASSED")
+
+
 # ---------------------------------------------------------------------------------------------
 # Ways out
 
