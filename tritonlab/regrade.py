@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import grader
-from grader.report import CaseResult, Report
-from grader.sandbox import Sandbox
+from grader.report import CaseResult, Report, Verdict
+from grader.sandbox import Sandbox, idle
 from tritonlab import errors, grading
 from tritonlab.course import Course
 from tritonlab.errors import TritonlabError
 from tritonlab.grading import Result, Submission
 
+IDLE_S = 3.0  # after a grade, before memory is given back that the next one would use again
 _RESTARTED = "The grader's helper process had ended; a new one was started."
 
 
@@ -129,9 +128,14 @@ class Regrader:
         """Wait for a job; None in the end."""
         with self._change:
             self._running = None
-            self._change.wait_for(lambda: self._over or self._wanted is not None)
+            if not self._change.wait_for(self._is_called, IDLE_S):
+                idle.give_back()
+                self._change.wait_for(self._is_called)
             self._running, self._wanted = self._wanted, None
             return None if self._over else self._running
+
+    def _is_called(self) -> bool:
+        return self._over or self._wanted is not None
 
     def _run(self) -> None:
         try:
@@ -157,7 +161,6 @@ class Regrader:
             self._tell(Broke(job, errors.unexpected(error, place.mark if place else None)))
         else:
             self._tell(Graded(job, report, result))
-        _give_back_memory()
 
     def _grade(self, job: Job) -> Report:
         """One grade on the warm sandbox; that it needed another zygote is told.
@@ -183,19 +186,17 @@ class Regrader:
             self._box = None
 
 
-def in_words(submission: Submission, result: CaseResult) -> CaseResult:
-    """A failure before all cases are known: what it usually means may be told better later on."""
+def first_in_words(submission: Submission, results: Sequence[CaseResult]) -> CaseResult:
+    """The first failure by what is known so far: all cases may tell better what it means.
+
+    Raises:
+        StopIteration: nothing has failed.
+        OSError: the file is gone meanwhile.
+    """
     from grader import source
     from grader.diagnosis.explanation import explained
 
     suite = grader.load_suite(submission.module.suite)
     files = source.read(submission.kernel, suite.files, suite.kernel_file)
-    return explained([result], suite, files)[0]
-
-
-def _give_back_memory() -> None:
-    """Between saves the processor idles for minutes: nobody waits for this, and others need it."""
-    gc.collect()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it, musl does not
-    if trim is not None:
-        trim(0)
+    return next(r for r in explained(results, suite, files)
+                if r.verdict is Verdict.FAILED and not r.advisory)

@@ -7,10 +7,11 @@ cancels the grade of the one before, so that what is shown is about what the fil
 
 from __future__ import annotations
 
+import math
 import signal
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from grader.report import CaseResult, Report, Verdict
@@ -24,8 +25,8 @@ from tritonlab.saves import Content, Saves
 from tritonlab.terminal import Attention, Inbox, Keyboard, Signals, Typed
 from tritonlab.watch_view import Key, View
 
-PATIENCE_S = 0.25  # for the other cases, before a failure is shown that they may explain better
-REDRAW_S = 0.05  # between two changes of the line that says how far a grade is
+PATIENCE_S = 0.05  # for the other cases, which may explain a failure better, before it is shown
+REDRAW_S = 0.02  # between two changes of the line that says how far a grade is
 IN_FRONT_S = 1.0  # between looks whether the terminal is ours again
 
 Act = Callable[["Watch"], None]
@@ -51,13 +52,17 @@ class Grade:
     """What is known of a grade that is running."""
 
     job: Job
-    right: int = 0
     judging: str = ""
-    failure: CaseResult | None = None
+    results: list[CaseResult] = field(default_factory=list)
+    failed: bool = False
     due: float = 0.0  # when the failure is shown, whether all cases are known or not
     shown: CaseResult | None = None
     drawn: float = 0.0  # when its progress was
     fresh: bool = False  # there is progress that was not drawn
+
+    @property
+    def right(self) -> int:
+        return sum(r.verdict is Verdict.PASSED and not r.advisory for r in self.results)
 
 
 class Watch:
@@ -159,8 +164,8 @@ class Watch:
     def _patience(self) -> float | None:
         """How long the next event may be waited for, in seconds."""
         grade, due = self._grade, []
-        if grade and grade.failure and not grade.shown:
-            due.append(grade.due - self._clock())
+        if grade and grade.failed and not grade.shown:
+            due.append(min(grade.due - self._clock(), IN_FRONT_S))
         if grade and grade.fresh:
             due.append(grade.drawn + REDRAW_S - self._clock())
         if self._keyboard.there and not self._keyboard.held:
@@ -174,13 +179,21 @@ class Watch:
         grade, now = self._grade, self._clock()
         if grade is None:
             return
-        if grade.failure and not grade.shown and now >= grade.due:
-            grade.shown = regrade.in_words(self.submission, grade.failure)
-            self.view.failing(self.module, grade.shown, self._reading())
-            grade.fresh, grade.drawn = True, 0.0
+        if grade.failed and not grade.shown and now >= grade.due:
+            self._show_early(grade)
         if grade.fresh and now >= grade.drawn + REDRAW_S:
             grade.fresh, grade.drawn = False, now
             self.view.progress(grade.right, grade.judging, failed=grade.shown is not None)
+
+    def _show_early(self, grade: Grade) -> None:
+        """The first failure, while other cases are judged still."""
+        try:
+            grade.shown = regrade.first_in_words(self.submission, grade.results)
+        except OSError:  # the file is gone; the next event will say so
+            grade.due = math.inf
+            return
+        self.view.failing(self.module, grade.shown, self._reading())
+        grade.fresh, grade.drawn = True, 0.0
 
     def _handle(self, event: Any) -> None:
         match event:
@@ -223,10 +236,10 @@ class Watch:
         grade = self._grade
         if isinstance(what, str):
             grade.judging, grade.fresh = what, True
-        elif what.verdict is Verdict.PASSED:
-            grade.right += not what.advisory
-        elif what.verdict is Verdict.FAILED and not what.advisory and grade.failure is None:
-            grade.failure, grade.due = what, self._clock() + PATIENCE_S
+        else:
+            grade.results.append(what)
+            if what.verdict is Verdict.FAILED and not what.advisory and not grade.failed:
+                grade.failed, grade.due = True, self._clock() + PATIENCE_S
 
     def _show(self, report: Report, result: grading.Result) -> None:
         assert self._grade is not None

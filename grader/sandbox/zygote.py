@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from grader import visible
-from grader.sandbox import child, confinement, folders, processes
+from grader.sandbox import child, confinement, folders, idle, processes
 from grader.sandbox.confinement import Isolation, Measure, confine, hide_memory
 from grader.sandbox.limits import Limits, keep_memory
 
@@ -315,7 +315,7 @@ def _warm_compiler() -> None:
         os.environ["TRITON_CACHE_DIR"] = home
     import grader.executor.gpu
     import grader.worker.testing
-    gc.collect()
+    idle.give_back()  # children fault in the code that they need, whatever their parent has
     gc.freeze()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from grader.report import CaseResult, Details, Finding, Kind, Report, Verdict
@@ -129,10 +129,15 @@ def show_failure(screen: Screen, module: Module, failure: CaseResult,
         finding = failure.findings[0]
         screen.line((failure.name, "strong"), (f"  {finding.code}", "dim"),
                     lead=("What failed first: ",))
-        for label, text in diagnosis(module, finding, reading):
-            said, *quoted = text.splitlines()
-            screen.line(said, lead=(f"{label}: " if screen.plain else f"  {label:<8}",))
-            screen.quote(quoted, indent=10)
+        show_parts(screen, diagnosis(module, finding, reading))
+
+
+def show_parts(screen: Screen, parts: Iterable[tuple[str, str]]) -> None:
+    """Parts of a finding, each behind its label; code that is quoted stands as it is."""
+    for label, text in parts:
+        said, *quoted = text.splitlines()
+        screen.line(said, lead=(f"{label}: " if screen.plain else f"  {label:<8}",))
+        screen.quote(quoted, indent=10)
 
 
 def _waiting(screen: Screen, report: Report) -> None:

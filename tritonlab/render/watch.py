@@ -15,7 +15,14 @@ from tritonlab.course import Module
 from tritonlab.errors import brief
 from tritonlab.grading import Submission
 from tritonlab.journal import Reading
-from tritonlab.render.report import show_check, show_failure, show_output, show_summary
+from tritonlab.render.report import (
+    diagnosis,
+    show_check,
+    show_failure,
+    show_output,
+    show_parts,
+    show_summary,
+)
 from tritonlab.render.screen import Screen, clean, word
 from tritonlab.watch_view import Key
 
@@ -88,12 +95,8 @@ class Watched:
         """
         self._clear()
         screen, failure = self._screen, report.first_failure
-        if failure is not None and not _same(failure, known):
-            if known is not None:
-                screen.blank()
-                screen.line(("With all cases known, more can be said:", "dim"))
-            show_failure(screen, module, failure, reading)
         if failure is not None:
+            _last_word(screen, module, failure, reading, known)
             _others(screen, report, failure)
         show_output(screen, report.output)
         for result in report.results if failure is None else ():
@@ -168,10 +171,18 @@ class Watched:
             self._screen.stream.flush()
 
 
-def _same(failure: CaseResult, known: CaseResult | None) -> bool:
-    """Whether nothing is left to say of a failure; its replay is not part of what was shown."""
-    return known is not None and (failure.name, failure.reason, failure.findings[:1]) == (
-        known.name, known.reason, known.findings[:1])
+def _last_word(screen: Screen, module: Module, failure: CaseResult, reading: Reading,
+               known: CaseResult | None) -> None:
+    """The first failure, or what else can be said of one that was shown."""
+    if known is None or known.name != failure.name or not (known.findings and failure.findings):
+        show_failure(screen, module, failure, reading)
+        return
+    before = [*diagnosis(module, known.findings[0], reading)]
+    more = [part for part in diagnosis(module, failure.findings[0], reading) if part not in before]
+    if more:
+        screen.blank()
+        screen.line(("With all cases known, more can be said:", "dim"))
+        show_parts(screen, more)
 
 
 def _others(screen: Screen, report: Report, failure: CaseResult) -> None:
