@@ -17,6 +17,8 @@ from pathlib import Path
 
 from tritonlab.journal import Journal, Reading
 
+SHORTEST_S, LONGEST_S = 0.03, 0.4  # between which the longest wait for a kill lies
+
 
 def view(reading: Reading) -> str:
     return json.dumps({"schema": 1, "records": len(reading.records), "head": reading.head})
@@ -53,8 +55,12 @@ def main(folder: Path, kills: int) -> None:
     chance = random.Random(2024)
     acknowledged: list[str] = []
     unreadable = 0
+    longest = SHORTEST_S
     for writer in range(kills):
-        acknowledged += kill_one(folder, writer, chance.uniform(0, 0.03))
+        commits = kill_one(folder, writer, chance.uniform(0, longest))
+        acknowledged += commits
+        # A busy machine takes longer over a commit: wait so that about every other kill finds one.
+        longest = max(SHORTEST_S, longest * 0.8) if commits else min(LONGEST_S, longest * 1.25)
         certificate = folder / "certificate.json"
         if certificate.exists():
             try:
