@@ -220,6 +220,15 @@ def test_what_needs_a_gpu_is_said_and_not_held_against_anybody(run, passed, judg
     assert answer.out.endswith("tritonlab verify forged.json\n")
 
 
+def test_what_is_fast_here_too_holds(run, passed, judge):
+    judge(toy.FAST, **toy.ON_GPU)
+
+    answer = run("verify", forged(passed, evidence="fast", solution_seen=True))
+
+    assert answer.code == 0
+    assert "HOLDS track1/softmax  holds; claimed: fast, solution seen" in answer.out
+
+
 def test_what_is_slow_on_this_gpu_fails(run, passed, judge):
     judge((*toy.FAST[:-1], toy.SLOW), **toy.ON_GPU)
 

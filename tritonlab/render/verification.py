@@ -37,7 +37,8 @@ def show(screen: Screen, found: Verification, sources: str, next_command: str,
 def _check(screen: Screen, check: Check) -> None:
     text, style = _WORDS[check.standing]
     screen.line((check.claim.module, "strong"),
-                f"  {check.standing}; claimed: {check.claim.evidence or 'no evidence'}",
+                f"  {check.standing}; claimed: {check.claim.evidence or 'no evidence'}"
+                f"{', solution seen' if check.claim.solution_seen else ''}",
                 lead=("" if screen.plain else "  ", (f"{text:<5}", style), " "))
     indent = (f"{check.claim.module}: ",) if screen.plain else (" " * 8,)
     screen.line((check.said.replace("`", ""), "dim"), lead=indent)
