@@ -558,8 +558,8 @@ def test_a_target_is_predicted_for_even_with_a_gpu(typed):
 
 @pytest.mark.parametrize(("option", "path", "said"), [
     ("--png", "nowhere/x.png", "there is no such folder"),
-    ("--png", "notes.txt", "is there already and is no .png"),
-    ("--html", "notes.txt", "is there already and is no .html"),
+    ("--png", "notes.txt", "is there already and is no picture"),
+    ("--html", "notes.txt", "is there already and is no page"),
     ("--target", "tpu", "No target is called 'tpu'"),
 ])
 def test_bad_options_end_before_anything_is_timed(typed, option, path, said, home):

@@ -227,6 +227,16 @@ def test_what_is_passed_stays_passed_and_claims_what_was_shown(
     assert made.core.earlier == (state is State.OUTDATED)
 
 
+def test_what_was_passed_without_a_gpu_can_be_timed_whichever_tests_it_passed(toy_course):
+    module = toy_course.find("softmax")
+
+    slow, fast, tried = (
+        certificate.below_fast(toy_course, certificate.build(toy_course, history(module, event)))
+        for event in (passes(OLD, evidence="efficient"), passes(OLD, evidence="fast"), fails(OLD)))
+
+    assert (slow, fast, tried) == ([module], [], [])
+
+
 def test_no_history_loses_a_pass_or_claims_more_than_it_shows(toy_course):
     module = toy_course.find("softmax")
     chance = random.Random(8)

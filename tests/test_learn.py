@@ -374,48 +374,72 @@ def test_what_python_makes_is_no_work(several, home):
     assert not reset.reset(several, place, module).changed
 
 
-def test_an_interruption_anywhere_loses_nothing(several, home, monkeypatch):
-    """Every rename in turn fails, once so that it can be mended and once as if the power went."""
+class PowerCut(BaseException):
+    """Nothing after it runs, the way back included."""
+
+
+@pytest.mark.parametrize("fatal", range(4))
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "broken"), PowerCut()], ids=["error", "end"])
+def test_whichever_rename_fails_no_work_is_lost(several, home, monkeypatch, error, fatal):
     module = several.find("softmax")
     place = begin.begin(several, module).place
     folder = place.folder(module)
     (folder / "kernel.py").write_text("my kernel")
     (folder / "package/one.py").write_text("my package")
     work = tree(folder)
-    real = Path.rename
+    real, calls = Path.rename, []
 
-    class PowerCut(BaseException):
-        """Nothing after it runs, the way back included."""
+    def rename(path: Path, target: Path) -> Path:
+        calls.append(path)
+        if len(calls) == fatal + 1 or (isinstance(error, PowerCut) and len(calls) > fatal):
+            raise error
+        return real(path, target)
 
-    for error in (OSError(errno.EIO, "broken"), PowerCut()):
-        for fatal in range(4):
-            done = []
+    monkeypatch.setattr(Path, "rename", rename)
 
-            def rename(path, target, fatal=fatal, error=error, done=done):
-                dead = isinstance(error, PowerCut) and len(done) > fatal
-                done.append(path)
-                if dead or len(done) == fatal + 1:
-                    raise error
-                return real(path, target)
+    with pytest.raises((NotSaved, PowerCut)):
+        reset.reset(several, place, module)
 
-            monkeypatch.setattr(Path, "rename", rename)
-            with pytest.raises((NotSaved, PowerCut)):
-                reset.reset(several, place, module)
-            monkeypatch.setattr(Path, "rename", real)
+    if isinstance(error, OSError):
+        assert tree(folder) == work
+    kept = [*tree(folder).values(), *tree(place.mark / "backups").values()]
+    assert {"my kernel", "my package"} <= set(kept)
 
-            if isinstance(error, OSError):
-                assert tree(folder) == work
-            everywhere = {**{f"{k}": v for b in reversed(reset.backups(place, module))
-                             for k, v in tree(b).items()}, **tree(folder)}
-            backed = [text for b in reset.backups(place, module) for text in tree(b).values()]
-            for name in ("kernel.py", "package/one.py"):
-                assert work[name] in [*backed, *everywhere.values()]
-            shutil.rmtree(folder)
-            shutil.rmtree(place.mark / "backups")
-            folder.mkdir()
-            for name, text in work.items():
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                (folder / name).write_text(text)
+
+KILLED_RESETS = """
+import os, random, signal, sys, time
+from pathlib import Path
+from tritonlab import begin, course, reset
+
+chance, lost, cut = random.Random(8), 0, 0
+the_course = course.load()
+module = the_course.find("softmax")
+place = begin.begin(the_course, module).place
+folder = place.folder(module)
+reset.reset(the_course, place, module)  # all is imported and cached
+for number in range(50):
+    (folder / "package").mkdir(exist_ok=True)
+    work = {"kernel.py": f"kernel {number}", "package/one.py": f"package {number}"}
+    for name, text in work.items():
+        (folder / name).write_text(text)
+    pid = os.fork()
+    if pid == 0:
+        (reset.undo if number % 3 == 2 else reset.reset)(the_course, place, module)
+        os._exit(0)
+    time.sleep(chance.uniform(0, 0.008))
+    os.kill(pid, signal.SIGKILL)
+    cut += os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0
+    for name, text in work.items():
+        kept = [folder / name, *(backup / name for backup in reset.backups(place, module))]
+        lost += not any(path.is_file() and path.read_text() == text for path in kept)
+print(lost, cut > 5)
+"""
+
+
+def test_kills_at_any_moment_lose_no_work(several, home):
+    ran = subprocess.run([sys.executable, "-c", KILLED_RESETS], capture_output=True, text=True)
+
+    assert ran.stdout.split() == ["0", "True"], ran.stdout + ran.stderr
 
 
 def test_a_link_is_moved_and_its_target_untouched(place, toy_course, tmp_path):

@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grader
@@ -21,7 +20,6 @@ from tritonlab.errors import (
     TritonlabError,
     UnusableFile,
     brief,
-    shown,
 )
 from tritonlab.grading import Submission, started
 
@@ -111,32 +109,3 @@ def command(submission: Submission, function: str, target: Target | None) -> str
     if target is not None:
         words.append(f"--target {target.name}")
     return " ".join(words)
-
-
-def check_picture(path: Path, endings: tuple[str, ...]) -> None:
-    """See that a picture or a page may be written to ``path``, before anything is done for it.
-
-    Raises:
-        TritonlabError: there is no such folder, or something else would be lost.
-    """
-    another = f"Name another file with `--{endings[0].strip('.')} FILE`."
-    if not path.absolute().parent.is_dir():
-        raise TritonlabError(f"Nothing can be written to {shown(path)}: there is no such folder.",
-                             another)
-    if path.is_dir() or (path.exists() and path.suffix.lower() not in endings):
-        raise TritonlabError(f"{shown(path)} is there already and is no "
-                             f"{' or '.join(endings)}, so it is left alone.", another)
-
-
-def write(made: bytes, path: Path, option: str) -> None:
-    """Write a picture or a page to where the user wants it.
-
-    Raises:
-        TritonlabError: it cannot be written there.
-    """
-    try:
-        path.write_bytes(made)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise TritonlabError(f"Nothing can be written to {shown(path)}: {reason}.",
-                             f"Name another file with `--{option} FILE`.") from error

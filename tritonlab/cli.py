@@ -17,6 +17,7 @@ from tritonlab import (
     certificate,
     cli_author,
     cli_bench,
+    cli_certificate,
     cli_learn,
     cli_record,
     cli_watch,
@@ -24,6 +25,7 @@ from tritonlab import (
     errors,
     grading,
     guard,
+    outputs,
     workspace,
 )
 from tritonlab.errors import Stopped, shown
@@ -191,7 +193,7 @@ def inspect(
     screen = screen_on(plain)
     the_target = grading.find_target(target)
     if html is not None:
-        inspection.check_page(html)
+        outputs.check(html, outputs.PAGE)
     submission = grading.resolve(course.load(), what, module_id)
     with Progress(screen_on(plain or as_json, error=True)) as progress:
         found = inspection.inspect(submission, the_target, case=case, on_event=progress,
@@ -203,7 +205,7 @@ def inspect(
     if html is not None:
         from tritonlab.render import page
 
-        inspection.write_page(page.inspection(submission.module, found), html)
+        outputs.write(page.inspection(submission.module, found).encode(), html, outputs.PAGE)
     if as_json:
         print_json({"module": submission.module.id, **found.to_dict(ptx=ptx, sass=sass),
                      "page": str(html) if html else None, "next": command})
@@ -215,31 +217,7 @@ def inspect(
 
 
 cli_record.add_to(app)
-
-
-@app.command("certificate")
-@guard.verb
-def certificate_(
-    name: Annotated[str | None, typer.Option(
-        help="The name to put on it; an empty one takes it off.")] = None,
-    as_json: Json = False, plain: Plain = False,
-) -> int:
-    """The certificate, made anew from the journal."""
-    from tritonlab.render import certificate as view
-
-    the_course = course.load()
-    journal = workspace.require(the_course.example).journal(the_course)
-    if name is None:
-        warning = journal.renew()
-    else:
-        warning = journal.append("named", name=" ".join(name.split())[:100]).warning
-    reading = journal.read()
-    made = certificate.build(the_course, reading)
-    if as_json:
-        sys.stdout.write(made.to_json())
-    else:
-        view.show(screen_on(plain), made, onward(the_course, reading, done="tritonlab list"))
-    return guard.warn(warning, *reading.problems)
+cli_certificate.add_to(app)
 
 
 @app.command()

@@ -8,11 +8,9 @@ from typing import Annotated
 import typer
 
 from grader import hardware
-from tritonlab import course, grading, guard
+from tritonlab import benches, course, grading, guard, outputs
 from tritonlab.errors import shown
 from tritonlab.verbs import Json, Plain, print_json, screen_on
-
-HTML, PNG = (".html", ".htm"), (".png",)
 
 
 def add_to(app: typer.Typer) -> None:
@@ -41,7 +39,8 @@ def bench(
 ) -> int:
     """How fast your kernels are beside PyTorch and the solution, over sizes.
 
-    Right values come first: what is wrong is not timed. Without a GPU, times are predicted.
+    Right values come first: what is wrong is not timed. Without a GPU, times are predicted. The
+    last benchmark of each module is kept for `tritonlab report`.
     """
     from tritonlab import bench as the_bench
     from tritonlab.render import bench as view
@@ -51,22 +50,25 @@ def bench(
     the_target = grading.find_target(target) if target else None
     if the_target is None and not gpu:
         the_target = hardware.default_target()
-    for path, endings in ((html, HTML), (png, PNG)):
+    for path, kind in ((html, outputs.PAGE), (png, outputs.PICTURE)):
         if path is not None:
-            the_bench.check_picture(path, endings)
+            outputs.check(path, kind)
     submission = grading.resolve(course.load(), what, module_id)
     with Progress(screen_on(plain or as_json, error=True)) as progress:
         found = the_bench.bench(submission, function=function, target=the_target,
                                 on_event=progress)
     module = submission.module
+    warning = ""
+    if submission.in_place and submission.workspace is not None and not function:
+        warning = benches.keep(submission.workspace, module, found)
     if html is not None:
         from tritonlab.render import page
 
-        the_bench.write(page.benchmark(module, found).encode(), html, "html")
+        outputs.write(page.benchmark(module, found).encode(), html, outputs.PAGE)
     if png is not None:
         from tritonlab.render import picture
 
-        the_bench.write(picture.png(found, f"{module.id}: {module.title}"), png, "png")
+        outputs.write(picture.png(found, f"{module.id}: {module.title}"), png, outputs.PICTURE)
     command, before = f"tritonlab grade {module.id}", "Next: "
     if not submission.in_place:
         command = submission.full_command
@@ -79,4 +81,5 @@ def bench(
     else:
         written = [shown(path.absolute()) for path in (html, png) if path is not None]
         view.show(screen, module, found, command, before, written=written)
+    guard.warn(warning)
     return found.exit_code

@@ -69,7 +69,7 @@ def read(
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """The lesson of a module; --plain prints its Markdown as it is."""
-    from tritonlab import inspection, lesson
+    from tritonlab import lesson, outputs
     from tritonlab import pager as the_pager
 
     screen = screen_on(plain)
@@ -83,8 +83,8 @@ def read(
     if html is not None:
         from tritonlab.render import lesson as view
 
-        inspection.check_page(html)
-        inspection.write_page(view.page(module, text), html)
+        outputs.check(html, outputs.PAGE)
+        outputs.write(view.page(module, text).encode(), html, outputs.PAGE)
     if as_json:
         return print_json({"schema": 1, "module": module.id, "title": module.title,
                            "markdown": text, "page": str(html) if html else None,
@@ -146,8 +146,8 @@ def reset(
         return guard.warn("Nothing was changed.")
     work = the_reset.undo if undo else the_reset.reset
     made = work(the_course, place, module)
-    command = grading.exercise(module, place, the_course).typed("grade") \
-        if place.kernel(module).is_file() else f"tritonlab start {module.id}"
+    command = grading.Submission(module, place.kernel(module), place,
+                                 here=place.module_here(the_course)).full_command
     if as_json:
         print_json({"schema": 1, "module": module.id, "changed": made.changed,
                     "backup": str(made.folder) if made.folder else None, "moved": made.names,

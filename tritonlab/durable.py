@@ -98,11 +98,14 @@ def append(folder: int, name: str, line: bytes) -> None:
         os.fsync(folder)
 
 
-def replace(folder: int, name: str, content: bytes) -> None:
-    """Put ``content`` in the place of ``name``: readers find the old or the new, whole."""
+def replace(folder: int, name: str, content: bytes, mode: int = 0o600) -> None:
+    """Put ``content`` in the place of ``name``: readers find the old or the new, whole.
+
+    ``mode``: its permissions, less what the umask takes.
+    """
     temporary = f".{name}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE
-    descriptor = os.open(temporary, flags, 0o600, dir_fd=folder)
+    descriptor = os.open(temporary, flags, mode, dir_fd=folder)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)

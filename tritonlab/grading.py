@@ -312,12 +312,13 @@ def record(submission: Submission, report: Report, reading: Reading) -> Mapping[
         "isolation": report.isolation,
         "seed": report.seed,
         "hints_used": reading.hints(submission.module.id),
-        "solution_seen": _is_solution(submission.module, report.source_sha256)
+        "solution_seen": is_solution(submission.module, report.source_sha256)
         or reading.saw_solution(submission.module.id, report.source_sha256),
     }
 
 
-def _is_solution(module: Module, source_sha256: str) -> bool:
+def is_solution(module: Module, source_sha256: str) -> bool:
+    """Whether what was graded is the reference solution as it stands."""
     try:
         return grader.source.read(module.solution, module.files).sha256 == source_sha256
     except OSError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import shlex
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import grader
@@ -16,10 +15,8 @@ from grader.inspection import Inspection
 from tritonlab.errors import (
     BadCourse,
     CannotGrade,
-    TritonlabError,
     UnusableFile,
     brief,
-    shown,
 )
 from tritonlab.grading import Submission, started, unknown_case
 
@@ -27,7 +24,6 @@ if TYPE_CHECKING:
     from grader.sandbox import Sandbox
 
 OnEvent = Callable[[str], None]
-_ANOTHER = "Name another file with `--html FILE`."
 
 
 def inspect(submission: Submission, target: Target, *, case: str | None = None,
@@ -69,31 +65,3 @@ def command(submission: Submission, target: Target, case: str | None) -> str:
     if case is not None:
         words.append(f"--case {shlex.quote(case)}")
     return " ".join(words)
-
-
-def check_page(path: Path) -> None:
-    """See that a page may be written to ``path``, before anything is done for it.
-
-    Raises:
-        TritonlabError: there is no such folder, or something that is no page would be lost.
-    """
-    if not path.absolute().parent.is_dir():
-        raise TritonlabError(f"The page cannot be written to {shown(path)}: there is no such "
-                             "folder.", _ANOTHER)
-    if path.exists() and path.suffix.lower() not in (".html", ".htm"):
-        raise TritonlabError(f"{shown(path)} is there already and is no page, so it is left alone.",
-                             _ANOTHER)
-
-
-def write_page(page: str, path: Path) -> None:
-    """Write the page to where the user wants it.
-
-    Raises:
-        TritonlabError: it cannot be written there.
-    """
-    try:
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise TritonlabError(f"The page cannot be written to {shown(path)}: {reason}.",
-                             _ANOTHER) from error

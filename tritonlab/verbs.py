@@ -62,4 +62,7 @@ def agreed(question: str, unasked: str, otherwise: str) -> bool:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise TritonlabError(f"{unasked}: there is no terminal to ask on.", otherwise)
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().casefold() in ("y", "yes")
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n"):  # the input ended, and with it the line on the terminal did not
+        print(file=sys.stderr)
+    return answer.strip().casefold() in ("y", "yes")

@@ -28,6 +28,14 @@ def show(screen: Screen, certificate: Certificate, next_command: str) -> None:
     screen.next(next_command)
 
 
+def show_page(screen: Screen, certificate: Certificate, path: str, next_command: str) -> None:
+    """Where the page is, and what stands on it in short."""
+    screen.line(f"The page is {path}; print it from a browser, on one sheet.")
+    screen.line(f"Core modules: {certificate.core}. Electives: {certificate.electives}. "
+                f"Name: {certificate.name or 'none given (`--name` sets one)'}.")
+    screen.next(next_command, "Grade again what it says: ")
+
+
 def _entry(screen: Screen, entry: Entry) -> None:
     lead = ("" if screen.plain else "  ", word(STATE_WORDS[entry.state]), " ")
     facts = [EARLIER] if entry.state is State.OUTDATED else []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
@@ -59,10 +58,9 @@ def rendered(screen: Screen, text: str) -> str:
 
 def page(module: Module, text: str) -> str:
     """The page of a lesson, whole in one file."""
-    environment = Environment(loader=PackageLoader("tritonlab.render"), autoescape=True,
-                              undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.get_template("lesson.html").render(module=module,
-                                                          body=Markup(_html().render(text)))
+    from tritonlab.render.html import template  # loads jinja2, which the terminal does without
+
+    return template("lesson.html").render(module=module, body=Markup(_html().render(text)))
 
 
 @functools.cache

@@ -1,22 +1,16 @@
-"""Pages for a browser, each in one file without scripts and without anything from elsewhere."""
+"""Pages about kernels: what `inspect` and `bench` found."""
 
 from __future__ import annotations
 
-import functools
-import re
 from dataclasses import dataclass, replace
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
 
 from grader.bench import COMPILED, REFERENCE, TORCH, YOURS, Benchmark
 from grader.inspection import InspectedCase, Inspection
-from grader.words import sentence
 from tritonlab.course import Module
 from tritonlab.render import benched, highlight, picture
 from tritonlab.render import inspected as words
-from tritonlab.render import quantities as q
 from tritonlab.render.drawing import draw
+from tritonlab.render.html import template
 from tritonlab.render.inspected import Row
 
 _WIDE, _NARROW = (900, 420), (360, 320)  # pixels of the two drawings: the page shows one that fits
@@ -32,20 +26,6 @@ class _Source:
     first: bool
 
 
-@functools.cache
-def _templates() -> Environment:
-    made = Environment(loader=PackageLoader("tritonlab.render"), autoescape=True,
-                       undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.filters.update(code=_with_code, bytes=q.bytes_, share=q.share, three=q.three,
-                        seconds=q.seconds, plural=q.plural, sentence=sentence)
-    return made
-
-
-def _with_code(text: str) -> Markup:
-    """Text of a message, what stands in backticks set as code."""
-    return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text))))
-
-
 def inspection(module: Module, found: Inspection) -> str:
     """The page of an inspection: table, annotated source, advice, roofline, listings."""
     points = [(case, point) for case in found.cases if case.launches
@@ -56,7 +36,7 @@ def inspection(module: Module, found: Inspection) -> str:
     drawings = (draw(full, found.target, *_WIDE), draw(alone, found.target, *_NARROW)) \
         if points else ()
     columns, left = words.columns(found)
-    return _templates().get_template("inspect.html").render(
+    return template("inspect.html").render(
         module=module, found=found, words=words, columns=columns, left=left,
         facts=words.facts(columns, found.target),
         parts=highlight.parts(found.text.expandtabs(4)), sources=_sources(found),
@@ -71,7 +51,7 @@ def benchmark(module: Module, found: Benchmark) -> str:
     timed = any(chart.timed for chart in found.charts)
     drawings = [picture.svg(found, narrow=narrow) for narrow in (False, True)] if timed else []
     classes = {YOURS: "yours", REFERENCE: "reference", TORCH: "torch", COMPILED: "compiled"}
-    return _templates().get_template("bench.html").render(
+    return template("bench.html").render(
         module=module, found=found, words=benched, drawings=drawings, classes=classes)
 
 

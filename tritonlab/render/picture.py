@@ -51,13 +51,16 @@ def png(found: Benchmark, title: str) -> bytes:
     return made.getvalue()
 
 
-def svg(found: Benchmark, *, narrow: bool) -> str:
-    """The same as an SVG element, from its attributes on; colours are variables of the page."""
+def svg(found: Benchmark, *, narrow: bool, salt: str = "") -> str:
+    """The same as an SVG element, from its attributes on; colours are variables of the page.
+
+    ``salt`` tells the names within apart from those of other drawings on the page.
+    """
     import matplotlib
 
     figure = draw(found, "", PAGE, narrow=narrow)
     made = io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": f"narrow: {narrow}"}):
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": f"narrow: {narrow}{salt}"}):
         figure.savefig(made, format="svg", transparent=True, metadata={"Date": None})
     text = made.getvalue()
     for name, colour in zip(NAMES, (PAGE.page, PAGE.text, PAGE.soft, PAGE.rule,
@@ -89,7 +92,7 @@ def draw(found: Benchmark, title: str, ink: Ink, *, narrow: bool = False) -> Fig
         _speeds(axes, chart, ink, alone=columns == 1, narrow=narrow)
     if computing:
         _roofline(figure.add_subplot(grid[-1, :]), computing, found, ink, later,
-                  room=_MOST * (3 if narrow else 1))
+                  narrow=narrow)
     figure.supxlabel(_footer(found, narrow), x=0.02, ha="left", fontsize=8.5, color=ink.soft)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
@@ -217,16 +220,14 @@ def _labels(sizes: Sequence[int], most: int) -> list[str]:
 
 
 def _roofline(axes: Axes, charts: Sequence[Chart], found: Benchmark, ink: Ink,
-              later: list[Callable[[], None]], room: float) -> None:
-    """All sizes of all contenders below the roofs; the largest of each is named.
-
-    ``room`` is a factor: how far the axis goes on to the right, for names.
-    """
+              later: list[Callable[[], None]], *, narrow: bool) -> None:
+    """All sizes of all contenders below the roofs; the largest of each is named."""
     points = [(chart, one, _path(chart, one)) for chart in charts for one in chart.timed]
     roofs = list({chart.roof.units: chart.roof for chart in charts}.values())
     every = [place for *_, path in points for place in path]
     ridges = [roof.peak / roof.copy for roof in roofs]
     left = min(*(x for x, _ in every), *ridges) / _MOST
+    room = _MOST * (3 if narrow else 1)  # for names, right of the points
     right = max(*(x for x, _ in every), *ridges) * 2 * room
     top = max(max(roof.peak for roof in roofs), *(y for _, y in every))
     axes.set_xscale("log")
@@ -253,8 +254,8 @@ def _roofline(axes: Axes, charts: Sequence[Chart], found: Benchmark, ink: Ink,
     _plain(axes, ink)
     axes.grid(True, which="major", color=ink.rule, linewidth=0.8)
     axes.minorticks_off()
-    largest = "the largest size of each function" if len(charts) > 1 else \
-        f"{_last(charts[0]):,} {charts[0].axis}"
+    largest = ("the largest sizes" if narrow else "the largest size of each function") \
+        if len(charts) > 1 else f"{_last(charts[0]):,} {charts[0].axis}"
     kind = "measured" if found.measured else "predicted, not measured"
     _heading(axes, f"Roofline of the {found.device}", f"{kind}; named: {largest}", ink)
 

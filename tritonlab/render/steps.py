@@ -69,9 +69,13 @@ def show_reset(screen: Screen, made: Backup, command: str) -> None:
         screen.next(command, "Edit it, then type: ")
         return
     if made.folder:
-        screen.line(f"Your work was moved to {shown(made.folder)}: {', '.join(made.names)}.")
-    screen.line(f"In its place is a copy of what was kept in {shown(made.restored)}."
-                if made.restored else "A fresh exercise is in its place.")
+        screen.line(f"Your work was moved to a backup: {', '.join(made.names)}.")
+        screen.command(shown(made.folder), lead="Backup: " if screen.plain else "  Backup  ")
+    if made.restored:
+        screen.line("In its place is a copy of an earlier backup.")
+        screen.command(shown(made.restored), lead="Earlier: " if screen.plain else "  Earlier ")
+    else:
+        screen.line("A fresh exercise is in its place.")
     if made.folder:
         screen.command(f"tritonlab reset {module.id} --undo", "To go back, type: ")
     screen.next(command, "Next: " if made.restored else "Edit it, then type: ")

@@ -1,0 +1,85 @@
+"""Files that the user asked for are written whole or not at all, and over nothing else."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from tritonlab import durable, outputs
+from tritonlab.errors import TritonlabError
+from tritonlab.outputs import PAGE, PICTURE
+
+
+def test_a_page_takes_the_place_of_an_older_page(tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text("old")
+
+    outputs.check(path, PAGE)
+    outputs.write(b"new", path, PAGE)
+
+    assert path.read_text() == "new"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_a_page_can_be_read_by_others_as_any_file_that_the_user_makes(tmp_path):
+    before = os.umask(0o022)
+    try:
+        outputs.write(b"new", tmp_path / "page.html", PAGE)
+    finally:
+        os.umask(before)
+
+    assert stat.S_IMODE((tmp_path / "page.html").stat().st_mode) == 0o644
+
+
+def test_what_was_there_stays_where_the_new_one_cannot_be_written_whole(tmp_path, monkeypatch):
+    path = tmp_path / "page.html"
+    path.write_text("old")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(durable.os, "fsync", full)
+    with pytest.raises(TritonlabError, match="no space left on device"):
+        outputs.write(b"new", path, PAGE)
+
+    assert path.read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_link_stays_one_and_its_file_is_renewed(tmp_path):
+    (tmp_path / "real.html").write_text("old")
+    (tmp_path / "link.html").symlink_to("real.html")
+
+    outputs.write(b"new", tmp_path / "link.html", PAGE)
+
+    assert (tmp_path / "link.html").is_symlink()
+    assert (tmp_path / "real.html").read_text() == "new"
+
+
+def test_links_in_a_circle_are_one_sentence(tmp_path):
+    (tmp_path / "a.html").symlink_to("b.html")
+    (tmp_path / "b.html").symlink_to("a.html")
+
+    with pytest.raises(TritonlabError, match="Name another file with `--html FILE`"):
+        outputs.write(b"new", tmp_path / "a.html", PAGE)
+
+
+@pytest.mark.parametrize(("name", "kind", "said"), [
+    ("folder.html", PAGE, "is a folder, so no page is written there. Name a file in it, such as "),
+    ("notes.txt", PAGE, "is there already and is no page, so it is left alone."),
+    ("page.html", PICTURE, "is there already and is no picture, so it is left alone."),
+    ("nowhere/page.html", PAGE, "there is no such folder. Name another file with `--html FILE`."),
+])
+def test_nothing_else_is_overwritten(tmp_path, name, kind, said):
+    (tmp_path / "folder.html").mkdir()
+    for file in ("notes.txt", "page.html"):
+        (tmp_path / file).write_text("mine")
+
+    with pytest.raises(TritonlabError) as refused:
+        outputs.check(tmp_path / name, kind)
+
+    assert said in str(refused.value)
+    assert Path(tmp_path / "notes.txt").read_text() == "mine"

@@ -1,0 +1,146 @@
+"""Benches: the last benchmark of each module, kept beside the journal for the report."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tritonlab import durable
+from tritonlab.course import Module
+from tritonlab.errors import not_saved
+from tritonlab.workspace import Workspace
+
+if TYPE_CHECKING:
+    from grader.bench import Benchmark, Chart, Contender
+
+SCHEMA = 1
+FOLDER = "bench"  # in the workspace's own folder; below it a file for each module, by its id
+LARGEST = 1_000_000  # bytes; one has about 10 000
+_LONGEST = 200  # characters of a text that is drawn
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A benchmark that was kept, and its day."""
+
+    found: Benchmark
+    date: str
+
+
+def path(place: Workspace, module: Module) -> Path:
+    return place.mark / FOLDER / f"{module.id}.json"
+
+
+def keep(place: Workspace, module: Module, found: Benchmark) -> str:
+    """Keep a benchmark of all functions, unless nothing was timed; returns why it could not be.
+
+    A prediction does not take the place of a measurement of the same file.
+    """
+    file = path(place, module)
+    if not any(chart.timed for chart in found.charts):
+        return ""
+    before = kept(place, module)
+    if before and before.found.measured and not found.measured \
+            and before.found.source_sha256 == found.source_sha256:
+        return ""
+    data = {"schema": SCHEMA, "module": module.id, "date": f"{date.today():%Y-%m-%d}",
+            "benchmark": found.to_dict()}
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with durable.opened(file.parent) as folder:
+            durable.replace(folder, file.name, json.dumps(data, indent=1).encode())
+    except OSError as error:
+        return str(not_saved("The benchmark", error, file))
+    return ""
+
+
+def is_kept(place: Workspace, module: Module) -> bool:
+    return path(place, module).is_file()
+
+
+def kept(place: Workspace, module: Module) -> Kept | None:
+    """The benchmark that was kept of a module; none if the file cannot be used."""
+    file = path(place, module)
+    try:
+        with durable.opened(file.parent) as folder:
+            content = durable.read(folder, file.name) or b""
+        if len(content) > LARGEST:
+            return None
+        data = json.loads(content)
+        if data["schema"] != SCHEMA or data["benchmark"]["schema"] != SCHEMA:
+            return None
+        return Kept(_benchmark(data["benchmark"]), str(date.fromisoformat(data["date"])))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError,
+            RecursionError):
+        return None
+
+
+def _benchmark(data: Mapping[str, Any]) -> Benchmark:
+    """The benchmark that ``Benchmark.to_dict`` made the data of; without findings."""
+    from grader.bench import Benchmark
+
+    return Benchmark(str(data["suite"]), str(data["source_sha256"]), data["measured"] is True,
+                     str(data["device"]), dict(data["of"]),
+                     tuple(_chart(one) for one in data["functions"]), (),
+                     {str(name): str(version) for name, version in data["versions"].items()},
+                     str(data["not_measured"]))
+
+
+def _chart(data: Mapping[str, Any]) -> Chart:
+    from grader.bench import Chart, Roof
+    from grader.suite import Cost
+
+    roof = data["roof"]
+    made = Chart(_words(data["function"]), _words(data["axis"]), _words(data["at"]),
+                 _words(data["peer"]),
+                 Roof(str(roof["device"]), roof["measured"] is True, _positive(roof["copy"]),
+                      _positive(roof["peak"]), _units(roof["units"])),
+                 {_size(one["size"]): Cost(int(_positive(one["bytes"])), max(0, int(one["flops"])))
+                  for one in data["sizes"]},
+                 tuple(_contender(one) for one in data["contenders"]))
+    if not made.needed or any(size not in made.needed for one in made.contenders
+                              for size in one.speeds):
+        raise ValueError("a size is missing")
+    return made
+
+
+def _contender(data: Mapping[str, Any]) -> Contender:
+    from grader.bench import COMPILED, REFERENCE, TORCH, YOURS, Contender, Speed, Without
+
+    if data["who"] not in (YOURS, REFERENCE, TORCH, COMPILED):
+        raise ValueError("nobody goes by that name")
+    return Contender(
+        data["who"],
+        {_size(one["size"]): Speed(_positive(one["seconds"]), _positive(one["low"]),
+                                   _positive(one["high"]), int(one["repeats"]), str(one["note"]))
+         for one in data["times"]},
+        {int(size): Without(str(why)) for size, why in data["without"].items()})
+
+
+def _units(name: Any) -> Any:
+    if name not in ("fp16", "tf32", "fp32"):
+        raise ValueError("there are no such units")
+    return name
+
+
+def _words(text: Any) -> str:
+    """A text for a picture, where a dollar would begin a formula."""
+    if not isinstance(text, str) or len(text) > _LONGEST or "$" in text:
+        raise ValueError("a text is none that is drawn")
+    return text
+
+
+def _size(number: Any) -> int:
+    return int(_positive(number))
+
+
+def _positive(number: Any) -> float:
+    if isinstance(number, bool) or not isinstance(number, int | float) \
+            or not 0 < number < math.inf:
+        raise ValueError("a number is not above zero")
+    return float(number)

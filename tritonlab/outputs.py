@@ -1,0 +1,60 @@
+"""Outputs: files that the user asked for, written whole or not at all, and over nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonlab import durable
+from tritonlab.errors import TritonlabError, shown
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is written: its name, the option that asks for it, and how such a file's name ends."""
+
+    name: str
+    option: str
+    endings: tuple[str, ...]
+
+    @property
+    def another(self) -> str:
+        return f"Name another file with `{self.option} FILE`."
+
+
+PAGE = Kind("page", "--html", (".html", ".htm"))
+PICTURE = Kind("picture", "--png", (".png",))
+
+
+def check(path: Path, kind: Kind) -> None:
+    """See that a file may be written to ``path``, before anything is done for it.
+
+    Raises:
+        TritonlabError: there is no such folder, or something else would be lost.
+    """
+    if not path.absolute().parent.is_dir():
+        raise TritonlabError(f"The {kind.name} cannot be written to {shown(path)}: there is no "
+                             "such folder.", kind.another)
+    if path.is_dir():
+        raise TritonlabError(f"{shown(path)} is a folder, so no {kind.name} is written there.",
+                             f"Name a file in it, such as "
+                             f"`{kind.option} {shown(path / f'{kind.name}{kind.endings[0]}')}`.")
+    if path.exists() and path.suffix.lower() not in kind.endings:
+        raise TritonlabError(f"{shown(path)} is there already and is no {kind.name}, so it is left "
+                             "alone.", kind.another)
+
+
+def write(content: bytes, path: Path, kind: Kind) -> None:
+    """Put the file where the user wants it; until it is whole, what was there stays.
+
+    Raises:
+        TritonlabError: it cannot be written there.
+    """
+    try:
+        real = path.resolve()  # of a link, the file that it leads to
+        with durable.opened(real.parent) as folder:
+            durable.replace(folder, real.name, content, mode=0o666)
+    except (OSError, RuntimeError) as error:  # the latter for links that lead in a circle
+        reason = str(getattr(error, "strerror", None) or error).lower()
+        raise TritonlabError(f"The {kind.name} cannot be written to {shown(path)}: {reason}.",
+                             kind.another) from error

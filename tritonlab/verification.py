@@ -1,0 +1,262 @@
+"""Verification: what a certificate claims is graded again; does it hold?"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from grader.report import EXIT_FAILED, EXIT_GRADER_BROKE, EXIT_PASSED, Kind, Report, Verdict
+from grader.words import sentence
+from tritonlab import __version__, grading, workspace
+from tritonlab.certificate import EVIDENCE, FAST
+from tritonlab.claims import Claim, Claims
+from tritonlab.course import Course, Module
+from tritonlab.errors import TritonlabError, UnusableFile, brief, shown
+from tritonlab.grading import OnEvent, Submission
+
+SCHEMA = 1
+
+
+class Standing(enum.StrEnum):
+    """What became of one claim."""
+
+    HOLDS = "holds"
+    IN_PART = "holds in part"  # it passes; the rest of its evidence cannot be shown here
+    TESTS_CHANGED = "tests changed"  # it passes today's, which are others than those of the claim
+    DIFFERS = "differs"  # the source is another file than the certificate's
+    FAILS = "fails"
+    CONTRADICTED = "contradicted"  # what is claimed cannot be so
+    MISSING = "missing source"
+    UNKNOWN = "unknown module"
+    UNDECIDED = "undecided"  # it was graded, and this machine cannot tell
+    BROKEN = "not graded"  # by our fault
+
+
+STANDS = frozenset((Standing.HOLDS, Standing.IN_PART, Standing.TESTS_CHANGED))
+
+
+@dataclass(frozen=True)
+class Check:
+    """One claim beside what grading again has shown. ``said`` is in sentences."""
+
+    claim: Claim
+    standing: Standing
+    said: str
+    report: Report | None = None
+    source: Path | None = None
+
+    @property
+    def exit_code(self) -> int:
+        if self.standing is Standing.BROKEN:
+            return EXIT_GRADER_BROKE
+        return EXIT_PASSED if self.standing in STANDS else EXIT_FAILED
+
+    def to_dict(self) -> dict[str, Any]:
+        report = self.report
+        return {
+            "module": self.claim.module, "standing": str(self.standing), "said": self.said,
+            "claimed": self.claim.evidence, "shown": report.evidence if report else "",
+            "verdict": str(report.verdict) if report else "",
+            "same_source": report.source_sha256 == self.claim.source_sha256 if report else None,
+            "same_tests": report.suite_sha256 == self.claim.suite_sha256 if report else None,
+            "seed": report.seed if report else "", "gpu": report.gpu if report else "",
+        }
+
+
+@dataclass(frozen=True)
+class Verification:
+    """All checks, and what is wrong with the certificate as a whole, in sentences."""
+
+    claims: Claims
+    checks: tuple[Check, ...]
+    wrong: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """0 where all that is claimed stands, 1 where something does not, 3 where we broke."""
+        return max((*(check.exit_code for check in self.checks),
+                    EXIT_FAILED if self.wrong else EXIT_PASSED))
+
+    def to_dict(self) -> dict[str, Any]:
+        claims = self.claims
+        return {
+            "schema": SCHEMA, "exit_code": self.exit_code, "holds": self.exit_code == EXIT_PASSED,
+            "certificate": {"sha256": claims.fingerprint, "name": claims.name,
+                            "updated": claims.updated, "tritonlab": claims.version,
+                            "records": claims.records, "head": claims.head},
+            "wrong": list(self.wrong), "modules": [check.to_dict() for check in self.checks],
+        }
+
+
+def sources(file: Path, claims: Claims) -> Path:
+    """Where the sources lie if nobody says: in the workspace beside the certificate, or around it.
+    """
+    beside = file.absolute().parent
+    if beside.name == workspace.MARK:
+        return beside.parent
+    if any((beside / claim.module).is_dir() for claim in claims.passed):
+        return beside
+    near = (beside / workspace.DEFAULT, beside, *beside.parents)
+    return next((folder for folder in near if (folder / workspace.MARK).is_dir()), beside)
+
+
+def verify(course: Course, claims: Claims, root: Path, *, gpu: bool = True,
+           on_event: OnEvent | None = None) -> Verification:
+    """Grade the source of each module that is claimed, on new inputs; nothing is recorded.
+
+    Args:
+        course: whose hidden tests decide.
+        claims: from ``tritonlab.claims.read``.
+        root: below which the sources lie, in ``<track>/<slug>/``.
+        gpu: use this machine's GPU, if it has one.
+        on_event: is told what begins, and results.
+
+    Raises:
+        CannotGrade: the grader does not start.
+    """
+    checks = []
+    with contextlib.ExitStack() as resources:
+        box = None
+        for number, claim in enumerate(claims.passed, 1):
+            found = _found(course, claim, root)
+            if isinstance(found, Check):
+                checks.append(found)
+                continue
+            box = box or resources.enter_context(grading.started())
+            tell = _numbered(on_event, f"{claim.module}, {number} of {len(claims.passed)}")
+            try:
+                report = grading.grade(found, gpu=gpu, on_event=tell, sandbox=box)
+            except UnusableFile as error:
+                checks.append(Check(claim, Standing.MISSING, str(error)))
+            except TritonlabError as error:
+                checks.append(Check(claim, Standing.BROKEN, str(error)))
+            else:
+                standing, said = _judged(found.module, claim, report)
+                checks.append(Check(claim, standing, said, report, found.kernel))
+    return Verification(claims, tuple(checks), tuple(_wrong(course, claims)))
+
+
+def onward(found: Verification, file: str, root: str) -> tuple[str, str]:
+    """The next command after a verification, and the words before it."""
+    again = f"tritonlab verify {shlex.quote(file)}"
+    for check in found.checks:
+        if check.source is not None and check.standing not in STANDS:
+            path = shlex.quote(shown(check.source))
+            return (f"tritonlab grade {path} --module {check.claim.module}",
+                    "See in full what it shows: ")
+        if check.standing is Standing.MISSING:
+            return f"{again} --sources FOLDER", f"If the sources are not in {root}, type: "
+    if any(check.standing is Standing.IN_PART for check in found.checks):
+        return again, "On a machine that can show the rest, type: "
+    if any(check.standing is Standing.TESTS_CHANGED for check in found.checks):
+        return "tritonlab grade", "For a certificate by today's tests, its owner types: "
+    return ("tritonlab doctor" if found.exit_code else "tritonlab list"), "Next: "
+
+
+def _numbered(on_event: OnEvent | None, which: str) -> OnEvent | None:
+    if on_event is None:
+        return None
+    return lambda event: on_event(f"{which}: {event}" if isinstance(event, str) else event)
+
+
+def _found(course: Course, claim: Claim, root: Path) -> Submission | Check:
+    """The source of a claim, or why there is none."""
+    module = course.get(claim.module)
+    if module is None:
+        return Check(claim, Standing.UNKNOWN, "This course has no such module; install the "
+                     "version of tritonlab that the certificate was made with.")
+    folders = (module.id, f"{module.track}/{module.slug}", f"{module.track}/{module.folder.name}")
+    kernels = [root / folder / workspace.EXERCISE for folder in folders]
+    kernel = next((path for path in kernels if path.exists()), kernels[0])
+    try:
+        inside = kernel.resolve().is_relative_to(root.resolve())
+        workspace.check_file(kernel)
+    except (OSError, RuntimeError, TritonlabError) as error:
+        why = error.message if isinstance(error, TritonlabError) else \
+            f"{shown(kernel)} cannot be read."
+        return Check(claim, Standing.MISSING, why)
+    if not inside:
+        return Check(claim, Standing.MISSING,
+                     f"{shown(kernel)} is a link that leads out of the folder of sources.")
+    return Submission(module, kernel, None)
+
+
+def _judged(module: Module, claim: Claim, report: Report) -> tuple[Standing, str]:
+    """What grading again says of a claim."""
+    if report.verdict is Verdict.ERROR:
+        reason = report.reason or next((r.reason for r in report.results if r.reason), "")
+        return Standing.BROKEN, f"The grader itself failed: {brief(reason)}"
+    outcome = _outcome(report)
+    if report.source_sha256 != claim.source_sha256:
+        return Standing.DIFFERS, ("The source is another file than the certificate's. Graded all "
+                                  f"the same, {outcome}")
+    changed = report.suite_sha256 != claim.suite_sha256
+    if report.verdict is not Verdict.PASSED:
+        other = "The hidden tests have changed since. With today's, " if changed else \
+            "On new inputs, "
+        standing = Standing.FAILS if report.verdict is Verdict.FAILED else Standing.UNDECIDED
+        return standing, other + outcome
+    if said := _impossible(module, claim, report, changed):
+        return Standing.CONTRADICTED, said
+    if changed:
+        return Standing.TESTS_CHANGED, ("The hidden tests have changed since. With today's, "
+                                        f"{outcome}")
+    if EVIDENCE.index(report.evidence) >= EVIDENCE.index(claim.evidence):
+        return Standing.HOLDS, sentence(outcome)
+    return Standing.IN_PART, f"{sentence(outcome)} {_not_here(claim, report)}"
+
+
+def _outcome(report: Report) -> str:
+    failure = report.first_failure
+    if failure is not None:
+        seen = failure.findings[0].seen if failure.findings else failure.reason
+        return f"it fails '{failure.name}': {brief(seen)}"
+    if report.verdict is not Verdict.PASSED:
+        return "nothing could be decided on this machine."
+    return f"it passes, with the evidence `{report.evidence}`."
+
+
+def _impossible(module: Module, claim: Claim, report: Report, changed: bool) -> str:
+    """Why a claim cannot be so, although its source passes."""
+    if claim.core is not module.core:
+        return f"It is {'a core module' if module.core else 'an elective'}, which the " \
+               "certificate denies."
+    if grading.is_solution(module, report.source_sha256) and not claim.solution_seen:
+        return "The source is the reference solution, which the certificate does not say."
+    if changed or claim.evidence == "correct":
+        return ""
+    if not claim.evidence:
+        return "It is claimed to be passed without any evidence."
+    if not any(result.kind is Kind.PERFORMANCE for result in report.deciding):
+        return f"Nothing in it asks for speed, so `{claim.evidence}` cannot have been shown."
+    if claim.evidence == FAST and not any(result.clocked for result in report.deciding):
+        return f"Nothing in it is timed, so `{FAST}` cannot have been shown."
+    return ""
+
+
+def _not_here(claim: Claim, report: Report) -> str:
+    """Why this machine does not show all that is claimed."""
+    if claim.evidence != FAST:
+        return f"`{claim.evidence}` cannot be shown here: a check of it was skipped."
+    if report.noisy:
+        return f"`{FAST}` could not be told: times on {report.gpu or 'the GPU'} were too noisy."
+    if report.unusable_gpu:
+        return f"`{FAST}` needs a GPU that can be used: {brief(report.unusable_gpu)}"
+    return f"`{FAST}` could not be shown on this {report.gpu}." if report.gpu else \
+        f"`{FAST}` needs a GPU, and none was used."
+
+
+def _wrong(course: Course, claims: Claims) -> Iterator[str]:
+    """What is wrong with the certificate as a whole."""
+    for name in claims.miscounted:
+        yield f"Its total for {name} is not what its modules add up to."
+    real = {track.id: track.core_modules for track in course.tracks}
+    real |= {"core": sum(real.values()), "electives": sum(t.electives for t in course.tracks)}
+    for name, (_, total) in claims.totals.items():
+        if claims.version == __version__ and name in real and total != real[name]:
+            yield f"It counts {total} modules for {name}; there are {real[name]}."
