@@ -477,7 +477,7 @@ def test_a_seed_is_hexadecimal(run, judge, seed):
 
     assert (shown.code, shown.out) == (2, "")
     assert shown.err == (f"'{seed}' is no seed: it takes 1 to 64 hexadecimal digits. "
-                         "The report to be repeated names its own.\n")
+                         "Copy it from the line of the report that begins with Repeat.\n")
 
 
 def test_a_failure_names_its_hint_and_the_rung(run, judge):

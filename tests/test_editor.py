@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -131,3 +132,22 @@ def test_an_editor_that_does_not_open_is_told(install, home, script, says) -> No
     install("code", script)
 
     assert editor.open_in_editor(home / "kernel.py") == says
+
+
+@pytest.mark.parametrize("words", [("start", "softmax"), ("next",)], ids=" ".join)
+def test_a_module_that_is_begun_can_be_opened_at_once(install, run, home, words) -> None:
+    program = install("code")
+
+    shown = run(*words, "--edit")
+
+    [path] = opened(program)
+    assert path.endswith("kernel.py")
+    assert shown.out.startswith(f"{Path(path).relative_to(home)} was opened in code.")
+    assert shown.out.endswith("then type: tritonlab grade\n")
+
+
+def test_a_module_is_begun_even_if_nothing_opens_it(install, run) -> None:
+    said = json.loads(run("start", "softmax", "--edit", "--json").out)
+
+    assert said["editor"].startswith("No editor was found")
+    assert Path(said["kernel"]).is_file()

@@ -103,7 +103,7 @@ def test_numbers_go_on_after_the_last_one(mine):
 
 
 @pytest.mark.parametrize(("words", "said"), [
-    (["track9/rows"], "There is no track called 'track9'. There are track1, track2, track3"),
+    (["track9/rows"], "There is no track called 'track9'. Name one of track1, track2, track3"),
     (["rows"], "'rows' is not of the form TRACK/SLUG. Type track1/my-idea, say."),
     (["track1/"], "'track1/' is not of the form TRACK/SLUG."),
     (["track1/my_rows"], "'my_rows' cannot be the name of a module. Use small letters, digits"),

@@ -21,6 +21,7 @@ from tritonlab import (
     cli_learn,
     cli_record,
     cli_watch,
+    completion,
     course,
     errors,
     grading,
@@ -30,7 +31,16 @@ from tritonlab import (
 )
 from tritonlab.errors import Stopped, shown
 from tritonlab.journal import Reading
-from tritonlab.verbs import Json, Plain, onward, print_json, reading_here, screen_on
+from tritonlab.verbs import (
+    CurrentOr,
+    Json,
+    OfModule,
+    Plain,
+    onward,
+    print_json,
+    reading_here,
+    screen_on,
+)
 
 if TYPE_CHECKING:
     from grader.report import Report
@@ -43,8 +53,10 @@ def main() -> None:
     """The command `tritonlab`."""
     guard.never_fail_to_encode()
     try:
-        app(prog_name="tritonlab")
-    except KeyboardInterrupt:
+        sys.exit(app(prog_name="tritonlab", standalone_mode=False))
+    except guard.WRONG_COMMAND_LINE as error:
+        sys.exit(guard.show_usage(error))
+    except (KeyboardInterrupt, typer.Abort):
         sys.exit(guard.show_error(Stopped()))
     except BrokenPipeError:
         errors.silence_broken_pipe()
@@ -80,19 +92,18 @@ cli_learn.add_to(app)
 @app.command()
 @guard.verb
 def grade(
-    what: Annotated[str | None, typer.Argument(
-        metavar="[ID or PATH]", help="The current module if left out.")] = None,
-    module_id: Annotated[str | None, typer.Option(
-        "--module", metavar="ID", help="The module that the file at PATH belongs to.")] = None,
+    what: CurrentOr = None,
+    module_id: OfModule = None,
     case: Annotated[str | None, typer.Option(
-        "--case", metavar="NAME", help="Only this case, in detail; nothing is recorded.")] = None,
+        "--case", metavar="NAME", autocompletion=completion.cases,
+        help="Only this case, in detail; nothing is recorded.")] = None,
     seed: Annotated[str | None, typer.Option(
         "--seed", metavar="HEX", help="The inputs of an earlier grade; nothing is recorded.",
     )] = None,
     target: Annotated[str | None, typer.Option(
-        "--target", metavar="GPU", help="Compile for this GPU, such as a100. If left out, for this "
-                                        "machine's, or else for an h100.",
-    )] = None,
+        "--target", metavar="GPU", autocompletion=completion.gpus,
+        help="Compile for this GPU, such as a100. If left out, for this machine's, or else for an "
+             "h100.")] = None,
     gpu: Annotated[bool, typer.Option(
         "--gpu/--no-gpu", help="Run and time the kernels on this machine's GPU too, if it has one.",
     )] = True,
@@ -169,15 +180,14 @@ def _grade_pending(as_json: bool, plain: bool, *others: object) -> int:
 @app.command()
 @guard.verb
 def inspect(
-    what: Annotated[str | None, typer.Argument(
-        metavar="[ID or PATH]", help="The current module if left out.")] = None,
-    module_id: Annotated[str | None, typer.Option(
-        "--module", metavar="ID", help="The module that the file at PATH belongs to.")] = None,
+    what: CurrentOr = None,
+    module_id: OfModule = None,
     target: Annotated[str, typer.Option(
-        metavar="GPU", help="The GPU that it is compiled for.")] = targets.DEFAULT,
+        metavar="GPU", autocompletion=completion.gpus,
+        help="The GPU that it is compiled for.")] = targets.DEFAULT,
     case: Annotated[str | None, typer.Option(
-        metavar="NAME", help="The case that is looked at; by default those of performance.",
-    )] = None,
+        metavar="NAME", autocompletion=completion.cases,
+        help="The case that is looked at; by default those of performance.")] = None,
     ptx: Annotated[bool, typer.Option("--ptx", help="Print the PTX too, by source line.")] = False,
     sass: Annotated[bool, typer.Option(
         "--sass", help="Print the machine code too, by source line.")] = False,
@@ -256,14 +266,17 @@ def doctor(
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """What is installed, how far strangers' code is kept apart, what can be decided here."""
+    from tritonlab import checkup
     from tritonlab import doctor as the_doctor
     from tritonlab.render import doctor as view
     from tritonlab.render.screen import Progress
 
     screen = screen_on(plain)
     with Progress(screen_on(plain or as_json, error=True)) as progress:
-        found = the_doctor.examine(attack=attack, on_event=progress)
-    command = "tritonlab list" if attack else "tritonlab doctor --attack"
+        found = the_doctor.examine(attack=attack, on_event=progress, terminal=checkup.Terminal(
+            screen.is_terminal, screen.colour, screen.full_width, sys.stdout.encoding or ""))
+    command = "tritonlab doctor" if found.exit_code == EXIT_GRADER_BROKE else \
+        "tritonlab list" if attack else "tritonlab doctor --attack"
     if as_json:
         print_json({**found.to_dict(), "next": command})
     else:

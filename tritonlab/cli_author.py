@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from grader.report import EXIT_FAILED, EXIT_USAGE
-from tritonlab import course, errors, guard
+from tritonlab import completion, course, errors, guard
 from tritonlab.errors import BadCourse, TritonlabError
 from tritonlab.verbs import Json, Plain, print_json, screen_on
 
@@ -28,7 +28,8 @@ def add_to(app: typer.Typer) -> None:
 @guard.verb
 def check(
     ids: Annotated[list[str] | None, typer.Argument(
-        metavar="ID", help="Modules such as track1/softmax; all if left out.")] = None,
+        metavar="ID", help="Modules such as track1/softmax; all if left out.",
+        autocompletion=completion.modules)] = None,
     folder: Folder = None,
     runs: Annotated[int, typer.Option(
         min=1, max=1000, help="How often each mutant is graded, with fresh inputs.")] = 5,
@@ -61,7 +62,8 @@ def check(
 @guard.verb
 def new(
     where: Annotated[str, typer.Argument(
-        metavar="TRACK/SLUG", help="Such as track2/my-idea; the number is the next free one.")],
+        metavar="TRACK/SLUG", help="Such as track2/my-idea; the number is the next free one.",
+        autocompletion=completion.tracks)],
     title: Annotated[str, typer.Option(help="Of the module; made of the slug if left out.")] = "",
     minutes: Annotated[int, typer.Option(
         min=1, max=6000, help="That a learner is expected to take.")] = 120,

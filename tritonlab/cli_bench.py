@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from grader import hardware
-from tritonlab import benches, course, grading, guard, outputs
+from tritonlab import benches, completion, course, grading, guard, outputs
 from tritonlab.errors import shown
-from tritonlab.verbs import Json, Plain, print_json, screen_on
+from tritonlab.verbs import CurrentOr, Json, OfModule, Plain, print_json, screen_on
 
 
 def add_to(app: typer.Typer) -> None:
@@ -20,14 +19,13 @@ def add_to(app: typer.Typer) -> None:
 
 @guard.verb
 def bench(
-    what: Annotated[str | None, typer.Argument(
-        metavar="[ID or PATH]", help="The current module if left out.")] = None,
-    module_id: Annotated[str | None, typer.Option(
-        "--module", metavar="ID", help="The module that the file at PATH belongs to.")] = None,
+    what: CurrentOr = None,
+    module_id: OfModule = None,
     function: Annotated[str, typer.Option(
         metavar="NAME", help="Only this function, where the module has several.")] = "",
     target: Annotated[str | None, typer.Option(
-        metavar="GPU", help="Predict for this GPU, such as a100, instead of measuring.")] = None,
+        metavar="GPU", autocompletion=completion.gpus,
+        help="Predict for this GPU, such as a100, instead of measuring.")] = None,
     gpu: Annotated[bool, typer.Option(
         "--gpu/--no-gpu", help="Measure on this machine's GPU, if it has one; else predict.",
     )] = True,
@@ -42,6 +40,7 @@ def bench(
     Right values come first: what is wrong is not timed. Without a GPU, times are predicted. The
     last benchmark of each module is kept for `tritonlab report`.
     """
+    from grader import hardware  # it knows the sandbox, which takes long to import
     from tritonlab import bench as the_bench
     from tritonlab.render import bench as view
     from tritonlab.render.screen import Progress

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from tritonlab import begin, certificate, course, grading, guard, hints, workspace
+from tritonlab import begin, certificate, course, editor, grading, guard, hints, workspace
 from tritonlab.course import Course, Module
 from tritonlab.errors import shown
 from tritonlab.verbs import (
+    Function,
     Json,
     ModuleId,
     OptionalId,
@@ -22,6 +23,9 @@ from tritonlab.verbs import (
 )
 from tritonlab.workspace import Workspace
 
+Edit = Annotated[bool, typer.Option(
+    "--edit", help="Open the exercise in $VISUAL, $EDITOR or VS Code.")]
+
 
 def add_to(app: typer.Typer) -> None:
     """Make the verbs known to the command."""
@@ -32,20 +36,21 @@ def add_to(app: typer.Typer) -> None:
 
 
 @guard.verb
-def start(module_id: ModuleId, as_json: Json = False, plain: Plain = False) -> int:
+def start(module_id: ModuleId, edit: Edit = False, as_json: Json = False,
+          plain: Plain = False) -> int:
     """Copy a module's exercise into your workspace; your own work is never overwritten."""
     the_course = course.load()
-    return _begin(the_course, the_course.find(module_id), as_json, plain)
+    return _begin(the_course, the_course.find(module_id), edit, as_json, plain)
 
 
 @guard.verb
-def next_(as_json: Json = False, plain: Plain = False) -> int:
+def next_(edit: Edit = False, as_json: Json = False, plain: Plain = False) -> int:
     """Start the next module in order that you have not passed."""
     the_course = course.load()
     place = workspace.find()
     module = begin.following(the_course, place)
     if module is not None:
-        return _begin(the_course, module, as_json, plain)
+        return _begin(the_course, module, edit, as_json, plain)
     assert place is not None  # without one, the first module is to be done
     left = certificate.next_module(the_course, place.journal(the_course).read())
     said = "Only the current module is left to do." if left else \
@@ -107,8 +112,7 @@ def read(
 def hint(
     module_id: OptionalId = None,
     todo: Annotated[int | None, typer.Option(help="The number of a TODO or DECIDE.")] = None,
-    function: Annotated[str | None, typer.Option(
-        metavar="NAME", help="A function that is to be written or repaired.")] = None,
+    function: Function = None,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """The next rung of help, for a TODO, for a function, or for what failed last."""
@@ -204,14 +208,20 @@ def _meant(module_id: str | None) -> tuple[Course, Workspace, Module]:
     return the_course, place, module
 
 
-def _begin(the_course: Course, module: Module, as_json: bool, plain: bool) -> int:
+def _begin(the_course: Course, module: Module, edit: bool, as_json: bool, plain: bool) -> int:
     from tritonlab.render import steps as view
 
     begun = begin.begin(the_course, module)
+    opened = editor.open_in_editor(begun.started.kernel, terminal_is_free=not as_json) \
+        if edit else ""
     if as_json:
         print_json({"schema": 1, "module": module.id, "kernel": str(begun.started.kernel),
                     "copied": begun.started.copied, "kept": begun.started.kept,
-                    "missing_prerequisites": begun.missing, "next": begun.command})
+                    "missing_prerequisites": begun.missing, "editor": opened or None,
+                    "next": begun.command})
     else:
-        view.show_start(screen_on(plain), begun)
+        screen = screen_on(plain)
+        if opened:
+            screen.line(opened)
+        view.show_start(screen, begun)
     return guard.warn(begun.warning)

@@ -2,58 +2,49 @@
 
 from __future__ import annotations
 
-import enum
 import importlib.util
 import os
-import platform
 import re
 import shutil
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from packaging.requirements import Requirement
-
 import grader
 from grader import hardware
+from grader.engine.compiler import targets
 from grader.report import EXIT_FAILED, EXIT_GRADER_BROKE, EXIT_PASSED
-from tritonlab import __version__, errors
-from tritonlab.certificate import FAST
+from tritonlab import __version__, checkup, errors
+from tritonlab.certificate import EVIDENCE
+from tritonlab.checkup import Check, State, Terminal
 
 if TYPE_CHECKING:
     from grader.measurement import Gpu
     from grader.probe import Probe
     from grader.sandbox import Isolation, Sandbox
     from grader.sandbox.attacks import Result
+    from grader.trial import Trial
 
 SCHEMA = 1
-ENOUGH_MEMORY = 3 << 30  # bytes; torch, Triton and the inputs of the largest case, twice
-_LIBRARIES = ("torch", "triton", "numpy", "ml_dtypes")
 _COMPILERS = ("gcc", "clang", "cc")
 _AMD = Path("/dev/kfd")
 _GIB = 1 << 30
+_REINSTALL = ("Install tritonlab again in a fresh environment; if that does not help, report what "
+              "`tritonlab doctor --json` says.")
 
 OnEvent = Callable[[str], None]
 
 
-class State(enum.StrEnum):
-    """GOOD, or NOTE: it works and something is worth knowing, or BAD: nothing can be graded."""
-
-    GOOD = "PASS"
-    NOTE = "NOTE"
-    BAD = "FAIL"
-
-
 @dataclass(frozen=True)
-class Check:
-    """One look: what was found, and what to do about it unless all is well."""
+class Level:
+    """An evidence level: what it says of a kernel, and why it cannot be reached here ('': it can).
+    """
 
     name: str
-    state: State
-    seen: str
+    means: str
+    hindrance: str = ""
     remedy: str = ""
 
 
@@ -62,11 +53,17 @@ class Diagnosis:
     """All checks, what they mean for grading, and the attacks if any were run."""
 
     checks: tuple[Check, ...]
-    decides: tuple[str, ...]
-    leaves_open: tuple[str, ...]
-    isolation: str = ""
-    tier: int | None = None
+    levels: tuple[Level, ...]
+    isolation: Isolation | None = None
     attacks: tuple[Result, ...] = ()
+
+    @property
+    def decides(self) -> tuple[Level, ...]:
+        return tuple(level for level in self.levels if not level.hindrance)
+
+    @property
+    def leaves_open(self) -> tuple[Level, ...]:
+        return tuple(level for level in self.levels if level.hindrance)
 
     @property
     def succeeded(self) -> tuple[Result, ...]:
@@ -79,56 +76,80 @@ class Diagnosis:
         return EXIT_FAILED if self.succeeded else EXIT_PASSED
 
     def to_dict(self) -> dict[str, Any]:
+        known = self.isolation
         return {
             "schema": SCHEMA,
             "tritonlab": __version__,
             "ok": self.exit_code == EXIT_PASSED,
-            "isolation": {"tier": self.tier, "description": self.isolation},
+            "isolation": {"tier": known.tier if known else None,
+                          "description": known.describe() if known else ""},
             "checks": [{**asdict(check), "state": str(check.state)} for check in self.checks],
-            "decides": list(self.decides),
-            "leaves_open": list(self.leaves_open),
+            "levels": [{**asdict(level), "decided": not level.hindrance} for level in self.levels],
+            "decides": [f"{level.name}: {level.means}" for level in self.decides],
+            "leaves_open": [f"{level.name}: {level.hindrance}" for level in self.leaves_open],
             "attacks": [asdict(result) for result in self.attacks],
         }
 
 
-def examine(*, attack: bool = False, on_event: OnEvent | None = None) -> Diagnosis:
+def examine(*, attack: bool = False, terminal: Terminal | None = None,
+            on_event: OnEvent | None = None) -> Diagnosis:
     """Look at this machine; with ``attack``, also try to break out of its sandbox."""
     tell = on_event or (lambda event: None)
-    checks = [_python(), *map(_library, _LIBRARIES), _cores(), _memory()]
     tell("starting the engine")
-    engine, isolation, probed, attacks = _grader(attack, tell)
-    checks.append(engine)
-    if isolation is not None:
-        checks += _sandbox(isolation)
-    checks += _gpu(probed)
-    broken = any(check.state is State.BAD for check in checks)
-    decides = ["right or wrong, for every kernel that the course asks for",
-               "accesses out of bounds, races between programs, what is never written",
-               "bytes that a kernel moves, and how many it must"]
-    if probed is not None and probed.ceilings is not None:
-        decides += ["whether all values come out right on its GPU too",
-                    f"how fast a kernel is, by the clock: the evidence level {FAST}"]
-    return Diagnosis(
-        tuple(checks),
-        () if broken else tuple(decides),
-        ("every verdict, until what failed above is mended",) if broken else _left_open(probed),
-        isolation.describe() if isolation else "",
-        isolation.tier if isolation else None,
-        attacks,
-    )
+    tried = _grader(attack, tell)
+    checks = [*checkup.installed(), *checkup.machine(), *tried.checks]
+    if tried.isolation is not None:
+        checks += _sandbox(tried.isolation)
+    checks += [*_gpu(tried.probed), *checkup.disks(), *checkup.record(), checkup.editors()]
+    if terminal is not None:
+        checks.append(checkup.display(terminal))
+    failed = [check.name for check in checks if check.state is State.BAD]
+    return Diagnosis(tuple(checks), _levels(failed, tried.probed), tried.isolation, tried.attacks)
 
 
-def _grader(attack: bool, tell: OnEvent
-            ) -> tuple[Check, Isolation | None, Probe | None, tuple[Result, ...]]:
-    """Start the grader as a grade would; it proves its engine before it answers.
+def _levels(failed: Sequence[str], probed: Probe | None) -> tuple[Level, ...]:
+    """What can be shown of a kernel here, by evidence level, and what each of them lacks."""
+    correct, efficient, fast = EVIDENCE[1:]
+    hindrance, remedy = "", ""
+    if failed:
+        hindrance = f"no verdict can be trusted before this passes: {', '.join(failed)}"
+        remedy = "Do what is said there, then type `tritonlab doctor` again."
+    measured = hindrance, remedy
+    if not failed and probed is None:
+        measured = ("how fast a kernel is takes a GPU of NVIDIA's",
+                    "On a machine with one, type `tritonlab grade --pending` in this workspace.")
+    elif not failed and probed is not None and probed.ceilings is None:
+        measured = ("how fast a kernel is: there is a GPU, and no kernel runs on it yet",
+                    "Do what is said above at 'kernels on the GPU'.")
+    return (Level(correct, "right or wrong, on every size and view; accesses out of bounds, races "
+                           "between programs, what is never written", hindrance, remedy),
+            Level(efficient, "the bytes that a kernel moves beside those that it must, and what "
+                             "the compiler makes of it", hindrance, remedy),
+            Level(fast, "right values on this GPU too, and its speed by the clock", *measured))
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """What the grader showed of itself when it was started as for a grade."""
+
+    checks: tuple[Check, ...]
+    isolation: Isolation | None = None
+    probed: Probe | None = None
+    attacks: tuple[Result, ...] = ()
+
+
+def _grader(attack: bool, tell: OnEvent) -> _Tried:
+    """Start the grader, which proves its engine before it answers, and try it on small kernels.
 
     Where there is a GPU, it is tried too.
     """
+    from grader import trial
     from grader.sandbox import SandboxBroken, attacks
 
     try:
         with attacks.scene() as target, grader.Sandbox() as box:
             isolation = box.isolation
+            tests = _self_tests(trial.run(box, tell))
             probed = _probed(box, tell)
             arena = attacks.Confined(box)
             results = []
@@ -136,10 +157,26 @@ def _grader(attack: bool, tell: OnEvent
                 tell(one.name)
                 results.append(attacks.run(one, target, arena))
     except SandboxBroken as error:
-        remedy = "Install tritonlab again in a fresh environment; if that does not help, report it."
-        return Check("engine", State.BAD, errors.brief(str(error)), remedy), None, None, ()
-    seen = "the interpreter fits this Triton, and ran a kernel as it should"
-    return Check("engine", State.GOOD, seen), isolation, probed, tuple(results)
+        return _Tried((Check("engine", State.BAD, errors.brief(str(error)), _REINSTALL),))
+    except OSError as error:
+        refused = errors.cannot_grade(error)
+        return _Tried((Check("engine", State.BAD, refused.message, refused.next_step),))
+    seen = "it fits this Triton, and its own kernels came out as known"
+    return _Tried((Check("engine", State.GOOD, seen), *tests), isolation, probed, tuple(results))
+
+
+def _self_tests(tried: Trial) -> tuple[Check, Check]:
+    """Whether a right kernel passes and a wrong one does not, and whether the compiler answers."""
+    name = targets.find().title
+    return (_self_test("interpreter", tried.interpreter,
+                       "a right kernel passed, and one that reads past its tensor was caught"),
+            _self_test("compiler", tried.compiler, f"a kernel was compiled for the {name}"))
+
+
+def _self_test(name: str, trouble: str, fine: str) -> Check:
+    if trouble:
+        return Check(name, State.BAD, errors.brief(trouble), _REINSTALL)
+    return Check(name, State.GOOD, fine)
 
 
 def _probed(box: Sandbox, tell: OnEvent) -> Probe | None:
@@ -158,48 +195,6 @@ def _sandbox(isolation: Isolation) -> list[Check]:
     return [Check("sandbox", state, isolation.describe(), remedy),
             *(Check(f"sandbox without {what}", State.NOTE, "left open", remedy)
               for what, remedy in isolation.missing)]
-
-
-def _python() -> Check:
-    wanted = metadata.metadata("tritonlab")["Requires-Python"] or ""
-    return _in_range("python", platform.python_version(), Requirement(f"python{wanted}"))
-
-
-def _library(name: str) -> Check:
-    wanted = next((requirement for text in metadata.requires("tritonlab") or ()
-                   if (requirement := Requirement(text)).name.replace("-", "_") == name),
-                  Requirement(name))
-    try:
-        found = metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return Check(name, State.BAD, "not installed", f"pip install '{wanted}'")
-    return _in_range(name, found, wanted)
-
-
-def _in_range(name: str, found: str, wanted: Requirement) -> Check:
-    seen = f"{found}, supported is {wanted.specifier}" if wanted.specifier else found
-    if wanted.specifier.contains(found.partition("+")[0], prereleases=True):
-        return Check(name, State.GOOD, seen)
-    return Check(name, State.NOTE, f"{seen}; the grader was not checked with it",
-                 f"pip install '{wanted}'" if name != "python" else "Use a supported Python.")
-
-
-def _cores() -> Check:
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return Check("processor", State.GOOD, f"{available} cores of {platform.machine()}")
-
-
-def _memory() -> Check:
-    try:
-        text = Path("/proc/meminfo").read_text(encoding="ascii")
-        sizes = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in text.splitlines()}
-        total, free = sizes["MemTotal"], sizes["MemAvailable"]
-    except (OSError, ValueError, KeyError):
-        return Check("memory", State.NOTE, "how much there is cannot be told on this system")
-    seen = f"{free / _GIB:.1f} GiB free of {total / _GIB:.1f} GiB"
-    if free >= ENOUGH_MEMORY:
-        return Check("memory", State.GOOD, seen)
-    return Check("memory", State.NOTE, seen, "The largest cases may not fit. Close something.")
 
 
 def _gpu(probed: Probe | None) -> list[Check]:
@@ -265,11 +260,3 @@ def cuda_version() -> str:
         return ""
     said = re.search(r"^cuda\b[^=]*= *['\"]([^'\"]+)", text, re.MULTILINE)
     return said[1] if said else ""
-
-
-def _left_open(probed: Probe | None) -> tuple[str, ...]:
-    if probed is None:
-        return ("how fast a kernel is: that takes a GPU",)
-    if probed.ceilings is None:
-        return ("how fast a kernel is: there is a GPU, and no kernel runs on it yet",)
-    return ()

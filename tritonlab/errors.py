@@ -80,7 +80,8 @@ _REASONS = {
                   "Put a real file or folder in its place."),
     errno.ENOTDIR: ("a file lies where a folder is needed, or the folder is a symbolic link",
                     "Put a real folder in its place, or set TRITONLAB_WORKSPACE."),
-    errno.EISDIR: ("a folder lies where a file is needed", "Move it away."),
+    errno.EISDIR: ("a folder lies where a file is needed",
+                   "Move that folder away, then repeat the command."),
     errno.ENOENT: ("the folder is gone", "Make it again with `tritonlab start`."),
     errno.ETIMEDOUT: ("another tritonlab kept the record locked for 10 s",
                       "Wait for it to end, then repeat the command."),
@@ -137,10 +138,10 @@ def shown(path: Path) -> str:
 
 def unexpected(error: BaseException, folder: Path | None) -> TritonlabError:
     """Write the traceback of a mistake of ours to a file, and say so in one sentence."""
+    kept = keep("".join(traceback.format_exception(error)), folder)
     failure = TritonlabError(
-        f"tritonlab itself failed ({type(error).__name__}); your work is untouched.",
-        keep("".join(traceback.format_exception(error)), folder),
-    )
+        f"tritonlab itself failed ({type(error).__name__}); your work is untouched. {kept}",
+        "Repeat the command; if it fails again, report it with these details.")
     failure.exit_code = EXIT_GRADER_BROKE
     return failure
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import grader
 from grader.engine.compiler import targets
 from grader.report import CaseResult, Report, Verdict
-from tritonlab import workspace
+from tritonlab import case_names, workspace
 from tritonlab.course import Course, Module
 from tritonlab.errors import (
     BadCourse,
@@ -183,12 +183,15 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
     """
     if seed is not None and not SEED.fullmatch(seed := seed.lower()):
         raise TritonlabError(f"'{seed}' is no seed: it takes 1 to 64 hexadecimal digits.",
-                             "The report to be repeated names its own.")
+                             "Copy it from the line of the report that begins with Repeat.")
     named = find_target(target) if target else None
     # The sandbox warms up in its own process while the suite, and with it torch, is loaded here.
     with contextlib.nullcontext(sandbox) if sandbox else started() as box:
         try:
             suite = grader.load_suite(submission.module.suite)
+            if submission.workspace is not None:
+                case_names.keep(submission.workspace.mark, submission.module.id,
+                                [case.name for case in suite.ordered()])
             return grader.grade(submission.kernel, suite, public_only=public_only, only=only,
                                 seed=seed, target=named, gpu="found" if gpu else "never",
                                 first=first, on_event=on_event, sandbox=box, cancelled=cancelled)
@@ -240,7 +243,7 @@ def started() -> Sandbox:
     except OSError as error:
         raise cannot_grade(error) from error
     except SandboxBroken as error:
-        raise CannotGrade(brief(str(error)), "Check that Python can be started again.") from error
+        raise CannotGrade(brief(str(error)), "`tritonlab doctor` looks for the cause.") from error
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,18 @@ import contextlib
 import functools
 import sys
 from collections.abc import Callable
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 import typer
 
+from grader.report import EXIT_USAGE
 from tritonlab import errors, workspace
 from tritonlab.errors import Stopped, TritonlabError
 
 P = ParamSpec("P")
+
+# What typer raises at words that it cannot read; of this family it exports the youngest alone.
+WRONG_COMMAND_LINE: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 def verb(function: Callable[P, int]) -> Callable[P, None]:
@@ -36,6 +40,18 @@ def warn(*sentences: str) -> int:
 def show_error(error: TritonlabError) -> int:
     print(error, file=sys.stderr)
     return error.exit_code
+
+
+def show_usage(error: Any) -> int:
+    """Say what is wrong with a command line, and what shows how to type it."""
+    said = error.format_message()
+    if "\n" in said:  # no verb at all: the whole help
+        error.show()
+        return EXIT_USAGE
+    command = error.ctx.command_path if error.ctx else "tritonlab"
+    usage = [error.ctx.get_usage()] if error.ctx else []
+    end = "" if said.endswith((".", "?")) else "."
+    return warn(*usage, f"{said}{end} `{command} --help` shows what can be typed.") or EXIT_USAGE
 
 
 def run(work: Callable[[], int]) -> int:

@@ -216,7 +216,11 @@ def self_test(material: Material) -> Iterator[str]:
 
 def exercise_fails(material: Material, box: Sandbox) -> Iterator[str]:
     """The exercise that nobody has touched, graded."""
-    report = grader.grade(material.module.folder / "kernel.py", material.suite, sandbox=box)
+    try:
+        report = grader.grade(material.module.folder / "kernel.py", material.suite, sandbox=box)
+    except grader.UnreadableSubmission as error:
+        yield _said(error)
+        return
     yield from graded.exercise_as_promised(material, report)
 
 

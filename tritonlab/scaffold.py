@@ -62,7 +62,7 @@ def plan(course: Course, roots: Roots, where: str, *, title: str = "", minutes: 
     if track is None:
         known = ", ".join(track.id for track in course.tracks)
         raise TritonlabError(f"There is no track called '{name}'.",
-                             f"There are {known}; a track is a folder with a track.toml.")
+                             f"Name one of {known}; a track is a folder with a track.toml.")
     if track.starter not in author.STARTERS:
         raise TritonlabError(f"{track.id} has starters of an unknown kind, '{track.starter}'.",
                              f"Its track.toml may say {' or '.join(author.STARTERS)}.")

@@ -40,11 +40,12 @@ def steps(course: Course, on_event: OnEvent | None = None,
 
     Raises:
         BadCourse: the module of the tour, its solution or its typical mistake is missing.
+        CannotGrade: the grader does not start.
     """
     module = course.find(module_id)
     solution, mistake = _versions(module)
     with (tempfile.TemporaryDirectory(prefix="tritonlab-tour-") as folder,
-          grader.Sandbox() as sandbox):
+          grading.started() as sandbox):
         place, _ = workspace.start(module, Path(folder) / workspace.DEFAULT)
         journal = place.journal(course)
         journal.append("started", module.id)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tritonlab import certificate, course, guard, workspace
+from tritonlab import certificate, completion, course, guard, workspace
 from tritonlab.errors import TritonlabError
 from tritonlab.journal import Reading
 
@@ -18,8 +18,19 @@ if TYPE_CHECKING:
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Plain = Annotated[bool, typer.Option("--plain", help="One fact a line, no colour, no tables.")]
 OptionalId = Annotated[str | None, typer.Argument(
-    metavar="[ID]", help="The current module if left out.")]
-ModuleId = Annotated[str, typer.Argument(metavar="ID", help="Such as track1/softmax or 1.3.")]
+    metavar="[ID]", help="The current module if left out.",
+    autocompletion=completion.modules)]
+ModuleId = Annotated[str, typer.Argument(
+    metavar="ID", help="Such as track1/softmax or 1.3.", autocompletion=completion.modules)]
+CurrentOr = Annotated[str | None, typer.Argument(
+    metavar="[ID or PATH]", help="The current module if left out.",
+    autocompletion=completion.modules)]
+OfModule = Annotated[str | None, typer.Option(
+    "--module", metavar="ID", help="The module that the file at PATH belongs to.",
+    autocompletion=completion.modules)]
+Function = Annotated[str | None, typer.Option(
+    metavar="NAME", help="A function that is to be written or repaired.",
+    autocompletion=completion.functions)]
 
 
 def screen_on(plain: bool, error: bool = False) -> Screen:

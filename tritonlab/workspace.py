@@ -167,7 +167,8 @@ def check_file(path: Path, module: Module | None = None) -> None:
             raise UnusableFile(f"{where} is a folder.",
                                f"Name the file in it, such as {shown(path / EXERCISE)}.")
         if not stat.S_ISREG(status.st_mode):
-            raise UnusableFile(f"{where} is not a regular file.", "Name a kernel.py instead.")
+            raise UnusableFile(f"{where} is not a regular file.",
+                               "Put a file in its place, or name another.")
         if status.st_size > LARGEST_FILE:
             raise UnusableFile(
                 f"{where} has {status.st_size / 1e6:.1f} MB; an exercise may have 1 MB.",
@@ -180,7 +181,7 @@ def _course_file(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise BadCourse(f"{path} cannot be read: {error.strerror}.",
+        raise BadCourse(f"{path} cannot be read: {(error.strerror or str(error)).lower()}.",
                         "Install tritonlab again.") from error
 
 

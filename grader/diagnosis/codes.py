@@ -183,7 +183,7 @@ def _next_step(code: str, todos: Sequence[int]) -> str:
             return "Replace each `...`, then run `tritonlab grade` again."
         return f"Fill in TODO {todos[0]} first; `tritonlab hint --todo {todos[0]}` helps."
     if code == "P02":
-        return "Repair the line, then run `tritonlab grade` again."
+        return "Repair it, then run `tritonlab grade` again."
     if todos:
         return f"`tritonlab hint --todo {todos[0]}` leads on."
     if code == "T07":

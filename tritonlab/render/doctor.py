@@ -15,12 +15,13 @@ def show(screen: Screen, diagnosis: Diagnosis, next_command: str) -> None:
         if check.remedy:
             screen.line((check.remedy, "dim"), lead=() if screen.plain else (" " * 8,))
     screen.blank()
-    for heading, facts in (("This machine decides", diagnosis.decides),
-                           ("It cannot decide", diagnosis.leaves_open)):
-        for number, fact in enumerate(facts):
-            first = number == 0 or screen.plain
-            lead = f"{heading}: " if first else " " * (len(heading) + 2)
-            screen.line(fact + ".", lead=(lead,))
+    for level in diagnosis.levels:
+        able = not level.hindrance
+        heading = "This machine decides" if able else "It cannot decide"
+        screen.line(f"{level.means if able else level.hindrance}.",
+                    lead=(f"{heading} ", (level.name, "strong"), ": "))
+        if level.remedy:
+            screen.line((level.remedy, "dim"), lead=() if screen.plain else (" " * 8,))
     if diagnosis.attacks:
         screen.blank()
         _attacks(screen, diagnosis)

@@ -47,7 +47,9 @@ class Screen:
                                 emoji=False)
         self.full_width = self._console.width  # for tables; prose is easier to read below WIDEST
         self.width = min(self.full_width, WIDEST)
-        self.live = not plain and self._console.is_terminal and not self._console.is_dumb_terminal
+        self.is_terminal = self._console.is_terminal
+        self.colour = self._console.color_system is not None and not self._console.no_color
+        self.live = not plain and self.is_terminal and not self._console.is_dumb_terminal
 
     def line(self, *parts: Part, lead: Sequence[Part] = ()) -> None:
         """Print a paragraph; ``lead`` stands before its first line and indents the others."""

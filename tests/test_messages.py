@@ -1,0 +1,136 @@
+"""Every message of every verb: what is kept, that it says what next, and that nothing hides in it.
+
+`python -m tests.messages --write` keeps what is said now, after a review of the difference.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.messages.situations import SITUATIONS
+from tests.messages.stage import Situation, act, kept, small_course, spoken, stage
+from tritonlab import cli
+
+# How the last sentence begins where it is no command: it says what to do.
+ADVICE = ("Check", "Put", "Copy", "Edit", "Free", "Go", "Install", "Let", "Make", "Move", "Name",
+          "Next:", "Remove", "Repeat", "Say", "Set", "Then", "Type", "Use", "Write")
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+
+@pytest.fixture(scope="module")
+def a_course() -> Iterator[Path]:
+    with small_course() as root:
+        yield root
+
+
+@pytest.mark.parametrize("verb", SITUATIONS)
+def test_a_verb_says_what_is_kept(verb, sandbox) -> None:
+    assert spoken(SITUATIONS[verb], sandbox) == kept(verb).read_text()
+
+
+def test_no_verb_is_left_out() -> None:
+    verbs = {command.name or command.callback.__name__ for command in cli.app.registered_commands}
+
+    assert verbs <= set(SITUATIONS)
+    assert {path.stem for path in kept("").parent.glob("*.txt")} == set(SITUATIONS)
+
+
+def told() -> list[tuple[Situation, list[str], list[str], int]]:
+    """What is kept, by situation: standard output, standard error, exit code."""
+    found = []
+    for verb, situations in SITUATIONS.items():
+        parts = kept(verb).read_text().split("=== ")[1:]
+        for situation, part in zip(situations, parts, strict=True):
+            lines = part.splitlines()
+            assert lines[0] == situation.title
+            out, err = ([line[4:].strip() for line in lines if line.startswith(f"{name}|")]
+                        for name in ("out", "err"))
+            code = next(int(line.split()[-1]) for line in lines if line.startswith("exit code"))
+            found.append((situation, out, err, code))
+    return found
+
+
+@pytest.mark.parametrize(("situation", "out", "err", "code"), [
+    pytest.param(*one, id=f"{one[0].command}: {one[0].title}") for one in told()
+    if one[0].ends])
+def test_every_message_ends_with_what_to_do_next(situation, out, err, code) -> None:
+    last = (err if code >= 2 and err else out)[-1]
+
+    sentence = re.split(r"(?<=[.?:;]) ", last)[-1] if "`" not in last else last
+    assert "`tritonlab " in last or "type: tritonlab" in last or sentence.startswith(ADVICE) or \
+        re.search(r"(Next|once more|new inputs|too): tritonlab", last), last
+
+
+@pytest.mark.parametrize(("situation", "out", "err", "code"), [
+    pytest.param(*one, id=f"{one[0].command}: {one[0].title}") for one in told()])
+def test_a_message_is_calm_and_where_it_belongs(situation, out, err, code) -> None:
+    said = [line for line in (*out, *err) if line]
+
+    assert not [line for line in said if line.endswith("!")]
+    assert not [line for line in said if "Traceback" in line]
+    if code == 2:
+        assert not out
+        assert err
+    if code == 0:
+        assert out
+
+
+# ------------------------------------------------------------ colour, width, encoding
+
+QUICK = ("doctor", "list", "start", "next", "read", "hint", "reset", "solution", "status",
+         "certificate", "new")  # what neither grades nor compiles, besides one of each other
+
+
+def rendered() -> list[tuple[str, Situation]]:
+    """A situation that is shown at length for every verb."""
+    chosen = {"grade": "a wrong kernel", "inspect": "a right kernel", "bench": "a right kernel",
+              "tour": "the whole", "check": "all is proved", "solution": "given up",
+              "reset": "your work, kept in a backup", "status": "one module passed",
+              "certificate": "one module passed, with a name", "list": "one module passed"}
+    return [(verb, next(one for one in situations
+                        if one.title == chosen.get(verb, situations[0].title)))
+            for verb, situations in SITUATIONS.items() if verb != "tritonlab"]
+
+
+ALL = [pytest.param(one, id=verb) for verb, one in rendered()]
+
+
+def shown(situation: Situation, root: Path, box: object, encoding: str = "utf-8",
+          **environment: str) -> str:
+    with stage(root, box, TRITONLAB_PLAIN="", **environment) as set_up:
+        said = act(situation, set_up, encoding=encoding)
+        return re.sub(r"\d+(\.\d+)? s\b|/tmp/\S+|\d+\.\d GiB", "N", said.out)
+
+
+@pytest.mark.parametrize("situation", ALL)
+def test_colour_only_repeats_what_words_say(situation, a_course, sandbox) -> None:
+    coloured = shown(situation, a_course, sandbox, FORCE_COLOR="1", TERM="xterm-256color")
+
+    for name, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
+        bare = shown(situation, a_course, sandbox, **{name: value})
+        assert bare == COLOUR.sub("", coloured)
+        assert not CONTROL.search(bare)
+
+
+@pytest.mark.parametrize("situation", ALL)
+def test_a_terminal_that_knows_ascii_only_is_told_the_same(situation, a_course, sandbox) -> None:
+    full = shown(situation, a_course, sandbox)
+    poor = shown(situation, a_course, sandbox, encoding="ascii")
+
+    assert poor == full.encode("ascii", "replace").decode()
+
+
+@pytest.mark.parametrize("situation", ALL)
+@pytest.mark.parametrize("width", ["40", "200"])
+def test_no_width_breaks_a_verb_or_a_command(situation, width, a_course, sandbox) -> None:
+    said = shown(situation, a_course, sandbox, COLUMNS=width)
+
+    assert "tritonlab " in said.splitlines()[-1]
