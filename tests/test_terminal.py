@@ -191,7 +191,8 @@ def test_an_exercise_that_becomes_something_else_is_said(place):
 
 
 EDITOR = """
-import pathlib, sys, termios
+import pathlib, signal, sys, termios
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own may come before it reads, and then wait
 flags = termios.tcgetattr(0)[3]
 print("typing is", "shown" if flags & termios.ECHO else "hidden")
 input("Enter to save: ")

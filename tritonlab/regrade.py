@@ -128,9 +128,11 @@ class Regrader:
         """Wait for a job; None in the end."""
         with self._change:
             self._running = None
-            if not self._change.wait_for(self._is_called, IDLE_S):
-                idle.give_back()
-                self._change.wait_for(self._is_called)
+            called = self._change.wait_for(self._is_called, IDLE_S)
+        if not called:
+            idle.give_back()  # takes a moment, in which a job may be given
+        with self._change:
+            self._change.wait_for(self._is_called)
             self._running, self._wanted = self._wanted, None
             return None if self._over else self._running
 

@@ -143,6 +143,7 @@ class Watch:
         """Give the terminal to a program; saves are graded meanwhile, and shown afterwards."""
         self.view.make_room()
         code = self._attention.run(command, self._is_to_end)
+        self._is_to_end()  # a Ctrl-C that has ended the program is answered
         self._signals.heard()
         self.view.resized()
         return code
