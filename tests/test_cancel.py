@@ -201,9 +201,8 @@ def test_values_first_keeps_two_executors_busy_and_the_compiler_idle(tmp_path, s
     grader.grade(path, SUITE, sandbox=sandbox, cancelled=threading.Event(),
                  on_event=lambda event: roles.append(list(forked)))
 
-    of_values = next(n for n, seen in enumerate(roles) if "compiler" in seen)
-    assert roles[of_values - 1] == ["worker", "executor", "executor"]
-    assert of_values == 2 * (len(SUITE.cases) - 1)  # each value case was begun and judged
+    values = 2 * (len(SUITE.cases) - 1)  # a name and a result of each case without compiled code
+    assert roles[1:values] == [["worker", "executor", "executor"]] * (values - 1)
     assert forked == ["worker", "executor", "executor", "compiler"]
 
 
