@@ -23,7 +23,7 @@ ALL_S = 240.0  # to compile all launches of a grade; most take a few seconds tog
 _TOO_LARGE = "T05"
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Begun:
     case: str
     recording: Recording
@@ -40,15 +40,13 @@ class Gate:
     """Has launches compiled while cases are judged, and says at the end what came of it."""
 
     def __init__(self, session: Session, target: Target, *, ahead: bool = True,
-                 put_off: bool = False, functions: Mapping[str, str] | None = None) -> None:
+                 functions: Mapping[str, str] | None = None) -> None:
         """Nothing is compiled yet. Without ``ahead``, it is when the result is asked for.
 
-        ``put_off``: nor is it before ``release`` is called. ``functions``: which one each case is
-        about, where a suite has several.
+        ``functions``: which one each case is about, where a suite has several.
         """
         self.target = target
         self._ahead = ahead
-        self._put_off = put_off
         self._session = session
         self._functions = functions or {}
         self._begun: list[_Begun] = []
@@ -73,24 +71,14 @@ class Gate:
         """
         if not recording.launches or self._stopped is not None:
             return
-        begun = _Begun(case, recording, configurations > 1,
-                       lambda: self._session.begin_compile(recording, self.target)())
-        self._begun.append(begun)
-        if self._ahead and not self._put_off:
-            self._begin(begun)
-
-    def release(self) -> None:
-        """Compile what was put off while values were judged, and from here on all that is added."""
-        if self._put_off:
-            self._put_off = False
-            for begun in self._begun if self._ahead else ():
-                self._begin(begun)
-
-    def _begin(self, begun: _Begun) -> None:
         try:
-            begun.compiled = self._session.begin_compile(begun.recording, self.target)
+            compiled = self._session.begin_compile(recording, self.target) if self._ahead else \
+                lambda: self._session.begin_compile(recording, self.target)()
         except Stopped as stop:
-            self._stopped = self._stopped or stop.finding
+            self._stopped = stop.finding
+        else:
+            self._begun.append(
+                _Begun(case, recording, configurations > 1, compiled))
 
     def binaries(self, recording: Recording) -> tuple[Binary, ...]:
         """What the launches are compiled to, one for each; none where one does not compile.

@@ -204,7 +204,7 @@ class Judge:
         on_gpu = gpu != "never" and hardware.present()
         self.device = Device(self, throughout=gpu == "throughout") if on_gpu else None
         target = target or (hardware.default_target() if on_gpu else targets.find())
-        self.gate = Gate(self.session, target, ahead=effort == "whole", put_off=values_first,
+        self.gate = Gate(self.session, target, ahead=effort == "whole" and not values_first,
                          functions={case.name: case.about for case in suite.all_cases})
 
     def output(self) -> str:
@@ -245,8 +245,6 @@ class Judge:
         while left:
             cancellation.check()
             case, failed = left.popleft(), self._failed
-            if self.order.is_last(case):
-                self.gate.release()
             tell(case.name)
             results.append(self.verdict_on(case, ahead.take))
             if self.device is None or case.name not in self.device.foretold:
@@ -258,7 +256,6 @@ class Judge:
                 left = deque(case for case in left if case.name in telling)
                 ahead = self._ahead(left)
         if self.gate.used and not self.spares_work:
-            self.gate.release()
             tell(self.gate.name)
             result = self.gate.result(whole=self.tells_all)
             results.append(result)

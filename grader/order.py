@@ -25,8 +25,7 @@ class Order:
         """
         self._places = {case.name: place for place, case in enumerate(cases)}
         self._suite = list(cases)
-        self._last = {case.name for case in cases if case.name in last and case.name not in first}
-        self.cases = sorted(cases, key=lambda case: (case.name not in first, self.is_last(case)))
+        self.cases = sorted(cases, key=lambda case: (case.name not in first, case.name in last))
         self.changed = [case.name for case in self.cases] != list(self._places)
         self._blocks: dict[str, int] = {}  # 0: its launches named none
         self._failed = len(self._suite)
@@ -51,10 +50,6 @@ class Order:
             if self._blocks[earlier.name]:
                 return self._blocks[earlier.name]
         return None
-
-    def is_last(self, case: AnyCase) -> bool:
-        """Whether it goes after those that neither ``first`` nor ``last`` named."""
-        return case.name in self._last
 
     def leads(self, case: AnyCase) -> bool:
         """Whether it comes before all cases that failed, so that a failure of it is the first."""

@@ -15,14 +15,15 @@ from test_grade import RIGHT, SUITE
 import grader
 from grader import Verdict
 from grader.sandbox import Sandbox, processes
-from grader.suite import correctness, edge, rand
+from grader.suite import correctness, edge, performance, rand
 
 WITHIN_S = 0.1
 TRIES = 6  # the machine may have other work; a grade that ends late ends late in every try
 
 HOST = RIGHT.replace("    out = ", "    while True: pass\n    out = ")
-KERNEL = RIGHT.replace("    x = tl.load", """    while n > 0:
-        n = n + 0
+KERNEL = RIGHT.replace("    x = tl.load", """    turns = n + 0
+    while turns > 0:
+        turns += 1
     x = tl.load""")
 IMPORT = RIGHT.replace("import torch\n", "import torch\nwhile True: pass\n")
 COMPILER = RIGHT.replace("    tl.store", """    for i in tl.static_range(1500):
@@ -47,7 +48,7 @@ class Cancelling:
             grader.grade(path, suite, sandbox=sandbox, cancelled=self.cancelled,
                          on_event=self.events.append, **options)
         except BaseException as error:
-            self.raised = error
+            self.raised = error.with_traceback(None)  # its frames hold files open
         self.ended = time.monotonic()
 
     def cancel(self) -> float:
@@ -170,6 +171,39 @@ def test_a_grade_that_has_ended_is_not_cancelled(tmp_path, sandbox):
 
     assert report.exit_code == 0
     assert grader.grade(path, SUITE, sandbox=sandbox).exit_code == 0
+
+
+def test_what_may_be_cancelled_is_judged_the_same_with_values_first(tmp_path, sandbox):
+    path = tmp_path / "kernel.py"
+    path.write_text(RIGHT)
+    *values, counted, measured = SUITE.cases
+    suite = replace(SUITE, cases=[*values, measured, performance(
+        "512 elements", rand(512), spills=0), counted])
+    usual, order = graded(path, sandbox, suite)
+
+    report, judged = graded(path, sandbox, suite, seed=usual.seed, cancelled=threading.Event())
+
+    assert comparable(report) == comparable(usual)
+    waits = ["2**27 elements", "512 elements", report.results[-1].name]
+    assert judged == [name for name in order if name not in waits] + waits
+    assert judged != order
+
+
+def test_values_first_keeps_two_executors_busy_and_the_compiler_idle(tmp_path, sandbox,
+                                                                     monkeypatch):
+    path, roles, forked = tmp_path / "kernel.py", [], []
+    path.write_text(RIGHT)
+    fork = Sandbox.fork
+    monkeypatch.setattr(Sandbox, "fork", lambda box, role, *limits: (
+        forked.append(role), fork(box, role, *limits))[1])
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
+
+    grader.grade(path, SUITE, sandbox=sandbox, cancelled=threading.Event(),
+                 on_event=lambda event: roles.append(list(forked)))
+
+    values = 2 * (len(SUITE.cases) - 1)  # a name and a result of each case without compiled code
+    assert roles[1:values] == [["worker", "executor", "executor"]] * (values - 1)
+    assert forked == ["worker", "executor", "executor", "compiler"]
 
 
 WRONG = RIGHT.replace("    tl.store", """    if BLOCK == 64:

@@ -32,6 +32,46 @@ def test_tiles_of_every_type_are_moved(dtype: torch.dtype) -> None:
     assert trace.findings == []
 
 
+SHAPES = [[4], [4, 8], [tl.constexpr(2), 16], tl.tuple([1, 32]), [4], tl.tuple([4, 8])]
+
+
+def test_the_type_of_a_block_is_what_it_is_without_the_engine() -> None:
+    elements = [tl.float32, tl.float16, tl.pointer_type(tl.float32), tl.int1]
+    usual = [tl.block_type(element, shape) for element in elements for shape in SHAPES]
+
+    with interpreted():
+        made = [tl.block_type(element, shape) for element in elements for shape in SHAPES]
+        for shape, error in (([], TypeError), ([3], ValueError), ([4.0], TypeError),
+                             ([1 << 30], ValueError)):
+            for _ in range(2):  # what was refused once is refused again
+                with pytest.raises(error):
+                    tl.block_type(tl.float32, shape)
+
+    for own, engines in zip(usual, made, strict=True):
+        assert engines == own
+        assert (str(engines), engines.numel, list(engines.shape), engines.scalar) == (
+            str(own), own.numel, list(own.shape), own.scalar)
+
+
+@triton.jit
+def sums_kernel(x_ptr, out_ptr, N: tl.constexpr):
+    offs = tl.arange(0, N)
+    x = tl.load(x_ptr + offs)
+    square = x[:, None] + x[None, :]
+    tl.store(out_ptr + offs[:, None] * N + offs[None, :], square * 2 + (square - square))
+
+
+def test_blocks_of_one_shape_and_of_others_meet_as_ever() -> None:
+    x = torch.randn(16)
+
+    with interpreted() as trace:
+        out = torch.empty(16, 16)
+        sums_kernel[(1,)](x, out, N=16)
+
+    assert torch.equal(out, (x[:, None] + x[None, :]) * 2)
+    assert trace.findings == []
+
+
 @triton.jit
 def relu(x):
     return tl.maximum(x, 0.0)

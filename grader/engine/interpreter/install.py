@@ -201,9 +201,10 @@ def _quick_type(original: Any) -> Any:
         sizes = [size.value if type(size) is tl.constexpr else size
                  for size in getattr(shape, "values", shape)]
         key = (type(element_ty), element_ty.name, *sizes)
-        if key not in known:
+        whole = {*map(type, sizes)} == {int}  # 4.0 would be found where 4 is known
+        if not whole or key not in known:
             original(self, element_ty, shape)
-            if {*map(type, sizes)} == {int} and vars(self).keys() == _OF_A_TYPE:
+            if whole and vars(self).keys() == _OF_A_TYPE:
                 self.shape = shapes.setdefault(tuple(sizes), self.shape)
                 known[key] = {name: value for name, value in vars(self).items()
                               if name != "element_ty"}
