@@ -19,7 +19,7 @@ from tritonlab import cli
 
 # How the last sentence begins where it is no command: it says what to do.
 ADVICE = ("Check", "Put", "Copy", "Edit", "Free", "Go", "Install", "Let", "Make", "Move", "Name",
-          "Next:", "Remove", "Repeat", "Say", "Set", "Then", "Type", "Use", "Write")
+          "Remove", "Repeat", "Say", "Set", "Type", "Use")
 
 
 @pytest.mark.parametrize("verb", SITUATIONS)
@@ -55,9 +55,9 @@ def told() -> list[tuple[Situation, list[str], list[str], int]]:
 def test_every_message_ends_with_what_to_do_next(situation, out, err, code) -> None:
     last = (err if code >= 2 and err else out)[-1]
 
-    sentence = re.split(r"(?<=[.?:]) ", last)[-1]
-    assert "`tritonlab " in last or "type: tritonlab" in last or sentence.startswith(ADVICE) or \
-        re.search(r"(Next|once more|new inputs|too): tritonlab", last), last
+    sentence = re.split(r"(?<=[.?]) ", last)[-1]
+    assert "`tritonlab " in last or re.search(r": tritonlab \w", last) or \
+        sentence.startswith(ADVICE), last
 
 
 @pytest.mark.parametrize(("situation", "out", "err", "code"), [

@@ -175,6 +175,7 @@ _VARIES = [(re.compile(pattern, re.MULTILINE), name) for pattern, name in (
     (r"\b[0-9a-f]{12,64}\b", "HEX"),
     (r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d[:.]?\d\d(?:[:.]?\d\d)?(?:\.\d+)?Z?)?", "DATE"),
     (r"traceback-DATE-\d+", "traceback-DATE-PID"),
+    (r"(?<=/DATE)-\d", ""),  # a second backup within a second
     (r" \(\d+\.\d+ s\)$", ""),  # shown only of what took long
     (r"\b\d+(?:\.\d+)? s\b", "N s"),
     (r"(?<=got )\S+(?=, expected)|(?<=expected )-?[\d.e-]+\d", "N"),
