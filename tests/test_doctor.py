@@ -377,7 +377,7 @@ def test_a_journal_that_cannot_be_read_is_told(run) -> None:
 
     assert found.state is checkup.State.NOTE
     assert found.seen.startswith("The journal cannot be read: a folder lies where a file is needed")
-    assert found.remedy == "Move it away."
+    assert found.remedy == "Move that folder away, then repeat the command."
 
 
 def test_a_workspace_that_cannot_be_written_is_told(run, monkeypatch) -> None:

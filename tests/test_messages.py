@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,20 +14,12 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.messages.situations import SITUATIONS
-from tests.messages.stage import Situation, act, kept, small_course, spoken, stage
+from tests.messages.stage import Situation, kept, spoken
 from tritonlab import cli
 
 # How the last sentence begins where it is no command: it says what to do.
 ADVICE = ("Check", "Put", "Copy", "Edit", "Free", "Go", "Install", "Let", "Make", "Move", "Name",
-          "Next:", "Remove", "Repeat", "Say", "Set", "Then", "Type", "Use", "Write")
-COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-
-
-@pytest.fixture(scope="module")
-def a_course() -> Iterator[Path]:
-    with small_course() as root:
-        yield root
+          "Remove", "Repeat", "Say", "Set", "Type", "Use")
 
 
 @pytest.mark.parametrize("verb", SITUATIONS)
@@ -64,9 +55,9 @@ def told() -> list[tuple[Situation, list[str], list[str], int]]:
 def test_every_message_ends_with_what_to_do_next(situation, out, err, code) -> None:
     last = (err if code >= 2 and err else out)[-1]
 
-    sentence = re.split(r"(?<=[.?:;]) ", last)[-1] if "`" not in last else last
-    assert "`tritonlab " in last or "type: tritonlab" in last or sentence.startswith(ADVICE) or \
-        re.search(r"(Next|once more|new inputs|too): tritonlab", last), last
+    sentence = re.split(r"(?<=[.?]) ", last)[-1]
+    assert "`tritonlab " in last or re.search(r": tritonlab \w", last) or \
+        sentence.startswith(ADVICE), last
 
 
 @pytest.mark.parametrize(("situation", "out", "err", "code"), [
@@ -81,56 +72,3 @@ def test_a_message_is_calm_and_where_it_belongs(situation, out, err, code) -> No
         assert err
     if code == 0:
         assert out
-
-
-# ------------------------------------------------------------ colour, width, encoding
-
-QUICK = ("doctor", "list", "start", "next", "read", "hint", "reset", "solution", "status",
-         "certificate", "new")  # what neither grades nor compiles, besides one of each other
-
-
-def rendered() -> list[tuple[str, Situation]]:
-    """A situation that is shown at length for every verb."""
-    chosen = {"grade": "a wrong kernel", "inspect": "a right kernel", "bench": "a right kernel",
-              "tour": "the whole", "check": "all is proved", "solution": "given up",
-              "reset": "your work, kept in a backup", "status": "one module passed",
-              "certificate": "one module passed, with a name", "list": "one module passed"}
-    return [(verb, next(one for one in situations
-                        if one.title == chosen.get(verb, situations[0].title)))
-            for verb, situations in SITUATIONS.items() if verb != "tritonlab"]
-
-
-ALL = [pytest.param(one, id=verb) for verb, one in rendered()]
-
-
-def shown(situation: Situation, root: Path, box: object, encoding: str = "utf-8",
-          **environment: str) -> str:
-    with stage(root, box, TRITONLAB_PLAIN="", **environment) as set_up:
-        said = act(situation, set_up, encoding=encoding)
-        return re.sub(r"\d+(\.\d+)? s\b|/tmp/\S+|\d+\.\d GiB", "N", said.out)
-
-
-@pytest.mark.parametrize("situation", ALL)
-def test_colour_only_repeats_what_words_say(situation, a_course, sandbox) -> None:
-    coloured = shown(situation, a_course, sandbox, FORCE_COLOR="1", TERM="xterm-256color")
-
-    for name, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
-        bare = shown(situation, a_course, sandbox, **{name: value})
-        assert bare == COLOUR.sub("", coloured)
-        assert not CONTROL.search(bare)
-
-
-@pytest.mark.parametrize("situation", ALL)
-def test_a_terminal_that_knows_ascii_only_is_told_the_same(situation, a_course, sandbox) -> None:
-    full = shown(situation, a_course, sandbox)
-    poor = shown(situation, a_course, sandbox, encoding="ascii")
-
-    assert poor == full.encode("ascii", "replace").decode()
-
-
-@pytest.mark.parametrize("situation", ALL)
-@pytest.mark.parametrize("width", ["40", "200"])
-def test_no_width_breaks_a_verb_or_a_command(situation, width, a_course, sandbox) -> None:
-    said = shown(situation, a_course, sandbox, COLUMNS=width)
-
-    assert "tritonlab " in said.splitlines()[-1]

@@ -56,18 +56,21 @@ def bench(
     with Progress(screen_on(plain or as_json, error=True)) as progress:
         found = the_bench.bench(submission, function=function, target=the_target,
                                 on_event=progress)
-    module = submission.module
-    warning = ""
-    if submission.in_place and submission.workspace is not None and not function:
-        warning = benches.keep(submission.workspace, module, found)
-    if html is not None:
-        from tritonlab.render import page
+        module = submission.module
+        warning = ""
+        if submission.in_place and submission.workspace is not None and not function:
+            warning = benches.keep(submission.workspace, module, found)
+        if html is not None or png is not None:
+            progress.say("drawing")
+        if html is not None:
+            from tritonlab.render import page
 
-        outputs.write(page.benchmark(module, found).encode(), html, outputs.PAGE)
-    if png is not None:
-        from tritonlab.render import picture
+            outputs.write(page.benchmark(module, found).encode(), html, outputs.PAGE)
+        if png is not None:
+            from tritonlab.render import picture
 
-        outputs.write(picture.png(found, f"{module.id}: {module.title}"), png, outputs.PICTURE)
+            outputs.write(picture.png(found, f"{module.id}: {module.title}"), png,
+                          outputs.PICTURE)
     command, before = f"tritonlab grade {module.id}", "Next: "
     if not submission.in_place:
         command = submission.full_command

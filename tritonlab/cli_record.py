@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tritonlab import certificate, course, guard, workspace
+from tritonlab import certificate, completion, course, guard, workspace
 from tritonlab.errors import shown
 from tritonlab.verbs import Json, Plain, onward, print_json, reading_here, screen_on
 
@@ -22,7 +22,8 @@ def add_to(app: typer.Typer) -> None:
 @guard.verb
 def status(
     module_id: Annotated[str | None, typer.Argument(
-        metavar="[ID]", help="Only the attempts at this module.")] = None,
+        metavar="[ID]", help="Only the attempts at this module.",
+        autocompletion=completion.modules)] = None,
     history: Annotated[bool, typer.Option(
         "--history", help="Every attempt: verdict, evidence, checks, hints, device.")] = False,
     as_json: Json = False, plain: Plain = False,

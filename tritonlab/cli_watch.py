@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from tritonlab import course, editor, grading, guard
-from tritonlab.verbs import Json, Plain, screen_on
+from tritonlab import completion, course, editor, grading, guard
+from tritonlab.verbs import CurrentOr, Json, OfModule, Plain, screen_on
 
 
 def add_to(app: typer.Typer) -> None:
@@ -18,14 +18,13 @@ def add_to(app: typer.Typer) -> None:
 
 @guard.verb
 def watch(
-    what: Annotated[str | None, typer.Argument(
-        metavar="[ID or PATH]", help="The current module if left out.")] = None,
-    module_id: Annotated[str | None, typer.Option(
-        "--module", metavar="ID", help="The module that the file at PATH belongs to.")] = None,
+    what: CurrentOr = None,
+    module_id: OfModule = None,
     edit: Annotated[bool, typer.Option(
         "--edit", help="Open the exercise in your editor first.")] = False,
     target: Annotated[str | None, typer.Option(
-        "--target", metavar="GPU", help="Compile for this GPU, such as a100.")] = None,
+        "--target", metavar="GPU", autocompletion=completion.gpus,
+        help="Compile for this GPU, such as a100.")] = None,
     gpu: Annotated[bool, typer.Option(
         "--gpu/--no-gpu", help="Run and time the kernels on this machine's GPU too, if it has one.",
     )] = True,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
-from grader import hardware, processes, session, trial
+from grader import hardware, session, trial
 from grader.sandbox import Isolation, SandboxBroken
 from tests.messages.stage import Situation, Stage, Step
 from tritonlab import checkup, durable
@@ -45,12 +45,9 @@ def changed(find: str, put: str) -> Step:
     return wrote(text)
 
 
-def impatient() -> contextlib.ExitStack:
-    """What does not end is given up after half a second."""
-    held = contextlib.ExitStack()
-    for room, limit in ((processes, "LOAD_S"), (session, "CALL_S"), (session, "RUN_S")):
-        held.enter_context(mock.patch.object(room, limit, 0.5))
-    return held
+def impatient() -> Any:
+    """A function that does not end is given up after three seconds."""
+    return mock.patch.object(session, "CALL_S", 3.0)
 
 
 def failing(code: int) -> Callable[[], Any]:
@@ -177,6 +174,11 @@ def passed(stage: Stage) -> None:
     assert stage.type("tritonlab grade").code == 0
 
 
+def elsewhere(stage: Stage) -> None:
+    """The workspace is one of another machine: it lies beside that of this one."""
+    (stage.home / "tritonlab-workspace").rename(stage.home / "other")
+
+
 def unreadable() -> Any:
     """Opening a file is not permitted; root would be let in all the same."""
     real = os.open
@@ -275,7 +277,7 @@ SITUATIONS: dict[str, list[Situation]] = {
         S("an exception while it is imported", "tritonlab grade",
           (started, changed("import torch\n", "import torch\nimport nothing_of_this_name\n"))),
         S("it hangs", "tritonlab grade", (started, changed(
-            HOST, f"    while True:\n        pass\n{HOST}")), (impatient,)),
+            HOST, f"    while x.shape == (3, 5, 7):\n        pass\n{HOST}")), (impatient,)),
         S("it crashes", "tritonlab grade", (started, changed(
             HOST, f"    import ctypes\n    ctypes.string_at(0)\n{HOST}"))),
         S("it ends the process", "tritonlab grade", (started, changed(
@@ -387,12 +389,59 @@ SITUATIONS: dict[str, list[Situation]] = {
         S("one module open", "tritonlab status", (started,)),
         S("one module passed", "tritonlab status", (passed,)),
         S("a damaged journal", "tritonlab status", (started, damaged)),
+        S("every attempt", "tritonlab status --history", (passed,)),
+        S("no attempt", "tritonlab status --history"),
+        S("attempts at a module", "tritonlab status doubling", (passed,)),
+        S("an unknown id", "tritonlab status dubling"),
+    ],
+    "merge": [
+        S("another workspace", "tritonlab merge other", (passed, elsewhere, started)),
+        S("the same again", "tritonlab merge other",
+          (passed, elsewhere, started, typed("tritonlab merge other"))),
+        S("a damaged one", "tritonlab merge other", (started, damaged, elsewhere, started)),
+        S("nothing there", "tritonlab merge other", (started,)),
+        S("no journal there", "tritonlab merge .", (started,)),
+        S("no workspace here", "tritonlab merge other"),
+        S("a full disk", "tritonlab merge other", (passed, elsewhere, started),
+          (failing(errno.ENOSPC),)),
+    ],
+    "watch": [  # what it says while it runs is in test_terminal.py
+        S("no workspace", "tritonlab watch"),
+        S("an unknown id", "tritonlab watch dubling"),
+        S("an unknown target", "tritonlab watch --target a1000", (started,)),
+    ],
+    "verify": [
+        S("it holds", "tritonlab verify tritonlab-workspace", (passed,)),
+        S("another source", "tritonlab verify tritonlab-workspace",
+          (passed, did(lambda s: s.kernel.write_text(s.solution + "# later\n")))),
+        S("the source is missing", "tritonlab verify tritonlab-workspace",
+          (passed, did(lambda s: s.kernel.unlink()))),
+        S("nothing is claimed", "tritonlab verify tritonlab-workspace",
+          (started, typed("tritonlab certificate"))),
+        S("no such file", "tritonlab verify nothing.html"),
+        S("no certificate", "tritonlab verify mine.json",
+          (did(lambda s: (s.home / "mine.json").write_text("{}")),)),
+        S("a certificate cut short", "tritonlab verify mine.json",
+          (did(lambda s: (s.home / "mine.json").write_text('{"schema": 1, ')),)),
+        S("no sources there", "tritonlab verify tritonlab-workspace --sources nowhere", (passed,)),
+    ],
+    "report": [
+        S("one module passed", "tritonlab report", (passed,)),
+        S("nothing passed", "tritonlab report", (started,)),
+        S("a page", "tritonlab report --html report.html", (passed,)),
+        S("a page in no folder", "tritonlab report --html nowhere/report.html", (started,)),
+        S("no workspace", "tritonlab report"),
+        S("a damaged journal", "tritonlab report", (started, damaged)),
     ],
     "certificate": [
         S("no workspace", "tritonlab certificate"),
         S("nothing passed", "tritonlab certificate", (started,)),
         S("one module passed, with a name", "tritonlab certificate --name Ada", (passed,)),
         S("a damaged journal", "tritonlab certificate", (started, damaged)),
+        S("a page", "tritonlab certificate --html mine.html", (passed,)),
+        S("a page in no folder", "tritonlab certificate --html nowhere/mine.html", (passed,)),
+        S("a page over something else", "tritonlab certificate --html mine.txt",
+          (started, did(lambda s: (s.home / "mine.txt").write_text("")))),
         S("a full disk", "tritonlab certificate", (started,), (failing(errno.ENOSPC),)),
         S("a full disk, with a name", "tritonlab certificate --name Ada", (started,),
           (failing(errno.ENOSPC),)),

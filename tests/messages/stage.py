@@ -172,9 +172,10 @@ _VERSIONS = "|".join(sorted({re.escape(metadata.version(name)) for name in (
         sys.version.split()[0])}, key=len, reverse=True))
 _VARIES = [(re.compile(pattern, re.MULTILINE), name) for pattern, name in (
     (rf"(?<![\d.])(?:{_VERSIONS})(?![\d.])", "VERSION"),
-    (r"\b[0-9a-f]{64}\b", "SHA256"),
+    (r"\b[0-9a-f]{12,64}\b", "HEX"),
     (r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d[:.]?\d\d(?:[:.]?\d\d)?(?:\.\d+)?Z?)?", "DATE"),
     (r"traceback-DATE-\d+", "traceback-DATE-PID"),
+    (r"(?<=/DATE)-\d", ""),  # a second backup within a second
     (r" \(\d+\.\d+ s\)$", ""),  # shown only of what took long
     (r"\b\d+(?:\.\d+)? s\b", "N s"),
     (r"(?<=got )\S+(?=, expected)|(?<=expected )-?[\d.e-]+\d", "N"),

@@ -11,11 +11,13 @@ def show(screen: Screen, merge: Merge, command: str) -> None:
     """How many records came in, and what they changed."""
     where, records = shown(merge.source), _records(merge.there)
     if not merge.added:
-        screen.line(f"All {records} in {where} were here already; nothing was changed.")
+        all_of_them = "The only record" if merge.there == 1 else f"All {records}"
+        screen.line(f"{all_of_them} in {where} {_were(merge.there)} here already; nothing was "
+                    "changed.")
     else:
         known = merge.there - merge.added
         screen.line(f"{_records(merge.added)} came in from {where}"
-                    f"{f'; {known} were here already' if known else ''}.")
+                    f"{f'; {known} {_were(known)} here already' if known else ''}.")
         screen.line(f"Core modules passed: {merge.before.core} before, {merge.after.core} now."
                     if merge.before.core != merge.after.core
                     else f"Core modules passed: {merge.after.core}, as before.")
@@ -23,6 +25,10 @@ def show(screen: Screen, merge: Merge, command: str) -> None:
             screen.line(f"Passed there and not here before: {', '.join(merge.gained)}.")
         screen.line("Exercises were not copied: only the record was merged.")
     screen.next(command)
+
+
+def _were(number: int) -> str:
+    return "was" if number == 1 else "were"
 
 
 def _records(number: int) -> str:

@@ -145,8 +145,8 @@ def _waiting(screen: Screen, report: Report) -> None:
     others = report.count(Verdict.FAILED) - 1
     if others:
         screen.blank()
-        checks = "check" if others == 1 else "checks"
-        screen.line((f"{others} further {checks} failed; they stand above.", "dim"))
+        which = "check failed; it stands" if others == 1 else "checks failed; they stand"
+        screen.line((f"{others} further {which} above.", "dim"))
 
 
 def _case_details(screen: Screen, details: Details) -> None:
