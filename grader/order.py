@@ -61,7 +61,12 @@ class Order:
             self._failed = min(self._failed, self._places.get(result.name, self._failed))
 
     def sorted(self, results: Sequence[CaseResult]) -> list[CaseResult]:
-        """Results in the order of the suite; those that belong to no case of it stay at the end."""
+        """Results in the order of the suite, where they were judged in another one.
+
+        Those that belong to no case of it stay at the end.
+        """
+        if not self.changed:
+            return list(results)
         return sorted(results, key=lambda result: self._places.get(result.name, len(self._suite)))
 
 

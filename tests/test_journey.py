@@ -9,13 +9,13 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import scripts
 
 import grader
-from tritonlab import author
 
 ROOT = Path(__file__).parent.parent
 SOLUTIONS = ROOT / "solutions" / "missing-elements"
@@ -86,7 +86,9 @@ def test_the_tour_ends_well(shipped, home, monkeypatch):
     load = grader.load_suite
 
     def few(path: Path) -> grader.Suite:
-        return author.narrowed(load(path), *author.telling(load(path)))
+        suite = load(path)
+        named = {name for mutant in suite.mutants for name in (*mutant.wrong, *mutant.right)}
+        return replace(suite, cases=[case for case in suite.cases if case.name in named])
 
     monkeypatch.setitem(vars(grader), "load_suite", few)
 

@@ -138,8 +138,8 @@ KERNELS = {
     "crashes": (module.spoiled("in the call", "import ctypes\nctypes.string_at(0)"), "R03"),
     "exits": (module.spoiled("at import", "import os\nos._exit(0)"), "R03"),
     "allocates": (module.spoiled("in the call", "x = bytearray(1 << 40)"), ""),
-    "allocates slowly": (module.spoiled(
-        "in the call", "kept = []\nwhile True: kept.append(bytearray(1 << 24))"), "R04"),
+    "allocates slowly": (module.spoiled(  # where memory is slow, the time is over first
+        "in the call", "kept = []\nwhile True: kept.append(bytearray(1 << 24))"), "R0[24]"),
     "floods": (module.spoiled("in the call", FLOOD), "flood"),
 }
 
@@ -152,7 +152,7 @@ def test_a_session_of_kernels_that_misbehave(place):
             terminal.shows(f"Save {number}")
             terminal.program.expect(r"(FAILED|PASSED)\S*  \d+ of \d+ checks")
             said = terminal.program.before
-            assert says in said
+            assert re.search(says, said)
             assert "\x1b[2J" not in said  # what a learner's code prints cannot clear the screen
             assert len(said) < 20_000
         terminal.save(module.HEALTHY)

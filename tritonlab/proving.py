@@ -199,7 +199,12 @@ def exercise_imports(material: Material, box: Sandbox) -> Iterator[str]:
     from grader.session import Session
 
     suite = material.suite
-    submitted = source.read(material.module.folder / author.KERNEL, suite.files, suite.kernel_file)
+    try:
+        submitted = source.read(material.module.folder / author.KERNEL, suite.files,
+                                suite.kernel_file)
+    except grader.UnreadableSubmission as error:
+        yield _said(error)
+        return
     with Session(submitted, suite.entry, box) as session:
         try:
             session.ready()

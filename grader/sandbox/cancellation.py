@@ -27,12 +27,17 @@ def cancelled_by(event: threading.Event | None) -> Iterator[None]:
         _cancelled.reset(token)
 
 
+def is_cancelled() -> bool:
+    """Whether the work of this thread is not wanted any more."""
+    event = _cancelled.get()
+    return event is not None and event.is_set()
+
+
 def check() -> None:
     """Go on, if the work is still wanted.
 
     Raises:
         Cancelled: it is not.
     """
-    event = _cancelled.get()
-    if event is not None and event.is_set():
+    if is_cancelled():
         raise Cancelled

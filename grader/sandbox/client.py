@@ -173,10 +173,12 @@ class Sandbox:
         """
         with self._lock:
             number = next(self._numbers)
-            message = json.dumps({**request, "number": number}).encode()
+            # Who was cancelled does not wait until a zygote that is busy has killed a child.
+            waits = request["op"] != "dismiss" or not cancellation.is_cancelled()
+            message = json.dumps({**request, "number": number, "answered": waits}).encode()
             try:
                 socket.send_fds(self._control, [message], fds)
-                if request["op"] == "dismiss":  # not answered: nobody waits, though it be busy
+                if not waits:
                     return {}
                 answer = self._receive()
                 while answer and answer["number"] != number:  # to one that was interrupted

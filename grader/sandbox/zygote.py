@@ -105,8 +105,7 @@ class Zygote:
             with _closing(fds):
                 match request["op"]:
                     case "dismiss":
-                        self._dismiss(request["pid"])
-                        return True  # nobody waits for an answer
+                        reply = self._dismiss(request["pid"])
                     case "fork":
                         reply = self._fork(request, fds)
                     case "isolation":
@@ -115,7 +114,8 @@ class Zygote:
                         reply = {"pids": list(self._spares)}
                     case _:
                         reply = self._about(request)
-            self._control.sendall(json.dumps({**reply, "number": request["number"]}).encode())
+            if request["answered"]:
+                self._control.sendall(json.dumps({**reply, "number": request["number"]}).encode())
         except ConnectionError:
             return False
         return True
@@ -174,8 +174,7 @@ class Zygote:
     def _about(self, request: dict[str, Any]) -> dict[str, Any]:
         """What the judge asks about one child.
 
-        To "blame" it, or to "end" it after ``grace`` seconds and say how it ended. The files of a
-        child go when the system has taken it down.
+        To "blame" it, or to "end" it after ``grace`` seconds and say how it ended.
         """
         pid = request["pid"]
         self._reap()
@@ -192,12 +191,14 @@ class Zygote:
             self._kill(pid)
         return {"how": self._ended.pop(pid, "ended"), "killed": killed}
 
-    def _dismiss(self, pid: int) -> None:
+    def _dismiss(self, pid: int) -> dict[str, Any]:
+        """Kill a child; its files go when the system has taken it down."""
         self._reap()
         self._dismissed.add(pid)
         if pid in self._living:
             processes.stop_tree(pid)
         self._forget_dismissed()
+        return {}
 
     def _forget_dismissed(self) -> None:
         for pid in self._dismissed - self._living:

@@ -107,7 +107,8 @@ def machine(box: type[_Healthy] = _Healthy) -> Iterator[None]:
 class _Alone:
     """A crew of nobody but this process, which has the warm sandbox."""
 
-    def __init__(self, size: int, workshop: Callable[..., Any], *arguments: Any) -> None:
+    def __init__(self, size: int, workshop: Callable[..., Any], *arguments: Any,
+                 room: int = 1) -> None:
         self._workshop = workshop(*arguments)
         self._done: list[Any] = []
 
@@ -359,7 +360,7 @@ SITUATIONS: dict[str, list[Situation]] = {
         S("blanks left", "tritonlab inspect", (started,)),
         S("a syntax error", "tritonlab inspect", (started, wrote("def doubling(x:\n"))),
         S("it hangs", "tritonlab inspect", (started, changed(
-            HOST, f"    while True:\n        pass\n{HOST}")), (impatient,)),
+            HOST, f"    while True: pass\n{HOST}")), (impatient,)),
         S("it does not compile", "tritonlab inspect", (started, changed(
             "tl.arange(0, BLOCK_SIZE)", "tl.arange(0, BLOCK_SIZE - 1)"))),
         S("a page", "tritonlab inspect --html page.html", (started, right)),
