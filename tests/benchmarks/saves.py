@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -92,8 +92,9 @@ class Watching:
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._said.put((time.perf_counter(), json.loads(line)))
+        with suppress(ValueError):  # in the end it is closed
+            for line in self._process.stdout:
+                self._said.put((time.perf_counter(), json.loads(line)))
 
     def _next(self, *wanted: str) -> tuple[float, dict[str, Any]]:
         """The next event of these kinds, with its time.
