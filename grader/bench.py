@@ -263,7 +263,7 @@ def benched(suite: Suite) -> list[Suite]:
 
 
 def _explained(finding: Finding, suite: Suite, submitted: source.Source) -> Finding:
-    return codes.explain(finding, suite.mutants, submitted.todos) \
+    return codes.explain(finding, suite.mutants, submitted.places(suite.exercise).lines) \
         if finding.code in codes.MEANINGS else finding
 
 

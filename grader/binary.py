@@ -64,9 +64,10 @@ class Binary:
     less. ``barriers``: instructions at which warps of a program wait for each other.
     ``conversions``: changes of layout through shared memory. ``products``: instructions by which
     tl.dot is computed at each line, as (line, instruction, count), where the instruction is
-    ``mma``, ``wgmma`` or ``tcgen05`` on tensor cores, else ``fma``. ``ptx_sha256``: of the PTX
-    without paths, lines and comments. Lines are those of the kernel's own file, None where the
-    compiler names none.
+    ``mma``, ``wgmma`` or ``tcgen05`` on tensor cores, else ``fma``. ``loop_shuffles``: instructions
+    in loops by which threads of a warp pass each other values, as a reduction does, at each line,
+    as (line, count). ``ptx_sha256``: of the PTX without paths, lines and comments. Lines are those
+    of the kernel's own file, None where the compiler names none.
     """
 
     kernel: str
@@ -85,6 +86,7 @@ class Binary:
     barriers: int = 0
     products: tuple[tuple[int | None, str, int], ...] = ()
     conversions: int = 0
+    loop_shuffles: tuple[tuple[int | None, int], ...] = ()
     ptx_sha256: str = ""
     options: dict[str, int | bool | str | None] = field(default_factory=dict)
 
@@ -95,6 +97,7 @@ class Binary:
             "occupancy": _values(self.occupancy),
             "accesses": [_values(access) for access in self.accesses],
             "products": [list(product) for product in self.products],
+            "loop_shuffles": [list(shuffles) for shuffles in self.loop_shuffles],
             "options": dict(self.options)}
 
     @classmethod
@@ -184,6 +187,11 @@ def _products(value: Any) -> tuple[tuple[int | None, str, int], ...]:
     return tuple((line, name, count) for line, name, count in map(read, _entries(value)))
 
 
+def _shuffles(value: Any) -> tuple[tuple[int | None, int], ...]:
+    read = _row(_line, _instructions)
+    return tuple((line, count) for line, count in map(read, _entries(value)))
+
+
 def _options(value: Any) -> dict[str, int | bool | str | None]:
     if not isinstance(value, dict) or len(value) > _MOST_OPTIONS:
         raise ValueError(f"no object of at most {_MOST_OPTIONS} options: {value!r:.40}")
@@ -205,5 +213,6 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "warps": _count(1, 64), "occupancy": _occupancy, "accesses": _accesses, "dot": _flag,
     "tensor_cores": _one_of(*get_args(TensorCores)), "tf32": _flag, "stages": _count(0, 1000),
     "barriers": _instructions, "products": _products, "conversions": _instructions,
+    "loop_shuffles": _shuffles,
     "ptx_sha256": _digest, "options": _options,
 }

@@ -6,11 +6,11 @@ import ast
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
+from grader.places import IMPORTED, regions
 from grader.report import Finding
 from grader.words import ranges
 
 MAX_SHOWN = 40  # blanks that are named by their numbers; no exercise has as many
-_IMPORTED_NAMES = ("torch", "triton", "tl", "libdevice")
 
 
 def blanks_left(text: str, todos: dict[int, int], tree: ast.Module, nodes: Sequence[ast.AST],
@@ -27,10 +27,10 @@ def blanks_left(text: str, todos: dict[int, int], tree: ast.Module, nodes: Seque
     numbered: dict[int, int] = {}  # TODO number -> line
     unnumbered: list[int] = []
     lines = text.split("\n")
-    marked = list(todos)
+    places = regions(tree, text, todos) if "..." in text else {}
     for function in functions(tree) if "..." in text else ():
-        for line, statement in _ellipses(function):
-            number = _number_of(todos, marked, lines, line, statement)
+        for line in _ellipses(function):
+            number = places.get(line)
             if number is None:
                 unnumbered.append(line)
             else:
@@ -54,7 +54,7 @@ def blanks_left_in(trees: Mapping[str, ast.Module], total: int) -> Finding | Non
         total: blanks that the exercise starts with, 0 where it has none.
     """
     left = {name: sorted({line for function in _functions_and_methods(tree)
-                          for line, _ in _ellipses(function)}) for name, tree in trees.items()}
+                          for line in _ellipses(function)}) for name, tree in trees.items()}
     places = [f"{name} line{'' if len(lines) == 1 else 's'} {ranges(lines[:8])}"
               for name, lines in left.items() if lines]
     if not places:
@@ -89,17 +89,15 @@ def _places(numbered: dict[int, int], unnumbered: list[int]) -> str:
     return " and ".join(places)
 
 
-def _ellipses(function: ast.FunctionDef) -> list[tuple[int, ast.stmt]]:
-    """Every ``...`` that stands for code, as (line, statement), in order.
+def _ellipses(function: ast.FunctionDef) -> list[int]:
+    """The lines of every ``...`` that stands for code, in order.
 
     ``x[..., 0]`` and ``x[...] = 0`` are indices; in ``kernel[...](x)`` the grid is a blank.
     """
-    found: list[tuple[int, ast.stmt]] = []
-    left: list[tuple[ast.AST, ast.stmt]] = [(function, function)]
+    found: list[int] = []
+    left: list[ast.AST] = [function]
     while left:
-        node, statement = left.pop()
-        if isinstance(node, ast.stmt):
-            statement = node
+        node = left.pop()
         children = list(ast.iter_child_nodes(node))
         if isinstance(node, ast.Subscript):
             parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -108,25 +106,9 @@ def _ellipses(function: ast.FunctionDef) -> list[tuple[int, ast.stmt]]:
             grid = node.func.slice
             children += [grid] if isinstance(grid, ast.Constant) else []
         elif isinstance(node, ast.Constant) and node.value is Ellipsis:
-            found.append((node.lineno, statement))
-        left += [(child, statement) for child in children]
-    return sorted(found, key=lambda blank: blank[0])
-
-
-def _number_of(todos: dict[int, int], marked: Sequence[int], lines: Sequence[str], line: int,
-               statement: ast.stmt) -> int | None:
-    """The TODO number beside a blank: on its line, else in its statement, else alone above it.
-
-    ``marked`` are the lines of ``todos``.
-    """
-    if line in todos:
-        return todos[line]
-    if not isinstance(statement, ast.FunctionDef):
-        place = bisect_left(marked, statement.lineno)
-        if place < len(marked) and marked[place] <= (statement.end_lineno or line):
-            return todos[marked[place]]
-    above = lines[line - 2].strip() if line >= 2 else ""
-    return todos.get(line - 1) if above.startswith("#") else None
+            found.append(node.lineno)
+        left += children
+    return sorted(found)
 
 
 def _missing_setup(todos: dict[int, int], lines: Sequence[str], tree: ast.Module,
@@ -144,7 +126,7 @@ def _missing_setup(todos: dict[int, int], lines: Sequence[str], tree: ast.Module
     taken = set(missing.values())
     rest = [line for line in alone if line not in taken]
     used = {node.id for node in nodes if isinstance(node, ast.Name)} if rest else set()
-    if used.intersection(_IMPORTED_NAMES) - bound_names(tree):
+    if used.intersection(IMPORTED) - bound_names(tree):
         missing[todos[rest[0]]] = rest[0]
     return missing
 

@@ -21,10 +21,16 @@ class Limits:
     bytes. ``programs`` bounds the programs of all launches together; a function gets the learner's
     block. ``axes`` asks for as many axes of each grid that have more than one program. Of the
     compiled code, ``vector`` is how many bits a thread has to load or store at once where much is
-    moved, ``spills`` how many bytes a thread may spill, ``stages`` how deep the pipeline has to be;
-    with ``tensor_cores`` they have to be used. ``pass_at`` and ``stretch`` are shares of the copy
-    bandwidth at this very size, or of the speed of ``torch.matmul`` where the arithmetic takes
-    longer than a copy: proved, expected or left open without a GPU.
+    moved, ``spills`` how many bytes a thread may spill, ``shared`` how many bytes of shared memory
+    a program may take. Of the launches that move much, ``stages`` is how deep the pipeline has to
+    be and ``most_stages`` how deep it may be, ``loop_shuffles`` how many instructions in loops may
+    pass values from thread to thread, as reductions do. With ``tensor_cores`` these have to be
+    used, with ``bulk`` what is loaded most has to come in whole tiles (by TMA), and with
+    ``specialized`` warps have to have roles of their own. It is that for ``target`` where one is
+    named, whatever the grade is for: some features, and some mistakes, show on one kind of GPU
+    only. ``pass_at`` and ``stretch`` are shares of the copy bandwidth at this very size, or of the
+    speed of ``torch.matmul`` where the arithmetic takes longer than a copy: proved, expected or
+    left open without a GPU.
     """
 
     traffic: float | None = None
@@ -34,15 +40,23 @@ class Limits:
     axes: int | None = None
     vector: int | None = None
     spills: int | None = None
+    shared: int | None = None
     stages: int | None = None
+    most_stages: int | None = None
+    loop_shuffles: int | None = None
     tensor_cores: bool = False
+    bulk: bool = False
+    specialized: bool = False
+    target: str = ""
     pass_at: float | None = None
     stretch: float | None = None
 
     @property
     def of_code(self) -> bool:
         """Whether anything is asked of the compiled code."""
-        return self.tensor_cores or not (self.vector is self.spills is self.stages is None)
+        return any(asked is not None and asked is not False for asked in (
+            self.vector, self.spills, self.shared, self.stages, self.most_stages,
+            self.loop_shuffles, self.tensor_cores, self.bulk, self.specialized))
 
 
 @dataclass(frozen=True)
@@ -64,9 +78,9 @@ class Call:
     ``of`` is a function of ``calls.py`` beside the suite, which runs with the learner's module as
     its first argument where the learner's code runs, or else the learner's own function. ``check``
     gets the answer, as plain values, and the case's inputs; it raises AssertionError with a
-    sentence, which becomes a finding with ``code``. With ``eager`` launches run at once, under
-    watch, and with ``watched`` what is found about their accesses fails the case too. ``seconds``
-    bound the call.
+    sentence, which becomes a finding with ``code``. Cases that ask the same of the same plain
+    values share one answer. With ``eager`` launches run at once, under watch, and with ``watched``
+    what is found about their accesses fails the case too. ``seconds`` bound the call.
 
     With ``trees`` the function is asked once in each of these, in processes of its own, and
     ``check`` gets a dict: name of a tree -> ``grader.outcome.Answer``, whose ``value`` is plain.
@@ -88,8 +102,8 @@ class Call:
 class Reading:
     """What is asked of the submission's files as texts; nothing of them runs.
 
-    ``check`` gets them by their paths, and raises AssertionError with a sentence, which becomes a
-    finding with ``code``. ``of`` says which of them, for hints.
+    ``check`` gets all of them by their paths, and raises AssertionError with a sentence, which
+    becomes a finding with ``code``. ``of`` says which of them, for hints.
     """
 
     check: Callable[[Mapping[str, str]], None]
@@ -153,8 +167,14 @@ def performance(name: str, *inputs: Any, **limits: Any) -> Case:
     """Run whole and counted; with ``pass_at``, judged at its real size without being run whole.
 
     ``limits`` are the fields of ``Limits``.
+
+    Raises:
+        ValueError: a GPU is named, and its speed asked for: a clock has only the one that is there.
     """
-    return Case(name, Kind.PERFORMANCE, inputs, limits=Limits(**limits))
+    asked = Limits(**limits)
+    if asked.target and asked.pass_at is not None:
+        raise ValueError(f"the case '{name}' names a target or asks for speed: one or the other")
+    return Case(name, Kind.PERFORMANCE, inputs, limits=asked)
 
 
 def call(name: str, of: str, *inputs: Any, check: Callable[..., None] | None = None,
@@ -170,15 +190,22 @@ def call(name: str, of: str, *inputs: Any, check: Callable[..., None] | None = N
     if (check is None) == (raises is None):
         raise ValueError(f"the case '{name}' has either a check or an exception that it asks for")
     asked = Call(of, check, **how)
-    kind = Kind.PERFORMANCE if asked.code.startswith("T") else Kind.CALL
-    return Case(name, kind, inputs, raises=raises, mentions=tuple(mentions), public=public,
-                advisory=advisory, call=asked)
+    return Case(name, _kind_of(asked.code), inputs, raises=raises, mentions=tuple(mentions),
+                public=public, advisory=advisory, call=asked)
 
 
 def reads(name: str, of: str, *, check: Callable[[Mapping[str, str]], None],
           code: str = "Q01") -> Case:
-    """The files of the submission are looked at as texts; the arguments are as in ``Reading``."""
-    return Case(name, Kind.CALL, reading=Reading(check, of, code))
+    """The files of the submission are looked at as texts; the arguments are as in ``Reading``.
+
+    A check whose ``code`` begins with T speaks of how the work is done: a performance case.
+    """
+    return Case(name, _kind_of(code), reading=Reading(check, of, code))
+
+
+def _kind_of(code: str) -> Kind:
+    """Where a case of host code or texts belongs whose findings have this code."""
+    return Kind.PERFORMANCE if code.startswith("T") else Kind.CALL
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 from grader.binary import Access, Binary
+from grader.engine.compiler.targets import find
 from grader.facts import LaunchFacts, Survey, Traffic
 from grader.recording import Recording
 from grader.report import Finding
 from grader.session import Session
 from grader.suite import Limits, Suite
 
-HEAVY = 0.1  # of a launch's bytes: lines that move less are not asked how
+HEAVY = 0.1  # of the bytes: lines and launches that move less are not asked how
+DEFAULT_WARPS = 4  # of a program, where the launch names no num_warps
 MANY_PROGRAMS, SAMPLE = 1024, 32  # larger grids are sampled at both ends before they run whole
 
 
@@ -137,19 +140,92 @@ def code_limits(limits: Limits, launches: Sequence[Counted],
             findings.append(Finding(
                 "T04", f"`{most.kernel}` spills {most.spill_bytes} bytes a thread to memory: its "
                        f"blocks do not fit {most.registers} registers of {most.warps} warps."))
+    if limits.shared is not None:
+        most = max(binaries, key=lambda binary: binary.shared)
+        told["shared memory"] = f"{most.shared:,} bytes a program, limit {limits.shared:,}"
+        if most.shared > limits.shared:
+            findings.append(Finding(
+                "T05", f"A program of `{most.kernel}` takes {most.shared:,} bytes of shared memory "
+                       f"where {limits.shared:,} are allowed."))
     dots = [binary for binary in binaries if binary.dot]
-    if limits.stages is not None:
-        depth = min((binary.stages for binary in dots or binaries), default=0)
-        told["stages"] = f"{depth}, at least {limits.stages}"
-        if depth < limits.stages:
-            findings.append(Finding("T06", f"The pipeline is {depth} stages deep where "
-                                           f"{limits.stages} are asked for."))
+    floor = HEAVY * sum(launch.issued for launch in launches)
+    main = [binary for launch, binary in zip(launches, binaries, strict=True)
+            if launch.issued >= floor]
+    if limits.stages is not None or limits.most_stages is not None:
+        stages, found = _stages(limits, [one for one in main if one.dot] or main)
+        told |= stages
+        findings += found
+    if limits.loop_shuffles is not None:
+        shuffles = [(count, line, binary.kernel) for binary in main
+                    for line, count in binary.loop_shuffles]
+        passed = sum(count for count, *_ in shuffles)
+        told["shuffles in loops"] = f"{passed}, limit {limits.loop_shuffles}"
+        if passed > limits.loop_shuffles:
+            _, line, kernel = max(shuffles, key=lambda one: one[0])
+            findings.append(Finding(
+                "T06", f"In every round of a loop of `{kernel}`, {passed} instructions pass values "
+                       f"from thread to thread, where {limits.loop_shuffles or 'none'} need to.",
+                line=line))
     if limits.tensor_cores:
         used = sorted({binary.tensor_cores for binary in dots if binary.tensor_cores})
         told["tensor cores"] = " and ".join(used) or "not used"
         if not used or not all(binary.tensor_cores for binary in dots):
             findings.append(Finding("T06", "The matrix product does not use tensor cores."))
+    for asked, look in ((limits.bulk, _bulk), (limits.specialized, _specialized)):
+        if asked:
+            facts, more = look(launches, binaries)
+            told, findings = told | facts, [*findings, *more]
     return told, findings
+
+
+def _stages(limits: Limits, binaries: Sequence[Binary]) -> tuple[dict[str, str], list[Finding]]:
+    """How deep the pipelines are, the shallowest for a lower limit and the deepest for an upper."""
+    told, findings = [], []
+    for limit, choose, beyond, bound in ((limits.stages, min, operator.lt, "at least"),
+                                         (limits.most_stages, max, operator.gt, "at most")):
+        if limit is None:
+            continue
+        one = choose(binaries, key=lambda binary: binary.stages)
+        told.append(f"{one.stages} in {one.shared:,} bytes of shared memory, {bound} {limit}")
+        if beyond(one.stages, limit):
+            findings.append(Finding(
+                "T06", f"The pipeline of `{one.kernel}` is {one.stages} stages deep, in "
+                       f"{one.shared:,} bytes of shared memory, where {bound} {limit} are asked "
+                       f"for."))
+    return {"stages": "; ".join(told)}, findings
+
+
+def _bulk(launches: Sequence[Counted],
+          binaries: Sequence[Binary]) -> tuple[dict[str, str], list[Finding]]:
+    """T06 for a line that loads much, piece by piece: nothing of it is left to the copy engine."""
+    for launch, binary in zip(launches, binaries, strict=True):
+        lines = {row.line for row in _heavy(launch) if row.kind == "load"}
+        direct = [access for access in binary.accesses if access.kind in ("load", "async copy")]
+        pieces = [access for access in direct if access.line in lines]
+        if lines and not _bulk_lines(binary):
+            pieces = pieces or direct
+        if pieces:
+            worst = max(pieces, key=lambda access: access.count)
+            return {"loads": "in pieces"}, [Finding(
+                "T06", f"`{binary.kernel}` loads tiles in pieces of {worst.bits // 8} bytes, each "
+                       f"by a thread that computes its address; none of them is a bulk copy of "
+                       f"the {find(binary.target).title}.", line=worst.line)]
+    return {"loads": "whole tiles"}, []
+
+
+def _specialized(launches: Sequence[Counted],
+                 binaries: Sequence[Binary]) -> tuple[dict[str, str], list[Finding]]:
+    """T06 for a program that has as many warps as it was launched with: all do the same."""
+    told = {}
+    for binary in binaries:
+        asked = binary.options.get("num_warps") or DEFAULT_WARPS
+        told["warps"] = f"{binary.warps}, {asked} asked for by num_warps"
+        if binary.warps == asked:
+            return told, [Finding(
+                "T06", f"A program of `{binary.kernel}` has {binary.warps} warps on the "
+                       f"{find(binary.target).title}, as many as its launch asks for: none is "
+                       "added that has a role of its own.")]
+    return told, []
 
 
 def _share(launch: Counted, binary: Binary, access: Access) -> str:

@@ -26,6 +26,14 @@ from grader.sandbox.arena import WITH_HOLES, as_tensor, view_of
 _SHARES = 4099  # random numbers that are drawn; for larger tensors they come round again
 
 
+class Drawn(list[Any]):
+    """The inputs of one case, with decoys that were made before."""
+
+    def __init__(self, inputs: Sequence[Any], others: Sequence[Any]) -> None:
+        super().__init__(inputs)
+        self.decoys = list(others)
+
+
 def decoys(inputs: Sequence[Any], keep: Collection[int] = ()) -> list[Any]:
     """Tensors of the same shapes, strides, dtypes and shared memory, holding other values.
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from grader import timing
+from grader.contract import broken_contract
 from grader.diagnosis.effects import UNNOTICED, effect
 from grader.diagnosis.explanation import replay_options, result_of
 from grader.gpus import NoGpu
@@ -194,6 +195,9 @@ class Device:
         runs = [judge.session.run_on_gpu(recording, inputs, poison=poison) for poison in (0, 1)]
         if found := [*runs[0].findings, *runs[1].findings]:
             yield from (self._named(finding, trial) for finding in found)
+            return
+        if broken := broken_contract(judge.suite, trial.case, recording, inputs):
+            yield from broken  # as on the processor: values of another shape cannot be compared
             return
         for run in runs:
             difference = judge.difference(run.results, inputs)

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from grader.binary import Binary
 from grader.compilation import Compiled, too_long
-from grader.engine.compiler.targets import Target
+from grader.engine.compiler.targets import Target, find
 from grader.outcome import Stopped
 from grader.processes import Later
 from grader.recording import Recording
@@ -80,20 +79,26 @@ class Gate:
             self._begun.append(
                 _Begun(case, recording, configurations > 1, compiled))
 
-    def binaries(self, recording: Recording) -> tuple[Binary, ...]:
-        """What the launches are compiled to, one for each; none where one does not compile.
+    def compiled(self, recording: Recording, target: str = "") -> Compiled:
+        """What the launches are compiled to, for the gate's own target unless another is named.
+
+        Where one does not compile there are no binaries. Of the gate's own target the gate says so;
+        of another, the findings do.
 
         Raises:
             Stopped: compiling did not end in time.
         """
+        chosen = find(target) if target else self.target
         if self._stopped is not None:
             raise Stopped(self._stopped)
         try:
-            made = self._session.begin_compile(recording, self.target, whole=True)()
+            made = self._session.begin_compile(recording, chosen, whole=True)()
         except Stopped as stop:
             self._stopped = stop.finding
             raise
-        return () if made.findings else made.binaries
+        if not made.findings:
+            return made
+        return Compiled(findings=() if chosen is self.target else made.findings)
 
     def in_its_words(self, finding: Finding, recording: Recording) -> Finding:
         """What the interpreter refused, as the compiler says it too, with its line and caret."""

@@ -281,5 +281,6 @@ def _inspected(submitted: source.Source, suite: Suite, chosen: Sequence[Case], t
 
 
 def _explained(suite: Suite, submitted: source.Source) -> Callable[[Finding], Finding]:
-    return lambda finding: codes.explain(finding, suite.mutants, submitted.todos) \
+    return lambda finding: codes.explain(finding, suite.mutants,
+                                         submitted.places(suite.exercise).lines) \
         if finding.code in codes.MEANINGS else finding

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 import traceback
@@ -15,9 +16,10 @@ from typing import Any, Literal, Self
 
 import torch
 
-from grader import alone, asked, compare, hardware, large, selection, source, speed
+from grader import alone, asked, compare, hardware, large, plain, selection, source, speed
 from grader.ahead import Ahead
 from grader.bulk import once
+from grader.cases import Call
 from grader.configurations import Configurations
 from grader.contract import broken_contract, broken_refusal, wrong_places_follow
 from grader.costs import axes, code_limits, count, idle_grid
@@ -33,7 +35,8 @@ from grader.engine.compiler import targets
 from grader.engine.compiler.targets import Target
 from grader.gate import Gate
 from grader.order import Order
-from grader.outcome import Outcome, Run, Stopped, unusable
+from grader.outcome import Answer, Outcome, Run, Stopped, unusable
+from grader.prepared import Prepared, functions_of
 from grader.processes import Later
 from grader.recording import Recording
 from grader.report import SPARED, CaseResult, Finding, Kind, Report, Verdict, versions
@@ -54,7 +57,7 @@ ENGINE = "interpreter, every access checked"
 
 def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | None = None,
           seed: str | None = None, target: Target | None = None, effort: Effort = "whole",
-          gpu: Use = "never", first: Sequence[str] = (),
+          gpu: Use = "never", first: Sequence[str] = (), prepared: Prepared | None = None,
           on_event: Callable[[Event], None] | None = None, sandbox: Sandbox | None = None,
           cancelled: threading.Event | None = None) -> Report:
     """Grade one submission with one suite.
@@ -66,8 +69,8 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         only: words that mean one case (``grader.selection``), which is then graded alone and in
             detail; such a report gives no evidence either.
         seed: hexadecimal, to repeat the inputs of an earlier report; no evidence. Without it the
-            inputs are drawn from the operating system's randomness after the submission was
-            imported.
+            inputs are drawn from the operating system's randomness, those of ``prepared`` before
+            and all others after the submission was imported.
         target: the GPU for which launches are compiled. If none is named, that of this machine
             where it is used and known, and else an H100.
         effort: ``values`` compiles nothing more once a case has failed and swaps no files;
@@ -78,6 +81,8 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
             processor, and times what asks for speed; ``throughout`` runs wrong ones as well.
         first: names of cases to judge before the others, such as those that failed last; names
             that no case has are passed over. Inputs and report are those of the usual order.
+        prepared: inputs that were made before; passed over where they are another suite's, where
+            a grade has used them, or where ``seed`` says which.
         on_event: is told the name of each case before it runs and each result after it, and now
             and then what is waited for.
         sandbox: a warm one to use; without it one is started and closed.
@@ -108,7 +113,8 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
             resources.enter_context(cancellation.cancelled_by(cancelled))
             box = sandbox or resources.enter_context(Sandbox())
             judge = resources.enter_context(Judge(submitted, suite, seed, box, target, effort,
-                                                  gpu, values_first=cancelled is not None))
+                                                  gpu, values_first=cancelled is not None,
+                                                  prepared=prepared))
             device = judge.device
             try:
                 isolation = box.isolation.describe()
@@ -176,12 +182,14 @@ class Judge:
 
     def __init__(self, submitted: source.Source, suite: Suite, seed: str | None,
                  sandbox: Sandbox, target: Target | None = None, effort: Effort = "whole",
-                 gpu: Use = "never", *, values_first: bool = False) -> None:
+                 gpu: Use = "never", *, values_first: bool = False,
+                 prepared: Prepared | None = None) -> None:
         self.whole = suite
         self.order = Order(suite.ordered())
         self._values_first = values_first
         self._effort = effort
-        self.draws = Draws(suite.name, seed or "")
+        self.draws = prepared if prepared and not seed and prepared.is_for(suite) else \
+            Draws(suite.name, seed or "")
         self.submitted = submitted
         self.text = submitted.text
         self.sandbox = sandbox
@@ -194,18 +202,29 @@ class Judge:
         self._in_vain: Counter[str] = Counter()  # contrasts, by function
         self._notes: details.Notes | None = None  # where a case is graded alone
         self._printed = ""
+        self._answers: dict[str, Answer] = {}  # of host code, by what was asked
+        self._laws: asked.Laws | None = None  # those that are judged together
         self._tell: Callable[[str], None] = lambda event: None
+        ahead = effort == "whole" and not values_first  # everything is compiled, and at once
         self.session = Session(submitted, suite.entry, sandbox, large.limits(suite),
-                               values_first=values_first)
+                               values_first=values_first, compiles=ahead)
         # A suite and a session for each function, in the order of the suite's.
-        self.parts = [(replace(part, reference=once(part.reference)), self.session.of(part))
-                       for part in suite.parts]
+        self.parts = [(self._remembering(part), self.session.of(part)) for part in suite.parts]
         self.suite, self.session = self.parts[0]
         on_gpu = gpu != "never" and hardware.present()
         self.device = Device(self, throughout=gpu == "throughout") if on_gpu else None
         target = target or (hardware.default_target() if on_gpu else targets.find())
-        self.gate = Gate(self.session, target, ahead=effort == "whole" and not values_first,
+        self.gate = Gate(self.session, target, ahead=ahead,
                          functions={case.name: case.about for case in suite.all_cases})
+
+    def _remembering(self, part: Suite) -> Suite:
+        """The same suite, which computes nothing twice in a row and nothing that is prepared."""
+        if not isinstance(self.draws, Prepared):
+            return replace(part, reference=once(part.reference))
+        reference, *amplitude = (self.draws.known(name, function)
+                                 for name, function in functions_of(part).items())
+        return replace(part, reference=once(reference), tolerance=replace(
+            part.tolerance, amplitude=amplitude[0] if amplitude else None))
 
     def output(self) -> str:
         """What the learner's code printed; of a case graded alone, in its own call."""
@@ -226,7 +245,15 @@ class Judge:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.session.close()
+        try:
+            self._drop_laws()
+        finally:
+            self.session.close()
+
+    def _drop_laws(self) -> None:
+        if self._laws is not None:
+            self._laws.drop()
+            self._laws = None
 
     def verdicts(self, cases: Sequence[Case | Property], tell: Callable[[str], None], *,
                  first: Sequence[str] = (), aside: bool = False) -> Iterator[CaseResult]:
@@ -238,12 +265,17 @@ class Judge:
             first: names of cases that are judged before the others.
             aside: say what the compiler says only where it refuses something.
         """
-        self.order = Order(cases, first, _compiled(cases) if self._values_first else ())
+        last = [case.name for case in cases if self._values_first and isinstance(case, Case)
+                and large.waits_for_code(case)]
+        self.order = Order(cases, first, last)
         self._tell = tell
         left, ahead = deque(self.order.cases), self._ahead(self.order.cases)
         results: list[CaseResult] = []
         while left:
             cancellation.check()
+            laws = [case for case in left if isinstance(case, Property)]
+            if self._laws is None and len(laws) == len(left):
+                self._laws = asked.Laws(self, laws)
             case, failed = left.popleft(), self._failed
             tell(case.name)
             results.append(self.verdict_on(case, ahead.take))
@@ -254,6 +286,7 @@ class Judge:
             if self._failed and not failed and self._effort == "diagnosis":
                 telling = telling_cases(results[-1], self.whole)
                 left = deque(case for case in left if case.name in telling)
+                self._drop_laws()
                 ahead = self._ahead(left)
         if self.gate.used and not self.spares_work:
             tell(self.gate.name)
@@ -266,7 +299,7 @@ class Judge:
 
     def _ahead(self, cases: Iterable[Case | Property]) -> Ahead[Case, Trial, Trial]:
         """Those of the cases that can run ahead, in order."""
-        return Ahead((case for case in cases if isinstance(case, Case) and _is_tried(case)),
+        return Ahead((case for case in cases if isinstance(case, Case) and large.is_tried(case)),
                      self._call, self._replay, self.session.processes.abreast + 1)
 
     @property
@@ -319,7 +352,7 @@ class Judge:
         result = replace(result, seconds=time.monotonic() - started, advisory=case.advisory,
                          details=self._notes.details() if self._notes else None,
                          clocked=isinstance(case, Case) and large.is_measured(case))
-        self._failed |= result.verdict is Verdict.FAILED and not case.advisory
+        self._failed |= result.fails
         self.order.note(result)
         return result
 
@@ -345,10 +378,10 @@ class Judge:
         return separation(failed, passed, values)
 
     def _one(self, case: Case | Property, take: Callable[[], Trial] | None) -> CaseResult:
-        if not isinstance(case, Case) or not _is_tried(case):
+        if not isinstance(case, Case) or not large.is_tried(case):
             self._sized_by(case)
         if isinstance(case, Property):
-            return asked.law(self, case)
+            return (self._laws or asked.Laws(self, [case])).take(case)
         if case.reading is not None or case.call is not None:
             return asked.host_code(self, case)
         if large.is_measured(case):
@@ -421,7 +454,7 @@ class Judge:
             return lambda: replace(trial, findings=findings)
         if not trial.case.advisory:
             self.gate.add(trial.case.name, recording, trial.outcome.configurations)
-        run = session.begin_replay(recording, trial.inputs)
+        run = session.begin_replay(recording, trial.inputs, {"other": True})
         return lambda: replace(trial, run=run())
 
     def draw(self, name: str, specs: Sequence[Any], block: int | None = None) -> list[Any]:
@@ -454,7 +487,9 @@ class Judge:
         if not findings:
             findings += self.wrong_values(run.results, inputs, recording)
         if not run.findings and (not findings or findings[0].code.startswith("N")):
-            findings = undefined_or_ordered(self.session, recording, inputs, run) or findings
+            findings = undefined_or_ordered(
+                self.session, recording, inputs, run, None if self.suite.reproducible else
+                lambda results: self.difference(results, inputs) is None) or findings
         if findings:
             findings = self.session.decided_by_values(recording, inputs) or findings
         if findings:
@@ -466,6 +501,20 @@ class Judge:
                                                    trial.outcome.configurations)
         facts, over_limit = self._costs(trial, run, recording)
         return result_of(case, [*findings, *over_limit], facts)
+
+    def ask(self, call: Call, inputs: list[Any]) -> Answer:
+        """What host code answers; asked for the same plain values again, what it answered before.
+
+        Raises:
+            Stopped: the worker did not survive it.
+        """
+        try:
+            asked = json.dumps([call.of, call.eager, call.seconds, plain.to_json(inputs)])
+        except plain.NotPlain:  # tensors are drawn anew for each case
+            return self.session.ask(call, inputs, self.whole.calls)
+        if asked not in self._answers:
+            self._answers[asked] = self.session.ask(call, inputs, self.whole.calls)
+        return self._answers[asked]
 
     @property
     def tells_all(self) -> bool:
@@ -491,8 +540,9 @@ class Judge:
         enough = bool(findings) and self._effort != "whole"
         if limits.of_code and not enough and not self.spares_work:
             self._tell(f"{case.name}: waiting for the compiler")
-            found, more = code_limits(limits, run.facts, self.gate.binaries(recording))
-            return facts | found, [*findings, *more]
+            made = self.gate.compiled(recording, limits.target)
+            found, more = code_limits(limits, run.facts, made.binaries)
+            return facts | found, [*findings, *made.findings, *more]
         return facts, findings
 
     def _said_of_run(self, findings: Sequence[Finding], recording: Recording,
@@ -504,8 +554,8 @@ class Judge:
             return [self.gate.in_its_words(findings[0], recording), *findings[1:]]
         names = [name for name, value in zip(self.suite.named_inputs, inputs, strict=False)
                  if isinstance(value, torch.Tensor)]
-        return [details.by_argument(finding, recording, names, self.submitted.todos)
-                for finding in findings]
+        places = self.submitted.places(self.whole.exercise).lines
+        return [details.by_argument(finding, recording, names, places) for finding in findings]
 
     def _look_at(self, trial: Trial) -> None:
         """Keep what may tell, after a failure, why this case ended otherwise than others."""
@@ -548,7 +598,7 @@ class Judge:
 
     def difference(self, results: Sequence[torch.Tensor],
                    inputs: list[Any]) -> compare.Difference | None:
-        """Against the reference, computed from the judge's own inputs after the answer arrived."""
+        """Against the reference, computed from the judge's own inputs."""
         suite = self.suite
         names = [f"`{name}`" for name in suite.result_names]
         found = compare.judge(results, inputs, suite.reference, suite.tolerance, names)
@@ -572,14 +622,3 @@ class Judge:
         if broken_contract(self.suite, case, recording, inputs):
             return False
         return self.difference(run.results, inputs) is None
-
-
-def _compiled(cases: Sequence[Case | Property]) -> list[str]:
-    """The names of cases that wait for compiled code."""
-    return [case.name for case in cases if isinstance(case, Case) and (
-        large.is_measured(case) or (case.limits is not None and case.limits.of_code))]
-
-
-def _is_tried(case: Case) -> bool:
-    """Whether a case takes the two steps that can be begun ahead."""
-    return case.call is None and case.reading is None and not large.is_large(case)

@@ -28,9 +28,19 @@ def is_measured(case: Case) -> bool:
     return case.limits is not None and case.limits.pass_at is not None
 
 
+def waits_for_code(case: Case) -> bool:
+    """Whether it is judged by compiled code too, so that it waits for the compiler."""
+    return is_measured(case) or (case.limits is not None and case.limits.of_code)
+
+
 def is_large(case: Case) -> bool:
     """Whether its inputs are memory that nothing was written to, so that it is not run whole."""
     return is_measured(case) or any(isinstance(spec, Sparse) for spec in case.inputs)
+
+
+def is_tried(case: Case) -> bool:
+    """Whether a case takes the two steps that can be begun ahead."""
+    return case.call is None and case.reading is None and not is_large(case)
 
 
 def has_holes(case: Case) -> bool:

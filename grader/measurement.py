@@ -15,6 +15,7 @@ SPREAD = 0.10  # (p80 - p20) / median, above which a time is too noisy to decide
 # what the datasheet gives, so reading alone may be a tenth faster; matmul 0.69 to 0.80 of it, as
 # random numbers cost power that zeros do not.
 FASTEST_COPY, FASTEST_MATMUL = 1.25, 1.6
+SOME = 1e-6  # a share below asks for no speed: the case is there to be run at its real size
 _SLOWED = ("thermal", "hardware slowdown", "power brake")  # the GPU's own trouble
 _LONGEST = 400  # characters of a text in a reply
 _MOST = 1e12  # of any number in a reply
@@ -236,8 +237,8 @@ def words(measurement: Measurement, cost: Cost, ceilings: Ceilings,
     part = share(measurement, cost, ceilings, units)
     speed = f"{tflops(measurement, cost):.4g} TFLOP/s" if yardstick == "matmul" else \
         _bandwidth(gb_s(measurement, cost))
-    asked = "" if pass_at is None else f", {_percent(pass_at)} is asked for"
-    return f"{speed}, {_percent(part)} of this GPU's {yardstick} speed{asked}; " \
+    asked = "" if pass_at is None or pass_at < SOME else f", {percent(pass_at)} is asked for"
+    return f"{speed}, {percent(part)} of this GPU's {yardstick} speed{asked}; " \
            f"{measurement.repeats} repeats, spread {100 * measurement.spread:.0f} %"
 
 
@@ -245,7 +246,7 @@ def _bandwidth(gigabytes: float) -> str:
     return f"{gigabytes / 1e3:.2f} TB/s" if gigabytes >= 1000 else f"{gigabytes:.3g} GB/s"
 
 
-def _percent(part: float) -> str:
+def percent(part: float) -> str:
     """Rounded down to as few digits as tell it, so that 69.96 % is not shown as 70 %."""
     percents = 100 * part
     digits = 0 if percents >= 10 or percents == 0 else 1 if percents >= 1 else 2

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from grader.report import CaseResult, Kind, Verdict
+from grader.report import CaseResult, Kind
 from grader.suite import Case, Property
 
 AnyCase = Case | Property
@@ -57,7 +57,7 @@ class Order:
 
     def note(self, result: CaseResult) -> None:
         """Take note of a result."""
-        if result.verdict is Verdict.FAILED and not result.advisory:
+        if result.fails:
             self._failed = min(self._failed, self._places.get(result.name, self._failed))
 
     def sorted(self, results: Sequence[CaseResult]) -> list[CaseResult]:

@@ -96,13 +96,15 @@ class Run:
     """What one execution gave: findings, the results as tensors, and facts of each launch.
 
     ``determined``: with the programs in another order, or with other garbage where nothing is
-    defined, the same would come out.
+    defined, the same would come out. ``other``: the results of another run, with both changed;
+    none where it was not asked for, not needed, or did not fit.
     """
 
     findings: tuple[Finding, ...]
     results: tuple[torch.Tensor, ...]
     facts: tuple[LaunchFacts, ...] = ()
     determined: bool = False
+    other: tuple[torch.Tensor, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -280,7 +282,8 @@ def run_of(reply: Mapping[str, Any], results: MemoryFile) -> Run:
         raise Stopped(Finding("R03", "The recorded launches cannot be replayed: "
                                      f"{reply.get('why', reply['status'])}."))
     try:
-        tensors = tuple(results.read(place) for place in reply["results"])
+        tensors, other = (tuple(results.read(place) for place in reply.get(which, ()))
+                          for which in ("results", "other"))
     except MalformedRecording as error:
         raise _no_reply("the kernels", error) from error
     return Run(
@@ -288,6 +291,7 @@ def run_of(reply: Mapping[str, Any], results: MemoryFile) -> Run:
         tensors,
         _facts(reply["launches"]),
         determined=reply.get("determined") is True,
+        other=other,
     )
 
 

@@ -1,4 +1,4 @@
-"""The processes of one submission, started when needed: worker, executor, compiler, GPU's."""
+"""The processes of one submission, started when needed: worker, executor, compilers, GPU's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 import os
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -88,7 +88,7 @@ class _Process:
 
 
 class Processes:
-    """A worker, an executor, a compiler and a process before the GPU for one submission.
+    """A worker, an executor, compilers and a process before the GPU for one submission.
 
     They are started when first needed, and again after one of them was lost. What is begun goes on
     while the judge does something else. The file is copied before anything runs, so that saving it
@@ -96,25 +96,29 @@ class Processes:
     """
 
     def __init__(self, submitted: Source, sandbox: Sandbox, limits: Limits | None = None, *,
-                 values_first: bool = False) -> None:
+                 values_first: bool = False, compiles: bool = True) -> None:
         """Nothing is started yet.
 
-        ``values_first``: where there are processors for it, a second executor takes turns with the
-        first, and the compiler is started when it is asked for something.
+        Args:
+            values_first: where there are processors for it, a second executor takes turns with the
+                first.
+            compiles: a compiler is started with the others; else when it is asked for something.
         """
         self._sandbox = sandbox
-        self._values_first = values_first
+        self._compiles = compiles
         self._submitted = submitted
         self._folder: Path | None = None
         limits = limits or Limits()
         self._worker = _Process(lambda: sandbox.fork("worker", limits), self._load_worker)
-        several = values_first and len(os.sched_getaffinity(0)) > 1
+        several = len(os.sched_getaffinity(0)) > 1
         self._executors = [_Process(lambda: sandbox.fork("executor", limits),
                                     partial(self._load_kernels, "reading the kernels"))
-                           for _ in range(2 if several else 1)]
+                           for _ in range(2 if several and values_first else 1)]
         self._turns = itertools.cycle(self._executors)
-        self._compiler = _Process(lambda: sandbox.fork("compiler"),
-                                  partial(self._load_kernels, "reading the kernels to compile"))
+        self._compilers = [_Process(lambda: sandbox.fork("compiler"),
+                                    partial(self._load_kernels, "reading the kernels to compile"))
+                           for _ in range(2 if several else 1)]
+        self._compiled_by: dict[Hashable, _Process] = {}
         self._gpu = _Process(self._before_the_gpu,
                              partial(self._load_kernels, "reading the kernels for the GPU",
                                      devices=gpus.visible()))
@@ -136,7 +140,7 @@ class Processes:
     def stop(self) -> None:
         """Kill all processes; the next call starts new ones."""
         with ExitStack() as stopping:  # all of them, even where one is interrupted
-            for process in (self._worker, *self._executors, self._compiler, self._gpu):
+            for process in (self._worker, *self._executors, *self._compilers, self._gpu):
                 stopping.callback(process.stop)
 
     def _before_the_gpu(self) -> Child:
@@ -160,23 +164,25 @@ class Processes:
         self._worker.begin()
         for executor in self._executors:
             executor.begin()
-        if not self._values_first:
-            self._compiler.begin()
+        if self._compiles:
+            self._compilers[0].begin()
         self._worker.ready()
 
     def ask(self, role: Role, request: dict[str, Any], fds: Sequence[int], seconds: float,
-            what: str, *, at_once: bool = False) -> Later[dict[str, Any]]:
+            what: str, *, at_once: bool = False,
+            alike: Hashable = None) -> Later[dict[str, Any]]:
         """Ask one of them for something; what is returned waits for the reply.
 
         Args:
             what: is being done, for messages.
+            alike: what is alike goes to the same compiler, which compiles nothing twice.
             at_once: do not wait until it has read the file; then a new process may just begin.
 
         Raises:
             Stopped: here or later, as the process did not survive, or refuses the file.
         """
-        process = next(self._turns) if role == "executor" else {
-            "worker": self._worker, "compiler": self._compiler, "gpu": self._gpu}[role]
+        process = next(self._turns) if role == "executor" else self._compiler(alike) \
+            if role == "compiler" else {"worker": self._worker, "gpu": self._gpu}[role]
         child = process.begin() if at_once else process.ready()
         reply = self._begin(child, request, fds, seconds, what, forgeable=role == "worker")
 
@@ -185,6 +191,10 @@ class Processes:
             return reply()
 
         return replied if at_once else reply
+
+    def _compiler(self, alike: Hashable) -> _Process:
+        turn = self._compilers[len(self._compiled_by) % len(self._compilers)]
+        return self._compiled_by.setdefault(alike, turn)
 
     def _copy(self) -> Path:
         """The folder of the submission's own copy, where the sandbox is that is running now."""

@@ -96,6 +96,11 @@ class CaseResult:
     clocked: bool = False  # it asks for speed, which nothing but a clock can show
     measured: Mapping[str, Any] | None = None  # what the clock of a GPU showed; times in ms
 
+    @property
+    def fails(self) -> bool:
+        """Whether it fails the grade: what is shown beside it decides nothing."""
+        return self.verdict is Verdict.FAILED and not self.advisory
+
 
 @dataclass(frozen=True)
 class Report:
@@ -190,7 +195,7 @@ class Report:
 
     @property
     def first_failure(self) -> CaseResult | None:
-        return next((r for r in self.deciding if r.verdict is Verdict.FAILED), None)
+        return next((r for r in self.results if r.fails), None)
 
     def findings(self) -> Iterator[Finding]:
         for result in self.results:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Self
@@ -24,7 +24,7 @@ from grader.compilation import (
     surveyed_of,
     times_of,
 )
-from grader.decoys import decoys, difference
+from grader.decoys import Drawn, decoys, difference
 from grader.engine.compiler.targets import Target
 from grader.facts import Survey
 from grader.gpus import NoGpu
@@ -43,11 +43,20 @@ from grader.outcome import (
     unusable,
 )
 from grader.processes import Later, Processes
-from grader.recording import Recording, dtype_name, to_json, view_to_json
+from grader.recording import (
+    Argument,
+    Descriptor,
+    Recording,
+    View,
+    dtype_name,
+    to_json,
+    view_to_json,
+)
 from grader.report import Finding
 from grader.sandbox import Limits, NotStarted, Sandbox
 from grader.sandbox.arena import Arena, SparseTensor, pack
 from grader.source import Source
+from grader.strands import Wait
 from grader.suite import Function
 from grader.words import sentence
 
@@ -60,6 +69,10 @@ GPU_TIME_S = 60.0  # to time one configuration, on top of that; with large input
 MAX_RUN_S = 120.0  # for all launches of a call; most programs take microseconds
 
 
+def _at_once(later: Later[Any]) -> Any:
+    return later()
+
+
 class Session:
     """The submission's functions, recorded in a worker, replayed in an executor, and compiled.
 
@@ -67,9 +80,11 @@ class Session:
     """
 
     def __init__(self, submitted: Source, entry: str, sandbox: Sandbox,
-                 limits: Limits | None = None, *, values_first: bool = False) -> None:
+                 limits: Limits | None = None, *, values_first: bool = False,
+                 compiles: bool = True) -> None:
         """Nothing is started yet; ``entry`` is the function that is called."""
-        self.processes = Processes(submitted, sandbox, limits, values_first=values_first)
+        self.processes = Processes(submitted, sandbox, limits, values_first=values_first,
+                                   compiles=compiles)
         self._function = Function(entry)
 
     def of(self, function: Function) -> Session:
@@ -108,17 +123,17 @@ class Session:
         """Seconds spent on runs that did not end normally."""
         return self.processes.lost_s
 
-    def execute(self, inputs: Sequence[Any], *,
-                config: int = 0) -> tuple[Recording | None, list[Finding], Run]:
+    def execute(self, inputs: Sequence[Any], *, config: int = 0,
+                wait: Wait = _at_once) -> tuple[Recording | None, list[Finding], Run]:
         """Record the learner's function on tensors and plain values, and replay the recording.
 
-        Without a recording, the findings say why.
+        Without a recording, the findings say why. ``wait`` is how either is waited for.
         """
-        outcome = self.record(inputs, config=config)
+        outcome: Outcome = wait(self.begin_record(inputs, config=config))
         findings = unusable(outcome)
         if findings or outcome.recording is None:
             return None, findings, Run((), ())
-        return outcome.recording, [], self.replay(outcome.recording, inputs)
+        return outcome.recording, [], wait(self.begin_replay(outcome.recording, inputs))
 
     def record(self, inputs: Sequence[Any], *, config: int = 0,
                as_they_are: bool = False) -> Outcome:
@@ -153,7 +168,9 @@ class Session:
         """``record`` in two steps: what is returned waits for the outcome."""
         if as_they_are:
             return self._begin_call(inputs, config)
-        blind = self._begin_call(decoys(inputs, self._function.host_reads_at()), config)
+        others = inputs.decoys if isinstance(inputs, Drawn) else decoys(
+            inputs, self._function.host_reads_at())
+        blind = self._begin_call(others, config)
         return lambda: self._checked(blind(), inputs, config)
 
     def _checked(self, blind: Outcome, inputs: Sequence[Any], config: int) -> Outcome:
@@ -261,6 +278,8 @@ class Session:
         """``replay`` in two steps: what is returned waits for the run.
 
         Several may be begun. Where one takes the executor down with it, others run on a new one.
+        With the setting ``other``, a short run after which another order or other garbage may give
+        something else is followed by one with both.
         """
         programs = sum(launch.programs for launch in recording.launches)
         sampled = settings is not None and settings.get("sample") is not None
@@ -298,7 +317,7 @@ class Session:
         """
         request = {"op": "compile", "recording": to_json(recording), "target": target.name,
                    "whole": whole}
-        reply = self.processes.ask("compiler", request, [], COMPILE_S, "compiling a kernel")
+        reply = self._ask_compiler(request, recording, "compiling a kernel")
 
         def compiled() -> Compiled:
             try:
@@ -340,8 +359,7 @@ class Session:
         """
         request = {"op": "time", "recording": to_json(recording), "target": target.name,
                    "surveys": [survey and survey.to_dict() for survey in surveys]}
-        return times_of(self.processes.ask("compiler", request, [], COMPILE_S,
-                                    "timing a kernel")(), recording)
+        return times_of(self._ask_compiler(request, recording, "timing a kernel")(), recording)
 
     def look(self) -> Gpu:
         """What the GPU of this machine is.
@@ -438,8 +456,29 @@ class Session:
         """
         request = {"op": "list", "recording": to_json(recording), "target": target.name,
                    "launch": number}
-        return listings_of(self.processes.ask("compiler", request, [], COMPILE_S,
-                                       "listing a kernel")())
+        return listings_of(self._ask_compiler(request, recording, "listing a kernel")())
+
+    def _ask_compiler(self, request: dict[str, Any], recording: Recording,
+                      what: str) -> Later[dict[str, Any]]:
+        return self.processes.ask("compiler", request, [], COMPILE_S, what,
+                                  alike=form(recording))
+
+
+def form(recording: Recording) -> Hashable:
+    """What two recordings have in common whose first launches may be the same code."""
+    if not recording.launches:
+        return None
+    launch = recording.launches[0]
+    return launch.kernel, *sorted(launch.options.items()), *map(_type, launch.arguments.values())
+
+
+def _type(argument: Argument) -> Hashable:
+    match argument.value:
+        case View(dtype=dtype) | Descriptor(base=View(dtype=dtype)):
+            return dtype
+        case bool() | str() | None as value:  # those are always a part of the code
+            return value
+    return argument.kind
 
 
 def _seconds_to_move(nbytes: int) -> float:

@@ -16,16 +16,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from grader.blanks import blanks_left, blanks_left_in, bound_names, functions
+from grader.places import Places, numbered_comments, places
 from grader.report import Finding
 
 KERNEL = "kernel.py"  # what a submission is called by
 MAX_BYTES = 1 << 20  # a kernel file of more than a mebibyte is no kernel file
-_NUMBERED = re.compile(r"#\s*(?P<word>TODO|DECIDE)\s+(?P<number>\d{1,4})\b")
-# Strings are matched so that no comment is seen in one. What is not closed ends with its line or
-# with the text: every alternative matches where it begins, so one pass over the text is enough.
-_COMMENT = re.compile(
-    r"""\'\'\'(?:\\.|.)*?(?:\'\'\'|\Z)|\"\"\"(?:\\.|.)*?(?:\"\"\"|\Z)"""
-    r"""|'(?:\\.|[^\\\n'])*'?|"(?:\\.|[^\\\n"])*"?|(?P<comment>\#[^\n]*)""", re.DOTALL)
 # Others run long (punycode), raise what they like (undefined) or say another thing than they show.
 _ENCODINGS = re.compile(r"utf-8(-sig)?|ascii|iso8859-\d+|cp125\d")
 
@@ -58,8 +53,13 @@ class Source:
 
     @property
     def texts(self) -> dict[str, str]:
-        """All further files as texts."""
-        return {name: data.decode("utf-8", "replace") for name, data in self.files.items()}
+        """All files as texts; the one that is imported is kernel.py."""
+        return {name: data.decode("utf-8", "replace")
+                for name, data in {KERNEL: self.data, **self.files}.items()}
+
+    def places(self, exercise: str = "") -> Places:
+        """Which place each line belongs to; ``exercise`` is what the learner began with."""
+        return places(self.tree, self.text, self.todos, exercise)
 
     def with_files(self, files: Mapping[str, str], instead_of: str) -> Source:
         """The same submission with other files, of which nothing was looked at.
@@ -211,21 +211,6 @@ def syntax_message(text: str, error: SyntaxError) -> str:
         place = max(0, min((error.offset or 1) - 1, len(line)) - indent)
         message += f"\n{line.strip()}\n{' ' * place}^"
     return message
-
-
-def numbered_comments(text: str, *words: str) -> dict[int, int]:
-    """Line -> number of the comments ``# TODO n: …`` and ``# DECIDE n: …``, or of one such word."""
-    found: dict[int, int] = {}
-    line = end = 0
-    if not _NUMBERED.search(text):
-        return found
-    for match in _COMMENT.finditer(text):
-        numbered = match["comment"] and _NUMBERED.search(match["comment"])
-        if numbered and (not words or numbered["word"] in words):
-            line += text.count("\n", end, match.start())
-            end = match.start()
-            found[line + 1] = int(numbered["number"])
-    return found
 
 
 def inspect(source: Source, signatures: Mapping[str, Signature], blanks: int) -> list[Finding]:

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from grader import large
+from grader import large, measurement
 from grader.costs import code_limits, count
 from grader.diagnosis.explanation import result_of
 from grader.engine.compiler.bound import least_seconds, moving_seconds
 from grader.engine.compiler.targets import Target
 from grader.examination import Examined, examine_call
 from grader.facts import Prediction, Survey
+from grader.measurement import percent
 from grader.report import CaseResult, Finding, Verdict
 from grader.suite import Case, Cost, Limits
 
@@ -126,7 +127,7 @@ def _bounded(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Lim
     if len(known) < len(examined.launches):
         return {}, []
     low, high = (sum(getattr(dram, end) for *_, dram in known) for end in ("low", "high"))
-    facts = {"memory traffic": f"{_times(low, high, needed.bytes)} of the minimum"}
+    facts = {"memory traffic": traffic(low, high, needed.bytes)}
     seconds = sum(least_seconds(survey, target, binary, cold=number == 0)
                   for number, (survey, binary, _) in enumerate(known))
     assert limits.pass_at is not None
@@ -142,8 +143,8 @@ def _bounded(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Lim
         f"compute {sum(survey.flops for survey, *_ in known):,} operations of tl.dot, which take " \
         f"at least {seconds * 1e3:.3g} ms on the units that they use"
     return facts, [Finding(
-        "T01", f"The launches {cause}: they reach at most {best:.0%} of the speed at which the "
-               f"{target.title} {yardstick.verb}, and {limits.pass_at:.0%} is asked for.")]
+        "T01", f"The launches {cause}: they reach at most {percent(best)} of the speed at which "
+               f"the {target.title} {yardstick.verb}, and {percent(limits.pass_at)} is asked for.")]
 
 
 def _in_doubt(judge: Judge, surveys: Sequence[Survey], needed: Cost) -> str:
@@ -165,10 +166,13 @@ def _open(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Limits
         return "a GPU is needed: its time cannot be predicted"
     defects = [one for one in examined.defects if one.weight == "defect"]
     seconds = examined.prediction.seconds
+    if limits.pass_at < measurement.SOME:
+        return "a GPU is needed: this case asks for right values at this size, and for no speed"
     share = yardstick.fast / seconds
     rate = f"{needed.flops / seconds / 1e12:.0f} TFLOP/s, about " * (yardstick.name == "matmul")
     said = f"predicted for the {target.title}, not measured: {_time(examined.prediction)}, " \
-           f"{rate}{share:.0%} of {yardstick.name} speed where {limits.pass_at:.0%} is asked for"
+           f"{rate}{percent(share)} of {yardstick.name} speed where {percent(limits.pass_at)} " \
+           "is asked for"
     if defects:
         return f"a GPU is needed; {said}. {_named([one.name for one in defects])}"
     if in_doubt:
@@ -190,6 +194,14 @@ _BOUNDS = {
     "dram": "memory", "l2": "the L2 cache", "compute": "arithmetic", "latency": "waiting",
     "launch": "the launch", "programs": "starting programs", "atomics": "atomics",
 }
+
+
+def traffic(low: int, high: int, needed: int) -> str:
+    """What memory moves beside what the job needs; less is what a sample of programs missed, or
+    what the launches leave out.
+    """
+    short = ", by a sample that does not show all of it" * (high < WHOLE * needed)
+    return f"{_times(low, high, needed)} of the minimum{short}"
 
 
 def _times(low: int, high: int, needed: int) -> str:

@@ -187,10 +187,11 @@ class Function:
     several, called ``result_names`` in messages. A result must have the reference's shape and
     ``result_dtype``: one for all or one for each, None standing for the first input's.
     ``contiguous_result`` asks for row-major results; ``duplicate_writes`` allows two programs to
-    store the same element. Where moving or casting elements is the task itself, ``moves="deny"``
-    takes copies away from host code. ``host_reads`` names parameters whose values the host needs to
-    plan its launches, such as lengths of rows; of all others, only a check of arguments may depend
-    on the values.
+    store the same element. Where results need not be ``reproducible``, the order of programs may
+    change how they are rounded, as it does for sums by atomics; in any order they have to be right.
+    Where moving or casting elements is the task itself, ``moves="deny"`` takes copies away from
+    host code. ``host_reads`` names parameters whose values the host needs to plan its launches,
+    such as lengths of rows; of all others, only a check of arguments may depend on the values.
     ``peer`` is torch in the inputs' own dtype, ``reversed_peer`` the same with the reduction the
     other way round (None where nothing is reduced): two right answers for ``grader.selftest``.
     ``bench`` says on which sizes ``tritonlab bench`` times it.
@@ -207,6 +208,7 @@ class Function:
     result_dtype: str | Sequence[str | None] | None = None
     contiguous_result: bool = False
     duplicate_writes: bool = False
+    reproducible: bool = True
     moves: Literal["allow", "deny"] = "allow"
     host_reads: tuple[str, ...] = ()
     peer: Callable[..., Any] | None = None
@@ -255,6 +257,7 @@ class Suite(Function):
     properties: tuple[Property, ...] = ()
     mutants: tuple[Mutant, ...] = ()
     calls: str = field(default="", repr=False)  # the text of calls.py beside the suite
+    exercise: str = field(default="", repr=False)  # what learners begin with, where it is known
     sha256: str = ""
 
     @cached_property
@@ -299,18 +302,38 @@ class Suite(Function):
 
 
 def _by_group(cases: Sequence[Any], groups: Sequence[Collection[Kind]] = _GROUPS) -> list[Any]:
-    """In the order of the groups, and else as they are."""
-    return sorted(cases, key=lambda case: next(
-        place for place, group in enumerate(groups) if case.kind in group))
+    """In the order of the groups, and else as they are.
+
+    What host code answers about cost comes before what kernels cost, which takes the compiler.
+    """
+    def place(case: Any) -> tuple[int, bool]:
+        number = next(n for n, group in enumerate(groups) if case.kind in group)
+        return number, case.kind is Kind.PERFORMANCE and getattr(case, "call", None) is None
+
+    return sorted(cases, key=place)
 
 
-def load(path: Path) -> Suite:
+def load(path: Path, exercise: Path | None = None) -> Suite:
     """Load a suite from ``…/suite.py``, with its ``test_*`` properties and the mutants beside it.
+
+    One that was loaded before has the same cases again, unless one of its files has changed.
+    ``exercise`` is the folder of what learners begin with: a line whose comment they removed
+    belongs to the place that it had there.
 
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: the file defines no ``suite``, or two of its cases have one name.
     """
+    known = _loaded.get(path) if path.is_file() else None
+    if known is None or known.sha256 != digest(path):
+        known = _loaded[path] = _load(path)
+    return replace(known, exercise=_text(exercise / known.kernel_file)) if exercise else known
+
+
+_loaded: dict[Path, Suite] = {}
+
+
+def _load(path: Path) -> Suite:
     module = _module(f"grader_suite_{path.parent.name}", path)
     suite = getattr(module, "suite", None)
     if not isinstance(suite, Suite):
@@ -333,6 +356,14 @@ def load(path: Path) -> Suite:
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"{path} has several cases called '{twice[0]}'.")
     return loaded
+
+
+def _text(path: Path) -> str:
+    """An exercise that is not there tells nothing; nor does one that cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 def sibling(suite: str, name: str) -> ModuleType:

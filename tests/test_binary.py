@@ -75,6 +75,14 @@ def sum_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr, STAGES: tl.constexpr):
 
 
 @triton.jit
+def meeting_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr, STAGES: tl.constexpr):
+    total = 0.0
+    for start in tl.range(0, n, BLOCK, num_stages=STAGES):
+        total += tl.sum(tl.load(x_ptr + start + tl.arange(0, BLOCK)))
+    tl.store(y_ptr + tl.program_id(0), total)
+
+
+@triton.jit
 def tile_kernel(x_desc, y_desc, BLOCK: tl.constexpr):
     row = tl.program_id(0) * BLOCK
     x = x_desc.load([row, 0])
@@ -141,8 +149,8 @@ def product(target: str = "h100", dtype: str = "float16", precision: str = "tf32
                 c_ptr=address("float32", 0), K=1024, BLOCK=64, PRECISION=precision)
 
 
-def loop(stages: int, target: str = "h100") -> Binary:
-    return read(sum_kernel, target, x_ptr=address("float32", 0), y_ptr=address("float32", 0),
+def loop(stages: int, target: str = "h100", kernel: Any = sum_kernel) -> Binary:
+    return read(kernel, target, x_ptr=address("float32", 0), y_ptr=address("float32", 0),
                 n=65536, BLOCK=1024, STAGES=stages)
 
 
@@ -247,6 +255,15 @@ def test_a_loop_is_pipelined_where_it_asks_for_it():
     assert {one.kind for one in plain.accesses if one.line == load} == {"load"}
     assert piped.stages >= 2 and plain.stages == 0
     assert piped.shared >= piped.stages * 4096
+
+
+@pytest.mark.parametrize("stages", [1, 3])
+def test_a_reduction_in_a_loop_shows_as_shuffles_and_one_after_it_does_not(stages):
+    after, inside = loop(stages), loop(stages, kernel=meeting_kernel)
+
+    assert after.loop_shuffles == ()
+    assert [at for at, _ in inside.loop_shuffles] == [line(meeting_kernel, "tl.sum")]
+    assert sum(count for _, count in inside.loop_shuffles) >= 5  # 32 lanes of a warp
 
 
 def test_turing_copies_nothing_asynchronously():
@@ -401,7 +418,8 @@ def test_a_tool_that_says_nothing_is_no_fact():
 
 
 def test_a_binary_survives_its_way_through_json():
-    for binary in (copy(address("float32", 0), options={"num_warps": 4}), product("t4")):
+    for binary in (copy(address("float32", 0), options={"num_warps": 4}), product("t4"),
+                   loop(1, kernel=meeting_kernel)):
         assert Binary.from_dict(json.loads(json.dumps(binary.to_dict()))) == binary
 
 
@@ -415,6 +433,7 @@ def test_a_binary_survives_its_way_through_json():
     ("accesses", {}), ("accesses", [[0, "load", 32, 1]]), ("accesses", [[1, "peek", 32, 1]]),
     ("accesses", [[1, "load", 512, 1]]), ("accesses", [[1, "load", 32]]),
     ("accesses", [[1, ["load"], 32, 1]]), ("accesses", [[1, "load", 32, 1]] * (MOST_ENTRIES + 1)),
+    ("loop_shuffles", [[1, -1]]), ("loop_shuffles", [[1, 2, 3]]),
     ("products", [[1, "fma", -1]]), ("products", [[1, "magic", 1]]), ("products", 3),
     ("options", []), ("options", {"num_warps": 1.5}), ("options", {"": 1}),
     ("options", {"a": [1]}), ("options", {"a": 2**70}),

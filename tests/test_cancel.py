@@ -203,7 +203,8 @@ def test_values_first_keeps_two_executors_busy_and_the_compiler_idle(tmp_path, s
 
     values = 2 * (len(SUITE.cases) - 1)  # a name and a result of each case without compiled code
     assert roles[1:values] == [["worker", "executor", "executor"]] * (values - 1)
-    assert forked == ["worker", "executor", "executor", "compiler"]
+    assert forked[:3] == ["worker", "executor", "executor"]
+    assert set(forked[3:]) == {"compiler"}
 
 
 WRONG = RIGHT.replace("    tl.store", """    if BLOCK == 64:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.cases import Limits, call
+from grader.cases import Limits, call, reads
 from grader.costs import axes
 from grader.recording import Launch, Recording
 from grader.report import Kind
@@ -39,3 +39,8 @@ def test_a_call_that_is_judged_by_its_cost_is_a_performance_case(code: str, kind
 
     assert case.kind is kind
     assert case.call is not None
+
+
+@pytest.mark.parametrize(("code", "kind"), [("Q01", Kind.CALL), ("T06", Kind.PERFORMANCE)])
+def test_a_text_that_is_read_for_how_the_work_is_done_is_a_performance_case(code: str, kind: Kind):
+    assert reads("a text", "kernel", check=lambda texts: None, code=code).kind is kind

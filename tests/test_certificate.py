@@ -14,7 +14,7 @@ import pytest
 import toy
 
 import tritonlab
-from tritonlab import certificate, grading, merging, records, workspace
+from tritonlab import certificate, course, grading, merging, records, workspace
 from tritonlab.certificate import FIELDS, State
 from tritonlab.grading import Submission
 from tritonlab.journal import Reading
@@ -138,16 +138,34 @@ def test_the_last_name_counts_and_an_empty_one_takes_it_off(place, toy_course):
     assert (named.name, unnamed.name) == ("Ada", None)
 
 
-def test_the_next_module_is_the_first_open_one_after_this(place, toy_course):
+def test_what_is_left_open_is_gone_on_from_and_the_last_leads_to_the_first(toy_course):
     copy, softmax = toy_course.modules
     reading = Reading(())
 
     assert certificate.next_module(toy_course, reading) == copy
     assert certificate.next_module(toy_course, reading, copy) == softmax
     assert certificate.next_module(toy_course, reading, softmax) == copy
-    put_grade(place, toy_course, toy.PASSING)
-    put_grade(place, toy_course, toy.PASSING, name="copy")
-    assert certificate.next_module(toy_course, place.journal(toy_course).read(), copy) is None
+
+
+def test_after_a_pass_the_first_that_is_not_passed_is_next_and_after_all_none(place, course_root):
+    for folder in ("02-sum", "04-norm"):
+        toy.write_module(course_root, "missing-elements", folder, folder, core=folder != "02-sum")
+    the_course = course.load(course.roots_in(course_root))
+    copy, elective, softmax, norm = the_course.modules
+
+    put_grade(place, the_course, toy.PASSING, name="softmax")
+    after_softmax = place.journal(the_course).read()
+    for name in ("copy", "norm"):
+        put_grade(place, the_course, toy.PASSING, name=name)
+    after_core = place.journal(the_course).read()
+    put_grade(place, the_course, toy.PASSING, name="sum")
+    after_all = place.journal(the_course).read()
+
+    assert certificate.next_module(the_course, after_softmax, softmax) == copy
+    assert certificate.next_module(the_course, after_softmax, copy) == norm  # left for later
+    assert certificate.next_module(the_course, after_softmax, norm) == copy
+    assert certificate.next_module(the_course, after_core, norm) == elective
+    assert certificate.next_module(the_course, after_all, norm) is None
 
 
 def test_a_record_with_odd_fields_still_loads(place, toy_course):

@@ -21,7 +21,7 @@ from grader import processes
 from grader.mutants import Patch
 from grader.report import CaseResult, Finding, Kind, Report, Verdict
 from grader.sandbox.processes import descendants
-from grader.suite import Function, Limits, Mutant, Property, Suite, Tree, call, refuses
+from grader.suite import Function, Limits, Mutant, Property, Suite, Tree, call, reads, refuses
 from tritonlab import author, course, graded, proof, proving
 from tritonlab.crew import Broken, Crew
 
@@ -400,13 +400,37 @@ def test_a_mutant_has_to_be_killed_with_its_code_in_each_further_run(made, sandb
 @pytest.mark.parametrize(("files", "kept"), [
     (["package/api.py"], ["refused", "own"]), (["tests/test_it.py"], ["refused", "own", "others"]),
     (["package/api.py", "kernel.py"], ["refused", "own", "others"])])
-def test_what_runs_nothing_of_a_mutant_is_left_to_the_solution(files, kept):
+def test_what_runs_nothing_of_a_mutant_is_left_to_the_solution(made, files, kept):
     trees = [Tree(name, {"package/api.py": ""}, "package/") for name in ("one", "two")]
     suite = Suite(cases=[refuses("refused", raises=ValueError), call("own", "f", check=print),
                          call("others", "f", check=print, trees=trees)])
     mutant = replace(MUTANT, patches=tuple(Patch("a", "b", file) for file in files))
+    material = replace(made.material, suite=suite, solution={
+        "kernel.py": "a", "package/api.py": "a", "tests/test_it.py": "a"})
 
-    assert [one.name for one in author.concerned(suite, mutant).cases] == kept
+    assert [one.name for one in author.concerned(material, mutant).cases] == kept
+
+
+TWO = "def one(x):\n    return x + 1\n\n\ndef two(x):\n    return x + 2\n"
+
+
+@pytest.mark.parametrize(("find", "put", "code", "kept"), [
+    ("x + 1", "x", "N01", ["one: a", "one: b", "two: b", "asked", "read"]),  # `two: b` tells N01
+    ("x + 1", "x", "N02", ["one: a", "one: b", "asked", "read"]),
+    ("x + 2", "x", "N02", ["two: a", "two: b", "asked", "read"]),
+    ("two(x)", "two(", "N02", ["one: a", "one: b", "two: a", "two: b", "asked", "read"]),
+])
+def test_functions_that_reach_nothing_of_a_mutant_are_left_to_the_solution(
+        made, find, put, code, kept):
+    cases = [replace(made.material.suite.all_cases[0], name=name, function="") for name in "ab"]
+    known = replace(MUTANT, id="known", codes=("N01",), right=("two: b",))
+    suite = Suite(functions=[Function("one", cases=cases), Function("two", cases=cases)],
+                  cases=[call("asked", "f", check=print), reads("read", "texts", check=print)],
+                  mutants=(known,))
+    mutant = replace(MUTANT, codes=(code,), patches=(Patch(find, put),))
+    material = replace(made.material, suite=suite, solution={"kernel.py": TWO})
+
+    assert [one.name for one in author.concerned(material, mutant).all_cases] == kept
 
 
 @pytest.mark.parametrize(("track", "effort"), [("track2", "whole"), ("track3", "values")])

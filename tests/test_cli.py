@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -191,7 +192,7 @@ def test_many_checks_that_ended_alike_share_a_paragraph(run, judge):
     judge((*many, toy.case("past 2**31", Verdict.FAILED, finding=toy.WRONG, advisory=True)))
     run("start", "softmax")
 
-    shown, plain = run("grade"), run("grade", "--plain")
+    shown, plain = run("grade", "--verbose"), run("grade", "--plain", "--verbose")
 
     assert shown.code == 0
     assert "PASS  case 0 · case 1 · case 2" in shown.out
@@ -223,6 +224,58 @@ def test_a_diagnosis_has_at_most_six_lines(run, judge):
 
     begin = next(n for n, line in enumerate(lines) if line.startswith("What failed first"))
     assert lines.index("", begin) - begin <= 6
+
+
+def test_many_checks_that_passed_are_counted_and_what_says_more_is_named(run, judge):
+    many = tuple(toy.case(f"case {n}") for n in range(40))
+    note = toy.case("past 2**31", Verdict.FAILED, finding=toy.WRONG, advisory=True)
+    judge((*many, note, *toy.PASSING))
+    run("start", "softmax")
+
+    shown, plain = run("grade"), run("grade", "--plain")
+
+    assert "case 1" not in shown.out + plain.out
+    assert re.search("Correctness +42 of 43 passed", shown.out)
+    assert "Correctness: 42 of 43 passed\n" in plain.out
+    for said in (shown.out, plain.out):
+        assert "past 2**31 (never decides)" in said
+        assert "traffic 1.00x of the minimum, limit 1.00x" in said
+        assert "no GPU was found" in said
+        assert "With --verbose, every check is named." in said
+
+
+def test_few_checks_and_all_of_a_failed_grade_are_named(run, judge):
+    run("start", "softmax")
+    judge(toy.PASSING)
+    few = run("grade")
+    judge((*(toy.case(f"case {n}") for n in range(40)), *toy.FAILING))
+    failed = run("grade")
+
+    assert "4 rows of 128 columns" in few.out
+    assert "case 0 · case 1" in failed.out
+    assert "--verbose" not in few.out + failed.out
+
+
+@pytest.mark.parametrize("width", [50, 60, 80, 100])
+def test_a_title_that_is_too_long_wraps_below_itself_and_the_time_stays_right(
+    run, course_root, monkeypatch, width
+):
+    toy.write_module(course_root, "missing-elements", "04-norm", "A norm of " + "many words " * 9)
+    monkeypatch.setenv("COLUMNS", str(width))
+
+    lines = run("list").out.splitlines()
+
+    first = next(number for number, line in enumerate(lines) if "track1/norm" in line)
+    assert lines[first].endswith("  1.5 h")
+    assert len(lines[first]) == width
+    column = lines[first].index("A norm")
+    assert lines[first + 1].startswith(" " * column)
+    assert not lines[first + 1][column].isspace()
+    assert max(map(len, lines)) <= width
+
+
+def test_the_list_says_what_its_words_mean(run):
+    assert "PASS: passed. OPEN: begun, not passed yet. WAIT: not begun yet." in run("list").out
 
 
 def test_plain_is_one_fact_a_line_without_decoration(run, judge):

@@ -194,6 +194,16 @@ def test_throughout_it_is_and_where_both_differ_is_told(gpu, graded):  # noqa: F
     assert told["one element"].startswith("N01 on the processor, right on the GPU")
 
 
+def test_a_result_of_another_shape_breaks_the_contract_there_too(gpu, graded):  # noqa: F811
+    gpu()
+
+    report = graded(WIDE.replace("return out", "return out[None]"), WITH_CLOCK, gpu="throughout")
+
+    [one] = [found for found in report.on_gpu if found.name == "one element"]
+    assert [finding.code for finding in one.findings] == ["S01"]
+    assert not differences(report.results, report.on_gpu)
+
+
 def test_the_results_of_timed_runs_are_judged(gpu, on_gpu):
     gpu(change=lambda result, run: result * 0 if result.numel() == N else result)
 

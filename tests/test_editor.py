@@ -63,6 +63,23 @@ def test_the_first_editor_that_is_named_and_installed_is_taken(install, monkeypa
     assert editor.command(Path("kernel.py")) == [*words, str(Path.cwd() / "kernel.py")]
 
 
+@pytest.mark.parametrize(("installed", "taken"), [
+    (("vi", "vim", "nano", "sensible-editor", "editor", "code"), "code"),
+    (("vi", "vim", "nano", "sensible-editor", "editor"), "editor"),
+    (("vi", "vim", "nano", "sensible-editor"), "sensible-editor"),
+    (("vi", "vim", "nano"), "nano"), (("vi", "vim"), "vim"), (("vi",), "vi"),
+], ids=lambda value: value if isinstance(value, str) else "")
+def test_without_a_variable_a_usual_editor_is_taken_and_named(install, home, installed,
+                                                              taken) -> None:
+    for name in installed:
+        install(name, "#!/bin/sh\nexit 0\n")
+
+    said = editor.open_in_editor(home / "kernel.py")
+
+    assert said.startswith(f"VISUAL and EDITOR name no editor that is installed, so {taken} is "
+                           "taken. ")
+
+
 def test_no_editor_at_all_is_said_with_what_to_do(install) -> None:
     assert editor.command(Path("kernel.py")) is None
     assert "export EDITOR=nano" in editor.open_in_editor(Path("kernel.py"))
@@ -128,8 +145,9 @@ def test_an_editor_of_the_terminal_is_waited_for(install, home, monkeypatch) -> 
     ("#!/nowhere/sh\n",
      "code could not be started: no such file or directory. Open kernel.py yourself."),
 ], ids=["it fails", "it cannot be run"])
-def test_an_editor_that_does_not_open_is_told(install, home, script, says) -> None:
+def test_an_editor_that_does_not_open_is_told(install, home, monkeypatch, script, says) -> None:
     install("code", script)
+    monkeypatch.setenv("EDITOR", "code")
 
     assert editor.open_in_editor(home / "kernel.py") == says
 
@@ -142,7 +160,9 @@ def test_a_module_that_is_begun_can_be_opened_at_once(install, run, home, words)
 
     [path] = opened(program)
     assert path.endswith("kernel.py")
-    assert shown.out.startswith(f"{Path(path).relative_to(home)} was opened in code.")
+    assert shown.out.startswith("VISUAL and EDITOR name no editor that is installed, so code is "
+                                "taken.")
+    assert f"{Path(path).relative_to(home)} was opened in code." in " ".join(shown.out.split())
     assert shown.out.endswith("then type: tritonlab grade\n")
 
 

@@ -139,7 +139,7 @@ def test_a_recording_is_replayed(tmp_path: Path, order: str, poison: int) -> Non
                         [11, "load", "y_ptr", 1000, 4000, 125, 125, 125],
                         [12, "store", "out_ptr", 1000, 4000, 125, 125, 125]],
             "footprint": {"out_ptr": [0, 125], "x_ptr": [125, 0], "y_ptr": [125, 0]}}],
-        "modified_inputs": [], "determined": False,
+        "modified_inputs": [], "determined": False, "other": [],
     }
 
 
@@ -178,7 +178,7 @@ def test_elements_that_no_kernel_stored(tmp_path: Path) -> None:
 
     assert seen(reply) == {
         "M03": "784 of 10000 elements of the result were never stored by a kernel; "
-               "the first is index (92, 16)"}
+               "the first is index (92, 16), and all behind it are missing too"}
 
 
 def test_a_fill_by_host_code_is_no_result_of_a_kernel(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_a_fill_by_host_code_is_no_result_of_a_kernel(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("shape", "filled", "expected"), [
     ((3, 0), 8, {}),
     ((3, 0), 6, {"M03": "2 of 8 elements of the result were never stored by a kernel; "
-                        "the first is index 6"}),
+                        "the first is index 6, and all behind it are missing too"}),
     ((3, 1), 8, {"M03": "8 of 8 elements of the result were never stored by a kernel; "
                         "the first is index 0"}),
 ])
@@ -219,6 +219,23 @@ def test_a_fill_is_no_result_where_nothing_was_given(tmp_path: Path) -> None:
     reply, _ = session.run(out)
 
     assert list(seen(reply)) == ["M03"]
+
+
+@pytest.mark.parametrize(("other", "kept"), [("", 1), (", other=0.0", 0)],
+                         ids=["garbage", "no garbage"])
+def test_a_short_run_that_could_end_otherwise_is_followed_by_another(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str, kept: int) -> None:
+    kernel = COPY.replace("mask=offs < n)", f"mask=offs < n{other})", 1)
+    counts = []
+    for asked, second_s in ((True, 1.0), (False, 1.0), (True, 0.0)):
+        monkeypatch.setattr("grader.executor.main.OTHER_S", second_s)
+        session = Session(tmp_path, kernel, torch.randn(4))
+        out = session.alloc(4)
+        session.launch("copy_kernel", 1, x_ptr=session.inputs[0], out_ptr=out, n=4, BLOCK=8)
+        reply, _ = session.run(out, other=asked)
+        counts.append(len(reply["other"]))
+
+    assert counts == [kept, 0, 0]
 
 
 def test_fresh_memory_is_poisoned_and_guarded(tmp_path: Path) -> None:

@@ -331,6 +331,33 @@ def test_after_a_failure_only_cases_that_tell_its_mistakes_are_run_for_a_diagnos
     assert len(graded(suite=suite, effort="diagnosis").results) == 11
 
 
+COUNTING = f"""{FILE}
+
+TIMES = []
+
+
+def times(*values):
+    TIMES.append(values)
+    return len(TIMES)
+"""
+
+
+def test_cases_that_ask_the_same_of_plain_values_share_an_answer(tmp_path, sandbox):
+    (tmp_path / "kernel.py").write_text(COUNTING)
+    inputs = {"one": (1,), "one again": (1,), "true": (True,), "a tensor": (rand(3),),
+              "a tensor again": (rand(3),), "one at last": (1,), "slowly": (1,)}
+    answers = {}
+    suite = Suite(name="toy", cases=[
+        call(name, "times", *values, seconds=9.0 if name == "slowly" else 10.0,
+             check=lambda answer, *_, name=name: answers.update({name: answer}))
+        for name, values in inputs.items()])
+
+    grader.grade(tmp_path / "kernel.py", suite, sandbox=sandbox)
+
+    assert answers == {"one": 1, "one again": 1, "true": 2, "a tensor": 3, "a tensor again": 4,
+                       "one at last": 1, "slowly": 5}
+
+
 def test_a_property_calls_functions_by_name(graded):
     def law(submission):
         (x,) = submission.draw(rand(50))
@@ -452,6 +479,16 @@ def test_two_cases_of_one_name_are_refused(tmp_path):
 def test_a_case_of_host_code_is_of_the_kind_call():
     assert [case.kind for case in SUITE.cases] == [Kind.CALL] * 4
     assert isinstance(SUITE.all_cases[0], Case)
+
+
+def test_what_host_code_says_of_cost_is_asked_before_a_kernel_is_compiled():
+    costly = Function(entry="double", parameters=("x",), cases=[
+        performance("counted", rand(8), traffic=1.0), correctness("right", rand(8))])
+    suite = Suite(functions=(costly,), cases=[
+        call("a plan", "plan", check=print), call("a cheap plan", "plan", check=print, code="T03")])
+
+    assert [case.name for case in suite.ordered()] == [
+        "double: right", "a plan", "a cheap plan", "double: counted"]
 
 
 @pytest.mark.parametrize(("code", "seen", "wrong", "right", "meant"), [

@@ -17,8 +17,10 @@ from grader.engine.compiler import targets
 from grader.executor import compiling
 from grader.gate import Gate
 from grader.outcome import Stopped
+from grader.processes import Processes
 from grader.recording import Argument, Launch, Recording, View, to_json
 from grader.report import Finding
+from grader.sandbox import Sandbox
 from grader.suite import EXACT, Cost, Suite, correctness, rand
 
 SMALL = replace(SUITE, cases=SUITE.cases[:2])
@@ -373,6 +375,50 @@ def test_of_many_launches_alike_two_are_compiled_to_the_end_and_all_are_read(tmp
     assert list(compiled(3, whole=True)) == ["binary"]
     assert compiled(2, wrong=True)["finding"]["code"] == "L05"
     assert len(ends) == 3
+
+
+@pytest.mark.parametrize(("effort", "forks"), [
+    ("whole", ["worker", "executor", "compiler", "compiler"]),  # one beside the cases, one asked
+    ("uncompiled", ["worker", "executor"]),
+])
+def test_two_compilers_share_what_is_not_alike_and_none_starts_in_vain(
+        graded, monkeypatch, effort, forks):
+    forked, asked = [], []
+    fork, ask = Sandbox.fork, Processes.ask
+    monkeypatch.setattr(Sandbox, "fork", lambda box, role, *limits: (
+        forked.append(role), fork(box, role, *limits))[1])
+    monkeypatch.setattr(Processes, "ask", lambda self, role, *args, **more: (
+        asked.append((id(self._compiler(more["alike"])), more["alike"]))
+        if role == "compiler" else None, ask(self, role, *args, **more))[1])
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
+    suite = replace(SMALL, cases=[correctness(f"{n} of {dtype}", rand(n, dtype=dtype))
+                                  for dtype in ("float32", "float16") for n in (3, 4)])
+
+    report = graded(KERNEL, suite, effort=effort)
+
+    assert (report.verdict, sorted(forked)) == (Verdict.PASSED, sorted(forks))
+    assert len({compiler for compiler, _ in asked}) == forks.count("compiler")
+    assert len(set(asked)) == forks.count("compiler")  # what is alike has one and the same
+
+
+def launch(*arguments: Argument, kernel: str = "f", **options: int) -> Recording:
+    named = {f"a{n}": argument for n, argument in enumerate(arguments)}
+    return Recording((), (Launch(kernel, (1, 1, 1), named, options),), ())
+
+
+def test_forms_differ_where_no_code_can_be_the_same():
+    def tensor(dtype: str) -> Argument:
+        return Argument("tensor", View(0, dtype, (4,), (1,), 0))
+
+    same = [launch(tensor("float32"), Argument("int", n), num_warps=4) for n in (1, 64)]
+    others = [launch(tensor("float16"), Argument("int", 1), num_warps=4),
+              launch(tensor("float32"), Argument("int", 1), num_warps=8),
+              launch(tensor("float32"), Argument("int", 1), kernel="g", num_warps=4),
+              launch(tensor("float32"), Argument("bool", True), num_warps=4),
+              launch(tensor("float32"), Argument("none", None), num_warps=4)]
+
+    assert session.form(same[0]) == session.form(same[1])
+    assert len({session.form(one) for one in (*same, *others, Recording((), (), ()))}) == 7
 
 
 def test_an_autotuner_passes_over_what_does_not_fit_as_long_as_one_does(graded):

@@ -372,9 +372,12 @@ def test_one_run_is_enough_where_nothing_can_differ_in_another(tmp_path, sandbox
         recording = made.record([x]).recording
         run = made.replay(recording, [x])
         other = made.replay(recording, [x], order="reverse", poison=1)
+        both = made.begin_replay(recording, [x], {"other": True})()
 
     assert (run.determined, other.determined) == (determined, determined)
     assert outcome.same_bits(run.results[0], other.results[0])
+    assert len(both.other) == (not determined and not both.findings)
+    assert all(map(outcome.same_bits, both.other, other.results))
 
 
 def test_a_million_printed_lines_are_shortened_and_change_nothing(graded):

@@ -13,6 +13,7 @@ import grader
 from grader import Verdict
 from grader.decoys import decoys
 from grader.sandbox import Sandbox
+from grader.sandbox.arena import as_tensor, pack, unpack, view_of
 from grader.suite import EXACT, Cost, Input, Suite, edge, rand
 
 FAR = 1 << 30  # elements; twice as many are beyond 31 bits
@@ -61,6 +62,17 @@ def test_their_decoys_lie_as_far_apart_and_hold_other_values():
 
     assert (decoy.shape, decoy.stride()) == (tensor.shape, tensor.stride())
     assert not torch.equal(decoy, tensor)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32"])
+def test_single_elements_far_apart_are_handed_over(dtype: str):
+    """Each is a tensor of one element, whose stride may be any."""
+    tensor = rand(2, 5, dtype=dtype).apart(1, FAR >> 4).draw(torch.Generator().manual_seed(1), 1024)
+
+    with pack([tensor]) as arena:
+        [got] = unpack(arena.fd, arena.layout())
+
+    assert torch.equal(as_tensor(got, view_of(tensor, 0)), tensor)
 
 
 @pytest.mark.parametrize(("widened", "verdict"), [

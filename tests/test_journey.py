@@ -85,8 +85,8 @@ def test_the_tour_ends_well(shipped, home, monkeypatch):
     """With the cases by which its mistake is known; all of them take half a minute."""
     load = grader.load_suite
 
-    def few(path: Path) -> grader.Suite:
-        suite = load(path)
+    def few(path: Path, exercise: Path | None = None) -> grader.Suite:
+        suite = load(path, exercise)
         named = {name for mutant in suite.mutants for name in (*mutant.wrong, *mutant.right)}
         return replace(suite, cases=[case for case in suite.cases if case.name in named])
 

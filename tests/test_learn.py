@@ -12,6 +12,7 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import toy
@@ -79,6 +80,23 @@ def test_next_says_what_start_says(run, home):
     by_start = json.loads(run("start", "copy", "--json").out)
 
     assert by_next == by_start
+
+
+def test_next_goes_back_to_what_was_left_behind_and_says_so(run, judge, course_root):
+    toy.write_module(course_root, "missing-elements", "04-norm", "Norms")
+    judge(toy.PASSING)
+    run("start", "softmax")
+    run("grade")
+
+    back, on, round_again = run("next"), run("next"), run("next")
+
+    assert [r["module"] for r in records()][2:] == ["track1/copy", "track1/norm", "track1/copy"]
+    assert back.out.startswith("track1/copy comes before track1/softmax and is not passed yet; "
+                               "`next` once more leaves it for later.\n")
+    assert on.out.startswith("track1/norm ")
+    assert " ".join(round_again.out.split()).startswith(
+        "No core module behind track1/norm is left to do; track1/copy comes before it and is not "
+        "passed yet.")
 
 
 def test_next_after_the_last_leads_on(run, judge):
@@ -657,6 +675,27 @@ def test_every_attempt_is_in_the_history(run, judge):
         "here": True, "solution_seen": False} == data["attempts"][0]
 
 
+def test_the_history_has_columns_and_the_time_of_day_where_it_is_known(run, judge, monkeypatch):
+    run("start", "softmax")
+    judge(toy.FAILING)
+    with monkeypatch.context() as patch:  # as tritonlab wrote records before it kept the time
+        patch.setattr("tritonlab.journal.time", SimpleNamespace(strftime=lambda form: None))
+        run("grade")
+    run("hint")
+    judge((toy.case("one"),) * 112)
+    run("grade")
+    judge(toy.BLANKS)
+    run("grade")
+
+    old, *new = [line for line in run("status", "--history").out.splitlines() if "checks" in line]
+
+    assert re.match(r"  \d{4}-\d\d-\d\d        FAIL ", old)
+    assert all(re.match(r"  \d{4}-\d\d-\d\d \d\d:\d\d  (PASS|FAIL) ", line) for line in new)
+    for word in ("interpreter", "hint"):
+        assert len({line.index(word) for line in (old, *new)}) == 1
+    assert len({line.index("N01" if "N01" in line else "P01") for line in (old, new[-1])}) == 1
+
+
 def test_the_history_of_one_module_leaves_others_out(run, judge):
     judge(toy.FAILING)
     for module in ("copy", "softmax"):
@@ -761,6 +800,6 @@ def test_each_step_of_the_loop_is_a_function(toy_course, home):
     assert not comparison.same
     assert not earned
     assert answers.earned(toy_course, place.journal(toy_course).read(), module)
-    assert begin.following(toy_course, place).id == "track1/softmax"
-    assert begin.following(toy_course, None).id == "track1/copy"
+    assert begin.following(toy_course, place).module.id == "track1/softmax"
+    assert begin.following(toy_course, None).module.id == "track1/copy"
     assert workspace.find() == place

@@ -216,6 +216,7 @@ def test_a_package_passes_and_a_wrong_one_is_told_with_its_line(tmp_path, sandbo
 
 def test_files_are_read_as_texts(tmp_path, sandbox):
     def check(texts: Mapping[str, str]) -> None:
+        assert texts["kernel.py"] == DOOR
         if "triples" not in texts["lib/NOTES.md"]:
             raise AssertionError("the notes say nothing of three")
 

@@ -17,7 +17,7 @@ from grader.engine.compiler.targets import find
 from grader.facts import Interval, LaunchFacts, Survey, Traffic
 from grader.report import SPARED, CaseResult
 from grader.sandbox.arena import SparseTensor
-from grader.speed import Yardstick, peak_of
+from grader.speed import Yardstick, peak_of, traffic
 from grader.suite import Cost, Limits, correctness, integers, performance, rand
 
 N = 1 << 26
@@ -69,8 +69,23 @@ def test_a_good_kernel_is_expected_to_pass_which_is_no_pass(judged):
     assert result.verdict is Verdict.SKIPPED
     assert result.reason.startswith(
         "expected to pass on a GPU; predicted for the NVIDIA H100 SXM, not measured: ")
-    assert "bound by memory" in result.reason and "where 80% is asked for" in result.reason
+    assert "bound by memory" in result.reason and "where 80 % is asked for" in result.reason
     assert result.facts["memory traffic"] == "1.00x of the minimum"
+
+
+def test_a_case_that_asks_for_no_speed_names_no_share(judged):
+    result = judged(WIDE, performance("a million floats", rand(1 << 20), pass_at=1e-9))
+
+    assert result.reason == ("a GPU is needed: this case asks for right values at this size, and "
+                             "for no speed")
+
+
+@pytest.mark.parametrize(("low", "high", "says"), [
+    (100, 100, "1.00x of the minimum"), (40, 120, "0.40 to 1.20x of the minimum"),
+    (55, 55, "0.55x of the minimum, by a sample that does not show all of it"),
+])
+def test_less_than_the_minimum_is_no_figure_to_rely_on(low, high, says):
+    assert traffic(low, high, 100) == says
 
 
 def test_what_leaves_work_out_is_not_expected_to_pass(judged):
@@ -106,7 +121,7 @@ def test_a_bound_proves_that_three_passes_over_memory_are_too_slow(judged):
     result = judged(thrice)
 
     assert (result.verdict, result.findings[0].code) == (Verdict.FAILED, "T01")
-    assert "copies, and 80% is asked for" in result.findings[0].seen
+    assert "copies, and 80 % is asked for" in result.findings[0].seen
     assert result.facts["memory traffic"].endswith("3.00x of the minimum")
 
 
@@ -204,7 +219,7 @@ def test_arithmetic_that_the_job_needs_fails_nobody_and_slow_units_do(
     if verdict is Verdict.FAILED:
         assert result.findings[0].code == "T01"
         assert "compute 137,438,953,472 operations of tl.dot" in result.findings[0].seen
-        assert "multiplies matrices, and 60% is asked for" in result.findings[0].seen
+        assert "multiplies matrices, and 60 % is asked for" in result.findings[0].seen
 
 
 def test_a_product_is_measured_by_products_and_not_by_copies(judged):
@@ -215,7 +230,7 @@ def test_a_product_is_measured_by_products_and_not_by_copies(judged):
     assert low.verdict is high.verdict is Verdict.SKIPPED
     assert low.reason.startswith("expected to pass on a GPU; predicted for the NVIDIA H100 SXM")
     assert " TFLOP/s, about " in low.reason
-    assert low.reason.endswith("% of matmul speed where 20% is asked for")
+    assert low.reason.endswith(" % of matmul speed where 20 % is asked for")
     assert high.reason.startswith("a GPU is needed; ")
 
 
@@ -281,16 +296,50 @@ STATISTIC = Traffic(5, "store", "rstd_ptr", 1, 4, 1, 1, 1)
     (Limits(spills=0), binary(), "", "0 bytes a thread, limit 0"),
     (Limits(spills=0), binary(spill_bytes=64), "T04", "64 bytes a thread, limit 0"),
     (Limits(spills=64), binary(spill_bytes=64), "", "64 bytes a thread, limit 64"),
-    (Limits(stages=2), binary(dot=True, stages=3), "", "3, at least 2"),
-    (Limits(stages=2), binary(dot=True), "T06", "0, at least 2"),
+    (Limits(shared=99_328), binary(shared=99_328), "", "99,328 bytes a program, limit 99,328"),
+    (Limits(shared=99_328), binary(shared=131_072), "T05",
+     "131,072 bytes a program, limit 99,328"),
+    (Limits(stages=2), binary(dot=True, stages=3, shared=49_152), "",
+     "3 in 49,152 bytes of shared memory, at least 2"),
+    (Limits(stages=2), binary(dot=True), "T06", "0 in 0 bytes of shared memory, at least 2"),
+    (Limits(most_stages=2), binary(dot=True, stages=2), "",
+     "2 in 0 bytes of shared memory, at most 2"),
+    (Limits(most_stages=2), binary(dot=True, stages=3), "T06",
+     "3 in 0 bytes of shared memory, at most 2"),
+    (Limits(loop_shuffles=0), binary(), "", "0, limit 0"),
+    (Limits(loop_shuffles=0), binary(loop_shuffles=((7, 5), (9, 2))), "T06", "7, limit 0"),
     (Limits(tensor_cores=True), binary(dot=True, tensor_cores="wgmma"), "", "wgmma"),
     (Limits(tensor_cores=True), binary(dot=True), "T06", "not used"),
+    (Limits(bulk=True), binary(accesses=(Access(3, "bulk copy", 0, 1), Access(4, "store", 128, 2))),
+     "", "whole tiles"),
+    (Limits(bulk=True), binary(accesses=(Access(None, "bulk copy", 0, 1),)), "", "whole tiles"),
+    (Limits(bulk=True), binary(), "T06", "in pieces"),
+    (Limits(bulk=True), binary(accesses=(Access(3, "async copy", 128, 4),)), "T06", "in pieces"),
+    (Limits(bulk=True), binary(accesses=(Access(9, "load", 32, 4),)), "T06", "in pieces"),
+    (Limits(specialized=True), binary(warps=12, options={"num_warps": 4}), "",
+     "12, 4 asked for by num_warps"),
+    (Limits(specialized=True), binary(warps=12), "", "12, 4 asked for by num_warps"),
+    (Limits(specialized=True), binary(warps=8, options={"num_warps": 8}), "T06",
+     "8, 8 asked for by num_warps"),
 ])
 def test_limits_on_code_are_told_beside_what_was_found(limits, made, code, fact):
     facts, findings = code_limits(limits, [launch(LOAD, STORE, STATISTIC)], [made])
 
     assert list(facts.values()) == [fact]
     assert [finding.code for finding in findings] == ([code] if code else [])
+
+
+def test_a_launch_that_moves_next_to_nothing_needs_no_pipeline():
+    """The second launch of a sum: it adds what the programs of the first have left."""
+    heavy, light = (replace(launch(LOAD), bytes_loaded=moved) for moved in (1 << 20, 1 << 10))
+    piped, plain = binary(stages=3), binary(loop_shuffles=((7, 5),))
+    limits = Limits(stages=3, loop_shuffles=0)
+
+    _, passed = code_limits(limits, [heavy, light], [piped, plain])
+    _, failed = code_limits(limits, [light, heavy], [piped, plain])
+
+    assert passed == []
+    assert [(finding.code, finding.line) for finding in failed] == [("T06", None), ("T06", 7)]
 
 
 @pytest.mark.parametrize(("bits", "bytes_", "why"), [
@@ -343,6 +392,55 @@ def test_scalar_loads_fail_a_limit_on_their_width(judged):
     assert (wide.verdict, wide.facts["vector"]) == (Verdict.PASSED, "128 bits, at least 128")
     assert (scalar.verdict, scalar.findings[0].code) == (Verdict.FAILED, "T06")
     assert scalar.findings[0].line is not None
+
+
+DESCRIBED = """\
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def double_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    x_desc = tl.make_tensor_descriptor(x_ptr, [N // 64, 64], [64, 1], [BLOCK, 64])
+    row = tl.program_id(0) * BLOCK
+    x = x_desc.load([row, 0])
+    offs = (row + tl.arange(0, BLOCK))[:, None] * 64 + tl.arange(0, 64)[None, :]
+    tl.store(out_ptr + offs, x * 2)
+
+
+def double(x):
+    out = torch.empty_like(x)
+    double_kernel[(triton.cdiv(x.numel(), 64 * 32),)](x, out, x.numel(), BLOCK=32)
+    return out
+"""
+
+
+@pytest.mark.parametrize(("target", "code", "fact"), [
+    ("", "", "whole tiles"), ("h100", "", "whole tiles"), ("a100", "T06", "in pieces"),
+])
+def test_code_is_judged_for_the_target_that_a_case_names(judged, target, code, fact):
+    result = judged(DESCRIBED, performance("by tiles", rand(1 << 14), bulk=True, target=target))
+
+    assert result.facts["loads"] == fact
+    assert [finding.code for finding in result.findings] == ([code] if code else [])
+    assert not code or "a bulk copy of the NVIDIA A100" in result.findings[0].seen
+
+
+def test_what_does_not_compile_for_the_target_of_a_case_fails_that_case(judged):
+    narrow = KERNEL.replace("x * 2", "x.to(tl.float8e4nv).to(tl.float32) * 2")
+    numbers = integers(1 << 12)
+
+    here = judged(narrow, performance("for an H100", numbers, spills=0))
+    there = judged(narrow, performance("for an A100", numbers, spills=0, target="a100"))
+
+    assert here.verdict is Verdict.PASSED
+    assert [finding.code for finding in there.findings] == ["L05"]
+
+
+def test_a_target_goes_with_no_share_of_speed():
+    with pytest.raises(ValueError, match="one or the other"):
+        performance("both", rand(8), spills=0, target="a100", pass_at=0.5)
 
 
 def test_every_limit_holds_at_the_real_size_too(judged):

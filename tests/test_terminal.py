@@ -106,11 +106,11 @@ def test_a_session_from_start_to_quit(place):
     with watching(place) as terminal:
         terminal.shows("Every save of", "What failed first", "Seen", "FAILED")
         terminal.save(HALVED)
-        terminal.shows("Save 1", "What failed first", "FAILED", "h shows a hint")
+        terminal.shows("Saved", "What failed first", "FAILED", "h shows a hint")
         terminal.press("h")
         terminal.shows("Hint 1 of 3", "What is missing?")
         terminal.save(module.HEALTHY)
-        terminal.shows("Save 2", "right so far", "PASSED", "Press n for the next module")
+        terminal.shows("Saved", "right so far", "PASSED", "Press n for the next module")
         terminal.press("n")
         terminal.shows("The exercise is in tritonlab-workspace/track1/copy", "Every save of",
                        "FAILED")
@@ -123,7 +123,7 @@ def test_a_session_from_start_to_quit(place):
         terminal.shows("The exercise is fresh again", "FAILED")
         assert "TODO 1" in (place / copy).read_text()
         terminal.press("u")
-        terminal.shows("Your work is back as it was", "FAILED")
+        terminal.shows("Your work is back in tritonlab-workspace/track1/copy", "FAILED")
         assert (place / copy).read_text() == "x = 1\n"
         terminal.press("q")
 
@@ -147,9 +147,9 @@ KERNELS = {
 def test_a_session_of_kernels_that_misbehave(place):
     with watching(place) as terminal:
         terminal.shows("FAILED")
-        for number, (text, says) in enumerate(KERNELS.values(), start=1):
+        for text, says in KERNELS.values():
             terminal.save(text)
-            terminal.shows(f"Save {number}")
+            terminal.shows("Saved")
             terminal.program.expect(r"(FAILED|PASSED)\S*  \d+ of \d+ checks")
             said = terminal.program.before
             assert re.search(says, said)
@@ -221,6 +221,77 @@ def test_other_programs_get_the_terminal_and_give_it_back(place, monkeypatch):
         terminal.shows("PASSED")
 
 
+LENDS = """
+import sys
+from tritonlab.terminal import Attention, Inbox, Keyboard
+inbox = Inbox()
+with Keyboard() as keyboard, Attention(inbox, keyboard) as attention:
+    code = attention.lend([sys.executable, "-c", sys.argv[1]], lambda: False)
+    print("ended with", code, "and typed were", inbox.take())
+"""
+PRINTS = """
+import sys, time
+print("begun", flush=True)
+try:
+    assert sys.stdin.read() == ""
+    time.sleep(600)
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def test_keys_typed_while_a_program_prints_are_kept_unseen_and_q_ends_it(place):
+    terminal = Terminal(place, [sys.executable, "-c", LENDS, PRINTS])
+    try:
+        terminal.shows("begun")
+        terminal.press("h?")
+        time.sleep(0.5)
+        terminal.press("q")
+        terminal.program.expect("ended with 130 and typed were .*")
+
+        assert "Typed(keys='h?')" in terminal.program.after
+        assert terminal.program.before.strip() == ""  # nothing was echoed
+        assert terminal.ends() == 0
+    finally:
+        terminal.kill()
+
+
+def test_keys_typed_while_a_program_prints_come_when_it_has_ended(place):
+    prints = PRINTS.replace("600", "1")
+    terminal = Terminal(place, [sys.executable, "-c", LENDS, prints])
+    try:
+        terminal.shows("begun")
+        terminal.press("h")
+        terminal.program.expect("ended with 0 and typed were .*")
+
+        assert "Typed(keys='h')" in terminal.program.after
+    finally:
+        terminal.kill()
+
+
+def test_a_second_watch_says_so_on_the_terminal_too(place):
+    with watching(place) as first:
+        first.shows("FAILED", "q quit")
+        second = subprocess.run([*TYPED, "watch"], cwd=place, capture_output=True, text=True)
+
+        assert (second.returncode, second.stdout) == (2, "")
+        assert f"Another watch, process {first.program.pid}, since" in second.stderr
+
+
+def test_ctrl_c_in_mid_grade_says_that_nothing_is_recorded(place):
+    journal = place / "tritonlab-workspace/.tritonlab/journal.jsonl"
+    with watching(place) as terminal:
+        terminal.shows("FAILED", "q quit")
+        before = journal.read_text()
+        terminal.save(KERNELS["hangs"][0])
+        terminal.shows("Saved", "grading")
+        terminal.press("\x03")
+        terminal.shows("The grade that was running was ended; nothing of it is recorded.")
+
+        assert terminal.ends() == 1
+    assert journal.read_text() == before
+
+
 # ---------------------------------------------------------------------------------------------
 # Ways out
 
@@ -273,7 +344,7 @@ def test_another_width_redraws_the_last_line_and_loses_nothing(place):
     with watching(place) as terminal:
         terminal.shows("q quit · ? keys")
         terminal.program.setwinsize(40, 30)
-        terminal.program.expect(r"\r\x1b\[2K  h hint · r read · s soluti…")
+        terminal.program.expect(r"\r\x1b\[J  h hint · r read · s soluti…\r")
         terminal.program.setwinsize(40, 120)
         terminal.shows("q quit · ? keys")
 

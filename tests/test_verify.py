@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 import toy
 
 from grader.report import Kind, Verdict
-from tritonlab import claims, course, grading, verification, workspace
+from tritonlab import claims, course, grading, kept, verification, workspace
 from tritonlab.claims import NoCertificate
 from tritonlab.grading import Submission
 from tritonlab.verification import Standing
@@ -45,6 +47,15 @@ def forged(place: Path, **changes: object) -> str:
     return "forged.json"
 
 
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def forget(place: Path) -> None:
+    """As if it had passed before what passes was kept."""
+    shutil.rmtree(place / ".tritonlab" / kept.FOLDER)
+
+
 def standing(answer) -> str:
     [module] = json.loads(answer.out)["modules"]
     return module["standing"]
@@ -73,11 +84,11 @@ def test_the_page_shows_the_number_that_verify_prints(run, passed):
 
 
 def test_nothing_is_recorded(run, passed):
-    before = {path.name: path.read_bytes() for path in (passed / ".tritonlab").iterdir()}
+    before = contents(passed / ".tritonlab")
 
     run("verify", "page.html")
 
-    assert {path.name: path.read_bytes() for path in (passed / ".tritonlab").iterdir()} == before
+    assert contents(passed / ".tritonlab") == before
 
 
 def test_inputs_are_new_and_the_file_is_graded_whole(run, passed, judge, monkeypatch):
@@ -108,18 +119,153 @@ def test_what_fails_today_does_not_hold(run, passed, judge):
                                "--module track1/softmax\n")
 
 
-@pytest.mark.parametrize(("results", "said"), [
-    (toy.PASSING, "Graded all the same, it passes, with the evidence efficient."),
-    (toy.FAILING, "Graded all the same, it fails '4 rows of 127 columns'")], ids=["right", "wrong"])
-def test_another_source_is_graded_and_does_not_count(run, passed, judge, results, said):
+@pytest.mark.parametrize(("change", "said"), [
+    (lambda kernel: kernel.write_text("# later\n"),
+     "tritonlab-workspace/track1/softmax/kernel.py has changed since."),
+    (lambda kernel: kernel.unlink(),
+     "There is no file at tritonlab-workspace/track1/softmax/kernel.py."),
+], ids=["edited", "gone"])
+def test_what_passed_is_kept_and_graded_where_the_file_moved_on(run, passed, monkeypatch, change,
+                                                                said):
+    change(passed / SOFTMAX / "kernel.py")
+    graded = []
+    grade = grading.grade
+    monkeypatch.setattr(grading, "grade", lambda submission, **more: graded.append(
+        submission.kernel.read_text()) or grade(submission, **more))
+
+    answer = run("verify", "page.html", "--plain")
+
+    assert answer.code == 0
+    assert "HOLDS track1/softmax holds; claimed: efficient" in answer.out
+    assert f"{said} Graded was the file that passed, which is kept. It passes" in answer.out
+    assert graded == ["# my own\n"]
+
+
+def test_what_is_kept_counts_by_its_digest_alone(run, passed):
+    [kernel] = (passed / ".tritonlab" / kept.FOLDER).rglob("kernel.py")
+    kernel.write_text("# another under the same name\n")
+    (passed / SOFTMAX / "kernel.py").write_text("# later\n")
+
+    answer = run("verify", "page.html", "--json")
+
+    assert (answer.code, standing(answer)) == (1, Standing.DIFFERS)
+
+
+def test_what_is_kept_may_be_no_link_that_leads_elsewhere(run, passed, home):
+    [kernel] = (passed / ".tritonlab" / kept.FOLDER).rglob("kernel.py")
+    kernel.rename(home / "elsewhere.py")
+    kernel.symlink_to(home / "elsewhere.py")
+    (passed / SOFTMAX / "kernel.py").write_text("# later\n")
+
+    answer = run("verify", "page.html", "--json")
+
+    assert (answer.code, standing(answer)) == (1, Standing.DIFFERS)
+
+
+@pytest.mark.parametrize(("results", "said", "advice"), [
+    (toy.PASSING, "Graded all the same, it passes, with the evidence efficient.",
+     "To claim the file that is there now, type: "),
+    (toy.FAILING, "Graded all the same, it fails '4 rows of 127 columns'",
+     "See in full what it shows: "),
+], ids=["right", "wrong"])
+def test_another_source_is_graded_and_does_not_count(run, passed, judge, results, said, advice):
     (passed / SOFTMAX / "kernel.py").write_text("# another\n")
+    forget(passed)
     judge(results, **EFFICIENT)
 
     answer = run("verify", "page.html", "--plain")
 
     assert answer.code == 1
     assert "OTHER track1/softmax differs; claimed: efficient" in answer.out
+    assert "that one is not kept here" in answer.out
     assert said in answer.out
+    assert answer.out.endswith(f"{advice}tritonlab grade tritonlab-workspace/track1/softmax/"
+                               "kernel.py --module track1/softmax\n")
+
+
+def test_the_command_that_is_offered_makes_the_claim_good(run, passed):
+    (passed / SOFTMAX / "kernel.py").write_text("# another\n")
+    forget(passed)
+    command = run("verify", str(passed)).out.split("tritonlab grade ")[1].split()
+
+    assert run("grade", *command).code == 0
+    assert run("verify", str(passed)).code == 0
+
+
+def test_where_no_workspace_is_a_file_that_differs_is_only_looked_at(run, passed, home):
+    (home / "handed-in" / SOFTMAX).mkdir(parents=True)
+    (home / "handed-in" / SOFTMAX / "kernel.py").write_text("# another\n")
+
+    answer = run("verify", "page.html", "--sources", "handed-in", "--plain")
+
+    assert answer.code == 1
+    assert "See in full what it shows: " in answer.out
+
+
+def test_the_newest_that_passed_are_kept_and_always_what_is_claimed(run, passed, judge):
+    own = data_of(passed)["modules"][1]["source_sha256"]
+    judge(tuple(one for one in toy.PASSING if one.kind is not Kind.PERFORMANCE))  # less evidence
+    for number in range(kept.MOST + 3):
+        (passed / SOFTMAX / "kernel.py").write_text(f"# {number}\n")
+        run("grade")
+
+    folder = passed / ".tritonlab" / kept.FOLDER / SOFTMAX
+    there = {(path / "kernel.py").read_text() for path in folder.iterdir()}
+    assert there == {"# my own\n", *(f"# {number}\n" for number in range(3, kept.MOST + 3))}
+    assert data_of(passed)["modules"][1]["source_sha256"] == own
+
+
+def test_what_was_spoilt_is_kept_anew_when_it_passes_again(run, passed):
+    [kernel] = (passed / ".tritonlab" / kept.FOLDER).rglob("kernel.py")
+    kernel.write_text("")
+
+    run("grade")
+
+    assert kernel.read_text() == "# my own\n"
+
+
+def test_what_fails_and_what_changed_while_it_was_graded_is_not_kept(run, passed, judge,
+                                                                     monkeypatch):
+    forget(passed)
+    kernel = passed / SOFTMAX / "kernel.py"
+    judge(toy.FAILING, **EFFICIENT)
+    run("grade")
+    judge(toy.PASSING, **EFFICIENT)
+    snapshot = kept.snapshot
+
+    def slow(submission):
+        content = snapshot(submission)
+        kernel.write_text("# saved in the meantime\n")
+        return content
+
+    monkeypatch.setattr(kept, "snapshot", slow)
+    run("grade")
+
+    assert not [*(passed / ".tritonlab" / kept.FOLDER).rglob("*.py")]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
+def test_where_nothing_can_be_kept_a_pass_is_a_pass(run, passed, monkeypatch, number):
+    forget(passed)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(kept.tempfile, "TemporaryDirectory", refuse)
+    answer = run("grade")
+
+    assert (answer.code, answer.err) == (0, "")
+
+
+def test_several_that_differ_are_counted_in_the_plural(run, passed):
+    run("start", "copy")
+    run("grade")
+    run("certificate")
+    forget(passed)
+    for name in ("softmax", "copy"):
+        (passed / "track1" / name / "kernel.py").write_text("# later\n")
+
+    assert "0 of 2 claimed modules hold; 2 differ." in run("verify", str(passed)).out
 
 
 def test_a_source_that_was_edited_and_passed_again_is_the_certificate_s(run, passed):
@@ -143,6 +289,7 @@ def test_a_solution_that_passes_later_does_not_take_the_place_of_one_s_own(run, 
 
 def test_a_missing_source_is_no_proof(run, passed):
     (passed / SOFTMAX / "kernel.py").unlink()
+    forget(passed)
 
     answer = run("verify", "page.html", "--plain")
 
@@ -153,6 +300,7 @@ def test_a_missing_source_is_no_proof(run, passed):
 
 def test_a_link_that_leads_elsewhere_is_no_source(run, passed, home):
     (home / "secret.py").write_text("# secret\n")
+    forget(passed)
     (passed / SOFTMAX / "kernel.py").unlink()
     (passed / SOFTMAX / "kernel.py").symlink_to(home / "secret.py")
 
@@ -327,10 +475,13 @@ def test_for_real_a_right_kernel_holds_and_a_wrong_one_does_not(tmp_path, sandbo
 
     [right] = verification.verify(the_course, claimed, place.root, gpu=False).checks
     kernel.write_text(module.folder.joinpath("kernel.py").read_text())
+    [later] = verification.verify(the_course, claimed, place.root, gpu=False).checks
+    forget(place.root)
     [blank] = verification.verify(the_course, claimed, place.root, gpu=False).checks
 
     assert (right.standing, right.report.evidence) == (Standing.HOLDS, claimed.passed[0].evidence)
     assert right.report.seed != report.seed
+    assert (later.standing, later.source == kernel) == (Standing.HOLDS, False)
     assert blank.standing is Standing.DIFFERS
     assert "it fails 'the file can be graded'" in blank.said
 
@@ -441,8 +592,6 @@ def test_what_is_not_there_is_said(run, home, what, said):
 
 
 def test_a_pipe_is_not_waited_for(run, home):
-    import os
-
     os.mkfifo("pipe")
 
     assert run("verify", "pipe").code == 2

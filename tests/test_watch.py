@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import io
 import json
 import os
 import shutil
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +22,12 @@ import toy
 
 import grader
 from grader.report import Report, Verdict
-from tritonlab import actions, course, durable, grading, journal, regrade, saves, workspace
+from tritonlab import actions, course, durable, grading, journal, regrade, saves, sole, workspace
 from tritonlab.errors import CannotGrade
 from tritonlab.grading import Submission
+from tritonlab.journal import Reading
+from tritonlab.render.screen import Screen
+from tritonlab.render.watch import Watched
 from tritonlab.saves import Content, Saves
 from tritonlab.terminal import Keyboard, Typed
 from tritonlab.watch import Watch
@@ -351,11 +359,12 @@ def test_a_failure_is_told_before_the_other_cases_are_known(session):
 
 def test_a_failure_waits_for_cases_that_are_judged_at_once(session):
     session.until("graded")
+    before = session.view.of("failing")
     session.clock = lambda: 0.0  # it stands still
     session.save(WRONG)
     session.until("graded", 2)
 
-    assert session.view.of("failing") == []
+    assert session.view.of("failing") == before
 
 
 def test_a_lost_sandbox_is_replaced_and_the_grade_begun_anew(session):
@@ -412,7 +421,19 @@ def test_an_exercise_that_is_gone_is_said_and_graded_when_it_is_back(session):
 
     assert session.until("graded", 2)["report"]["verdict"] == "PASSED"
     assert "There is no file at" in session.view.texts()
-    assert "`tritonlab start track1/softmax` makes a fresh one" in session.view.texts()
+    assert "Or x puts a fresh one there." in session.view.texts()
+
+
+def test_where_the_exercise_is_gone_a_fresh_one_is_put_there_without_asking(session):
+    session.save(WRONG)
+    session.until("graded")
+    session.submission.kernel.unlink()
+    session.until("notice")
+    session.press("x")
+
+    session.until("graded", 2)
+    assert session.submission.kernel.read_text() == toy.EXERCISE
+    assert session.view.of("asks") == []
 
 
 def test_it_ends_with_the_exit_code_of_the_last_verdict(session):
@@ -434,6 +455,99 @@ def test_quitting_cancels_what_runs_and_records_nothing_of_it(session):
     wait_for(lambda: session.code is not None)
     assert session.cancelled == [SLOW]
     assert len(session.records()) == 1
+    assert "was ended; nothing of it is recorded" in session.view.of("notice")[-1]["text"]
+
+
+def test_a_grade_that_was_on_its_way_to_the_record_is_shown_and_not_denied(session, monkeypatch):
+    session.until("graded")
+    save, saving, go_on = grading.save, threading.Event(), threading.Event()
+
+    def slowly(*args: Any) -> grading.Result:
+        saving.set()
+        assert go_on.wait(WAIT_S)
+        return save(*args)
+
+    monkeypatch.setattr(grading, "save", slowly)
+    session.save(WRONG)
+    assert saving.wait(WAIT_S)
+    session.press("q")
+    go_on.set()
+
+    assert session.until("ended")["exit_code"] == 1
+    assert len(session.view.of("graded")) == len(session.records()) == 2
+    assert "nothing of it is recorded" not in session.view.texts()
+
+
+# ---------------------------------------------------------------------------------------------
+# Two of them
+
+HOLDS = """
+import sys, time
+from pathlib import Path
+from tritonlab import course, sole
+from tritonlab.grading import Submission
+from tritonlab.workspace import Workspace
+module, place = course.load().find(sys.argv[1]), Workspace(Path("tritonlab-workspace").absolute())
+sole.hold(Submission(module, place.kernel(module), place))
+print("held", flush=True)
+time.sleep(600)
+"""
+
+
+@contextlib.contextmanager
+def held_elsewhere(module: str) -> Iterator[subprocess.Popen[str]]:
+    """Another process watches a module; it is killed in the end."""
+    with subprocess.Popen([sys.executable, "-c", HOLDS, module], stdout=subprocess.PIPE,
+                          text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "held\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_second_watch_of_an_exercise_says_who_is_at_it_and_ends(run, submission):
+    with held_elsewhere("softmax") as other:
+        answer = run("watch", "softmax")
+
+        assert (answer.code, answer.out) == (2, "")
+        assert answer.err.startswith(f"Another watch, process {other.pid}, since ")
+        assert "grades every save of tritonlab-workspace/track1/softmax/kernel.py" in answer.err
+        assert f"end it there with q or here with `kill {other.pid}` first.\n" in answer.err
+    with sole.hold(submission):  # killed as it was, it is in nobody's way
+        pass
+
+
+def test_another_exercise_can_be_watched_beside_it_but_not_gone_to(session, toy_course):
+    copy = toy_course.find("copy")
+    session.save(RIGHT)
+    session.until("graded")
+    place = session.submission.workspace
+    workspace.start(copy, place.root)
+    with held_elsewhere("copy"):
+        session.press("n")
+
+        wait_for(lambda: "Another watch, process" in session.view.texts())
+        assert session.records("started") == []
+        assert session.watch.module.id == "track1/softmax"
+        session.save(WRONG)
+        session.until("graded", 2)
+    session.press("ny")
+    assert session.until("watching", 2)["module"] == "track1/copy"
+    with sole.hold(session.submission):  # what was left is free again
+        pass
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
+def test_where_no_lock_can_be_had_it_goes_without(submission, monkeypatch, number):
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+
+    with sole.hold(submission):
+        assert not (submission.workspace.mark / sole.FOLDER).exists()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -448,6 +562,51 @@ def test_a_hint_is_shown_and_recorded(session):
 
     wait_for(lambda: session.records("hint"))
     assert session.records("hint")[0]["group"] == "B"  # the failure names TODO 2
+
+
+def test_a_hint_is_about_the_failure_that_is_shown(session):
+    session.until("graded")
+    session.save(SLOW)
+    session.until("failing")  # and not on record yet
+    session.press("h")
+    session.until("page")
+
+    wait_for(lambda: session.records("hint"))
+    assert session.records("hint")[0]["group"] == "B"
+
+
+@pytest.mark.parametrize(("keys", "step", "said"), [
+    (True, "`tritonlab hint --todo 2` leads on.",
+     'Key h (hint 1 of 3 on "Addressing") leads on.'),
+    (True, "Fill in TODO 2 first; `tritonlab hint --todo 2` helps.",
+     'Fill in TODO 2 first; key h (hint 1 of 3 on "Addressing") helps.'),
+    (False, "`tritonlab hint --todo 2` leads on.",
+     '`tritonlab hint track1/softmax --todo 2` (hint 1 of 3 on "Addressing") leads on.'),
+    (True, "Repair it, then run `tritonlab grade` again.", "Repair it, then save."),
+    (False, "Repair it, then run `tritonlab grade` again.", "Repair it, then save."),
+])
+def test_a_next_step_is_a_key_where_there_are_keys(submission, keys, step, said):
+    shown = io.StringIO()
+    view = Watched(lambda: Screen(shown, plain=True))
+    finding = replace(toy.WRONG, next_step=step, todos=(2,) if "hint" in step else ())
+
+    view.watching(submission, actions.ACTIONS if keys else ())
+    view.failing(submission.module, toy.case("x", Verdict.FAILED, finding=finding), Reading(()))
+
+    assert f"Hint: {said}" in " ".join(shown.getvalue().split())
+
+
+def test_a_verdict_after_another_is_of_a_save_and_the_first_of_what_is_there(submission):
+    shown = io.StringIO()
+    view = Watched(lambda: Screen(shown, plain=True))
+
+    for number in range(2):
+        view.watching(submission, ())
+        view.began(5 * number + 1, "10:00:00")
+        view.began(5 * number + 2, "10:00:01")
+
+    assert [line for line in shown.getvalue().splitlines() if line.startswith("10:")] == [
+        "10:00:00 As it is now", "10:00:01 Saved"] * 2
 
 
 def test_a_reset_asks_first_and_can_be_undone(session):
@@ -466,7 +625,8 @@ def test_a_reset_asks_first_and_can_be_undone(session):
     session.until("graded", 3)
     assert session.submission.kernel.read_text() == WRONG
     assert "Press u to bring your work back" in session.view.texts()
-    assert "Your work is back as it was" in session.view.texts()
+    assert "Your work is back in tritonlab-workspace/track1/softmax. What was there is kept in" \
+        in session.view.texts()
 
 
 def test_the_next_module_is_begun_after_a_pass_and_watched(session):
@@ -504,8 +664,9 @@ def test_it_never_goes_on_by_itself(session):
 
 
 def test_the_solution_is_asked_for_before_a_pass_and_shown_by_its_verb(session, monkeypatch):
-    ran: list[list[str]] = []
-    monkeypatch.setattr(Watch, "run_aside", lambda watch, command: ran.append(command) or 0)
+    ran: list[tuple[object, ...]] = []
+    monkeypatch.setattr(Watch, "run_aside", lambda watch, command, *, reads: ran.append(
+        (*command[3:], reads)) or 0)
     session.save(WRONG)
     session.until("graded")
     session.press("s")
@@ -516,9 +677,9 @@ def test_the_solution_is_asked_for_before_a_pass_and_shown_by_its_verb(session, 
     session.press("sbr")
 
     wait_for(lambda: len(ran) == 4)
-    assert [command[3:] for command in ran] == [
-        ["solution", "track1/softmax", "--give-up"], ["solution", "track1/softmax"],
-        ["bench", "track1/softmax"], ["read", "track1/softmax"]]
+    assert ran == [
+        ("solution", "track1/softmax", "--give-up", False), ("solution", "track1/softmax", False),
+        ("bench", "track1/softmax", False), ("read", "track1/softmax", True)]
 
 
 def test_all_keys_are_listed_and_others_are_answered(session):

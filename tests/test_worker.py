@@ -207,6 +207,14 @@ def test_a_launch_is_recorded_with_its_arguments_options_and_line(call: Call) ->
     assert reply["recording"].returned_tuple is False
 
 
+def test_torchs_own_compiler_is_not_loaded_to_watch_a_call(call: Call) -> None:
+    """To import it takes longer than most grades."""
+    reply = call("def f(x):\n    y = torch.empty_like(x)\n    k[(1,)](x, y, 8)\n"
+                 "    import sys\n    raise ValueError('torch._dynamo' in sys.modules)", x8())
+
+    assert reply["message"] == "False"
+
+
 def test_the_kernel_is_never_run(call: Call) -> None:
     body = """
     @triton.jit

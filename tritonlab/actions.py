@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from functools import partial
 
-from tritonlab import answers, certificate, editor, grading, hints
+from tritonlab import answers, certificate, editor, grading, hints, sole, workspace
 from tritonlab import begin as the_begin
 from tritonlab import reset as the_reset
-from tritonlab.course import Module
-from tritonlab.errors import NoWorkspace, shown
+from tritonlab.begin import Following
+from tritonlab.errors import EXIT_STOPPED, NoWorkspace, shown
+from tritonlab.grading import Submission
 from tritonlab.reset import Backup
 from tritonlab.watch import Action, Watch
 from tritonlab.workspace import Workspace
 
 
 def hint(watch: Watch) -> None:
-    """The next rung for what failed last, on record."""
+    """The next rung for the failure that is shown, on record."""
     from tritonlab.render import steps
 
-    given = hints.give(watch.course, _place(watch), watch.module)
-    watch.view.show(partial(steps.show_hint, given=given))
+    failure = watch.failure
+    todo, function = hints.place_of(watch.module, failure.findings[0]) \
+        if failure and failure.findings else (None, None)
+    given = hints.give(watch.course, _place(watch), watch.module, todo, function)
+    onward = "h shows the next one." if given.rung < len(given.group.rungs) else \
+        f"Edit {watch.submission.to_edit} and save: it is graded again."
+    watch.view.show(partial(steps.show_hint, given=given, onward=onward))
     watch.tell(hints.record(watch.course, _place(watch), given))
 
 
 def read(watch: Watch) -> None:
-    _run(watch, f"tritonlab read {watch.module.id}")
+    _run(watch, f"tritonlab read {watch.module.id}", reads=True)
 
 
 def solution(watch: Watch) -> None:
@@ -41,7 +48,11 @@ def solution(watch: Watch) -> None:
 
 
 def reset(watch: Watch) -> None:
-    """A fresh exercise; the learner's work is kept."""
+    """A fresh exercise; the learner's work is kept, and where none is left nothing is asked."""
+    if watch.submission.in_place and not os.path.lexists(watch.submission.kernel):
+        workspace.start(watch.module, _place(watch).root)
+        watch.tell("A fresh exercise is in its place.")
+        return
     watch.ask(f"Put a fresh exercise of {watch.module.id} in the place of your work? It is kept.",
               lambda watch: _tell(watch, the_reset.reset(watch.course, _place(watch),
                                                          watch.module)))
@@ -49,23 +60,28 @@ def reset(watch: Watch) -> None:
 
 def undo(watch: Watch) -> None:
     """The newest backup, in the place of what is there now, which is kept too."""
+    if not the_reset.backups(_place(watch), watch.module):
+        watch.tell(f"There is no backup of {watch.module.id} to bring back; x makes one when it "
+                   "puts a fresh exercise in the place of your work.")
+        return
     _tell(watch, the_reset.undo(watch.course, _place(watch), watch.module))
 
 
 def next_(watch: Watch) -> None:
     """The next module: begun and watched, after a pass or a yes."""
     reading = _place(watch).journal(watch.course).read()
-    following = certificate.next_module(watch.course, reading, watch.module)
+    following = the_begin.after(watch.course, reading, watch.module)
     if following is None:
         watch.tell("No other module is left to do. `tritonlab certificate` shows what you hold.")
     elif certificate.build(watch.course, reading).entry(watch.module).done:
         _go_to(watch, following)
     else:
-        watch.ask(f"{watch.module.id} is not passed yet. Go on to {following.id} all the same?",
-                  lambda watch: _go_to(watch, following))
+        watch.ask(f"{watch.module.id} is not passed yet. Go on to {following.module.id} all the "
+                  "same?", lambda watch: _go_to(watch, following))
 
 
 def bench(watch: Watch) -> None:
+    watch.tell("q or Ctrl-C ends the benchmark; other keys are answered after it.")
     _run(watch, watch.submission.typed("bench"))
 
 
@@ -74,16 +90,22 @@ def edit(watch: Watch) -> None:
     path, found = watch.submission.kernel, editor.find()
     if found is None or found.has_window:
         watch.tell(editor.open_in_editor(path))
-    elif watch.run_aside(found.opening(path)) != 0:
+        return
+    if sentence := found.why:
+        watch.tell(sentence)
+    if watch.run_aside(found.opening(path), reads=True) != 0:
         watch.tell(f"{found.name} did not end well. Open {shown(path)} in another terminal.")
 
 
-def _go_to(watch: Watch, module: Module) -> None:
+def _go_to(watch: Watch, following: Following) -> None:
     from tritonlab.render import steps
 
-    begun = the_begin.begin(watch.course, module)
-    watch.view.show(partial(steps.show_start, begun=begun))
-    watch.turn_to(grading.exercise(module, begun.place, watch.course))
+    module, place = following.module, _place(watch)
+    with sole.hold(Submission(module, place.kernel(module), place)) as held:
+        watch.tell(following.why)
+        begun = the_begin.begin(watch.course, module, place.root)
+        watch.view.show(partial(steps.show_start, begun=begun, typed=False))
+        watch.turn_to(grading.exercise(module, place, watch.course), held.pop_all())
     watch.tell(begun.warning)
 
 
@@ -93,16 +115,19 @@ def _tell(watch: Watch, backup: Backup) -> None:
     if not backup.changed:
         watch.tell("This is the fresh exercise already; nothing was changed.")
     elif backup.restored:
-        watch.tell(f"Your work is back as it was.{kept}")
+        watch.tell(f"Your work is back in {shown(watch.submission.kernel.parent)}.{kept}")
     else:
         watch.tell(f"The exercise is fresh again.{kept} Press u to bring your work back.")
     watch.tell(str(backup.error or backup.warning))
 
 
-def _run(watch: Watch, typed: str) -> None:
-    """Run another verb as it would be typed: it looks the same, and what it needs goes with it."""
-    code = watch.run_aside([sys.executable, "-m", *shlex.split(typed)])
-    if code is None or code < 0 or code > 3:
+def _run(watch: Watch, typed: str, *, reads: bool = False) -> None:
+    """Run another verb as it would be typed: it looks the same, and what it needs goes with it.
+
+    ``reads``: it takes keys itself.
+    """
+    code = watch.run_aside([sys.executable, "-m", *shlex.split(typed)], reads=reads)
+    if code is None or code < 0 or (code > 3 and code != EXIT_STOPPED):
         watch.tell(f"It did not end well. Repeat it in another terminal: {typed}")
 
 

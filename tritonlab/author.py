@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 import grader
 from grader.blanks import blanks_left
 from grader.inputs import Input, Sparse
+from grader.places import numbered_comments
 from grader.report import Kind
-from grader.source import is_kernel, numbered_comments
+from grader.source import is_kernel
 from grader.words import ranges
+from tritonlab import reach
 from tritonlab.course import Course, Module, Roots
 
 if TYPE_CHECKING:
@@ -403,19 +405,34 @@ def draws(suite: Suite, name: str) -> bool:
         isinstance(spec, Input | Sparse) for case in cases for spec in case.inputs)
 
 
-def concerned(suite: Suite, mutant: Mutant) -> Suite:
-    """The suite without cases that run nothing of a mutant: all files that it changes are replaced.
+def concerned(material: Material, mutant: Mutant) -> Suite:
+    """The suite without cases that run nothing of a mutant: they give what the solution's give.
 
-    They give what they give for the solution.
+    That is so of functions that reach nothing which it changes, and where all files that it changes
+    are replaced. Cases stay that tell mistakes of its code apart, for the diagnosis.
     """
+    suite = material.suite
     changed = [patch.file for patch in mutant.patches]
+    texts = mutated(material, mutant)
+    roots = {KERNEL, suite.kernel_file}
+    telling = {name for other in suite.mutants if other.codes[:1] == mutant.codes[:1]
+               for name in (*other.wrong, *other.right)}
 
     def is_left(case: Case) -> bool:
         trees = case.call.trees if case.call else ()
         return not trees or not all(name.startswith(tree.instead_of) or name in tree.files
                                     for tree in trees for name in changed)
 
-    return replace(suite, cases=[case for case in suite.cases if is_left(case)])
+    def left(function: Function, prefix: str) -> list[Case]:
+        idle = function.entry and not reach.changes(
+            function.entry, material.solution, texts, roots)
+        return [case for case in function.cases if is_left(case) and not (
+            idle and case.call is None and case.reading is None
+            and f"{prefix}{case.name}" not in telling)]
+
+    functions = [replace(function, cases=left(function, f"{function.entry}: "))
+                 for function in suite.functions]
+    return replace(suite, cases=left(suite, ""), functions=functions)
 
 
 def is_of_values(suite: Suite, name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from tritonlab import certificate, grading, workspace
 from tritonlab.course import Course, Module
@@ -25,14 +26,16 @@ class Begun:
     warning: str = ""
 
 
-def begin(course: Course, module: Module) -> Begun:
+def begin(course: Course, module: Module, root: Path | None = None) -> Begun:
     """Copy what is not there yet into the workspace, which is made if needed, and record it.
+
+    ``root`` is the workspace, by default that of the current folder.
 
     Raises:
         NotSaved: the exercise or the record cannot be written.
         NoWorkspace: the current folder has been removed.
     """
-    place, started = workspace.start(module, workspace.locate())
+    place, started = workspace.start(module, root or workspace.locate())
     journal = place.journal(course)
     saved = journal.append("started", module.id)
     missing = certificate.missing(course, journal.read(), module)
@@ -40,8 +43,32 @@ def begin(course: Course, module: Module) -> Begun:
     return Begun(module, place, started, tuple(missing), submission.command, saved.warning)
 
 
-def following(course: Course, place: Workspace | None) -> Module | None:
-    """The module to begin after the current one; None where no other is left to do."""
+@dataclass(frozen=True)
+class Following:
+    """The module to begin next. ``why``, in a sentence, if it lies before the current one."""
+
+    module: Module
+    why: str = ""
+
+
+def following(course: Course, place: Workspace | None) -> Following | None:
+    """What comes after the current module; None where no other is left to do."""
     reading = place.journal(course).read() if place else Reading(())
     here = place.module_here(course) if place else None
-    return certificate.next_module(course, reading, here or course.get(reading.current or ""))
+    return after(course, reading, here or course.get(reading.current or ""))
+
+
+def after(course: Course, reading: Reading, current: Module | None) -> Following | None:
+    """The same after a given module; see ``certificate.next_module``."""
+    module = certificate.next_module(course, reading, current)
+    if module is None:
+        return None
+    modules = list(course.modules)
+    if current is None or modules.index(module) > modules.index(current):
+        return Following(module)
+    if not certificate.build(course, reading).entry(current).done:
+        kind = "No core module" if module.core else "Nothing"
+        return Following(module, f"{kind} behind {current.id} is left to do; {module.id} comes "
+                                 "before it and is not passed yet.")
+    return Following(module, f"{module.id} comes before {current.id} and is not passed yet; `next` "
+                             "once more leaves it for later.")

@@ -187,10 +187,17 @@ def build(course: Course, reading: Reading) -> Certificate:
 
 
 def next_module(course: Course, reading: Reading, after: Module | None = None) -> Module | None:
-    """The module to do next: the first core module after ``after`` that is not passed, else any."""
+    """The module to do next, electives once no core module is left; None where all are passed.
+
+    It is the first in the order of the course that is not passed, so that none is left behind. Who
+    leaves ``after`` open goes on behind it instead, and from the last module to the first: so every
+    module can be reached by going on, and nobody is sent back and forth between two.
+    """
     certificate = build(course, reading)
     modules = list(course.modules)
-    start = modules.index(after) + 1 if after in modules else 0
+    start = 0
+    if after in modules and not certificate.entry(after).done:
+        start = modules.index(after) + 1
     rest = [m for m in (*modules[start:], *modules[:start])
             if not certificate.entry(m).done and m != after]
     return next((m for m in rest if m.core), rest[0] if rest else None)

@@ -109,6 +109,8 @@ def grade(
     )] = True,
     pending: Annotated[bool, typer.Option(
         "--pending", help="Grade again, on a GPU, all that was passed without one.")] = False,
+    verbose: Annotated[bool, typer.Option(
+        "--verbose", "-v", help="Name every check, also where all are passed.")] = False,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """Run the hidden tests on an exercise, show the verdict, and record it."""
@@ -137,7 +139,7 @@ def grade(
                          "hint": _hint_for(module, report, result.reading), "next": command})
         else:
             view.show(screen, module, report, command, before, _details(report, submission),
-                      _replay(submission, report), result.reading)
+                      _replay(submission, report), result.reading, verbose=verbose)
     except KeyboardInterrupt:
         raise Stopped(recorded=result.saved) from None
     except OSError as error:  # the grade is done: that nobody reads it changes neither it

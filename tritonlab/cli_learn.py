@@ -24,7 +24,7 @@ from tritonlab.verbs import (
 from tritonlab.workspace import Workspace
 
 Edit = Annotated[bool, typer.Option(
-    "--edit", help="Open the exercise in $VISUAL, $EDITOR or VS Code.")]
+    "--edit", help="Open the exercise in $VISUAL, $EDITOR, VS Code, or an editor that is found.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -45,12 +45,17 @@ def start(module_id: ModuleId, edit: Edit = False, as_json: Json = False,
 
 @guard.verb
 def next_(edit: Edit = False, as_json: Json = False, plain: Plain = False) -> int:
-    """Start the next module in order that you have not passed."""
+    """Start the next module in order that you have not passed.
+
+    After a pass that is the first one of the course, so that nothing is left behind. Where the
+    current module is open, that one is left for later, and the next behind it is started; behind
+    the last comes the first. Electives come once no core module is left.
+    """
     the_course = course.load()
     place = workspace.find()
-    module = begin.following(the_course, place)
-    if module is not None:
-        return _begin(the_course, module, edit, as_json, plain)
+    following = begin.following(the_course, place)
+    if following is not None:
+        return _begin(the_course, following.module, edit, as_json, plain, following.why)
     assert place is not None  # without one, the first module is to be done
     left = certificate.next_module(the_course, place.journal(the_course).read())
     said = "Only the current module is left to do." if left else \
@@ -158,7 +163,7 @@ def reset(
                     "restored": str(made.restored) if made.restored else None,
                     "recorded": made.changed and made.error is None, "next": command})
     else:
-        view.show_reset(screen_on(plain), made, command)
+        view.show_reset(screen_on(plain), made, place.folder(module), command)
     if made.error is not None:
         return guard.show_error(made.error)
     return guard.warn(made.warning)
@@ -208,7 +213,8 @@ def _meant(module_id: str | None) -> tuple[Course, Workspace, Module]:
     return the_course, place, module
 
 
-def _begin(the_course: Course, module: Module, edit: bool, as_json: bool, plain: bool) -> int:
+def _begin(the_course: Course, module: Module, edit: bool, as_json: bool, plain: bool,
+           why: str = "") -> int:
     from tritonlab.render import steps as view
 
     begun = begin.begin(the_course, module)
@@ -221,7 +227,7 @@ def _begin(the_course: Course, module: Module, edit: bool, as_json: bool, plain:
                     "next": begun.command})
     else:
         screen = screen_on(plain)
-        if opened:
-            screen.line(opened)
+        for sentence in filter(None, (why, opened)):
+            screen.line(sentence)
         view.show_start(screen, begun)
     return guard.warn(begun.warning)

@@ -16,8 +16,11 @@ from tritonlab.errors import shown
 
 VARIABLES = ("VISUAL", "EDITOR")
 VS_CODE = "code"
-NONE = ("No editor was found: neither VISUAL nor EDITOR names one that is installed, and VS Code's "
-        "command `code` is not there.")
+# Where no variable names one. VS Code was installed by choice and leaves the terminal alone; the
+# next two are what the system's owner has chosen; nano says on its screen how to leave it.
+USUAL = (VS_CODE, "editor", "sensible-editor", "nano", "vim", "vi")
+NONE = ("No editor was found: neither VISUAL nor EDITOR names one that is installed, and none of "
+        f"{', '.join(USUAL)} is.")
 NAME_ONE = "Name one, such as `export EDITOR=nano`."
 
 # Programs that open a window of their own and leave the terminal alone. What is in neither list is
@@ -42,6 +45,12 @@ class Editor:
         return Path(self.words[0]).name
 
     @property
+    def why(self) -> str:
+        """A sentence about how it came to be taken; empty where a variable names it."""
+        return "" if self.variable else \
+            f"VISUAL and EDITOR name no editor that is installed, so {self.name} is taken."
+
+    @property
     def has_window(self) -> bool:
         """Whether it opens a window of its own, so that the terminal stays free."""
         return self.name in _WINDOWS
@@ -52,7 +61,7 @@ class Editor:
 
 
 def find() -> Editor | None:
-    """The first of $VISUAL, $EDITOR and VS Code that is installed."""
+    """The first of $VISUAL, $EDITOR and the usual ones that is installed."""
     return next((Editor(tuple(words), variable) for variable, words in _candidates()
                  if words and shutil.which(words[0])), None)
 
@@ -79,6 +88,10 @@ def open_in_editor(path: Path, *, terminal_is_free: bool = False) -> str:
     found = find()
     if found is None:
         return f"{NONE} {NAME_ONE}"
+    return f"{found.why} {_opened(found, path, terminal_is_free)}".strip()
+
+
+def _opened(found: Editor, path: Path, terminal_is_free: bool) -> str:
     words = found.opening(path)
     typed = shlex.join([*found.words, shown(path.absolute())])
     if not found.has_window and not terminal_is_free:
@@ -96,14 +109,16 @@ def open_in_editor(path: Path, *, terminal_is_free: bool = False) -> str:
 
 
 def _candidates() -> Iterator[tuple[str, list[str]]]:
-    """Each variable that is set, with its words (none where quotes do not match); then VS Code."""
+    """Each variable that is set, with its words (none where quotes do not match); then the usual.
+    """
     for variable in VARIABLES:
         if text := os.environ.get(variable, "").strip():
             try:
                 yield variable, shlex.split(text)
             except ValueError:
                 yield variable, []
-    yield "", [VS_CODE]
+    for name in USUAL:
+        yield "", [name]
 
 
 def _has_terminal() -> bool:

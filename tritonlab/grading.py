@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import grader
 from grader.engine.compiler import targets
 from grader.report import CaseResult, Report, Verdict
-from tritonlab import case_names, workspace
+from tritonlab import case_names, certificate, kept, workspace
 from tritonlab.course import Course, Module
 from tritonlab.errors import (
     BadCourse,
@@ -34,6 +34,7 @@ from tritonlab.workspace import Workspace
 
 if TYPE_CHECKING:
     from grader.engine.compiler.targets import Target
+    from grader.prepared import Prepared
     from grader.sandbox import Sandbox
 
 GATE = "every launch compiles"  # how the name of the compile check begins
@@ -166,12 +167,15 @@ def find_target(name: str | None) -> Target:
 
 def grade(submission: Submission, *, public_only: bool = False, only: str | None = None,
           seed: str | None = None, target: str | None = None, gpu: bool = False,
-          first: Sequence[str] = (), on_event: OnEvent | None = None,
-          sandbox: Sandbox | None = None, cancelled: threading.Event | None = None) -> Report:
+          first: Sequence[str] = (), prepared: Prepared | None = None,
+          on_event: OnEvent | None = None, sandbox: Sandbox | None = None,
+          cancelled: threading.Event | None = None) -> Report:
     """Run the hidden tests (or only the public cases, or only one case) on a submission.
 
-    ``gpu``: use the GPU of this machine, if there is one. ``first``, ``cancelled``: see
-    ``grader.grade``.
+    What passes in a workspace is kept there; see ``tritonlab.kept``.
+
+    ``gpu``: use the GPU of this machine, if there is one. ``first``, ``prepared``, ``cancelled``:
+    see ``grader.grade``.
 
     Raises:
         grader.Cancelled: ``cancelled`` was set by another thread.
@@ -185,16 +189,18 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
         raise TritonlabError(f"'{seed}' is no seed: it takes 1 to 64 hexadecimal digits.",
                              "Copy it from the line of the report that begins with Repeat.")
     named = find_target(target) if target else None
+    content = kept.snapshot(submission)
     # The sandbox warms up in its own process while the suite, and with it torch, is loaded here.
     with contextlib.nullcontext(sandbox) if sandbox else started() as box:
         try:
-            suite = grader.load_suite(submission.module.suite)
+            suite = grader.load_suite(submission.module.suite, submission.module.folder)
             if submission.workspace is not None:
                 case_names.keep(submission.workspace.mark, submission.module.id,
                                 [case.name for case in suite.ordered()])
-            return grader.grade(submission.kernel, suite, public_only=public_only, only=only,
-                                seed=seed, target=named, gpu="found" if gpu else "never",
-                                first=first, on_event=on_event, sandbox=box, cancelled=cancelled)
+            report = grader.grade(submission.kernel, suite, public_only=public_only, only=only,
+                                  seed=seed, target=named, gpu="found" if gpu else "never",
+                                  first=first, prepared=prepared, on_event=on_event, sandbox=box,
+                                  cancelled=cancelled)
         except grader.UnknownCase as error:
             raise unknown_case(submission.module, error) from error
         except FileNotFoundError as error:
@@ -202,6 +208,9 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
                             f"{submission.module.suite}.", "Install tritonlab again.") from error
         except grader.UnreadableSubmission as error:  # it changed since it was checked
             raise UnusableFile(str(error), "Check the file, then repeat the command.") from error
+    if submission.workspace and report.verdict is Verdict.PASSED and not report.partial:
+        kept.keep(submission.workspace.mark, submission.module, content, report.source_sha256)
+    return report
 
 
 def unknown_case(module: Module, error: grader.UnknownCase) -> TritonlabError:
@@ -277,6 +286,9 @@ def save(course: Course, submission: Submission, report: Report) -> Result:
         return Result(journal.saved, str(error), error, before)
     except KeyboardInterrupt:
         raise Stopped(recorded=journal.saved) from None
+    if saved.record.passed:
+        claimed = certificate.build(course, reading).entry(submission.module).source_sha256
+        kept.prune(submission.workspace.mark, submission.module, (claimed,))
     return Result(True, " ".join(filter(None, (saved.warning, *reading.problems))), None, reading)
 
 
@@ -289,7 +301,7 @@ def reading_of(course: Course, submission: Submission) -> Reading:
 
 
 def record(submission: Submission, report: Report, reading: Reading) -> Mapping[str, Any]:
-    """What the journal keeps of a grade: no path, no name, no time of day."""
+    """What the journal keeps of a grade: no path and no name."""
     failure = report.first_failure
     first = failure.findings[0] if failure and failure.findings else None
     failed = (r for r in report.deciding if r.verdict is Verdict.FAILED)

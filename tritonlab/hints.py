@@ -120,10 +120,19 @@ class Offer:
 
 def offer(module: Module, finding: Finding, reading: Reading) -> Offer | None:
     """The next hint for the first place that a finding names and that has any, or its function."""
-    for number in (*finding.todos, None):
-        if group := module.hint_group(number, "" if number else finding.function):
-            rung, repeated = next_rung(module, group, reading)
-            place = f"--todo {number}" if number else f"--function {finding.function}"
-            return Offer(f"tritonlab hint {module.id} {place}", group.group, group.title,
-                         rung, len(group.rungs), repeated)
-    return None
+    todo, function = place_of(module, finding)
+    group = module.hint_group(todo, function or "")
+    if group is None:
+        return None
+    rung, repeated = next_rung(module, group, reading)
+    place = f"--todo {todo}" if todo else f"--function {function}"
+    return Offer(f"tritonlab hint {module.id} {place}", group.group, group.title,
+                 rung, len(group.rungs), repeated)
+
+
+def place_of(module: Module, finding: Finding) -> tuple[int | None, str | None]:
+    """The first TODO that a finding names and that has hints, else its function if that has any."""
+    todo = next((number for number in finding.todos if module.hint_group(number)), None)
+    if todo is None and module.hint_group(None, finding.function):
+        return None, finding.function
+    return todo, None

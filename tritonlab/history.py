@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from tritonlab.course import Course, Module
 from tritonlab.journal import Reading, Record
+
+_TIME = re.compile(r"[0-9]{2}:[0-9]{2}")
 
 
 @dataclass(frozen=True)
 class Attempt:
     """One grade as it was recorded.
 
+    ``time`` is the hour and minute, empty in records of earlier versions, which kept the day alone.
     ``code`` is that of what failed first, empty for a pass. ``device`` is the GPU it ran on, empty
     for none. ``today``: it was under the hidden tests of today. ``here``: on this machine.
     """
 
     module: str
     date: str
+    time: str
     verdict: str
     evidence: str
     cases_passed: int
@@ -42,7 +47,13 @@ def _attempt(record: Record, tests: str, reading: Reading) -> Attempt:
     cases = record["cases"] if isinstance(record["cases"], dict) else {}
     code = record["code"] or next(iter(record["codes"] or ()), "")  # older records lack the first
     return Attempt(
-        record.module, record.date, str(record["verdict"]), record["evidence"] or "",
-        cases.get("passed", 0), cases.get("total", 0), code, record["hints_used"] or 0,
-        bool(record["solution_seen"]), record["engine"] or "", record["device"] or "",
+        record.module, record.date, _time(record), str(record["verdict"]),
+        record["evidence"] or "", cases.get("passed", 0), cases.get("total", 0), code,
+        record["hints_used"] or 0, bool(record["solution_seen"]), record["engine"] or "",
+        record["device"] or "",
         record["suite_sha256"] == tests, record.sha256 not in reading.merged)
+
+
+def _time(record: Record) -> str:
+    time = str(record["time"])
+    return time if _TIME.fullmatch(time) else ""

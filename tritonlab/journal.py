@@ -3,8 +3,9 @@
 ``journal.jsonl`` is the truth. Each line is one record as canonical JSON (sorted keys, no spaces,
 ASCII) with its number ``seq``, the SHA-256 of the record before it as ``prev``, and its own SHA-256
 over everything else as ``sha256``. ``certificate.json`` beside it is a view that can be rebuilt at
-any time. Records hold module ids, verdicts, hashes, versions and a date to the day; they hold no
-user name, host name or path, and no name except the one that ``certificate --name`` sets.
+any time. Records hold module ids, verdicts, hashes, versions, a date and the time of day to the
+minute, which no certificate repeats; they hold no user name, host name or path, and no name except
+the one that ``certificate --name`` sets.
 
 ``merged.jsonl`` beside it holds the lines that ``tritonlab merge`` read from other machines' files,
 byte for byte as they were written there, and it is read along. A record is known by its SHA-256, so
@@ -23,6 +24,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -211,7 +213,8 @@ def _record(reading: Reading, event: str, module: str, details: Mapping[str, Any
         "seq": reading.next_seq,
         "event": event,
         "module": module,
-        "date": f"{date.today():%Y-%m-%d}",  # a label; the order is that of seq
+        "date": f"{date.today():%Y-%m-%d}",  # a label, as is the time; the order is that of seq
+        "time": time.strftime("%H:%M"),  # of the learner's day
         "prev": reading.head,
         **details,
     }

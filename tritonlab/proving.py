@@ -252,7 +252,7 @@ def kill(material: Material, mutant_id: str, box: Sandbox) -> tuple[str, list[st
     codes. What is the solution in all respects is left to the solution's own grade.
     """
     with _mutated(material, mutant_id) as (mutant, kernel):
-        suite = author.concerned(material.suite, mutant)
+        suite = author.concerned(material, mutant)
         report = grader.grade(kernel, suite, sandbox=box, effort="diagnosis")
         if any(graded.survives(mutant, report)):
             report = grader.grade(kernel, suite, sandbox=box, effort="values")

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import grader
-from grader.report import CaseResult, Report, Verdict
+from grader.report import CaseResult, Report
 from grader.sandbox import Sandbox, idle
 from tritonlab import errors, grading
-from tritonlab.course import Course
+from tritonlab.course import Course, Module
 from tritonlab.errors import TritonlabError
 from tritonlab.grading import Result, Submission
+
+if TYPE_CHECKING:
+    from grader.prepared import Prepared
 
 IDLE_S = 3.0  # after a grade, before memory is given back that the next one would use again
 _RESTARTED = "The grader's helper process had ended; a new one was started."
@@ -87,6 +92,7 @@ class Regrader:
         self._tell = tell
         self._options = options
         self._box: Sandbox | None = None
+        self._prepared: tuple[str, Prepared] | None = None  # for the next grade of that module
         self._change = threading.Condition()
         self._wanted: Job | None = None
         self._running: Job | None = None
@@ -99,6 +105,10 @@ class Regrader:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End what is running, and wait until it has: nothing is told or recorded afterwards."""
         with self._change:
             self._over = True
             self._drop()
@@ -143,8 +153,23 @@ class Regrader:
         try:
             while (job := self._next()) is not None:
                 self._do(job)
+                self._prepare(job.submission.module)
         finally:
             self._let_go()
+
+    def _prepare(self, module: Module) -> None:
+        """Make inputs for the next grade of this module, until a grade is wanted."""
+        from grader.prepared import Prepared
+
+        used = self._prepared
+        self._prepared = None
+        with contextlib.suppress(Exception):  # what is wrong with a suite is told by a grade
+            prepared = Prepared(grader.load_suite(module.suite),
+                                used[1].sized_by if used and used[0] == module.id else {})
+            self._prepared = (module.id, prepared)
+            for _ in prepared.steps():
+                if self._is_called():
+                    return
 
     def _do(self, job: Job) -> None:
         try:
@@ -173,14 +198,16 @@ class Regrader:
         """
         if self._box is None:
             self._box = grading.started()
-        pid = self._box.pid
-        report = grading.grade(
-            job.submission, target=self._options.target, gpu=self._options.gpu, first=job.first,
-            cancelled=job.cancelled, sandbox=self._box,
-            on_event=lambda event: self._tell(Progressed(job, event)))
-        if self._box.pid != pid:
-            self._tell(Notice(_RESTARTED))
-        return report
+        pid, made = self._box.pid, self._prepared
+        try:
+            return grading.grade(
+                job.submission, target=self._options.target, gpu=self._options.gpu,
+                first=job.first, cancelled=job.cancelled, sandbox=self._box,
+                prepared=made[1] if made and made[0] == job.submission.module.id else None,
+                on_event=lambda event: self._tell(Progressed(job, event)))
+        finally:  # a grade that a newer save ends may have needed it too
+            if self._box.pid != pid:
+                self._tell(Notice(_RESTARTED))
 
     def _let_go(self) -> None:
         if self._box is not None:
@@ -198,7 +225,6 @@ def first_in_words(submission: Submission, results: Sequence[CaseResult]) -> Cas
     from grader import source
     from grader.diagnosis.explanation import explained
 
-    suite = grader.load_suite(submission.module.suite)
+    suite = grader.load_suite(submission.module.suite, submission.module.folder)
     files = source.read(submission.kernel, suite.files, suite.kernel_file)
-    return next(r for r in explained(results, suite, files)
-                if r.verdict is Verdict.FAILED and not r.advisory)
+    return next(r for r in explained(results, suite, files) if r.fails)

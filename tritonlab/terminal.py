@@ -203,7 +203,7 @@ class Attention:
             self._inbox.put(typed)
         return self._output not in ready
 
-    def run(self, command: Sequence[str], stop: Callable[[], bool]) -> int | None:
+    def give(self, command: Sequence[str], stop: Callable[[], bool]) -> int | None:
         """Give the terminal to a program until it ends, or is ended as ``stop`` says so.
 
         Returns its exit code, None where it cannot be started.
@@ -225,3 +225,27 @@ class Attention:
             with contextlib.suppress(termios.error, OSError):
                 if self._keyboard.held:
                     termios.tcflush(0, termios.TCIFLUSH)
+
+    def lend(self, command: Sequence[str], stop: Callable[[], bool]) -> int | None:
+        """Let a program print that reads nothing, until it ends, or is ended by q or ``stop``.
+
+        The keyboard stays ours: nothing that is typed is shown, and other keys come afterwards.
+        Returns its exit code, None where it cannot be started.
+        """
+        try:
+            program = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        except OSError:
+            return None
+        keys = select.poll()
+        if self._keyboard.held:
+            keys.register(0, select.POLLIN)
+        while program.poll() is None:
+            typed = self._keyboard.read() if keys.poll(_LOOK_S * 1000) else Typed("")
+            if typed is None or stop():
+                program.terminate()
+                program.wait()
+            elif "q" in typed.keys.lower():
+                program.send_signal(signal.SIGINT)  # as Ctrl-C, at which it says what it left
+            elif typed.keys:
+                self._inbox.put(typed)
+        return program.returncode

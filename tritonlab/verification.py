@@ -12,7 +12,7 @@ from typing import Any
 
 from grader.report import EXIT_FAILED, EXIT_GRADER_BROKE, EXIT_PASSED, Kind, Report, Verdict
 from grader.words import sentence
-from tritonlab import __version__, grading, workspace
+from tritonlab import __version__, grading, kept, workspace
 from tritonlab.certificate import EVIDENCE, FAST
 from tritonlab.claims import Claim, Claims
 from tritonlab.course import Course, Module
@@ -28,7 +28,7 @@ class Standing(enum.StrEnum):
     HOLDS = "holds"
     IN_PART = "holds in part"  # it passes; the rest of its evidence cannot be shown here
     TESTS_CHANGED = "tests changed"  # it passes today's, which are others than those of the claim
-    DIFFERS = "differs"  # the source is another file than the certificate's
+    DIFFERS = "differs"  # there is only another file than the one that passed
     FAILS = "fails"
     CONTRADICTED = "contradicted"  # what is claimed cannot be so
     MISSING = "missing source"
@@ -48,7 +48,7 @@ class Check:
     standing: Standing
     said: str
     report: Report | None = None
-    source: Path | None = None
+    source: Path | None = None  # what was graded
 
     @property
     def exit_code(self) -> int:
@@ -127,17 +127,19 @@ def verify(course: Course, claims: Claims, root: Path, *, gpu: bool = True,
             if isinstance(found, Check):
                 checks.append(found)
                 continue
+            source = found.submission
             box = box or resources.enter_context(grading.started())
             tell = _numbered(on_event, f"{claim.module}, {number} of {len(claims.passed)}")
             try:
-                report = grading.grade(found, gpu=gpu, on_event=tell, sandbox=box)
+                report = grading.grade(source, gpu=gpu, on_event=tell, sandbox=box)
             except UnusableFile as error:
                 checks.append(Check(claim, Standing.MISSING, str(error)))
             except TritonlabError as error:
                 checks.append(Check(claim, Standing.BROKEN, str(error)))
             else:
-                standing, said = _judged(found.module, claim, report)
-                checks.append(Check(claim, standing, said, report, found.kernel))
+                standing, said = _judged(source.module, claim, report)
+                checks.append(Check(claim, standing, f"{found.instead}{said}", report,
+                                    source.kernel))
     return Verification(claims, tuple(checks), tuple(_wrong(course, claims)))
 
 
@@ -147,7 +149,11 @@ def onward(found: Verification, file: str, root: str) -> tuple[str, str]:
     for check in found.checks:
         if check.source is not None and check.standing not in STANDS:
             path = shlex.quote(shown(check.source))
+            passes = check.report is not None and check.report.verdict is Verdict.PASSED
+            owned = (Path(root) / workspace.MARK).is_dir()
             return (f"tritonlab grade {path} --module {check.claim.module}",
+                    "To claim the file that is there now, type: "
+                    if check.standing is Standing.DIFFERS and passes and owned else
                     "See in full what it shows: ")
         if check.standing is Standing.MISSING:
             return f"{again} --sources FOLDER", f"If the sources are not in {root}, type: "
@@ -164,8 +170,20 @@ def _numbered(on_event: OnEvent | None, which: str) -> OnEvent | None:
     return lambda event: on_event(f"{which}: {event}" if isinstance(event, str) else event)
 
 
-def _found(course: Course, claim: Claim, root: Path) -> Submission | Check:
-    """The source of a claim, or why there is none."""
+@dataclass(frozen=True)
+class _Found:
+    """What is graded for a claim, and why that is not the workspace's file, in a sentence."""
+
+    submission: Submission
+    instead: str = ""
+
+
+def _found(course: Course, claim: Claim, root: Path) -> _Found | Check:
+    """The source of a claim, or why there is none.
+
+    It is the file in its place, unless that is another one than passed and the one that passed was
+    kept. The digest of the claim decides.
+    """
     module = course.get(claim.module)
     if module is None:
         return Check(claim, Standing.UNKNOWN, "This course has no such module; install the "
@@ -173,17 +191,28 @@ def _found(course: Course, claim: Claim, root: Path) -> Submission | Check:
     folders = (module.id, f"{module.track}/{module.slug}", f"{module.track}/{module.folder.name}")
     kernels = [root / folder / workspace.EXERCISE for folder in folders]
     kernel = next((path for path in kernels if path.exists()), kernels[0])
+    why = _unusable(kernel, root)
+    if why or kept.digest(kernel, module.files) != claim.source_sha256:
+        passed = kept.find(root / workspace.MARK, module, claim.source_sha256)
+        if passed is not None and not _unusable(passed, root):
+            changed = why or f"{shown(kernel)} has changed since."
+            return _Found(Submission(module, passed, None),
+                          f"{changed} Graded was the file that passed, which is kept. ")
+    if why:
+        return Check(claim, Standing.MISSING, why)
+    return _Found(Submission(module, kernel, None))
+
+
+def _unusable(kernel: Path, root: Path) -> str:
+    """Why a file is no source; empty for one that is."""
     try:
         inside = kernel.resolve().is_relative_to(root.resolve())
         workspace.check_file(kernel)
     except (OSError, RuntimeError, TritonlabError) as error:
-        why = error.message if isinstance(error, TritonlabError) else \
+        return error.message if isinstance(error, TritonlabError) else \
             f"{shown(kernel)} cannot be read."
-        return Check(claim, Standing.MISSING, why)
-    if not inside:
-        return Check(claim, Standing.MISSING,
-                     f"{shown(kernel)} is a link that leads out of the folder of sources.")
-    return Submission(module, kernel, None)
+    return "" if inside else \
+        f"{shown(kernel)} is a link that leads out of the folder of sources."
 
 
 def _judged(module: Module, claim: Claim, report: Report) -> tuple[Standing, str]:
@@ -193,8 +222,10 @@ def _judged(module: Module, claim: Claim, report: Report) -> tuple[Standing, str
         return Standing.BROKEN, f"The grader itself failed: {brief(reason)}"
     outcome = _outcome(report)
     if report.source_sha256 != claim.source_sha256:
-        return Standing.DIFFERS, ("The source is another file than the certificate's. Graded all "
-                                  f"the same, {outcome}")
+        return Standing.DIFFERS, (
+            "The source is another file than the one that passed, and that one is not kept here: "
+            "it passed on another machine, or before tritonlab kept what passes. Graded all the "
+            f"same, {outcome}")
     changed = report.suite_sha256 != claim.suite_sha256
     if report.verdict is not Verdict.PASSED:
         other = "The hidden tests have changed since. With today's, " if changed else \

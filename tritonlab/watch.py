@@ -7,6 +7,7 @@ cancels the grade of the one before, so that what is shown is about what the fil
 
 from __future__ import annotations
 
+import contextlib
 import math
 import signal
 import time
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from grader.report import CaseResult, Report, Verdict
-from tritonlab import certificate, errors, grading, regrade
+from tritonlab import certificate, errors, grading, regrade, sole
 from tritonlab.course import Course, Module
 from tritonlab.errors import TritonlabError
 from tritonlab.grading import Submission
@@ -84,6 +85,7 @@ class Watch:
         self._question: Act | None = None
         self._over = False
         self._saves: Saves | None = None
+        self._held = contextlib.ExitStack()  # the exercise
         self.inbox = Inbox()
         self._keyboard = keyboard or Keyboard()
         self.actions = tuple(actions) if self._keyboard.there else ()
@@ -94,10 +96,22 @@ class Watch:
     def module(self) -> Module:
         return self.submission.module
 
+    @property
+    def failure(self) -> CaseResult | None:
+        """What failed first, as far as it was shown."""
+        if self._grade and self._grade.shown:
+            return self._grade.shown
+        return self.report.first_failure if self.report else None
+
     def run(self) -> int:
-        """Until it is ended: the exit code of the last verdict, 0 where there was none."""
+        """Until it is ended: the exit code of the last verdict, 0 where there was none.
+
+        Raises:
+            TritonlabError: another process watches this exercise.
+        """
         try:
-            with (self._regrader, self._keyboard, self._signals,
+            self._held = sole.hold(self.submission)
+            with (self._held, self._regrader, self._keyboard, self._signals,
                   Attention(self.inbox, self._keyboard) as self._attention):
                 self.view.resized()  # from here on it is told
                 self._begin()
@@ -108,6 +122,7 @@ class Watch:
                         self._be_punctual()
                 finally:
                     self._stop_looking()
+                    self._wind_up()
                     self.view.ended(self._code)
         finally:
             self.inbox.close()
@@ -131,18 +146,28 @@ class Watch:
             if self._grade is None:
                 self.view.resting(self.actions)
 
-    def turn_to(self, submission: Submission) -> None:
-        """Watch another exercise from now on."""
+    def turn_to(self, submission: Submission, held: contextlib.ExitStack) -> None:
+        """Watch another exercise from now on, which is ``held`` as ``tritonlab.sole`` does."""
+        self._held.close()
+        self._held.push(held)
         self._stop_looking()
         self._regrader.cancel()
         self._grade = None
         self.submission, self.report = submission, None
         self._begin()
 
-    def run_aside(self, command: Sequence[str]) -> int | None:
-        """Give the terminal to a program; saves are graded meanwhile, and shown afterwards."""
+    def run_aside(self, command: Sequence[str], *, reads: bool) -> int | None:
+        """Let a program print; saves are graded meanwhile, and shown afterwards.
+
+        Args:
+            command: what is run.
+            reads: it gets the keyboard too; else q ends it, and other keys are answered afterwards.
+
+        Returns its exit code, None where it cannot be started.
+        """
         self.view.make_room()
-        code = self._attention.run(command, self._is_to_end)
+        run = self._attention.give if reads else self._attention.lend
+        code = run(command, self._is_to_end)
         self._is_to_end()  # a Ctrl-C that has ended the program is answered
         self._signals.heard()
         self.view.resized()
@@ -161,6 +186,17 @@ class Watch:
         if self._saves is not None:
             self._saves.__exit__()
             self._saves = None
+
+    def _wind_up(self) -> None:
+        """Say what became of a grade that was running, once that is certain."""
+        if self._grade is None:
+            return
+        self._regrader.close()
+        for event in self.inbox.take():
+            if isinstance(event, Graded):  # it was on its way to the record
+                self._handle(event)
+        if self._grade is not None:
+            self.view.notice("The grade that was running was ended; nothing of it is recorded.")
 
     def _patience(self) -> float | None:
         """How long the next event may be waited for, in seconds."""
@@ -220,8 +256,10 @@ class Watch:
         if content.complaint:
             self._regrader.cancel()
             self._grade = None
-            self.tell(f"{content.complaint} Put your exercise back there; it is graded then, and "
-                      f"`tritonlab start {self.module.id}` makes a fresh one.")
+            fresh = "x puts a fresh one there" if self.actions and self.submission.in_place else \
+                f"`tritonlab start {self.module.id}` makes a fresh one"
+            self.tell(f"{content.complaint} Put your exercise back there; it is graded then. "
+                      f"Or {fresh}.")
             return
         failed = [r.name for r in self.report.results if r.verdict is Verdict.FAILED] \
             if self.report else []
@@ -239,7 +277,7 @@ class Watch:
             grade.judging, grade.fresh = what, True
         else:
             grade.results.append(what)
-            if what.verdict is Verdict.FAILED and not what.advisory and not grade.failed:
+            if what.fails and not grade.failed:
                 grade.failed, grade.due = True, self._clock() + PATIENCE_S
 
     def _show(self, report: Report, result: grading.Result) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from grader.diagnosis.behind import lines_behind
+from grader.diagnosis.pointing import agrees, places_of
 from grader.report import Finding
 from grader.suite import Mutant
 from grader.words import NOT_WRITTEN, ONLY_HERE, ranges, sentence
@@ -83,6 +83,8 @@ CLOSER = (
      "with a pointer that the kernel was given."),
     ("L05", r"arange's range must be a power of 2", "A block has a power of two of elements; a "
      "size that is a constexpr parameter is chosen where the kernel is launched."),
+    ("T06", r" fit(?:$|\.| as well| at once)", "The plan can be carried out, and leaves a part of "
+     "the GPU unused."),
     ("T06", r" shared by \d+ threads", "No thread can move more at once than its share of a block: "
      "elements, their size and the number of threads decide how much that is."),
 )
@@ -91,7 +93,6 @@ _STEPS = (
     ("M09", r" itself, without a barrier ", "Keep the value in a variable instead of loading it, "
      "or let all threads wait between store and load: `tl.debug_barrier()`."),
 )
-_PLACED = frozenset(("M01", "M02", "M03", "M04", "M06", "M09"))  # addresses or masks are wrong
 
 # One failure is shown at a time, the earliest of this chain. Within memory, a store outside a
 # tensor explains more than a load outside it, and overlapping stores explain missing ones.
@@ -109,10 +110,10 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(unique.values(), key=lambda f: (ORDER.index(f.code), f.line or 0)))
 
 
-def explain(finding: Finding, mutants: Sequence[Mutant], todos: dict[int, int],
+def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int],
             failed: frozenset[str] = frozenset(),
             passed: frozenset[str] = frozenset(), marker: str = "TODO",
-            file: str = "", text: str = "") -> Finding:
+            file: str = "", text: str = "", entry: str = "") -> Finding:
     """Fill in what a finding usually means, where to look and the next step.
 
     What is not written yet, or shows on a GPU alone, is no known mistake.
@@ -121,25 +122,24 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: dict[int, int],
         finding: code, what was seen, the line if there is one, and a meaning where it has one of
             its own.
         mutants: of the module; the known mistake that fails alike speaks for this one.
-        todos: line -> number of the TODO or DECIDE comments in the learner's file.
+        todos: line -> number of the TODO or DECIDE that it belongs to in the learner's file.
         failed: names of all cases that failed, to tell mistakes with the same code apart.
         passed: names of all cases that passed; a case in neither was not run.
         marker: the word of these comments.
         file: the one that lines are of, where the submission has several.
         text: of that file.
+        entry: the function that the failing case calls.
     """
     closer = closer_meaning(finding)
     mutants = () if finding.means in (NOT_WRITTEN, ONLY_HERE) else mutants
     known = [mutant for mutant in mutants if mutant.sign] if closer else mutants
+    known = [mutant for mutant in known if agrees(mutant, finding, todos, text)]
     likely = known_mistake(finding, known, failed, passed)
     means = likely.meaning if likely else finding.means or closer or MEANINGS[finding.code]
-    open_ones = [mutant for mutant in mutants if mutant.codes[0] == finding.code]
-    signed = [mutant for mutant in open_ones if re.search(mutant.sign, finding.seen)]
-    open_ones = [m for m in signed if _possible(m, finding, failed, passed)] or signed or open_ones
-    numbers = finding.todos or _todos(finding, todos, likely, open_ones)
-    if not likely and numbers and finding.line in todos and finding.code in _PLACED:
-        behind = [todos[line] for line in lines_behind(text, finding.line) if line in todos]
-        numbers = tuple(dict.fromkeys((*numbers, *behind)))
+    signed = [mutant for mutant in mutants if mutant.codes[0] == finding.code
+              and re.search(mutant.sign, finding.seen)]
+    possible = [m for m in signed if _possible(m, finding, failed, passed)]
+    numbers = finding.todos or places_of(finding, todos, text, entry, likely, possible, signed)
     places = [f"line {finding.line}{f' of {file}' if file else ''}"] if finding.line else []
     if numbers:
         places.append(f"{marker} {_either(numbers)}")
@@ -201,22 +201,6 @@ def _next_step(code: str, todos: Sequence[int]) -> str:
     if code == "T07":
         return "`tritonlab inspect` tells what each line moves, and which defects it knows."
     return "Change it, then run `tritonlab grade` again."
-
-
-def _todos(finding: Finding, todos: dict[int, int], likely: Mutant | None,
-           possible: Sequence[Mutant]) -> tuple[int, ...]:
-    """The blanks to look at: of the known mistake, of the line, of all possible mistakes.
-
-    Of those of a mistake, the one of the line comes first.
-    """
-    own = todos.get(finding.line or 0)
-    if finding.code == "P03" and own is None:
-        own = todos.get((finding.line or 0) - 1)  # the comment where the decorator belongs
-    if likely:
-        return tuple(sorted(likely.todos, key=lambda number: number != own))
-    if own is not None:
-        return (own,)
-    return tuple(sorted({n for mutant in possible for n in mutant.todos}))
 
 
 def _either(numbers: Sequence[int]) -> str:

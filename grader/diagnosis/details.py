@@ -68,7 +68,7 @@ def by_argument(finding: Finding, recording: Recording, names: Sequence[str],
 
     Args:
         names: of the recording's inputs, in order.
-        todos: line -> number of the TODO or DECIDE comments.
+        todos: line -> number of the TODO or DECIDE that it belongs to.
     """
     found = _MODIFIED.fullmatch(finding.seen) if finding.code == "M07" else None
     if found is None:
@@ -83,7 +83,9 @@ def by_argument(finding: Finding, recording: Recording, names: Sequence[str],
     if name is None or line is None:
         return finding
     seen = f"Input `{name}` was modified: line {line} passes it as `{found[1]}`, and {found[2]}"
-    numbers = (todos[at] for at in (finding.line or 0, line) if at in todos)
+    # An output that is handed an input is the launch's mistake; an input's own name, the store's.
+    lines = (finding.line or 0, line) if found[1].startswith(name) else (line, finding.line or 0)
+    numbers = (todos[at] for at in lines if at in todos)
     return replace(finding, seen=seen, todos=tuple(dict.fromkeys(numbers)))
 
 

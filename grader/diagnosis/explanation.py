@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
 from grader import selection, source
 from grader.diagnosis import codes
+from grader.places import IMPORTED, Places
 from grader.report import CaseResult, Finding, Verdict
 from grader.suite import Case, Mutant, Property, Suite
+
+_UNDEFINED = re.compile(r"[`'](\w+)[`'] is not defined")
 
 
 def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Source,
@@ -30,14 +34,16 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
     cases: list[Case | Property] = [*suite.all_cases, *suite.properties]
     functions = {case.name: case.about for case in cases}
     first = next((r for r in deciding if r.verdict is Verdict.FAILED), None)
+    places = submitted.places(suite.exercise)
 
     def explain(result: CaseResult) -> CaseResult:
         if not result.findings and result.verdict is not Verdict.FAILED:
             return result
         mutants = mistakes_in(result.name, suite)
-        findings = [codes.explain(finding, mutants, submitted.todos, failed, passed,
-                                  suite.marker, suite.kernel_file if suite.files else "",
-                                  submitted.text)
+        findings = [codes.explain(_of_imports(finding, places), mutants, places.lines, failed,
+                                  passed, suite.marker, suite.kernel_file if suite.files else "",
+                                  submitted.text,
+                                  functions.get(result.name) or suite.entry)
                     for finding in codes.in_order(result.findings)]
         findings = [replace(finding, function=functions.get(result.name, finding.function))
                     for finding in findings]
@@ -50,6 +56,14 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
                        replay=replay_options(result.name, names, seed) if again else result.replay)
 
     return tuple(map(explain, results))
+
+
+def _of_imports(finding: Finding, places: Places) -> Finding:
+    """A name that an import should have made known belongs to the place of the imports."""
+    missing = _UNDEFINED.search(finding.seen)
+    if missing and missing[1] in IMPORTED and places.imports is not None:
+        return replace(finding, todos=(places.imports,))
+    return finding
 
 
 def mistakes_in(name: str, suite: Suite) -> list[Mutant]:

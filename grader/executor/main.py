@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,6 +22,8 @@ from grader.executor.survey import survey
 from grader.recording import MalformedRecording
 from grader.report import Finding
 from grader.sandbox import arena
+
+OTHER_S = 1.0  # that a run may have taken, so that another one fits into the same time
 
 Json = dict[str, Any]
 
@@ -63,9 +67,14 @@ class Handler:
     def _run(self, request: Json, fds: Sequence[int]) -> Json:
         if self._kernels is None or len(fds) != 2:
             return malformed("a run before a load, or without its two files")
-        made = replay(
-            recording.from_json(request.get("recording")), request["layout"], fds[0], fds[1],
-            self._kernels, _settings(request))
+        asked, settings = recording.from_json(request.get("recording")), _settings(request)
+        started = time.monotonic()
+        made = replay(asked, request["layout"], fds[0], fds[1], self._kernels, settings)
+        if request.get("other") and not (made.findings or made.determined) \
+                and time.monotonic() - started < OTHER_S:
+            other = replay(asked, request["layout"], fds[0], fds[1], self._kernels,
+                           replace(settings, order="reverse", poison=1))
+            made.other = other.results
         return made.to_json()
 
     def _survey(self, request: Json, fds: Sequence[int]) -> Json:

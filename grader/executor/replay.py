@@ -53,6 +53,7 @@ class Replayed:
     launches: list[dict[str, Any]] = field(default_factory=list)
     modified_inputs: list[int] = field(default_factory=list)
     determined: bool = False  # another order or other garbage would have given the same
+    other: list[list[Any]] = field(default_factory=list)  # results of a run that was so
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -62,6 +63,7 @@ class Replayed:
             "launches": self.launches,
             "modified_inputs": self.modified_inputs,
             "determined": self.determined,
+            "other": self.other,
         }
 
 

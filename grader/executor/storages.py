@@ -183,11 +183,13 @@ class Storages:
             count = int(missing.sum())
             if count:
                 first = [int(i) for i in np.unravel_index(int(missing.argmax()), view.shape)]
+                ends = count < total and _is_end(missing, first)
                 where = str(first[0]) if len(first) == 1 else f"({', '.join(map(str, first))})"
                 which = "the result" if len(views) == 1 else f"result {number}"
                 findings.append(Finding(
                     "M03", f"{count} of {total} elements of {which} were never stored by a "
-                           f"kernel; the first is index {where}"))
+                           f"kernel; the first is index {where}"
+                           f"{', and all behind it are missing too' * ends}"))
         return findings
 
     def modified_inputs(self, recording: Recording) -> list[int]:
@@ -197,9 +199,9 @@ class Storages:
         ]
 
     def write(self, fd: int, views: Sequence[View]) -> list[list[Any]]:
-        """Write views of results one after the other; [dtype, shape, offset, bytes] of each."""
+        """Append views of results to a file; [dtype, shape, offset, bytes] of each."""
         places: list[list[Any]] = []
-        end = 0
+        end = -(-os.fstat(fd).st_size // _ALIGNMENT) * _ALIGNMENT
         for view in views:
             nbytes = elements(view) * itemsize(view)
             if nbytes > _LAZY_BYTES:
@@ -275,6 +277,19 @@ def _dense(view: View) -> bool:
             return False
         step *= size
     return True
+
+
+def _is_end(missing: NDArray[np.bool_], first: Sequence[int]) -> bool:
+    """Whether all elements from ``first`` on are missing, counted row by row or along one axis."""
+    if bool(missing.reshape(-1)[int(missing.argmax()):].all()):
+        return True
+    along = [axis for axis, index in enumerate(first) if index]
+    if len(along) != 1:
+        return False
+    behind = np.arange(missing.shape[along[0]]) >= first[along[0]]
+    side = [1] * missing.ndim
+    side[along[0]] = -1
+    return bool((missing == behind.reshape(side)).all())
 
 
 def _granules(recording: Recording) -> dict[int, int]:

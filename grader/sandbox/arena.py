@@ -187,7 +187,8 @@ def _write(fd: int, data: memoryview, offset: int) -> None:
 
 
 def _bytes(tensor: torch.Tensor) -> Any:
-    return tensor.contiguous().view(-1).view(torch.uint8).numpy().data
+    whole = tensor.contiguous()  # of a single element the stride may still be any
+    return whole.as_strided((whole.numel(),), (1,)).view(torch.uint8).numpy().data
 
 
 def _padded(size: int) -> int:

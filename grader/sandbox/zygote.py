@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,8 @@ class Zygote:
         self._homes: dict[int, Path] = {}  # the folders of children that got their orders
         self._dismissed: set[int] = set()  # nobody asks how these end
         self._spares: dict[int, socket.socket] = {}  # they wait there for their orders
-        self._compiled = False  # once the compiler ran here, it is fast in children
+        # What was done here once is fast in children.
+        self._ahead = deque((_warm_compiler, _import_more, _warm_tests, _settle))
 
     def serve(self) -> None:
         """Warm up, then answer until the judge is gone."""
@@ -75,7 +77,7 @@ class Zygote:
 
     def _wait(self) -> bool:
         control = self._control.fileno()
-        idle = IDLE_S if len(self._spares) < SPARES or not self._compiled else None
+        idle = IDLE_S if self._ahead or len(self._spares) < SPARES else None
         ready, _, _ = select.select([control, self._wakeup], [], [], idle)
         if not ready:
             self._make_ready()
@@ -87,11 +89,10 @@ class Zygote:
         return control not in ready or self._answer()
 
     def _make_ready(self) -> None:
-        """Do one thing that a grade will need, while nobody waits."""
-        if not self._compiled:
-            self._compiled = True
-            _warm_compiler()
-        elif len(self._spares) < SPARES:
+        """Do one thing that a grade will need; who asks meanwhile waits for no more than that."""
+        if self._ahead:
+            self._ahead.popleft()()
+        else:
             self._prepare(ahead=True)
 
     def _answer(self) -> bool:
@@ -104,8 +105,6 @@ class Zygote:
             request = json.loads(data)
             with _closing(fds):
                 match request["op"]:
-                    case "dismiss":
-                        reply = self._dismiss(request["pid"])
                     case "fork":
                         reply = self._fork(request, fds)
                     case "isolation":
@@ -174,13 +173,20 @@ class Zygote:
     def _about(self, request: dict[str, Any]) -> dict[str, Any]:
         """What the judge asks about one child.
 
-        To "blame" it, or to "end" it after ``grace`` seconds and say how it ended.
+        To "blame" it, to "end" it after ``grace`` seconds and say how it ended, or to "dismiss" it:
+        then it is killed. The files of a child go when the system has taken it down.
         """
         pid = request["pid"]
         self._reap()
         if request["op"] == "blame":
             if pid in self._living:
                 processes.send(pid, signal.SIGUSR1)
+            return {}
+        if request["op"] == "dismiss":
+            self._dismissed.add(pid)
+            if pid in self._living:
+                processes.stop_tree(pid)
+            self._forget_dismissed()
             return {}
         deadline = time.monotonic() + request["grace"]
         while pid in self._living and time.monotonic() < deadline:
@@ -190,15 +196,6 @@ class Zygote:
         if killed:
             self._kill(pid)
         return {"how": self._ended.pop(pid, "ended"), "killed": killed}
-
-    def _dismiss(self, pid: int) -> dict[str, Any]:
-        """Kill a child; its files go when the system has taken it down."""
-        self._reap()
-        self._dismissed.add(pid)
-        if pid in self._living:
-            processes.stop_tree(pid)
-        self._forget_dismissed()
-        return {}
 
     def _forget_dismissed(self) -> None:
         for pid in self._dismissed - self._living:
@@ -302,10 +299,7 @@ def _warm() -> None:
 
 
 def _warm_compiler() -> None:
-    """Compile a kernel: the first time takes a second, and a child that must wait for it too.
-
-    Then import what workers need that run tests, and what is before a GPU.
-    """
+    """Compile a kernel: the first time takes a second, and a child that must wait for it too."""
     import grader.executor.compiling
 
     home = os.environ["TRITON_CACHE_DIR"]
@@ -314,8 +308,23 @@ def _warm_compiler() -> None:
         with contextlib.suppress(Exception):  # a child that has to compile will say what is wrong
             grader.executor.compiling.warm()
         os.environ["TRITON_CACHE_DIR"] = home
+
+
+def _import_more() -> None:
+    """What workers need that run tests, and what is before a GPU."""
     import grader.executor.gpu
+    import grader.worker.testing  # noqa: F401 - for the children
+
+
+def _warm_tests() -> None:
+    """Run a test: it imports as much again as pytest itself."""
     import grader.worker.testing
+
+    with contextlib.suppress(Exception):
+        grader.worker.testing.warm()
+
+
+def _settle() -> None:
     idle.give_back()  # children fault in the code that they need, whatever their parent has
     gc.freeze()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,6 +52,16 @@ def run(file: Path, *, stop: bool = False) -> dict[str, Any]:
     return {"tests": tests[:MAX_TESTS], "problems": problems[:20]}
 
 
+def warm() -> None:
+    """Run a tiny test once, so that forks find imported what pytest and comparisons need."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "test_sample.py"
+        file.write_text("import torch\n\ndef test_sample():\n"
+                        "    torch.testing.assert_close(torch.ones(2), torch.ones(2))\n")
+        run(file)
+        sys.modules.pop(file.stem, None)
+
+
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Neither plugins of other packages nor files of bytecode: the process may write no file."""
@@ -75,6 +86,7 @@ class _Watched:
         self._trace: Any = None
 
     def pytest_configure(self, config: pytest.Config) -> None:
+        config.option.tbstyle = "line"  # the source around a failure takes longer than most tests
         for name in ("unit", "edge", "property", "regression", "gpu"):
             config.addinivalue_line("markers", f"{name}: a kind of test")
 

@@ -21,6 +21,7 @@ import authored
 
 import grader
 from grader import draws, hardware
+from tests.messages import hands
 from tritonlab import cli, course
 
 MODULES = ("track1/doubling", "track1/softmax")  # both double; the tour asks for the second
@@ -41,6 +42,8 @@ class Situation:
     before: tuple[Step, ...] = ()
     during: tuple[Callable[[], AbstractContextManager[Any]], ...] = ()
     ends: bool = True  # with what to do next; not so where nothing is to be done
+    script: tuple[hands.Deed, ...] = ()  # what is done while it runs
+    keys: bool = True  # are there while it runs
     figures: bool = True  # are the same everywhere; not so what a compiler or a model gives
 
 
@@ -132,6 +135,8 @@ def act(situation: Situation, set_up: Stage, **how: Any) -> Said:
     with ExitStack() as held:
         for context in situation.during:
             held.enter_context(context())
+        if situation.script:
+            held.enter_context(hands.on(set_up, situation.script, situation.keys))
         return set_up.type(situation.command.format(**set_up.words), **how)
 
 
@@ -175,6 +180,8 @@ _VARIES = [(re.compile(pattern, re.MULTILINE), name) for pattern, name in (
     (r"\b[0-9a-f]{12,64}\b", "HEX"),
     (r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d[:.]?\d\d(?:[:.]?\d\d)?(?:\.\d+)?Z?)?", "DATE"),
     (r"traceback-DATE-\d+", "traceback-DATE-PID"),
+    (r"(?<=\bprocess )\d+|(?<=\bkill )\d+", "PID"),
+    (r"^\d\d:\d\d:\d\d(?= )", "TIME"),
     (r"(?<=/DATE)-\d", ""),  # a second backup within a second
     (r" \(\d+\.\d+ s\)$", ""),  # shown only of what took long
     (r"\b\d+(?:\.\d+)? s\b", "N s"),

@@ -10,6 +10,7 @@ from tritonlab.render.screen import Screen, word
 
 STATE_WORDS = {State.PASSED: "PASS", State.TRIED: "OPEN", State.STARTED: "OPEN",
                State.OUTDATED: "PASS", State.WAITING: "WAIT"}
+LEGEND = "PASS: passed. OPEN: begun, not passed yet. WAIT: not begun yet."
 EARLIER = "passed under earlier tests"
 
 
@@ -22,6 +23,7 @@ def show_list(screen: Screen, course: Course, certificate: Certificate, next_com
     """Every track with its modules."""
     for track in course.tracks:
         _track(screen, track, certificate)
+    screen.line((LEGEND, "dim"))
     _totals(screen, certificate)
     screen.next(next_command)
 
@@ -41,9 +43,10 @@ def _track(screen: Screen, track: Track, certificate: Certificate) -> None:
             screen.line(state, f" {module.id}: {module.title}{elective}, {hours(module.minutes)}"
                                f"{f', {evidence}' if evidence else ''}")
         else:
-            screen.pair((state, f" {module.id:<{width}}  {module.title}",
-                         (f"{elective}  {evidence}", "dim")),
-                        (hours(module.minutes), "dim"), indent=2)
+            more = f"  {evidence}" if evidence else ""
+            screen.pair((module.title, (f"{elective}{more}", "dim")),
+                        (hours(module.minutes), "dim"), indent=2,
+                        lead=(state, f" {module.id:<{width}}  "))
     if not track.modules:
         screen.line(("No module of this track is here yet.", "dim"),
                     lead=() if screen.plain else ("  ",))

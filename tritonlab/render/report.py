@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from grader.report import CaseResult, Details, Finding, Kind, Report, Verdict
@@ -27,17 +27,25 @@ _HEAD_LINES, _TAIL_LINES = 4, 2  # of what the learner's code printed
 
 def show(screen: Screen, module: Module, report: Report, next_command: str,
          before: str = "Next: ", note: str = "", replay: str = "",
-         reading: Reading | None = None) -> None:
+         reading: Reading | None = None, *, verbose: bool = False) -> None:
     """Print a whole report; the last line is the next command.
+
+    Where all is passed, many checks are counted, and named only if they say more than that.
 
     Args:
         note: where the details of a failure of the grader are.
         replay: the command that repeats the first failure alone.
         reading: of the journal, which knows what hints were shown.
+        verbose: name every check.
     """
     screen.line((module.id, "strong"), "  ", (module.title, "dim"))
+    counted = report.verdict is Verdict.PASSED and not verbose and \
+        len(report.results) > _FOLD_ABOVE
     for kind, title in GROUPS:
-        _group(screen, title, [r for r in report.results if r.kind is kind])
+        _group(screen, title, [r for r in report.results if r.kind is kind], counted)
+    if counted:
+        screen.blank()
+        screen.line(("With --verbose, every check is named.", "dim"))
     if report.reason:
         screen.blank()
         screen.line(f"The grader could not go on: {brief(report.reason)}",
@@ -58,18 +66,27 @@ def show(screen: Screen, module: Module, report: Report, next_command: str,
     screen.next(next_command, before)
 
 
-def _group(screen: Screen, title: str, results: Sequence[CaseResult]) -> None:
-    """A group of checks: one a line, or many that ended alike in one paragraph."""
+def _group(screen: Screen, title: str, results: Sequence[CaseResult], briefly: bool) -> None:
+    """A group of checks: one a line, or many that ended alike in one paragraph.
+
+    ``briefly``: those that passed and say no more than that are only counted.
+    """
     if not results:
         return
     counted, results = results, _begun(results)
+    if briefly:
+        results = [r for r in results
+                   if r.verdict is not Verdict.PASSED or r.facts or r.advisory]
+        if screen.plain:
+            passed = sum(result.verdict is Verdict.PASSED for result in counted)
+            screen.line(f"{title}: {passed} of {len(counted)} passed")
     if screen.plain:
         for result in results:
             show_check(screen, result, f"{title}: ")
         return
     screen.blank()
     passed = sum(result.verdict is Verdict.PASSED for result in counted)
-    screen.pair(((title, "strong"),), (f"{passed} of {len(counted)}", "dim"))
+    screen.pair(((title, "strong"),), (f"{passed} of {len(counted)} passed", "dim"))
     short = [r for r in results if not (r.facts or r.advisory)]
     if len(short) > _FOLD_ABOVE:
         _fold(screen, short)
@@ -119,9 +136,9 @@ def show_check(screen: Screen, result: CaseResult, lead: str) -> None:
         screen.line((result.findings[0].seen, "dim"), lead=indent)
 
 
-def show_failure(screen: Screen, module: Module, failure: CaseResult,
-                 reading: Reading | None) -> None:
-    """The first failure in its four parts."""
+def show_failure(screen: Screen, module: Module, failure: CaseResult, reading: Reading | None,
+                 as_typed: Callable[[str], str] = str) -> None:
+    """The first failure in its four parts; ``as_typed`` says how the next step is taken here."""
     screen.blank()
     if not failure.findings:
         screen.line(f"{failure.name}: {failure.reason or 'failed'}")
@@ -129,13 +146,14 @@ def show_failure(screen: Screen, module: Module, failure: CaseResult,
         finding = failure.findings[0]
         screen.line((failure.name, "strong"), (f"  {finding.code}", "dim"),
                     lead=("What failed first: ",))
-        show_parts(screen, diagnosis(module, finding, reading))
+        show_parts(screen, diagnosis(module, finding, reading), as_typed)
 
 
-def show_parts(screen: Screen, parts: Iterable[tuple[str, str]]) -> None:
+def show_parts(screen: Screen, parts: Iterable[tuple[str, str]],
+               as_typed: Callable[[str], str] = str) -> None:
     """Parts of a finding, each behind its label; code that is quoted stands as it is."""
     for label, text in parts:
-        said, *quoted = text.splitlines()
+        said, *quoted = (as_typed(text) if label == "Hint" else text).splitlines()
         screen.line(said, lead=(f"{label}: " if screen.plain else f"  {label:<8}",))
         screen.quote(quoted, indent=10)
 

@@ -16,6 +16,7 @@ from tritonlab.errors import silence_broken_pipe
 Part = str | tuple[str, str]  # words, or words with a style
 
 WIDEST = 100
+_LEAST_ROOM = 12  # columns for words beside others; with less they stand below each other
 STYLES = {
     "pass": "green",
     "fail": "bold red",
@@ -64,18 +65,26 @@ class Screen:
             before = head if number == 0 else Text(" " * head.cell_len)
             self._print(before + row)
 
-    def pair(self, left: Sequence[Part], right: Part, *, indent: int = 0) -> None:
-        """Print words on the left and a short one at the right edge (beside them in plain mode)."""
+    def pair(self, left: Sequence[Part], right: Part, *, indent: int = 0,
+             lead: Sequence[Part] = ()) -> None:
+        """Print words on the left and a short one at the right edge (beside them in plain mode).
+
+        Where the left does not fit beside the right it wraps, below what follows ``lead``.
+        """
         if self.plain:
-            self.line(*left, ": ", right)
+            self.line(*lead, *left, ": ", right)
             return
-        head, tail = Text(" " * indent) + _text(left), _text((right,))
-        gap = self.width - head.cell_len - tail.cell_len
-        if gap < 2:
-            self.line(*left, lead=(" " * indent,))
+        head, tail = Text(" " * indent) + _text(lead), _text((right,))
+        room = self.width - head.cell_len - tail.cell_len - 2
+        if room < _LEAST_ROOM:
+            self.line(*lead, *left, lead=(" " * indent,))
             self.line(right, lead=(" " * indent,))
-        else:
-            self._print(head + Text(" " * gap) + tail)
+            return
+        for number, row in enumerate(_text(left).wrap(self._console, room) or [Text()]):
+            row.rstrip()
+            gap = Text(" " * (room + 2 - row.cell_len))
+            self._print(head + row + gap + tail if number == 0 else
+                        Text(" " * head.cell_len) + row)
 
     def quote(self, lines: Sequence[str], *, indent: int) -> None:
         """Print code as it stands: a line too long is cut, and a caret stays under its place."""

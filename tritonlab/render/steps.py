@@ -15,8 +15,8 @@ from tritonlab.reset import Backup
 from tritonlab.tour import Step
 
 
-def show_start(screen: Screen, begun: Begun) -> None:
-    """Where the exercise is, and what to read, edit and type."""
+def show_start(screen: Screen, begun: Begun, *, typed: bool = True) -> None:
+    """Where the exercise is, and what to read, edit and, if anything is ``typed``, to type."""
     module, started, missing = begun.module, begun.started, begun.missing
     screen.line((module.id, "strong"), f"  {module.title}, about {hours(module.minutes)}")
     if module.summary:
@@ -44,11 +44,12 @@ def show_start(screen: Screen, begun: Begun) -> None:
         screen.line(f"It builds on {', '.join(missing)}, which {plural} not passed yet. "
                     "You can go on all the same.")
     screen.blank()
-    screen.next(begun.command, f"Edit {' and '.join(folders) or 'kernel.py'}, then type: ")
+    if typed:
+        screen.next(begun.command, f"Edit {' and '.join(folders) or 'kernel.py'}, then type: ")
 
 
-def show_hint(screen: Screen, given: Given) -> None:
-    """One rung of a ladder."""
+def show_hint(screen: Screen, given: Given, onward: str = "") -> None:
+    """One rung of a ladder; ``onward`` says what to do next where no command is typed."""
     module, group = given.module, given.group
     todos = ", ".join(str(todo) for todo in group.todos)
     screen.line((module.id, "strong"), f"  {group.title}",
@@ -57,28 +58,37 @@ def show_hint(screen: Screen, given: Given) -> None:
     screen.line(given.text, lead=(f"Hint {given.rung} of {len(group.rungs)}: ",))
     if given.repeated:
         screen.line(("This was the last one; it is shown again.", "dim"))
-    screen.next(given.command)
+    if onward:
+        screen.line(onward)
+    else:
+        screen.next(given.command)
 
 
-def show_reset(screen: Screen, made: Backup, command: str) -> None:
-    """Where the work went, what is in its place, and the way back."""
+def show_reset(screen: Screen, made: Backup, place: Path, command: str) -> None:
+    """Where the work went, what is in its ``place`` now, and the way back."""
     module = made.module
     screen.line((module.id, "strong"), f"  {module.title}")
     if not made.changed:
         screen.line("Nobody has touched this exercise, so nothing was changed.")
         screen.next(command, "Edit it, then type: ")
         return
-    if made.folder:
-        screen.line(f"Your work was moved to a backup: {', '.join(made.names)}.")
-        screen.command(shown(made.folder), lead="Backup: " if screen.plain else "  Backup  ")
     if made.restored:
-        screen.line("In its place is a copy of an earlier backup.")
-        screen.command(shown(made.restored), lead="Earlier: " if screen.plain else "  Earlier ")
-    else:
+        screen.line(f"Your work is back in {shown(place)}; it stays in its backup too.")
+        _backup(screen, made.restored)
+    if made.folder:
+        what = "What was there" if made.restored else "Your work"
+        screen.line(f"{what} was moved to {'another' if made.restored else 'a'} backup: "
+                    f"{', '.join(made.names)}.")
+        _backup(screen, made.folder)
+    if not made.restored:
         screen.line("A fresh exercise is in its place.")
     if made.folder:
         screen.command(f"tritonlab reset {module.id} --undo", "To go back, type: ")
     screen.next(command, "Next: " if made.restored else "Edit it, then type: ")
+
+
+def _backup(screen: Screen, folder: Path) -> None:
+    screen.command(shown(folder), lead="Backup: " if screen.plain else "  Backup  ")
 
 
 def show_step(screen: Screen, number: int, step: Step, module: Module) -> None:

@@ -12,6 +12,15 @@ _WORDS = {
     Standing.FAILS: ("FAILS", "fail"), Standing.CONTRADICTED: ("FALSE", "fail"),
     Standing.MISSING: ("NONE", "fail"), Standing.UNKNOWN: ("NONE", "fail"),
     Standing.UNDECIDED: ("OPEN", "skip"), Standing.BROKEN: ("ERROR", "fail")}
+_COUNTED = {  # what one claim does or is, and what several do
+    Standing.IN_PART: ("holds in part", "hold in part"),
+    Standing.TESTS_CHANGED: ("passes changed tests", "pass changed tests"),
+    Standing.DIFFERS: ("differs", "differ"), Standing.FAILS: ("fails", "fail"),
+    Standing.CONTRADICTED: ("is contradicted", "are contradicted"),
+    Standing.MISSING: ("has no source", "have no source"),
+    Standing.UNKNOWN: ("is of no known module", "are of no known module"),
+    Standing.UNDECIDED: ("is undecided", "are undecided"),
+    Standing.BROKEN: ("was not graded", "were not graded")}
 
 
 def show(screen: Screen, found: Verification, sources: str, next_command: str,
@@ -51,8 +60,8 @@ def summary(found: Verification) -> str:
     counted = {standing: sum(check.standing is standing for check in found.checks)
                for standing in Standing}
     claimed = q.plural(len(found.checks), "claimed module")
-    said = [f"{number} {standing}" for standing, number in counted.items()
-            if number and standing is not Standing.HOLDS]
+    said = [f"{counted[standing]} {words[counted[standing] > 1]}"
+            for standing, words in _COUNTED.items() if counted[standing]]
     return f"{counted[Standing.HOLDS]} of {claimed} " \
            f"{'holds' if len(found.checks) == 1 else 'hold'}" \
            f"{'; ' + ', '.join(said) if said else ''}."

@@ -8,6 +8,7 @@ which says what is going on and which keys there are, is written over.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 from grader.report import CaseResult, Report, Verdict
@@ -28,6 +29,11 @@ from tritonlab.watch_view import Key
 
 _MOST_NAMED = 5  # of the checks that failed besides the first
 STILL_RUNNING = "FAILED, still running the other cases"
+_HINT = re.compile(r"`tritonlab hint [^`]*`")
+_GRADE_AGAIN = re.compile("run `tritonlab grade` again")
+# The cursor rests before the last line, where a terminal that wraps lines anew keeps it: so all
+# rows that a narrower window makes of that line are below it, and nothing else is.
+_CLEAR = "\r\x1b[J"
 
 
 class Watched:
@@ -38,9 +44,12 @@ class Watched:
         self._screen = make_screen()
         self._status = ""  # the last line, unless a question is open
         self._question = ""
+        self._keys = False
+        self._new = True  # this exercise was not graded yet
 
     def watching(self, submission: Submission, keys: Sequence[Key]) -> None:
         module = submission.module
+        self._keys, self._new = bool(keys), True
         self._clear()
         self._screen.line((module.id, "strong"), "  ", (module.title, "dim"))
         self._screen.line(f"Every save of {submission.to_edit} is graded, until you press "
@@ -64,8 +73,8 @@ class Watched:
     def began(self, number: int, at: str) -> None:
         self._clear()
         self._screen.blank()
-        self._screen.line((f"{at}  ", "dim"), "As it is now" if number == 1 else
-                          f"Save {number - 1}")
+        self._screen.line((f"{at}  ", "dim"), "As it is now" if self._new else "Saved")
+        self._new = False
         self._put("  grading …")
 
     def progress(self, right: int, what: str, failed: bool) -> None:
@@ -76,7 +85,7 @@ class Watched:
     def failing(self, module: Module, failure: CaseResult, reading: Reading) -> None:
         """The first failure, while other cases are judged still."""
         self._clear()
-        show_failure(self._screen, module, failure, reading)
+        show_failure(self._screen, module, failure, reading, self._as_typed)
         if not self._screen.live:
             self._screen.line(f"{STILL_RUNNING}.")
         self._show()
@@ -96,7 +105,7 @@ class Watched:
         self._clear()
         screen, failure = self._screen, report.first_failure
         if failure is not None:
-            _last_word(screen, module, failure, reading, known)
+            self._last_word(module, failure, reading, known)
             _others(screen, report, failure)
         show_output(screen, report.output)
         for result in report.results if failure is None else ():
@@ -153,6 +162,29 @@ class Watched:
     def ended(self, code: int) -> None:
         self._clear()
 
+    def _last_word(self, module: Module, failure: CaseResult, reading: Reading,
+                   known: CaseResult | None) -> None:
+        """The first failure, or what else can be said of one that was shown."""
+        screen = self._screen
+        if known is None or known.name != failure.name or not (known.findings and failure.findings):
+            show_failure(screen, module, failure, reading, self._as_typed)
+            return
+        before = [*diagnosis(module, known.findings[0], reading)]
+        more = [part for part in diagnosis(module, failure.findings[0], reading)
+                if part not in before]
+        if more:
+            screen.blank()
+            screen.line(("With all cases known, more can be said:", "dim"))
+            show_parts(screen, more, self._as_typed)
+
+    def _as_typed(self, step: str) -> str:
+        """A next step as it is taken here: by a key or a save instead of a command."""
+        step = _GRADE_AGAIN.sub("save", step)
+        if not self._keys:
+            return step
+        return _HINT.sub(lambda found: "Key h" if found.start() == 0 or
+                         step[:found.start()].endswith(". ") else "key h", step)
+
     def _put(self, text: str) -> None:
         self._status = clean(text)
         self._show()
@@ -161,28 +193,14 @@ class Watched:
         if self._screen.live:
             room = self._screen.full_width - 1
             text = self._question or self._status
-            self._screen.stream.write("\r\x1b[2K" + (text if len(text) <= room else
-                                                     text[: room - 1] + "…"))
+            self._screen.stream.write(_CLEAR + (text if len(text) <= room else
+                                                text[: room - 1] + "…") + "\r")
             self._screen.stream.flush()
 
     def _clear(self) -> None:
         if self._screen.live:
-            self._screen.stream.write("\r\x1b[2K")
+            self._screen.stream.write(_CLEAR)
             self._screen.stream.flush()
-
-
-def _last_word(screen: Screen, module: Module, failure: CaseResult, reading: Reading,
-               known: CaseResult | None) -> None:
-    """The first failure, or what else can be said of one that was shown."""
-    if known is None or known.name != failure.name or not (known.findings and failure.findings):
-        show_failure(screen, module, failure, reading)
-        return
-    before = [*diagnosis(module, known.findings[0], reading)]
-    more = [part for part in diagnosis(module, failure.findings[0], reading) if part not in before]
-    if more:
-        screen.blank()
-        screen.line(("With all cases known, more can be said:", "dim"))
-        show_parts(screen, more)
 
 
 def _others(screen: Screen, report: Report, failure: CaseResult) -> None:

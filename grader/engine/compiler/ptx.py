@@ -13,7 +13,9 @@ Place = tuple[str, int, int]
 """The innermost source of an instruction: name of the file without its folder, line, column."""
 
 _READ = ("ld", "ldu", "st", "atom", "red", "cp", "mma", "wmma", "wgmma", "tcgen05", "fma", "bar",
-         "barrier", "stmatrix")
+         "barrier", "stmatrix", "shfl")
+_LABEL = re.compile(r"^(\$\w+):", re.MULTILINE)
+_BRANCH = re.compile(r"\bbra(?:\.uni)?[ \t]+(\$\w+);")
 _TOKEN = re.compile(  # locations, and statements at the start of a line or after another one
     r"^[ \t]*\.loc[ \t]+(?P<file>\d+)[ \t]+(?P<line>\d+)[ \t]+(?P<column>\d+)(?P<more>.*)"
     r"|(?:^|[;{}])[ \t]*(?:@!?[%\w]+[ \t]+)?"
@@ -40,23 +42,34 @@ class Instruction(NamedTuple):
     operands: str
     line: int | None
     place: Place | None
+    in_loop: bool
 
 
 def instructions(ptx: str) -> Iterator[Instruction]:
-    """Those that reach memory, multiply or wait, in the order of the code.
+    """Those that reach memory or other threads, multiply or wait, in the order of the code.
 
     ``line`` is the innermost one in the kernel's own file: that of a helper which stands beside
     the kernel, but the calling line where the helper is one of another file, such as tl.sum.
     """
     text = _REMARK.sub("", repaired(ptx))
     sources = _Sources(text)
+    loops = _loops(text)
     line: int | None = None
     place: Place | None = None
     for token in _TOKEN.finditer(text):
         if token["opcode"]:
-            yield Instruction(token["opcode"], token["operands"], line, place)
+            in_loop = any(token.start() in loop for loop in loops)
+            yield Instruction(token["opcode"], token["operands"], line, place, in_loop)
         elif token["file"]:
             line, place = sources.locate(token)
+
+
+def _loops(text: str) -> list[range]:
+    """Where code runs again and again: from a label to the last branch back to it."""
+    labels = {label[1]: label.start() for label in _LABEL.finditer(text)}
+    ends = {branch[1]: branch.start() for branch in _BRANCH.finditer(text)
+            if labels.get(branch[1], len(text)) < branch.start()}
+    return [range(labels[label], end) for label, end in ends.items()]
 
 
 def lines(ptx: str) -> list[tuple[int | None, str]]:

@@ -61,7 +61,8 @@ def binary_of(compiled: Any, target: Target, kernel_name: str,
         tf32=ttgir.rounds_to_tf32(early) and any(
             "tf32" in one.opcode for one in found if _tensor_product(one)),
         stages=ttgir.stages(middle), barriers=sum(map(_waits_for_all, found)),
-        products=products, conversions=_conversions(found, middle), ptx_sha256=ptx.sha256(code),
+        products=products, conversions=_conversions(found, middle),
+        loop_shuffles=_loop_shuffles(found), ptx_sha256=ptx.sha256(code),
         options={name: value for name, value in options.items() if _is_plain(value)})
 
 
@@ -143,6 +144,11 @@ def _tensor_cores(names: Iterable[str]) -> TensorCores:
     used = set(names)
     newest_first: tuple[TensorCores, ...] = ("tcgen05", "wgmma", "mma")
     return next((name for name in newest_first if name in used), "")
+
+
+def _loop_shuffles(found: Iterable[Instruction]) -> tuple[tuple[int | None, int], ...]:
+    counts = Counter(one.line for one in found if one.in_loop and one.opcode.startswith("shfl."))
+    return tuple(sorted(counts.most_common(MOST_ENTRIES), key=lambda item: item[0] or 0))
 
 
 def _waits_for_all(one: Instruction) -> bool:

@@ -18,7 +18,7 @@ from triton.language import semantic as semantics
 from triton.runtime import interpreter
 from triton.runtime.jit import JITFunction
 
-from grader.engine.interpreter import elementwise, libdevice, reduce, rewrite
+from grader.engine.interpreter import elementwise, libdevice, plans, reduce, rewrite
 from grader.engine.interpreter.builder import Builder
 from grader.engine.interpreter.memory import Memory
 
@@ -137,10 +137,18 @@ def _patches() -> list[tuple[Any, str, Any]]:
         _patch_language(scope)
         places = {(id(owner), name): owner
                   for owner, name, _ in [*scope._changes, *language._changes]}
-        return [(owner, name, vars(owner)[name]) for (_, name), owner in places.items()]
+        planner = plans.Planner(interpreter.interpreter_semantic, _builder())
+        return [(owner, name, _planned(planner, owner, name, vars(owner)[name]))
+                for (_, name), owner in places.items()]
     finally:
         scope.restore()  # the later patches first: they lie over the others
         language.restore()
+
+
+def _planned(planner: plans.Planner, owner: Any, name: str, value: Any) -> Any:
+    of_tensors = owner is tl.tensor and name in plans.METHODS
+    of_language = owner in (tl, tl.core, tl.math, tl.tensor) and name in plans.FUNCTIONS
+    return planner.planned(value) if of_tensors or of_language else value
 
 
 def _patch_language(scope: Any) -> None:

@@ -15,6 +15,7 @@ from tests.fidelity.chaos.bench import ANSWER, Bench, at_work, end, orphans, tex
 
 # A grade of it takes a little longer, so that there is something to hit.
 SLOW = module.spoiled("in the call", "import time\ntime.sleep(0.03)")
+_BEGINNING_S = 1.0  # of a process in the place of one that was killed
 EXTERNAL = frozenset({"R02", "R03"})  # to the grader it looks as if the kernel had done it
 
 
@@ -91,8 +92,9 @@ def child(bench: Bench, number: int, times: int) -> list[str]:
     """Hit a worker, an executor or a compiler: it is as if the kernel had ended, or hung."""
     chance = random.Random(bench.seed)
     problems = []
-    # Whichever it is of worker, executor and compiler, nobody waits longer for any.
-    limit = max(bench.limits.values()) if number == signal.SIGSTOP else 0.0
+    # Whichever it is of worker, executor and compilers, nobody waits longer for any; in the place
+    # of one that has ended, another has to begin, alone while two would have shared its work.
+    limit = max(bench.limits.values()) if number == signal.SIGSTOP else _BEGINNING_S
     for _ in range(times):
         ended = bench.warm.grade(SLOW, during=lambda: _hit_child(bench, chance, number))
         problems += bench.expected(ended, {0, 1}, EXTERNAL, limit, cold=False)

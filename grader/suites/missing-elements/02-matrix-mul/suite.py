@@ -95,6 +95,7 @@ suite = Suite(
     parameters=("a", "b"),
     blanks=24,
     reference=reference,
+    contiguous_result=True,
     tolerance=Tolerance(amplitudes.matmul, TENSOR_CORES, products=(0, 1)),
     peer=peer,
     reversed_peer=reversed_peer,

@@ -70,6 +70,7 @@ suite = Suite(
     parameters=("x",),
     blanks=18,
     reference=reference,
+    contiguous_result=True,
     tolerance=Tolerance(amplitudes.softmax),
     peer=peer,
     reversed_peer=reversed_peer,

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from grader.predictions import predictions
 from grader.suite import (
     EXACT,
     Bench,
@@ -28,7 +29,6 @@ MAX_ELEMENTS = 4096  # of a tile
 USED = 1 / 0.95  # sectors over the fewest, where 95 % of each has to be used
 USED_UNALIGNED = 1 / 0.70
 FAR = 1 << 30  # elements; the third matrix begins where 31 bits end
-EXACTLY, ROUGHLY = 0.0, 0.15  # how far off a prediction may be
 COUNTS = ("programs", "sweep_calls")  # predictions that no measuring blurs
 ODDITIES = [math.nan, math.inf, -math.inf, 0.0, -0.0]
 
@@ -143,18 +143,6 @@ def is_frozen(answer: Any) -> None:
     assert answer is False, "A field of a SweepResult took another value: the class is not frozen."
 
 
-def is_given(right: float, why: str, within: float) -> Callable[..., None]:
-    """A check of a prediction, within a share of it; ``why`` leads to the right number."""
-    def check(answer: Any, name: str) -> None:
-        assert answer is not None, (
-            f"PREDICT[{name!r}] holds no number yet. Write one down before you measure.")
-        share = " A share is asked for, from 0 to 1." if right < 1 < answer else ""
-        assert math.isclose(answer, right, rel_tol=within), (
-            f"PREDICT[{name!r}] is {answer:,.10g}.{share} {why}")
-
-    return check
-
-
 EVEN = ((64, 0.9), (128, 0.7), (256, 0.5), (512, 0.6))  # candidates and their milliseconds
 
 suite = Suite(
@@ -246,22 +234,19 @@ suite = Suite(
              raises=ValueError, mentions=("repeats", "1")),
 
         # Predictions: shown, never deciding.
-        *(call(f"your prediction of {name}", "prediction", name,
-               check=is_given(right, why, EXACTLY if name in COUNTS else ROUGHLY),
-               advisory=True)
-          for name, right, why in (
-              ("column_share", 0.125, "Each element of the column lies in a sector of its own: 4 "
-               "bytes of 32 are used."),
-              ("column_share_int64", 0.25, "Each element of the column lies in a sector of its "
-               "own: 8 bytes of 32 are used."),
-              ("least_bytes", 524_288, "65,536 elements of 4 bytes are read and written once."),
-              ("column_bytes", 2_359_296, "Each of 65,536 loaded elements moves a sector of 32 "
-               "bytes, and the stores move 65,536 times 4 bytes."),
-              ("programs", 768, "1,000 rows are 16 tiles of 64, 500 columns are 16 tiles of 32, "
-               "and there are 3 matrices."),
-              ("sweep_calls", 30, "Each of 6 candidates is called 5 times; the first call is one "
-               "of them, and does not count."),
-          )),
+        *predictions((
+            ("column_share", 0.125, "Each element of the column lies in a sector of its own: 4 "
+             "bytes of 32 are used."),
+            ("column_share_int64", 0.25, "Each element of the column lies in a sector of its "
+             "own: 8 bytes of 32 are used."),
+            ("least_bytes", 524_288, "65,536 elements of 4 bytes are read and written once."),
+            ("column_bytes", 2_359_296, "Each of 65,536 loaded elements moves a sector of 32 "
+             "bytes, and the stores move 65,536 times 4 bytes."),
+            ("programs", 768, "1,000 rows are 16 tiles of 64, 500 columns are 16 tiles of 32, "
+             "and there are 3 matrices."),
+            ("sweep_calls", 30, "Each of 6 candidates is called 5 times; the first call is one "
+             "of them, and does not count."),
+        ), COUNTS),
 
         # The smallest shapes, empty ones, and more matrices than axes 1 and 2 have programs.
         edge("four matrices of one element", rand(4, 1, 1)),

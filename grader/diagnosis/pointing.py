@@ -1,0 +1,100 @@
+"""Which numbered places of an exercise a finding points at, the one to look at first first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from grader.diagnosis import behind
+from grader.report import Finding
+from grader.suite import Mutant
+
+NO_PROGRAM_LEFT = " stored others"  # M03: all programs did what they could, so there are too few
+
+_ACCESSES = frozenset(("M01", "M02", "M06", "M08", "M09"))  # an address or a mask is wrong
+_VALUES = frozenset(("N01", "N02", "N03", "N04"))
+_GRIDS = re.compile(r"^The grid of | programs stored nothing| programs ran where ")
+_SIZES = re.compile(r"power of 2|maximum tensor numel|and K >= \d")
+_SHAPES = re.compile(r"incompatible")
+_OF_OTHER_PROGRAMS = "which are program 0's"
+_WORD = re.compile(r"\w+")
+
+
+def places_of(finding: Finding, numbers: Mapping[int, int], text: str, entry: str,
+              likely: Mutant | None, possible: Sequence[Mutant],
+              others: Sequence[Mutant]) -> tuple[int, ...]:
+    """The places to look at; none where nothing tells.
+
+    Of a known mistake, its own, of which that of the line comes first. Else those where the file
+    makes what was seen to be wrong, and where that is not known, those of all possible mistakes.
+
+    Args:
+        finding: with its line, if it has one.
+        numbers: line -> number of the place that it belongs to.
+        text: of the file.
+        entry: the learner's function that the case calls.
+        likely: the known mistake that fails alike.
+        possible: mistakes that have its code, and that nothing speaks against.
+        others: mistakes that have its code, and its sign.
+    """
+    def at(lines: Iterable[int]) -> list[int]:
+        return [numbers[line] for line in lines if line in numbers]
+
+    own = at([finding.line or 0])
+    if likely:
+        return tuple(sorted(likely.todos, key=lambda number: number not in own))
+    before, after = _lines(finding, text, entry)
+    found = [*at(before), *own, *at(after)] or _all_of(possible)
+    if not found and finding.code in _VALUES:
+        lines = behind.lines_of_values(text)
+        found = at(sorted(lines) if finding.code == "N04" else lines)  # a sum's first value counts
+    return tuple(dict.fromkeys(found or _all_of(others)))
+
+
+def _all_of(mistakes: Sequence[Mutant]) -> list[int]:
+    return sorted({number for mistake in mistakes for number in mistake.todos})
+
+
+def agrees(mistake: Mutant, finding: Finding, numbers: Mapping[int, int], text: str) -> bool:
+    """Whether a mistake of layout can be the one that shows in this line, by where it is."""
+    line = finding.line
+    if finding.code != "M08" or not mistake.todos or line is None or line not in numbers:
+        return True
+    near = {numbers.get(one) for one in (line, *behind.lines_behind(text, line))}
+    return not near.isdisjoint(mistake.todos)
+
+
+def _lines(finding: Finding, text: str, entry: str) -> tuple[behind.Lines, behind.Lines]:
+    """The lines that tell more than the finding's own, and those that tell less."""
+    code, seen, line = finding.code, finding.seen, finding.line
+    nothing: behind.Lines = ()
+    if code in ("L01", "L03", "T03") and _GRIDS.search(seen):
+        return behind.lines_of_grid(text, line if code == "L01" else None), nothing
+    if code == "S01" and line is None:
+        return behind.lines_of_results(text, entry), nothing
+    if code in _VALUES and _OF_OTHER_PROGRAMS in seen:
+        return behind.lines_of_addresses(text), nothing
+    if code == "M03" and line is None:
+        return nothing, behind.lines_of_stores(text)
+    if line is None:
+        return nothing, nothing
+    if code == "L05" and _SIZES.search(seen):
+        return behind.lines_of_arguments(text, behind.sizes_in(text, line)), nothing
+    if code == "L05" and _SHAPES.search(seen):
+        return nothing, behind.lines_of_operands(text, line)
+    if code == "R01":
+        named = behind.keywords_of_launches(text, line).intersection(_WORD.findall(seen))
+        return behind.lines_of_arguments(text, named, line), nothing
+    if code in _ACCESSES:
+        return nothing, behind.lines_behind(text, line)
+    if code == "M04":
+        lines, written = behind.lines_behind(text, line, far=True, mask=False), text.split("\n")
+        owned = any("program_id" in written[one - 1] for one in lines)
+        return (lines, nothing) if owned else (nothing, lines)  # else it is lost on the way
+    if code == "M03" and NO_PROGRAM_LEFT in seen:
+        sizes = behind.lines_of_arguments(text, behind.sizes_in(text, line))
+        return ((*behind.lines_of_grid(text, None), *sizes, *behind.lines_of_launches(text)),
+                behind.lines_behind(text, line, far=True))
+    if code == "M03":
+        return behind.lines_behind(text, line, far=True), behind.lines_of_grid(text, None)
+    return nothing, nothing

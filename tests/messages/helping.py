@@ -1,0 +1,57 @@
+"""What helps with an exercise: hint, reset, solution."""
+
+from __future__ import annotations
+
+import errno
+
+from tests.messages.stage import Situation
+from tests.messages.steps import (
+    changed,
+    course_without,
+    did,
+    failing,
+    passed,
+    right,
+    started,
+    typed,
+)
+
+S = Situation
+
+SITUATIONS: dict[str, list[Situation]] = {
+    "hint": [
+        S("before a grade", "tritonlab hint", (started,)),
+        S("the second", "tritonlab hint", (started, typed("tritonlab hint"))),
+        S("the last", "tritonlab hint --todo 4",
+          (started, *[typed("tritonlab hint --todo 4")] * 2)),
+        S("all were shown", "tritonlab hint --todo 4",
+          (started, *[typed("tritonlab hint --todo 4")] * 3)),
+        S("after a failure", "tritonlab hint", (started, changed("2 * x, mask", "3 * x, mask"),
+                                                typed("tritonlab grade"))),
+        S("no such TODO", "tritonlab hint --todo 9", (started,)),
+        S("no such function", "tritonlab hint --function relu", (started,)),
+        S("no workspace", "tritonlab hint"),
+        S("an unknown id", "tritonlab hint dubling", (started,)),
+        S("a full disk", "tritonlab hint", (started,), (failing(errno.ENOSPC),)),
+    ],
+    "reset": [
+        S("nobody can be asked", "tritonlab reset", (started,)),
+        S("your work, kept in a backup", "tritonlab reset --yes", (started, right)),
+        S("nothing was changed", "tritonlab reset --yes", (started,)),
+        S("undone", "tritonlab reset --undo", (started, right, typed("tritonlab reset --yes"))),
+        S("nothing to undo", "tritonlab reset --undo", (started,)),
+        S("no workspace", "tritonlab reset --yes"),
+        S("an unknown id", "tritonlab reset dubling --yes", (started,)),
+    ],
+    "solution": [
+        S("before a pass", "tritonlab solution", (started,)),
+        S("given up", "tritonlab solution --give-up", (started,)),
+        S("after a pass", "tritonlab solution", (passed,)),
+        S("no workspace", "tritonlab solution"),
+        S("an unknown id", "tritonlab solution dubling", (started,)),
+        S("the exercise is gone", "tritonlab solution --give-up",
+          (started, did(lambda s: s.kernel.unlink()))),
+        S("a course without it", "tritonlab solution --give-up",
+          (started, course_without("solutions/*/01-doubling/kernel.py"))),
+    ],
+}

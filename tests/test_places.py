@@ -1,0 +1,236 @@
+"""Which TODO a failure names: of lines with and without comments, and of common mistakes."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import grader
+from grader import Finding
+from grader.diagnosis import behind, codes
+from grader.diagnosis.details import by_argument
+from grader.places import numbered_comments, places, regions
+from grader.recording import Argument, Launch, Recording, View
+from tritonlab import course
+
+ROOT = Path(__file__).parent.parent
+MODULES = {module.slug: module for module in course.load(course.Roots(
+    ROOT / "tracks", ROOT / "solutions", ROOT / "grader" / "suites")).modules}
+
+# ---------------------------------------------------------------------------------------------
+# Lines
+
+EXERCISE = """\
+# TODO 1: which lines make the names known?
+
+
+# TODO 2: what makes it a kernel?
+def kernel(x_ptr, y_ptr, n):
+    offs = ...  # TODO 3
+    x = ...  # TODO 4
+    x = ...  # TODO 5
+    for step in ...:  # TODO 6
+        x = x + step
+    ...  # TODO 7
+
+
+def entry(x):
+    block, grid = ...  # TODO 8
+    ...  # TODO 9
+    return x
+"""
+BARE = """\
+from __future__ import annotations
+import triton
+
+@triton.jit
+def kernel(x_ptr, y_ptr, n):
+    lanes = tl.arange(0, 8)
+    offs = lanes
+    x = tl.load(
+        x_ptr + offs)
+    x = x.to(tl.float32)
+    for step in range(3):
+        x = x + step
+    tl.store(y_ptr + offs, x)
+
+def entry(x):
+    block = 8
+    grid = (1,)
+    kernel[grid](
+        x, block)
+    return x
+"""
+BELONGING = {2: 1, 4: 2, 5: 2, 6: 3, 7: 3, 8: 4, 9: 4, 10: 5, 11: 6, 13: 7, 16: 8, 17: 8, 18: 9,
+             19: 9}
+
+
+def placed(text: str, exercise: str = "") -> dict[int, int]:
+    return dict(places(ast.parse(text), text, numbered_comments(text), exercise).lines)
+
+
+def test_a_line_without_its_comment_belongs_where_it_stood_in_the_exercise():
+    assert placed(BARE, EXERCISE) == BELONGING
+    assert placed(BARE) == {}
+
+
+def test_a_comment_that_is_there_decides():
+    moved = BARE.replace("    offs = lanes", "    offs = lanes  # TODO 4: moved here")
+
+    found = placed(moved, EXERCISE)
+    assert (found[7], found.get(8)) == (4, None)  # the load has lost its number to another line
+
+
+@pytest.mark.parametrize(("text", "lines"), [
+    ("def f():\n    x = g(\n        1)  # TODO 3\n", {2: 3, 3: 3}),
+    ("def f():\n    # TODO 3: why\n    #   and how\n    x = g(\n        1)\n    y = 1\n",
+     {2: 3, 4: 3, 5: 3}),
+    ("def f():\n    for i in x:  # TODO 3\n        y = 1\n", {2: 3}),
+    ("def f():\n    # TODO 3\n    if x:\n        y = 1\n        z = 2  # TODO 4\n",
+     {2: 3, 3: 3, 4: 3, 5: 4}),
+    ("# TODO 2\n@jit\ndef f(\n    x):\n    y = 1\n", {1: 2, 2: 2, 3: 2, 4: 2}),
+    ("def f():\n    # TODO 3\n\n    x = 1\n", {2: 3}),
+], ids=["within a statement", "above", "of a loop", "above a body", "of a function", "apart"])
+def test_a_comment_stands_for_its_whole_statement(text, lines):
+    assert regions(ast.parse(text), text, numbered_comments(text)) == lines
+
+
+def test_imports_have_a_place_of_their_own():
+    kept = "# TODO 1: which?\nimport torch\n\n" + BARE
+
+    assert places(ast.parse(BARE), BARE, {}, EXERCISE).imports == 1
+    assert places(ast.parse(kept), kept, numbered_comments(kept)).imports == 1
+    assert places(ast.parse(BARE), BARE, {}).imports is None
+    assert places(None, "x = (", {1: 3}, EXERCISE).lines == {1: 3}
+
+
+# ---------------------------------------------------------------------------------------------
+# What is behind a line
+
+CODE = """\
+@triton.jit
+def kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    start = pid * BLOCK
+    offs = start + tl.arange(0, BLOCK)
+    mask = offs < n
+    acc = tl.zeros((BLOCK,), tl.float32)
+    x = tl.load(x_ptr + offs, mask=mask)
+    acc += tl.where(mask, x, 0)
+    tl.store(y_ptr + offs, acc, mask=mask)
+
+
+def entry(x):
+    block = 8
+    out = x.new_empty(x.shape)
+    grid = (triton.cdiv(x.numel(), block),)
+    kernel[grid](x, out, x.numel(), BLOCK=block, num_warps=4)
+    return out
+"""
+
+
+@pytest.mark.parametrize(("finding", "todos"), [
+    (Finding("M02", "stored", line=10), (10, 4, 5, 6)),
+    (Finding("M04", "stored", line=10), (3, 4, 5, 10)),
+    (Finding("M03", "never stored; 1 of 2 programs stored nothing", line=10),
+     (3, 4, 5, 6, 10, 16)),
+    (Finding("M03", "never stored; each of the 2 programs stored others", line=10),
+     (16, 14, 17, 10, 3, 4, 5, 6)),
+    (Finding("M03", "never stored"), (10,)),
+    (Finding("L01", "The grid of `kernel` is 1, of type int", line=17), (16, 17)),
+    (Finding("L03", "1 of 3 programs stored nothing."), (16,)),
+    (Finding("T03", "3 programs ran where 2 do."), (16,)),
+    (Finding("T03", "The function made 2 launches where 1 does."), ()),
+    (Finding("L05", "arange's range must be a power of 2.", line=5), (14, 5)),
+    (Finding("L05", "accumulator shape is incompatible.", line=9), (9, 6, 7, 8)),
+    (Finding("L05", "not defined", line=9), (9,)),
+    (Finding("R01", "AssertionError: BLOCK must be more", line=17), (14, 17)),
+    (Finding("R01", "TypeError: n is missing", line=17), (17,)),
+    (Finding("S01", "The result has shape (3,), expected (4,)."), (15,)),
+    (Finding("N01", "4 of 4 elements are wrong."), (8, 9, 10, 7)),
+    (Finding("N04", "4 of 4 elements are wrong."), (7, 8, 9, 10)),
+    (Finding("N01", "All elements but the first 8, which are program 0's, are wrong."),
+     (3, 4, 5, 8)),
+    (Finding("E01", "No exception was raised."), ()),
+], ids=lambda value: value if isinstance(value, tuple) else f"{value.code} {value.seen[:24]}")
+def test_a_finding_points_at_what_made_it(finding, todos):
+    every = {line: line for line in range(1, 19)}
+
+    assert codes.explain(finding, [], every, text=CODE, entry="entry").todos == todos
+
+
+def test_two_launches_have_no_grid_in_common():
+    twice = CODE.replace("    return out", "    kernel[(1,)](x, out, 1, BLOCK=8)\n    return out")
+
+    assert behind.lines_of_grid(twice, None) == ()
+    assert behind.lines_of_grid(twice, 17) == (16,)
+    assert behind.lines_of_grid(twice, 18) == (18,)
+    assert behind.lines_of_grid("def (", None) == ()
+
+
+@pytest.mark.parametrize(("parameter", "todos"), [("x_ptr", (1, 2)), ("out_ptr", (2, 1))])
+def test_an_input_that_is_passed_as_an_output_is_the_launch_s_mistake(parameter, todos):
+    view = View(0, "float32", (4,), (1,), 0)
+    launch = Launch("k", (1, 1, 1), {parameter: Argument("tensor", view)}, {}, line=9)
+    finding = Finding("M07", f"input `{parameter}` was modified: program 0 did it", line=5)
+
+    told = by_argument(finding, Recording((view,), (launch,), ()), ["x"], {5: 1, 9: 2})
+
+    assert told.todos == todos
+
+
+# ---------------------------------------------------------------------------------------------
+# Mistakes that learners make, in files without any comment: the first TODO chooses the hints
+
+MISTAKES = [
+    ("vector-add", "import triton.language as tl\n", "", 1),
+    ("vector-add", "@triton.jit\n", "", 2),
+    ("vector-add", "pid * BLOCK_SIZE", "pid + BLOCK_SIZE", 3),
+    ("vector-add", "tl.load(x_ptr + offs, mask=mask)", "tl.load(x_ptr + offs)", 8),
+    ("vector-add", "tl.load(y_ptr + offs, mask=mask)", "tl.load(y_ptr + offs)", 9),
+    ("vector-add", "total, mask=mask)", "total)", 10),
+    ("vector-add", "block_size = 1024", "block_size = 1000", 11),
+    ("vector-add", "(triton.cdiv(n_elements, block_size),)", "(1,)", 13),
+    ("vector-add", "(triton.cdiv(n_elements, block_size),)",
+     "(triton.cdiv(n_elements, block_size) + 1,)", 13),
+    ("matrix-mul", "tl.program_id(axis=0)", "tl.program_id(axis=1)", 3),
+    ("matrix-mul", "mask=in_k[:, None] & in_n[None, :], other=0.0", "other=None", 17),
+    ("matrix-mul", "torch.empty((M, N), dtype=a.dtype, device=a.device)", "torch.empty_like(a)",
+     22),
+    ("softmax", "x_ptr + row * stride_x", "x_ptr + row * n_cols", 4),
+    ("softmax", "out_ptr + row * stride_out", "out_ptr + row * stride_x", 14),
+    ("softmax", "tl.exp(shifted)", "tl.exp2(shifted)", 7),
+    ("softmax", "triton.next_power_of_2(n_cols)", "1000", 15),
+    ("softmax", "x.new_empty(x.shape)", "torch.empty_like(x)", 16),
+    ("softmax", "grid = (n_rows,)", "grid = n_rows", 17),
+    ("softmax", "grid = (n_rows,)", "grid = (n_rows + 1,)", 17),
+    ("layer-norm", "tl.load(weight_ptr + cols, mask=mask)", "tl.load(weight_ptr + cols)", 13),
+    ("layer-norm", "tl.store(mean_ptr + row", "tl.store(mean_ptr + cols", 17),
+    ("layer-norm", "x, out, weight", "out, x, weight", 20),
+    ("conv2d", "offs_n, mask=offs_n < OC, other=0.0)", "offs_n)", 26),
+    ("conv2d", "block_m, block_n, block_k = 64, 64, 16", "block_m, block_n, block_k = 64, 64, 8",
+     31),
+]
+
+
+@cache
+def suite_of(slug: str) -> grader.Suite:
+    return grader.load_suite(MODULES[slug].suite, MODULES[slug].folder)
+
+
+@pytest.mark.parametrize(("slug", "old", "new", "todo"), MISTAKES,
+                         ids=[f"{slug}-{todo}-{new[:20]}" for slug, _, new, todo in MISTAKES])
+def test_a_mistake_is_sought_in_its_own_todo(slug, old, new, todo, tmp_path, sandbox):
+    solution = MODULES[slug].solution.read_text()
+    assert old in solution
+    path = tmp_path / "kernel.py"
+    path.write_text(solution.replace(old, new))
+
+    report = grader.grade(path, suite_of(slug), sandbox=sandbox, effort="diagnosis")
+
+    assert report.first_failure is not None
+    finding = report.first_failure.findings[0]
+    assert finding.todos[:1] == (todo,), (finding.code, finding.where, finding.seen)
