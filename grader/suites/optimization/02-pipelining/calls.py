@@ -1,0 +1,22 @@
+"""Calls the picker of stages, and reads predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def picks(module: Any, loops: Sequence[Sequence[int]]) -> list[Any]:
+    """What ``pick_num_stages`` answers for each (tile_bytes, smem_limit, k_iters, max_stages)."""
+    return [module.pick_num_stages(*one, max_stages=most) for *one, most in loops]
+
+
+def picks_by_default(module: Any) -> Any:
+    """What it answers for many small tiles when nothing is said of the most stages."""
+    return module.pick_num_stages(16, 1 << 20, 1_000)
+
+
+def prediction(module: Any, name: str) -> Any:
+    """The number that was written down, if it is one."""
+    value = module.PREDICT[name]
+    return value if isinstance(value, int | float) else None

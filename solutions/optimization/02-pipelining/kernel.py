@@ -1,0 +1,282 @@
+"""Loads that run ahead of the arithmetic: a matrix product, row sums, and how deep a pipeline fits.
+
+    matmul_pipelined(a, b)[m, n] = sum_k a[m, k] * b[k, n]        in tiles of 128 x 128 x 32
+    row_sum(x)[r]                = sum_c x[r, c]                   in float32
+
+A round of a loop needs its tiles before it can compute. A pipeline of s stages asks for the tiles
+of s rounds before the first one is used: shared memory holds them, and while one round computes,
+the copies of the next are under way. The compiler builds it; what it takes is a loop whose loads it
+can copy without the threads, and a number of stages where the compiler looks for one:
+
+- for loads that feed ``tl.dot``, the launch option ``num_stages``, beside ``num_warps``;
+- for any other loop, ``tl.range(..., num_stages=)``.
+
+Cost of the product: 2 * M * N * K operations; a and b are read once for each column and each row of
+tiles. Of the sums: R * C * itemsize + 4 * R bytes, and 8 bytes for each part of a long row.
+
+Inputs: float16, bfloat16 or float32 with any strides, read where they are.
+Precision: products and sums are float32; no TF32. The number of stages changes no bit of a result.
+
+Source: the rotating buffers are those of software pipelining, M. Lam, "Software Pipelining: An
+Effective Scheduling Technique for VLIW Machines", PLDI 1988. How many bytes have to be under way is
+Little's law.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+BLOCK_M, BLOCK_N, BLOCK_K = 128, 128, 32  # of the tiles of the product
+BLOCK_SIZE = 1024  # columns of a row that one round adds
+# Programs of a sum, where rows are long: eight for each multiprocessor of an H200. Two of them
+# reach 82 % of the speed of a copy there, and 56 % in float16, which has half the bytes under way;
+# eight reach 93 % and 82 %.
+PROGRAMS = 1056
+LEAST_ROUNDS = 16  # of a program of a sum: filling a pipeline has to pay
+MAX_STAGES = 5
+
+SUPPORTED = (torch.float16, torch.bfloat16, torch.float32)
+
+PREDICT = {
+    "stage_bytes": (128 * 32 + 32 * 128) * 2,
+    "unused_ratio": 1.0,  # the compiler never saw the number
+    "matmul_bytes": 5 * 16_384,
+    "row_sum_bytes": 3 * 1024 * 4,  # the round that computes needs no buffer of its own
+    "reductions": 65_536 // 1024,
+    "most_stages": 232_448 // ((128 + 256) * 64 * 2),
+}
+
+
+@triton.jit
+def matmul_kernel(
+    a_ptr, b_ptr, c_ptr,      # [M, K], [K, N], [M, N]
+    M, N, K,
+    stride_am, stride_ak,     # elements from one row to the next, and from one column
+    stride_bk, stride_bn,
+    stride_cm, stride_cn,
+    BLOCK_M: tl.constexpr,    # rows of a tile of C, a power of two like the next two
+    BLOCK_N: tl.constexpr,    # columns of a tile of C
+    BLOCK_K: tl.constexpr,    # columns of A and rows of B per round, at least 16
+    GROUP_M: tl.constexpr,    # rows of tiles that are walked through together
+):
+    """c[m, n] = sum_k a[m, k] * b[k, n]. One program owns BLOCK_M x BLOCK_N elements of c.
+
+    It reads (BLOCK_M + BLOCK_N) * K elements and stores BLOCK_M * BLOCK_N of them.
+    """
+    pid = tl.program_id(axis=0)
+    num_pid_m = tl.cdiv(M, BLOCK_M)
+    num_pid_n = tl.cdiv(N, BLOCK_N)
+    group_tiles = GROUP_M * num_pid_n
+    first_pid_m = pid // group_tiles * GROUP_M
+    group_height = min(num_pid_m - first_pid_m, GROUP_M)  # the last group may be lower
+    local = pid % group_tiles
+    pid_m = first_pid_m + local % group_height
+    pid_n = local // group_height
+
+    offs_m = pid_m.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)  # row * stride passes 2**31
+    offs_n = pid_n.to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
+    offs_k = tl.arange(0, BLOCK_K).to(tl.int64)
+    in_m = offs_m < M
+    in_n = offs_n < N
+    a_ptrs = a_ptr + offs_m[:, None] * stride_am + offs_k[None, :] * stride_ak
+    b_ptrs = b_ptr + offs_k[:, None] * stride_bk + offs_n[None, :] * stride_bn
+    a_step = tl.cast(BLOCK_K, tl.int64) * stride_ak  # in a transposed view that passes 2**31 too
+    b_step = tl.cast(BLOCK_K, tl.int64) * stride_bk
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+
+    for step in range(tl.cdiv(K, BLOCK_K)):
+        # A comparison lets 16 bytes go or stay together wherever K is a multiple of 16, and `other`
+        # is what the copy itself fills in: both loads can be copied without the threads.
+        in_k = offs_k < K - step * BLOCK_K
+        a = tl.load(a_ptrs, mask=in_m[:, None] & in_k[None, :], other=0.0)
+        b = tl.load(b_ptrs, mask=in_k[:, None] & in_n[None, :], other=0.0)
+        acc = tl.dot(a, b, acc, input_precision="ieee")  # no TF32; no matter in 16 bits
+        a_ptrs += a_step
+        b_ptrs += b_step
+
+    c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :] * stride_cn
+    c_mask = in_m[:, None] & in_n[None, :]
+    tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty), mask=c_mask)
+
+
+def matmul_pipelined(
+    a: torch.Tensor, b: torch.Tensor, *, num_stages: int = 3
+) -> torch.Tensor:
+    """a @ b for two matrices, as a new contiguous tensor of their dtype and device.
+
+    Args:
+        num_stages: rounds whose tiles are under way or in use, 1 to ``MAX_STAGES``. It changes how
+            much shared memory a program takes, and no bit of the result.
+
+    Raises:
+        TypeError: an argument is no tensor, the dtypes are unsupported or differ, or ``num_stages``
+            is no int.
+        ValueError: an argument is no matrix, the inner sizes or the devices differ, or
+            ``num_stages`` is out of range.
+    """
+    check_matrix("a", a)
+    check_matrix("b", b)
+    check_pair(a, b)
+    check_stages(num_stages)
+    M, K = a.shape
+    N = b.shape[1]
+    c = torch.empty((M, N), dtype=a.dtype, device=a.device)
+    if c.numel() == 0:
+        return c
+
+    grid = (triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N),)
+    # num_stages is an option of the launch, like num_warps: no parameter of the kernel. Without
+    # tensor cores a thread needs registers for a and b as well, so float32 gets more of them.
+    matmul_kernel[grid](
+        a, b, c, M, N, K,
+        a.stride(0), a.stride(1), b.stride(0), b.stride(1), c.stride(0), c.stride(1),
+        BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, GROUP_M=8,
+        num_warps=8 if a.dtype == torch.float32 else 4, num_stages=num_stages,
+    )
+    return c
+
+
+@triton.jit
+def row_sum_kernel(
+    x_ptr, out_ptr,            # [n_rows, n_cols] with any strides; [n_rows, n_parts] without gaps
+    stride_xm, stride_xn,
+    n_cols,
+    part,                      # columns of one program; whole rounds, and 16 bytes stay together
+    n_parts,
+    BLOCK_SIZE: tl.constexpr,  # columns of one round, a power of two
+    NUM_STAGES: tl.constexpr,
+):
+    """out[r, p] = sum of x[r, p * part : (p + 1) * part]. One program owns one part of one row."""
+    row = tl.program_id(axis=0).to(tl.int64)  # row * stride passes 2**31
+    number = tl.program_id(axis=1)
+    first = number * part
+    last = min(first + part, n_cols)
+    offs = tl.arange(0, BLOCK_SIZE)
+    sums = tl.zeros((BLOCK_SIZE,), dtype=tl.float32)
+
+    # No tl.dot waits for these loads, so the launch option means nothing to them: the loop says
+    # itself how far they run ahead. Each lane keeps a sum of its own. To make one number of them in
+    # every round would let all threads wait for each other where they need nothing of each other.
+    for start in tl.range(first, last, BLOCK_SIZE, num_stages=NUM_STAGES):
+        cols = start + offs
+        x = tl.load(x_ptr + row * stride_xm + cols.to(tl.int64) * stride_xn,
+                    mask=cols < last, other=0.0)
+        sums += x.to(tl.float32)
+
+    tl.store(out_ptr + row * n_parts + number, tl.sum(sums))
+
+
+def row_sum(x: torch.Tensor, *, num_stages: int = 4) -> torch.Tensor:
+    """The sum of every row of a matrix, as a new vector in float32.
+
+    A few long rows are cut into parts, so that there are programs for all multiprocessors; a second
+    launch of the same kernel adds the parts. Rows without columns add up to zero.
+
+    Args:
+        num_stages: stages of the loop over a row, 1 to ``MAX_STAGES``.
+
+    Raises:
+        TypeError: x is no tensor of a supported dtype, or ``num_stages`` is no int.
+        ValueError: x does not have two dimensions, or ``num_stages`` is out of range.
+    """
+    check_matrix("x", x)
+    check_stages(num_stages)
+    n_rows, n_cols = x.shape
+    if n_rows == 0:
+        return torch.empty(0, dtype=torch.float32, device=x.device)
+
+    most = max(1, min(PROGRAMS // n_rows, n_cols // (LEAST_ROUNDS * BLOCK_SIZE)))
+    part = triton.cdiv(max(1, n_cols), most * BLOCK_SIZE) * BLOCK_SIZE
+    parts = triton.cdiv(max(1, n_cols), part)
+
+    sums = launch_row_sum(x, parts, part, num_stages)
+    if parts > 1:
+        sums = launch_row_sum(sums, 1, parts, num_stages)
+    return sums.view(n_rows)
+
+
+def launch_row_sum(x: torch.Tensor, parts: int, part: int, num_stages: int) -> torch.Tensor:
+    """The sums of ``parts`` parts of each row of x, (R, parts), in one launch."""
+    out = torch.empty((x.shape[0], parts), dtype=torch.float32, device=x.device)
+    row_sum_kernel[(x.shape[0], parts)](
+        x, out, x.stride(0), x.stride(1), x.shape[1], part, parts,
+        BLOCK_SIZE=BLOCK_SIZE, NUM_STAGES=num_stages,
+    )
+    return out
+
+
+def pick_num_stages(
+    tile_bytes: int, smem_limit: int, k_iters: int, *, max_stages: int = MAX_STAGES
+) -> int:
+    """The most stages, up to ``max_stages``, that fit shared memory and have a round to load for.
+
+    Args:
+        tile_bytes: bytes that one round loads: a tile of A and a tile of B.
+        smem_limit: bytes of shared memory that a program may have.
+        k_iters: rounds of the loop.
+
+    Raises:
+        ValueError: an argument is below 1, or the tiles of a single round do not fit.
+    """
+    for name, value in (("tile_bytes", tile_bytes), ("smem_limit", smem_limit),
+                        ("k_iters", k_iters), ("max_stages", max_stages)):
+        if value < 1:
+            raise ValueError(f"{name}: expected at least 1, got {value}")
+    if tile_bytes > smem_limit:
+        raise ValueError(f"tile_bytes: expected at most smem_limit = {smem_limit}, got "
+                         f"{tile_bytes}: the tiles of one round do not fit")
+    return min(max_stages, k_iters, smem_limit // tile_bytes)
+
+
+def check_matrix(name: str, tensor: torch.Tensor) -> None:
+    """Refuse what is no matrix of a supported dtype.
+
+    Raises:
+        TypeError: it is no tensor, or its dtype is not in ``SUPPORTED``.
+        ValueError: it does not have two dimensions.
+    """
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"{name}: expected a torch.Tensor, got {type(tensor).__name__}")
+    if tensor.dtype not in SUPPORTED:
+        names = ", ".join(str(dtype) for dtype in SUPPORTED)
+        raise TypeError(f"{name}: expected one of {names}, got {tensor.dtype}")
+    if tensor.dim() != 2:
+        raise ValueError(f"{name}: expected 2 dimensions, got {tensor.dim()} in shape "
+                         f"{tuple(tensor.shape)}")
+
+
+def check_pair(a: torch.Tensor, b: torch.Tensor) -> None:
+    """Refuse two matrices that cannot be multiplied.
+
+    Raises:
+        TypeError: their dtypes differ.
+        ValueError: their inner sizes or their devices differ.
+    """
+    if b.dtype != a.dtype:
+        raise TypeError(f"b: expected {a.dtype} like a, got {b.dtype}")
+    if b.shape[0] != a.shape[1]:
+        raise ValueError(f"b: expected {a.shape[1]} rows, as many as a has columns, got shape "
+                         f"{tuple(b.shape)} for a of shape {tuple(a.shape)}")
+    if b.device != a.device:
+        raise ValueError(f"b: expected device {a.device} like a, got {b.device}")
+
+
+def check_stages(num_stages: int) -> None:
+    """Refuse a number of stages that no pipeline of this file has.
+
+    Raises:
+        TypeError: it is no int.
+        ValueError: it is not from 1 to ``MAX_STAGES``.
+    """
+    if not isinstance(num_stages, int):
+        raise TypeError(f"num_stages: expected an int, got {type(num_stages).__name__}")
+    if not 1 <= num_stages <= MAX_STAGES:
+        raise ValueError(f"num_stages: expected 1 to {MAX_STAGES}, got {num_stages}")
+
+
+if __name__ == "__main__":
+    import tritonlab
+
+    tritonlab.run_public_cases(__file__)

@@ -1,0 +1,157 @@
+"""Worked example: a dot product of two long vectors, in a loop whose loads run ahead."""
+
+from __future__ import annotations
+
+import os
+
+import torch
+
+HAS_GPU = torch.cuda.is_available()
+if not HAS_GPU:
+    os.environ["TRITON_INTERPRET"] = "1"  # has to be set before Triton is imported
+
+import triton  # noqa: E402 - the line above decides how it will run kernels
+import triton.language as tl  # noqa: E402
+
+DEVICE = "cuda" if HAS_GPU else "cpu"
+BLOCK_SIZE = 1024
+
+
+@triton.jit
+def dot_kernel(
+    x_ptr, y_ptr, out_ptr,     # [n], [n], [number of programs]
+    n,
+    BLOCK_SIZE: tl.constexpr,
+    STAGES: tl.constexpr,      # known when the kernel is compiled: it decides what code there is
+):
+    """out[p] = the sum of x[i] * y[i] over blocks p, p + P, p + 2 P, … of P programs."""
+    # Who am I, and how far is it to my next block? All programs walk through the vectors together.
+    me = tl.program_id(axis=0)
+    step = tl.num_programs(axis=0) * BLOCK_SIZE
+
+    # Each lane gets a running sum of its own. Lanes need nothing of each other until the end, so no
+    # thread has to wait for another one inside the loop.
+    running = tl.zeros((BLOCK_SIZE,), dtype=tl.float32)
+
+    # tl.range counts like range, and says how many rounds the loads may be ahead. With STAGES = 1
+    # each round asks for its blocks and waits for them. With STAGES = 4 the compiler writes code
+    # before the loop that asks for the blocks of three rounds, and in each round asks for the
+    # blocks of the third one after it. What arrives is kept in shared memory until its round.
+    for base in tl.range(me * BLOCK_SIZE, n, step, num_stages=STAGES):
+        lanes = base + tl.arange(0, BLOCK_SIZE)
+        x = tl.load(x_ptr + lanes, mask=lanes < n, other=0.0)
+        y = tl.load(y_ptr + lanes, mask=lanes < n, other=0.0)
+        running += x * y
+
+    tl.store(out_ptr + me, tl.sum(running, axis=0))
+
+
+def dot(x: torch.Tensor, y: torch.Tensor, programs: int, stages: int) -> torch.Tensor:
+    """The dot product of two contiguous vectors of float32; PyTorch adds the programs' sums."""
+    out = torch.empty(programs, dtype=torch.float32, device=x.device)
+    dot_kernel[(programs,)](x, y, out, x.numel(), BLOCK_SIZE=BLOCK_SIZE, STAGES=stages)
+    return out.sum()
+
+
+def timeline(stages: int, rounds: int, copy: int, work: int) -> tuple[list[str], int]:
+    """When each round's copy and work take place; one character is one unit of time.
+
+    A copy starts as soon as one of ``stages`` buffers is free. Copies overlap with each other and
+    with work; works do not overlap with each other.
+    """
+    asked, arrived, done = [], [], []
+    for number in range(rounds):
+        asked.append(done[number - stages] if number >= stages else 0)
+        arrived.append(asked[number] + copy)
+        start = max(arrived[number], done[-1] if done else 0)
+        done.append(start + work)
+    lines = []
+    for number in range(rounds):
+        start = done[number] - work
+        line = " " * asked[number] + "." * copy + " " * (start - arrived[number]) + "#" * work
+        lines.append(line)
+    return lines, done[-1]
+
+
+def show_timelines(copy: int, work: int, rounds: int) -> None:
+    """Print the rounds of a loop with one stage and with four."""
+    print(f"1. {rounds} rounds, each a copy of {copy} units (.) and work of {work} units (#):")
+    for stages in (1, 4):
+        lines, end = timeline(stages, rounds, copy, work)
+        print(f"\n   {stages} stage{'s' * (stages > 1)}, {end} units")
+        for number, line in enumerate(lines):
+            print(f"   round {number}  {line}")
+    print("\n   stages     1     2     3     4     5     6     8")
+    ends = [timeline(stages, 64, copy, work)[1] for stages in (1, 2, 3, 4, 5, 6, 8)]
+    print("   64 rounds " + "".join(f"{end:4d}  " for end in ends) + "units")
+    print(f"   From {1 + -(-copy // work)} stages on the work is the limit: more bring nothing.")
+
+
+def show_bytes() -> None:
+    """Print how much of the vectors is under way at a time, and how much has to be."""
+    print("   A multiprocessor of an H200 gets 18 bytes per cycle of 4.2 TB/s. They arrive 600 to")
+    print("   800 cycles after they were asked for, so 11 to 15 KB have to be under way at a time.")
+    print("   stages   buffers   under way, one program   two programs")
+    for stages in (1, 2, 3, 4, 5):
+        ahead = max(1, stages - 1)  # with one stage a round asks for its own blocks, and waits
+        under_way = ahead * 2 * BLOCK_SIZE * 4
+        print(f"   {stages:6d} {stages - 1:9d} {under_way:17,d} B {2 * under_way:14,d} B")
+
+
+def show_limits() -> None:
+    """Print which tiles of a product fit in how many stages, in float16."""
+    limits = {"H100": 232_448, "A100": 166_912, "RTX 4090": 101_376}
+    print("   tile                bytes a round  " + "".join(f"{name:>10}" for name in limits))
+    for m, n, k in ((64, 64, 32), (128, 128, 32), (128, 128, 64), (128, 256, 64), (256, 256, 64)):
+        tiles = (m * k + k * n) * 2
+        most = "".join(f"{limit // tiles:10d}" for limit in limits.values())
+        print(f"   {m:3d} x {n:3d} x {k:2d} {tiles:19,d}  {most}")
+
+
+def check(n: int, programs: int) -> None:
+    """Print what every number of stages gives."""
+    x, y = torch.randn(n, device=DEVICE), torch.randn(n, device=DEVICE)
+    exact = float(x.double() @ y.double())
+    first = dot(x, y, programs, 1)
+    for stages in (1, 2, 3, 4):
+        got = dot(x, y, programs, stages)
+        same = "the same bits" if torch.equal(got, first) else "OTHER bits"
+        print(f"   {stages} stages: {float(got):12.6f}, exact {exact:12.6f}   {same}")
+
+
+def measure(n: int) -> None:
+    """Print time and bandwidth of each depth on this GPU, with few programs and with many."""
+    x, y = torch.randn(n, device=DEVICE), torch.randn(n, device=DEVICE)
+    multiprocessors = torch.cuda.get_device_properties(x.device).multi_processor_count
+    print(f"   two vectors of {n:,d} floats on {torch.cuda.get_device_name()}")
+    print("   programs for each multiprocessor    1 stage   2 stages   3 stages   4 stages")
+    for each in (1, 2, 4, 8):
+        rates = []
+        for stages in (1, 2, 3, 4):
+            ms = triton.testing.do_bench(
+                lambda p=each * multiprocessors, s=stages: dot(x, y, p, s), return_mode="median")
+            rates.append(f"{8 * n / ms / 1e6:11,.0f}")
+        print(f"   {each:32d} {''.join(rates)}   GB/s")
+
+
+def main() -> None:
+    where = "on the GPU" if HAS_GPU else "interpreted on the CPU, since no GPU was found"
+    print(f"Triton {triton.__version__}: the kernel runs {where}.\n")
+    show_timelines(copy=9, work=3, rounds=6)
+    print("\n2. How many bytes are under way? Rounds of two blocks of 1,024 floats:")
+    show_bytes()
+    print("\n3. How many stages fit? Each holds the tiles of one round in shared memory.")
+    show_limits()
+    print("\n4. Stages change when numbers arrive, never what is computed:")
+    check(100_000, 8)
+    print("\n5. How long does it take?")
+    if HAS_GPU:
+        measure(1 << 27)
+    else:
+        print("   No time is measured here: the interpreter has no loads that run ahead. What the")
+        print("   compiler makes of a loop is the same without a GPU: `tritonlab inspect` tells")
+        print("   stages, shared memory and asynchronous copies, and predicts a time.")
+
+
+if __name__ == "__main__":
+    main()
