@@ -1,0 +1,279 @@
+"""Gram matrices, statistics of columns and a planner of tiles: what to keep on the chip.
+
+    out[i, j] = sum_k x[i, k] * x[j, k]
+    mean[c] = sum_r x[r, c] / R,   var[c] = sum_r (x[r, c] - mean[c])**2 / R
+
+A Gram matrix is its own mirror image, so only the tiles on its diagonal and below it are computed.
+Each of them reads two blocks of rows through shared memory, a block on the diagonal reads one and
+uses it twice, and each tile above the diagonal is stored as the transposed one below it.
+
+Statistics walk down the rows once. Every place of a block of BLOCK_R x BLOCK_C keeps a mean and a
+sum of squared distances of its own in registers; a tree that merges two such statistics makes one
+of each column at the end.
+
+Cost: M * M * (K + 1) operations for the Gram matrix, half of what a product takes. Its tiles read
+M * M * K / BLOCK elements and store M * M. Statistics read R * C elements and store 2 * C floats.
+
+Inputs: float16, bfloat16 or float32, any strides; statistics ask for a row at least.
+Result: a new contiguous matrix of x's dtype; two new vectors of float32.
+
+Precision: products and sums are float32, in full precision where x is. Distances from the mean are
+squared, never the values themselves, so nothing cancels where a mean is large.
+
+Source: merging in pairs is in T. F. Chan, G. H. Golub, R. J. LeVeque, "Algorithms for Computing the
+Sample Variance", 1983; adding one value at a time is B. P. Welford's method of 1962.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import triton
+import triton.language as tl
+
+SUPPORTED = (torch.float16, torch.bfloat16, torch.float32)
+
+PREDICT = {
+    "fetches_16": 32,  # 256 / 16 columns of tiles read a row, and as many rows of tiles
+    "gram_16_bytes": (2 * 256 * 256 * 16 + 256 * 256) * 2,
+    "gram_128_bytes": (2 * 256 * 256 * 2 + 256 * 256) * 2,
+    "buffers": 3 * (128 + 128) * 64 * 2,
+    "shared_elementwise": 0,  # no thread needs what another one holds
+    "column_share": 0.125,  # 4 bytes of each 32
+    "merges": 31,  # each makes one of two
+    "levels": 5,
+}
+
+
+@triton.jit
+def gram_kernel(
+    x_ptr, out_ptr,          # [M, K] with any strides; [M, M] without gaps
+    M, K,
+    stride_xm, stride_xk,    # elements
+    BLOCK_M: tl.constexpr,   # rows and columns of a tile of out
+    BLOCK_K: tl.constexpr,   # columns of x per step, at least 16
+):
+    """out[i, j] = sum_k x[i, k] * x[j, k]. One program owns one tile, and its mirror image.
+
+    It reads 2 * BLOCK_M * K elements, half of them on the diagonal.
+    """
+    # Tiles are counted row by row of the lower half: row r begins with tile r * (r + 1) / 2. The
+    # root finds the row; it may be one off where float32 rounds it.
+    pid = tl.program_id(axis=0)
+    row = ((tl.sqrt(8.0 * pid + 1.0) - 1.0) * 0.5).to(tl.int32)
+    row -= (row * (row + 1) // 2 > pid).to(tl.int32)
+    row += ((row + 1) * (row + 2) // 2 <= pid).to(tl.int32)
+    col = pid - row * (row + 1) // 2
+
+    offs_i = row.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)  # row * stride passes 2**31
+    offs_j = col.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
+    offs_k = tl.arange(0, BLOCK_K).to(tl.int64)
+    in_i = offs_i < M
+    in_j = offs_j < M
+    a_ptrs = x_ptr + offs_i[:, None] * stride_xm + offs_k[None, :] * stride_xk
+    b_ptrs = x_ptr + offs_j[:, None] * stride_xm + offs_k[None, :] * stride_xk
+    k_step = tl.cast(BLOCK_K, tl.int64) * stride_xk
+    acc = tl.zeros((BLOCK_M, BLOCK_M), dtype=tl.float32)
+
+    # Two loops instead of a condition in one: the compiler pipelines loads that no branch guards.
+    if row == col:
+        for step in range(tl.cdiv(K, BLOCK_K)):
+            in_k = offs_k < K - step * BLOCK_K
+            a = tl.load(a_ptrs, mask=in_i[:, None] & in_k[None, :], other=0.0)
+            acc = tl.dot(a, tl.trans(a), acc, input_precision="ieee")  # no TF32 for float32
+            a_ptrs += k_step
+    else:
+        for step in range(tl.cdiv(K, BLOCK_K)):
+            in_k = offs_k < K - step * BLOCK_K
+            a = tl.load(a_ptrs, mask=in_i[:, None] & in_k[None, :], other=0.0)
+            b = tl.load(b_ptrs, mask=in_j[:, None] & in_k[None, :], other=0.0)
+            acc = tl.dot(a, tl.trans(b), acc, input_precision="ieee")
+            a_ptrs += k_step
+            b_ptrs += k_step
+
+    tile = acc.to(out_ptr.dtype.element_ty)
+    mask = in_i[:, None] & in_j[None, :]
+    tl.store(out_ptr + offs_i[:, None] * M + offs_j[None, :], tile, mask=mask)
+    if row != col:  # the mirror image: its rows are the columns of this tile
+        mirror = out_ptr + offs_j[:, None] * M + offs_i[None, :]
+        tl.store(mirror, tl.trans(tile), mask=in_j[:, None] & in_i[None, :])
+
+
+def gram(x: torch.Tensor) -> torch.Tensor:
+    """x @ x.T as a new contiguous matrix of x's dtype and device.
+
+    Raises:
+        TypeError: x is no tensor, or its dtype is not in ``SUPPORTED``.
+        ValueError: x does not have two dimensions.
+    """
+    check_argument(x)
+    m, k = x.shape
+    out = torch.empty((m, m), dtype=x.dtype, device=x.device)
+    if m == 0:
+        return out
+
+    # Three buffers of two blocks of 128 x 64 in 16 bits take 96 KiB of shared memory, which every
+    # GPU since 2020 has; tiles of 128 x 128 read each element M / 128 times or less. Float32 is
+    # multiplied without tensor cores and keeps its blocks in registers: smaller tiles.
+    if x.dtype == torch.float32:
+        block_m, block_k, warps = 64, 16, 8
+    else:
+        block_m, block_k, warps = 128, 64, 8
+    tiles = triton.cdiv(m, block_m)
+    gram_kernel[(tiles * (tiles + 1) // 2,)](
+        x, out, m, k, x.stride(0), x.stride(1),
+        BLOCK_M=block_m, BLOCK_K=block_k, num_warps=warps, num_stages=3,
+    )
+    return out
+
+
+@triton.jit
+def merge(mean_a, m2_a, n_a, mean_b, m2_b, n_b):
+    """Mean, sum of squared distances and count of two sets of values together, from those of each.
+
+    A set without values changes nothing, and two of them make another one.
+    """
+    n = n_a + n_b
+    share = n_b / tl.maximum(n, 1.0)  # 0 / 0 would be NaN
+    delta = mean_b - mean_a
+    return mean_a + delta * share, m2_a + m2_b + delta * delta * n_a * share, n
+
+
+@triton.jit
+def column_stats_kernel(
+    x_ptr,                   # [R, C] with any strides
+    mean_ptr, var_ptr,       # [C]
+    R, C,
+    stride_xr, stride_xc,    # elements
+    BLOCK_R: tl.constexpr,   # rows per step
+    BLOCK_C: tl.constexpr,   # columns of a program
+):
+    """Mean and variance of columns. One program owns BLOCK_C columns and walks down their rows.
+
+    Reads R * C elements and stores 2 * C floats, each once.
+    """
+    cols = tl.program_id(axis=0) * BLOCK_C + tl.arange(0, BLOCK_C)
+    rows = tl.arange(0, BLOCK_R)
+    in_c = cols < C
+    x_ptrs = (x_ptr + rows.to(tl.int64)[:, None] * stride_xr
+              + cols.to(tl.int64)[None, :] * stride_xc)
+    step_rows = tl.cast(BLOCK_R, tl.int64) * stride_xr
+
+    # Each place of the block has seen no value yet.
+    mean = tl.zeros((BLOCK_R, BLOCK_C), dtype=tl.float32)
+    m2 = tl.zeros((BLOCK_R, BLOCK_C), dtype=tl.float32)
+    count = tl.zeros((BLOCK_R,), dtype=tl.float32)
+
+    # No product is in this loop, so it has to be told how many steps to have on their way.
+    for step in tl.range(0, tl.cdiv(R, BLOCK_R), num_stages=3):
+        in_r = rows < R - step * BLOCK_R
+        x = tl.load(x_ptrs, mask=in_r[:, None] & in_c[None, :], other=0.0).to(tl.float32)
+        delta = tl.where(in_r[:, None], x - mean, 0.0)  # a padding row changes nothing
+        mean += delta * (1.0 / (step + 1))
+        m2 += delta * (x - mean)
+        count += in_r.to(tl.float32)
+        x_ptrs += step_rows
+
+    n = tl.broadcast_to(count[:, None], (BLOCK_R, BLOCK_C))
+    mean_c, m2_c, n_c = tl.reduce((mean, m2, n), 0, merge)
+
+    tl.store(mean_ptr + cols, mean_c, mask=in_c)
+    tl.store(var_ptr + cols, m2_c / n_c, mask=in_c)
+
+
+def column_stats(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Mean and biased variance of every column of x (R, C), as two new float32 vectors (C,).
+
+    Raises:
+        TypeError: x is no tensor, or its dtype is not in ``SUPPORTED``.
+        ValueError: x does not have two dimensions, or it has no row.
+    """
+    check_argument(x)
+    n_rows, n_cols = x.shape
+    if n_rows == 0:
+        raise ValueError(f"x: expected at least one row, got shape {tuple(x.shape)}")
+    mean = torch.empty(n_cols, dtype=torch.float32, device=x.device)
+    var = torch.empty_like(mean)
+    if n_cols == 0:
+        return mean, var
+
+    # 32 neighbours are 4 whole sectors of float32, 2 of float16. Narrow blocks are many programs:
+    # of 8,192 columns, 128 x 32 reaches 84 % of the speed of a copy on an H200, and 32 x 128, whose
+    # 64 programs leave half of the multiprocessors without work, 49 %.
+    block_r, block_c = 128, 32
+    column_stats_kernel[(triton.cdiv(n_cols, block_c),)](
+        x, mean, var, n_rows, n_cols, x.stride(0), x.stride(1),
+        BLOCK_R=block_r, BLOCK_C=block_c, num_warps=8,  # 16 places of the block for each thread
+    )
+    return mean, var
+
+
+@dataclass(frozen=True)
+class TilePlan:
+    """Tiles of a product of (m, k) and (k, n): their sides, and what they cost.
+
+    ``smem_bytes`` is the shared memory of a program, ``traffic_bytes`` what all programs load and
+    store.
+    """
+
+    block_m: int
+    block_n: int
+    block_k: int
+    smem_bytes: int
+    traffic_bytes: int
+
+
+def plan_tiles(m: int, n: int, k: int, itemsize: int, smem_bytes: int,
+               *, num_stages: int = 3) -> TilePlan:
+    """The tiles that move the fewest bytes among those whose buffers fit ``smem_bytes``.
+
+    block_m and block_n are powers of two from 16 to 256 with at most 32,768 elements together,
+    block_k one from 16 to 128. Each stage holds a tile of either matrix. Of plans that move as few
+    bytes, the one with the larger block_k is taken, then the smaller tile, then the larger block_n.
+
+    Args:
+        m, n, k: sizes of the product, at least 1.
+        itemsize: bytes of an element.
+        smem_bytes: shared memory that a program may use.
+        num_stages: steps that are held at the same time.
+
+    Raises:
+        ValueError: no tile fits.
+    """
+    plans = []
+    for block_m in (16, 32, 64, 128, 256):
+        for block_n in (16, 32, 64, 128, 256):
+            for block_k in (16, 32, 64, 128):
+                needed = num_stages * (block_m + block_n) * block_k * itemsize
+                if block_m * block_n <= 32_768 and needed <= smem_bytes:
+                    # a is read once for each column of tiles, b once for each row of them
+                    elements = m * k * -(-n // block_n) + k * n * -(-m // block_m) + m * n
+                    plans.append(TilePlan(block_m, block_n, block_k, needed, elements * itemsize))
+    if not plans:
+        raise ValueError(f"smem_bytes: expected room for {num_stages} stages of two tiles of "
+                         f"16 x 16 elements of {itemsize} bytes, got {smem_bytes}")
+    return min(plans, key=lambda plan: (plan.traffic_bytes, -plan.block_k,
+                                        plan.block_m * plan.block_n, -plan.block_n))
+
+
+def check_argument(x: torch.Tensor) -> None:
+    """Refuse what the contract does not cover, before anything is allocated or launched.
+
+    Raises:
+        TypeError: x is no tensor, or its dtype is not in ``SUPPORTED``.
+        ValueError: x does not have two dimensions.
+    """
+    if not isinstance(x, torch.Tensor):
+        raise TypeError(f"x: expected a torch.Tensor, got {type(x).__name__}")
+    if x.dtype not in SUPPORTED:
+        names = ", ".join(str(dtype) for dtype in SUPPORTED)
+        raise TypeError(f"x: expected one of {names}, got {x.dtype}")
+    if x.dim() != 2:
+        raise ValueError(f"x: expected 2 dimensions, got {x.dim()} in shape {tuple(x.shape)}")
+
+
+if __name__ == "__main__":
+    import tritonlab
+
+    tritonlab.run_public_cases(__file__)
