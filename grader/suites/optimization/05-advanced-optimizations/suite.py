@@ -1,0 +1,575 @@
+"""Hidden tests of advanced optimizations: search spaces, persistent kernels, trials in place."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from grader import amplitudes
+from grader.predictions import predictions
+from grader.suite import (
+    TENSOR_CORES,
+    Bench,
+    Cost,
+    Function,
+    Input,
+    Suite,
+    Tolerance,
+    call,
+    correctness,
+    edge,
+    integers,
+    performance,
+    rand,
+    refuses,
+    row,
+    row_with,
+    rows,
+)
+
+INF, NAN = math.inf, math.nan
+FAR = 1 << 30  # elements; the third row begins where 31 bits end
+MANY = 10_000  # programs: more than there are tiles or rows in any case
+H100_SMEM = 232_448  # bytes of shared memory that a program may have
+LIMITS = (H100_SMEM, 166_912, 101_376)  # those of an H100, an A100 and an RTX 4090
+MAX_ACCUMULATORS = 128
+LEAST_CONFIGS, MOST_CONFIGS = 12, 48
+TILES = tuple(itertools.product((64, 128), (64, 256), (32, 64)))  # that a search space has to hold
+SMALLEST_TILE = 32  # rows and columns, below which memory is read too often
+SIDE = 256  # of the matrices whose traffic is counted
+TRAFFIC = (2 * SIDE / SMALLEST_TILE + 1) / 3  # of square tiles of that size over the least
+
+
+# ---------------------------------------------------------------------------------------------
+# The matrix product
+
+
+def pair(m: int, k: int, n: int, make: Callable[..., Input] = rand, dtype: str = "float16",
+         **options: Any) -> tuple[Input, Input]:
+    """Two matrices that can be multiplied, m x k and k x n, with independent values."""
+    return make(m, k, dtype=dtype, **options), make(k, n, dtype=dtype, **options)
+
+
+def product_cost(a: torch.Tensor, b: torch.Tensor, num_sms: int | None = None) -> Cost:
+    (m, k), n = a.shape, b.shape[1]
+    return Cost(bytes=(m * k + k * n + m * n) * a.element_size(), flops=2 * m * n * k)
+
+
+matmul = Function(
+    entry="matmul_persistent",
+    parameters=("a", "b"),
+    keyword_only=("num_sms",),
+    reference=lambda a, b, num_sms=None: a.double() @ b.double(),
+    tolerance=Tolerance(lambda a, b, num_sms=None: amplitudes.matmul(a, b), TENSOR_CORES,
+                        products=(0, 1)),
+    peer=lambda a, b, num_sms=None: (a.float() @ b.float()).to(a.dtype),
+    reversed_peer=lambda a, b, num_sms=None: (a.float().flip(1) @ b.float().flip(0)).to(a.dtype),
+    moves="deny",
+    contiguous_result=True,
+    cost=product_cost,
+    bench=Bench("rows and columns", (512, 1_024, 2_048, 4_096, 8_192), lambda n: pair(n, n, n),
+                at="square matrices of float16", peer=torch.matmul, peer_name="torch.matmul"),
+    cases=[
+        # First of each tile the form of which the compiler knows most: of the others, it is then
+        # asked whether they compile, and they are not compiled to the end.
+        correctness("64 x 64 times 64 x 64 in float16, 1 program", *pair(64, 64, 64), 1,
+                    public=True),
+        correctness("208 x 32 times 32 x 64 in float16, 3 programs", *pair(208, 32, 64), 3,
+                    public=True),
+        correctness("304 x 32 times 32 x 64 in bfloat16, 2 programs",
+                    *pair(304, 32, 64, dtype="bfloat16"), 2, public=True),
+        correctness("304 x 64 times 64 x 512 in float16, 2 programs", *pair(304, 64, 512), 2),
+        correctness("60 x 33 times 33 x 63 in float16, 1 program", *pair(60, 33, 63), 1),
+        correctness("17 x 200 times 200 x 5 in float16", *pair(17, 200, 5)),
+        correctness("200 x 30 times 30 x 61 in float16, 10 000 programs", *pair(200, 30, 61), MANY),
+        correctness("600 x 16 times 16 x 600 in float16, 5 programs", *pair(600, 16, 600), 5),
+        correctness("1 600 x 16 times 16 x 400 in float16, 3 programs", *pair(1_600, 16, 400), 3),
+        *(correctness(f"sums of 1 024 numbers around a half in {dtype}, 1 program",
+                      *pair(48, 1_024, 48, dtype=dtype, mean=0.5), 1)
+          for dtype in ("float16", "bfloat16")),
+        correctness("whole numbers in float16, 2 programs", *pair(150, 32, 50, integers), 2),
+
+        edge("no row", *pair(0, 64, 32), launches=0),
+        edge("no column", *pair(32, 64, 0), 3, launches=0),
+        edge("nothing to sum: the result is zero", *pair(70, 0, 33), 3),
+        edge("one number times one number, 132 programs", *pair(1, 1, 1), 132),
+        edge("a row times a column", *pair(1, 300, 1, mean=0.5), 3),
+        edge("a column times a row, 2 programs", *pair(144, 1, 160), 2),
+        edge("both are transposed views, 3 programs", rand(48, 144, dtype="float16").mT,
+             rand(60, 48, dtype="float16").mT, 3, public=True),
+        edge("columns 10 to 73 of a wider a, every other row of b",
+             rand(140, 200, dtype="float16")[:, 10:74], rand(128, 24, dtype="float16")[::2], 1),
+        edge("rows of a lie 2**30 elements apart", rand(3, 64, dtype="float16").apart(FAR, 1),
+             rand(64, 24, dtype="float16"), 1),
+        edge("NaN and infinity in rows 3 and 100 of a",
+             rows(*(row(40, {3: {7: NAN}, 100: {0: INF}}.get(i)) for i in range(130)),
+                  dtype="float16"), rand(40, 33, dtype="float16"), 1),
+
+        refuses("a is a list", [[1.0, 2.0]], rand(2, 3, dtype="float16"), raises=TypeError,
+                mentions=("a", "list")),
+        refuses("float32 is not supported", *pair(8, 8, 8, dtype="float32"), raises=TypeError,
+                mentions=("a", "float32")),
+        refuses("float16 times bfloat16", rand(8, 16, dtype="float16"),
+                rand(16, 8, dtype="bfloat16"), raises=TypeError,
+                mentions=("b", "float16", "bfloat16")),
+        refuses("b has three dimensions", rand(8, 16, dtype="float16"),
+                rand(2, 16, 8, dtype="float16"), raises=ValueError, mentions=("b", "2", "3")),
+        refuses("inner sizes differ by one", rand(128, 64, dtype="float16"),
+                rand(63, 32, dtype="float16"), raises=ValueError, mentions=("b", "64", "63")),
+        refuses("a and b on different devices", rand(8, 16, dtype="float16"),
+                rand(16, 8, dtype="float16").on_meta(), raises=ValueError,
+                mentions=("b", "device")),
+        refuses("no program", *pair(8, 16, 8), 0, raises=ValueError, mentions=("num_sms", "0")),
+        refuses("a number of programs that is a fraction", *pair(8, 16, 8), 2.5, raises=TypeError,
+                mentions=("num_sms", "float")),
+
+        performance("256 x 256 times 256 x 256, 3 programs, counted", *pair(SIDE, SIDE, SIDE), 3,
+                    traffic=TRAFFIC, sectors=1.00, launches=1, programs=3, tensor_cores=True,
+                    stages=2, spills=0),
+        performance("4 096 x 4 096 times 4 096 x 4 096 in float16", *pair(4_096, 4_096, 4_096),
+                    tensor_cores=True, spills=0, pass_at=0.65, stretch=0.80),
+    ],
+)
+
+
+# ---------------------------------------------------------------------------------------------
+# Softmax
+
+
+softmax = Function(
+    entry="persistent_softmax",
+    parameters=("x",),
+    keyword_only=("num_programs",),
+    reference=lambda x, num_programs=None: torch.softmax(x.double(), dim=1),
+    tolerance=Tolerance(lambda x, num_programs=None: amplitudes.softmax(x)),
+    peer=lambda x, num_programs=None: torch.softmax(x, dim=1),
+    reversed_peer=lambda x, num_programs=None: torch.softmax(x.flip(1), dim=1).flip(1),
+    contiguous_result=True,
+    cost=lambda x, num_programs=None: Cost(bytes=2 * x.nbytes, flops=5 * x.numel()),
+    bench=Bench("columns", (1_024, 2_048, 4_096, 8_192, 16_384), lambda n: (rand(4_096, n),),
+                at="4 096 rows of float32", peer_name="torch.softmax"),
+    cases=[
+        correctness("5 x 127 floats, 2 programs", rand(5, 127), 2),
+        correctness("9 x 129 floats, 1 program", rand(9, 129), 1),
+        correctness("3 x 128 floats, 10 000 programs", rand(3, 128), MANY),
+        correctness("300 x 33 floats", rand(300, 33)),
+        correctness("40 x 3 floats spread by 8, 7 programs", rand(40, 3, std=8.0), 7),
+        correctness("2 x 4 097 floats, 1 program", rand(2, 4_097), 1),
+        correctness("1 x 65 536 floats, the widest row", rand(1, 65_536)),
+        *(correctness(f"7 x 1 000 in {dtype}, 3 programs", rand(7, 1_000, dtype=dtype), 3)
+          for dtype in ("float32", "float16", "bfloat16")),
+        correctness("numbers near -400, 2 programs", rand(5, 129, mean=-400.0), 2),
+        correctness("numbers spread by 30, 2 programs", rand(5, 129, std=30.0), 2),
+
+        edge("no row", rand(0, 128), 4, launches=0),
+        edge("no column", rand(3, 0), 4, launches=0),
+        edge("one element", rand(1, 1), 4),
+        edge("every other row, 100 of 200 columns, 2 programs", rand(10, 200)[::2, 50:150], 2),
+        edge("a transposed view, 2 programs", rand(100, 7).mT, 2),
+        edge("rows 2**30 elements apart, 1 program", rand(4, 65).apart(FAR, 1), 1),
+        edge("NaN and infinities, 1 program",
+             rows(row(129), row(129, {60: NAN}), row(129, {128: INF}), row_with(129, -INF, 0, 129),
+                  row_with(129, -INF, 1, 60), row(129)), 1),
+
+        refuses("x is None", None, raises=TypeError, mentions=("x", "None")),
+        refuses("float64 is not supported", rand(4, 128, dtype="float64"), raises=TypeError,
+                mentions=("x", "float64")),
+        refuses("one dimension", rand(128), raises=ValueError, mentions=("x", "2", "1")),
+        refuses("65 537 columns", rand(1, 65_537), raises=ValueError,
+                mentions=("x", "65536", "65537")),
+        refuses("a negative number of programs", rand(4, 128), -1, raises=ValueError,
+                mentions=("num_programs", "-1")),
+        refuses("a number of programs that is a text", rand(4, 128), "4", raises=TypeError,
+                mentions=("num_programs", "str")),
+
+        performance("64 x 1 024 floats, 8 programs, counted", rand(64, 1_024), 8,
+                    traffic=1.00, sectors=1.00, launches=1, programs=8, spills=0),
+        performance("16 384 x 4 096 floats", rand(16_384, 4_096), spills=0, pass_at=0.75,
+                    stretch=0.88),
+    ],
+)
+
+
+# ---------------------------------------------------------------------------------------------
+# What is asked of configurations
+
+Made = tuple[int, int, int, int, int]  # BLOCK_M, BLOCK_N, BLOCK_K, stages, warps
+Problem = tuple[int, int, int]
+
+# What prune_configs gets: tiles of all sizes; of some, too many stages or too few warps.
+SPACE: tuple[Made, ...] = (
+    (64, 64, 32, 4, 4), (64, 64, 64, 3, 4), (64, 256, 32, 4, 4), (64, 256, 64, 3, 4),
+    (128, 64, 32, 4, 4), (128, 64, 64, 5, 4), (128, 128, 64, 3, 4), (128, 128, 64, 6, 8),
+    (128, 256, 32, 4, 8), (128, 256, 64, 3, 8), (128, 256, 64, 6, 8), (256, 256, 32, 2, 8),
+    (256, 256, 32, 2, 16), (128, 256, 64, 2, 4), (32, 32, 128, 2, 4), (128, 256, 128, 2, 8),
+)
+PROBLEMS: tuple[Problem, ...] = (
+    (4_096, 4_096, 4_096), (4_096, 4_096, 33), (100, 4_096, 4_096), (4_096, 65, 512),
+    (60, 60, 60), (16, 4_096, 4_096),
+)
+
+
+def stage_bytes(made: Made) -> int:
+    block_m, block_n, block_k, stages, _ = made
+    return stages * (block_m + block_n) * block_k * 2
+
+
+def accumulators(made: Made) -> int:
+    return made[0] * made[1] // (32 * made[4])
+
+
+def too_long(made: Made, problem: Problem) -> str:
+    """Which side of the tile is longer than the next power of two of the matrices'."""
+    for name, side, size in zip("MNK", made[:3], problem, strict=True):
+        if side > 1 << (size - 1).bit_length():
+            return f"BLOCK_{name} = {side} for {name} = {size}"
+    return ""
+
+
+def is_worth_it(made: Made, problem: Problem, limit: int) -> bool:
+    return (not too_long(made, problem) and stage_bytes(made) <= limit
+            and accumulators(made) <= MAX_ACCUMULATORS)
+
+
+def told(made: Made) -> str:
+    block_m, block_n, block_k, stages, warps = made
+    return f"{block_m} x {block_n} x {block_k} with {stages} stages and {warps} warps"
+
+
+def each_pruning(rule: Callable[[list[int], list[Made], Problem, int], str]
+                 ) -> Callable[..., None]:
+    """A check of all answers; the rule says what is wrong with one, or nothing."""
+    def check(answer: Any, space: Sequence[Made], problems: Sequence[Problem],
+              limits: Sequence[int | None]) -> None:
+        asked = itertools.product(limits, problems)
+        for (limit, problem), kept in zip(asked, answer, strict=True):
+            limit = H100_SMEM if limit is None else limit
+            good = [number for number, made in enumerate(space)
+                    if is_worth_it(made, problem, limit)]
+            good = good or [min(range(len(space)), key=lambda n: stage_bytes(space[n]))]
+            if kept == good:
+                continue
+            wrong = rule(kept, good, problem, limit)
+            assert not wrong, (
+                f"For M, N, K = {', '.join(map(str, problem))} and a limit of {limit:,} bytes, "
+                f"prune_configs {wrong}")
+
+    return check
+
+
+def leaves_none(kept: list[int], good: list[int], problem: Problem, limit: int) -> str:
+    return "" if kept else "left no configuration, so that nothing can be launched"
+
+
+def drops_good(kept: list[int], good: list[int], problem: Problem, limit: int) -> str:
+    if -1 in kept:
+        return "returned a configuration that it was not given"
+    if missing := [number for number in good if number not in kept]:
+        return (f"dropped {told(SPACE[missing[0]])}: {stage_bytes(SPACE[missing[0]]):,} bytes of "
+                f"stages and {accumulators(SPACE[missing[0]])} accumulators a thread. No rule "
+                f"drops it" if len(good) > 1 else
+                f"kept {len(kept)} configurations, none of them {told(SPACE[missing[0]])}. The "
+                f"rules leave none, and that is the one with the smallest stages")
+    if sorted(kept) != kept and set(kept) == set(good):
+        return "returned the configurations in another order than it got them"
+    return ""
+
+
+def keeps_large_stages(kept: list[int], good: list[int], problem: Problem, limit: int) -> str:
+    for number in kept:
+        if number not in good and stage_bytes(SPACE[number]) > limit:
+            return (f"kept {told(SPACE[number])}, which needs {stage_bytes(SPACE[number]):,} bytes "
+                    f"of shared memory")
+    return ""
+
+
+def keeps_many_accumulators(kept: list[int], good: list[int], problem: Problem,
+                            limit: int) -> str:
+    for number in kept:
+        if number not in good and accumulators(SPACE[number]) > MAX_ACCUMULATORS:
+            return (f"kept {told(SPACE[number])}, of which a thread holds "
+                    f"{accumulators(SPACE[number])} accumulators; {MAX_ACCUMULATORS} are allowed")
+    return ""
+
+
+def keeps_long_sides(kept: list[int], good: list[int], problem: Problem, limit: int) -> str:
+    for number in kept:
+        if number not in good and (side := too_long(SPACE[number], problem)):
+            return f"kept a tile with {side}: most of its lanes own nothing"
+    return ""
+
+
+def is_a_search_space(answer: Any) -> None:
+    known = {(one["tile"], one["stages"], one["warps"], str(one["kwargs"])) for one in answer}
+    assert len(known) >= LEAST_CONFIGS, (
+        f"The search space holds {len(known)} different configuration{'s' * (len(known) != 1)}; "
+        f"at least {LEAST_CONFIGS} are asked for.")
+    assert len(answer) <= MOST_CONFIGS, (
+        f"The search space holds {len(answer)} configurations; each is compiled and timed for "
+        f"every new problem, and at most {MOST_CONFIGS} are allowed.")
+    tiles = {one["tile"] for one in answer}
+    if missing := [tile for tile in TILES if tile not in tiles]:
+        raise AssertionError("The search space has no tile with BLOCK_M, BLOCK_N, BLOCK_K = "
+                             f"{', '.join(map(str, missing[0]))}.")
+
+
+def has_launch_options(answer: Any) -> None:
+    for one in answer:
+        for name, value in one["kwargs"].items():
+            assert name.upper() not in ("NUM_STAGES", "NUM_WARPS"), (
+                f"A configuration gives {name} = {value} to the kernel as a parameter, while the "
+                f"option of the launch is num_{name[4:].lower()} = "
+                f"{one[name[4:].lower()]}: all such variants need the same shared memory.")
+    for option in ("stages", "warps"):
+        found = sorted({one[option] for one in answer})
+        assert len(found) > 1, (
+            f"Every configuration of make_configs has num_{option} = {found[0]}.")
+
+
+# ---------------------------------------------------------------------------------------------
+# What is asked of launches
+
+
+def is_tuned(answer: Any, problems: Sequence[Sequence[Any]]) -> None:
+    (launch,) = answer
+    assert launch.get("configs", 0) >= LEAST_CONFIGS, (
+        f"The kernel of matmul_persistent is launched with {launch.get('configs', 0) or 'none'} "
+        f"of at least {LEAST_CONFIGS} configurations to choose from.")
+
+
+def is_pruned(answer: Any, problems: Sequence[Sequence[Any]]) -> None:
+    for launch, (m, n, k, _) in zip(answer, problems, strict=True):
+        for tile in launch.get("tiles", ()):
+            wrong = too_long((*tile, 1, 1), (m, n, k))
+            assert not wrong or len(launch["tiles"]) == 1, (
+                f"For a product of {m} x {k} times {k} x {n} the autotuner would try "
+                f"{len(launch['tiles'])} configurations, one of them with {wrong}: it does not "
+                f"ask prune_configs.")
+
+
+def has_its_own_entry(answer: Any, problems: Sequence[Sequence[Any]]) -> None:
+    """Launches that are not tuned share nothing."""
+    known: dict[Any, Sequence[Any]] = {}
+    for launch, problem in zip(answer, problems, strict=True):
+        if "key" not in launch:
+            continue
+        other = known.setdefault(launch["key"], problem)
+        same = [name for name, one, two in zip("MNK", problem, other, strict=False) if one != two]
+        assert other is problem or not same, (
+            "One tuned entry serves " + " and ".join(
+                f"M, N, K = {', '.join(map(str, one[:3]))}" for one in (other, problem))
+            + f": {' and '.join(same)} is not in the key.")
+
+
+def has_as_many_programs(answer: Any, problems: Sequence[Sequence[Any]]) -> None:
+    for launch, (m, n, k, num_sms) in zip(answer, problems, strict=True):
+        assert launch["programs"] == num_sms, (
+            f"A product of {m} x {k} times {k} x {n} with num_sms = {num_sms} started "
+            f"{launch['programs']} programs; it has more tiles than that, so {num_sms} are "
+            f"expected.")
+
+
+def has_as_many_row_programs(answer: Any, problems: Sequence[Sequence[int]]) -> None:
+    for programs, (n_rows, n_cols, asked) in zip(answer, problems, strict=True):
+        assert programs == min(n_rows, asked), (
+            f"A softmax of {n_rows} x {n_cols} with num_programs = {asked} started {programs} "
+            f"programs, expected {min(n_rows, asked)}.")
+
+
+# ---------------------------------------------------------------------------------------------
+# What scaling in place has to leave
+
+
+def is_scaled_once(answer: Any, memory: torch.Tensor, factors: torch.Tensor, view: str,
+                   best: int) -> None:
+    expected = memory.clone()
+    x = {"whole": expected, "transposed": expected.mT, "every other column": expected[:, ::2],
+         "every other row": expected[::2]}[view]
+    before = x.double()
+    x.copy_((before * factors.double()[:, None]).to(x.dtype))  # float64 holds the product exactly
+    got = torch.tensor(answer["values"], dtype=torch.float64).reshape(memory.shape)
+
+    assert torch.equal(torch.tensor(answer["factors"], dtype=torch.float64), factors.double()), (
+        "scale_rows_ changed `s`.")
+    if not torch.equal(got, expected.double()):
+        wrong = (got != expected.double())
+        place = tuple(int(i) for i in wrong.nonzero()[0])
+        trials = answer["trials"][0] if answer["trials"] else 0
+        raise AssertionError(
+            f"{int(wrong.sum())} of {wrong.numel()} elements are wrong after scale_rows_ on "
+            f"{'a matrix' if view == 'whole' else view}, the first is {list(place)}: "
+            f"{float(got[place]):.6g}, expected {float(expected[place]):.6g}."
+            + _power(got, memory, factors, trials) * (view == "whole"))
+    assert answer["itself"], "scale_rows_ returned another tensor than the one it was given."
+
+
+def _power(got: torch.Tensor, memory: torch.Tensor, factors: torch.Tensor, trials: int) -> str:
+    """How often each row was multiplied, where that is a whole number above one."""
+    for power in range(2, 2 * trials + 2):
+        if torch.allclose(got, memory.double() * factors.double()[:, None] ** power, rtol=0.05,
+                          atol=1e-3):
+            return (f" Every row was multiplied {power} times: the autotuner tried {trials} "
+                    f"configurations before this call.")
+    return ""
+
+
+def scales_by_choice(answer: Any) -> None:
+    count = answer["configs"]
+    assert count >= 4, (
+        f"The kernel of scale_rows_ is launched with {count or 'none'} of at least 4 "
+        f"configurations to choose from.")
+
+
+# ---------------------------------------------------------------------------------------------
+# Predictions
+
+
+
+COUNTS = ("visits", "waves", "accumulators", "power")  # predictions that no measuring blurs
+PREDICTIONS = (
+    ("visits", 8, "Program 5 takes the tiles 5, 137, 269 and so on, every 132nd, and the last "
+     "below 1,000 is 929."),
+    ("waves", 4, "The result has 32 x 16 tiles; 512 tiles on 132 multiprocessors are 3 full waves "
+     "and one that is not."),
+    ("last_wave", 116 / 132, "Three waves take 396 of 512 tiles, so that 116 are left for 132 "
+     "multiprocessors."),
+    ("stage_bytes", 147_456, "A stage holds 128 x 64 elements of A and 64 x 256 of B, 2 bytes "
+     "each, and there are three."),
+    ("accumulators", 128, "32,768 sums are shared by 8 warps of 32 threads."),
+    ("power", 5, "Four trials multiply, each what the one before it left, and then the call itself "
+     "does."),
+)
+
+
+suite = Suite(
+    functions=(matmul, softmax),
+    host={"make_configs": (), "prune_configs": ("configs", "named_args"),
+          "scale_rows_": ("x", "s")},
+    marker="DECIDE",
+    cases=[
+        # Trials of an autotuner run on the caller's tensor.
+        *(call(f"rows are scaled once, whichever configuration is tried: {name}", "scaled",
+               memory, factors, view, best, check=is_scaled_once, code="N01", eager=True)
+          for name, memory, factors, view, best in (
+              ("5 x 300 floats", rand(5, 300), rand(5, mean=2.0, std=0.1), "whole", 0),
+              ("3 x 1 100 in float16", rand(3, 1_100, dtype="float16"),
+               rand(3, dtype="float16"), "whole", 1),
+              ("4 x 65 in bfloat16", rand(4, 65, dtype="bfloat16"), rand(4, dtype="bfloat16"),
+               "whole", 2),
+              ("one element", rand(1, 1), rand(1), "whole", 3),
+              ("a transposed view", rand(70, 4), rand(4), "transposed", 0),
+              ("every other column", rand(3, 140), rand(3), "every other column", 3),
+              ("every other row", rand(6, 65), rand(3), "every other row", 1),
+          )),
+        call("no row to scale", "scale", rand(0, 8), rand(0), check=lambda *_: None),
+        call("no column to scale", "scale", rand(3, 0), rand(3), check=lambda *_: None),
+        call("x to scale is a list", "scale", [1.0], rand(1), raises=TypeError,
+             mentions=("x", "list")),
+        call("float64 is not scaled", "scale", rand(3, 4, dtype="float64"),
+             rand(3, dtype="float64"), raises=TypeError, mentions=("x", "float64")),
+        call("factors of another dtype", "scale", rand(3, 4), rand(3, dtype="float16"),
+             raises=TypeError, mentions=("s", "float16", "float32")),
+        call("a factor for each column", "scale", rand(3, 4), rand(4), raises=ValueError,
+             mentions=("s", "3", "4")),
+        call("factors as a matrix", "scale", rand(3, 4), rand(3, 1), raises=ValueError,
+             mentions=("s", "1", "2")),
+        call("factors on another device", "scale", rand(3, 4), rand(3).on_meta(),
+             raises=ValueError, mentions=("s", "device")),
+        call("the scaling kernel is tuned", "tuned_scaling", check=scales_by_choice, code="T06"),
+
+        # The search space, and what is left of it for a problem.
+        call("a search space of 12 to 48 configurations", "configurations",
+             check=is_a_search_space, code="T06"),
+        call("stages and warps are options of the launch", "configurations",
+             check=has_launch_options, code="T06"),
+        call("one configuration is always left", "pruned", SPACE, PROBLEMS, LIMITS,
+             check=each_pruning(leaves_none), code="L05"),
+        call("no configuration is dropped without a reason", "pruned", SPACE, PROBLEMS, LIMITS,
+             check=each_pruning(drops_good)),
+        call("stages fit shared memory", "pruned", SPACE, PROBLEMS, LIMITS,
+             check=each_pruning(keeps_large_stages), code="T05"),
+        call("stages fit the shared memory of an H100 unless a limit is given", "pruned", SPACE,
+             PROBLEMS, (None,), check=each_pruning(keeps_large_stages), code="T05"),
+        call("accumulators fit the registers", "pruned", SPACE, PROBLEMS, LIMITS,
+             check=each_pruning(keeps_many_accumulators), code="T04"),
+        call("no tile is twice as long as the matrices", "pruned", SPACE, PROBLEMS, LIMITS,
+             check=each_pruning(keeps_long_sides), code="T03"),
+
+        # Launches.
+        call("the product is tuned over the search space", "products", ((128, 128, 128, 3),),
+             check=is_tuned, code="T06"),
+        call("the product prunes its search space", "products",
+             ((64, 64, 64, 3), (256, 64, 32, 3)), check=is_pruned, code="T06"),
+        call("another M, N or K is tuned anew", "products",
+             ((256, 256, 256, 3), (512, 256, 256, 3), (256, 512, 256, 3), (256, 256, 64, 3),
+              (256, 256, 2_048, 3)), check=has_its_own_entry),
+        call("as many programs as are asked for", "products",
+             ((1_024, 1_024, 64, 1), (1_024, 1_024, 64, 3), (1_024, 1_024, 64, 16)),
+             check=has_as_many_programs, code="T03"),
+        call("as many programs as are asked for, by rows", "softmax_programs",
+             ((64, 128, 1), (64, 128, 7), (64, 128, 64), (64, 128, 1_000)),
+             check=has_as_many_row_programs, code="T03"),
+
+        # Predictions: shown, never deciding.
+        *predictions(PREDICTIONS, COUNTS),
+    ],
+)
+
+
+# ---------------------------------------------------------------------------------------------
+# Laws
+
+
+def difference(got: torch.Tensor, expected: torch.Tensor) -> str:
+    """How many elements differ, and the first of them."""
+    wrong = got != expected
+    first = tuple(int(i) for i in wrong.nonzero()[0])
+    return (f"{int(wrong.sum())} of {wrong.numel()} elements differ, the first is {list(first)}: "
+            f"{got[first].item()!r} and {expected[first].item()!r}")
+
+
+def test_the_product_does_not_depend_on_how_many_programs_there_are(submission):
+    a, b = submission.draw(*pair(200, 96, 60))
+
+    alone = submission.matmul_persistent(a, b, 1)
+
+    for num_sms in (3, 132):
+        shared = submission.matmul_persistent(a, b, num_sms)
+        assert torch.equal(shared, alone), (
+            f"{num_sms} programs against 1: {difference(shared, alone)}")
+
+
+def test_softmax_does_not_depend_on_how_many_programs_there_are(submission):
+    (x,) = submission.draw(rand(9, 130))
+
+    alone = submission.persistent_softmax(x, 1)
+
+    for num_programs in (4, 132):
+        shared = submission.persistent_softmax(x, num_programs)
+        assert torch.equal(shared, alone), (
+            f"{num_programs} programs against 1: {difference(shared, alone)}")
+
+
+def test_rows_of_a_softmax_sum_to_one(submission):
+    (x,) = submission.draw(rand(7, 1_000, std=2.0))
+
+    off = (submission.persistent_softmax(x, 3).double().sum(dim=1) - 1).abs()
+
+    most = 1_001 * 2.0**-24  # rounding each of 1,000 shares, and their sum
+    assert off.max() <= most, (
+        f"row {int(off.argmax())} sums to a number that is {off.max():.3g} away from 1; rounding "
+        f"explains {most:.3g}")
+
+
+def test_doubling_a_doubles_the_product(submission):
+    a, b = submission.draw(*pair(130, 30, 40, dtype="bfloat16"))
+
+    doubled = submission.matmul_persistent(2 * a, b, 2)
+    plain = submission.matmul_persistent(a, b, 2)
+
+    assert torch.equal(doubled, 2 * plain), (
+        f"(2 a) b against 2 (a b): {difference(doubled, 2 * plain)}")

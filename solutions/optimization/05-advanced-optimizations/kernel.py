@@ -1,0 +1,422 @@
+"""A tuned, persistent matrix product, a persistent softmax and a tuned kernel that works in place.
+
+    c[m, n] = sum_k a[m, k] * b[k, n]      out[m] = softmax(x[m])      x[m, :] *= s[m]
+
+A search space names tiles with their stages and warps; pruning drops what cannot run or wastes its
+lanes, before anything is compiled. The product and the softmax are persistent: as many programs as
+are asked for, each of which takes one piece of the work after another.
+
+Cost: the product reads A once for each column of tiles and B once for each row of tiles, for
+2 * M * N * K operations. Softmax and scaling read and write each element once.
+
+Precision: products are summed in float32 and rounded once, at the store. Softmax and scaling
+compute in float32.
+
+Source: persistent loops over tiles and `flatten` are those of the ninth tutorial in Triton's
+documentation, the grouped order of tiles that of the third. That trials of an autotuner act on the
+caller's tensors is said in the documentation of `triton.autotune`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+SMEM_LIMIT = 232_448  # bytes of shared memory that one program may have on an H100 or H200
+MAX_ACCUMULATORS = 128  # of a thread, which has 255 registers
+MULTIPROCESSORS = 132  # taken where no GPU can be asked: those of an H100 or H200
+MAX_COLUMNS = 65_536  # of softmax: as float32 they fill the registers of a multiprocessor
+REGISTERS, WARPS = 65_536, 64  # of one multiprocessor
+
+PREDICT = {
+    "visits": 8,  # 5, 137, 269, ..., 929
+    "waves": 4,  # 32 * 16 tiles on 132 multiprocessors are 3.88
+    "last_wave": 116 / 132,  # 512 - 3 * 132 tiles
+    "stage_bytes": 3 * (128 + 256) * 64 * 2,
+    "accumulators": 128 * 256 // (32 * 8),
+    "power": 5,  # four trials and the call itself
+}
+
+
+# ---------------------------------------------------------------------------------------------
+# A search space
+
+
+def make_configs() -> list[triton.Config]:
+    """Tiles of the matrix product with their stages and warps, what is most often fast first."""
+    configs = []
+    for block_m in (128, 64):
+        for block_n in (256, 128, 64):
+            for block_k in (64, 32):
+                # A short step needs more of them on their way to hide the same latency. Flattened
+                # it is slower: of the speed of torch.matmul at 4096 on an H200, tiles of 128 x 256
+                # x 32 reach 76 % with and 85 % without; 128 x 128 x 64 reach 66 and 61 %.
+                stages = 3 if block_k == 64 else 4
+                tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k,
+                        "GROUP_M": 8, "FLATTEN": block_k == 64}
+                warps = 8 if block_m * block_n >= 128 * 128 else 4
+                configs.append(triton.Config(tile, num_stages=stages, num_warps=warps))
+    return configs
+
+
+def prune_configs(
+    configs: list[triton.Config], named_args: dict[str, Any], *, smem_limit: int = SMEM_LIMIT,
+    **kwargs: Any,
+) -> list[triton.Config]:
+    """Those of ``configs`` that are worth a trial for this problem, in their order.
+
+    Dropped are tiles with a side longer than the next power of two of the matrices', tiles whose
+    stages need more than ``smem_limit`` bytes for 2-byte elements, and tiles of which a thread
+    would hold more than ``MAX_ACCUMULATORS`` numbers. Where none is left, it is the one that needs
+    the least shared memory, the first of several.
+
+    Args:
+        configs: with BLOCK_M, BLOCK_N and BLOCK_K among their kwargs.
+        named_args: the kernel's arguments by name, M, N and K among them.
+        smem_limit: bytes of shared memory that one program may have.
+        kwargs: what Triton passes besides: grid, meta-parameters, launch options.
+    """
+    sizes = [triton.next_power_of_2(named_args[name]) for name in ("M", "N", "K")]
+    kept = [
+        config for config in configs
+        if all(side <= size for side, size in zip(sides_of(config), sizes, strict=True))
+        and stage_bytes(config) <= smem_limit
+        and accumulators(config) <= MAX_ACCUMULATORS
+    ]
+    return kept or [min(configs, key=stage_bytes)]
+
+
+def sides_of(config: triton.Config) -> tuple[int, int, int]:
+    """Rows, columns and depth of the tile."""
+    return config.kwargs["BLOCK_M"], config.kwargs["BLOCK_N"], config.kwargs["BLOCK_K"]
+
+
+def stage_bytes(config: triton.Config) -> int:
+    """Shared memory of all stages: a tile of A and a tile of B each, 2 bytes an element."""
+    block_m, block_n, block_k = sides_of(config)
+    return config.num_stages * (block_m + block_n) * block_k * 2
+
+
+def accumulators(config: triton.Config) -> int:
+    """Sums that each thread keeps in registers."""
+    block_m, block_n, _ = sides_of(config)
+    return block_m * block_n // (32 * config.num_warps)
+
+
+# ---------------------------------------------------------------------------------------------
+# The matrix product
+
+
+@triton.autotune(
+    configs=make_configs(),
+    key=["M", "N", "K"],
+    prune_configs_by={"early_config_prune": prune_configs},
+)
+@triton.jit
+def matmul_kernel(
+    a_ptr, b_ptr, c_ptr,      # [M, K], [K, N], [M, N]
+    M, N, K,
+    stride_am, stride_ak,     # elements from one row to the next, and from one column
+    stride_bk, stride_bn,
+    stride_cm, stride_cn,
+    BLOCK_M: tl.constexpr,    # rows of a tile of C, a power of two like the next two
+    BLOCK_N: tl.constexpr,    # columns of a tile of C
+    BLOCK_K: tl.constexpr,    # columns of A and rows of B per step
+    GROUP_M: tl.constexpr,    # rows of tiles that are walked through together
+    FLATTEN: tl.constexpr,    # whether tiles and steps become one loop
+):
+    """c[m, n] = sum_k a[m, k] * b[k, n]. One program owns every num_programs-th tile of c.
+
+    Of each tile it reads (BLOCK_M + BLOCK_N) * K elements and stores BLOCK_M * BLOCK_N of them.
+    """
+    num_pid_m = tl.cdiv(M, BLOCK_M)
+    num_pid_n = tl.cdiv(N, BLOCK_N)
+    group_tiles = GROUP_M * num_pid_n
+    steps = tl.cdiv(K, BLOCK_K)
+    offs_k = tl.arange(0, BLOCK_K).to(tl.int64)
+    a_step = tl.cast(BLOCK_K, tl.int64) * stride_ak  # in a transposed view that passes 2**31
+    b_step = tl.cast(BLOCK_K, tl.int64) * stride_bk
+
+    # In one loop of tiles and steps, the first loads of a tile are on their way while the last
+    # products of the one before it are computed; each step then asks which of both it is.
+    first, stride = tl.program_id(axis=0), tl.num_programs(axis=0)
+    for tile in tl.range(first, num_pid_m * num_pid_n, stride, flatten=FLATTEN):
+        first_pid_m = tile // group_tiles * GROUP_M
+        group_height = min(num_pid_m - first_pid_m, GROUP_M)  # the last group may be lower
+        local = tile % group_tiles
+        pid_m = first_pid_m + local % group_height
+        pid_n = local // group_height
+
+        offs_m = pid_m.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)  # row * stride passes 2**31
+        offs_n = pid_n.to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
+        in_m = offs_m < M
+        in_n = offs_n < N
+        a_ptrs = a_ptr + offs_m[:, None] * stride_am + offs_k[None, :] * stride_ak
+        b_ptrs = b_ptr + offs_k[:, None] * stride_bk + offs_n[None, :] * stride_bn
+        acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)  # every tile begins at zero
+
+        # Pointers that advance: computed from `step` anew, they cost the pipeline of one operand.
+        for step in range(steps):
+            in_k = offs_k < K - step * BLOCK_K
+            a = tl.load(a_ptrs, mask=in_m[:, None] & in_k[None, :], other=0.0)
+            b = tl.load(b_ptrs, mask=in_k[:, None] & in_n[None, :], other=0.0)
+            acc = tl.dot(a, b, acc)
+            a_ptrs += a_step
+            b_ptrs += b_step
+
+        c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :] * stride_cn
+        tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty), mask=in_m[:, None] & in_n[None, :])
+
+
+def matmul_persistent(
+    a: torch.Tensor, b: torch.Tensor, *, num_sms: int | None = None
+) -> torch.Tensor:
+    """a @ b by at most ``num_sms`` programs, as a new contiguous tensor of their dtype and device.
+
+    Args:
+        a, b: matrices (M, K) and (K, N) of float16 or bfloat16, of any strides.
+        num_sms: programs to start where there are as many tiles; None for one per multiprocessor.
+
+    Raises:
+        TypeError: an argument is no tensor, the dtypes are unsupported or differ, or ``num_sms`` is
+            no int.
+        ValueError: an argument is no matrix, the inner sizes differ, the devices do, or ``num_sms``
+            is below 1.
+    """
+    check_matrices(a, b)
+    check_count("num_sms", num_sms)
+    M, K = a.shape
+    N = b.shape[1]
+    if M == 0 or N == 0 or K == 0:
+        return torch.zeros((M, N), dtype=a.dtype, device=a.device)  # an empty sum is zero
+
+    c = torch.empty((M, N), dtype=a.dtype, device=a.device)
+    programs = multiprocessors(a) if num_sms is None else num_sms
+
+    def grid(meta: dict[str, Any]) -> tuple[int]:
+        tiles = triton.cdiv(M, meta["BLOCK_M"]) * triton.cdiv(N, meta["BLOCK_N"])
+        return (min(programs, tiles),)
+
+    matmul_kernel[grid](
+        a, b, c, M, N, K,
+        a.stride(0), a.stride(1), b.stride(0), b.stride(1), c.stride(0), c.stride(1),
+    )
+    return c
+
+
+# ---------------------------------------------------------------------------------------------
+# Softmax
+
+
+@triton.jit
+def softmax_kernel(
+    x_ptr, out_ptr,            # [n_rows, n_cols], each row without gaps
+    n_rows, n_cols,
+    stride_x, stride_out,      # elements from one row to the next
+    BLOCK_SIZE: tl.constexpr,  # lanes per program, a power of two >= n_cols
+):
+    """out[m] = exp(x[m] - max(x[m])) / sum of it. One program owns every num_programs-th row.
+
+    Moves 2 * n_rows * n_cols * itemsize bytes: each element is loaded once and stored once.
+    """
+    cols = tl.arange(0, BLOCK_SIZE)
+    mask = cols < n_cols
+
+    for row in tl.range(tl.program_id(axis=0), n_rows, tl.num_programs(axis=0)):
+        at = row.to(tl.int64)  # row * stride passes 2**31 in large matrices
+        x = tl.load(x_ptr + at * stride_x + cols, mask=mask, other=-float("inf")).to(tl.float32)
+
+        numerator = tl.exp(x - tl.max(x, axis=0))
+        y = numerator * (1.0 / tl.sum(numerator, axis=0))
+
+        tl.store(out_ptr + at * stride_out + cols, y.to(out_ptr.dtype.element_ty), mask=mask)
+
+
+def persistent_softmax(x: torch.Tensor, *, num_programs: int | None = None) -> torch.Tensor:
+    """Softmax over dim 1 by at most ``num_programs`` programs, as a new contiguous tensor.
+
+    Args:
+        x: a matrix of float32, float16 or bfloat16 with at most ``MAX_COLUMNS`` columns.
+        num_programs: programs to start where there are as many rows; None for as many as the
+            multiprocessors hold at a time.
+
+    Raises:
+        TypeError: x is no tensor, its dtype is not supported, or ``num_programs`` is no int.
+        ValueError: x is no matrix or too wide, or ``num_programs`` is below 1.
+    """
+    check_rows(x)
+    check_count("num_programs", num_programs)
+    if x.stride(1) != 1:
+        x = x.contiguous()  # the kernel knows one stride, from row to row
+    n_rows, n_cols = x.shape
+    out = x.new_empty(x.shape)  # without gaps, whatever the strides of x
+    if out.numel() == 0:
+        return out
+
+    block_size = triton.next_power_of_2(n_cols)
+    num_warps = 16 if block_size > 32_768 else max(2, block_size // 1024)
+    if num_programs is None:
+        # Programs that share a multiprocessor compute while others wait for memory. For each number
+        # of a row, its threads need about two registers. Of the copy rate on an H200, 4096 floats a
+        # row: 42 % with one program on each, 72 % with two, 90 % with four, 92 % with eight.
+        each = min(WARPS // num_warps, REGISTERS // (2 * block_size))
+        num_programs = multiprocessors(x) * max(1, each)
+    softmax_kernel[(min(num_programs, n_rows),)](
+        x, out, n_rows, n_cols, x.stride(0), out.stride(0),
+        BLOCK_SIZE=block_size, num_warps=num_warps,
+    )
+    return out
+
+
+# ---------------------------------------------------------------------------------------------
+# Scaling in place
+
+
+@triton.autotune(
+    configs=[
+        triton.Config({"BLOCK_SIZE": 512}, num_warps=4),
+        triton.Config({"BLOCK_SIZE": 1024}, num_warps=4),
+        triton.Config({"BLOCK_SIZE": 2048}, num_warps=8),
+        triton.Config({"BLOCK_SIZE": 4096}, num_warps=8),
+    ],
+    key=["n_cols"],
+    restore_value=["x_ptr"],  # every trial runs on the caller's x
+)
+@triton.jit
+def scale_rows_kernel(
+    x_ptr, s_ptr,              # [n_rows, n_cols] with any strides, [n_rows]
+    n_cols,
+    stride_xm, stride_xn, stride_s,
+    BLOCK_SIZE: tl.constexpr,  # columns per program, a power of two
+):
+    """x[m, n] *= s[m]. One program owns BLOCK_SIZE columns of row m.
+
+    Moves 2 * n_rows * n_cols * itemsize bytes, and one factor for each program.
+    """
+    row = tl.program_id(axis=0).to(tl.int64)  # row * stride passes 2**31
+    cols = tl.program_id(axis=1).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = cols < n_cols
+
+    x_ptrs = x_ptr + row * stride_xm + cols * stride_xn
+    x = tl.load(x_ptrs, mask=mask).to(tl.float32)
+    s = tl.load(s_ptr + row * stride_s).to(tl.float32)
+
+    tl.store(x_ptrs, (x * s).to(x_ptr.dtype.element_ty), mask=mask)
+
+
+def scale_rows_(x: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+    """Multiply each row of ``x`` by its factor, in place; returns ``x`` itself.
+
+    Args:
+        x: a matrix (R, C) of float32, float16 or bfloat16, of any strides, no element twice.
+        s: R factors of the same dtype, of any stride.
+
+    Raises:
+        TypeError: an argument is no tensor, or the dtypes are unsupported or differ.
+        ValueError: x is no matrix, s is no vector with an element for each row, or the devices
+            differ.
+    """
+    check_factors(x, s)
+    if x.numel() == 0:
+        return x
+    n_rows, n_cols = x.shape
+
+    def grid(meta: dict[str, Any]) -> tuple[int, int]:
+        return n_rows, triton.cdiv(n_cols, meta["BLOCK_SIZE"])
+
+    scale_rows_kernel[grid](x, s, n_cols, x.stride(0), x.stride(1), s.stride(0))
+    return x
+
+
+# ---------------------------------------------------------------------------------------------
+# What all of them need
+
+
+def multiprocessors(x: torch.Tensor) -> int:
+    """Of the GPU that x lies on; of an H100 or H200 where it lies on none."""
+    if x.is_cuda:
+        return torch.cuda.get_device_properties(x.device).multi_processor_count
+    return MULTIPROCESSORS
+
+
+def check_count(name: str, count: int | None) -> None:
+    """Refuse a number of programs that cannot be started.
+
+    Raises:
+        TypeError: it is neither None nor an int.
+        ValueError: it is below 1.
+    """
+    if count is None:
+        return
+    if not isinstance(count, int) or isinstance(count, bool):
+        raise TypeError(f"{name}: expected an int or None, got {type(count).__name__}")
+    if count < 1:
+        raise ValueError(f"{name}: expected at least 1, got {count}")
+
+
+def check_tensor(name: str, x: torch.Tensor, supported: tuple[torch.dtype, ...], dims: int) -> None:
+    """Refuse what is no tensor of these dtypes with so many dimensions.
+
+    Raises:
+        TypeError: it is no tensor, or of another dtype.
+        ValueError: it has another number of dimensions.
+    """
+    if not isinstance(x, torch.Tensor):
+        raise TypeError(f"{name}: expected a torch.Tensor, got {type(x).__name__}")
+    if x.dtype not in supported:
+        names = ", ".join(str(dtype) for dtype in supported)
+        raise TypeError(f"{name}: expected one of {names}, got {x.dtype}")
+    if x.dim() != dims:
+        raise ValueError(f"{name}: expected {dims} dimension{'s' * (dims > 1)}, got {x.dim()} in "
+                         f"shape {tuple(x.shape)}")
+
+
+def check_alike(name: str, x: torch.Tensor, other_name: str, other: torch.Tensor) -> None:
+    """Refuse a tensor of another dtype, or on another device, than the one before it.
+
+    Raises:
+        TypeError: the dtypes differ.
+        ValueError: the devices differ.
+    """
+    if x.dtype != other.dtype:
+        raise TypeError(f"{name}: expected {other.dtype} like {other_name}, got {x.dtype}")
+    if x.device != other.device:
+        raise ValueError(f"{name}: expected device {other.device} like {other_name}, got "
+                         f"{x.device}")
+
+
+def check_matrices(a: torch.Tensor, b: torch.Tensor) -> None:
+    """Refuse what ``matmul_persistent`` does not cover; raises what it says."""
+    check_tensor("a", a, (torch.float16, torch.bfloat16), 2)
+    check_tensor("b", b, (torch.float16, torch.bfloat16), 2)
+    if b.shape[0] != a.shape[1]:
+        raise ValueError(f"b: expected {a.shape[1]} rows, as many as a has columns, got shape "
+                         f"{tuple(b.shape)} for a of shape {tuple(a.shape)}")
+    check_alike("b", b, "a", a)
+
+
+def check_rows(x: torch.Tensor) -> None:
+    """Refuse what ``persistent_softmax`` does not cover; raises what it says."""
+    check_tensor("x", x, (torch.float32, torch.float16, torch.bfloat16), 2)
+    if x.shape[1] > MAX_COLUMNS:
+        raise ValueError(f"x: expected at most {MAX_COLUMNS} columns, got {x.shape[1]}")
+
+
+def check_factors(x: torch.Tensor, s: torch.Tensor) -> None:
+    """Refuse what ``scale_rows_`` does not cover; raises what it says."""
+    supported = (torch.float32, torch.float16, torch.bfloat16)
+    check_tensor("x", x, supported, 2)
+    check_tensor("s", s, supported, 1)
+    if s.shape[0] != x.shape[0]:
+        raise ValueError(f"s: expected {x.shape[0]} factors, as many as x has rows, got shape "
+                         f"{tuple(s.shape)} for x of shape {tuple(x.shape)}")
+    check_alike("s", s, "x", x)
+
+
+if __name__ == "__main__":
+    import tritonlab
+
+    tritonlab.run_public_cases(__file__)

@@ -1,0 +1,381 @@
+"""Three functions that are right, one configuration each, and one program for each piece of work.
+
+    c[m, n] = sum_k a[m, k] * b[k, n]      out[m] = softmax(x[m])      x[m, :] *= s[m]
+
+Shapes:  a (M, K) and b (K, N) in float16 or bfloat16, of any strides; x (R, C) and s (R) in float32,
+         float16 or bfloat16. `scale_rows_` works in place and returns x itself.
+Given:   all checks of arguments, and kernels that give the right result for every one of them.
+Yours:   first `PREDICT`: numbers that you work out before you run anything. Then the places marked
+         `DECIDE`, each with a question.
+           search space  DECIDE 1, 2      autotuners  DECIDE 3, 4
+           persistent product  DECIDE 5, 6, 7 and 8      persistent softmax  DECIDE 9
+Judged:  values   right for every number of programs and for every configuration; this holds from
+                  the start
+         space    12 to 48 configurations, of which `prune_configs` keeps exactly what its docstring
+                  says
+         cost     as many programs as are asked for, one launch, tensor cores, a pipeline, no spills
+         numbers  in `PREDICT`; a wrong one is explained and fails nothing
+
+`python kernel.py` runs four public cases, `tritonlab grade track2/advanced-optimizations` all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+SMEM_LIMIT = 232_448  # bytes of shared memory that one program may have on an H100 or H200
+MAX_ACCUMULATORS = 128  # of a thread, which has 255 registers
+MULTIPROCESSORS = 132  # taken where no GPU can be asked: those of an H100 or H200
+MAX_COLUMNS = 65_536  # of softmax: as float32 they fill the registers of a multiprocessor
+
+# Write a number in place of each None, before you measure.
+PREDICT = {
+    # 1,000 tiles are numbered from 0, and 132 programs take every 132nd. How many does program 5 take?
+    "visits": None,
+    # A product of 4096 x 4096 times 4096 x 4096 in tiles of 128 x 256, a program for each. On 132
+    # multiprocessors that hold one such program at a time, how many waves is that?
+    "waves": None,
+    # What share of the multiprocessors has work in the last of these waves, from 0 to 1?
+    "last_wave": None,
+    # How many bytes of shared memory do three stages of 128 x 256 x 64 in float16 need?
+    "stage_bytes": None,
+    # And how many sums of such a tile does each thread of 8 warps keep?
+    "accumulators": None,
+    # An autotuner tries four configurations, once each, of a kernel that multiplies x by s in place,
+    # and then makes the call itself. x becomes x * s ** what, if nobody prevents it?
+    "power": None,
+}
+
+
+# ---------------------------------------------------------------------------------------------
+# A search space
+
+
+def make_configs() -> list[triton.Config]:
+    """Tiles of the matrix product with their stages and warps: 12 to 48 different ones.
+
+    Among them are all tiles of 64 or 128 rows, 64 or 256 columns and steps of 32 or 64.
+    """
+    # DECIDE 1: one small tile, and nothing to choose from. Which tiles, how many stages and how
+    #           many warps are worth a trial? Which of these are parameters of the kernel, and which
+    #           belong to the launch?
+    return [triton.Config({"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32}, num_stages=1, num_warps=4)]
+
+
+def prune_configs(
+    configs: list[triton.Config], named_args: dict[str, Any], *, smem_limit: int = SMEM_LIMIT,
+    **kwargs: Any,
+) -> list[triton.Config]:
+    """Those of ``configs`` that are worth a trial for this problem, in their order.
+
+    Dropped are tiles with a side longer than the next power of two of the matrices', tiles whose
+    stages need more than ``smem_limit`` bytes for 2-byte elements, and tiles of which a thread
+    would hold more than ``MAX_ACCUMULATORS`` numbers. Where none is left, it is the one that needs
+    the least shared memory, the first of several.
+
+    Args:
+        configs: with BLOCK_M, BLOCK_N and BLOCK_K among their kwargs.
+        named_args: the kernel's arguments by name, M, N and K among them.
+        smem_limit: bytes of shared memory that one program may have.
+        kwargs: what Triton passes besides: grid, meta-parameters, launch options.
+    """
+    # DECIDE 2: everything is kept, also what cannot run. What does each rule say in numbers, and what
+    #           is left for matrices that are smaller than every tile?
+    return list(configs)
+
+
+# ---------------------------------------------------------------------------------------------
+# The matrix product
+
+
+# DECIDE 3: this kernel is launched with one configuration. Which decorator chooses among those of
+#           `make_configs`, who drops some of them before that, and of which arguments does the
+#           choice depend?
+@triton.jit
+def matmul_kernel(
+    a_ptr, b_ptr, c_ptr,      # [M, K], [K, N], [M, N]
+    M, N, K,
+    stride_am, stride_ak,     # elements from one row to the next, and from one column
+    stride_bk, stride_bn,
+    stride_cm, stride_cn,
+    BLOCK_M: tl.constexpr,    # rows of a tile of C, a power of two like the next two
+    BLOCK_N: tl.constexpr,    # columns of a tile of C
+    BLOCK_K: tl.constexpr,    # columns of A and rows of B per step
+):
+    """c[m, n] = sum_k a[m, k] * b[k, n]. One program owns one tile of c.
+
+    It reads (BLOCK_M + BLOCK_N) * K elements and stores BLOCK_M * BLOCK_N of them.
+    """
+    # DECIDE 6: a program ends after one tile, and another one starts. Which tiles does program 5 of
+    #           132 take if it stays, and how does a loop say that?
+    # DECIDE 7: the grid has two axes here. How do two numbers come out of the one that such a loop
+    #           counts, and in which order are tiles walked through?
+    pid_m = tl.program_id(axis=0)
+    pid_n = tl.program_id(axis=1)
+
+    offs_m = pid_m.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)  # row * stride passes 2**31
+    offs_n = pid_n.to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
+    in_m = offs_m < M
+    in_n = offs_n < N
+    offs_k = tl.arange(0, BLOCK_K).to(tl.int64)
+    a_ptrs = a_ptr + offs_m[:, None] * stride_am + offs_k[None, :] * stride_ak
+    b_ptrs = b_ptr + offs_k[:, None] * stride_bk + offs_n[None, :] * stride_bn
+    a_step = tl.cast(BLOCK_K, tl.int64) * stride_ak  # in a transposed view that passes 2**31
+    b_step = tl.cast(BLOCK_K, tl.int64) * stride_bk
+
+    # DECIDE 8: what of all this belongs to the program, what to each of its tiles, and what to each
+    #           step? Ask it of the accumulator, of the pointers and of the store.
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for step in range(tl.cdiv(K, BLOCK_K)):
+        in_k = offs_k < K - step * BLOCK_K
+        a = tl.load(a_ptrs, mask=in_m[:, None] & in_k[None, :], other=0.0)
+        b = tl.load(b_ptrs, mask=in_k[:, None] & in_n[None, :], other=0.0)
+        acc = tl.dot(a, b, acc)
+        a_ptrs += a_step
+        b_ptrs += b_step
+
+    c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :] * stride_cn
+    tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty), mask=in_m[:, None] & in_n[None, :])
+
+
+def matmul_persistent(
+    a: torch.Tensor, b: torch.Tensor, *, num_sms: int | None = None
+) -> torch.Tensor:
+    """a @ b by at most ``num_sms`` programs, as a new contiguous tensor of their dtype and device.
+
+    Args:
+        a, b: matrices (M, K) and (K, N) of float16 or bfloat16, of any strides.
+        num_sms: programs to start where there are as many tiles; None for one per multiprocessor.
+
+    Raises:
+        TypeError: an argument is no tensor, the dtypes are unsupported or differ, or ``num_sms`` is
+            no int.
+        ValueError: an argument is no matrix, the inner sizes differ, the devices do, or ``num_sms``
+            is below 1.
+    """
+    check_matrices(a, b)
+    check_count("num_sms", num_sms)
+    M, K = a.shape
+    N = b.shape[1]
+    if M == 0 or N == 0 or K == 0:
+        return torch.zeros((M, N), dtype=a.dtype, device=a.device)  # an empty sum is zero
+
+    c = torch.empty((M, N), dtype=a.dtype, device=a.device)
+    # DECIDE 5: `num_sms` is checked and then forgotten. How many programs should start, if the number
+    #           of tiles depends on a configuration that is not known here yet?
+    block_m, block_n, block_k = 64, 64, 32
+    grid = (triton.cdiv(M, block_m), triton.cdiv(N, block_n))
+    matmul_kernel[grid](
+        a, b, c, M, N, K,
+        a.stride(0), a.stride(1), b.stride(0), b.stride(1), c.stride(0), c.stride(1),
+        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, num_stages=1, num_warps=4,
+    )
+    return c
+
+
+# ---------------------------------------------------------------------------------------------
+# Softmax
+
+
+@triton.jit
+def softmax_kernel(
+    x_ptr, out_ptr,            # [n_rows, n_cols], each row without gaps
+    n_rows, n_cols,
+    stride_x, stride_out,      # elements from one row to the next
+    BLOCK_SIZE: tl.constexpr,  # lanes per program, a power of two >= n_cols
+):
+    """out[m] = exp(x[m] - max(x[m])) / sum of it. One program owns row m.
+
+    Moves 2 * n_rows * n_cols * itemsize bytes: each element is loaded once and stored once.
+    """
+    # DECIDE 9: one row a program, and `num_programs` is forgotten below. What changes with the row,
+    #           and what does a program that stays compute once?
+    row = tl.program_id(axis=0)
+    cols = tl.arange(0, BLOCK_SIZE)
+    mask = cols < n_cols
+
+    at = row.to(tl.int64)  # row * stride passes 2**31 in large matrices
+    x = tl.load(x_ptr + at * stride_x + cols, mask=mask, other=-float("inf")).to(tl.float32)
+
+    numerator = tl.exp(x - tl.max(x, axis=0))
+    y = numerator * (1.0 / tl.sum(numerator, axis=0))
+
+    tl.store(out_ptr + at * stride_out + cols, y.to(out_ptr.dtype.element_ty), mask=mask)
+
+
+def persistent_softmax(x: torch.Tensor, *, num_programs: int | None = None) -> torch.Tensor:
+    """Softmax over dim 1 by at most ``num_programs`` programs, as a new contiguous tensor.
+
+    Args:
+        x: a matrix of float32, float16 or bfloat16 with at most ``MAX_COLUMNS`` columns.
+        num_programs: programs to start where there are as many rows; None for as many as the
+            multiprocessors hold at a time.
+
+    Raises:
+        TypeError: x is no tensor, its dtype is not supported, or ``num_programs`` is no int.
+        ValueError: x is no matrix or too wide, or ``num_programs`` is below 1.
+    """
+    check_rows(x)
+    check_count("num_programs", num_programs)
+    if x.stride(1) != 1:
+        x = x.contiguous()  # the kernel knows one stride, from row to row
+    n_rows, n_cols = x.shape
+    out = x.new_empty(x.shape)  # without gaps, whatever the strides of x
+    if out.numel() == 0:
+        return out
+
+    block_size = triton.next_power_of_2(n_cols)
+    num_warps = 16 if block_size > 32_768 else max(2, block_size // 1024)
+    # DECIDE 9: None asks for as many programs as the multiprocessors hold at a time. What bounds that?
+    softmax_kernel[(n_rows,)](
+        x, out, n_rows, n_cols, x.stride(0), out.stride(0),
+        BLOCK_SIZE=block_size, num_warps=num_warps,
+    )
+    return out
+
+
+# ---------------------------------------------------------------------------------------------
+# Scaling in place
+
+
+# DECIDE 4: an autotuner with at least four block sizes would find a better one than 128. It runs
+#           each of them on the tensors of the caller: what does that do to x, and what prevents it?
+@triton.jit
+def scale_rows_kernel(
+    x_ptr, s_ptr,              # [n_rows, n_cols] with any strides, [n_rows]
+    n_cols,
+    stride_xm, stride_xn, stride_s,
+    BLOCK_SIZE: tl.constexpr,  # columns per program, a power of two
+):
+    """x[m, n] *= s[m]. One program owns BLOCK_SIZE columns of row m.
+
+    Moves 2 * n_rows * n_cols * itemsize bytes, and one factor for each program.
+    """
+    row = tl.program_id(axis=0).to(tl.int64)  # row * stride passes 2**31
+    cols = tl.program_id(axis=1).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = cols < n_cols
+
+    x_ptrs = x_ptr + row * stride_xm + cols * stride_xn
+    x = tl.load(x_ptrs, mask=mask).to(tl.float32)
+    s = tl.load(s_ptr + row * stride_s).to(tl.float32)
+
+    tl.store(x_ptrs, (x * s).to(x_ptr.dtype.element_ty), mask=mask)
+
+
+def scale_rows_(x: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+    """Multiply each row of ``x`` by its factor, in place; returns ``x`` itself.
+
+    Args:
+        x: a matrix (R, C) of float32, float16 or bfloat16, of any strides, no element twice.
+        s: R factors of the same dtype, of any stride.
+
+    Raises:
+        TypeError: an argument is no tensor, or the dtypes are unsupported or differ.
+        ValueError: x is no matrix, s is no vector with an element for each row, or the devices
+            differ.
+    """
+    check_factors(x, s)
+    if x.numel() == 0:
+        return x
+    n_rows, n_cols = x.shape
+
+    grid = (n_rows, triton.cdiv(n_cols, 128))
+    scale_rows_kernel[grid](
+        x, s, n_cols, x.stride(0), x.stride(1), s.stride(0), BLOCK_SIZE=128
+    )
+    return x
+
+
+# ---------------------------------------------------------------------------------------------
+# What all of them need
+
+
+def multiprocessors(x: torch.Tensor) -> int:
+    """Of the GPU that x lies on; of an H100 or H200 where it lies on none."""
+    if x.is_cuda:
+        return torch.cuda.get_device_properties(x.device).multi_processor_count
+    return MULTIPROCESSORS
+
+
+def check_count(name: str, count: int | None) -> None:
+    """Refuse a number of programs that cannot be started.
+
+    Raises:
+        TypeError: it is neither None nor an int.
+        ValueError: it is below 1.
+    """
+    if count is None:
+        return
+    if not isinstance(count, int) or isinstance(count, bool):
+        raise TypeError(f"{name}: expected an int or None, got {type(count).__name__}")
+    if count < 1:
+        raise ValueError(f"{name}: expected at least 1, got {count}")
+
+
+def check_tensor(name: str, x: torch.Tensor, supported: tuple[torch.dtype, ...], dims: int) -> None:
+    """Refuse what is no tensor of these dtypes with so many dimensions.
+
+    Raises:
+        TypeError: it is no tensor, or of another dtype.
+        ValueError: it has another number of dimensions.
+    """
+    if not isinstance(x, torch.Tensor):
+        raise TypeError(f"{name}: expected a torch.Tensor, got {type(x).__name__}")
+    if x.dtype not in supported:
+        names = ", ".join(str(dtype) for dtype in supported)
+        raise TypeError(f"{name}: expected one of {names}, got {x.dtype}")
+    if x.dim() != dims:
+        raise ValueError(f"{name}: expected {dims} dimension{'s' * (dims > 1)}, got {x.dim()} in "
+                         f"shape {tuple(x.shape)}")
+
+
+def check_alike(name: str, x: torch.Tensor, other_name: str, other: torch.Tensor) -> None:
+    """Refuse a tensor of another dtype, or on another device, than the one before it.
+
+    Raises:
+        TypeError: the dtypes differ.
+        ValueError: the devices differ.
+    """
+    if x.dtype != other.dtype:
+        raise TypeError(f"{name}: expected {other.dtype} like {other_name}, got {x.dtype}")
+    if x.device != other.device:
+        raise ValueError(f"{name}: expected device {other.device} like {other_name}, got "
+                         f"{x.device}")
+
+
+def check_matrices(a: torch.Tensor, b: torch.Tensor) -> None:
+    """Refuse what ``matmul_persistent`` does not cover; raises what it says."""
+    check_tensor("a", a, (torch.float16, torch.bfloat16), 2)
+    check_tensor("b", b, (torch.float16, torch.bfloat16), 2)
+    if b.shape[0] != a.shape[1]:
+        raise ValueError(f"b: expected {a.shape[1]} rows, as many as a has columns, got shape "
+                         f"{tuple(b.shape)} for a of shape {tuple(a.shape)}")
+    check_alike("b", b, "a", a)
+
+
+def check_rows(x: torch.Tensor) -> None:
+    """Refuse what ``persistent_softmax`` does not cover; raises what it says."""
+    check_tensor("x", x, (torch.float32, torch.float16, torch.bfloat16), 2)
+    if x.shape[1] > MAX_COLUMNS:
+        raise ValueError(f"x: expected at most {MAX_COLUMNS} columns, got {x.shape[1]}")
+
+
+def check_factors(x: torch.Tensor, s: torch.Tensor) -> None:
+    """Refuse what ``scale_rows_`` does not cover; raises what it says."""
+    supported = (torch.float32, torch.float16, torch.bfloat16)
+    check_tensor("x", x, supported, 2)
+    check_tensor("s", s, supported, 1)
+    if s.shape[0] != x.shape[0]:
+        raise ValueError(f"s: expected {x.shape[0]} factors, as many as x has rows, got shape "
+                         f"{tuple(s.shape)} for x of shape {tuple(x.shape)}")
+    check_alike("s", s, "x", x)
+
+
+if __name__ == "__main__":
+    import tritonlab
+
+    tritonlab.run_public_cases(__file__)
