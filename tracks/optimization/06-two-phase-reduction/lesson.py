@@ -1,0 +1,136 @@
+"""Worked example: the largest element of a vector and how often it occurs, made by many programs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+
+import numpy as np
+import torch
+
+HAS_GPU = torch.cuda.is_available()
+if not HAS_GPU:
+    os.environ["TRITON_INTERPRET"] = "1"  # has to be set before Triton is imported
+
+import triton  # noqa: E402 - the line above decides how it will run kernels
+import triton.language as tl  # noqa: E402
+
+DEVICE = "cuda" if HAS_GPU else "cpu"
+
+
+@triton.jit
+def maximum_kernel(x_ptr, largest_ptr, n, BLOCK_SIZE: tl.constexpr):
+    """largest = max(largest, x). One atomic maximum a program; BLOCK_SIZE elements for each."""
+    offs = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    x = tl.load(x_ptr + offs, mask=offs < n, other=-float("inf"))
+
+    # The lanes of this program meet in a tree; then there is one number for one queue. A maximum
+    # rounds nothing, so the result has the same bits in whatever order the programs come.
+    tl.atomic_max(largest_ptr, tl.max(x, axis=0))
+
+
+@triton.jit
+def count_kernel(x_ptr, largest_ptr, count_ptr, n, BLOCK_SIZE: tl.constexpr):
+    """count += how often x is the largest: a second launch, which begins when the first is over."""
+    offs = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offs < n
+    x = tl.load(x_ptr + offs, mask=mask, other=0.0)
+
+    # Inside of the first launch this number would be whatever the programs so far made of it. The
+    # end of a launch is the one moment of which all programs of the next one can be sure.
+    largest = tl.load(largest_ptr)
+    found = tl.sum((mask & (x == largest)).to(tl.int32), axis=0)
+    if found > 0:  # most programs have nothing to add, and need not queue
+        tl.atomic_add(count_ptr, found)
+
+
+def maximum_and_count(x: torch.Tensor, block_size: int = 1024) -> tuple[torch.Tensor, torch.Tensor]:
+    """The largest element of a float32 vector and how often it occurs, without dimensions."""
+    largest = torch.full((), -float("inf"), device=x.device)
+    count = torch.zeros((), dtype=torch.int32, device=x.device)
+    grid = (triton.cdiv(x.numel(), block_size),)
+    maximum_kernel[grid](x, largest, x.numel(), BLOCK_SIZE=block_size)
+    count_kernel[grid](x, largest, count, x.numel(), BLOCK_SIZE=block_size)
+    return largest, count
+
+
+def show_orders() -> None:
+    """Print what float32 makes of four numbers in every order, and of their maximum."""
+    numbers = [np.float32(value) for value in (1e8, 3.0, -1e8, 4.0)]
+    sums: dict[float, int] = {}
+    for order in itertools.permutations(numbers):
+        total = np.float32(0)
+        for number in order:
+            total = np.float32(total + number)
+        sums[float(total)] = sums.get(float(total), 0) + 1
+    for total, orders in sorted(sums.items()):
+        print(f"   sum {total:4.0f}   in {orders:2d} of 24 orders")
+    print(f"   max {max(numbers):4.0g}  in 24 of 24 orders")
+
+
+def show_lost_update() -> None:
+    """Print how two programs that load, add and store lose one of two additions."""
+    print("   program A          program B          in memory")
+    for a, b, memory in (("load   0", "", 0), ("", "load   0", 0), ("add 5, store 5", "", 5),
+                         ("", "add 7, store 7", 7)):
+        print(f"   {a:<18} {b:<18} {memory}")
+    print("   12 was expected. An atomic addition, or a lock around all three steps, gives 12.")
+
+
+def check(sizes: list[int]) -> None:
+    """Print whether maximum and count are those that PyTorch finds."""
+    for n in sizes:
+        x = torch.randint(0, 50, (n,), device=DEVICE).float()
+        largest, count = maximum_and_count(x)
+        same = largest == x.max() and count == (x == x.max()).sum()
+        print(f"   {n:7,d} elements: {int(count):5d} times {largest.item():3.0f}   "
+              f"{'equal' if same else 'NOT equal'}")
+
+
+def count_queues(n: int) -> None:
+    """Print how long the queue for one number is, by elements of a program."""
+    print("   elements of a program   atomics       bytes of atomics beside 4 n")
+    for share in (1, 64, 1024, 16_384):
+        atomics = triton.cdiv(n, share)
+        print(f"   {share:21,d}   {atomics:11,d}   {8 * atomics / (4 * n):8.3%}")
+
+
+def measure(n: int) -> None:
+    """Print the time of several block sizes on this GPU."""
+    x = torch.randn(n, device=DEVICE)
+    print(f"   {n:,d} floats on {torch.cuda.get_device_name()}")
+    for block in (256, 1024, 4096):
+        ms = triton.testing.do_bench(lambda b=block: maximum_and_count(x, b), return_mode="median")
+        print(f"   block {block:5d} {ms:8.3f} ms {8 * n / ms / 1e6:6.0f} GB/s")
+
+
+def main() -> None:
+    where = "on the GPU" if HAS_GPU else "interpreted on the CPU, since no GPU was found"
+    print(f"Triton {triton.__version__}: the kernels run {where}.\n")
+
+    print("1. 1e8, 3, -1e8 and 4, added one after the other in float32:")
+    show_orders()
+    print("   Programs arrive in any order. A sum of floats tells of it, a maximum does not.")
+
+    print("\n2. Two programs, no lock, both add to a number that is 0:")
+    show_lost_update()
+
+    print("\n3. Two launches: the maximum, then how often it occurs:")
+    check([1, 1_000, 1_024, 100_000])
+
+    n = 1 << 24
+    print(f"\n4. The queue for one number, for {n:,d} floats:")
+    count_queues(n)
+
+    print("\n5. How long does it take?")
+    if HAS_GPU:
+        measure(1 << 28)
+    else:
+        print("   No time is measured here: the interpreter runs programs one after the other, so")
+        print("   nobody ever waits. `tritonlab grade` runs programs forward and in reverse and")
+        print("   watches who reads what whom wrote.")
+
+
+if __name__ == "__main__":
+    main()
