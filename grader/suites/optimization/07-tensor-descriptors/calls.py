@@ -1,0 +1,30 @@
+"""Asks what can be described, whether scratch memory is provided, and for predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from triton.runtime import _allocation
+
+
+def reason(module: Any, view: str, dtype: str, shape: Sequence[int], strides: Sequence[int],
+           offset: int, block: Sequence[int]) -> Any:
+    """What ``desc_problem`` says of a view; ``view`` says in words which it is."""
+    reach = offset + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
+    memory = torch.zeros(max(1, reach + 1), dtype=getattr(torch, dtype))
+    return module.desc_problem(memory.as_strided(shape, strides, offset), list(block))
+
+
+def provides_scratch(module: Any) -> bool:
+    """Whether an allocator is set once a kernel that makes descriptors was launched."""
+    a, b_t = torch.ones(16, 32, dtype=torch.float16), torch.ones(24, 32, dtype=torch.float16)
+    module.matmul_desc(a, b_t, host=False)
+    return not isinstance(_allocation._allocator.get(), _allocation.NullAllocator)
+
+
+def prediction(module: Any, name: str) -> Any:
+    """The number that was written down, if it is one."""
+    value = module.PREDICT[name]
+    return value if isinstance(value, int | float) else None
