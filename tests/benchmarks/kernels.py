@@ -5,7 +5,8 @@
 First every row runs once in processes side by side, which compiles what is needed and compares each
 result with the reference; what is wrong is not timed. Then the rows are timed one after the other:
 of one row, everybody takes turns, so that what drifts drifts for all. Times are medians of events
-with L2 flushed before each start. Ratios are time of the best peer over own time: 1.00 is level.
+with L2 flushed before each start. Ratios are time of the best peer over own time: 1.00 is level;
+``of_starter`` is the time of the file that learners start from over that of the solution.
 Ceilings are the copy rate and the float16 matmul rate that this run measured. Results are written
 after each row. ``--simulate`` tries all of this on small inputs without a GPU, through the grader's
 interpreter; its times mean nothing.
@@ -36,12 +37,14 @@ import triton
 from grader.engine.gpu import ceilings
 from grader.engine.gpu.clock import Cuda
 from tests.benchmarks.rows import FULL, QUICK, TINY, Inputs, Row, all_rows
+from tests.benchmarks.rows_optimization import optimization_rows
 from tests.benchmarks.turns import together
 
 Entry = dict[str, Any]
 _FORK = multiprocessing.get_context("fork")  # the parent never touches CUDA: a fault ends a child
 _PREPARING = 0.55  # share of the seconds that compiling and comparing may take
 _ROW_MS = 500.0  # that all contestants of a row may take
+_OURS = ("solution", "starter", "try ")  # how those are called who are no peers
 
 
 def main() -> int:
@@ -57,7 +60,7 @@ def main() -> int:
     chosen = options.parse_args()
     begun = time.monotonic()
     scale = TINY if chosen.simulate else QUICK if chosen.quick else FULL
-    rows = [row for row in all_rows()
+    rows = [row for row in (*all_rows(), *optimization_rows())
             if not chosen.rows or any(text in row.name for text in chosen.rows)]
     run = Run(rows, scale, "cpu" if chosen.simulate else "cuda", not chosen.no_tries)
 
@@ -301,8 +304,7 @@ def judged(measured: Entry, result: Entry) -> Entry:
     if "lost" in measured:
         return measured
     times = measured.pop("times")
-    peers = {who: taken["median"] for who, taken in times.items()
-             if who != "solution" and not who.startswith("try ")}
+    peers = {who: taken["median"] for who, taken in times.items() if not who.startswith(_OURS)}
     best = min(peers, key=peers.__getitem__) if peers else ""
     rival = measured["rival"] if measured["rival"] in peers else best
     entries = {}
@@ -319,6 +321,8 @@ def judged(measured: Entry, result: Entry) -> Entry:
                       "of_matmul": round(rate / result["matmul_tflops"], 4)}
         if rival:
             entry["ratio"] = round(peers[rival] / ms, 4)
+        if who == "solution" and "starter" in times:
+            entry["of_starter"] = round(times["starter"]["median"] / ms, 3)
         entries[who] = entry
     return {**measured, "best_peer": best, "rival": rival, "who": entries}
 
@@ -337,7 +341,7 @@ def show(row: Entry) -> None:
 
 def summed_up(rows: Sequence[Row], result: Entry) -> int:
     """A line for each row; 0 if every solution that was timed reaches its goal."""
-    print(f"\n{'row':42} {'goal':>5} {'solution':>9} {'best try':>9}  which")
+    print(f"\n{'row':42} {'goal':>5} {'solution':>9} {'x starter':>9} {'best try':>9}  which")
     missed = 0
     for row in result["rows"]:
         if "lost" in row or "solution" not in row["who"]:
@@ -351,7 +355,9 @@ def summed_up(rows: Sequence[Row], result: Entry) -> int:
         goal = row["goal"]
         below = goal is not None and round(own, 2) < goal
         missed += below
-        print(f"{row['name']:42} {goal or '':>5} {own:9.3f} {attempts.get(best, 0.0):9.3f}  "
+        faster = row["who"]["solution"].get("of_starter", "")
+        print(f"{row['name']:42} {goal or '':>5} {own:9.3f} {faster:>9} "
+              f"{attempts.get(best, 0.0):9.3f}  "
               f"{best.removeprefix('try ')}{'   BELOW ITS GOAL' if below else ''}")
     left = {row.name for row in rows} - {row["name"] for row in result["rows"]}
     for name in sorted(left):

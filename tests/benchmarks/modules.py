@@ -1,4 +1,4 @@
-"""The modules that exist, and their reference solutions."""
+"""The modules that exist, their reference solutions and starters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ MODULES = sorted(path.parent.relative_to(ROOT / "tracks")
 @cache
 def load(path: Path) -> ModuleType:
     """A file of kernels as a module; it may be the door of a package beside it."""
-    spec = importlib.util.spec_from_file_location(f"kernel_{path.stem}_{path.parent.name}", path)
+    name = "_".join((path.parts[-4], path.stem, path.parent.name))
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -28,5 +29,14 @@ def load(path: Path) -> ModuleType:
 
 def solution(slug: str) -> ModuleType:
     """The reference solution of the module with this slug."""
+    return load(ROOT / "solutions" / _folder(slug) / "kernel.py")
+
+
+def starter(slug: str) -> ModuleType:
+    """The file that learners of the module with this slug start from."""
+    return load(ROOT / "tracks" / _folder(slug) / "kernel.py")
+
+
+def _folder(slug: str) -> Path:
     [module] = [module for module in MODULES if module.name.endswith(f"-{slug}")]
-    return load(ROOT / "solutions" / module / "kernel.py")
+    return module

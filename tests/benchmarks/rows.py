@@ -23,7 +23,8 @@ class Row:
     """One job, and all who do it.
 
     ``make`` draws the inputs for a scale on a device. ``who`` is asked in the process that runs
-    them, and names the solution ``solution``, attempts ``try ...``, and peers as they are called.
+    them, and names the solution ``solution``, other settings of it ``solution, ...``, the file that
+    learners start from ``starter``, attempts ``try ...``, and peers as they are called.
     ``goal`` is the least ratio to the best of the peers, or to the one called ``rival``.
     """
 

@@ -83,8 +83,7 @@ class Watching:
 
     def __init__(self, process: subprocess.Popen[str], suite: Suite) -> None:
         self._said: queue.Queue[tuple[float, dict[str, Any]]] = queue.Queue()
-        self._compiled = {case.name for case in suite.all_cases if large.is_measured(case)
-                          or (case.limits and case.limits.of_code)}
+        self._compiled = {case.name for case in suite.all_cases if large.waits_for_code(case)}
         self._process = process
         threading.Thread(target=self._listen, daemon=True).start()
         self.kernel = Path(self._next("watching")[1]["kernel"])
