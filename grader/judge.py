@@ -550,7 +550,9 @@ class Judge:
         """What a run found; where it refused a kernel, in the compiler's own words, and where it
         modified an input, by the function's name for it.
         """
-        if findings and findings[0].code == "L05":
+        if not findings:
+            return []
+        if findings[0].code == "L05":
             return [self.gate.in_its_words(findings[0], recording), *findings[1:]]
         names = [name for name, value in zip(self.suite.named_inputs, inputs, strict=False)
                  if isinstance(value, torch.Tensor)]

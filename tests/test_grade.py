@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import grader
-from grader import Verdict, draws, judge, large, outcome, processes, session
+from grader import Verdict, draws, judge, large, outcome, processes, session, source
 from grader.large import limits
 from grader.suite import EXACT, Cost, Suite, correctness, edge, performance, rand, refuses
 
@@ -130,6 +130,15 @@ def test_other_layouts_are_tried_only_while_one_may_tell_the_cause(graded, monke
     assert {f.code for f in layout.findings()} == {"M08"}
     assert {f.code for f in all_wrong.findings()} == {"N01"}
     assert (tried, len(asked)) == (8, judge.IN_VAIN)
+
+
+def test_which_line_belongs_to_which_place_is_not_asked_for_every_right_case(graded, monkeypatch):
+    asked = []
+    monkeypatch.setattr(source.Source, "places", lambda *_: asked.append(1))
+
+    report = graded(RIGHT)
+
+    assert (report.verdict, len(asked) <= 1) == (Verdict.PASSED, True)  # for the report
 
 
 def test_the_same_seed_draws_the_same_inputs_and_no_seed_draws_new_ones(graded):

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Callable, Iterator
@@ -188,6 +189,22 @@ def test_children_are_forked_ahead_and_a_lost_one_is_replaced(tmp_path: Path) ->
         assert min(first) not in second
         assert reply == {"status": "ready"}
     assert not [pid for pid in first | second if Path(f"/proc/{pid}").exists()]
+
+
+def test_no_child_is_forked_ahead_while_another_one_works(tmp_path: Path) -> None:
+    (tmp_path / "kernel.py").write_text("def entry(): ...")
+    with Sandbox() as box:
+        deadline = time.monotonic() + 60
+        while len(box.spares) < SPARES and time.monotonic() < deadline:
+            time.sleep(0.5)
+        with box.fork("worker") as child:
+            child.ask({"op": "load", "path": str(tmp_path / "kernel.py")})
+            time.sleep(1.0)
+            meanwhile = len(box.spares)
+        while len(box.spares) < SPARES and time.monotonic() < deadline:
+            time.sleep(0.5)
+
+        assert (meanwhile, len(box.spares)) == (SPARES - 1, SPARES)
 
 
 def test_several_children_live_side_by_side(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -569,6 +586,41 @@ def test_what_is_no_object_is_malformed(body: bytes) -> None:
 
 def test_an_object_is_read() -> None:
     assert protocol.decode(b'{"a": [1, 2.5, null]}') == {"a": [1, 2.5, None]}
+
+
+# ---------------------------------------------------------------------------------------------
+# A judge that is killed while it starts
+
+
+@pytest.mark.parametrize("place", ["Popen", "started"])
+def test_a_judge_that_is_killed_while_it_starts_leaves_no_folder(tmp_path, place):
+    code = f"""
+import os, signal
+from grader.sandbox import client
+real = client.subprocess.Popen
+def popen(*words, **how):
+    process = real(*words, **how) if {place!r} == "started" else None
+    os.kill(os.getpid(), signal.SIGKILL)
+client.subprocess.Popen = popen
+client.Sandbox()
+"""
+    ended = subprocess.run([sys.executable, "-c", code], env=os.environ | {"TMPDIR": str(tmp_path)})
+
+    deadline = time.monotonic() + 30
+    while list(tmp_path.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert ended.returncode == -signal.SIGKILL
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_nobody_can_make_is_said_and_nothing_is_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    before = set(processes.children(os.getpid()))
+
+    with pytest.raises(OSError, match="No such file"):
+        Sandbox()
+
+    assert set(processes.children(os.getpid())) <= before
 
 
 # ---------------------------------------------------------------------------------------------

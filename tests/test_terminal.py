@@ -247,7 +247,7 @@ def test_keys_typed_while_a_program_prints_are_kept_unseen_and_q_ends_it(place):
         terminal.press("h?")
         time.sleep(0.5)
         terminal.press("q")
-        terminal.program.expect("ended with 130 and typed were .*")
+        terminal.program.expect("ended with 130 and typed were .*\n")
 
         assert "Typed(keys='h?')" in terminal.program.after
         assert terminal.program.before.strip() == ""  # nothing was echoed
@@ -262,7 +262,7 @@ def test_keys_typed_while_a_program_prints_come_when_it_has_ended(place):
     try:
         terminal.shows("begun")
         terminal.press("h")
-        terminal.program.expect("ended with 0 and typed were .*")
+        terminal.program.expect("ended with 0 and typed were .*\n")
 
         assert "Typed(keys='h')" in terminal.program.after
     finally:

@@ -41,8 +41,11 @@ class Inbox:
         self._events: deque[Any] = deque()
         self._reading, self.writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
-    def put(self, event: Any) -> None:
+    def put(self, event: Any, *, wake: bool = True) -> None:
+        """Add an event; without ``wake`` it is found when the thread looks for another reason."""
         self._events.append(event)
+        if not wake:
+            return
         with contextlib.suppress(BlockingIOError):  # full, so that it wakes anyway
             os.write(self.writing, b".")
 

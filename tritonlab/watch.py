@@ -21,13 +21,23 @@ from tritonlab.course import Course, Module
 from tritonlab.errors import TritonlabError
 from tritonlab.grading import Submission
 from tritonlab.journal import Reading
-from tritonlab.regrade import AS_GRADE, Broke, Graded, Job, Notice, Options, Progressed, Regrader
+from tritonlab.regrade import (
+    AS_GRADE,
+    Broke,
+    Graded,
+    Job,
+    Notice,
+    Options,
+    Progressed,
+    Regrader,
+    Told,
+)
 from tritonlab.saves import Content, Saves
 from tritonlab.terminal import Attention, Inbox, Keyboard, Signals, Typed
 from tritonlab.watch_view import Key, View
 
 PATIENCE_S = 0.05  # for the other cases, which may explain a failure better, before it is shown
-REDRAW_S = 0.02  # between two changes of the line that says how far a grade is
+REDRAW_S = 0.02  # between two looks at how far a grade is
 IN_FRONT_S = 1.0  # between looks whether the terminal is ours again
 
 Act = Callable[["Watch"], None]
@@ -89,7 +99,7 @@ class Watch:
         self.inbox = Inbox()
         self._keyboard = keyboard or Keyboard()
         self.actions = tuple(actions) if self._keyboard.there else ()
-        self._regrader = Regrader(course, self.inbox.put, options)
+        self._regrader = Regrader(course, self._hear, options)
         self._signals = Signals(self.inbox, self._release)
 
     @property
@@ -203,8 +213,8 @@ class Watch:
         grade, due = self._grade, []
         if grade and grade.failed and not grade.shown:
             due.append(min(grade.due - self._clock(), IN_FRONT_S))
-        if grade and grade.fresh:
-            due.append(grade.drawn + REDRAW_S - self._clock())
+        if grade:  # what it tells meanwhile wakes nobody
+            due.append(REDRAW_S)
         if self._keyboard.there and not self._keyboard.held:
             due.append(IN_FRONT_S)
         return min(due, default=None)
@@ -231,6 +241,12 @@ class Watch:
             return
         self.view.failing(self.module, grade.shown, self._reading())
         grade.fresh, grade.drawn = True, 0.0
+
+    def _hear(self, told: Told) -> None:
+        """Called in the thread that grades, which this one is not to hold up at every case."""
+        failed = isinstance(told, Progressed) and isinstance(told.event, CaseResult) \
+            and told.event.fails
+        self.inbox.put(told, wake=failed or not isinstance(told, Progressed))
 
     def _handle(self, event: Any) -> None:
         match event:

@@ -8,6 +8,7 @@ import functools
 import itertools
 import json
 import os
+import secrets
 import select
 import socket
 import subprocess
@@ -41,6 +42,7 @@ class Sandbox:
 
     Raises:
         SandboxBroken: this Python cannot be started a second time.
+        OSError: there is no place for temporary files.
     """
 
     def __init__(self, without: Collection[Measure] = ()) -> None:
@@ -107,7 +109,9 @@ class Sandbox:
 
     def _start(self) -> None:
         self._listens = False  # it does once it is warm
-        self._folder = Path(tempfile.mkdtemp(prefix="tritonlab-"))
+        # The zygote makes the folder as well, and removes it: were it there before the zygote is, a
+        # judge that is killed in between would leave it behind.
+        self._folder = Path(tempfile.gettempdir()) / f"tritonlab-{secrets.token_hex(8)}"
         self._log = os.memfd_create("tritonlab-zygote-log", os.MFD_CLOEXEC)
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -120,11 +124,20 @@ class Sandbox:
                     env=_environment(self._folder),
                 )
             except OSError as error:
-                self._control.close()
-                os.close(self._log)
-                folders.remove(self._folder)
-                self._closed = True
+                self._give_up()
                 raise SandboxBroken(f"The grader's helper process cannot start: {error}") from error
+        try:
+            folders.make(self._folder)
+        except OSError:
+            self._zygote.kill()
+            self._zygote.wait()
+            self._give_up()
+            raise
+
+    def _give_up(self) -> None:
+        self._control.close()
+        os.close(self._log)
+        self._closed = True
 
     def _discard(self) -> None:
         for child in list(self._children):

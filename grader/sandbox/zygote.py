@@ -30,7 +30,8 @@ from grader.sandbox.limits import Limits, keep_memory
 
 MAX_MESSAGE = 64 << 10
 SPARES = 3  # children forked ahead: a grade needs a worker, an executor and a compiler
-IDLE_S = 0.2  # without a request, before another one is forked
+IDLE_S = 0.05  # without a request and without work, before another one is forked
+PAUSE_S = 0.2  # without a request, before something is done that is done once
 _SAMPLE = Path(child.__file__)  # stands in for a learner's file
 
 
@@ -77,8 +78,7 @@ class Zygote:
 
     def _wait(self) -> bool:
         control = self._control.fileno()
-        idle = IDLE_S if self._ahead or len(self._spares) < SPARES else None
-        ready, _, _ = select.select([control, self._wakeup], [], [], idle)
+        ready, _, _ = select.select([control, self._wakeup], [], [], self._leisure_s())
         if not ready:
             self._make_ready()
         if self._wakeup in ready:
@@ -87,6 +87,13 @@ class Zygote:
             self._reap()
             self._forget_dismissed()
         return control not in ready or self._answer()
+
+    def _leisure_s(self) -> float | None:
+        """How long to wait for a request before something is made ready; None: for ever."""
+        if self._ahead:
+            return PAUSE_S
+        # While a grade runs, the processors are for its children.
+        return IDLE_S if len(self._spares) < SPARES and not self._homes else None
 
     def _make_ready(self) -> None:
         """Do one thing that a grade will need; who asks meanwhile waits for no more than that."""
@@ -332,6 +339,8 @@ def _settle() -> None:
 def main(folder: Path, judge: int, control: int, *without: Measure) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     hide_memory()
+    with contextlib.suppress(OSError):  # the judge tries as well, and says what is wrong
+        folders.make(folder)
     zygote = Zygote(folder, judge, control, without)
     processes.die_with_parent(signal.SIGTERM)
     try:
