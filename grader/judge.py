@@ -273,9 +273,9 @@ class Judge:
         results: list[CaseResult] = []
         while left:
             cancellation.check()
-            laws = [case for case in left if isinstance(case, Property)]
-            if self._laws is None and len(laws) == len(left):
-                self._laws = asked.Laws(self, laws)
+            if self._laws is None and isinstance(left[0], Property):
+                laws = [case for case in left if isinstance(case, Property)]
+                self._laws = asked.Laws(self, laws) if len(laws) == len(left) else None
             case, failed = left.popleft(), self._failed
             tell(case.name)
             results.append(self.verdict_on(case, ahead.take))
