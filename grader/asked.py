@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,6 @@ from grader.contract import (
 from grader.diagnosis.explanation import result_of
 from grader.recording import Recording
 from grader.report import SPARED, CaseResult, Finding, Verdict
-from grader.strands import Strand, Wait
 from grader.submission import Faulty, Submission
 from grader.suite import Case, Property, Suite
 from grader.words import sentence
@@ -49,37 +48,12 @@ def host_code(judge: Judge, case: Case) -> CaseResult:
     return result_of(case, unanswered(call, answer) or wrong_answer(call, answer.value, inputs))
 
 
-class Laws:
-    """Properties of the learner's functions, which call these as they like.
+def law(judge: Judge, tried: Property) -> CaseResult:
+    """Judge a law, which calls the learner's functions as it likes.
 
-    A law waits at every call; so all of them go on together, and the calls of one are answered
-    while the others look at theirs.
+    Raises:
+        grader.outcome.Stopped: a process did not survive it.
     """
-
-    def __init__(self, judge: Judge, tried: Iterable[Property]) -> None:
-        """Nothing is begun yet."""
-        self._strands = {one.name: Strand(partial(_law, judge, one)) for one in tried}
-
-    def take(self, tried: Property) -> CaseResult:
-        """Judge a law, and go on with those that are left meanwhile.
-
-        Raises:
-            grader.outcome.Stopped: a process did not survive it.
-        """
-        wanted = self._strands.pop(tried.name)
-        while not wanted.over:
-            wanted.advance()
-            for strand in self._strands.values():
-                strand.advance()
-        return wanted.result()
-
-    def drop(self) -> None:
-        """End those that were not taken."""
-        for strand in self._strands.values():
-            strand.drop()
-
-
-def _law(judge: Judge, tried: Property, wait: Wait) -> CaseResult:
     case = Case(tried.name, tried.kind)
 
     def broken(suite: Suite, recording: Recording, inputs: Sequence[Any]) -> list[Finding]:
@@ -90,7 +64,7 @@ def _law(judge: Judge, tried: Property, wait: Wait) -> CaseResult:
     functions = {suite.entry: (session, partial(broken, suite))
                  for suite, session in judge.parts if suite.entry}
     try:
-        tried.test(Submission(tried.name, functions, judge.draw, wait))
+        tried.test(Submission(tried.name, functions, judge.draw))
     except Faulty as fault:
         return result_of(tried, fault.findings)
     except AssertionError as error:

@@ -203,7 +203,6 @@ class Judge:
         self._notes: details.Notes | None = None  # where a case is graded alone
         self._printed = ""
         self._answers: dict[str, Answer] = {}  # of host code, by what was asked
-        self._laws: asked.Laws | None = None  # those that are judged together
         self._tell: Callable[[str], None] = lambda event: None
         ahead = effort == "whole" and not values_first  # everything is compiled, and at once
         self.session = Session(submitted, suite.entry, sandbox, large.limits(suite),
@@ -245,15 +244,7 @@ class Judge:
         return self
 
     def __exit__(self, *_: object) -> None:
-        try:
-            self._drop_laws()
-        finally:
-            self.session.close()
-
-    def _drop_laws(self) -> None:
-        if self._laws is not None:
-            self._laws.drop()
-            self._laws = None
+        self.session.close()
 
     def verdicts(self, cases: Sequence[Case | Property], tell: Callable[[str], None], *,
                  first: Sequence[str] = (), aside: bool = False) -> Iterator[CaseResult]:
@@ -273,9 +264,6 @@ class Judge:
         results: list[CaseResult] = []
         while left:
             cancellation.check()
-            if self._laws is None and isinstance(left[0], Property):
-                laws = [case for case in left if isinstance(case, Property)]
-                self._laws = asked.Laws(self, laws) if len(laws) == len(left) else None
             case, failed = left.popleft(), self._failed
             tell(case.name)
             results.append(self.verdict_on(case, ahead.take))
@@ -286,7 +274,6 @@ class Judge:
             if self._failed and not failed and self._effort == "diagnosis":
                 telling = telling_cases(results[-1], self.whole)
                 left = deque(case for case in left if case.name in telling)
-                self._drop_laws()
                 ahead = self._ahead(left)
         if self.gate.used and not self.spares_work:
             tell(self.gate.name)
@@ -381,7 +368,7 @@ class Judge:
         if not isinstance(case, Case) or not large.is_tried(case):
             self._sized_by(case)
         if isinstance(case, Property):
-            return (self._laws or asked.Laws(self, [case])).take(case)
+            return asked.law(self, case)
         if case.reading is not None or case.call is not None:
             return asked.host_code(self, case)
         if large.is_measured(case):

@@ -56,7 +56,6 @@ from grader.report import Finding
 from grader.sandbox import Limits, NotStarted, Sandbox
 from grader.sandbox.arena import Arena, SparseTensor, pack
 from grader.source import Source
-from grader.strands import Wait
 from grader.suite import Function
 from grader.words import sentence
 
@@ -67,10 +66,6 @@ RUN_S, RUN_S_PER_PROGRAM = 10.0, 0.02  # to interpret; a program of a large matm
 GPU_RUN_S = 90.0  # to compile all launches of a call for a GPU, and to run them
 GPU_TIME_S = 60.0  # to time one configuration, on top of that; with large inputs some more
 MAX_RUN_S = 120.0  # for all launches of a call; most programs take microseconds
-
-
-def _at_once(later: Later[Any]) -> Any:
-    return later()
 
 
 class Session:
@@ -123,17 +118,17 @@ class Session:
         """Seconds spent on runs that did not end normally."""
         return self.processes.lost_s
 
-    def execute(self, inputs: Sequence[Any], *, config: int = 0,
-                wait: Wait = _at_once) -> tuple[Recording | None, list[Finding], Run]:
+    def execute(self, inputs: Sequence[Any], *,
+                config: int = 0) -> tuple[Recording | None, list[Finding], Run]:
         """Record the learner's function on tensors and plain values, and replay the recording.
 
-        Without a recording, the findings say why. ``wait`` is how either is waited for.
+        Without a recording, the findings say why.
         """
-        outcome: Outcome = wait(self.begin_record(inputs, config=config))
+        outcome = self.record(inputs, config=config)
         findings = unusable(outcome)
         if findings or outcome.recording is None:
             return None, findings, Run((), ())
-        return outcome.recording, [], wait(self.begin_replay(outcome.recording, inputs))
+        return outcome.recording, [], self.replay(outcome.recording, inputs)
 
     def record(self, inputs: Sequence[Any], *, config: int = 0,
                as_they_are: bool = False) -> Outcome:

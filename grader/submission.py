@@ -10,7 +10,6 @@ import torch
 from grader.recording import Recording
 from grader.report import Finding
 from grader.session import Session
-from grader.strands import Wait
 from grader.suite import Input
 
 Broken = Callable[[Recording, Sequence[Any]], list[Finding]]
@@ -31,7 +30,7 @@ class Submission:
     """
 
     def __init__(self, name: str, functions: Mapping[str, tuple[Session, Broken]],
-                 draw: Callable[[str, Sequence[Input]], list[torch.Tensor]], wait: Wait) -> None:
+                 draw: Callable[[str, Sequence[Input]], list[torch.Tensor]]) -> None:
         """A submission for one property.
 
         Args:
@@ -39,12 +38,10 @@ class Submission:
             functions: name -> its session, and what says which part of the contract a call did not
                 keep.
             draw: makes inputs.
-            wait: how a call's answer is waited for.
         """
         self._name = name
         self._functions = functions
         self._draw = draw
-        self._wait = wait
         self._drawn = 0
 
     def draw(self, *specs: Input) -> tuple[torch.Tensor, ...]:
@@ -59,17 +56,17 @@ class Submission:
             Faulty: there is none, or an access of a kernel was wrong.
         """
         [(session, broken)] = self._functions.values()
-        return _call(session, broken, inputs, self._wait)
+        return _call(session, broken, inputs)
 
     def __getattr__(self, function: str) -> Callable[..., Any]:
         if function not in self._functions:
             raise AttributeError(f"the suite has no function `{function}`")
         session, broken = self._functions[function]
-        return lambda *inputs: _call(session, broken, inputs, self._wait)
+        return lambda *inputs: _call(session, broken, inputs)
 
 
-def _call(session: Session, broken: Broken, inputs: Sequence[Any], wait: Wait) -> Any:
-    recording, findings, run = session.execute(inputs, wait=wait)
+def _call(session: Session, broken: Broken, inputs: Sequence[Any]) -> Any:
+    recording, findings, run = session.execute(inputs)
     findings += run.findings
     if recording is not None and not findings:
         findings = broken(recording, inputs)
