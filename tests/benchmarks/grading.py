@@ -227,14 +227,15 @@ def _grades(repeats: int, only: Sequence[str]) -> Iterator[Row]:
 
 def _saves(count: int, only: Sequence[str]) -> tuple[list[saves.Row], saves.Idle]:
     """Measure and print saves in `watch`, and one that waits."""
-    print(f"\n{'save to verdict':28} {'saves':>5} {'median':>10} {'p80':>6} {'wrong':>6} "
-          f"{'right':>6}  limit")
+    print(f"\n{'save to verdict':28} {'saves':>5} {'median':>10} {'p80':>6} "
+          f"{'unfinished':>10} {'wrong':>6} {'right':>6}  limit")
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for row in saves.rows(Path(folder), count, tuple(only)):
             rows.append(row)
             print(f"{row.name:28} {row.saves:5} {row.median_ms:7.0f} ms {row.p80_ms:6.0f} "
-                  f"{row.wrong_ms:6.0f} {row.right_ms:6.0f}  {row.limit_ms:.0f} ms"
+                  f"{row.unfinished_ms:10.0f} {row.wrong_ms:6.0f} {row.right_ms:6.0f}  "
+                  f"{row.limit_ms:.0f} ms"
                   f"{'' if row.ok else '  MISSED'}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         waits = saves.idle(Path(folder))

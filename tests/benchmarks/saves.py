@@ -1,10 +1,11 @@
 """From a save to its verdict in `tritonlab watch`, and what it takes while nobody types.
 
-One `watch` is started for each module of Track 1, in a workspace of its own. Wrong saves, mutants
-of the solution drawn with a fixed seed, and right ones take turns, as a learner's would; each is
-written as editors do, beside the file and then in its place, when the grade before it has ended.
-The verdict on a wrong save is its first failure, in full; that on a right one is that every value
-is right, while only the compiler is still asked.
+One `watch` is started for each module of Track 1, in a workspace of its own. Three kinds of saves
+take turns, as a learner's do: one that leaves blanks, the exercise as it is given; one with a
+mistake, a mutant of the solution drawn with a fixed seed; and the solution. Each is written as
+editors do, beside the file and then in its place, when the grade before it has ended. The verdict
+on a wrong save is its first failure, in full; that on a right one is that every value is right,
+while only the compiler is still asked.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -45,12 +46,13 @@ _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Row:
-    """What the saves of one module took: medians in ms, and the 80th percentile of all."""
+    """What the saves of one module took in ms: medians of all and by kind, and 80th percentile."""
 
     name: str
     saves: int
     median_ms: float
     p80_ms: float
+    unfinished_ms: float
     wrong_ms: float
     right_ms: float
     limit_ms: float
@@ -135,23 +137,27 @@ class Watching:
 
 
 def measure(module: Module, folder: Path, saves: int) -> Row:
-    """Save wrong and right versions in turn, and time each verdict."""
+    """Save unfinished, wrong and right versions in turn, and time each verdict."""
     suite = grader.load_suite(module.suite)
-    solution = module.solution.read_text(encoding="utf-8")
+    exercise, solution = (path.read_text(encoding="utf-8")
+                          for path in (module.folder / "kernel.py", module.solution))
     draw = random.Random(SEED)
-    wrong, right = [], []
+
+    def wrong() -> str:
+        return draw.choice(suite.mutants).apply(solution)
+
+    kinds: tuple[tuple[Callable[[], str], list[float]], ...] = (
+        (lambda: exercise, []), (wrong, []), (lambda: solution, []))
     with watching(module, folder) as process:
         watch = Watching(process, suite)
-        for number in range(saves):
-            if number % 2:  # no content twice in a row: then there is nothing to grade
-                right.append(watch.save(f"{solution}\n# save {number}\n", right=True) * 1e3)
-            else:
-                mutant = draw.choice(suite.mutants).apply(solution)
-                wrong.append(watch.save(f"{mutant}\n# save {number}\n", right=False) * 1e3)
-    every = wrong + right
+        for number in range(saves):  # no content twice: then there is nothing to grade
+            make, took = kinds[number % len(kinds)]
+            right = make is kinds[-1][0]
+            took.append(watch.save(f"{make()}\n# save {number}\n", right=right) * 1e3)
+    every = [ms for _, took in kinds for ms in took]
     return Row(module.slug, saves, statistics.median(every), statistics.quantiles(every, n=5)[-1],
-               statistics.median(wrong), statistics.median(right),
-               LIMITS_MS.get(module.slug, LIMIT_MS))
+               *(statistics.median(took) for _, took in kinds),
+               limit_ms=LIMITS_MS.get(module.slug, LIMIT_MS))
 
 
 def rows(folder: Path, saves: int, only: tuple[str, ...] = ()) -> Iterator[Row]:
