@@ -213,7 +213,8 @@ class Judge:
         self.suite, self.session = self.parts[0]
         on_gpu = gpu != "never" and hardware.present()
         self.device = Device(self, throughout=gpu == "throughout") if on_gpu else None
-        target = target or (hardware.default_target() if on_gpu else targets.find())
+        target = target or (hardware.default_target(suite.capability) if on_gpu else
+                            targets.find())
         self.gate = Gate(self.session, target, ahead=ahead,
                          functions={case.name: case.about for case in suite.all_cases})
 
