@@ -208,7 +208,7 @@ class Device:
             yield from broken  # as on the processor: values of another shape cannot be compared
             return
         for run in runs:
-            difference = judge.difference(run.results, inputs)
+            difference = judge.difference(run.results, inputs, on_gpu=True)
             if difference is None:
                 continue
             if not _alike(*runs):

@@ -125,7 +125,8 @@ class Tolerance:
     """How near to the exact result is near enough; the rule is in ``grader.compare``.
 
     ``amplitude`` maps the inputs to an ``Amplitude``, or to one for each result; None asks for the
-    correctly rounded exact one. ``arithmetic`` is the unit roundoff of the arithmetic asked for.
+    correctly rounded exact one. ``arithmetic`` is the unit roundoff of the arithmetic asked for,
+    and ``on_gpu`` that of what a GPU has in its place, where that is coarser than the processor's.
     ``products`` are the positions of the inputs that are multiplied as matrices. With ``tf32``
     float32 ones may be rounded to TF32 there; without, a result that is right for rounded inputs
     only is told as such.
@@ -135,6 +136,11 @@ class Tolerance:
     arithmetic: float = FLOAT32
     products: tuple[int, ...] = ()
     tf32: bool = False
+    on_gpu: float = 0.0
+
+    def of_a_gpu(self) -> Tolerance:
+        """For results that a GPU computed."""
+        return replace(self, arithmetic=max(self.arithmetic, self.on_gpu))
 
 
 EXACT = Tolerance()

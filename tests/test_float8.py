@@ -127,3 +127,18 @@ def test_kernels_are_compiled_for_the_own_gpu_where_it_is_able_to_run_them(monke
 
     assert hardware.default_target() == hardware.default_target((8, 0)) == find("a100")
     assert hardware.default_target((8, 9)) == find()
+
+
+@pytest.mark.parametrize(("coarse", "verdict"), [(2.0**-16, Verdict.PASSED),
+                                                 (0.0, Verdict.FAILED)])
+def test_a_gpu_may_sum_more_coarsely_where_the_suite_says_so(
+        graded, monkeypatch, coarse, verdict):  # noqa: F811
+    simulated.install(monkeypatch, simulated.Simulated(
+        [simulated.taking(1e-3)], lambda result, run: (result.double() * (1 - 2.0**-9)).to(
+            result.dtype)))
+    suite = replace(TIMED, tolerance=replace(TIMED.tolerance, on_gpu=coarse),
+                    cases=TIMED.cases[1:2])
+
+    assert graded(KERNEL, suite, gpu="found").verdict is verdict
+    assert graded(KERNEL.replace("acc.to(out", "(acc * (1 - 2.0**-9)).to(out"), suite
+                  ).verdict is Verdict.FAILED  # the processor sums exactly
