@@ -278,7 +278,7 @@ def _charted(suite: Suite, part: Suite, judges: Mapping[str, Judge], clock: Cloc
             wrong[who] = _first_wrong(judge, part)
     outlines = {size: _outlines(suite, part, made, size) for size in made.sizes}
     needed = {size: part.cost(*inputs) for size, inputs in outlines.items()}
-    roof = clock.roof(measurement.units_of(outlines[max(made.sizes)], part.tolerance.tf32))
+    roof = clock.roof(measurement.units_of(outlines[max(made.sizes)], part.tolerance))
     speeds: dict[str, dict[int, Speed]] = {}
     without: dict[str, dict[int, Without]] = {}
     for size in made.sizes:

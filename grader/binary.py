@@ -9,12 +9,15 @@ from typing import Any, Literal, Self, get_args
 
 AccessKind = Literal["load", "store", "atomic", "async copy", "bulk copy"]
 TensorCores = Literal["", "mma", "wgmma", "tcgen05"]
+Factor = Literal["fp64", "tf32", "fp16", "fp8", "fp4", "int8"]
 Limit = Literal["registers", "shared memory", "warps", "programs", "tensor memory"]
 
 MOST_ENTRIES = 512
 """As many accesses and products does a Binary name: those with the most instructions."""
 LONGEST = 1000
 """Characters of a name, or of the value of an option."""
+ALL_SUMS = 2**30
+"""So many products and more are summed imprecisely where no sum ever leaves the tensor cores."""
 
 _PRODUCTS = (*get_args(TensorCores)[1:], "fma")
 _MOST_OPTIONS = 64
@@ -59,7 +62,11 @@ class Binary:
 
     ``spill_bytes``: registers that did not fit and were put into local memory. ``warps``: of a
     program, those that warp specialization adds included. ``tf32``: tensor cores take float32
-    for TF32, with nothing done against the loss. ``stages``: tiles that the deepest pipeline of the
+    for TF32, with nothing done against the loss. ``factors``: the formats of numbers that tensor
+    cores multiply, fp16 standing for bfloat16 too and fp8 for both kinds of float8.
+    ``imprecise_sums``: how many products of float8 tensor cores of Hopper, which keep fewer bits of
+    a sum than float32 has, add up before the sum goes on in float32; 0 where they add up none, and
+    ``ALL_SUMS`` where it never does. ``stages``: tiles that the deepest pipeline of the
     compiler holds at once, 0 where it built none; one less than num_stages where it needs a buffer
     less. ``barriers``: instructions at which warps of a program wait for each other.
     ``conversions``: changes of layout through shared memory. ``products``: instructions by which
@@ -82,6 +89,8 @@ class Binary:
     dot: bool = False  # the kernel multiplies matrices
     tensor_cores: TensorCores = ""
     tf32: bool = False
+    factors: tuple[Factor, ...] = ()
+    imprecise_sums: int = 0
     stages: int = 0
     barriers: int = 0
     products: tuple[tuple[int | None, str, int], ...] = ()
@@ -96,6 +105,7 @@ class Binary:
         return known | {
             "occupancy": _values(self.occupancy),
             "accesses": [_values(access) for access in self.accesses],
+            "factors": list(self.factors),
             "products": [list(product) for product in self.products],
             "loop_shuffles": [list(shuffles) for shuffles in self.loop_shuffles],
             "options": dict(self.options)}
@@ -187,6 +197,10 @@ def _products(value: Any) -> tuple[tuple[int | None, str, int], ...]:
     return tuple((line, name, count) for line, name, count in map(read, _entries(value)))
 
 
+def _factors(value: Any) -> tuple[Any, ...]:
+    return tuple(map(_one_of(*get_args(Factor)), _entries(value)))
+
+
 def _shuffles(value: Any) -> tuple[tuple[int | None, int], ...]:
     read = _row(_line, _instructions)
     return tuple((line, count) for line, count in map(read, _entries(value)))
@@ -211,7 +225,8 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "kernel": _name, "target": _name, "capability": _count(10, 999),
     "registers": _count(0, 256), "spill_bytes": _count(0, 2**20), "shared": _count(0, 2**20),
     "warps": _count(1, 64), "occupancy": _occupancy, "accesses": _accesses, "dot": _flag,
-    "tensor_cores": _one_of(*get_args(TensorCores)), "tf32": _flag, "stages": _count(0, 1000),
+    "tensor_cores": _one_of(*get_args(TensorCores)), "tf32": _flag, "factors": _factors,
+    "imprecise_sums": _count(0, ALL_SUMS), "stages": _count(0, 1000),
     "barriers": _instructions, "products": _products, "conversions": _instructions,
     "loop_shuffles": _shuffles,
     "ptx_sha256": _digest, "options": _options,

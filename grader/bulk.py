@@ -138,7 +138,8 @@ def once(reference: Callable[..., Any]) -> Callable[..., Any]:
 def _difference(suite: Suite, results: Sequence[torch.Tensor],
                 inputs: Sequence[Any]) -> Difference | None:
     names = [f"`{name}`" for name in suite.result_names]
-    found = compare.judge(_moved(results), inputs, suite.reference, suite.tolerance, names)
+    found = compare.judge(_moved(results), inputs, suite.reference, suite.tolerance.of_a_gpu(),
+                          names)
     return found[0] if found else None
 
 

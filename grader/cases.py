@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
+from grader.binary import Factor
 from grader.inputs import Size
 from grader.report import Kind
 
@@ -25,12 +26,13 @@ class Limits:
     a program may take. Of the launches that move much, ``stages`` is how deep the pipeline has to
     be and ``most_stages`` how deep it may be, ``loop_shuffles`` how many instructions in loops may
     pass values from thread to thread, as reductions do. With ``tensor_cores`` these have to be
-    used, with ``bulk`` what is loaded most has to come in whole tiles (by TMA), and with
-    ``specialized`` warps have to have roles of their own. It is that for ``target`` where one is
-    named, whatever the grade is for: some features, and some mistakes, show on one kind of GPU
-    only. ``pass_at`` and ``stretch`` are shares of the copy bandwidth at this very size, or of the
-    speed of ``torch.matmul`` where the arithmetic takes longer than a copy: proved, expected or
-    left open without a GPU.
+    used, and to multiply ``factors`` (such as fp8) where they are named; ``imprecise_sums`` is how
+    many products of float8 they may add up in fewer bits than float32 has. With ``bulk`` what is
+    loaded most has to come in whole tiles (by TMA), and with ``specialized`` warps have to have
+    roles of their own. It is that for ``target`` where one is named, whatever the grade is for:
+    some features, and some mistakes, show on one kind of GPU only. ``pass_at`` and ``stretch`` are
+    shares of the copy bandwidth at this very size, or of the speed of the library's matrix product
+    where the arithmetic takes longer than a copy: proved, expected or left open without a GPU.
     """
 
     traffic: float | None = None
@@ -45,6 +47,8 @@ class Limits:
     most_stages: int | None = None
     loop_shuffles: int | None = None
     tensor_cores: bool = False
+    factors: Factor | None = None
+    imprecise_sums: int | None = None
     bulk: bool = False
     specialized: bool = False
     target: str = ""
@@ -56,7 +60,8 @@ class Limits:
         """Whether anything is asked of the compiled code."""
         return any(asked is not None and asked is not False for asked in (
             self.vector, self.spills, self.shared, self.stages, self.most_stages,
-            self.loop_shuffles, self.tensor_cores, self.bulk, self.specialized))
+            self.loop_shuffles, self.tensor_cores, self.factors, self.imprecise_sums,
+            self.bulk, self.specialized))
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from grader.outcome import unusable
 from grader.peers import Peers
 from grader.recording import Recording
 from grader.report import Finding, Kind
-from grader.speed import MATMUL_OF_PEAK
+from grader.speed import MATMUL_OF_PEAK, peak_of
 from grader.suite import Case, Cost, Suite
 from grader.words import sentence
 
@@ -46,8 +46,8 @@ class Predicted:
     def roof(self, units: Units) -> Roof:
         """Copies and matrix products as fast as ``grader.speed`` expects them of a good library."""
         target = self.target
-        peak = {"fp16": target.fp16_tensor, "tf32": target.tf32_tensor, "fp32": target.fp32}[units]
-        return Roof(target.title, False, target.dram, max(MATMUL_OF_PEAK) * peak, units)
+        return Roof(target.title, False, target.dram,
+                    max(MATMUL_OF_PEAK) * peak_of(units, target), units)
 
     def kernels(self, judge: Judge, name: str, inputs: Sequence[Any]) -> Speed | Without:
         judge.session.ready()

@@ -35,7 +35,7 @@ def broken_contract(suite: Suite, case: Case, recording: Recording,
             recording.results):
         return [Finding("S01", f"The function returned {_tensors(recording)}, expected "
                                f"{_counted(len(wanted), isinstance(exact, tuple))}.")]
-    dtypes = suite.result_dtypes(dtype_name(inputs[0]), len(wanted))
+    dtypes = suite.result_dtypes(dtype_name(inputs[0]), len(wanted), inputs)
     for number, (view, right, dtype) in enumerate(
             zip(recording.results, wanted, dtypes, strict=True)):
         called = result_name(suite, number) if len(wanted) > 1 else "The result"

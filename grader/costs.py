@@ -6,7 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from grader.binary import Access, Binary
+from grader.binary import ALL_SUMS, Access, Binary, Factor
 from grader.engine.compiler.targets import find
 from grader.facts import LaunchFacts, Survey, Traffic
 from grader.recording import Recording
@@ -171,6 +171,12 @@ def code_limits(limits: Limits, launches: Sequence[Counted],
         told["tensor cores"] = " and ".join(used) or "not used"
         if not used or not all(binary.tensor_cores for binary in dots):
             findings.append(Finding("T06", "The matrix product does not use tensor cores."))
+    if limits.factors:
+        facts, more = _factors(limits.factors, dots)
+        told, findings = told | facts, [*findings, *more]
+    if limits.imprecise_sums is not None:
+        facts, more = _imprecise_sums(limits.imprecise_sums, dots)
+        told, findings = told | facts, [*findings, *more]
     for asked, look in ((limits.bulk, _bulk), (limits.specialized, _specialized)):
         if asked:
             facts, more = look(launches, binaries)
@@ -193,6 +199,39 @@ def _stages(limits: Limits, binaries: Sequence[Binary]) -> tuple[dict[str, str],
                        f"{one.shared:,} bytes of shared memory, where {bound} {limit} are asked "
                        f"for."))
     return {"stages": "; ".join(told)}, findings
+
+
+def _factors(asked: Factor, dots: Sequence[Binary]) -> tuple[dict[str, str], list[Finding]]:
+    """T06 where a product of matrices is computed of other numbers than it is asked for."""
+    used = sorted({factor for binary in dots for factor in binary.factors})
+    told = {"factors": f"{' and '.join(used) or 'none on tensor cores'}, {asked} asked for"}
+    for binary in dots:
+        if binary.factors != (asked,):
+            multiplies = f"Tensor cores multiply {' and '.join(binary.factors)} in " \
+                         f"`{binary.kernel}`" if binary.factors else \
+                         f"`{binary.kernel}` multiplies without tensor cores"
+            return told, [Finding("T06", f"{multiplies}, where those of the "
+                                         f"{find(binary.target).title} are asked for {asked}.",
+                                  line=binary.products[0][0] if binary.products else None)]
+    if not dots:
+        return told, [Finding("T06", "No kernel multiplies matrices by tl.dot.")]
+    return told, []
+
+
+def _imprecise_sums(most: int, dots: Sequence[Binary]) -> tuple[dict[str, str], list[Finding]]:
+    """N04 for sums of float8 that stay in Hopper's tensor cores for too long."""
+    worst = max(dots, key=lambda binary: binary.imprecise_sums, default=None)
+    if worst is None:
+        return {}, []
+    found = "all" if worst.imprecise_sums >= ALL_SUMS else f"{worst.imprecise_sums:,}"
+    told = {"imprecise sums": f"{found}, limit {most:,}"}
+    if worst.imprecise_sums <= most:
+        return told, []
+    return told, [Finding(
+        "N04", f"In `{worst.kernel}`, tensor cores of the {find(worst.target).title} add up "
+               f"{found} products before a sum goes on in float32, where {most:,} are allowed: of "
+               "sums of float8 they keep fewer bits.",
+        line=worst.products[0][0] if worst.products else None)]
 
 
 def _bulk(launches: Sequence[Counted],

@@ -87,6 +87,8 @@ def _laid_out_alike(value: torch.Tensor) -> torch.Tensor:
 
 
 def _floats(old: torch.Tensor, random: torch.Generator) -> torch.Tensor:
+    if old.itemsize == 1:  # torch does no arithmetic on float8
+        return _floats(old.float(), random).to(old.dtype)
     ordinary = old.isfinite().logical_and_(old != 0)
     all_ordinary = bool(ordinary.all())
     values = old if all_ordinary else old[ordinary]

@@ -121,10 +121,18 @@ class Device:
         """Whether the GPU answers; ``unusable`` says why it does not."""
         if self.gpu is None and not self.unusable:
             try:
-                self.gpu = self._judge.session.look()
+                self._take(self._judge.session.look())
             except NoGpu as error:
                 self.unusable = str(error)
         return self.gpu is not None
+
+    def _take(self, gpu: Gpu) -> None:
+        least = self._judge.whole.capability
+        if gpu.capability >= least:
+            self.gpu = gpu
+        else:
+            self.unusable = (f"its compute capability is {_version(gpu.capability)}, and this "
+                             f"module's kernels need {_version(least)}")
 
     def measure_ceilings(self) -> bool:
         """Whether it is known how fast the GPU copies and multiplies."""
@@ -200,7 +208,7 @@ class Device:
             yield from broken  # as on the processor: values of another shape cannot be compared
             return
         for run in runs:
-            difference = judge.difference(run.results, inputs)
+            difference = judge.difference(run.results, inputs, on_gpu=True)
             if difference is None:
                 continue
             if not _alike(*runs):
@@ -294,3 +302,7 @@ def _unlike(runs: list[Run], again: Run) -> Finding:
 def _nbytes(inputs: list[Any]) -> int:
     tensors = [value for value in inputs if hasattr(value, "untyped_storage")]
     return max((tensor.untyped_storage().nbytes() for tensor in tensors), default=0)
+
+
+def _version(capability: tuple[int, int]) -> str:
+    return ".".join(map(str, capability))

@@ -58,7 +58,10 @@ def target_for(name: str) -> Target | None:
                 None)
 
 
-def default_target() -> Target:
-    """The GPU that kernels are compiled for where none is named: that of this machine, if known."""
+def default_target(least: tuple[int, int] = (0, 0)) -> Target:
+    """The GPU that kernels are compiled for where none is named: that of this machine, if it is
+    known and has this compute capability.
+    """
     own = (target_for(name) for name in names()) if present() else ()
-    return next(filter(None, own), None) or targets.find()
+    able = (one for one in own if one and divmod(one.capability, 10) >= least)
+    return next(able, None) or targets.find()

@@ -76,7 +76,7 @@ class InspectedCase:
         made = []
         for launch, survey, prediction, twice in known:
             if survey.flops and twice:
-                peak, units = roofline.peak(target, launch.binary.tensor_cores, launch.binary.tf32)
+                peak, units = roofline.peak(target, launch.binary)
                 made.append(Point(launch.kernel, survey.flops, twice // 2, prediction.seconds,
                                   peak, units))
         moved = sum(twice for *_, twice in known) // 2

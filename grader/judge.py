@@ -212,7 +212,8 @@ class Judge:
         self.suite, self.session = self.parts[0]
         on_gpu = gpu != "never" and hardware.present()
         self.device = Device(self, throughout=gpu == "throughout") if on_gpu else None
-        target = target or (hardware.default_target() if on_gpu else targets.find())
+        target = target or (hardware.default_target(suite.capability) if on_gpu else
+                            targets.find())
         self.gate = Gate(self.session, target, ahead=ahead,
                          functions={case.name: case.about for case in suite.all_cases})
 
@@ -585,12 +586,13 @@ class Judge:
             details.pattern(difference, self.suite, list(inputs), recording)
         return Finding(code, f"{sentence(str(difference))} {described}".strip())
 
-    def difference(self, results: Sequence[torch.Tensor],
-                   inputs: list[Any]) -> compare.Difference | None:
+    def difference(self, results: Sequence[torch.Tensor], inputs: list[Any], *,
+                   on_gpu: bool = False) -> compare.Difference | None:
         """Against the reference, computed from the judge's own inputs."""
         suite = self.suite
+        tolerance = suite.tolerance.of_a_gpu() if on_gpu else suite.tolerance
         names = [f"`{name}`" for name in suite.result_names]
-        found = compare.judge(results, inputs, suite.reference, suite.tolerance, names)
+        found = compare.judge(results, inputs, suite.reference, tolerance, names)
         return found[0] if found else None
 
     def _passes(self, inputs: Sequence[Any]) -> bool:

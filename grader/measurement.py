@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Self
 
 from grader.report import Verdict
-from grader.suite import Cost
+from grader.suite import Cost, Tolerance
 
 SPREAD = 0.10  # (p80 - p20) / median, above which a time is too noisy to decide anything
 # What no kernel passes, as a multiple of the measured ceiling. On an H200 a copy reaches 0.90 of
@@ -20,7 +20,7 @@ _SLOWED = ("thermal", "hardware slowdown", "power brake")  # the GPU's own troub
 _LONGEST = 400  # characters of a text in a reply
 _MOST = 1e12  # of any number in a reply
 
-Units = Literal["fp16", "tf32", "fp32"]
+Units = Literal["fp8", "fp16", "tf32", "fp32"]
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class Gpu:
 class Ceilings:
     """What one GPU reaches: copying, bytes read and written, and multiplying matrices.
 
-    ``matmul_tflops`` is that of float16; the other two, 0 where they were not measured, are those
-    of float32 in TF32 and in full precision. ``versions`` are those of torch, triton and the
-    driver. ``copied_bytes`` is how large the copy was: a GPU with little memory takes less.
+    ``matmul_tflops`` is that of float16; the other rates, 0 where they were not measured, are those
+    of float32 in TF32 and in full precision, and of float8. ``versions`` are those of torch, triton
+    and the driver. ``copied_bytes`` is how large the copy was: a GPU with little memory takes less.
     """
 
     gpu: Gpu
@@ -69,10 +69,11 @@ class Ceilings:
     tf32_tflops: float = 0.0
     fp32_tflops: float = 0.0
     copied_bytes: int = 1 << 30
+    fp8_tflops: float = 0.0
 
     def tflops_of(self, units: Units) -> float:
         """The rate of the units that compute in such numbers; that of float16 where unknown."""
-        rates = {"tf32": self.tf32_tflops, "fp32": self.fp32_tflops}
+        rates = {"tf32": self.tf32_tflops, "fp32": self.fp32_tflops, "fp8": self.fp8_tflops}
         return rates.get(units, 0.0) or self.matmul_tflops
 
     @classmethod
@@ -86,12 +87,12 @@ class Ceilings:
         if not isinstance(known["versions"], dict):
             raise ValueError("versions are an object")
         versions = {_text(name): _text(value) for name, value in known["versions"].items()}
-        copy, matmul, tf32, fp32 = (_number(known[key]) for key in (
-            "copy_gb_s", "matmul_tflops", "tf32_tflops", "fp32_tflops"))
+        copy, matmul, tf32, fp32, fp8 = (_number(known[key]) for key in (
+            "copy_gb_s", "matmul_tflops", "tf32_tflops", "fp32_tflops", "fp8_tflops"))
         if not copy or not matmul:
             raise ValueError("a ceiling is above nothing")
         return cls(Gpu.from_dict(known["gpu"]), copy, matmul, _text(known["measured_at"]),
-                   versions, tf32, fp32, _count(known["copied_bytes"]))
+                   versions, tf32, fp32, _count(known["copied_bytes"]), fp8)
 
     def to_dict(self) -> dict[str, Any]:
         """What ``from_dict`` reads, fit for JSON."""
@@ -153,15 +154,18 @@ class Measurement:
 # Beside the ceilings
 
 
-def units_of(inputs: Sequence[Any], tf32: bool) -> Units:
-    """The units on which products of such inputs are to be computed; ``tf32`` may be rounded to."""
-    dtypes = [dtype for value in inputs
+def units_of(inputs: Sequence[Any], tolerance: Tolerance) -> Units:
+    """The units on which products of such inputs are to be computed: of those that are multiplied
+    as matrices, where ``tolerance`` names them. It also says what may be rounded to TF32.
+    """
+    factors = [inputs[place] for place in tolerance.products] or inputs
+    dtypes = [dtype for value in factors
               if (dtype := getattr(getattr(value, "like", value), "dtype", None)) is not None]
     sizes = [dtype.itemsize // (1 + dtype.is_complex) for dtype in dtypes
              if dtype.is_floating_point or dtype.is_complex]
     if max(sizes, default=2) <= 2:
-        return "fp16"
-    return "tf32" if tf32 else "fp32"
+        return "fp8" if set(sizes) == {1} else "fp16"
+    return "tf32" if tolerance.tf32 else "fp32"
 
 
 def gb_s(measurement: Measurement, cost: Cost) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from grader.binary import Binary
 from grader.engine.compiler.targets import Target
 
 
@@ -39,10 +40,12 @@ class Point:
         return self.rate / self.ceiling(target)
 
 
-def peak(target: Target, tensor_cores: str, tf32: bool) -> tuple[float, str]:
+def peak(target: Target, binary: Binary) -> tuple[float, str]:
     """What the units that a kernel multiplies on can do: operations a second, and their name."""
-    if not tensor_cores:
+    if not binary.tensor_cores:
         return target.fp32, "FP32"
-    if tf32:
+    if binary.tf32:
         return target.tf32_tensor, "TF32 tensor cores"
+    if binary.factors == ("fp8",):
+        return target.fp8_tensor, "FP8 tensor cores"
     return target.fp16_tensor, "FP16 tensor cores"

@@ -265,7 +265,7 @@ def _dtypes(suite: Suite, inputs: Sequence[Any],
         return [result.dtype for result in _results(suite.peer(*inputs))]
     first = next(dtype_name(v) for v in inputs if isinstance(v, torch.Tensor))
     return [compare.in_reals(torch.empty(0, dtype=getattr(torch, name))).dtype
-            for name in suite.result_dtypes(first, len(right))]
+            for name in suite.result_dtypes(first, len(right), inputs)]
 
 
 def _results(returned: Any) -> list[torch.Tensor]:

@@ -498,4 +498,6 @@ def _argument(value: Any, views: Iterator[Any]) -> dict[str, Any]:
         return {"tensor": view_to_json(next(views)), **({"conjugate": True} if lazy else {})}
     if isinstance(value, torch.Tensor):
         return {"meta": [dtype_name(value), list(value.shape)]}
+    if isinstance(value, torch.dtype):
+        return {"dtype": dtype_name(value)}
     return {"value": plain.to_json(value)}

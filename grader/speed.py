@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from grader import large, measurement
 from grader.costs import code_limits, count
@@ -56,13 +56,10 @@ class Yardstick:
         return cls("copy", "copies", copying, copying)
 
 
-def peak_of(inputs: Sequence[Any], tf32: bool, target: Target) -> float:
-    """Operations per second of the units on which a product of such inputs is to be computed."""
-    dtypes = [getattr(getattr(value, "like", value), "dtype", None) for value in inputs]
-    sizes = {dtype.itemsize for dtype in dtypes if dtype is not None and dtype.is_floating_point}
-    if max(sizes, default=2) > 2:
-        return target.tf32_tensor if tf32 else target.fp32
-    return target.fp8_tensor if sizes == {1} else target.fp16_tensor
+def peak_of(units: measurement.Units, target: Target) -> float:
+    """Operations per second of these units, by the datasheet."""
+    return {"fp8": target.fp8_tensor, "fp16": target.fp16_tensor, "tf32": target.tf32_tensor,
+            "fp32": target.fp32}[units]
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,8 @@ def foretold(judge: Judge, case: Case) -> Foretold:
     if examined.findings:
         return Foretold(case, {}, examined.findings)
     needed = large.least(judge.suite, inputs)
-    yardstick = Yardstick.of(needed, peak_of(inputs, judge.suite.tolerance.tf32, target), target)
+    units = measurement.units_of(inputs, judge.suite.tolerance)
+    yardstick = Yardstick.of(needed, peak_of(units, target), target)
     facts, bound = _bounded(examined, needed, yardstick, limits, target)
     broken: list[Finding] = []
     surveys = [one.survey for one in examined.launches if one.survey]

@@ -125,7 +125,8 @@ class Tolerance:
     """How near to the exact result is near enough; the rule is in ``grader.compare``.
 
     ``amplitude`` maps the inputs to an ``Amplitude``, or to one for each result; None asks for the
-    correctly rounded exact one. ``arithmetic`` is the unit roundoff of the arithmetic asked for.
+    correctly rounded exact one. ``arithmetic`` is the unit roundoff of the arithmetic asked for,
+    and ``on_gpu`` that of what a GPU has in its place, where that is coarser than the processor's.
     ``products`` are the positions of the inputs that are multiplied as matrices. With ``tf32``
     float32 ones may be rounded to TF32 there; without, a result that is right for rounded inputs
     only is told as such.
@@ -135,6 +136,11 @@ class Tolerance:
     arithmetic: float = FLOAT32
     products: tuple[int, ...] = ()
     tf32: bool = False
+    on_gpu: float = 0.0
+
+    def of_a_gpu(self) -> Tolerance:
+        """For results that a GPU computed."""
+        return replace(self, arithmetic=max(self.arithmetic, self.on_gpu))
 
 
 EXACT = Tolerance()
@@ -185,7 +191,8 @@ class Function:
     beyond them are handed over by the names in ``keyword_only``. ``reference`` maps the same inputs
     to the float64 result (integers stay integers), or to a tuple of them where the function returns
     several, called ``result_names`` in messages. A result must have the reference's shape and
-    ``result_dtype``: one for all or one for each, None standing for the first input's.
+    ``result_dtype``: one for all or one for each, None standing for the first input's, or what a
+    function says of the inputs.
     ``contiguous_result`` asks for row-major results; ``duplicate_writes`` allows two programs to
     store the same element. Where results need not be ``reproducible``, the order of programs may
     change how they are rounded, as it does for sums by atomics; in any order they have to be right.
@@ -205,7 +212,7 @@ class Function:
     cases: Sequence[Case] = ()
     keyword_only: tuple[str, ...] = ()
     result_names: tuple[str, ...] = ()
-    result_dtype: str | Sequence[str | None] | None = None
+    result_dtype: str | Sequence[str | None] | Callable[..., str] | None = None
     contiguous_result: bool = False
     duplicate_writes: bool = False
     reproducible: bool = True
@@ -224,9 +231,9 @@ class Function:
         """The positions of the parameters that ``host_reads`` names."""
         return frozenset(map(self.parameters.index, self.host_reads))
 
-    def result_dtypes(self, first: str, count: int) -> list[str]:
+    def result_dtypes(self, first: str, count: int, inputs: Sequence[Any] = ()) -> list[str]:
         """The dtype of each of ``count`` results; ``first`` is that of the first input."""
-        asked = self.result_dtype
+        asked = self.result_dtype(*inputs) if callable(self.result_dtype) else self.result_dtype
         if asked is None or isinstance(asked, str):
             return [asked or first] * count
         return [name or first for name in asked[:count]]
@@ -242,7 +249,8 @@ class Suite(Function):
     comments that number its places: TODO, or DECIDE where the exercise works and is to be improved.
 
     A submission may have further ``files`` beside its kernel.py, named by their paths. They are
-    read, copied and imported together, and its kernels are taken from ``kernel_file``.
+    read, copied and imported together, and its kernels are taken from ``kernel_file``. Where its
+    kernels need a ``capability``, such as (8, 9), a GPU with less is not asked.
     """
 
     blanks: int = 0
@@ -250,6 +258,7 @@ class Suite(Function):
     functions: Sequence[Function] = ()
     files: tuple[str, ...] = ()
     kernel_file: str = KERNEL
+    capability: tuple[int, int] = (0, 0)
     host: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     # filled in by ``load``

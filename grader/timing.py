@@ -77,7 +77,7 @@ def _timed(judge: Judge, said: Foretold, needed: Cost, ceilings: Ceilings,
     case = said.case
     assert case.limits is not None and case.limits.pass_at is not None
     pass_at = case.limits.pass_at
-    units = measurement.units_of(judge.outlines(case), judge.suite.tolerance.tf32)
+    units = measurement.units_of(judge.outlines(case), judge.suite.tolerance)
     suite = next(part for part in judge.whole.parts if part.entry == judge.suite.entry)
     sets = input_sets(judge, case, _sets(needed))
     rows = bulk.windows(suite, recordings[0], sets[0])

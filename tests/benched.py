@@ -20,7 +20,7 @@ from grader.report import CaseResult, Finding, Kind, Verdict
 ROOT = Path(__file__).parent.parent
 H200 = "NVIDIA H200"
 COPY = 4.28e12
-PEAKS: dict[Units, float] = {"fp16": 722e12, "tf32": 380e12, "fp32": 51e12}
+PEAKS: dict[Units, float] = {"fp8": 1200e12, "fp16": 722e12, "tf32": 380e12, "fp32": 51e12}
 REACHED = {bench.YOURS: 0.81, bench.REFERENCE: 0.97, bench.TORCH: 0.62, bench.COMPILED: 0.90}
 
 
@@ -58,7 +58,7 @@ class FakeClock:
             return self.found[who]
         like = [getattr(value, "like", value) for value in Draws(part.name, "0").draw(
             "bench", inputs, outlines=True)]
-        roof = self.roof(measurement.units_of(like, part.tolerance.tf32))
+        roof = self.roof(measurement.units_of(like, part.tolerance))
         return speed(roof.seconds(part.cost(*like)), who, self.measured)
 
 
@@ -75,7 +75,7 @@ def charted(part: Any, who: Sequence[str] = tuple(REACHED), *, measured: bool = 
     clock, made = FakeClock(measured=measured), part.bench
     outlines = {size: bench._outlines(part, part, made, size) for size in made.sizes}
     needed = {size: part.cost(*like) for size, like in outlines.items()}
-    roof = clock.roof(measurement.units_of(outlines[max(made.sizes)], part.tolerance.tf32))
+    roof = clock.roof(measurement.units_of(outlines[max(made.sizes)], part.tolerance))
     return Chart(part.entry, made.axis, made.at, made.peer_name, roof, needed, tuple(
         Contender(name, {size: speed(roof.seconds(cost), name, measured)
                          for size, cost in needed.items()}) for name in who))

@@ -212,7 +212,7 @@ def matmul(target: str = "h100") -> Inspection:
                {a: 32.0, b: 32.0, c: 1.0}, Interval(2 * whole, 3 * whole), Interval(whole, whole),
                0, 0, 2 * size**3),
         3.4e-5, Occupancy(2, 8, 64, "shared memory"), {"num_warps": 4},
-        binary={"dot": True, "tensor_cores": "wgmma", "stages": 3,
+        binary={"dot": True, "tensor_cores": "wgmma", "factors": ("fp16",), "stages": 3,
                 "products": ((dot, "wgmma", 4),)})
     return inspection(text, where, [case("2,048 x 2,048 in float16", text, [job], where,
                                          Cost(3 * whole, 2 * size**3))])

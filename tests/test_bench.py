@@ -21,8 +21,9 @@ from grader.engine.compiler import targets
 from grader.measurement import Ceilings, Gpu, Measurement
 from grader.outcome import Timed
 from grader.report import Finding
+from grader.sandbox.arena import SparseTensor
 from grader.session import Session
-from grader.suite import load
+from grader.suite import EXACT, Tolerance, load
 from tritonlab import bench as face
 from tritonlab import course
 from tritonlab.render import bench as view
@@ -266,12 +267,21 @@ def test_no_gpu_is_a_reason_and_no_failure(sandbox, monkeypatch):
 
 
 def test_units_follow_the_widest_input():
-    assert measurement.units_of([torch.zeros(1, dtype=torch.float16), 3], False) == "fp16"
-    assert measurement.units_of([torch.zeros(1, dtype=torch.float16), torch.zeros(1)], False) \
-        == "fp32"
-    assert measurement.units_of([torch.zeros(1)], True) == "tf32"
-    assert measurement.units_of([torch.zeros(1, dtype=torch.complex64)], False) == "fp32"
-    assert measurement.units_of([3], False) == "fp16"
+    full, half = SparseTensor(torch.empty(1, device="meta")), torch.zeros(1, dtype=torch.float16)
+
+    assert measurement.units_of([half, 3], EXACT) == "fp16"
+    assert measurement.units_of([half, full], EXACT) == "fp32"
+    assert measurement.units_of([full], Tolerance(tf32=True)) == "tf32"
+    assert measurement.units_of([torch.zeros(1, dtype=torch.complex64)], EXACT) == "fp32"
+    assert measurement.units_of([3], EXACT) == "fp16"
+
+
+def test_units_are_those_of_the_matrices_and_not_of_what_they_are_scaled_by():
+    small, scale = torch.zeros(1, dtype=torch.float8_e5m2), torch.zeros(1)
+
+    assert measurement.units_of([small, small], EXACT) == "fp8"
+    assert measurement.units_of([small, small, scale], EXACT) == "fp32"
+    assert measurement.units_of([small, small, scale], Tolerance(products=(0, 1))) == "fp8"
 
 
 # ------------------------------------------------------------ torch, in its own process

@@ -21,7 +21,7 @@ import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from grader.binary import MOST_ENTRIES, Access, Binary
+from grader.binary import ALL_SUMS, MOST_ENTRIES, Access, Binary
 from grader.engine.compiler import ptx
 from grader.engine.compiler.build import address, build
 from grader.engine.compiler.lines import repaired
@@ -100,6 +100,33 @@ def product_kernel(a_ptr, b_ptr, c_ptr, K, BLOCK: tl.constexpr, PRECISION: tl.co
         acc = tl.dot(a, b, acc, input_precision=PRECISION)
     acc = acc * acc + 1.0  # a multiply-add that is no part of the product
     tl.store(c_ptr + rows * BLOCK + cols, acc)
+
+
+@triton.jit
+def narrow_kernel(a_ptr, b_ptr, c_ptr, K, MOST: tl.constexpr, WIDE: tl.constexpr,
+                  ADDED: tl.constexpr):
+    """a (64, K) times b (64, K) transposed: K runs through memory in both, as Hopper needs it."""
+    rows = tl.arange(0, 64)
+    depth = tl.arange(0, 128)
+    acc = tl.zeros((64, 64), tl.float32)
+    for k in range(0, K, 128):
+        a = tl.load(a_ptr + rows[:, None] * K + k + depth[None, :])
+        b = tl.load(b_ptr + rows[None, :] * K + k + depth[:, None])
+        if WIDE:
+            acc = tl.dot(a.to(tl.float16), b.to(tl.float16), acc)
+        elif ADDED:
+            acc += tl.dot(a, b)
+        else:
+            acc = tl.dot(a, b, acc, max_num_imprecise_acc=MOST)
+    tl.store(c_ptr + rows[:, None] * 64 + rows[None, :], acc)
+
+
+@triton.jit
+def square_kernel(x_ptr, y_ptr):
+    """x (64, 64) times itself, transposed."""
+    at = tl.arange(0, 64)[:, None] * 64 + tl.arange(0, 64)[None, :]
+    x = tl.load(x_ptr + at)
+    tl.store(y_ptr + at, tl.dot(x, x.T))
 
 
 @triton.jit
@@ -309,6 +336,42 @@ def test_exact_float32_is_multiplied_without_tensor_cores():
     assert (thrice.tensor_cores, thrice.tf32) == ("mma", False)
 
 
+def narrow(target: str, most: int | None = None, dtype: str = "float8_e4m3fn", *,
+           wide: bool = False, added: bool = False) -> Binary:
+    return read(narrow_kernel, target, a_ptr=address(dtype, 0), b_ptr=address(dtype, 0),
+                c_ptr=address("float32", 0), K=1024, MOST=most, WIDE=wide, ADDED=added)
+
+
+@pytest.mark.parametrize(("target", "dtype", "factors"), [
+    ("rtx4090", "float8_e4m3fn", ("fp8",)), ("h100", "float8_e4m3fn", ("fp8",)),
+    ("h100", "float8_e5m2", ("fp8",)), ("b200", "float8_e4m3fn", ("fp8",)),
+    ("rtx5090", "float8_e4m3fn", ("fp8",)), ("h100", "int8", ("int8",)),
+    ("a100", "bfloat16", ("fp16",)), ("h100", "float16", ("fp16",)),
+    ("h100", "float32", ("tf32",)), ("b200", "float32", ("tf32",)), ("t4", "float16", ())])
+def test_what_tensor_cores_multiply_is_told_by_its_format(target, dtype, factors):
+    if dtype == "int8":
+        made = read(square_kernel, target, x_ptr=address(dtype, 0), y_ptr=address("int32", 0))
+    else:
+        made = narrow(target, dtype=dtype)
+
+    assert made.factors == factors
+
+
+def test_float8_that_is_multiplied_as_float16_is_told_as_float16():
+    converted, in_full = narrow("h100", wide=True), narrow("h100", most=0)
+
+    assert converted.factors == in_full.factors == ("fp16",)  # Triton widens it for full sums
+    assert converted.imprecise_sums == in_full.imprecise_sums == 0
+
+
+@pytest.mark.parametrize(("target", "how", "most"), [
+    ("h100", {}, ALL_SUMS), ("h100", {"most": 128}, 128), ("h100", {"most": 64}, 64),
+    ("h100", {"added": True}, 128), ("h100", {"dtype": "float16"}, 0),
+    ("rtx4090", {}, 0), ("b200", {}, 0)])
+def test_imprecise_sums_of_hopper_end_where_the_kernel_ends_them(target, how, most):
+    assert narrow(target, **how).imprecise_sums == most
+
+
 @pytest.mark.parametrize(("target", "stages", "depth"), [
     ("h100", 1, 0), ("h100", 3, 3),
     ("a100", 1, 0), ("a100", 3, 2)])  # mma.sync reads a buffer before the next copy needs it
@@ -419,6 +482,7 @@ def test_a_tool_that_says_nothing_is_no_fact():
 
 def test_a_binary_survives_its_way_through_json():
     for binary in (copy(address("float32", 0), options={"num_warps": 4}), product("t4"),
+                   narrow("h100", 128),
                    loop(1, kernel=meeting_kernel)):
         assert Binary.from_dict(json.loads(json.dumps(binary.to_dict()))) == binary
 
@@ -427,6 +491,7 @@ def test_a_binary_survives_its_way_through_json():
     ("kernel", ""), ("kernel", "a\nb"), ("kernel", 5), ("target", "x" * 2000),
     ("registers", -1), ("registers", True), ("registers", 1.5), ("registers", 100_000),
     ("warps", 0), ("shared", 10**9), ("spill_bytes", None), ("stages", "3"), ("dot", 1),
+    ("factors", "fp8"), ("factors", ["fp9"]), ("imprecise_sums", -1), ("imprecise_sums", 2**31),
     ("tensor_cores", "hmma"), ("ptx_sha256", "0" * 63), ("ptx_sha256", "g" * 64),
     ("occupancy", [2, 8, 64]), ("occupancy", [2, 128, 64, "warps"]),
     ("occupancy", [2, 8, 64, "luck"]), ("occupancy", {"programs": 2}),

@@ -995,6 +995,7 @@ def test_ceilings_of_a_gpu_are_measured_and_kept(on_gpu, cache):
     assert first == on_gpu.ceilings()
     assert cache.exists()
     assert first.matmul_tflops > first.fp32_tflops > 0
+    assert (first.fp8_tflops > first.matmul_tflops) == (first.gpu.capability >= (8, 9))
 
 
 def test_recordings_fit_a_request():

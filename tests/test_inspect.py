@@ -101,7 +101,7 @@ def test_a_time_is_never_shown_without_saying_that_it_is_predicted(inspect, soft
 def test_products_show_tensor_cores_stages_and_copies(inspect, matmul):
     shown = inspect(matmul, "--plain")
 
-    assert "tensor cores: wgmma" in shown.out
+    assert "tensor cores: wgmma, which multiply fp16" in shown.out
     assert "copies ahead: cp.async, 128 bits" in shown.out
     assert "stages: 3" in shown.out
     assert "occupancy: 8 of 64 warps, by shared memory" in shown.out

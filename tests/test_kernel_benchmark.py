@@ -12,6 +12,7 @@ import torch
 
 from tests.benchmarks import kernels
 from tests.benchmarks.rows import TINY, Row, all_rows
+from tests.benchmarks.rows_fp8 import fp8_errors, fp8_exact, fp8_inputs, fp8_rows
 from tests.benchmarks.rows_optimization import optimization_rows
 
 
@@ -83,8 +84,37 @@ def test_a_ratio_of_two_is_twice_as_fast_as_the_best_peer_and_our_own_are_no_pee
     assert judged["who"]["solution"]["of_copy"] == 0.5
 
 
+def test_a_row_may_say_which_values_count_and_how_far_off_they_are():
+    def errors(inputs: tuple[torch.Tensor, ...], values: torch.Tensor,
+               exact: torch.Tensor) -> dict[str, float]:
+        return {"worst": (values - exact).abs().max().item()}
+
+    pairs = Row("pairs", lambda scale, device: (torch.arange(4.0),), lambda x: 2 * x.double(),
+                lambda: {"solution": lambda x: (x, 2.0), "off": lambda x: (x, 2.5)},
+                tolerance=0.3, values=lambda pair: pair[0] * pair[1], errors=errors)
+    run = kernels.Run((pairs,), TINY, "cpu", True)
+
+    found = kernels.prepare(run, 1, time.monotonic() + 60.0)
+
+    assert found["pairs"] == {"the row": "", "solution": "", "off": ""}
+    assert run.errors == {"pairs": {"solution": {"worst": 0.0}, "off": {"worst": 1.5}}}
+
+
+@pytest.mark.parametrize(("bits", "least", "most"), [(24, -40.0, -24.0), (11, -19.0, -11.0)])
+def test_the_errors_of_a_product_tell_how_many_bits_its_sums_kept(bits, least, most):
+    inputs = fp8_inputs(8192, 0.5)(TINY, "cpu")
+    exact = fp8_exact(*inputs)
+    rounded = torch.ldexp(torch.ldexp(*torch.frexp(exact)[:1], torch.tensor(bits)).floor(),
+                          torch.frexp(exact)[1] - bits)
+
+    errors = fp8_errors(inputs, rounded.float(), exact)
+
+    assert least < errors["log2 of the arithmetic"] < most
+    assert 2.0 ** -(bits + 3) < errors["lean"] < 2.0 ** -(bits - 1)
+
+
 def test_rows_have_names_of_their_own():
-    names = [made.name for made in (*all_rows(), *optimization_rows())]
+    names = [made.name for made in (*all_rows(), *optimization_rows(), *fp8_rows())]
 
     assert len(names) == len(set(names))
 

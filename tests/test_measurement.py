@@ -51,6 +51,8 @@ def test_float32_is_measured_against_its_own_units():
     assert share(slow, PRODUCT, CEILINGS, "fp32") == pytest.approx(
         tflops(slow, PRODUCT) / 50.0)
     assert CEILINGS.tflops_of("fp32") == 50.0
+    assert CEILINGS.tflops_of("fp8") == 760.0
+    assert replace(CEILINGS, fp8_tflops=1200.0).tflops_of("fp8") == 1200.0
     assert replace(CEILINGS, fp32_tflops=0.0).tflops_of("fp32") == 760.0
 
 
@@ -111,6 +113,7 @@ def test_a_forged_measurement_is_refused(change):
 @pytest.mark.parametrize("change", [
     {"copy_gb_s": 0.0}, {"matmul_tflops": -1.0}, {"gpu": {}}, {"versions": []},
     {"versions": {"torch": 2}}, {"copied_bytes": -1}, {"tf32_tflops": None},
+    {"fp8_tflops": -1.0},
 ], ids=str)
 def test_forged_ceilings_are_refused(change):
     with pytest.raises(ValueError):

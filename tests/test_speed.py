@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
-import torch
 from test_grade import KERNEL, RIGHT, SUITE
 
 import grader
-from grader import Verdict
-from grader.binary import Access, Binary, Occupancy
+from grader import Verdict, roofline
+from grader.binary import ALL_SUMS, Access, Binary, Occupancy
 from grader.costs import code_limits, count
 from grader.engine.compiler.bound import least_seconds
 from grader.engine.compiler.targets import find
 from grader.facts import Interval, LaunchFacts, Survey, Traffic
+from grader.measurement import Units
 from grader.report import SPARED, CaseResult
-from grader.sandbox.arena import SparseTensor
 from grader.speed import Yardstick, peak_of, traffic
 from grader.suite import Cost, Limits, correctness, integers, performance, rand
 
@@ -236,7 +236,6 @@ def test_a_product_is_measured_by_products_and_not_by_copies(judged):
 
 def test_what_takes_the_job_longer_is_the_yardstick():
     h200 = find("h200")
-    half, full = torch.empty(1, dtype=torch.float16), SparseTensor(torch.empty(1, device="meta"))
 
     copied = Yardstick.of(Cost(3 << 30, 1 << 30), h200.fp16_tensor, h200)
     product = Yardstick.of(Cost(3 * 2 * 4096**2, 2 * 4096**3), h200.fp16_tensor, h200)
@@ -244,10 +243,24 @@ def test_what_takes_the_job_longer_is_the_yardstick():
     assert (copied.name, copied.slow) == ("copy", copied.fast)
     assert (product.name, product.verb) == ("matmul", "multiplies matrices")
     assert product.fast < 2 * 4096**3 / 713e12 < product.slow  # what torch.matmul reached there
-    assert peak_of([half, half], False, h200) == peak_of([1, 0.5], False, h200) == h200.fp16_tensor
-    assert peak_of([full, half], False, h200) == h200.fp32
-    assert peak_of([full], True, h200) == h200.tf32_tensor
-    assert peak_of([half.to(torch.float8_e5m2)], False, h200) == h200.fp8_tensor
+    assert [peak_of(units, h200) for units in get_args(Units)] == [
+        h200.fp8_tensor, h200.fp16_tensor, h200.tf32_tensor, h200.fp32]
+
+
+@pytest.mark.parametrize(("code", "units"), [
+    ({"tensor_cores": "wgmma", "factors": ("fp8",)}, "FP8 tensor cores"),
+    ({"tensor_cores": "wgmma", "factors": ("fp16", "fp8")}, "FP16 tensor cores"),
+    ({"tensor_cores": "wgmma", "factors": ("fp16",)}, "FP16 tensor cores"),
+    ({"tensor_cores": "mma", "factors": ("tf32",), "tf32": True}, "TF32 tensor cores"),
+    ({}, "FP32"),
+])
+def test_a_kernel_lies_under_the_roof_of_what_its_products_multiply(code, units):
+    h200 = find("h200")
+
+    rate, name = roofline.peak(h200, binary(dot=True, **code))
+
+    assert name == units
+    assert (rate == h200.fp8_tensor) == (units == "FP8 tensor cores")
 
 
 def test_nothing_is_proved_by_what_was_guessed_of_programs_that_share():
@@ -310,6 +323,17 @@ STATISTIC = Traffic(5, "store", "rstd_ptr", 1, 4, 1, 1, 1)
     (Limits(loop_shuffles=0), binary(loop_shuffles=((7, 5), (9, 2))), "T06", "7, limit 0"),
     (Limits(tensor_cores=True), binary(dot=True, tensor_cores="wgmma"), "", "wgmma"),
     (Limits(tensor_cores=True), binary(dot=True), "T06", "not used"),
+    (Limits(factors="fp8"), binary(dot=True, factors=("fp8",)), "", "fp8, fp8 asked for"),
+    (Limits(factors="fp8"), binary(dot=True, factors=("fp16",)), "T06", "fp16, fp8 asked for"),
+    (Limits(factors="fp8"), binary(dot=True, factors=("fp16", "fp8")), "T06",
+     "fp16 and fp8, fp8 asked for"),
+    (Limits(factors="fp8"), binary(dot=True), "T06", "none on tensor cores, fp8 asked for"),
+    (Limits(factors="fp8"), binary(), "T06", "none on tensor cores, fp8 asked for"),
+    (Limits(imprecise_sums=128), binary(dot=True, imprecise_sums=128), "", "128, limit 128"),
+    (Limits(imprecise_sums=128), binary(dot=True), "", "0, limit 128"),
+    (Limits(imprecise_sums=128), binary(dot=True, imprecise_sums=256), "N04", "256, limit 128"),
+    (Limits(imprecise_sums=128), binary(dot=True, imprecise_sums=ALL_SUMS), "N04",
+     "all, limit 128"),
     (Limits(bulk=True), binary(accesses=(Access(3, "bulk copy", 0, 1), Access(4, "store", 128, 2))),
      "", "whole tiles"),
     (Limits(bulk=True), binary(accesses=(Access(None, "bulk copy", 0, 1),)), "", "whole tiles"),

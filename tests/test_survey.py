@@ -180,6 +180,16 @@ def test_programs_that_end_at_once_count_for_nothing(recorded):
     assert list(made.executions.values()) == [pytest.approx(0.5, rel=0.02)]
 
 
+def test_what_the_first_of_many_programs_does_alone_is_left_out(recorded):
+    recorded.launch("noting_kernel", 8192, resident=132 * 16, x_ptr=recorded.virtual(8192, 8192),
+                    out_ptr=recorded.alloc(8192, 8192), note_ptr=recorded.alloc(1),
+                    n_cols=8192, BLOCK=128)
+
+    made = recorded.one()
+
+    assert (made.loaded, made.stored) == (exactly(4 << 26),) * 2
+
+
 def test_loops_of_different_length_are_averaged(recorded):
     programs = 2000
     recorded.launch("causal_kernel", programs, x_ptr=recorded.virtual(programs * 256),

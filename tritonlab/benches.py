@@ -123,7 +123,7 @@ def _contender(data: Mapping[str, Any]) -> Contender:
 
 
 def _units(name: Any) -> Any:
-    if name not in ("fp16", "tf32", "fp32"):
+    if name not in ("fp8", "fp16", "tf32", "fp32"):
         raise ValueError("there are no such units")
     return name
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from grader import roofline
 from grader.binary import Binary
 from grader.engine.compiler.targets import Target
 from grader.facts import SECTOR, Survey, Traffic
@@ -117,9 +118,7 @@ class Launch:
 
 def rate(binary: Binary, target: Target) -> float:
     """Operations per second of the units that tl.dot uses, at best."""
-    if not binary.tensor_cores:
-        return target.fp32
-    best = target.tf32_tensor if binary.tf32 else target.fp16_tensor
+    best, _ = roofline.peak(target, binary)
     return best * (MMA_SHARE if mma_where_better_is(binary, target) else 1.0)
 
 

@@ -142,6 +142,8 @@ def _argument(item: Mapping[str, Any], storages: list[torch.Tensor]) -> Any:
     if "meta" in item:
         dtype, shape = item["meta"]
         return torch.empty(shape, dtype=getattr(torch, dtype), device="meta")
+    if "dtype" in item:
+        return getattr(torch, item["dtype"])
     return plain.from_json(item["value"])
 
 

@@ -37,6 +37,7 @@ import triton
 from grader.engine.gpu import ceilings
 from grader.engine.gpu.clock import Cuda
 from tests.benchmarks.rows import FULL, QUICK, TINY, Inputs, Row, all_rows
+from tests.benchmarks.rows_fp8 import fp8_rows
 from tests.benchmarks.rows_optimization import optimization_rows
 from tests.benchmarks.turns import together
 
@@ -60,7 +61,7 @@ def main() -> int:
     chosen = options.parse_args()
     begun = time.monotonic()
     scale = TINY if chosen.simulate else QUICK if chosen.quick else FULL
-    rows = [row for row in (*all_rows(), *optimization_rows())
+    rows = [row for row in (*all_rows(), *optimization_rows(), *fp8_rows())
             if not chosen.rows or any(text in row.name for text in chosen.rows)]
     run = Run(rows, scale, "cpu" if chosen.simulate else "cuda", not chosen.no_tries)
 
@@ -85,7 +86,12 @@ def main() -> int:
     result["prepared_s"] = round(time.monotonic() - begun, 1)
     result["not_timed"] = {row: {who: why for who, why in found.items() if why}
                            for row, found in problems.items() if any(found.values())}
+    result["errors"] = run.errors
     print(f"{len(problems)} rows prepared in {result['prepared_s']} s", flush=True)
+    for row, found in run.errors.items():
+        for who, errors in found.items():
+            print(f"  off: {row}: {who}: " + ", ".join(f"{name} {error:.3g}" for name, error in
+                                                       errors.items()), flush=True)
     for row, found in result["not_timed"].items():
         for who, why in found.items():
             print(f"  not timed: {row}: {who}: {why.strip().splitlines()[-1][:160]}", flush=True)
@@ -116,6 +122,7 @@ class Run:
 
     def __init__(self, rows: Sequence[Row], scale: int, device: str, tries: bool) -> None:
         self.rows, self.scale, self.device, self.tries = rows, scale, device, tries
+        self.errors: dict[str, dict[str, dict[str, float]]] = {}  # of rows that ask for them
 
     def inputs(self, row: Row) -> Inputs:
         torch.manual_seed(7)
@@ -168,6 +175,8 @@ def prepare(run: Run, jobs: int, until: float) -> dict[str, dict[str, str]]:
                 continue
             if message["problem"] is not None:
                 results[message["who"]] = message["problem"]
+            if message["errors"]:
+                run.errors.setdefault(row.name, {})[message["who"]] = message["errors"]
             active[ready] = (child, row, message["who"] if message["problem"] is None else "")
     for child, row, who in active.values():
         child.kill()
@@ -178,8 +187,9 @@ def prepare(run: Run, jobs: int, until: float) -> dict[str, dict[str, str]]:
 
 def _prepare_row(run: Run, row: Row, done: frozenset[str], channel: Connection) -> None:
     """In a process of its own: before and after each of the row's contestants, a word of it."""
-    def tell(who: str, problem: str | None = None) -> None:
-        channel.send({"who": who, "problem": problem})
+    def tell(who: str, problem: str | None = None,
+             errors: dict[str, float] | None = None) -> None:
+        channel.send({"who": who, "problem": problem, "errors": errors})
 
     tell("the row")
     problem = ""
@@ -196,29 +206,35 @@ def _prepare_row(run: Run, row: Row, done: frozenset[str], channel: Connection) 
                 key = who if who in row.others else ""
                 if key not in right:
                     right = {key: reference(*inputs)}  # one at a time: they are large
-                tell(who, _problem(work, inputs, right[key], row.tolerance))
+                problem, errors = _compared(row, work, inputs, right[key])
+                tell(who, problem, errors)
+                problem = ""
     except BaseException:
         problem = traceback.format_exc(limit=-6)
     tell("the row", problem)
 
 
-def _problem(work: Callable[..., Any], inputs: Inputs, expected: Any, tolerance: float) -> str:
-    """Why this one is not timed, or nothing."""
+def _compared(row: Row, work: Callable[..., Any], inputs: Inputs,
+              expected: Any) -> tuple[str, dict[str, float]]:
+    """Why this one is not timed, or nothing; and how far off it is, where the row asks for it."""
+    errors: dict[str, float] = {}
     try:
-        returned = work(*inputs)
+        returned = row.values(work(*inputs))
+        if row.errors:
+            errors = row.errors(inputs, returned, expected)
         results = returned if isinstance(returned, tuple) else (returned,)
         wanted = expected if isinstance(expected, tuple) else (expected,)
         for result, right in zip(results, wanted, strict=True):
             if result.shape != right.shape:
-                return f"shape {tuple(result.shape)} instead of {tuple(right.shape)}"
+                return f"shape {tuple(result.shape)} instead of {tuple(right.shape)}", errors
             off = (result - right).abs()
-            allowed = tolerance * (right.abs() + right.abs().mean())
+            allowed = row.tolerance * (right.abs() + right.abs().mean())
             bad = int((~(off <= allowed)).sum())  # NaN is bad
             if bad:
-                return f"{bad} of {off.numel()} wrong, off by up to {off.max().item():.3g}"
+                return f"{bad} of {off.numel()} wrong, off by up to {off.max().item():.3g}", errors
     except Exception:
-        return traceback.format_exc(limit=-4)
-    return ""
+        return traceback.format_exc(limit=-4), errors
+    return "", errors
 
 
 # ---------------------------------------------------------------------------------------------

@@ -38,5 +38,5 @@ def starter(slug: str) -> ModuleType:
 
 
 def _folder(slug: str) -> Path:
-    [module] = [module for module in MODULES if module.name.endswith(f"-{slug}")]
-    return module
+    [file] = (ROOT / "solutions").glob(f"*/*-{slug}/kernel.py")
+    return file.parent.relative_to(ROOT / "solutions")

@@ -26,6 +26,7 @@ class Row:
     them, and names the solution ``solution``, other settings of it ``solution, ...``, the file that
     learners start from ``starter``, attempts ``try ...``, and peers as they are called.
     ``goal`` is the least ratio to the best of the peers, or to the one called ``rival``.
+    ``errors``, where it is given, says how far off each result is, by names of its own.
     """
 
     name: str
@@ -38,6 +39,8 @@ class Row:
     rival: str = ""
     tolerance: float = 1e-5  # of |expected| and of its mean
     others: Mapping[str, Function] = field(default_factory=dict)  # expected, of another function
+    values: Function = lambda result: result  # what of a result is compared with the expected
+    errors: Function | None = None  # of inputs, values and what is expected: errors, as numbers
 
 
 def few(n: int, scale: int, least: int = 1) -> int:

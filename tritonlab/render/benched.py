@@ -10,7 +10,7 @@ from grader.words import sentence
 from tritonlab.render import quantities as q
 
 WHO = {YOURS: "Your kernel", REFERENCE: "The reference solution"}
-_UNITS = {"fp16": "float16", "tf32": "float32 in TF32", "fp32": "float32"}
+_UNITS = {"fp8": "float8", "fp16": "float16", "tf32": "float32 in TF32", "fp32": "float32"}
 
 
 @dataclass(frozen=True)

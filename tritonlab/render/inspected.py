@@ -157,7 +157,9 @@ def _copies(binary: Binary) -> str:
 def _units(binary: Binary) -> str:
     if not binary.dot:
         return "no tl.dot"
-    return binary.tensor_cores or "none, tl.dot runs on FMA"
+    if not binary.tensor_cores:
+        return "none, tl.dot runs on FMA"
+    return f"{binary.tensor_cores}, which multiply {' and '.join(binary.factors)}"
 
 
 def _time(launch: InspectedLaunch) -> str:

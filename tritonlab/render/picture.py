@@ -22,7 +22,7 @@ _WIDE, _NARROW = 5.8, 4.2  # inches; shown 400 pixels wide, letters of the wide 
 _HEAD, _PANEL, _ROOFLINE = 0.7, 3.3, 3.9  # inches high
 _MOST = 4.0  # a factor: room beside the points of a roofline
 _MARKS = {"yours": "o", "reference": "D", "PyTorch": "^", "torch.compile": "s"}
-_UNITS = {"fp16": "float16", "tf32": "float32 in TF32", "fp32": "float32"}
+_UNITS = {"fp8": "float8", "fp16": "float16", "tf32": "float32 in TF32", "fp32": "float32"}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,15 @@ from typing import Any
 
 from triton import knobs
 
-from grader.binary import LONGEST, MOST_ENTRIES, Access, AccessKind, Binary, TensorCores
+from grader.binary import (
+    LONGEST,
+    MOST_ENTRIES,
+    Access,
+    AccessKind,
+    Binary,
+    Factor,
+    TensorCores,
+)
 from grader.engine.compiler import ptx, ttgir
 from grader.engine.compiler.occupancy import occupancy
 from grader.engine.compiler.ptx import Instruction
@@ -20,6 +28,10 @@ from grader.engine.compiler.targets import Target
 _TIMEOUT = 20.0  # seconds, for a tool that takes two milliseconds
 _USAGE = re.compile(r"^ *Function (\S+):\s+REG:(\d+) STACK:(\d+)", re.MULTILINE)
 _TYPE = re.compile(r"[a-z]+(\d+)(x2)?")
+_FACTORS: dict[str, Factor] = {  # by how PTX calls the types that an instruction multiplies
+    "f64": "fp64", "tf32": "tf32", "f16": "fp16", "bf16": "fp16", "e4m3": "fp8", "e5m2": "fp8",
+    "f8f6f4": "fp8", "mxf8f6f4": "fp8", "mxf4": "fp4", "mxf4nvf4": "fp4", "e2m1": "fp4",
+    "s8": "int8", "u8": "int8", "i8": "int8"}
 _KINDS: dict[str, AccessKind] = {"ld": "load", "ldu": "load", "st": "store", "atom": "atomic",
                                  "red": "atomic"}
 
@@ -60,6 +72,8 @@ def binary_of(compiled: Any, target: Target, kernel_name: str,
         accesses=_accesses(found), dot=ttgir.multiplies(early), tensor_cores=tensor_cores,
         tf32=ttgir.rounds_to_tf32(early) and any(
             "tf32" in one.opcode for one in found if _tensor_product(one)),
+        factors=tuple(sorted({factor for one in found if (factor := _factor(one))})),
+        imprecise_sums=ttgir.imprecise_sums(middle),
         stages=ttgir.stages(middle), barriers=sum(map(_waits_for_all, found)),
         products=products, conversions=_conversions(found, middle),
         loop_shuffles=_loop_shuffles(found), ptx_sha256=ptx.sha256(code),
@@ -122,6 +136,20 @@ def _tensor_product(one: Instruction) -> TensorCores:
     if one.opcode.startswith("wgmma.mma_async."):
         return "wgmma"
     return "mma" if one.opcode.startswith(("mma.", "wmma.mma.")) else ""
+
+
+def _factor(one: Instruction) -> Factor | None:
+    """What an instruction of tensor cores multiplies; None of any other.
+
+    Where it names several types, the result and the sum are among them: of mma.sync the first and
+    the last, of wgmma the first. Newer instructions name a kind.
+    """
+    cores = _tensor_product(one)
+    kinds = [part for part in re.split(r"[.:]+", one.opcode) if part in _FACTORS or part == "f32"]
+    if not cores or not kinds:
+        return None
+    named = kinds if cores == "tcgen05" or "kind" in one.opcode else kinds[1:]
+    return next((_FACTORS[kind] for kind in named if kind in _FACTORS), None)
 
 
 def _products(found: Iterable[Instruction],

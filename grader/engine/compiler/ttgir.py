@@ -14,6 +14,10 @@ _SOURCE = re.compile(r'"([^"]*)":(\d+):(\d+)')
 _STAGED = re.compile(
     r"ttg\.memdesc_index .* : !ttg\.memdesc<(\d+)x([\dx]*)x(\w+), [^>]*#smem[^>]*> ->")
 _DOT = re.compile(r"\btt\.dot(?:_scaled)? ")
+_GROUP_DOT = re.compile(  # on tensor cores of Hopper: the sum that it goes on with, and its limit
+    r"ttng\.warp_group_dot %[\w#]+, %[\w#]+, (%[\w#]+)(?:, (%\w+))? .*maxNumImpreciseAcc = (\d+)"
+    r".* : [^*]*<\d+x(\d+)xf8")
+_ZERO = re.compile(r"^\s*(%\w+) = arith\.constant (?:dense<0\.0+e\+00>|false)", re.MULTILINE)
 _RESULT = re.compile(r"-> tensor<[^<>]*?, (#\w+)[^<>]*>")
 _LAYOUT = re.compile(r"^(#\w+) = #ttg\.blocked<", re.MULTILINE)
 
@@ -26,6 +30,20 @@ def multiplies(ttir: str) -> bool:
 def rounds_to_tf32(ttir: str) -> bool:
     """Whether a matrix product may take float32 for TF32, with nothing done against the loss."""
     return "inputPrecision = tf32 :" in ttir
+
+
+def imprecise_sums(ttgir: str) -> int:
+    """How many products of float8 tensor cores of Hopper add up at most before a sum leaves them.
+
+    As many as a product of tiles is deep where it begins at zero; else as its operand
+    ``max_num_imprecise_acc`` says, 2**30 where that says nothing; 0 where there is none.
+    """
+    zeros = set(_ZERO.findall(ttgir))
+    most = 0
+    for total, goes_on, limit, depth in _GROUP_DOT.findall(ttgir):
+        begins = total in zeros or goes_on in zeros
+        most = max(most, min(int(limit), int(depth)) if begins else int(limit))
+    return most
 
 
 def stages(ttgir: str) -> int:

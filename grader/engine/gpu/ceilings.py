@@ -14,6 +14,7 @@ from grader.measurement import Ceilings, Gpu
 
 COPY_BYTES = 1 << 30  # from one place to another, so that twice as many move
 SIDE = 8192  # of the matrices
+FP8_CAPABILITY = (8, 9)  # the least one whose tensor cores multiply float8
 _PROBES_MS = 6.0  # of a short look whether a copy is as fast as it was
 _FULL_MS = 60.0
 
@@ -35,7 +36,7 @@ def measured(device: Cuda) -> Ceilings:
         gpu, copy_gb_s(device, nbytes), matmul_tflops(device, torch.float16),
         f"{datetime.datetime.now(datetime.UTC):%Y-%m-%dT%H:%M:%S%z}", versions(gpu.driver),
         matmul_tflops(device, torch.float32, tf32=True), matmul_tflops(device, torch.float32),
-        nbytes)
+        nbytes, fp8_tflops(device) if gpu.capability >= FP8_CAPABILITY else 0.0)
 
 
 def versions(driver: str) -> dict[str, str]:
@@ -85,3 +86,27 @@ def matmul_tflops(device: Cuda, dtype: torch.dtype, *, tf32: bool = False) -> fl
         return 2 * side**3 / measure([Job(work)], device, budget_ms=_FULL_MS).ms / 1e9
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+def fp8_tflops(device: Cuda) -> float:
+    """TFLOP/s of the library's product of float8, with sums that go on in float32; 0 without one.
+
+    The second factor lies in memory column by column, the only order that the library takes.
+    """
+    free, _ = torch.cuda.mem_get_info()
+    side = SIDE
+    while side > 1024 and 8 * side * side > free // 2:
+        side //= 2
+    a, b_t = (torch.randn(side, side, device="cuda", dtype=torch.float16).to(torch.float8_e4m3fn)
+              for _ in range(2))
+    scale = torch.ones((), device="cuda")
+
+    def work() -> Any:
+        return torch._scaled_mm(a, b_t.mT, scale, scale, out_dtype=torch.float16,
+                                use_fast_accum=False)
+
+    try:
+        work()
+        return 2 * side**3 / measure([Job(work)], device, budget_ms=_FULL_MS).ms / 1e9
+    except (RuntimeError, AttributeError):  # no such product in this torch, or for this GPU
+        return 0.0
