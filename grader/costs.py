@@ -259,9 +259,8 @@ def idle_grid(suite: Suite, session: Session, recording: Recording,
 
     Only for suites that bound the programs; elsewhere an idle program is no fault.
     """
-    counted = any(case.limits and case.limits.programs is not None for case in suite.cases)
     programs = max((launch.programs for launch in recording.launches), default=0)
-    if not counted or programs < MANY_PROGRAMS:
+    if not suite.counts_programs or programs < MANY_PROGRAMS:
         return []
     run = session.replay(recording, inputs, sample=SAMPLE)
     idle = sum(launch.idle_programs for launch in run.facts)
