@@ -180,19 +180,22 @@ def code_limits(limits: Limits, launches: Sequence[Counted],
 
 def _stages(limits: Limits, binaries: Sequence[Binary]) -> tuple[dict[str, str], list[Finding]]:
     """How deep the pipelines are, the shallowest for a lower limit and the deepest for an upper."""
-    told, findings = [], []
+    told: dict[str, list[str]] = {}
+    findings = []
     for limit, choose, beyond, bound in ((limits.stages, min, operator.lt, "at least"),
                                          (limits.most_stages, max, operator.gt, "at most")):
         if limit is None:
             continue
         one = choose(binaries, key=lambda binary: binary.stages)
-        told.append(f"{one.stages} in {one.shared:,} bytes of shared memory, {bound} {limit}")
+        depth = f"{one.stages} in {one.shared:,} bytes of shared memory"
+        told.setdefault(depth, []).append(f"{bound} {limit}")
         if beyond(one.stages, limit):
             findings.append(Finding(
                 "T06", f"The pipeline of `{one.kernel}` is {one.stages} stages deep, in "
                        f"{one.shared:,} bytes of shared memory, where {bound} {limit} are asked "
                        f"for."))
-    return {"stages": "; ".join(told)}, findings
+    return {"stages": "; ".join(f"{depth}, {' and '.join(bounds)}"
+                                for depth, bounds in told.items())}, findings
 
 
 def _bulk(launches: Sequence[Counted],

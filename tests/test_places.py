@@ -148,6 +148,8 @@ def entry(x):
     (Finding("T03", "The function made 2 launches where 1 does."), ()),
     (Finding("L05", "arange's range must be a power of 2.", line=5), (14, 5)),
     (Finding("L05", "accumulator shape is incompatible.", line=9), (9, 6, 7, 8)),
+    (Finding("L05", "input and other must have equal reduction dimensions.", line=9),
+     (9, 6, 7, 8)),
     (Finding("L05", "not defined", line=9), (9,)),
     (Finding("R01", "AssertionError: BLOCK must be more", line=17), (14, 17)),
     (Finding("R01", "TypeError: n is missing", line=17), (17,)),
@@ -162,6 +164,19 @@ def test_a_finding_points_at_what_made_it(finding, todos):
     every = {line: line for line in range(1, 19)}
 
     assert codes.explain(finding, [], every, text=CODE, entry="entry").todos == todos
+
+
+def test_a_block_size_is_chosen_where_its_own_kernel_is_launched():
+    other = CODE + """
+
+def another(x):
+    size = 24
+    other_kernel[(1,)](x, BLOCK=size)
+"""
+    numbers = {line: line for line in range(1, len(other.splitlines()) + 1)}
+    finding = Finding("L05", "arange's range must be a power of 2.", line=5)
+
+    assert codes.explain(finding, [], numbers, text=other, entry="entry").todos == (14, 5)
 
 
 def test_two_launches_have_no_grid_in_common():

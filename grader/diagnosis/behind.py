@@ -97,10 +97,16 @@ def lines_of_grid(text: str, line: int | None) -> Lines:
     return _in_order(found)
 
 
-def lines_of_arguments(text: str, names: Iterable[str], line: int | None = None) -> Lines:
-    """Where the values that launches pass by these names were computed, or else are passed."""
+def lines_of_arguments(text: str, names: Iterable[str], line: int | None = None, *,
+                       kernel_line: int | None = None) -> Lines:
+    """Where the values that launches pass by these names were computed, or else are passed.
+
+    Those of the launch in ``line``, of all launches of the kernel that ``kernel_line`` is in, or
+    else of the only one.
+    """
     wanted, found = set(names), set[int]()
-    for function, call in _launches(text, line):
+    launches = _launches_of(text, kernel_line) if kernel_line else []
+    for function, call in launches or _launches(text, line):
         for keyword in call.keywords:
             if keyword.arg in wanted:
                 found |= _made(function, _names([keyword.value]), 1) or {keyword.value.lineno}
@@ -269,12 +275,24 @@ def _places(call: ast.Call, mask: bool) -> set[str]:
 
 def _launches(text: str, line: int | None) -> list[tuple[ast.FunctionDef, ast.Call]]:
     """The launch of this line; without one, the launch if there is a single one."""
-    found = [(function, node) for function in _functions(text) if not is_kernel(function)
-             for node in ast.walk(function)
-             if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)]
+    found = _all_launches(text)
     if line is not None:
         return [(function, call) for function, call in found if _holds(call, line)]
     return found if len(found) == 1 else []
+
+
+def _all_launches(text: str) -> list[tuple[ast.FunctionDef, ast.Call]]:
+    return [(function, node) for function in _functions(text) if not is_kernel(function)
+            for node in ast.walk(function)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)]
+
+
+def _launches_of(text: str, line: int) -> list[tuple[ast.FunctionDef, ast.Call]]:
+    """The launches that name the kernel with this line."""
+    kernel = _function_at(text, line)
+    return [(function, call) for function, call in _all_launches(text)
+            if kernel is not None and isinstance(call.func, ast.Subscript)
+            and isinstance(call.func.value, ast.Name) and call.func.value.id == kernel.name]
 
 
 def _made(function: ast.FunctionDef, names: set[str], steps: int,

@@ -15,7 +15,7 @@ _ACCESSES = frozenset(("M01", "M02", "M06", "M08", "M09"))  # an address or a ma
 _VALUES = frozenset(("N01", "N02", "N03", "N04"))
 _GRIDS = re.compile(r"^The grid of | programs stored nothing| programs ran where ")
 _SIZES = re.compile(r"power of 2|maximum tensor numel|and K >= \d")
-_SHAPES = re.compile(r"incompatible")
+_SHAPES = re.compile(r"incompatible|equal reduction dimensions")
 _OF_OTHER_PROGRAMS = "which are program 0's"
 _WORD = re.compile(r"\w+")
 # Comments of this word stand above all that is to be changed, and not at a single expression.
@@ -99,7 +99,8 @@ def _lines(finding: Finding, text: str, entry: str) -> tuple[behind.Lines, behin
     if line is None:
         return nothing, nothing
     if code == "L05" and _SIZES.search(seen):
-        return behind.lines_of_arguments(text, behind.sizes_in(text, line)), nothing
+        return behind.lines_of_arguments(text, behind.sizes_in(text, line), kernel_line=line), \
+            nothing
     if code == "L05" and _SHAPES.search(seen):
         return nothing, behind.lines_of_operands(text, line)
     if code == "R01":
