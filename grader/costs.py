@@ -186,19 +186,22 @@ def code_limits(limits: Limits, launches: Sequence[Counted],
 
 def _stages(limits: Limits, binaries: Sequence[Binary]) -> tuple[dict[str, str], list[Finding]]:
     """How deep the pipelines are, the shallowest for a lower limit and the deepest for an upper."""
-    told, findings = [], []
+    told: dict[str, list[str]] = {}
+    findings = []
     for limit, choose, beyond, bound in ((limits.stages, min, operator.lt, "at least"),
                                          (limits.most_stages, max, operator.gt, "at most")):
         if limit is None:
             continue
         one = choose(binaries, key=lambda binary: binary.stages)
-        told.append(f"{one.stages} in {one.shared:,} bytes of shared memory, {bound} {limit}")
+        depth = f"{one.stages} in {one.shared:,} bytes of shared memory"
+        told.setdefault(depth, []).append(f"{bound} {limit}")
         if beyond(one.stages, limit):
             findings.append(Finding(
                 "T06", f"The pipeline of `{one.kernel}` is {one.stages} stages deep, in "
                        f"{one.shared:,} bytes of shared memory, where {bound} {limit} are asked "
                        f"for."))
-    return {"stages": "; ".join(told)}, findings
+    return {"stages": "; ".join(f"{depth}, {' and '.join(bounds)}"
+                                for depth, bounds in told.items())}, findings
 
 
 def _factors(asked: Factor, dots: Sequence[Binary]) -> tuple[dict[str, str], list[Finding]]:
@@ -298,9 +301,8 @@ def idle_grid(suite: Suite, session: Session, recording: Recording,
 
     Only for suites that bound the programs; elsewhere an idle program is no fault.
     """
-    counted = any(case.limits and case.limits.programs is not None for case in suite.cases)
     programs = max((launch.programs for launch in recording.launches), default=0)
-    if not counted or programs < MANY_PROGRAMS:
+    if not suite.counts_programs or programs < MANY_PROGRAMS:
         return []
     run = session.replay(recording, inputs, sample=SAMPLE)
     idle = sum(launch.idle_programs for launch in run.facts)

@@ -202,6 +202,9 @@ class Function:
     ``peer`` is torch in the inputs' own dtype, ``reversed_peer`` the same with the reduction the
     other way round (None where nothing is reduced): two right answers for ``grader.selftest``.
     ``bench`` says on which sizes ``tritonlab bench`` times it.
+
+    Where a case limits programs, one that stores nothing is a fault in every case: the contract
+    ``counts_programs``, also of what is left when that case is taken out.
     """
 
     entry: str = ""
@@ -221,6 +224,11 @@ class Function:
     peer: Callable[..., Any] | None = None
     reversed_peer: Callable[..., Any] | None = None
     bench: Bench | None = None
+    counts_programs: bool = False
+
+    def __post_init__(self) -> None:
+        if any(case.limits and case.limits.programs is not None for case in self.cases):
+            object.__setattr__(self, "counts_programs", True)
 
     @property
     def named_inputs(self) -> tuple[str, ...]:

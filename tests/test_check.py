@@ -389,12 +389,24 @@ def test_a_mutant_is_judged_by_the_cases_that_tell_mistakes_and_by_all_where_tho
 
 
 def test_a_mutant_has_to_be_killed_with_its_code_in_each_further_run(made, sandbox):
-    """``a`` gets M01 in a case whose size is no multiple of a block, and nothing in others."""
-    def found(killer):
-        return proving.kill_again(made.material, "a", killer, 2, sandbox)
+    """``a`` gets M01 in a case whose size is no multiple of a block, and nothing in others.
+
+    A case that killed it by luck of its inputs leaves it to the others.
+    """
+    material = made.material
+    [first] = material.suite.mutants[:1]
+    harmless = replace(first, patches=(Patch("import torch\n", "import torch  # and no more\n"),))
+    wrong_code = replace(first, codes=("N01",))
+
+    def found(killer, mutant=first):
+        suite = replace(material.suite, mutants=(mutant,))
+        return proving.kill_again(replace(material, suite=suite), "a", killer, 2, sandbox)
 
     assert found("1 000 floats, less than a tile") == [[], []]
-    assert found("1 024 floats") == [["it lives: PASSED"]] * 2
+    assert found("1 024 floats") == [[], []]
+    assert found("1 024 floats", harmless) == [["it lives: PASSED"]] * 2
+    [[said], _] = found("1 024 floats", wrong_code)
+    assert "'1 000 floats, less than a tile' gives M01 instead of N01" in said
 
 
 @pytest.mark.parametrize(("files", "kept"), [

@@ -242,6 +242,21 @@ def test_a_grid_of_one_program_per_element_is_told_without_running_it_whole(grad
     assert report.seconds < 20  # running it whole, three times, takes minutes
 
 
+def test_a_case_without_its_suite_tells_idle_programs_as_it_does_in_it(graded):
+    """A contract is no less for fewer cases: one that killed a mutant is repeated alone."""
+    many = correctness("many", rand(2_000))
+    limited = performance("counted", rand(60_000), programs=lambda B: -(-60_000 // B))
+    suite, unlimited = (replace(SUITE, cases=cases, counts_programs=False)
+                        for cases in ([many, limited], [many]))
+    idle = RIGHT.replace("triton.cdiv(x.numel(), 64)", "x.numel()")
+
+    alone, free = (graded(idle, suite=one, effort="values")
+                   for one in (replace(suite, cases=[many]), unlimited))
+
+    assert (first(alone).code, "a grid of 2000" in first(alone).seen) == ("L03", True)
+    assert free.verdict is Verdict.PASSED
+
+
 def test_after_a_failure_a_grade_does_not_go_on_for_ever(graded, monkeypatch):
     monkeypatch.setattr(judge, "PATIENCE_S", 0.0)
 

@@ -12,8 +12,10 @@ import grader
 from grader import Finding
 from grader.diagnosis import behind, codes
 from grader.diagnosis.details import by_argument
+from grader.diagnosis.explanation import functions_of
 from grader.places import numbered_comments, places, regions
 from grader.recording import Argument, Launch, Recording, View
+from grader.suite import Function, Mutant, Suite, call, correctness, rand
 from tritonlab import course
 
 ROOT = Path(__file__).parent.parent
@@ -146,6 +148,8 @@ def entry(x):
     (Finding("T03", "The function made 2 launches where 1 does."), ()),
     (Finding("L05", "arange's range must be a power of 2.", line=5), (14, 5)),
     (Finding("L05", "accumulator shape is incompatible.", line=9), (9, 6, 7, 8)),
+    (Finding("L05", "input and other must have equal reduction dimensions.", line=9),
+     (9, 6, 7, 8)),
     (Finding("L05", "not defined", line=9), (9,)),
     (Finding("R01", "AssertionError: BLOCK must be more", line=17), (14, 17)),
     (Finding("R01", "TypeError: n is missing", line=17), (17,)),
@@ -162,6 +166,19 @@ def test_a_finding_points_at_what_made_it(finding, todos):
     assert codes.explain(finding, [], every, text=CODE, entry="entry").todos == todos
 
 
+def test_a_block_size_is_chosen_where_its_own_kernel_is_launched():
+    other = CODE + """
+
+def another(x):
+    size = 24
+    other_kernel[(1,)](x, BLOCK=size)
+"""
+    numbers = {line: line for line in range(1, len(other.splitlines()) + 1)}
+    finding = Finding("L05", "arange's range must be a power of 2.", line=5)
+
+    assert codes.explain(finding, [], numbers, text=other, entry="entry").todos == (14, 5)
+
+
 def test_two_launches_have_no_grid_in_common():
     twice = CODE.replace("    return out", "    kernel[(1,)](x, out, 1, BLOCK=8)\n    return out")
 
@@ -169,6 +186,103 @@ def test_two_launches_have_no_grid_in_common():
     assert behind.lines_of_grid(twice, 17) == (16,)
     assert behind.lines_of_grid(twice, 18) == (18,)
     assert behind.lines_of_grid("def (", None) == ()
+
+
+SEVERAL = """
+import triton
+import triton.language as tl
+
+TILES = (16, 32)
+
+
+@triton.jit
+def helper(x):
+    # DECIDE 1: what should it be?
+    y = x + 1
+    return y * 2
+
+
+@triton.jit
+def one_kernel(x_ptr, out_ptr):
+    # DECIDE 2: how much?
+    x = tl.load(x_ptr)
+    y = helper(x)
+    tl.store(out_ptr, y)
+
+
+def one(x):
+    one_kernel[(1,)](x, x)
+
+
+@triton.jit
+def two_kernel(x_ptr, out_ptr):
+    x = tl.load(x_ptr)
+    # DECIDE 3: in which order?
+    first = x * 2
+    tl.store(out_ptr, first)
+
+
+def two(x):
+    two_kernel[(1,)](x, x)
+
+
+def plan(n):
+    tile = max(TILES)
+    # DECIDE 4: how large?
+    return tile
+"""
+
+
+@pytest.mark.parametrize(("code", "seen", "line", "roots", "todos"), [
+    ("N01", "4 of 4 elements are wrong.", None, {"two"}, (3,)),  # the first is in one's kernel
+    ("N01", "4 of 4 elements are wrong.", None, {"one"}, (2,)),
+    ("N01", "4 of 4 elements are wrong.", None, {"gone"}, (2, 3)),  # then nothing is known
+    ("M09", "Program 8 loaded what program 0 stored.", 32, {"two"}, (3,)),  # below its comment
+    ("M01", "Program 8 loaded past the end.", 26, {"two"}, (3,)),  # above it: the function's
+    ("M04", "Programs 0 and 1 both stored.", 12, {"one"}, (1,)),
+    ("T01", "The kernels moved too much.", None, {"one"}, (1, 2)),
+    ("Q01", "The plan is too large.", None, {"plan"}, (4,)),
+    ("T06", "The plan is too small.", None, {"plan", "two"}, (3, 4)),
+    ("E03", "The message does not mention 7.", 40, {"plan"}, ()),  # what is checked is given
+    ("R01", "KeyError: 7", 12, {"one"}, ()),
+])
+def test_a_place_is_one_that_the_functions_of_the_case_come_to(code, seen, line, roots, todos):
+    tree = ast.parse(SEVERAL)
+    numbers = regions(tree, SEVERAL, numbered_comments(SEVERAL))
+    finding = Finding(code, seen, line=line)
+
+    assert codes.explain(finding, [], numbers, text=SEVERAL, roots=roots).todos == todos
+
+
+def test_blanks_stand_for_themselves_and_not_for_what_follows():
+    text = SEVERAL.replace("DECIDE", "TODO")
+    numbers = regions(ast.parse(text), text, numbered_comments(text))
+    finding = Finding("M09", "Program 8 loaded what program 0 stored.", line=32)
+
+    assert codes.explain(finding, [], numbers, text=text, roots={"two"}).todos == ()
+
+
+def test_a_mistake_elsewhere_has_no_place_here():
+    tree = ast.parse(SEVERAL)
+    numbers = regions(tree, SEVERAL, numbered_comments(SEVERAL))
+    known = [Mutant(str(todo), "", codes=("T01",), meaning="", todos=(todo,), patches=())
+             for todo in (2, 3)]
+    finding = Finding("T01", "The kernels moved too much.")
+
+    told = codes.explain(finding, known, numbers, text=SEVERAL, roots={"two"})
+
+    assert told.todos == (3,)
+
+
+def test_host_code_is_called_by_way_of_the_suite():
+    suite = Suite(host={"plan": ("n",), "other": ()}, functions=[
+        Function("two", ("x",), cases=[correctness("a", rand(3))])],
+        cases=[call("planned", "plans", check=print)],
+        calls="def plans(module, sizes):\n    return [asked(module, n) for n in sizes]\n\n\n"
+              "def asked(module, n):\n    return module.plan(n)\n")
+
+    assert {case.name: functions_of(case, suite) for case in suite.all_cases} == {
+        "two: a": {"two"}, "planned": {"plan"}}
 
 
 @pytest.mark.parametrize(("parameter", "todos"), [("x_ptr", (1, 2)), ("out_ptr", (2, 1))])

@@ -319,6 +319,8 @@ STATISTIC = Traffic(5, "store", "rstd_ptr", 1, 4, 1, 1, 1)
      "2 in 0 bytes of shared memory, at most 2"),
     (Limits(most_stages=2), binary(dot=True, stages=3), "T06",
      "3 in 0 bytes of shared memory, at most 2"),
+    (Limits(stages=2, most_stages=3), binary(dot=True, stages=3), "",
+     "3 in 0 bytes of shared memory, at least 2 and at most 3"),
     (Limits(loop_shuffles=0), binary(), "", "0, limit 0"),
     (Limits(loop_shuffles=0), binary(loop_shuffles=((7, 5), (9, 2))), "T06", "7, limit 0"),
     (Limits(tensor_cores=True), binary(dot=True, tensor_cores="wgmma"), "", "wgmma"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 from statistics import median
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,8 @@ from grader.plain import Fields
 from grader.report import Finding
 
 SUITE = Path(__file__).parent.parent / "grader" / "suites" / "optimization" / "01-tiling"
+PREDICTING = {path.parent.name: text for path in sorted(SUITE.parent.glob("*/calls.py"))
+              if "def prediction(" in (text := path.read_text())}
 
 
 @pytest.fixture(scope="module")
@@ -66,9 +70,23 @@ def test_a_tile_that_does_not_ask_for_the_matrix_is_no_matter_of_the_sweep(suite
     ("column_bytes", 2_400_000.0, None),
     ("column_share", 12.5, "is 12.5. A share is asked for, from 0 to 1. Each element"),
     ("column_share", 0.5, "is 0.5. Each element"),
+    ("programs", None, "holds no number yet"),
+    ("programs", "'768'", "is '768', which is no number."),
 ])
 def test_a_prediction_is_told_in_full_and_counts_are_exact(suite, name, answer, words) -> None:
     found = said(suite, f"your prediction of {name}", answer)
 
     assert (found is None) == (words is None)
     assert found is None or words in found.seen
+
+
+@pytest.mark.parametrize("slug", PREDICTING)
+@pytest.mark.parametrize(("held", "answer"), [
+    ({"n": 768}, 768), ({"n": 0.5}, 0.5), ({"n": None}, None), ({}, None), ({"n": "768"}, "'768'"),
+    ({"n": (7, 68)}, "(7, 68)"),
+], ids=str)
+def test_what_was_written_down_is_read_whatever_it_is(slug, held, answer) -> None:
+    drivers: dict[str, Any] = {}
+    exec(PREDICTING[slug], drivers)  # as a worker does
+
+    assert drivers["prediction"](SimpleNamespace(PREDICT=held), "n") == answer

@@ -264,8 +264,9 @@ def kill_again(material: Material, mutant_id: str, killer: str, runs: int,
                box: Sandbox) -> list[list[str]]:
     """Run the case that killed a mutant several times, each with fresh inputs.
 
-    What the compiler made of a launch is asked until a case has failed, so that one of those is
-    run in a grade of its own each time. So is what a grade skips, as where no file can be imported.
+    Where it passes with these, another case may fail: then all are run, as in any grade. What the
+    compiler made of a launch is asked until a case has failed, so that one of those is run in a
+    grade of its own each time. So is what a grade skips, as where no file can be imported.
 
     Returns:
         For each run, why it was not killed.
@@ -276,9 +277,15 @@ def kill_again(material: Material, mutant_id: str, killer: str, runs: int,
         while len(found) < runs:
             suite, names = author.repeated(material.suite, killer, min(most, runs - len(found)))
             report = grader.grade(kernel, suite, sandbox=box, effort="values")
-            skipped = {r.name for r in report.results if r.verdict is Verdict.SKIPPED}
-            tried = [name for name in names if name not in skipped] or names
-            found += [list(graded.survives(mutant, report, case=name)) for name in tried]
+            said = {result.name: result.verdict for result in report.results}
+            tried = [name for name in names if said.get(name) is not Verdict.SKIPPED] or names
+            for name in tried:
+                faults = list(graded.survives(mutant, report, case=name))
+                if said.get(name) is Verdict.PASSED:
+                    whole = grader.grade(kernel, author.concerned(material, mutant), sandbox=box,
+                                         effort="first")
+                    faults = list(graded.survives(mutant, whole, whole=False))
+                found.append(faults)
     return found
 
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from grader.places import numbered_comments
 from grader.source import is_kernel
 
 _NEAR = 2  # steps: addresses and mask themselves, then what they are made of
@@ -96,10 +97,16 @@ def lines_of_grid(text: str, line: int | None) -> Lines:
     return _in_order(found)
 
 
-def lines_of_arguments(text: str, names: Iterable[str], line: int | None = None) -> Lines:
-    """Where the values that launches pass by these names were computed, or else are passed."""
+def lines_of_arguments(text: str, names: Iterable[str], line: int | None = None, *,
+                       kernel_line: int | None = None) -> Lines:
+    """Where the values that launches pass by these names were computed, or else are passed.
+
+    Those of the launch in ``line``, of all launches of the kernel that ``kernel_line`` is in, or
+    else of the only one.
+    """
     wanted, found = set(names), set[int]()
-    for function, call in _launches(text, line):
+    launches = _launches_of(text, kernel_line) if kernel_line else []
+    for function, call in launches or _launches(text, line):
         for keyword in call.keywords:
             if keyword.arg in wanted:
                 found |= _made(function, _names([keyword.value]), 1) or {keyword.value.lineno}
@@ -140,7 +147,96 @@ def sizes_in(text: str, line: int) -> set[str]:
 
 
 # ---------------------------------------------------------------------------------------------
+# What belongs to a function
+
+
+def names_reached(text: str, roots: Iterable[str]) -> frozenset[str]:
+    """All names in what a file defines by the names ``roots``, and in what these name in turn."""
+    return _reached(text, frozenset(roots))
+
+
+@lru_cache(maxsize=32)  # every finding of a function asks, of the same file
+def _reached(text: str, names: frozenset[str]) -> frozenset[str]:
+    left = list(_pieces(text))
+    while more := [piece for piece in left if names & piece[0]]:
+        left = [piece for piece in left if piece not in more]
+        names = names.union(*(words for _, words, _ in more))
+    return names
+
+
+def lines_elsewhere(text: str, roots: Iterable[str]) -> frozenset[int]:
+    """The lines of functions that no function of ``roots`` comes to, by their names.
+
+    None are, where the file has no function of these names.
+    """
+    functions, names = _top_level(text), frozenset(roots)
+    if names.isdisjoint(function.name for function in functions):
+        return frozenset()
+    reached = names_reached(text, names)
+    return frozenset(line for function in functions if function.name not in reached
+                     for line in range(_first_line(function), _last_line(function) + 1))
+
+
+def comment_above(text: str, line: int, marker: str) -> int | None:
+    """The line of the last numbered comment above a line in the same function."""
+    function = _function_at(text, line)
+    if function is None:
+        return None
+    comments = [one for one in numbered_comments(text, marker)
+                if function.lineno <= one <= line]
+    return max(comments, default=None)
+
+
+def comments_in(text: str, roots: Iterable[str], marker: str) -> Lines:
+    """The lines of numbered comments in functions that those of ``roots`` come to."""
+    reached = names_reached(text, roots)
+    numbered = numbered_comments(text, marker)
+    return tuple(line for function in _top_level(text) if function.name in reached
+                 for line in sorted(numbered)
+                 if _first_line(function) <= line <= _last_line(function))
+
+
+# ---------------------------------------------------------------------------------------------
 # Reading a file
+
+
+_Piece = tuple[frozenset[str], frozenset[str], int]  # names defined, names mentioned, line
+
+
+@lru_cache(maxsize=2)
+def _pieces(text: str) -> tuple[_Piece, ...]:
+    """Functions and classes of a file, and names that it gives values."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return ()
+    found = []
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                defined = {name}
+            case ast.Assign(targets=targets):
+                defined = _names(targets)
+            case ast.AnnAssign(target=target):
+                defined = _names([target])
+            case _:
+                continue
+        mentioned = _names([node]) | {one.attr for one in ast.walk(node)
+                                      if isinstance(one, ast.Attribute)}
+        found.append((frozenset(defined), frozenset(mentioned), node.lineno))
+    return tuple(found)
+
+
+def _top_level(text: str) -> list[ast.FunctionDef]:
+    return [function for function in _functions(text) if function.col_offset == 0]
+
+
+def _first_line(function: ast.FunctionDef) -> int:
+    return min([function.lineno, *(one.lineno for one in function.decorator_list)])
+
+
+def _last_line(function: ast.FunctionDef) -> int:
+    return function.end_lineno or function.lineno
 
 
 @lru_cache(maxsize=2)  # every finding of a grade asks, of the same file
@@ -179,12 +275,24 @@ def _places(call: ast.Call, mask: bool) -> set[str]:
 
 def _launches(text: str, line: int | None) -> list[tuple[ast.FunctionDef, ast.Call]]:
     """The launch of this line; without one, the launch if there is a single one."""
-    found = [(function, node) for function in _functions(text) if not is_kernel(function)
-             for node in ast.walk(function)
-             if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)]
+    found = _all_launches(text)
     if line is not None:
         return [(function, call) for function, call in found if _holds(call, line)]
     return found if len(found) == 1 else []
+
+
+def _all_launches(text: str) -> list[tuple[ast.FunctionDef, ast.Call]]:
+    return [(function, node) for function in _functions(text) if not is_kernel(function)
+            for node in ast.walk(function)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)]
+
+
+def _launches_of(text: str, line: int) -> list[tuple[ast.FunctionDef, ast.Call]]:
+    """The launches that name the kernel with this line."""
+    kernel = _function_at(text, line)
+    return [(function, call) for function, call in _all_launches(text)
+            if kernel is not None and isinstance(call.func, ast.Subscript)
+            and isinstance(call.func.value, ast.Name) and call.func.value.id == kernel.name]
 
 
 def _made(function: ast.FunctionDef, names: set[str], steps: int,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from grader.diagnosis.pointing import agrees, places_of
@@ -113,7 +113,8 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int],
             failed: frozenset[str] = frozenset(),
             passed: frozenset[str] = frozenset(), marker: str = "TODO",
-            file: str = "", text: str = "", entry: str = "") -> Finding:
+            file: str = "", text: str = "", entry: str = "",
+            roots: Collection[str] = ()) -> Finding:
     """Fill in what a finding usually means, where to look and the next step.
 
     What is not written yet, or shows on a GPU alone, is no known mistake.
@@ -129,6 +130,7 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
         file: the one that lines are of, where the submission has several.
         text: of that file.
         entry: the function that the failing case calls.
+        roots: the learner's functions that it calls, by way of the suite's code too.
     """
     closer = closer_meaning(finding)
     mutants = () if finding.means in (NOT_WRITTEN, ONLY_HERE) else mutants
@@ -139,7 +141,8 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
     signed = [mutant for mutant in mutants if mutant.codes[0] == finding.code
               and re.search(mutant.sign, finding.seen)]
     possible = [m for m in signed if _possible(m, finding, failed, passed)]
-    numbers = finding.todos or places_of(finding, todos, text, entry, likely, possible, signed)
+    numbers = finding.todos or places_of(
+        finding, todos, text, entry, likely, possible, signed, roots)
     places = [f"line {finding.line}{f' of {file}' if file else ''}"] if finding.line else []
     if numbers:
         places.append(f"{marker} {_either(numbers)}")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grader import selection, source
-from grader.diagnosis import codes
+from grader.diagnosis import behind, codes
 from grader.places import IMPORTED, Places
 from grader.report import CaseResult, Finding, Verdict
 from grader.suite import Case, Mutant, Property, Suite
@@ -33,6 +33,7 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
     passed = frozenset(r.name for r in known if r.verdict is Verdict.PASSED)
     cases: list[Case | Property] = [*suite.all_cases, *suite.properties]
     functions = {case.name: case.about for case in cases}
+    called = {case.name: functions_of(case, suite) for case in cases}
     first = next((r for r in deciding if r.verdict is Verdict.FAILED), None)
     places = submitted.places(suite.exercise)
 
@@ -43,7 +44,8 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
         findings = [codes.explain(_of_imports(finding, places), mutants, places.lines, failed,
                                   passed, suite.marker, suite.kernel_file if suite.files else "",
                                   submitted.text,
-                                  functions.get(result.name) or suite.entry)
+                                  functions.get(result.name) or suite.entry,
+                                  called.get(result.name, frozenset()))
                     for finding in codes.in_order(result.findings)]
         findings = [replace(finding, function=functions.get(result.name, finding.function))
                     for finding in findings]
@@ -78,6 +80,16 @@ def mistakes_in(name: str, suite: Suite) -> list[Mutant]:
         return list(suite.mutants)
     return [mutant for mutant in suite.mutants if not mutant.wrong or name in mutant.wrong or any(
         called[name] & called.get(other, set()) for other in mutant.wrong)]
+
+
+def functions_of(case: Case | Property, suite: Suite) -> frozenset[str]:
+    """The learner's functions that a case calls; of host code, by way of the suite's ``calls.py``.
+    """
+    if isinstance(case, Property):
+        return case.functions or frozenset({suite.entry} - {""})
+    if case.call is None:
+        return frozenset({case.function or suite.entry} - {""})
+    return behind.names_reached(suite.calls, [case.call.of]) & suite.signatures.keys()
 
 
 def telling_cases(failure: CaseResult, suite: Suite) -> set[str]:

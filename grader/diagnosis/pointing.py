@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from grader.diagnosis import behind
 from grader.report import Finding
@@ -15,18 +15,24 @@ _ACCESSES = frozenset(("M01", "M02", "M06", "M08", "M09"))  # an address or a ma
 _VALUES = frozenset(("N01", "N02", "N03", "N04"))
 _GRIDS = re.compile(r"^The grid of | programs stored nothing| programs ran where ")
 _SIZES = re.compile(r"power of 2|maximum tensor numel|and K >= \d")
-_SHAPES = re.compile(r"incompatible")
+_SHAPES = re.compile(r"incompatible|equal reduction dimensions")
 _OF_OTHER_PROGRAMS = "which are program 0's"
 _WORD = re.compile(r"\w+")
+# Comments of this word stand above all that is to be changed, and not at a single expression.
+_OF_WHAT_FOLLOWS = "DECIDE"
+# Nothing is wrong with how arguments are checked: that is given wherever something is slow.
+_OF_WORK = re.compile("[TQNM]|L0[35]|R02")
 
 
 def places_of(finding: Finding, numbers: Mapping[int, int], text: str, entry: str,
-              likely: Mutant | None, possible: Sequence[Mutant],
-              others: Sequence[Mutant]) -> tuple[int, ...]:
+              likely: Mutant | None, possible: Sequence[Mutant], others: Sequence[Mutant],
+              roots: Collection[str] = ()) -> tuple[int, ...]:
     """The places to look at; none where nothing tells.
 
     Of a known mistake, its own, of which that of the line comes first. Else those where the file
     makes what was seen to be wrong, and where that is not known, those of all possible mistakes.
+    No other place is one that the functions of the case never come to. Where nothing else tells, a
+    DECIDE stands for all that follows it in its function.
 
     Args:
         finding: with its line, if it has one.
@@ -36,19 +42,33 @@ def places_of(finding: Finding, numbers: Mapping[int, int], text: str, entry: st
         likely: the known mistake that fails alike.
         possible: mistakes that have its code, and that nothing speaks against.
         others: mistakes that have its code, and its sign.
+        roots: the learner's functions that the case calls, by way of the suite's code too.
     """
+    roots = roots or [entry] * bool(entry)
+    elsewhere = behind.lines_elsewhere(text, roots)
+    away = {numbers[line] for line in elsewhere if line in numbers}
+    numbers = {line: number for line, number in numbers.items() if line not in elsewhere}
+    away -= {*numbers.values()}
+
     def at(lines: Iterable[int]) -> list[int]:
         return [numbers[line] for line in lines if line in numbers]
+
+    def left(mistakes: Sequence[Mutant]) -> list[int]:
+        return [number for number in _all_of(mistakes) if number not in away]
 
     own = at([finding.line or 0])
     if likely:
         return tuple(sorted(likely.todos, key=lambda number: number not in own))
     before, after = _lines(finding, text, entry)
-    found = [*at(before), *own, *at(after)] or _all_of(possible)
+    found = [*at(before), *own, *at(after)] or left(possible)
+    if not found and finding.line and _OF_WORK.match(finding.code):
+        found = at([behind.comment_above(text, finding.line, _OF_WHAT_FOLLOWS) or 0])
     if not found and finding.code in _VALUES:
         lines = behind.lines_of_values(text)
         found = at(sorted(lines) if finding.code == "N04" else lines)  # a sum's first value counts
-    return tuple(dict.fromkeys(found or _all_of(others)))
+    if not found and not (found := left(others)) and _OF_WORK.match(finding.code):
+        found = at(behind.comments_in(text, roots, _OF_WHAT_FOLLOWS))
+    return tuple(dict.fromkeys(found))
 
 
 def _all_of(mistakes: Sequence[Mutant]) -> list[int]:
@@ -79,7 +99,8 @@ def _lines(finding: Finding, text: str, entry: str) -> tuple[behind.Lines, behin
     if line is None:
         return nothing, nothing
     if code == "L05" and _SIZES.search(seen):
-        return behind.lines_of_arguments(text, behind.sizes_in(text, line)), nothing
+        return behind.lines_of_arguments(text, behind.sizes_in(text, line), kernel_line=line), \
+            nothing
     if code == "L05" and _SHAPES.search(seen):
         return nothing, behind.lines_of_operands(text, line)
     if code == "R01":
