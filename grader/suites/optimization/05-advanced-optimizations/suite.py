@@ -87,6 +87,7 @@ matmul = Function(
         correctness("17 x 200 times 200 x 5 in float16", *pair(17, 200, 5)),
         correctness("200 x 30 times 30 x 61 in float16, 10 000 programs", *pair(200, 30, 61), MANY),
         correctness("600 x 16 times 16 x 600 in float16, 5 programs", *pair(600, 16, 600), 5),
+        correctness("600 x 17 times 17 x 201 in float16, 3 programs", *pair(600, 17, 201), 3),
         correctness("1 600 x 16 times 16 x 400 in float16, 3 programs", *pair(1_600, 16, 400), 3),
         *(correctness(f"sums of 1 024 numbers around a half in {dtype}, 1 program",
                       *pair(48, 1_024, 48, dtype=dtype, mean=0.5), 1)
