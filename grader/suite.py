@@ -195,6 +195,11 @@ class Function:
     ``peer`` is torch in the inputs' own dtype, ``reversed_peer`` the same with the reduction the
     other way round (None where nothing is reduced): two right answers for ``grader.selftest``.
     ``bench`` says on which sizes ``tritonlab bench`` times it.
+
+    A function that works ``in_place`` makes no result: it changes the parameters of these names,
+    and what they hold after the call is what ``reference`` gives, in this order. Nothing else of
+    its arguments may change, nor what lies between the elements of a view. It returns None, or
+    those very tensors where it ``returns_self``. Trials of its autotuners have to leave no trace.
     """
 
     entry: str = ""
@@ -214,6 +219,8 @@ class Function:
     peer: Callable[..., Any] | None = None
     reversed_peer: Callable[..., Any] | None = None
     bench: Bench | None = None
+    in_place: tuple[str, ...] = ()
+    returns_self: bool = False
 
     @property
     def named_inputs(self) -> tuple[str, ...]:
@@ -223,6 +230,10 @@ class Function:
     def host_reads_at(self) -> frozenset[int]:
         """The positions of the parameters that ``host_reads`` names."""
         return frozenset(map(self.parameters.index, self.host_reads))
+
+    def in_place_at(self) -> tuple[int, ...]:
+        """The positions of the parameters that ``in_place`` names, in its order."""
+        return tuple(map(self.parameters.index, self.in_place))
 
     def result_dtypes(self, first: str, count: int) -> list[str]:
         """The dtype of each of ``count`` results; ``first`` is that of the first input."""

@@ -16,7 +16,7 @@ from grader.session import Session
 Passes = Callable[[Sequence[Any]], bool]
 Right = Callable[[Sequence[torch.Tensor]], bool]
 _LOW_PRECISION = (torch.float16, torch.bfloat16)
-_LAYOUT_SYMPTOMS = ("N01", "N02", "N03", "M01", "M02", "M03", "M04")
+_LAYOUT_SYMPTOMS = ("N01", "N02", "N03", "M01", "M02", "M03", "M04", "M07")
 
 
 def undefined_or_ordered(session: Session, recording: Recording, inputs: Sequence[Any],
