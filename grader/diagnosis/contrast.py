@@ -34,15 +34,16 @@ def undefined_or_ordered(session: Session, recording: Recording, inputs: Sequenc
     if first.determined:
         return []
     other = first.other or session.replay(recording, inputs, order="reverse", poison=1).results
-    if not bool(_changed(first.results[0], other[0]).any()):
+    if _one_that_changed(first.results, other) is None:
         return []
-    garbage = session.replay(recording, inputs, poison=1)
-    if not bool(_changed(first.results[0], garbage.results[0]).any()):
+    garbage = session.replay(recording, inputs, poison=1).results
+    number = _one_that_changed(first.results, garbage)
+    if number is None:
         if right is not None and right(other):
             return []
         return [Finding("M09", "The result changes when the programs of the same launch run in the "
                                "opposite order.")]
-    change = _first_change(first.results[0], garbage.results[0])
+    change = _first_change(first.results[number], garbage[number])
     return [Finding("M06", f"The result changes with the garbage in lanes that are masked off: "
                            f"{change}.")]
 
@@ -72,6 +73,13 @@ def name_the_cause(inputs: Sequence[Any], findings: list[Finding], passes: Passe
 
 def _each(inputs: Sequence[Any], change: Callable[[torch.Tensor], torch.Tensor]) -> list[Any]:
     return [change(value) if isinstance(value, torch.Tensor) else value for value in inputs]
+
+
+def _one_that_changed(first: Sequence[torch.Tensor],
+                      other: Sequence[torch.Tensor]) -> int | None:
+    """The number of the first result that differs between two runs."""
+    return next((number for number, (one, another) in enumerate(zip(first, other, strict=True))
+                 if bool(_changed(one, another).any())), None)
 
 
 def _changed(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
