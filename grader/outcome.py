@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -29,6 +29,7 @@ from grader.recording import (
     line_from_json,
 )
 from grader.report import Finding
+from grader.suite import Function
 from grader.words import NOT_WRITTEN, sentence
 
 MAX_NAME = 200  # characters of a class's name
@@ -171,6 +172,33 @@ def outcome_of(reply: Mapping[str, Any], given: Sequence[View], entry: str) -> O
         raise MalformedRecording(f"the status {reply.get('status')!r:.40}")
     except MalformedRecording as error:
         raise _no_reply("the function", error) from error
+
+
+def in_place(outcome: Outcome, function: Function, given: Mapping[int, View]) -> Outcome:
+    """The outcome of a function that works in place: what it leaves in its arguments is the result.
+
+    S01 where it returned something else than the suite says.
+
+    Args:
+        given: the views of tensors among the inputs, by their positions.
+    """
+    recording, positions = outcome.recording, function.in_place_at()
+    if not positions or (recording is None and not outcome.value):
+        return outcome if recording is None else replace(
+            outcome, recording=replace(recording, in_place=False))
+    results = tuple(given[position] for position in positions if position in given)
+    names = " and ".join(f"`{name}`" for name in function.in_place)
+    returned = () if recording is None else recording.results
+    wanted = results if function.returns_self else ()
+    if recording is None or returned != wanted or (
+            recording.returned_tuple and len(returned) < 2):
+        what = f"a {outcome.value}" if recording is None else \
+            "something else" if returned and wanted else "a tensor" if returned else "None"
+        return Outcome(None, (*outcome.findings, Finding(
+            "S01", f"The function works in place and returned {what}, expected "
+                   f"{f'{names}, changed' if wanted else 'None'}.")))
+    return replace(outcome, recording=replace(
+        recording, results=results, returned_tuple=len(results) > 1, in_place=True))
 
 
 def answer_of(reply: Mapping[str, Any], of: str) -> Answer:
@@ -401,7 +429,8 @@ def unusable(outcome: Outcome) -> list[Finding]:
             seen += " A launch returns nothing; the result is the tensor that it wrote to."
         return [Finding("S01", seen)]
     given = {view.storage for view in outcome.recording.inputs}
-    if any(result.storage in given for result in outcome.recording.results):
+    if not outcome.recording.in_place and any(
+            result.storage in given for result in outcome.recording.results):
         return [Finding("S01", "The function returned its input, or a view of it; a new tensor is "
                                "expected.")]
     return replaced_code(outcome.recording) or over_budget(outcome.recording)

@@ -135,13 +135,20 @@ class Recording:
     """Inputs, what happened to memory in order, and which view was returned.
 
     The first storages are the inputs', in the order of ``inputs``; later ones come by events.
-    ``results`` holds one view for a function that returns a tensor, several for a tuple.
+    ``results`` holds one view for a function that returns a tensor, several for a tuple. Of one
+    that works ``in_place`` they are views of inputs, which kernels may change.
     """
 
     inputs: tuple[View, ...]
     events: tuple[Event, ...]
     results: tuple[View, ...]
     returned_tuple: bool = False
+    in_place: bool = False
+
+    @property
+    def changing(self) -> frozenset[int]:
+        """The inputs' storages that may be changed."""
+        return frozenset(view.storage for view in self.results if self.in_place)
 
     @property
     def launches(self) -> tuple[Launch, ...]:
@@ -287,6 +294,7 @@ def to_json(recording: Recording) -> dict[str, Any]:
         "events": events,
         "results": [view_to_json(view) for view in recording.results],
         "returned_tuple": recording.returned_tuple,
+        "in_place": recording.in_place,
     }
 
 
@@ -305,7 +313,8 @@ def from_json(data: Any) -> Recording:
         raise MalformedRecording(f"more than {MAX_EVENTS} events")
     events = tuple(_event_from_json(item) for item in raw_events)
     results = tuple(view_from_json(item) for item in _sequence(data.get("results")))
-    recording = Recording(inputs, events, results, bool(data.get("returned_tuple")))
+    recording = Recording(inputs, events, results, bool(data.get("returned_tuple")),
+                          bool(data.get("in_place")))
     _check_storages(recording)
     return recording
 

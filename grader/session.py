@@ -37,6 +37,7 @@ from grader.outcome import (
     Stopped,
     Timed,
     answer_of,
+    in_place,
     outcome_of,
     run_of,
     timed_of,
@@ -130,20 +131,22 @@ class Session:
             return None, findings, Run((), ())
         return outcome.recording, [], self.replay(outcome.recording, inputs)
 
-    def record(self, inputs: Sequence[Any], *, config: int = 0,
+    def record(self, inputs: Sequence[Any], *, config: int = 0, trials: int = 0,
                as_they_are: bool = False) -> Outcome:
         """Call the learner's function in the worker; no kernel runs there.
 
         Args:
             inputs: tensors and plain values.
             config: which of its configurations every autotuner takes, counted round.
+            trials: how many of them it tries before, as in the very first call.
             as_they_are: hand over these very values. Otherwise the function gets decoys, and the
                 inputs only where it made nothing of the decoys, to say why.
 
         Raises:
             Stopped: the worker did not survive, or its answer is no recording.
         """
-        return self.begin_record(inputs, config=config, as_they_are=as_they_are)()
+        return self.begin_record(inputs, config=config, trials=trials,
+                                 as_they_are=as_they_are)()
 
     def configurations(self, inputs: Sequence[Any], most: int) -> Iterator[Outcome]:
         """The call once for each configuration of its autotuners, at most so often.
@@ -158,21 +161,22 @@ class Session:
             number += 1
             yield outcome
 
-    def begin_record(self, inputs: Sequence[Any], *, config: int = 0,
+    def begin_record(self, inputs: Sequence[Any], *, config: int = 0, trials: int = 0,
                      as_they_are: bool = False) -> Later[Outcome]:
         """``record`` in two steps: what is returned waits for the outcome."""
         if as_they_are:
-            return self._begin_call(inputs, config)
+            return self._begin_call(inputs, config, trials)
         others = inputs.decoys if isinstance(inputs, Drawn) else decoys(
             inputs, self._function.host_reads_at())
-        blind = self._begin_call(others, config)
-        return lambda: self._checked(blind(), inputs, config)
+        blind = self._begin_call(others, config, trials)
+        return lambda: self._checked(blind(), inputs, config, trials)
 
-    def _checked(self, blind: Outcome, inputs: Sequence[Any], config: int) -> Outcome:
+    def _checked(self, blind: Outcome, inputs: Sequence[Any], config: int,
+                 trials: int) -> Outcome:
         """The outcome on decoys; where the function raised, that on the inputs themselves."""
         if blind.recording is not None or blind.error is None:
             return blind
-        seeing = self._begin_call(inputs, config)()
+        seeing = self._begin_call(inputs, config, trials)()
         if seeing.recording is None:
             return seeing
         raised = f"{blind.error.types[0]}: {blind.error.message}".rstrip(": ")
@@ -190,7 +194,9 @@ class Session:
         finding = difference(recording, seeing) if seeing is not None else None
         return [finding] if finding else []
 
-    def _begin_call(self, inputs: Sequence[Any], config: int) -> Later[Outcome]:
+    def _begin_call(self, inputs: Sequence[Any], config: int,
+                    trials: int = 0) -> Later[Outcome]:
+        changing = self._function.in_place_at()
         with _packed(inputs) as arena:
             views = iter(arena.views)
             given = max(0, len(inputs) - len(self._function.parameters))
@@ -201,15 +207,19 @@ class Session:
                 "arguments": [_argument(value, views) for value in inputs],
                 "keywords": self._function.keyword_only[:given],
                 "config": config,
+                "in_place": changing,
+                "trials": trials,
             }
             reply = self.processes.ask("worker", request, [arena.fd], CALL_S, "the function")
             stored = arena.views
+            tensors = [n for n, value in enumerate(inputs) if _is_stored(value)]
 
         def outcome() -> Outcome:
             try:
-                return outcome_of(reply(), stored, self._function.entry)
+                made = outcome_of(reply(), stored, self._function.entry)
             except NotStarted:
-                return self._begin_call(inputs, config)()
+                return self._begin_call(inputs, config, trials)()
+            return in_place(made, self._function, dict(zip(tensors, stored, strict=True)))
 
         return outcome
 

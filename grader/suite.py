@@ -205,6 +205,11 @@ class Function:
 
     Where a case limits programs, one that stores nothing is a fault in every case: the contract
     ``counts_programs``, also of what is left when that case is taken out.
+
+    A function that works ``in_place`` makes no result: it changes the parameters of these names,
+    and what they hold after the call is what ``reference`` gives, in this order. Nothing else of
+    its arguments may change, nor what lies between the elements of a view. It returns None, or
+    those very tensors where it ``returns_self``. Trials of its autotuners have to leave no trace.
     """
 
     entry: str = ""
@@ -225,6 +230,8 @@ class Function:
     reversed_peer: Callable[..., Any] | None = None
     bench: Bench | None = None
     counts_programs: bool = False
+    in_place: tuple[str, ...] = ()
+    returns_self: bool = False
 
     def __post_init__(self) -> None:
         if any(case.limits and case.limits.programs is not None for case in self.cases):
@@ -238,6 +245,10 @@ class Function:
     def host_reads_at(self) -> frozenset[int]:
         """The positions of the parameters that ``host_reads`` names."""
         return frozenset(map(self.parameters.index, self.host_reads))
+
+    def in_place_at(self) -> tuple[int, ...]:
+        """The positions of the parameters that ``in_place`` names, in its order."""
+        return tuple(map(self.parameters.index, self.in_place))
 
     def result_dtypes(self, first: str, count: int, inputs: Sequence[Any] = ()) -> list[str]:
         """The dtype of each of ``count`` results; ``first`` is that of the first input."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -87,8 +88,9 @@ class Session:
                  float: "float", type(None): "none"}
         return Argument(kinds[type(value)], value)
 
-    def run(self, *results: View, **settings: Any) -> tuple[dict[str, Any], list[torch.Tensor]]:
-        made = Recording(self.inputs, tuple(self.events), results)
+    def run(self, *results: View, in_place: bool = False,
+            **settings: Any) -> tuple[dict[str, Any], list[torch.Tensor]]:
+        made = Recording(self.inputs, tuple(self.events), results, in_place=in_place)
         request = {"op": "run", "recording": recording.to_json(made),
                    "layout": self.packed.layout(), **settings}
         return self.ask(request)
@@ -287,6 +289,44 @@ def test_an_input_that_is_changed_is_named_and_stays_as_it_was(tmp_path: Path) -
     assert "input `out_ptr` was modified" in seen(reply)["M07"]
     assert reply["modified_inputs"] == [1]
     assert torch.equal(result, torch.ones(8))  # executed, on a private copy
+
+
+@pytest.mark.parametrize(("first", "steps", "count", "where"), [
+    (6, 2, 0, ""), (6, 1, 1, "1 elements after"), (5, 2, 3, "1 elements before"),
+], ids=["its elements", "those between", "those before"])
+def test_what_is_changed_in_place_is_the_view_and_nothing_beside_it(
+    tmp_path: Path, first: int, steps: int, count: int, where: str
+) -> None:
+    x = torch.randn(14)
+    changed = View(1, "float32", (3,), (2,), 6)
+    strided = COPY.replace("out_ptr + offs", f"out_ptr + {steps} * offs")
+    session = Session(tmp_path, strided, torch.ones(8), x)
+    into = replace(changed, offset=first, shape=(5,), stride=(1,))
+    session.launch("copy_kernel", 1, x_ptr=session.inputs[0], out_ptr=into, n=3, BLOCK=8)
+
+    reply, (result,) = session.run(changed, in_place=True)
+
+    assert list(seen(reply)) == ["M07"] * bool(count)
+    if count:
+        assert seen(reply)["M07"].startswith(f"{count} elements beside those of an input")
+        assert where in seen(reply)["M07"]
+    else:
+        assert torch.equal(result, torch.ones(3))
+
+
+@pytest.mark.parametrize(("target", "codes"), [
+    (View(1, "float32", (4,), (2,), 0), []), (View(1, "float32", (8,), (1,), 0), ["M07"]),
+    (View(0, "float32", (8,), (1,), 0), ["M07"]),
+], ids=["what is changed", "more of it", "another input"])
+def test_host_code_may_fill_what_is_changed_in_place(
+    tmp_path: Path, target: View, codes: list[str]
+) -> None:
+    session = Session(tmp_path, COPY, torch.ones(8), torch.ones(8))
+    session.events.append(Fill(target, 0.0))
+
+    reply, _ = session.run(View(1, "float32", (4,), (2,), 0), in_place=True)
+
+    assert list(seen(reply)) == codes
 
 
 def test_views_with_strides_and_offsets(tmp_path: Path) -> None:

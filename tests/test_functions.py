@@ -10,7 +10,7 @@ import torch
 
 import grader
 from grader import Finding, Verdict
-from grader.amplitudes import elementwise
+from grader.amplitudes import elementwise, total
 from grader.cases import names_in
 from grader.diagnosis.codes import known_mistake
 from grader.diagnosis.explanation import mistakes_in
@@ -291,6 +291,41 @@ def test_an_empty_result_may_begin_where_its_storage_ends(graded):
     report = graded(*columns, suite=Suite(functions=[parts]))
 
     assert verdicts(report) == {"parts: nothing": "PASSED"}, list(report.findings())
+
+
+ADDED = '''import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def double_kernel(x_ptr, out_ptr, total_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n, other=0.0)
+    tl.store(out_ptr + offs, 2 * x, mask=offs < n)
+    tl.atomic_add(total_ptr, tl.sum(x))
+
+
+def double(x):
+    out, total = torch.empty_like(x), torch.zeros(1, device=x.device)
+    double_kernel[(triton.cdiv(x.numel(), BLOCK),)](x, out, total, x.numel(), BLOCK=BLOCK)
+    return out, total
+'''
+
+
+@pytest.mark.parametrize(("block", "code"), [(16, "M09"), (1024, "")],
+                         ids=["64 programs add", "one program adds"])
+def test_the_last_of_several_results_has_to_be_the_same_in_any_order_too(
+        tmp_path, sandbox, block, code):
+    (tmp_path / "kernel.py").write_text(ADDED.replace("=BLOCK", f"={block}").replace(
+        "(), BLOCK)", f"(), {block})"))
+    suite = Suite("double", ("x",), reference=lambda x: (2 * x.double(), x.double().sum().view(1)),
+                  tolerance=Tolerance(lambda x: (elementwise(2 * x), total(x[None]))),
+                  name="toy", cases=[correctness("1 024 floats", rand(1_024, mean=8.0))])
+
+    report = grader.grade(tmp_path / "kernel.py", suite, sandbox=sandbox, effort="values")
+
+    assert (first(report)[1] if report.first_failure else "") == code
 
 
 def test_one_case_of_one_function_can_be_graded_alone(graded):

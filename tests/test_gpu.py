@@ -173,6 +173,35 @@ def test_a_changed_input_is_m07(known):
         "M07", "On the GPU input 2 holds other values after the call than before.")
 
 
+def in_place() -> Recording:
+    """Of input 1 every other element is changed; the kernel has it as its output."""
+    first = recorded()
+    launch = first.events[-1]
+    half = View(0, "float32", (N // 2,), (2,), 0)
+    arguments = {**launch.arguments, "out_ptr": Argument("tensor", half)}
+    return Recording(first.inputs, (Launch(launch.kernel, launch.grid, arguments, {}, 12),),
+                     (half,), in_place=True)
+
+
+def doubling(kernel: Any, launch: Launch, bound: Any) -> None:
+    bound["out_ptr"].mul_(2.0)
+
+
+@pytest.mark.parametrize(("launcher", "codes"), [
+    (doubling, []),
+    (lambda kernel, launch, bound: bound["x_ptr"].mul_(2.0), ["M07"]),
+    (lambda kernel, launch, bound: bound["y_ptr"].mul_(2.0), ["M07"]),
+], ids=["its elements", "those between too", "another input"])
+def test_what_is_changed_in_place_is_changed_alone(known, launcher, codes):
+    x, y = inputs()
+    replay = prepare(in_place(), holding([x, y]), known, launcher)
+
+    findings = run_checked(replay, in_place())
+
+    assert [finding.code for finding in findings] == codes
+    assert codes or torch.equal(replay.results[0], 2 * x[::2])
+
+
 def test_an_input_of_nan_is_unchanged(known):
     x = torch.full((N,), float("nan"))
     replay = prepare(recorded(), holding([x, x.clone()]), known, adding)
@@ -397,6 +426,25 @@ def test_results_are_those_of_timed_runs_for_each_set(known):
         assert torch.equal(result, sum(inputs(seed)))
     assert timing.best.ms == pytest.approx(0.128)
     assert timing.untimed == []
+
+
+def test_what_works_in_place_gets_its_input_anew_for_each_repeat(known):
+    """Also where a call is so short that others are timed many at a time."""
+    device, launches = Fake(), []
+
+    def short(kernel: Any, launch: Launch, bound: Any) -> None:
+        device.now += 0.001
+        launches.append(launch)
+        doubling(kernel, launch, bound)
+
+    timing = time_call([in_place()] * 2, [holding(inputs(seed)) for seed in range(2)], known,
+                       short, device, l2_bytes=12 * 8 * N)
+
+    assert timing.findings == []
+    assert timing.untimed == []
+    for seed, [result] in enumerate(timing.results):
+        assert torch.equal(result, 2 * inputs(seed)[0][::2])
+    assert len(launches) < 2_000
 
 
 def test_what_a_repeat_does_not_write_is_poison(known):

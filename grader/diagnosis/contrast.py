@@ -16,7 +16,7 @@ from grader.session import Session
 Passes = Callable[[Sequence[Any]], bool]
 Right = Callable[[Sequence[torch.Tensor]], bool]
 _LOW_PRECISION = (torch.float16, torch.bfloat16)
-_LAYOUT_SYMPTOMS = ("N01", "N02", "N03", "M01", "M02", "M03", "M04")
+_LAYOUT_SYMPTOMS = ("N01", "N02", "N03", "M01", "M02", "M03", "M04", "M07")
 
 
 def undefined_or_ordered(session: Session, recording: Recording, inputs: Sequence[Any],
@@ -34,15 +34,16 @@ def undefined_or_ordered(session: Session, recording: Recording, inputs: Sequenc
     if first.determined:
         return []
     other = first.other or session.replay(recording, inputs, order="reverse", poison=1).results
-    if not bool(_changed(first.results[0], other[0]).any()):
+    if _one_that_changed(first.results, other) is None:
         return []
-    garbage = session.replay(recording, inputs, poison=1)
-    if not bool(_changed(first.results[0], garbage.results[0]).any()):
+    garbage = session.replay(recording, inputs, poison=1).results
+    number = _one_that_changed(first.results, garbage)
+    if number is None:
         if right is not None and right(other):
             return []
         return [Finding("M09", "The result changes when the programs of the same launch run in the "
                                "opposite order.")]
-    change = _first_change(first.results[0], garbage.results[0])
+    change = _first_change(first.results[number], garbage[number])
     return [Finding("M06", f"The result changes with the garbage in lanes that are masked off: "
                            f"{change}.")]
 
@@ -87,6 +88,13 @@ def _signs(inputs: Sequence[Any]) -> list[Any]:
 
 def _each(inputs: Sequence[Any], change: Callable[[torch.Tensor], torch.Tensor]) -> list[Any]:
     return [change(value) if isinstance(value, torch.Tensor) else value for value in inputs]
+
+
+def _one_that_changed(first: Sequence[torch.Tensor],
+                      other: Sequence[torch.Tensor]) -> int | None:
+    """The number of the first result that differs between two runs."""
+    return next((number for number, (one, another) in enumerate(zip(first, other, strict=True))
+                 if bool(_changed(one, another).any())), None)
 
 
 def _changed(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:

@@ -46,6 +46,7 @@ class Replay:
     memory: Memory
     steps: list[tuple[Launch | None, Callable[[], object]]]
     results: list[torch.Tensor]
+    in_place: bool = False  # what it works on has to be given anew before it is run again
 
     def run(self) -> None:
         """All of it, without a look at what comes of it."""
@@ -62,6 +63,8 @@ def prepare(recording: Recording, memory: Memory, kernels: Kernels, launcher: La
     """
     for view in recording.inputs:
         memory.check(view)
+    if recording.in_place:
+        memory.change(recording.results)
     steps: list[tuple[Launch | None, Callable[[], object]]] = []
     for event in recording.events:
         match event:
@@ -72,7 +75,8 @@ def prepare(recording: Recording, memory: Memory, kernels: Kernels, launcher: La
             case Launch():
                 if event.programs:
                     steps.append((event, _launch_step(event, memory, kernels, launcher)))
-    return Replay(memory, steps, [memory.tensor(view) for view in recording.results])
+    return Replay(memory, steps, [memory.tensor(view) for view in recording.results],
+                  recording.in_place)
 
 
 def _host_step(event: Fill | Move, memory: Memory) -> Callable[[], object]:
@@ -180,8 +184,8 @@ class _Attempt:
 
     def jobs(self) -> list[Job]:
         every = [*((replay, number) for number, replay in enumerate(self.replays)), *self.copies]
-        return [Job(replay.run, replay.memory.spoil, self._comparison(replay, number))
-                for replay, number in every]
+        return [Job(replay.run, replay.memory.spoil, self._comparison(replay, number),
+                    once=replay.in_place) for replay, number in every]
 
     def _comparison(self, replay: Replay, number: int) -> Callable[[], object]:
         """Nobody waits for what it finds until all times are taken."""

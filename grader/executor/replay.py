@@ -88,7 +88,7 @@ def replay(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ou
             for event in recording.events:
                 _step(event, storages, memory, kernels, settings, replayed)
         if settings.sample is None:
-            for finding in storages.coverage(recording):
+            for finding in (*storages.coverage(recording), *storages.outside(recording)):
                 memory.observed.add(finding)
         views = list(recording.results)
         if settings.windows:

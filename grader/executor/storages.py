@@ -49,6 +49,7 @@ class Storages:
                  pattern: int, virtual: Container[int] | None = None) -> None:
         """``virtual``: inputs that have a size and no memory, nor have large allocations then."""
         self._pattern = pattern
+        self._fd, self._layout = fd, layout
         self._virtual = virtual
         self._granules = _granules(recording)
         self.inputs = {view.storage for view in recording.inputs}
@@ -58,7 +59,7 @@ class Storages:
         for number, place in enumerate(layout):
             data = (_sized(place[1]) if virtual is not None and number in virtual
                     else arena.unpack(fd, [place])[0])
-            self._add(number, data, is_input=True)
+            self._add(number, data, is_input=True, changing=number in recording.changing)
         for view in recording.inputs:
             self.check(view)
 
@@ -76,9 +77,11 @@ class Storages:
             data = _pages(event.nbytes) if 0 < event.nbytes <= SMALL else _sized(event.nbytes)
         self._add(event.storage, data, is_input=False)
 
-    def _add(self, number: int, data: torch.Tensor, *, is_input: bool) -> None:
+    def _add(self, number: int, data: torch.Tensor, *, is_input: bool,
+             changing: bool = False) -> None:
         granule = self._granules.get(number, 1)
-        self._by_number[number] = (data, Storage(data.numpy(), granule, is_input))
+        protected = is_input and not changing
+        self._by_number[number] = (data, Storage(data.numpy(), granule, is_input, protected))
 
     def check(self, view: View) -> Storage:
         """The storage of a view.
@@ -143,7 +146,7 @@ class Storages:
         _host(lambda: target.copy_(source.clone() if same else source))
 
     def _modified(self, storage: Storage, target: View) -> Finding | None:
-        if not storage.is_input or not elements(target):
+        if not storage.protected or not elements(target):
             return None
         storage.stored_into = True
         return Finding("M07", "an input was modified by a host operation of the function")
@@ -169,10 +172,10 @@ class Storages:
     def coverage(self, recording: Recording) -> list[Finding]:
         """M03 for every result with elements that no kernel stored.
 
-        Where no input has an element there is nothing to compute, and a host fill is enough: the
-        sum of no products is zero.
+        What works in place may leave elements as they are. Where no input has an element there is
+        nothing to compute, and a host fill is enough: the sum of no products is zero.
         """
-        views, findings = recording.results, []
+        views, findings = () if recording.in_place else recording.results, []
         nothing_given = recording.inputs and not any(map(elements, recording.inputs))
         for number, view in enumerate(views):
             storage, total = self.check(view), elements(view)
@@ -190,6 +193,39 @@ class Storages:
                     "M03", f"{count} of {total} elements of {which} were never stored by a "
                            f"kernel; the first is index {where}"
                            f"{', and all behind it are missing too' * ends}"))
+        return findings
+
+    def outside(self, recording: Recording) -> list[Finding]:
+        """M07 for what was changed between the elements of inputs that are worked on in place.
+
+        Nothing is said of storages too large for a note of each element.
+        """
+        findings = []
+        for number in sorted(recording.changing):
+            storage = self._by_number[number][1]
+            size, count = storage.granule, len(storage.data) // storage.granule
+            if storage.shadow.paged or not count:
+                continue
+            given = arena.unpack(self._fd, [self._layout[number]])[0].numpy()
+            changed = (storage.data != given)[:count * size].reshape(count, size).any(axis=1)
+            cells = storage.shadow.strided(0, (count,), (1,))
+            changed |= (cells > 0) | (cells < KERNEL)
+            views = [view for view in recording.results if view.storage == number]
+            for view in views:
+                if elements(view):
+                    ratio = itemsize(view) // size
+                    np.lib.stride_tricks.as_strided(
+                        changed[view.offset * ratio:], (*view.shape, ratio),
+                        (*(step * ratio for step in view.stride), 1))[...] = False
+            if changed.any():
+                wide = itemsize(views[0])
+                count = -(-int(changed.sum()) * size // wide)
+                first = int(changed.argmax()) * size // wide - views[0].offset
+                where = "before" if first < 0 else "after"
+                findings.append(Finding(
+                    "M07", f"{count} elements beside those of an input that is changed in place "
+                           f"were stored too: its view leaves them out. The first lies "
+                           f"{abs(first)} elements {where} the view's first"))
         return findings
 
     def modified_inputs(self, recording: Recording) -> list[int]:

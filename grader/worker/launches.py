@@ -59,7 +59,9 @@ def _tuned(recorder: Recorder, tuner: Any, args: tuple[Any, ...], kwargs: dict[s
     once more, so the very first result of several configurations comes from zeros, and every later
     one from what the tensors hold. (Triton 3.6 to 3.9 do so; where pruning leaves one of several,
     3.6 and 3.7 measure it, 3.8 and 3.9 do not.) What is recorded is the later run: a kernel that
-    adds to its output is right in every call only if the function clears the output.
+    adds to its output is right in every call only if the function clears the output. Where trials
+    are asked for, the first call is recorded: those runs with all hooks, once each, and then its
+    own.
     """
     tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
     configs = tuner.prune_configs(kwargs) if len(tuner.configs) > 1 else tuner.configs
@@ -68,12 +70,26 @@ def _tuned(recorder: Recorder, tuner: Any, args: tuple[Any, ...], kwargs: dict[s
         raise ValueError(f"Conflicting meta-parameters: {', '.join(conflicts)}. "
                          f"Make sure that you don't re-define auto-tuned symbols.")
     chosen = config.all_kwargs()
+    if recorder.trials and len(configs) > 1:
+        for tried in configs[:recorder.trials]:
+            _try(tuner, tried, args, kwargs)
+        tuner.pre_hook({**tuner.nargs, **kwargs, **chosen}, reset_only=True)
     if config.pre_hook is not None:
         config.pre_hook({**tuner.nargs, **kwargs, **chosen})
     try:
         return tuner.fn.run(*args, **kwargs, **chosen)
     finally:
         tuner.nargs = None
+
+
+def _try(tuner: Any, config: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """A run that measures a configuration, on the tensors of the caller."""
+    nargs = {**tuner.nargs, **kwargs, **config.all_kwargs()}
+    if config.pre_hook is not None:
+        config.pre_hook(nargs)
+    tuner.pre_hook(nargs)
+    tuner.fn.run(*args, **kwargs, **config.all_kwargs())
+    tuner.post_hook(nargs, exception=None)
 
 
 def record(recorder: Recorder, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any],

@@ -59,11 +59,15 @@ class Handler:
         arguments = _arguments(request, fds)
         positions = _parameters(entry)
         inputs = [(positions[n] if n < len(positions) else f"number {n + 1}", arguments[n],
-                   item["tensor"][0])
-                  for n, item in enumerate(request["arguments"]) if "tensor" in item]
+                   request["arguments"][n]["tensor"][0]) for n in _tensors_at(request)]
         names = list(request.get("keywords", ()))
         split = len(arguments) - len(names)
-        recorder = Recorder(self._path, inputs, int(request.get("config", 0)))
+        changing = request.get("in_place", ())
+        recorder = Recorder(
+            self._path, inputs, int(request.get("config", 0)),
+            changing={number for position, (_, _, number) in zip(
+                _tensors_at(request), inputs, strict=True) if position in changing},
+            trials=int(request.get("trials", 0)))
         try:
             with _watched(recorder):
                 result = entry(*arguments[:split],
@@ -105,6 +109,11 @@ class Handler:
             exec(compile(text, "calls.py", "exec", dont_inherit=True), self._drivers.__dict__)
         driver = self._drivers.__dict__.get(name)
         return functools.partial(driver, self._module) if callable(driver) else None
+
+
+def _tensors_at(request: Mapping[str, Any]) -> list[int]:
+    """The positions of arguments that are tensors with memory."""
+    return [n for n, item in enumerate(request["arguments"]) if "tensor" in item]
 
 
 def _arguments(request: Mapping[str, Any], fds: list[int]) -> list[Any]:
@@ -161,6 +170,8 @@ def _raised(recorder: Recorder, described: dict[str, Any]) -> dict[str, Any]:
 def _returned(recorder: Recorder, result: Any) -> dict[str, Any]:
     several = type(result) in (tuple, list)
     tensors = list(result) if several else [result]
+    if result is None and recorder.works_in_place:
+        tensors = []
     for tensor in tensors:
         if type(tensor) is not torch.Tensor:
             return {"status": "value", "type": type(tensor).__name__, "findings": recorder.findings}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import enum
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -64,6 +64,7 @@ class Storage:
     seen: bytes  # what it held when it became known; nothing here writes to it
     name: str = ""  # of the parameter
     off_device: OffDevice | None = None
+    changing: bool = False  # an input that the function works on in place
 
     @property
     def untouched(self) -> bool:
@@ -74,15 +75,19 @@ class Recorder:
     """The state of one call."""
 
     def __init__(self, path: str, inputs: Sequence[tuple[str, torch.Tensor, int]],
-                 config: int = 0) -> None:
+                 config: int = 0, *, changing: Collection[int] = (), trials: int = 0) -> None:
         """Begin a call.
 
         Args:
             path: the learner's file.
             inputs: the tensor arguments: name, tensor, and the number of its storage.
             config: which of its configurations every autotuner takes, counted round.
+            changing: the numbers of storages that the function works on in place.
+            trials: how many configurations an autotuner tries before, as in the first call.
         """
         self.path = path
+        self.works_in_place = bool(changing)
+        self.trials = trials
         self.configurations = 1  # of the autotuner that had most to choose from
         self._config = config
         self.findings: list[dict[str, Any]] = []
@@ -96,6 +101,7 @@ class Recorder:
         for name, tensor, number in reversed(inputs):  # the first of several names stays
             self._next = max(self._next, number + 1)
             self.add(tensor, Kind.INPUT, number, name)
+            self._storages[tensor.untyped_storage()._cdata].changing = number in changing
         self._inputs = tuple(view_of(tensor, number) for _, tensor, number in inputs)
 
     # ---------------------------------------------------------------------------------------------
@@ -175,9 +181,10 @@ class Recorder:
         return view_of(tensor, known.number)
 
     def input_name(self, tensor: torch.Tensor) -> str:
-        """The parameter whose memory this is, or nothing."""
+        """The parameter whose memory this is and has to stay as it is, or nothing."""
         known = self._storages.get(tensor.untyped_storage()._cdata)
-        return known.name if known and known.kind is Kind.INPUT else ""
+        fixed = known is not None and known.kind is Kind.INPUT and not known.changing
+        return known.name if known and fixed else ""
 
     # ---------------------------------------------------------------------------------------------
     # Events
@@ -253,9 +260,12 @@ class Recorder:
             self.note(Move(to, origin, current_line(self.path), source.is_conj()))
 
     def forget(self, tensor: torch.Tensor) -> None:
-        """From here on the values of a copy are known to the executor only."""
+        """From here on the values of a copy are known to the executor only.
+
+        So are those of an input that is worked on in place.
+        """
         known = self._storages.get(tensor.untyped_storage()._cdata)
-        if known and known.kind is Kind.COPIED:
+        if known and (known.kind is Kind.COPIED or known.changing):
             known.kind = Kind.MADE
 
     def check_untouched(self) -> None:

@@ -205,6 +205,30 @@ def matmul(dtype: torch.dtype) -> Attempts:
                         ("specialised", (128, 256, 64, 8, 3, 8)))}
 
 
+def matmul_described() -> Attempts:
+    """The solution that has its descriptors from the host, b as (N, K), in other tiles."""
+    kernel = solution("tensor-descriptors").matmul_host_kernel
+
+    def of(tiles: Tiles) -> Callable[..., torch.Tensor]:
+        block_m, block_n, block_k, warps, stages, group = tiles
+
+        def run(a: torch.Tensor, b_t: torch.Tensor) -> torch.Tensor:
+            (m, k), n = a.shape, b_t.shape[0]
+            c = a.new_empty((m, n))
+            kernel[(triton.cdiv(m, block_m) * triton.cdiv(n, block_n),)](
+                TensorDescriptor.from_tensor(a, [block_m, block_k]),
+                TensorDescriptor.from_tensor(b_t, [block_n, block_k]),
+                TensorDescriptor.from_tensor(c, [block_m, block_n]), m, n, k,
+                BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=group,
+                num_warps=warps, num_stages=stages)
+            return c
+        return run
+
+    return {f"described {named(t)}": of(t) for t in (
+        (128, 128, 64, 4, 3, 8), (128, 128, 64, 8, 4, 8), (128, 256, 64, 8, 4, 8),
+        (256, 128, 64, 8, 3, 8))}
+
+
 # ---------------------------------------------------------------------------------------------
 # Convolution
 

@@ -168,7 +168,7 @@ def product_rows() -> list[Row]:
                   (side(8192, scale), side(2048, scale)), (side(2048, scale), side(8192, scale))),
                None, dict))),
         product("product by descriptors 8192", turned(8192, 8192, 8192), times_turned,
-                by_descriptors, goal=1.0),
+                by_descriptors, goal=1.0, more=lambda: tries(attempts_tiles.matmul_described())),
         product("product by special warps 8192x8192x4096", turned(8192, 8192, 4096), times_turned,
                 lambda: {**pair("warp-specialization", specialised(False)),
                          "solution, specialised": specialised(True)(solution(

@@ -88,12 +88,14 @@ class Job:
     """One way of doing the work: on one set of inputs, at one set of addresses.
 
     ``work`` launches. ``before`` runs ahead of the flush, and ``after`` when the clock has stopped:
-    there outputs are spoilt and compared. Neither is in the time.
+    there outputs are spoilt and compared. Neither is in the time. Work that is done ``once``
+    changes what it works on, so that ``before`` comes ahead of each time.
     """
 
     work: Callable[[], object]
     before: Callable[[], object] = lambda: None
     after: Callable[[], object] = lambda: None
+    once: bool = False
 
 
 def measure(jobs: Sequence[Job], device: Device, *, config: str = "",
@@ -102,7 +104,7 @@ def measure(jobs: Sequence[Job], device: Device, *, config: str = "",
 
     A graph is captured of each where that works: then the time that Python takes for a launch is
     in no measurement. What takes less than ``SMALL_MS`` is timed as part of a graph of many calls
-    that goes round all the jobs. A run that spreads too far is repeated.
+    that goes round all the jobs, unless work is done once. A run that spreads too far is repeated.
     """
     graphs = [device.capture(job.work) for job in jobs]
     captured = all(graph is not None for graph in graphs)
@@ -112,7 +114,8 @@ def measure(jobs: Sequence[Job], device: Device, *, config: str = "",
     first, _, _ = _times(rounds, device, max(_FIRST, len(rounds)))
     one = statistics.median(first)
     calls = 1
-    if captured and one < SMALL_MS and (together := _together(jobs, device, one)):
+    repeatable = not any(job.once for job in jobs)
+    if captured and repeatable and one < SMALL_MS and (together := _together(jobs, device, one)):
         rounds, calls = [together], _calls(len(jobs), one)
         one = statistics.median(_times(rounds, device, _FIRST)[0]) / calls
     each = max(one * calls, 1e-3)

@@ -45,7 +45,14 @@ class _Buffer:
         self.whole = torch.empty(ZONE + nbytes + ZONE, dtype=torch.uint8, device=device)
         self.body = self.whole[ZONE:ZONE + nbytes]
         self.zones = (self.whole[:ZONE], self.whole[ZONE + nbytes:])
-        self.kept: torch.Tensor | None = None  # of an input: what it has to be
+        self.kept: torch.Tensor | None = None  # of an input: what it was given
+        self.changing: list[View] = []  # of an input: what may be changed in place
+
+
+    def restore(self) -> None:
+        """Of an input, what it was given."""
+        if self.kept is not None and self.changing:
+            self.body.copy_(self.kept)
 
 
 class Memory:
@@ -86,9 +93,17 @@ class Memory:
         return other
 
     def forget(self) -> None:
-        """Give back all that is no input."""
+        """Give back all that is no input; inputs are again what they were."""
         self._buffers = {number: buffer for number, buffer in self._buffers.items()
                          if buffer.kept is not None}
+        for buffer in self._buffers.values():
+            buffer.restore()
+            buffer.changing = []
+
+    def change(self, views: Sequence[View]) -> None:
+        """From here on these views of inputs may be changed in place, and nothing beside them."""
+        for view in views:
+            self.check(view).changing.append(view)
 
     def allocate(self, number: int, nbytes: int) -> None:
         """A new storage, full of poison."""
@@ -123,10 +138,15 @@ class Memory:
                           view.shape, view.stride)
 
     def spoil(self) -> None:
-        """Poison all that is no input, so that nothing of an earlier run can pass for a result."""
+        """Poison all that is no input, so that nothing of an earlier run can pass for a result.
+
+        What is changed in place is given anew.
+        """
         for buffer in self._buffers.values():
             if buffer.kept is None:
                 buffer.body.fill_(self._byte)
+            elif buffer.changing:
+                buffer.restore()
 
     def overruns(self) -> list[Overrun]:
         """Every red zone that was written to; they are mended, so that each is told once."""
@@ -146,9 +166,21 @@ class Memory:
         return found
 
     def changed_inputs(self) -> list[int]:
-        """The inputs' storages that do not hold what they were given."""
+        """The inputs' storages that do not hold what they were given, where they have to."""
         return [number for number, buffer in self._buffers.items()
-                if buffer.kept is not None and not same(buffer.body, buffer.kept)]
+                if buffer.kept is not None and not same(buffer.body, self._allowed(buffer))]
+
+    def _allowed(self, buffer: _Buffer) -> torch.Tensor:
+        """What an input may hold now: what was given, and anything where it may be changed."""
+        assert buffer.kept is not None
+        if not buffer.changing:
+            return buffer.kept
+        allowed = buffer.kept.clone()
+        for view in buffer.changing:
+            typed = torch.empty(0, dtype=getattr(torch, view.dtype), device=self.device)
+            typed.set_(allowed.untyped_storage(), view.offset, view.shape, view.stride)  # type: ignore[call-overload, unused-ignore]
+            typed.copy_(self.tensor(view))
+        return allowed
 
 
 def bits(tensor: torch.Tensor) -> torch.Tensor:

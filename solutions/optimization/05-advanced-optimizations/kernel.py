@@ -4,7 +4,8 @@
 
 A search space names tiles with their stages and warps; pruning drops what cannot run or wastes its
 lanes, before anything is compiled. The product and the softmax are persistent: as many programs as
-are asked for, each of which takes one piece of the work after another.
+are asked for, each of which takes one piece of the work after another. Where the matrices can be
+described, the product lets the GPU's copy engine move its tiles; of all others, threads load them.
 
 Cost: the product reads A once for each column of tiles and B once for each row of tiles, for
 2 * M * N * K operations. Softmax and scaling read and write each element once.
@@ -52,8 +53,8 @@ def make_configs() -> list[triton.Config]:
         for block_n in (256, 128, 64):
             for block_k in (64, 32):
                 # A short step needs more of them on their way to hide the same latency. Flattened
-                # it is slower: of the speed of torch.matmul at 4096 on an H200, tiles of 128 x 256
-                # x 32 reach 76 % with and 85 % without; 128 x 128 x 64 reach 66 and 61 %.
+                # it is slower: by pointers, of the speed of torch.matmul at 4096 on an H200, tiles
+                # of 128 x 256 x 32 reach 76 % with and 85 % without; 128 x 128 x 64 66 and 61 %.
                 stages = 3 if block_k == 64 else 4
                 tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k,
                         "GROUP_M": 8, "FLATTEN": block_k == 64}
@@ -112,7 +113,7 @@ def accumulators(config: triton.Config) -> int:
 
 @triton.autotune(
     configs=make_configs(),
-    key=["M", "N", "K"],
+    key=["M", "N", "K", "DESCRIBED"],
     prune_configs_by={"early_config_prune": prune_configs},
 )
 @triton.jit
@@ -127,6 +128,7 @@ def matmul_kernel(
     BLOCK_K: tl.constexpr,    # columns of A and rows of B per step
     GROUP_M: tl.constexpr,    # rows of tiles that are walked through together
     FLATTEN: tl.constexpr,    # whether tiles and steps become one loop
+    DESCRIBED: tl.constexpr,  # whether rows of all three can be described: see `is_described`
 ):
     """c[m, n] = sum_k a[m, k] * b[k, n]. One program owns every num_programs-th tile of c.
 
@@ -139,6 +141,13 @@ def matmul_kernel(
     offs_k = tl.arange(0, BLOCK_K).to(tl.int64)
     a_step = tl.cast(BLOCK_K, tl.int64) * stride_ak  # in a transposed view that passes 2**31
     b_step = tl.cast(BLOCK_K, tl.int64) * stride_bk
+    if DESCRIBED:  # once for all tiles of a program
+        a_desc = tl.make_tensor_descriptor(
+            a_ptr, shape=[M, K], strides=[stride_am, 1], block_shape=[BLOCK_M, BLOCK_K])
+        b_desc = tl.make_tensor_descriptor(
+            b_ptr, shape=[K, N], strides=[stride_bk, 1], block_shape=[BLOCK_K, BLOCK_N])
+        c_desc = tl.make_tensor_descriptor(
+            c_ptr, shape=[M, N], strides=[stride_cm, 1], block_shape=[BLOCK_M, BLOCK_N])
 
     # In one loop of tiles and steps, the first loads of a tile are on their way while the last
     # products of the one before it are computed; each step then asks which of both it is.
@@ -150,25 +159,33 @@ def matmul_kernel(
         pid_m = first_pid_m + local % group_height
         pid_n = local // group_height
 
-        offs_m = pid_m.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)  # row * stride passes 2**31
-        offs_n = pid_n.to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
-        in_m = offs_m < M
-        in_n = offs_n < N
-        a_ptrs = a_ptr + offs_m[:, None] * stride_am + offs_k[None, :] * stride_ak
-        b_ptrs = b_ptr + offs_k[:, None] * stride_bk + offs_n[None, :] * stride_bn
         acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)  # every tile begins at zero
 
-        # Pointers that advance: computed from `step` anew, they cost the pipeline of one operand.
-        for step in range(steps):
-            in_k = offs_k < K - step * BLOCK_K
-            a = tl.load(a_ptrs, mask=in_m[:, None] & in_k[None, :], other=0.0)
-            b = tl.load(b_ptrs, mask=in_k[:, None] & in_n[None, :], other=0.0)
-            acc = tl.dot(a, b, acc)
-            a_ptrs += a_step
-            b_ptrs += b_step
-
-        c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :] * stride_cn
-        tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty), mask=in_m[:, None] & in_n[None, :])
+        if DESCRIBED:
+            row, col = pid_m * BLOCK_M, pid_n * BLOCK_N
+            for step in range(steps):
+                a = a_desc.load([row, step * BLOCK_K])  # beyond K come zeros, which add nothing
+                b = b_desc.load([step * BLOCK_K, col])
+                acc = tl.dot(a, b, acc)
+            c_desc.store([row, col], acc.to(c_ptr.dtype.element_ty))
+        else:
+            offs_m = pid_m.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)  # * stride passes 2**31
+            offs_n = pid_n.to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
+            in_m = offs_m < M
+            in_n = offs_n < N
+            a_ptrs = a_ptr + offs_m[:, None] * stride_am + offs_k[None, :] * stride_ak
+            b_ptrs = b_ptr + offs_k[:, None] * stride_bk + offs_n[None, :] * stride_bn
+            # Pointers that advance: computed from `step` anew, they cost one operand its pipeline.
+            for step in range(steps):
+                in_k = offs_k < K - step * BLOCK_K
+                a = tl.load(a_ptrs, mask=in_m[:, None] & in_k[None, :], other=0.0)
+                b = tl.load(b_ptrs, mask=in_k[:, None] & in_n[None, :], other=0.0)
+                acc = tl.dot(a, b, acc)
+                a_ptrs += a_step
+                b_ptrs += b_step
+            c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :] * stride_cn
+            c = acc.to(c_ptr.dtype.element_ty)
+            tl.store(c_ptrs, c, mask=in_m[:, None] & in_n[None, :])
 
 
 def matmul_persistent(
@@ -200,11 +217,33 @@ def matmul_persistent(
         tiles = triton.cdiv(M, meta["BLOCK_M"]) * triton.cdiv(N, meta["BLOCK_N"])
         return (min(programs, tiles),)
 
+    described = has_copy_engine(a) and all(is_described(matrix) for matrix in (a, b, c))
+    if described:
+        triton.set_allocator(scratch)
     matmul_kernel[grid](
         a, b, c, M, N, K,
         a.stride(0), a.stride(1), b.stride(0), b.stride(1), c.stride(0), c.stride(1),
+        DESCRIBED=described,
     )
     return c
+
+
+def is_described(matrix: torch.Tensor) -> bool:
+    """Whether a tensor descriptor describes it: rows without gaps between their elements, which
+    start at multiples of 16 bytes."""
+    step = matrix.stride(0) * matrix.element_size()
+    return (matrix.stride(1) == 1 and step > 0 and step % 16 == 0
+            and matrix.data_ptr() % 16 == 0)
+
+
+def has_copy_engine(x: torch.Tensor) -> bool:
+    """Of the GPU that x lies on, from Hopper on; where it lies on none, as of an H100 or H200."""
+    return not x.is_cuda or torch.cuda.get_device_capability(x.device) >= (9, 0)
+
+
+def scratch(size: int, alignment: int, stream: int | None) -> torch.Tensor:
+    """Memory of a GPU in which a kernel writes the descriptors that it makes itself."""
+    return torch.empty(size, dtype=torch.int8, device="cuda")
 
 
 # ---------------------------------------------------------------------------------------------

@@ -210,17 +210,19 @@ def column_sum_locked(x: torch.Tensor, *, groups: int = 8) -> torch.Tensor:
     if groups < 1:
         raise ValueError(f"groups: expected at least 1, got {groups}")
     m, n = x.shape
-    out = torch.zeros(n, dtype=torch.float32, device=x.device)
     if m == 0 or n == 0:
-        return out
+        return torch.zeros(n, dtype=torch.float32, device=x.device)
 
     # As many rows for a program as leave eight programs to a block of columns, within bounds: few
     # rows would make the buffers' traffic count, and the lock; many would leave a GPU without work.
     block_m, block_n = 16, 128
     steps = min(max(triton.next_power_of_2(triton.cdiv(m, 8 * block_m)), 16), 64)
     blocks = triton.cdiv(n, block_n)
-    buffer = torch.zeros((groups, n), dtype=torch.float32, device=x.device)
-    locks = torch.zeros((groups, blocks), dtype=torch.int32, device=x.device)
+    # What has to be 0 before lies side by side: each tensor that is cleared is a launch of its own.
+    # No bit of 0.0 is set, so integers that are 0 are floats that are 0.
+    cleared = torch.zeros(groups * (n + blocks), dtype=torch.int32, device=x.device)
+    buffer, locks = cleared[:groups * n].view(torch.float32), cleared[groups * n:]
+    out = torch.empty(n, dtype=torch.float32, device=x.device)
     locked_sums_kernel[(triton.cdiv(m, block_m * steps), blocks)](
         x, buffer, locks, m, n, groups, x.stride(0), x.stride(1),
         BLOCK_M=block_m, BLOCK_N=block_n, STEPS=steps,

@@ -1,4 +1,4 @@
-"""Calls planners with configurations, and autotuned functions as an autotuner's trials would."""
+"""Calls planners with configurations, and notes how autotuned functions launch."""
 
 from __future__ import annotations
 
@@ -94,60 +94,6 @@ def softmax_programs(module: Any, problems: Sequence[Sequence[int]]) -> list[int
             module.persistent_softmax(torch.zeros(n_rows, n_cols), num_programs=num_programs)
         found.append(sum(launch["programs"] for launch in launches))
     return found
-
-
-@contextmanager
-def trials(best: int) -> Iterator[list[int]]:
-    """Inside, every call of an autotuned kernel tries each configuration once, on the same tensors.
-
-    So does the first call on a GPU, some thousand times. ``best`` is the number of the
-    configuration that is found the fastest; what is yielded counts the trials of each call.
-    """
-    counts: list[int] = []
-
-    def tune(self: Any, *args: Any, **kwargs: Any) -> Any:
-        self.nargs = dict(zip(self.arg_names, args, strict=False))
-        kept = self.prune_configs(kwargs)
-        counts.append(len(kept))
-        for config in kept:
-            values = {**self.nargs, **kwargs, **config.all_kwargs()}
-            if config.pre_hook is not None:
-                config.pre_hook(values)
-            self.pre_hook(values)
-            self.fn.run(*args, **kwargs, **config.all_kwargs())
-            self.post_hook(values, exception=None)
-        chosen = kept[best % len(kept)]
-        values = {**self.nargs, **kwargs, **chosen.all_kwargs()}
-        self.pre_hook(values, reset_only=True)
-        if chosen.pre_hook is not None:
-            chosen.pre_hook(values)
-        return self.fn.run(*args, **kwargs, **chosen.all_kwargs())
-
-    with mock.patch.object(Autotuner, "run", tune):
-        yield counts
-
-
-def scaled(module: Any, memory: torch.Tensor, factors: torch.Tensor, view: str,
-           best: int) -> dict[str, Any]:
-    """What ``scale_rows_`` leaves in all of ``memory``, of which it gets a view.
-
-    ``view``: "whole", "transposed", "every other column" or "every other row".
-    """
-    memory, factors = memory.clone(), factors.clone()
-    x = {"whole": memory, "transposed": memory.mT, "every other column": memory[:, ::2],
-         "every other row": memory[::2]}[view]
-    with trials(best) as counts:
-        result = module.scale_rows_(x, factors)
-    return {"values": memory.double().tolist(), "itself": result is x, "trials": counts,
-            "factors": factors.double().tolist()}
-
-
-def scale(module: Any, x: Any, factors: Any) -> None:
-    """A call of ``scale_rows_`` that should be refused, or has nothing to do."""
-    with only_noted() as launches:
-        module.scale_rows_(x, factors)
-    if launches:
-        raise RuntimeError("a kernel was launched")
 
 
 def tuned_scaling(module: Any) -> dict[str, Any]:
