@@ -29,6 +29,7 @@ def material_of(module_id: str) -> author.Material:
 
 
 MUTANTS = [(name, mutant.id) for name in MODULES for mutant in material_of(name).suite.mutants]
+SOME_MUTANTS = [mutant for place, mutant in enumerate(MUTANTS) if place % 3 == 0]
 VARIANTS = [(name, path) for name, module in MODULES.items()
             for path in variants.of(module.slug)]
 
@@ -77,10 +78,11 @@ def test_the_solution_passes_every_case(name, sandbox):
     assert list(proving.solution_passes(material_of(name), sandbox)) == []
 
 
-@pytest.mark.parametrize(("name", "mutant"), MUTANTS,
-                         ids=[f"{MODULES[name].slug}-{mutant}" for name, mutant in MUTANTS])
-def test_every_mutant_is_killed_with_its_code(name, mutant, sandbox, tmp_path):
-    """`tritonlab check` goes on after the first failure, and asks for the diagnosis.
+@pytest.mark.parametrize(("name", "mutant"), SOME_MUTANTS,
+                         ids=[f"{MODULES[name].slug}-{mutant}" for name, mutant in SOME_MUTANTS])
+def test_a_mutant_is_killed_with_its_code(name, mutant, sandbox, tmp_path):
+    """`tritonlab check` tries all of them, goes on after the first failure, and asks for the
+    diagnosis; here a third of them tells a change of the grader that lets mutants live.
 
     As there, what runs nothing of a mutant is left to the solution's own grade.
     """

@@ -207,6 +207,25 @@ def test_no_child_is_forked_ahead_while_another_one_works(tmp_path: Path) -> Non
         assert (meanwhile, len(box.spares)) == (SPARES - 1, SPARES)
 
 
+def test_who_expects_tests_gets_workers_that_have_imported_what_they_need(tmp_path: Path) -> None:
+    """Others are spared it: of all modules, few have the learner's own tests run."""
+    (tmp_path / "kernel.py").write_text("def entry(): ...\n")
+    drivers = "import sys\n\ndef loaded(module):\n    return '_pytest.python' in sys.modules\n"
+
+    def loaded(box: Sandbox) -> object:
+        with box.fork("worker") as child:
+            child.ask({"op": "load", "path": str(tmp_path / "kernel.py")})
+            return child.ask({"op": "ask", "of": "loaded", "drivers": drivers, "arguments": [],
+                              "layout": []})["answer"]
+
+    with Sandbox() as box:
+        before = loaded(box)
+        box.expect_tests()
+        box.expect_tests()
+
+        assert (before, loaded(box)) == (False, True)
+
+
 def test_several_children_live_side_by_side(sandbox: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_text("def entry(): ...")
     request = {"op": "load", "path": str(tmp_path / "kernel.py")}

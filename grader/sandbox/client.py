@@ -98,6 +98,14 @@ class Sandbox:
         """Process ids of children that were forked ahead; they wait, and have run nothing."""
         return list(self.request({"op": "spares"})["pids"])
 
+    def expect_tests(self) -> None:
+        """Let workers that are forked from now on run tests without importing pytest first.
+
+        Raises:
+            SandboxBroken: the zygote is gone.
+        """
+        self.request({"op": "tests"})
+
     @functools.cached_property
     def isolation(self) -> Isolation:
         """What keeps the children apart from everything else, as tried by one of them.

@@ -56,7 +56,8 @@ class Zygote:
         self._dismissed: set[int] = set()  # nobody asks how these end
         self._spares: dict[int, socket.socket] = {}  # they wait there for their orders
         # What was done here once is fast in children.
-        self._ahead = deque((_warm_compiler, _import_more, _warm_tests, _settle))
+        self._ahead = deque((_warm_compiler, _import_more, _settle))
+        self._tests = False  # they are warm too
 
     def serve(self) -> None:
         """Warm up, then answer until the judge is gone."""
@@ -118,6 +119,8 @@ class Zygote:
                         reply = self._isolation.to_json()
                     case "spares":
                         reply = {"pids": list(self._spares)}
+                    case "tests":
+                        reply = self._expect_tests()
                     case _:
                         reply = self._about(request)
             if request["answered"]:
@@ -125,6 +128,16 @@ class Zygote:
         except ConnectionError:
             return False
         return True
+
+    def _expect_tests(self) -> dict[str, Any]:
+        """Warm up for workers that run tests, which few modules have; others need no pytest."""
+        if not self._tests:
+            self._tests = True
+            _warm_tests()
+            _settle()
+            for pid in list(self._spares):  # forked before
+                self._kill(pid)
+        return {}
 
     def _fork(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Give a child its orders, and the ends of its channel and pipes."""

@@ -128,6 +128,9 @@ class OneProcess:
     def fork(self, role: Role, limits: Limits | None = None) -> Here:
         return Here(role)
 
+    def expect_tests(self) -> None:
+        """They are imported when they run."""
+
 
 # ---------------------------------------------------------------------------------------------
 
