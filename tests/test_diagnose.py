@@ -654,9 +654,14 @@ def test_digits_in_a_message_may_be_grouped(message, word, there):
 @pytest.mark.parametrize(("text", "said"), [
     ("a word", "A word."), ("package/.github/ci.yml has no jobs", "package/.github/ci.yml has no "
                                                                   "jobs."),
+    ("matmul_fp8(a, b) gives NaN", "matmul_fp8(a, b) gives NaN."),
+    ("softmax(x) raised", "softmax(x) raised."), ("x: expected 2", "x: expected 2."),
+    ("tl.dot takes 16 rows", "tl.dot takes 16 rows."), ("n_cols is 0", "n_cols is 0."),
+    ("arange's range is odd", "Arange's range is odd."), ("well-known, and so on",
+                                                          "Well-known, and so on."),
     ("", "."),
 ])
-def test_a_sentence_has_a_capital_and_a_path_has_none(text, said):
+def test_a_sentence_has_a_capital_and_names_of_paths_and_code_keep_theirs(text, said):
     assert sentence(text) == said
 
 
