@@ -18,15 +18,18 @@ _SIZES = re.compile(r"power of 2|maximum tensor numel|and K >= \d")
 _SHAPES = re.compile(r"incompatible")
 _OF_OTHER_PROGRAMS = "which are program 0's"
 _WORD = re.compile(r"\w+")
+_SEEN = re.compile(r"(?!\^\(\?!).")  # a sign that is there, not one that something is not
 
 
 def places_of(finding: Finding, numbers: Mapping[int, int], text: str, entry: str,
               likely: Mutant | None, possible: Sequence[Mutant],
-              others: Sequence[Mutant]) -> tuple[int, ...]:
-    """The places to look at; none where nothing tells.
+              others: Sequence[Mutant]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The places to look at, and those to look at if it is none of them; none where nothing tells.
 
     Of a known mistake, its own, of which that of the line comes first. Else those where the file
     makes what was seen to be wrong, and where that is not known, those of all possible mistakes.
+    A wrong value may come from a mistake that nobody has thought of, so the places of the known
+    ones are all there is only where the values have a sign of one of them, which then counts alone.
 
     Args:
         finding: with its line, if it has one.
@@ -42,13 +45,19 @@ def places_of(finding: Finding, numbers: Mapping[int, int], text: str, entry: st
 
     own = at([finding.line or 0])
     if likely:
-        return tuple(sorted(likely.todos, key=lambda number: number not in own))
+        return tuple(sorted(likely.todos, key=lambda number: number not in own)), ()
     before, after = _lines(finding, text, entry)
-    found = [*at(before), *own, *at(after)] or _all_of(possible)
-    if not found and finding.code in _VALUES:
+    found = [*at(before), *own, *at(after)]
+    if found:
+        return tuple(dict.fromkeys(found)), ()
+    shown = [mistake for mistake in possible if _SEEN.match(mistake.sign)]
+    known, way = _all_of(shown or possible), list[int]()
+    if finding.code in _VALUES and not shown:
         lines = behind.lines_of_values(text)
-        found = at(sorted(lines) if finding.code == "N04" else lines)  # a sum's first value counts
-    return tuple(dict.fromkeys(found or _all_of(others)))
+        way = at(sorted(lines) if finding.code == "N04" else lines)  # a sum's first value counts
+        way = way and [*way, *_all_of(others)]
+    first = tuple(dict.fromkeys(known or way or _all_of(others)))
+    return first, tuple(number for number in dict.fromkeys(way) if number not in first)
 
 
 def _all_of(mistakes: Sequence[Mutant]) -> list[int]:
