@@ -146,20 +146,31 @@ def entry(x):
     (Finding("T03", "The function made 2 launches where 1 does."), ()),
     (Finding("L05", "arange's range must be a power of 2.", line=5), (14, 5)),
     (Finding("L05", "accumulator shape is incompatible.", line=9), (9, 6, 7, 8)),
+    (Finding("L05", "they must have equal reduction dimensions.", line=9), (9, 6, 7, 8)),
     (Finding("L05", "not defined", line=9), (9,)),
     (Finding("R01", "AssertionError: BLOCK must be more", line=17), (14, 17)),
     (Finding("R01", "TypeError: n is missing", line=17), (17,)),
     (Finding("S01", "The result has shape (3,), expected (4,)."), (15,)),
-    (Finding("N01", "4 of 4 elements are wrong."), (8, 9, 10, 7)),
-    (Finding("N04", "4 of 4 elements are wrong."), (7, 8, 9, 10)),
+    (Finding("N01", "4 of 4 elements are wrong."), (8, 9, 10, 7, 3, 4, 5)),
+    (Finding("N04", "4 of 4 elements are wrong."), (7, 8, 9, 10, 3, 4, 5)),
     (Finding("N01", "All elements but the first 8, which are program 0's, are wrong."),
      (3, 4, 5, 8)),
+    (Finding("M08", "right for a contiguous input"), (3, 4, 5, 8)),
     (Finding("E01", "No exception was raised."), ()),
 ], ids=lambda value: value if isinstance(value, tuple) else f"{value.code} {value.seen[:24]}")
 def test_a_finding_points_at_what_made_it(finding, todos):
     every = {line: line for line in range(1, 19)}
 
     assert codes.explain(finding, [], every, text=CODE, entry="entry").todos == todos
+
+
+def test_a_descriptor_is_behind_what_it_loads():
+    code = CODE.replace("    x = tl.load(x_ptr + offs, mask=mask)\n",
+                        "    x_desc = tl.make_tensor_descriptor(x_ptr, [n], [1], [BLOCK])\n"
+                        "    x = x_desc.load([start])\n")
+
+    assert behind.lines_behind(code, 9) == (3, 4, 8)
+    assert 8 in behind.lines_of_addresses(code)
 
 
 def test_two_launches_have_no_grid_in_common():

@@ -79,7 +79,7 @@ def lines_of_addresses(text: str) -> Lines:
         if is_kernel(function):
             loads = [call for call in _accesses(function) if _attribute(call) == "load"]
             found |= {call.lineno for call in loads}
-            found |= _made(function, {name for call in loads for name in _names(call.args[:1])},
+            found |= _made(function, {name for call in loads for name in _places(call, mask=False)},
                            _FAR)
     return _in_order(found)
 
@@ -171,9 +171,11 @@ def _holds(call: ast.Call, line: int) -> bool:
 
 
 def _places(call: ast.Call, mask: bool) -> set[str]:
+    """The names in addresses and mask of an access; of one by a descriptor, that of this too."""
     at = _ACCESSES[_attribute(call)]
     names = (*_POINTERS, "mask") if mask else _POINTERS
-    return _names([*call.args[:1], *(call.args[at:at + 1] if mask else ()),
+    owner = [call.func.value] if isinstance(call.func, ast.Attribute) else []
+    return _names([*owner, *call.args[:1], *(call.args[at:at + 1] if mask else ()),
                    *(one.value for one in call.keywords if one.arg in names)])
 
 

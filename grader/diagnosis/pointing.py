@@ -15,7 +15,7 @@ _ACCESSES = frozenset(("M01", "M02", "M06", "M08", "M09"))  # an address or a ma
 _VALUES = frozenset(("N01", "N02", "N03", "N04"))
 _GRIDS = re.compile(r"^The grid of | programs stored nothing| programs ran where ")
 _SIZES = re.compile(r"power of 2|maximum tensor numel|and K >= \d")
-_SHAPES = re.compile(r"incompatible")
+_SHAPES = re.compile(r"incompatible|equal reduction dimensions")
 _OF_OTHER_PROGRAMS = "which are program 0's"
 _WORD = re.compile(r"\w+")
 _SEEN = re.compile(r"(?!\^\(\?!).")  # a sign that is there, not one that something is not
@@ -51,13 +51,17 @@ def places_of(finding: Finding, numbers: Mapping[int, int], text: str, entry: st
     if found:
         return tuple(dict.fromkeys(found)), ()
     shown = [mistake for mistake in possible if _SEEN.match(mistake.sign)]
-    known, way = _all_of(shown or possible), list[int]()
+    known = _all_of(shown or possible)
+    values, further = list[int](), list[int]()
     if finding.code in _VALUES and not shown:
         lines = behind.lines_of_values(text)
-        way = at(sorted(lines) if finding.code == "N04" else lines)  # a sum's first value counts
-        way = way and [*way, *_all_of(others)]
-    first = tuple(dict.fromkeys(known or way or _all_of(others)))
-    return first, tuple(number for number in dict.fromkeys(way) if number not in first)
+        values = at(sorted(lines) if finding.code == "N04" else lines)  # a sum's first value counts
+        if values:
+            further = [*values, *_all_of(others), *at(behind.lines_of_addresses(text))]
+    first = tuple(dict.fromkeys(known or values or _all_of(others)))
+    if not first and finding.code == "M08":
+        first = tuple(dict.fromkeys(at(behind.lines_of_addresses(text))))
+    return first, tuple(number for number in dict.fromkeys(further) if number not in first)
 
 
 def _all_of(mistakes: Sequence[Mutant]) -> list[int]:
