@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 import grader
-from grader import Finding
+from grader import Finding, Verdict, source
 from grader.diagnosis import behind, codes
 from grader.diagnosis.details import by_argument
+from grader.diagnosis.explanation import explained
 from grader.places import numbered_comments, places, regions
 from grader.recording import Argument, Launch, Recording, View
+from grader.report import CaseResult, Kind
+from grader.suite import EXACT, Suite, correctness, rand
 from tritonlab import course
 
 ROOT = Path(__file__).parent.parent
@@ -98,6 +101,52 @@ def test_a_comment_stands_for_its_whole_statement(text, lines):
     assert regions(ast.parse(text), text, numbered_comments(text)) == lines
 
 
+DECISIONS = """\
+def slow(x_ptr, y_ptr):
+    offs = tl.arange(0, 8)
+    # DECIDE 1: how wide?
+    x = tl.load(x_ptr + offs)
+    # DECIDE 2: how often?
+    tl.store(y_ptr + offs, x)
+
+
+def given(x):
+    return x
+"""
+DECIDED = """\
+@triton.jit
+def slow(x_ptr, y_ptr):
+    tl.static_assert(True)
+    tl.store(y_ptr, tl.load(x_ptr))
+    tl.debug_barrier()
+
+
+def given(x):
+    return x
+"""
+
+
+def test_a_decision_is_about_what_follows_it_where_nothing_better_is_known():
+    kept = places(ast.parse(DECISIONS), DECISIONS, numbered_comments(DECISIONS), DECISIONS)
+    gone = places(ast.parse(DECIDED), DECIDED, {}, DECISIONS)
+
+    assert (kept.lines, kept.near) == ({3: 1, 4: 1, 5: 2, 6: 2}, {})
+    assert (gone.lines, gone.near) == ({4: 2}, {3: 1, 5: 2})
+
+
+@pytest.mark.parametrize(("line", "where"), [(5, "Line 5, DECIDE 2"), (9, "Line 9")])
+def test_a_finding_without_a_place_names_the_decision_before_its_line(tmp_path, line, where):
+    path = tmp_path / "kernel.py"
+    path.write_text(DECIDED)
+    suite = Suite(entry="given", parameters=("x",), reference=lambda x: x, tolerance=EXACT,
+                  cases=[correctness("one", rand(1))], exercise=DECISIONS, marker="DECIDE")
+    failed = CaseResult("one", Kind.CORRECTNESS, Verdict.FAILED, (Finding("L05", "no", line=line),))
+
+    [told] = explained([failed], suite, source.read(path))
+
+    assert told.findings[0].where == where
+
+
 def test_imports_have_a_place_of_their_own():
     kept = "# TODO 1: which?\nimport torch\n\n" + BARE
 
@@ -180,6 +229,16 @@ def test_two_launches_have_no_grid_in_common():
     assert behind.lines_of_grid(twice, 17) == (16,)
     assert behind.lines_of_grid(twice, 18) == (18,)
     assert behind.lines_of_grid("def (", None) == ()
+
+
+def test_of_several_functions_the_one_that_was_called_has_the_grid():
+    other = CODE + "\n\ndef other(x):\n    kernel[(2,)](x, x, 1, BLOCK=8)\n"
+    idle = Finding("L03", "1 of 3 programs stored nothing.")
+
+    todos = [codes.explain(idle, [], {16: 1, 22: 2}, text=other, entry=entry).todos
+             for entry in ("entry", "other", "")]
+
+    assert todos == [(1,), (2,), ()]
 
 
 @pytest.mark.parametrize(("parameter", "todos"), [("x_ptr", (1, 2)), ("out_ptr", (2, 1))])

@@ -84,13 +84,14 @@ def lines_of_addresses(text: str) -> Lines:
     return _in_order(found)
 
 
-def lines_of_grid(text: str, line: int | None) -> Lines:
-    """Where the grid of a launch was computed: of that in this line, else of the only one.
+def lines_of_grid(text: str, line: int | None, entry: str = "") -> Lines:
+    """Where the grid of a launch was computed: of that in this line, else of the only one, in the
+    file or in the function ``entry``.
 
     Where the grid stands in the launch itself, that is its line.
     """
     found: set[int] = set()
-    for function, call in _launches(text, line):
+    for function, call in _launches(text, line, entry):
         assert isinstance(call.func, ast.Subscript)
         found |= _made(function, _names([call.func.slice]), 1) or {call.lineno}
     return _in_order(found)
@@ -179,13 +180,18 @@ def _places(call: ast.Call, mask: bool) -> set[str]:
                    *(one.value for one in call.keywords if one.arg in names)])
 
 
-def _launches(text: str, line: int | None) -> list[tuple[ast.FunctionDef, ast.Call]]:
-    """The launch of this line; without one, the launch if there is a single one."""
+def _launches(text: str, line: int | None, entry: str = ""
+              ) -> list[tuple[ast.FunctionDef, ast.Call]]:
+    """The launch of this line; without one, the launch if there is a single one, in all of the file
+    or in the function ``entry``.
+    """
     found = [(function, node) for function in _functions(text) if not is_kernel(function)
              for node in ast.walk(function)
              if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)]
     if line is not None:
         return [(function, call) for function, call in found if _holds(call, line)]
+    if len(found) > 1:
+        found = [(function, call) for function, call in found if function.name == entry]
     return found if len(found) == 1 else []
 
 

@@ -82,7 +82,7 @@ def _lines(finding: Finding, text: str, entry: str) -> tuple[behind.Lines, behin
     code, seen, line = finding.code, finding.seen, finding.line
     nothing: behind.Lines = ()
     if code in ("L01", "L03", "T03") and _GRIDS.search(seen):
-        return behind.lines_of_grid(text, line if code == "L01" else None), nothing
+        return behind.lines_of_grid(text, line if code == "L01" else None, entry), nothing
     if code == "S01" and line is None:
         return behind.lines_of_results(text, entry), nothing
     if code in _VALUES and _OF_OTHER_PROGRAMS in seen:
@@ -106,8 +106,8 @@ def _lines(finding: Finding, text: str, entry: str) -> tuple[behind.Lines, behin
         return (lines, nothing) if owned else (nothing, lines)  # else it is lost on the way
     if code == "M03" and NO_PROGRAM_LEFT in seen:
         sizes = behind.lines_of_arguments(text, behind.sizes_in(text, line))
-        return ((*behind.lines_of_grid(text, None), *sizes, *behind.lines_of_launches(text)),
+        return ((*behind.lines_of_grid(text, None, entry), *sizes, *behind.lines_of_launches(text)),
                 behind.lines_behind(text, line, far=True))
     if code == "M03":
-        return behind.lines_behind(text, line, far=True), behind.lines_of_grid(text, None)
+        return behind.lines_behind(text, line, far=True), behind.lines_of_grid(text, None, entry)
     return nothing, nothing
