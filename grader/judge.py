@@ -45,7 +45,7 @@ from grader.session import Session
 from grader.suite import Case, Property, Suite
 from grader.words import sentence
 
-PATIENCE_S = 60.0  # after which a submission that has failed already is not run any further
+PATIENCE_S = 60.0  # a learner's: then a submission that has failed already is not run any further
 IN_VAIN = 3  # contrasts with which a function was no better, after which none is tried any more
 LOST_S = 20.0  # spent on runs that did not end normally, after which nothing more is run
 
@@ -76,7 +76,8 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         effort: ``values`` compiles nothing more once a case has failed and swaps no files;
             ``diagnosis`` runs only cases then that tell known mistakes apart, and ``first`` none;
             neither asks for more than shows that a case fails. ``uncompiled`` never compiles
-            anything. What they leave out is no evidence.
+            anything. What they leave out is no evidence. Only a whole grade ends early where it
+            takes long: who asks for less says what may be left out.
         gpu: ``found`` runs all values on this machine's GPU too once they are right on the
             processor, and times what asks for speed; ``throughout`` runs wrong ones as well.
         first: names of cases to judge before the others, such as those that failed last; names
@@ -314,7 +315,7 @@ class Judge:
         self._leads = self.order.leads(case)
         if self._leads and self._failed:
             self._in_vain.clear()  # what a case further back could not tell, the first one may
-        if self._failed and started - self._started > PATIENCE_S:
+        if self._failed and self._effort == "whole" and started - self._started > PATIENCE_S:
             late = f"not run: {PATIENCE_S:.0f} s had passed, and a case before it had failed"
             self._over = self._over or late
         if self._over:

@@ -23,11 +23,13 @@ _COMMENT = re.compile(
 class Places:
     """The numbered places of a submission: ``lines`` maps lines to them.
 
-    ``imports`` is the number of the place that asks for imports, where there is one.
+    ``imports`` is the number of the place that asks for imports, where there is one. ``near`` maps
+    lines without a place to a decision before them, where nothing better is known.
     """
 
     lines: Mapping[int, int] = field(default_factory=dict)
     imports: int | None = None
+    near: Mapping[int, int] = field(default_factory=dict)
 
 
 def places(tree: ast.Module | None, text: str, comments: Mapping[int, int],
@@ -51,7 +53,8 @@ def places(tree: ast.Module | None, text: str, comments: Mapping[int, int],
             lines.setdefault(line, number)
     for line, number in list(start.helping(tree, text, lines)):
         lines.setdefault(line, number)
-    return Places(lines, start.imports or _imports(tree, text, comments))
+    return Places(lines, start.imports or _imports(tree, text, comments),
+                  dict(start.decided(tree, lines, comments)))
 
 
 def numbered_comments(text: str, *words: str) -> dict[int, int]:
@@ -144,6 +147,7 @@ class _Start:
 
     places: Mapping[_Key, Sequence[int | None]] = field(default_factory=dict)
     imports: int | None = None
+    decisions: Mapping[str, int] = field(default_factory=dict)  # function -> the first one in it
 
     @property
     def numbers(self) -> set[int]:
@@ -187,6 +191,22 @@ class _Start:
                     node.lineno, (node.end_lineno or node.lineno) + 1))
 
 
+    def decided(self, tree: ast.Module, lines: Mapping[int, int],
+                comments: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+        """Lines without a place of their own that follow one which is to be decided."""
+        for function in tree.body:
+            if not isinstance(function, ast.FunctionDef) or function.name not in self.decisions:
+                continue
+            whole = range(function.body[0].lineno, (function.end_lineno or function.lineno) + 1)
+            kept = any(line in comments for line in whole)
+            number = None if kept else self.decisions[function.name]
+            for line in whole:
+                if line in lines:
+                    number = lines[line]
+                elif number is not None:
+                    yield line, number
+
+
 @lru_cache(maxsize=4)
 def _start(exercise: str) -> _Start:
     try:
@@ -198,7 +218,20 @@ def _start(exercise: str) -> _Start:
     found: dict[_Key, list[int | None]] = defaultdict(list)
     for key, first, _ in _keyed(tree, exercise):
         found[key].append(lines.get(first))
-    return _Start(found, _imports(tree, exercise, comments))
+    return _Start(found, _imports(tree, exercise, comments), _decisions(tree, exercise))
+
+
+def _decisions(tree: ast.Module, exercise: str) -> dict[str, int]:
+    """The functions with something to decide in their bodies, and its first number."""
+    asked = numbered_comments(exercise, "DECIDE")
+    found: dict[str, int] = {}
+    for function in tree.body:
+        if isinstance(function, ast.FunctionDef):
+            last = function.end_lineno or function.lineno
+            inside = [asked[line] for line in range(function.lineno, last + 1) if line in asked]
+            if inside:
+                found[function.name] = inside[0]
+    return found
 
 
 def _keyed(tree: ast.Module, text: str) -> Iterator[tuple[_Key, int, int]]:

@@ -9,13 +9,17 @@ NOT_WRITTEN = "This part is not written yet."
 ONLY_HERE = "The processor runs programs in turn and rounds every operation by itself; the " \
             "kernel depends on something that Triton leaves open."
 NOTHING_TO_DO = "Nothing has to be computed for tensors without elements, so nothing is launched."
+_PLAIN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*[,;.]?")  # a word of English, and no name of code
 _GROUPED = re.compile(r"(?<=\d)[,_'\u2009\u202f ](?=\d{3}(?!\d))")
 
 
 def sentence(text: str) -> str:
-    """The text with a capital at the front, unless that is a path, and a full stop at the end."""
+    """The text with a capital at the front and a full stop at the end.
+
+    What is written in one way only keeps its first letter: a path, a name of code and its call.
+    """
     text = text.strip()
-    first = text[:1] if "/" in text.partition(" ")[0] else text[:1].upper()
+    first = text[:1].upper() if _PLAIN.fullmatch(text.partition(" ")[0]) else text[:1]
     return first + text[1:] + ("" if text.endswith((".", "!", "?", "^")) else ".")
 
 

@@ -55,9 +55,15 @@ SPECIAL = mutant("s", sign="^1 of", wrong=("odd",))
     ([MASK], {"odd"}, set(), None),
     ([FORMULA], {"odd"}, set(), None),
     ([MASK, replace(MASK, id="n")], {"odd"}, {"even"}, None),
+    ([MASK, replace(MASK, id="n", wrong=("odd", "late"))], {"odd"}, {"even"}, None),
+    ([MASK, replace(MASK, id="n", wrong=("odd", "late"))], {"odd"}, {"even", "late"}, "m"),
+    ([MASK, replace(MASK, id="n", wrong=("odd", "late"))], {"odd", "late"}, {"even"}, "n"),
+    ([MASK, mutant("l", wrong=("late",), right=("later",))], {"odd"}, {"even"}, "m"),
 ], ids=["what fails and what passes", "all fail", "a sign that is not there", "more marks speak",
         "marks that fail", "no marks", "another code", "the wrong way round",
-        "nothing right was run", "half of it was run", "two as likely"])
+        "nothing right was run", "half of it was run", "two as likely",
+        "one as likely in the end", "one that is not after all", "one that is",
+        "one of which nothing is known"])
 def test_the_known_mistake_is_the_one_with_most_marks_confirmed(mutants, failed, passed, named):
     found = codes.known_mistake(WRONG, mutants, frozenset(failed), frozenset(passed))
 
@@ -142,6 +148,35 @@ def test_where_no_mistake_is_known_the_places_behind_an_access_are_named_too():
 
     assert memory == (5, 1, 3, 4)
     assert values == (5,)
+
+
+VALUE_LINES = """\
+@triton.jit
+def kernel(x_ptr, y_ptr, n):
+    offs = tl.arange(0, 8)
+    x = tl.load(x_ptr + offs)
+    total = x * 2
+    tl.store(y_ptr + offs, total)
+"""
+
+
+@pytest.mark.parametrize(("mutants", "says"), [
+    ([replace(mutant("l"), todos=(8,), wrong=("odd",), right=("even",))],
+     "TODO 8, or else 7, 9, 10"),
+    ([replace(mutant("l"), todos=(8,), sign="^3 of", right=("even",))], "TODO 8"),
+    ([replace(mutant("l"), todos=(8,), sign="^3 of", right=("even",)),
+      replace(mutant("k"), todos=(3,), sign="^(?!4 of)", wrong=("odd",), right=("even",))],
+     "TODO 8"),
+    ([replace(mutant("l"), todos=(3,), sign="^(?!4 of)", right=("even",))],
+     "TODO 3, or else 7 to 10"),
+    ([replace(mutant("l"), todos=(3, 8), right=("odd",))], "TODO 8, 9 or 10, or else 3, 7"),
+], ids=["a possible one", "one whose sign is there", "beside one without", "what is not a sign",
+        "one that it is not"])
+def test_a_value_may_be_wrong_where_no_known_mistake_is(mutants, says):
+    found = codes.explain(WRONG, mutants, {3: 7, 4: 8, 5: 9, 6: 10}, frozenset({"odd"}),
+                          text=VALUE_LINES)
+
+    assert found.where == says
 
 
 # ---------------------------------------------------------------------------------------------
@@ -369,6 +404,19 @@ def test_a_result_of_the_wrong_form_explains_stores_at_wrong_places():
     assert not wrong_places_follow(shape, [past, Finding("M01", "loaded past the end")])
     assert not wrong_places_follow(shape, [strange])
     assert not wrong_places_follow(Finding("T03", "two launches"), [past])
+
+
+@pytest.mark.parametrize(("turned", "says"), [
+    (lambda t: t.mT, "The values stand in the order of the expected result's transpose."),
+    (lambda t: t.flip(-2), "The rows stand in reverse order."),
+], ids=["transposed", "reversed"])
+def test_another_order_is_seen_where_terms_nearly_cancel(turned, says):
+    torch.manual_seed(0)
+    exact = torch.randn(64, 64, dtype=torch.float64) * 8
+    exact[3, 60] = 1e-5  # a sum of large terms, whose rounding is large beside it
+    got = (turned(exact) + 1e-6).half()
+
+    assert likeness(got.double() != exact, got, exact) == says
 
 
 def test_inputs_that_change_places_are_named_where_terms_nearly_cancel():
@@ -654,9 +702,14 @@ def test_digits_in_a_message_may_be_grouped(message, word, there):
 @pytest.mark.parametrize(("text", "said"), [
     ("a word", "A word."), ("package/.github/ci.yml has no jobs", "package/.github/ci.yml has no "
                                                                   "jobs."),
+    ("matmul_fp8(a, b) gives NaN", "matmul_fp8(a, b) gives NaN."),
+    ("softmax(x) raised", "softmax(x) raised."), ("x: expected 2", "x: expected 2."),
+    ("tl.dot takes 16 rows", "tl.dot takes 16 rows."), ("n_cols is 0", "n_cols is 0."),
+    ("arange's range is odd", "Arange's range is odd."), ("well-known, and so on",
+                                                          "Well-known, and so on."),
     ("", "."),
 ])
-def test_a_sentence_has_a_capital_and_a_path_has_none(text, said):
+def test_a_sentence_has_a_capital_and_names_of_paths_and_code_keep_theirs(text, said):
     assert sentence(text) == said
 
 

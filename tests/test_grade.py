@@ -11,7 +11,7 @@ import torch
 import grader
 from grader import Verdict, draws, judge, large, outcome, processes, session, source
 from grader.large import limits
-from grader.suite import EXACT, Cost, Suite, correctness, edge, performance, rand, refuses
+from grader.suite import EXACT, Cost, Mutant, Suite, correctness, edge, performance, rand, refuses
 
 KERNEL = '''\
 import torch
@@ -265,6 +265,20 @@ def test_after_a_failure_a_grade_does_not_go_on_for_ever(graded, monkeypatch):
     assert [r.verdict for r in failing.results] == [
         Verdict.FAILED, *[Verdict.SKIPPED] * 8, Verdict.PASSED]  # what was recorded still compiles
     assert right.verdict is Verdict.PASSED  # one that has not failed gets all the time it needs
+
+
+@pytest.mark.parametrize("effort", ["values", "diagnosis"])
+def test_what_tells_mistakes_apart_does_not_hang_on_how_busy_a_machine_is(
+        graded, monkeypatch, effort):
+    telling = Mutant("t", "thrice", (), ("N01",), "three times",
+                     wrong=("one block and one element",))
+    monkeypatch.setattr(judge, "PATIENCE_S", 0.0)
+
+    report = graded(RIGHT.replace("x * 2", "x * 3"), replace(SUITE, mutants=(telling,)),
+                    effort=effort)
+
+    assert first(report).means == "three times"
+    assert not [result for result in report.results if "had passed" in result.reason]
 
 
 def test_more_programs_than_can_be_run_are_refused(graded):

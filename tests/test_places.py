@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 import grader
-from grader import Finding
+from grader import Finding, Verdict, source
 from grader.diagnosis import behind, codes
 from grader.diagnosis.details import by_argument
-from grader.diagnosis.explanation import functions_of
+from grader.diagnosis.explanation import explained, functions_of
 from grader.places import numbered_comments, places, regions
 from grader.recording import Argument, Launch, Recording, View
-from grader.suite import Function, Mutant, Suite, call, correctness, rand
+from grader.report import CaseResult, Kind
+from grader.suite import EXACT, Function, Mutant, Suite, call, correctness, rand
 from tritonlab import course
 
 ROOT = Path(__file__).parent.parent
@@ -100,6 +101,52 @@ def test_a_comment_stands_for_its_whole_statement(text, lines):
     assert regions(ast.parse(text), text, numbered_comments(text)) == lines
 
 
+DECISIONS = """\
+def slow(x_ptr, y_ptr):
+    offs = tl.arange(0, 8)
+    # DECIDE 1: how wide?
+    x = tl.load(x_ptr + offs)
+    # DECIDE 2: how often?
+    tl.store(y_ptr + offs, x)
+
+
+def given(x):
+    return x
+"""
+DECIDED = """\
+@triton.jit
+def slow(x_ptr, y_ptr):
+    tl.static_assert(True)
+    tl.store(y_ptr, tl.load(x_ptr))
+    tl.debug_barrier()
+
+
+def given(x):
+    return x
+"""
+
+
+def test_a_decision_is_about_what_follows_it_where_nothing_better_is_known():
+    kept = places(ast.parse(DECISIONS), DECISIONS, numbered_comments(DECISIONS), DECISIONS)
+    gone = places(ast.parse(DECIDED), DECIDED, {}, DECISIONS)
+
+    assert (kept.lines, kept.near) == ({3: 1, 4: 1, 5: 2, 6: 2}, {})
+    assert (gone.lines, gone.near) == ({4: 2}, {3: 1, 5: 2})
+
+
+@pytest.mark.parametrize(("line", "where"), [(5, "Line 5, DECIDE 2"), (9, "Line 9")])
+def test_a_finding_without_a_place_names_the_decision_before_its_line(tmp_path, line, where):
+    path = tmp_path / "kernel.py"
+    path.write_text(DECIDED)
+    suite = Suite(entry="given", parameters=("x",), reference=lambda x: x, tolerance=EXACT,
+                  cases=[correctness("one", rand(1))], exercise=DECISIONS, marker="DECIDE")
+    failed = CaseResult("one", Kind.CORRECTNESS, Verdict.FAILED, (Finding("L05", "no", line=line),))
+
+    [told] = explained([failed], suite, source.read(path))
+
+    assert told.findings[0].where == where
+
+
 def test_imports_have_a_place_of_their_own():
     kept = "# TODO 1: which?\nimport torch\n\n" + BARE
 
@@ -148,16 +195,16 @@ def entry(x):
     (Finding("T03", "The function made 2 launches where 1 does."), ()),
     (Finding("L05", "arange's range must be a power of 2.", line=5), (14, 5)),
     (Finding("L05", "accumulator shape is incompatible.", line=9), (9, 6, 7, 8)),
-    (Finding("L05", "input and other must have equal reduction dimensions.", line=9),
-     (9, 6, 7, 8)),
+    (Finding("L05", "they must have equal reduction dimensions.", line=9), (9, 6, 7, 8)),
     (Finding("L05", "not defined", line=9), (9,)),
     (Finding("R01", "AssertionError: BLOCK must be more", line=17), (14, 17)),
     (Finding("R01", "TypeError: n is missing", line=17), (17,)),
     (Finding("S01", "The result has shape (3,), expected (4,)."), (15,)),
-    (Finding("N01", "4 of 4 elements are wrong."), (8, 9, 10, 7)),
-    (Finding("N04", "4 of 4 elements are wrong."), (7, 8, 9, 10)),
+    (Finding("N01", "4 of 4 elements are wrong."), (8, 9, 10, 7, 3, 4, 5)),
+    (Finding("N04", "4 of 4 elements are wrong."), (7, 8, 9, 10, 3, 4, 5)),
     (Finding("N01", "All elements but the first 8, which are program 0's, are wrong."),
      (3, 4, 5, 8)),
+    (Finding("M08", "right for a contiguous input"), (3, 4, 5, 8)),
     (Finding("E01", "No exception was raised."), ()),
 ], ids=lambda value: value if isinstance(value, tuple) else f"{value.code} {value.seen[:24]}")
 def test_a_finding_points_at_what_made_it(finding, todos):
@@ -177,6 +224,15 @@ def another(x):
     finding = Finding("L05", "arange's range must be a power of 2.", line=5)
 
     assert codes.explain(finding, [], numbers, text=other, entry="entry").todos == (14, 5)
+
+
+def test_a_descriptor_is_behind_what_it_loads():
+    code = CODE.replace("    x = tl.load(x_ptr + offs, mask=mask)\n",
+                        "    x_desc = tl.make_tensor_descriptor(x_ptr, [n], [1], [BLOCK])\n"
+                        "    x = x_desc.load([start])\n")
+
+    assert behind.lines_behind(code, 9) == (3, 4, 8)
+    assert 8 in behind.lines_of_addresses(code)
 
 
 def test_two_launches_have_no_grid_in_common():
@@ -283,6 +339,16 @@ def test_host_code_is_called_by_way_of_the_suite():
 
     assert {case.name: functions_of(case, suite) for case in suite.all_cases} == {
         "two: a": {"two"}, "planned": {"plan"}}
+
+
+def test_of_several_functions_the_one_that_was_called_has_the_grid():
+    other = CODE + "\n\ndef other(x):\n    kernel[(2,)](x, x, 1, BLOCK=8)\n"
+    idle = Finding("L03", "1 of 3 programs stored nothing.")
+
+    todos = [codes.explain(idle, [], {16: 1, 22: 2}, text=other, entry=entry).todos
+             for entry in ("entry", "other", "")]
+
+    assert todos == [(1,), (2,), ()]
 
 
 @pytest.mark.parametrize(("parameter", "todos"), [("x_ptr", (1, 2)), ("out_ptr", (2, 1))])

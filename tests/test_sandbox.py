@@ -115,6 +115,40 @@ def test_a_child_answers_and_what_it_printed_is_kept(load) -> None:
     assert child.output() == "from the learner\n"
 
 
+@pytest.mark.parametrize(("seconds", "runnable", "ends"), [
+    (1.5, True, False), (1.5, False, True), (60.0, True, True),
+], ids=["it waits for a processor", "it sleeps", "for ever"])
+def test_a_child_is_granted_the_time_in_which_no_processor_was_free(
+        load, monkeypatch, seconds, runnable, ends) -> None:
+    child, _ = load(f"import time\ndef entry(): time.sleep({seconds})")
+    call = {"op": "call", "entry": "entry", "arguments": [], "layout": []}
+    monkeypatch.setattr(processes, "work", lambda pid: (0.0, runnable))
+
+    if ends:
+        with pytest.raises(ChildTimedOut):
+            child.ask(call, timeout_s=1.0)
+    else:
+        assert child.ask(call, timeout_s=1.0)["type"] == "NoneType"
+
+
+def test_the_work_of_a_process_is_what_it_and_its_children_took() -> None:
+    before, _ = processes.work(os.getpid())
+    until = time.process_time() + 0.1
+    while time.process_time() < until:
+        pass
+    child = subprocess.Popen(["sleep", "60"])
+    time.sleep(0.1)
+
+    after, runnable = processes.work(os.getpid())
+    idle = processes.work(child.pid)
+    child.kill()
+    child.wait()
+
+    assert (after - before >= 0.05, runnable) == (True, True)
+    assert idle == (0.0, False)
+    assert processes.work(child.pid) == (0.0, False)
+
+
 def test_a_request_goes_on_while_the_judge_does_something_else(load) -> None:
     child, _ = load("import time\ntime.sleep(0.3)\ndef entry(): time.sleep(0.3)")
     call = {"op": "call", "entry": "entry", "arguments": [], "layout": []}

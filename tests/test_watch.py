@@ -575,6 +575,58 @@ def test_a_hint_is_about_the_failure_that_is_shown(session):
     assert session.records("hint")[0]["group"] == "B"
 
 
+def test_there_is_no_hint_where_nothing_failed(session):
+    session.save(RIGHT)
+    wait_for(lambda: "PASSED" in [told["report"]["verdict"] for told in session.view.of("graded")])
+    session.press("h")
+
+    assert "Nothing has failed" in session.until("notice")["text"]
+    assert (session.view.of("page"), session.records("hint")) == ([], [])
+
+
+class Terminal(io.StringIO):
+    """Keeps what is written to a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("width", "line"), [
+    (120, "  h hint · r read · s solution · x reset · n next · b bench · u undo · e edit · q quit "
+          "· ? keys"),
+    (80, "  h hint · r read · s solution · x reset · n next · b bench · q quit · ? keys"),
+    (40, "  h hint · r read · q quit · ? keys"),
+    (20, "  q quit · ? keys"),
+])
+def test_a_narrow_line_still_says_how_to_end_and_where_the_other_keys_are(width, line, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(width))
+    shown = Terminal()
+
+    Watched(lambda: Screen(shown)).resting(actions.ACTIONS)
+
+    assert shown.getvalue().strip("\r").rpartition("\x1b[J")[2] == line
+
+
+def test_of_two_cases_that_fail_alike_the_second_says_only_what_is_new(submission):
+    shown = io.StringIO()
+    view = Watched(lambda: Screen(shown, plain=True))
+    early = toy.case("large", Verdict.FAILED, finding=toy.WRONG)
+    first = toy.case("small", Verdict.FAILED, finding=replace(toy.WRONG, seen="3 are wrong."))
+    other = toy.case("small", Verdict.FAILED, finding=replace(toy.WRONG, code="M03"))
+
+    said = []
+    for one in (first, other):
+        shown.truncate(0)
+        report = toy.report((one, early), submission.kernel)
+        view.graded(submission.module, report, Reading(()), early, "", "")
+        said.append(shown.getvalue())
+
+    assert "the first that fails so is another, small" in said[0]
+    assert "3 are wrong." in said[0] and toy.WRONG.means not in said[0]
+    assert "What failed first: small" in said[1] and toy.WRONG.means in said[1]
+
+
 @pytest.mark.parametrize(("keys", "step", "said"), [
     (True, "`tritonlab hint --todo 2` leads on.",
      'Key h (hint 1 of 3 on "Addressing") leads on.'),
@@ -684,7 +736,7 @@ def test_the_solution_is_asked_for_before_a_pass_and_shown_by_its_verb(session, 
 
 def test_all_keys_are_listed_and_others_are_answered(session):
     session.press("?")
-    assert session.until("keys")["keys"] == list("hrsxunbeq?")
+    assert session.until("keys")["keys"] == list("hrsxnbueq?")
     session.press("w")
 
     assert "w is no key of this list; ? says what there is." in session.until("notice")["text"]

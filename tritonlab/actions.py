@@ -23,6 +23,10 @@ def hint(watch: Watch) -> None:
     from tritonlab.render import steps
 
     failure = watch.failure
+    if failure is None and watch.report and watch.report.exit_code == 0:
+        watch.tell("Nothing has failed, so no hint would help. s compares your work with the "
+                   "solution.")
+        return
     todo, function = hints.place_of(watch.module, failure.findings[0]) \
         if failure and failure.findings else (None, None)
     given = hints.give(watch.course, _place(watch), watch.module, todo, function)
@@ -144,15 +148,16 @@ def _place(watch: Watch) -> Workspace:
     return place
 
 
+# A narrow line leaves out the last ones but those to end and to see them all.
 ACTIONS = (
     Action("h", "hint", "shows the next hint for what failed last.", hint),
     Action("r", "read", "shows the lesson.", read),
     Action("s", "solution", "compares with the solution, after a pass or when you give up.",
            solution),
     Action("x", "reset", "puts a fresh exercise in the place of your work, after asking.", reset),
-    Action("u", "undo", "brings back what a reset has replaced.", undo),
     Action("n", "next", "begins the next module and watches it.", next_),
     Action("b", "bench", "shows how fast your kernels are beside PyTorch and the solution.", bench),
+    Action("u", "undo", "brings back what a reset has replaced.", undo),
     Action("e", "edit", "opens the exercise in your editor.", edit),
     Action("q", "quit", "ends; so do Ctrl-C and Ctrl-D.", Watch.quit),
     Action("?", "keys", "lists the keys.", lambda watch: watch.view.keys(watch.actions)),

@@ -80,18 +80,19 @@ def lines_of_addresses(text: str) -> Lines:
         if is_kernel(function):
             loads = [call for call in _accesses(function) if _attribute(call) == "load"]
             found |= {call.lineno for call in loads}
-            found |= _made(function, {name for call in loads for name in _names(call.args[:1])},
+            found |= _made(function, {name for call in loads for name in _places(call, mask=False)},
                            _FAR)
     return _in_order(found)
 
 
-def lines_of_grid(text: str, line: int | None) -> Lines:
-    """Where the grid of a launch was computed: of that in this line, else of the only one.
+def lines_of_grid(text: str, line: int | None, entry: str = "") -> Lines:
+    """Where the grid of a launch was computed: of that in this line, else of the only one, in the
+    file or in the function ``entry``.
 
     Where the grid stands in the launch itself, that is its line.
     """
     found: set[int] = set()
-    for function, call in _launches(text, line):
+    for function, call in _launches(text, line, entry):
         assert isinstance(call.func, ast.Subscript)
         found |= _made(function, _names([call.func.slice]), 1) or {call.lineno}
     return _in_order(found)
@@ -267,17 +268,24 @@ def _holds(call: ast.Call, line: int) -> bool:
 
 
 def _places(call: ast.Call, mask: bool) -> set[str]:
+    """The names in addresses and mask of an access; of one by a descriptor, that of this too."""
     at = _ACCESSES[_attribute(call)]
     names = (*_POINTERS, "mask") if mask else _POINTERS
-    return _names([*call.args[:1], *(call.args[at:at + 1] if mask else ()),
+    owner = [call.func.value] if isinstance(call.func, ast.Attribute) else []
+    return _names([*owner, *call.args[:1], *(call.args[at:at + 1] if mask else ()),
                    *(one.value for one in call.keywords if one.arg in names)])
 
 
-def _launches(text: str, line: int | None) -> list[tuple[ast.FunctionDef, ast.Call]]:
-    """The launch of this line; without one, the launch if there is a single one."""
+def _launches(text: str, line: int | None, entry: str = ""
+              ) -> list[tuple[ast.FunctionDef, ast.Call]]:
+    """The launch of this line; without one, the launch if there is a single one, in all of the file
+    or in the function ``entry``.
+    """
     found = _all_launches(text)
     if line is not None:
         return [(function, call) for function, call in found if _holds(call, line)]
+    if len(found) > 1:
+        found = [(function, call) for function, call in found if function.name == entry]
     return found if len(found) == 1 else []
 
 

@@ -141,15 +141,17 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
     signed = [mutant for mutant in mutants if mutant.codes[0] == finding.code
               and re.search(mutant.sign, finding.seen)]
     possible = [m for m in signed if _possible(m, finding, failed, passed)]
-    numbers = finding.todos or places_of(
-        finding, todos, text, entry, likely, possible, signed, roots)
+    numbers, further = (finding.todos, ()) if finding.todos else \
+        places_of(finding, todos, text, entry, likely, possible, signed, roots)
     places = [f"line {finding.line}{f' of {file}' if file else ''}"] if finding.line else []
     if numbers:
         places.append(f"{marker} {_either(numbers)}")
+    if further:
+        places.append(f"or else {ranges(further)}")
     where = ", ".join(places)
     return replace(
         finding, seen=sentence(finding.seen), means=means,
-        where=where[:1].upper() + where[1:], todos=numbers,
+        where=where[:1].upper() + where[1:], todos=(*numbers, *further),
         next_step=_of_words(_STEPS, finding) or _next_step(finding.code, numbers),
     )
 
@@ -170,19 +172,32 @@ def known_mistake(finding: Finding, mutants: Sequence[Mutant], failed: frozenset
 
     All cases that it gets wrong have failed, none that it gets right has, and where some are named,
     one of them was run: a case graded alone proves no mistake that other cases have to confirm.
-    Of several, the one with most marks confirmed speaks, unless another has as many.
+    Of several, the one with most marks confirmed speaks, unless another has as many, or may have as
+    many once cases are known that were not run yet.
     """
-    alike = [
-        mutant for mutant in mutants
-        if finding.code == mutant.codes[0]
-        and _possible(mutant, finding, failed, passed)
-        and failed.issuperset(mutant.wrong)
-        and not (mutant.right and passed.isdisjoint(mutant.right))
-    ]
-    marks = [bool(mutant.sign) + len(mutant.wrong) + len(passed.intersection(mutant.right))
-             for mutant in alike]
+    same = [mutant for mutant in mutants if finding.code == mutant.codes[0]
+            and _possible(mutant, finding, failed, passed)]
+    alike = [mutant for mutant in same if failed.issuperset(mutant.wrong)
+             and not (mutant.right and passed.isdisjoint(mutant.right))]
+    marks = [_marks(mutant, failed, passed) for mutant in alike]
     best = [mutant for mutant, count in zip(alike, marks, strict=True) if count == max(marks)]
-    return best[0] if len(best) == 1 else None
+    if len(best) != 1:
+        return None
+    known = failed | passed
+    rivals = [mutant for mutant in same if mutant is not best[0]
+              and not known.issuperset((*mutant.wrong, *mutant.right))
+              and _marks(mutant, failed, passed) and _most_marks(mutant) >= _most_marks(best[0])]
+    return None if rivals else best[0]
+
+
+def _marks(mutant: Mutant, failed: frozenset[str], passed: frozenset[str]) -> int:
+    """What speaks for a mistake that is possible."""
+    return (bool(mutant.sign) + len(failed.intersection(mutant.wrong))
+            + len(passed.intersection(mutant.right)))
+
+
+def _most_marks(mutant: Mutant) -> int:
+    return bool(mutant.sign) + len(mutant.wrong) + len(mutant.right)
 
 
 def _possible(mutant: Mutant, finding: Finding, failed: frozenset[str],

@@ -41,12 +41,19 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
         if not result.findings and result.verdict is not Verdict.FAILED:
             return result
         mutants = mistakes_in(result.name, suite)
-        findings = [codes.explain(_of_imports(finding, places), mutants, places.lines, failed,
-                                  passed, suite.marker, suite.kernel_file if suite.files else "",
-                                  submitted.text,
-                                  functions.get(result.name) or suite.entry,
-                                  called.get(result.name, frozenset()))
-                    for finding in codes.in_order(result.findings)]
+
+        def told(finding: Finding) -> Finding:
+            return codes.explain(finding, mutants, places.lines, failed, passed, suite.marker,
+                                 suite.kernel_file if suite.files else "", submitted.text,
+                                 functions.get(result.name) or suite.entry,
+                                 called.get(result.name, frozenset()))
+
+        findings = []
+        for finding in codes.in_order(result.findings):
+            one = told(_of_imports(finding, places))
+            near = places.near.get(finding.line or 0)
+            findings.append(told(replace(finding, todos=(near,))) if near and not one.todos
+                            else one)
         findings = [replace(finding, function=functions.get(result.name, finding.function))
                     for finding in findings]
         if result is first and separated and findings:

@@ -198,11 +198,11 @@ def _places(shift: int, got: torch.Tensor) -> str:
 
 
 def _reversed(it: _Compared) -> str:
-    if it.got.dim() == 1 and _all_near(it, it.expected.flip(0)):
+    if it.got.dim() == 1 and _is_that_of(it, it.expected.flip(0)):
         return "the elements stand in reverse order"
-    if it.got.dim() > 1 and _all_near(it, it.expected.flip(-1)):
+    if it.got.dim() > 1 and _is_that_of(it, it.expected.flip(-1)):
         return "the elements of each row stand in reverse order"
-    if it.got.dim() > 1 and _all_near(it, it.expected.flip(-2)):
+    if it.got.dim() > 1 and _is_that_of(it, it.expected.flip(-2)):
         return "the rows stand in reverse order"
     return ""
 
@@ -210,7 +210,7 @@ def _reversed(it: _Compared) -> str:
 def _transposed(it: _Compared) -> str:
     if it.got.dim() < 2 or min(it.got.shape[-2:]) < 2:
         return ""
-    if _all_near(it, it.expected.mT.reshape(it.got.shape)):
+    if _is_that_of(it, it.expected.mT.reshape(it.got.shape)):
         return "the values stand in the order of the expected result's transpose"
     return ""
 

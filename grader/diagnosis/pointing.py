@@ -18,6 +18,7 @@ _SIZES = re.compile(r"power of 2|maximum tensor numel|and K >= \d")
 _SHAPES = re.compile(r"incompatible|equal reduction dimensions")
 _OF_OTHER_PROGRAMS = "which are program 0's"
 _WORD = re.compile(r"\w+")
+_SEEN = re.compile(r"(?!\^\(\?!).")  # a sign that is there, not one that something is not
 # Comments of this word stand above all that is to be changed, and not at a single expression.
 _OF_WHAT_FOLLOWS = "DECIDE"
 # Nothing is wrong with how arguments are checked: that is given wherever something is slow.
@@ -26,11 +27,13 @@ _OF_WORK = re.compile("[TQNM]|L0[35]|R02")
 
 def places_of(finding: Finding, numbers: Mapping[int, int], text: str, entry: str,
               likely: Mutant | None, possible: Sequence[Mutant], others: Sequence[Mutant],
-              roots: Collection[str] = ()) -> tuple[int, ...]:
-    """The places to look at; none where nothing tells.
+              roots: Collection[str] = ()) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The places to look at, and those to look at if it is none of them; none where nothing tells.
 
     Of a known mistake, its own, of which that of the line comes first. Else those where the file
     makes what was seen to be wrong, and where that is not known, those of all possible mistakes.
+    A wrong value may come from a mistake that nobody has thought of, so the places of the known
+    ones are all there is only where the values have a sign of one of them, which then counts alone.
     No other place is one that the functions of the case never come to. Where nothing else tells, a
     DECIDE stands for all that follows it in its function.
 
@@ -58,17 +61,28 @@ def places_of(finding: Finding, numbers: Mapping[int, int], text: str, entry: st
 
     own = at([finding.line or 0])
     if likely:
-        return tuple(sorted(likely.todos, key=lambda number: number not in own))
+        return tuple(sorted(likely.todos, key=lambda number: number not in own)), ()
     before, after = _lines(finding, text, entry)
-    found = [*at(before), *own, *at(after)] or left(possible)
-    if not found and finding.line and _OF_WORK.match(finding.code):
-        found = at([behind.comment_above(text, finding.line, _OF_WHAT_FOLLOWS) or 0])
-    if not found and finding.code in _VALUES:
+    found = [*at(before), *own, *at(after)]
+    if found:
+        return tuple(dict.fromkeys(found)), ()
+    shown = [mistake for mistake in possible if _SEEN.match(mistake.sign)]
+    known = left(shown or possible)
+    if not known and finding.line and _OF_WORK.match(finding.code):
+        known = at([behind.comment_above(text, finding.line, _OF_WHAT_FOLLOWS) or 0])
+    values, further = list[int](), list[int]()
+    if finding.code in _VALUES and not shown:
         lines = behind.lines_of_values(text)
-        found = at(sorted(lines) if finding.code == "N04" else lines)  # a sum's first value counts
-    if not found and not (found := left(others)) and _OF_WORK.match(finding.code):
-        found = at(behind.comments_in(text, roots, _OF_WHAT_FOLLOWS))
-    return tuple(dict.fromkeys(found))
+        values = at(sorted(lines) if finding.code == "N04" else lines)  # a sum's first value counts
+        if values:
+            further = [*values, *left(others), *at(behind.lines_of_addresses(text))]
+    first = known or values or left(others)
+    if not first and finding.code == "M08":
+        first = at(behind.lines_of_addresses(text))
+    if not first and _OF_WORK.match(finding.code):
+        first = at(behind.comments_in(text, roots, _OF_WHAT_FOLLOWS))
+    places = tuple(dict.fromkeys(first))
+    return places, tuple(number for number in dict.fromkeys(further) if number not in places)
 
 
 def _all_of(mistakes: Sequence[Mutant]) -> list[int]:
@@ -89,7 +103,7 @@ def _lines(finding: Finding, text: str, entry: str) -> tuple[behind.Lines, behin
     code, seen, line = finding.code, finding.seen, finding.line
     nothing: behind.Lines = ()
     if code in ("L01", "L03", "T03") and _GRIDS.search(seen):
-        return behind.lines_of_grid(text, line if code == "L01" else None), nothing
+        return behind.lines_of_grid(text, line if code == "L01" else None, entry), nothing
     if code == "S01" and line is None:
         return behind.lines_of_results(text, entry), nothing
     if code in _VALUES and _OF_OTHER_PROGRAMS in seen:
@@ -114,8 +128,8 @@ def _lines(finding: Finding, text: str, entry: str) -> tuple[behind.Lines, behin
         return (lines, nothing) if owned else (nothing, lines)  # else it is lost on the way
     if code == "M03" and NO_PROGRAM_LEFT in seen:
         sizes = behind.lines_of_arguments(text, behind.sizes_in(text, line))
-        return ((*behind.lines_of_grid(text, None), *sizes, *behind.lines_of_launches(text)),
+        return ((*behind.lines_of_grid(text, None, entry), *sizes, *behind.lines_of_launches(text)),
                 behind.lines_behind(text, line, far=True))
     if code == "M03":
-        return behind.lines_behind(text, line, far=True), behind.lines_of_grid(text, None)
+        return behind.lines_behind(text, line, far=True), behind.lines_of_grid(text, None, entry)
     return nothing, nothing

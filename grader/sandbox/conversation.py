@@ -27,7 +27,8 @@ from grader.sandbox.errors import (
 from grader.sandbox.limits import KIB, Limits
 from grader.sandbox.output import Output
 
-POLL_S = 0.05  # between two looks at the child's memory
+POLL_S = 0.05  # between two looks at the child's memory, and at its work
+PATIENT = 3  # times the time of a request is granted at most, where no processor was free for it
 GRACE_S = 0.5  # for a child whose channel is closed to have ended by itself
 BLAME_S = 0.3  # for a child to say where it is
 _CHUNK = 1 << 18
@@ -44,6 +45,9 @@ class _Exchange:
         self.fds = fds  # they go with the first bytes
         self.timeout_s = timeout_s
         self.deadline = time.monotonic() + timeout_s
+        self.seen: tuple[float, float] | None = None  # when its work was looked at, and that work
+        self.starved_s = 0.0  # in which the child could run, and no processor was free for it
+        self.granted_s = 0.0
         self.reply: dict[str, Any] | None = None
         self.error: BaseException | None = None
 
@@ -174,11 +178,12 @@ class Child:
         """Wait a little for the oldest open request."""
         cancellation.check()
         exchange, now = self._queue[0], time.monotonic()
-        if now >= exchange.deadline:
-            raise ChildTimedOut(exchange.timeout_s, self._where(ask=True))
         if now >= self._next_look:
             self._look_at_memory()
+            self._look_at_work(exchange)
             self._next_look = time.monotonic() + POLL_S
+        if now >= exchange.deadline:
+            raise ChildTimedOut(exchange.timeout_s, self._where(ask=True))
         unsent = next((one for one in self._queue if one.rest), None)
         events = self._wait(min(exchange.deadline - now, cancellation.LOOK_S),
                             sending=unsent is not None)
@@ -266,6 +271,19 @@ class Child:
         held = processes.resident(self.pid, limit, self._inherited)
         if held > limit:
             raise ChildOutOfMemory(held, limit, self._where(ask=True))
+
+    def _look_at_work(self, exchange: _Exchange) -> None:
+        """A busy machine is no fault of the child: what it had to wait for a processor is granted.
+        """
+        (used, runnable), now = processes.work(self.pid), time.monotonic()
+        if runnable and exchange.seen is not None:
+            at, before = exchange.seen
+            exchange.starved_s += (now - at) - (used - before)
+            due = min(exchange.starved_s, PATIENT * exchange.timeout_s) - exchange.granted_s
+            if due > 0:
+                exchange.granted_s += due
+                exchange.deadline += due
+        exchange.seen = now, used
 
     # ---------------------------------------------------------------------------------------------
 

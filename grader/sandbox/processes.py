@@ -13,6 +13,7 @@ from pathlib import Path
 from grader.sandbox.kernel import prctl
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_TICKS = os.sysconf("SC_CLK_TCK")  # a second
 _PAGE = resource.getpagesize()
 _PASSES = 50  # a tree that still grows after so many rounds is forking faster than we can stop it
 
@@ -96,6 +97,19 @@ def _sizes(table: Path, names: tuple[str, ...]) -> int:
     except OSError:
         return 0
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(names))
+
+
+def work(pid: int) -> tuple[float, bool]:
+    """Seconds of processors that ``pid`` and its descendants took, and whether one could run now.
+    """
+    ticks, runnable = 0, False
+    for member in (pid, *descendants(pid)):
+        with contextlib.suppress(OSError):
+            text = Path(f"/proc/{member}/stat").read_text(encoding="utf-8", errors="replace")
+            state, *fields = text.rpartition(")")[2].split()
+            runnable |= state == "R"
+            ticks += sum(map(int, fields[10:14]))  # its own, and of children that have ended
+    return ticks / _TICKS, runnable
 
 
 def stop_tree(pid: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from grader.words import ranges
 from tritonlab.begin import Begun
 from tritonlab.course import Module
 from tritonlab.errors import shown
@@ -51,7 +52,7 @@ def show_start(screen: Screen, begun: Begun, *, typed: bool = True) -> None:
 def show_hint(screen: Screen, given: Given, onward: str = "") -> None:
     """One rung of a ladder; ``onward`` says what to do next where no command is typed."""
     module, group = given.module, given.group
-    todos = ", ".join(str(todo) for todo in group.todos)
+    todos = ranges(group.todos)
     screen.line((module.id, "strong"), f"  {group.title}",
                 (f" ({module.marker} {todos}{', which share their hints' * (len(group.todos) > 1)})"
                  if todos else "", "dim"))

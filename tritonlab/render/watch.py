@@ -42,7 +42,7 @@ class Watched:
     def __init__(self, make_screen: Callable[[], Screen]) -> None:
         self._make_screen = make_screen
         self._screen = make_screen()
-        self._status = ""  # the last line, unless a question is open
+        self._status: Sequence[str] = ()  # parts of the last line, unless a question is open
         self._question = ""
         self._keys = False
         self._new = True  # this exercise was not graded yet
@@ -67,20 +67,19 @@ class Watched:
 
     def resting(self, keys: Iterable[Key]) -> None:
         """Nothing is going on: the last line names the keys."""
-        names = " · ".join(f"{key.key} {key.name}" for key in keys)
-        self._put(f"  {names}" if names else "")
+        self._put(*(f"{key.key} {key.name}" for key in keys))
 
     def began(self, number: int, at: str) -> None:
         self._clear()
         self._screen.blank()
         self._screen.line((f"{at}  ", "dim"), "As it is now" if self._new else "Saved")
         self._new = False
-        self._put("  grading …")
+        self._put("grading …")
 
     def progress(self, right: int, what: str, failed: bool) -> None:
         """How many checks are right so far, and what is judged now."""
         head = STILL_RUNNING if failed else "grading"
-        self._put(f"  {head} · {right} right so far · {what} …")
+        self._put(f"{head} · {right} right so far · {what} …")
 
     def failing(self, module: Module, failure: CaseResult, reading: Reading) -> None:
         """The first failure, while other cases are judged still."""
@@ -166,7 +165,8 @@ class Watched:
                    known: CaseResult | None) -> None:
         """The first failure, or what else can be said of one that was shown."""
         screen = self._screen
-        if known is None or known.name != failure.name or not (known.findings and failure.findings):
+        if known is None or not (known.findings and failure.findings) \
+                or known.findings[0].code != failure.findings[0].code:
             show_failure(screen, module, failure, reading, self._as_typed)
             return
         before = [*diagnosis(module, known.findings[0], reading)]
@@ -174,7 +174,9 @@ class Watched:
                 if part not in before]
         if more:
             screen.blank()
-            screen.line(("With all cases known, more can be said:", "dim"))
+            what = "more can be said" if known.name == failure.name else \
+                f"the first that fails so is another, {failure.name}"
+            screen.line((f"With all cases known, {what}:", "dim"))
             show_parts(screen, more, self._as_typed)
 
     def _as_typed(self, step: str) -> str:
@@ -185,14 +187,14 @@ class Watched:
         return _HINT.sub(lambda found: "Key h" if found.start() == 0 or
                          step[:found.start()].endswith(". ") else "key h", step)
 
-    def _put(self, text: str) -> None:
-        self._status = clean(text)
+    def _put(self, *parts: str) -> None:
+        self._status = [clean(part) for part in parts]
         self._show()
 
     def _show(self) -> None:
         if self._screen.live:
             room = self._screen.full_width - 1
-            text = self._question or self._status
+            text = self._question or _fitting(self._status, room)
             self._screen.stream.write(_CLEAR + (text if len(text) <= room else
                                                 text[: room - 1] + "…") + "\r")
             self._screen.stream.flush()
@@ -201,6 +203,15 @@ class Watched:
         if self._screen.live:
             self._screen.stream.write(_CLEAR)
             self._screen.stream.flush()
+
+
+def _fitting(parts: Sequence[str], room: int) -> str:
+    """The parts on one line; where they are too many, those before the last two are left out."""
+    many = len(parts)
+    lines = (" · ".join([*parts[:first], *parts[-2:]] if first < many else parts)
+             for first in (many, *range(many - 3, -1, -1)))
+    fits = [f"  {line}" for line in lines if line]
+    return next((line for line in fits if len(line) <= room), fits[-1] if fits else "")
 
 
 def _others(screen: Screen, report: Report, failure: CaseResult) -> None:
