@@ -135,7 +135,9 @@ def matmul_desc(a: torch.Tensor, b_t: torch.Tensor, *, host: bool) -> torch.Tens
     """
     check_product(a, b_t)
     (M, K), N = a.shape, b_t.shape[0]
-    block_m, block_n, block_k, num_warps = tile_of_product(M, N, a.dtype)
+    # In float32 there are no tensor cores to go to, and threads hold the operands themselves.
+    single = a.dtype == torch.float32
+    block_m, block_n, block_k = (64, 64, 32) if single else (128, 128, 64)
     describable("a", a, [block_m, block_k])
     describable("b_t", b_t, [block_n, block_k])
     c = torch.empty((M, N), dtype=a.dtype, device=a.device)
@@ -148,26 +150,14 @@ def matmul_desc(a: torch.Tensor, b_t: torch.Tensor, *, host: bool) -> torch.Tens
             TensorDescriptor.from_tensor(a, [block_m, block_k]),
             TensorDescriptor.from_tensor(b_t, [block_n, block_k]),
             TensorDescriptor.from_tensor(c, [block_m, block_n]),
-            M, N, K, **sizes, num_warps=num_warps, num_stages=3,
+            M, N, K, **sizes, num_warps=8 if single else 4,
         )
     else:
         triton.set_allocator(scratch)
         matmul_device_kernel[grid](
-            a, b_t, c, a.stride(0), b_t.stride(0), M, N, K, **sizes, num_warps=num_warps,
-            num_stages=3,
+            a, b_t, c, a.stride(0), b_t.stride(0), M, N, K, **sizes, num_warps=8 if single else 4,
         )
     return c
-
-
-def tile_of_product(m: int, n: int, dtype: torch.dtype) -> tuple[int, int, int, int]:
-    """Rows, columns and depth of a tile of an m x n product, and the warps that share it."""
-    if dtype == torch.float32:
-        return 64, 64, 32, 8  # no tensor cores: threads hold the operands themselves
-    # The wider a tile, the fewer bytes for each product; half of a thread's registers are sums. It
-    # pays where there are enough of them: 128 from 2048 x 2048 on, for 132 multiprocessors.
-    if m * n >= 2048 * 2048:
-        return 128, 256, 64, 8
-    return 128, 128, 64, 4
 
 
 @triton.jit
