@@ -12,11 +12,12 @@ import torch
 
 import grader
 import grader.suite
-from grader import Finding, Verdict
+from grader import Finding, Verdict, source
 from grader.contract import broken_contract, wrong_places_follow
 from grader.diagnosis import codes
 from grader.diagnosis.behind import lines_behind
 from grader.diagnosis.contrast import undefined_or_ordered
+from grader.diagnosis.explanation import explained, result_of
 from grader.diagnosis.likeness import likeness
 from grader.diagnosis.precedence import comparison_of_joined, explained_by_precedence
 from grader.diagnosis.separation import Traits, Values, separation, traits_of, values_of
@@ -24,7 +25,7 @@ from grader.diagnosis.where import Tiling, place
 from grader.outcome import Run
 from grader.recording import Launch, Recording
 from grader.selection import UnknownCase, select, shortest
-from grader.suite import EXACT, Cost, Mutant, Suite, correctness, edge, rand, refuses
+from grader.suite import EXACT, Cost, Mutant, Suite, call, correctness, edge, rand, refuses
 from grader.words import NOTHING_TO_DO, mentions, sentence
 
 ROOT = Path(__file__).parent.parent
@@ -721,3 +722,18 @@ def test_a_launch_for_nothing_is_not_told_as_one_too_many():
 
     told = codes.explain(finding, [], {})
     assert (told.code, told.means) == ("T03", NOTHING_TO_DO)
+
+
+def test_what_host_code_answers_is_no_matter_of_the_compiler(tmp_path):
+    path = tmp_path / "kernel.py"
+    path.write_text("def plan(n):\n    return n\n")
+    suite = Suite(host={"plan": ("n",)}, calls="def plans(module, n):\n    return module.plan(n)\n",
+                  cases=[call("a plan", "plans", 3, check=print, code="T06")])
+    findings = [Finding("T06", "The answer is 3, and 4 are possible.")]
+    results = [result_of(case, findings)
+               for case in (suite.all_cases[0], replace(suite.all_cases[0], name="a launch"))]
+
+    asked, launched = explained(results, suite, source.read(path))
+
+    assert "compiler" not in asked.findings[0].means
+    assert launched.findings[0].means == codes.MEANINGS["T06"]

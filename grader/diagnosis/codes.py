@@ -67,6 +67,11 @@ MEANINGS = {
     "U02": "Tests and package disagree: one of the two departs from the contract.",
 }
 
+# The same of what host code answers, where a code says something else of it.
+_OF_ANSWERS = dict.fromkeys(
+    ("T06", "T07"), "The answer does no harm, and it is not the one that the contract asks for: "
+                    "with that one, the GPU is used better.")
+
 # What the words of a finding tell beyond its code. A known mistake speaks in its place only where
 # it has a sign of its own.
 CLOSER = (
@@ -114,7 +119,7 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
             failed: frozenset[str] = frozenset(),
             passed: frozenset[str] = frozenset(), marker: str = "TODO",
             file: str = "", text: str = "", entry: str = "",
-            roots: Collection[str] = ()) -> Finding:
+            roots: Collection[str] = (), answered: bool = False) -> Finding:
     """Fill in what a finding usually means, where to look and the next step.
 
     What is not written yet, or shows on a GPU alone, is no known mistake.
@@ -131,13 +136,15 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
         text: of that file.
         entry: the function that the failing case calls.
         roots: the learner's functions that it calls, by way of the suite's code too.
+        answered: it is about what host code answers.
     """
     closer = closer_meaning(finding)
     mutants = () if finding.means in (NOT_WRITTEN, ONLY_HERE) else mutants
     known = [mutant for mutant in mutants if mutant.sign] if closer else mutants
     known = [mutant for mutant in known if agrees(mutant, finding, todos, text)]
     likely = known_mistake(finding, known, failed, passed)
-    means = likely.meaning if likely else finding.means or closer or MEANINGS[finding.code]
+    usual = _OF_ANSWERS if answered and finding.code in _OF_ANSWERS else MEANINGS
+    means = likely.meaning if likely else finding.means or closer or usual[finding.code]
     signed = [mutant for mutant in mutants if mutant.codes[0] == finding.code
               and re.search(mutant.sign, finding.seen)]
     possible = [m for m in signed if _possible(m, finding, failed, passed)]

@@ -33,6 +33,7 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
     passed = frozenset(r.name for r in known if r.verdict is Verdict.PASSED)
     cases: list[Case | Property] = [*suite.all_cases, *suite.properties]
     functions = {case.name: case.about for case in cases}
+    asked = {case.name for case in suite.all_cases if case.call is not None}
     called = {case.name: functions_of(case, suite) for case in cases}
     first = next((r for r in deciding if r.verdict is Verdict.FAILED), None)
     places = submitted.places(suite.exercise)
@@ -46,7 +47,7 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
             return codes.explain(finding, mutants, places.lines, failed, passed, suite.marker,
                                  suite.kernel_file if suite.files else "", submitted.text,
                                  functions.get(result.name) or suite.entry,
-                                 called.get(result.name, frozenset()))
+                                 called.get(result.name, frozenset()), result.name in asked)
 
         findings = []
         for finding in codes.in_order(result.findings):

@@ -44,9 +44,10 @@ PREDICT = {
     # load it in the next, which adds the bias?
     "epilogue_bytes": None,
     # How many warps does a program have on an H100, if it is launched with 4 and its loop is
-    # specialized? The compiler adds groups of 4: two that multiply, one that loads.
+    # specialized? They come in groups of 4 then: two groups multiply, and one loads.
     "warps": None,
-    # How many stages does the pipeline of that loop have on an A100, with the same option?
+    # How many stages does the pipeline of that loop have on an A100, with the same option? Where
+    # there is no pipeline, it is 0.
     "stages_a100": None,
 }
 

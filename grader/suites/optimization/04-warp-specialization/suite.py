@@ -351,7 +351,7 @@ suite = Suite(
             ("warps", 12, "Two groups of 4 warps multiply, half of the tile each, and one group "
              "of 4 loads."),
             ("stages_a100", 0, "What the compiler sets aside for warps with roles, it does not "
-             "pipeline; on an A100 no warp gets a role either."),
+             "pipeline: there are 0 stages; on an A100 no warp gets a role either."),
         ), counts=("panels_row_major", "panels_group_8", "panels_group_4", "warps", "stages_a100")),
     ],
 )

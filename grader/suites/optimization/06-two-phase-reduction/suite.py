@@ -176,6 +176,7 @@ column_sum_locked = Function(
         edge("one row repeated 100 times",
              rand(1, 33).then(lambda t: t.expand(100, -1)), 4),
         edge("rows 2**30 elements apart", rand(4, 40, dtype="float16").apart(FAR, 1)),
+        edge("70 rows 2**30 elements apart", rand(70, 40, dtype="float16").apart(FAR, 1)),
         edge("columns 2**30 elements apart", rand(40, 4, dtype="float16").apart(1, FAR)),
         edge("NaN in one column", special(100, 3, values=[NAN], share=0.0)),
 
