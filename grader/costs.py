@@ -210,8 +210,8 @@ def _factors(asked: Factor, dots: Sequence[Binary]) -> tuple[dict[str, str], lis
     told = {"factors": f"{' and '.join(used) or 'none on tensor cores'}, {asked} asked for"}
     for binary in dots:
         if binary.factors != (asked,):
-            multiplies = f"Tensor cores multiply {' and '.join(binary.factors)} in " \
-                         f"`{binary.kernel}`" if binary.factors else \
+            multiplies = f"Tensor cores multiply {' and '.join(binary.factors)} by " \
+                         f"{binary.tensor_cores} in `{binary.kernel}`" if binary.factors else \
                          f"`{binary.kernel}` multiplies without tensor cores"
             return told, [Finding("T06", f"{multiplies}, where those of the "
                                          f"{find(binary.target).title} are asked for {asked}.",

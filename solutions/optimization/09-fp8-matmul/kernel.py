@@ -36,6 +36,15 @@ QUANTISED = (torch.float16, torch.bfloat16, torch.float32)
 RESULTS = (torch.float16, torch.bfloat16, torch.float32)
 LEAST_CAPABILITY = (8, 9)  # of GPUs whose tensor cores multiply float8
 
+PREDICT = {
+    "scale": 896 / LARGEST,
+    "step_near_400": 256 / 8,
+    "operand_bytes": 2 * 8192 * 8192,
+    "multiplications_by_scales": 2,
+    "where_a_sum_stops": 2**14,
+    "accumulators": 128 * 256 // (8 * 32),
+}
+
 
 # ---------------------------------------------------------------------------------------------
 # Quantising

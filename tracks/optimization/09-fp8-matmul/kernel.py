@@ -37,6 +37,24 @@ QUANTISED = (torch.float16, torch.bfloat16, torch.float32)
 RESULTS = (torch.float16, torch.bfloat16, torch.float32)
 LEAST_CAPABILITY = (8, 9)  # of GPUs whose tensor cores multiply float8
 
+# Write a number in place of each None, before you measure.
+PREDICT = {
+    # The largest number of a tensor is 896. What is its scale?
+    "scale": None,
+    # How far apart are two neighbours among the numbers of e4m3 near 400?
+    "step_near_400": None,
+    # How many bytes do both operands of a product of 8192 x 8192 x 8192 have in float8?
+    "operand_bytes": None,
+    # By how many scales does an element of the result have to be multiplied, in all?
+    "multiplications_by_scales": None,
+    # A sum is kept with 14 bits, and what does not fit is cut off. Ones are added to it, one after
+    # the other. Which number does it never get beyond?
+    "where_a_sum_stops": None,
+    # How many numbers of a tile of 128 x 256 sums does each thread of 8 warps hold? (It has 255
+    # registers. How many such sets fit?)
+    "accumulators": None,
+}
+
 
 # ---------------------------------------------------------------------------------------------
 # Quantising
