@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from grader import syntax
 from grader.source import is_kernel
 
 _NEAR = 2  # steps: addresses and mask themselves, then what they are made of
@@ -146,7 +147,7 @@ def sizes_in(text: str, line: int) -> set[str]:
 @lru_cache(maxsize=2)  # every finding of a grade asks, of the same file
 def _functions(text: str) -> tuple[ast.FunctionDef, ...]:
     try:
-        tree = ast.parse(text)
+        tree = syntax.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return ()
     return tuple(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
