@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import textwrap
 
+from grader import syntax
+
 _READS = ("load", "gather", "atomic_add", "atomic_max", "atomic_min", "atomic_cas", "atomic_xchg")
 _ACCESSES = (*_READS, "store", "scatter", "atomic_and", "atomic_or", "atomic_xor")
 
@@ -19,7 +21,7 @@ def indexed_lines(source: str, first_line: int = 1) -> frozenset[int]:
     A name holds a loaded value if any assignment to it does, wherever it stands: the order of
     statements is not followed, and neither are functions that the kernel calls.
     """
-    tree = ast.parse(textwrap.dedent(source))
+    tree = syntax.parse(textwrap.dedent(source))
     loaded: set[str] = set()
     while True:
         more = {name for names, value in _assignments(tree) if _depends(value, loaded)
@@ -39,7 +41,7 @@ def indexed_lines(source: str, first_line: int = 1) -> frozenset[int]:
 
 def indexed_lines_of(source: str, kernel: str) -> frozenset[int]:
     """The same of one kernel at the top of a file; none where there is no such kernel."""
-    for node in ast.parse(source).body:
+    for node in syntax.parse(source).body:
         if isinstance(node, ast.FunctionDef) and node.name == kernel:
             text = "\n".join(source.split("\n")[node.lineno - 1:node.end_lineno])
             return indexed_lines(text, node.lineno)

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from grader import syntax
+
 IMPORTED = ("torch", "triton", "tl", "libdevice")  # what the names are that exercises import
 
 _NUMBERED = re.compile(r"#\s*(?P<word>TODO|DECIDE)\s+(?P<number>\d{1,4})\b")
@@ -210,7 +212,7 @@ class _Start:
 @lru_cache(maxsize=4)
 def _start(exercise: str) -> _Start:
     try:
-        tree = ast.parse(exercise)
+        tree = syntax.parse(exercise)
     except SyntaxError:
         return _Start()
     comments = numbered_comments(exercise)

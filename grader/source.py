@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from grader import syntax
 from grader.blanks import blanks_left, blanks_left_in, bound_names, functions
 from grader.places import Places, numbered_comments, places
 from grader.report import Finding
@@ -191,7 +192,7 @@ def _parsed(text: str) -> ast.Module | Finding:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they quote the file, to the judge's own output
-            return ast.parse(text, "kernel.py")
+            return syntax.parse(text, "kernel.py")
     except SyntaxError as error:
         return Finding("P02", syntax_message(text, error), line=error.lineno)
     except (RecursionError, MemoryError):

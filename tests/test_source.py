@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
+import threading
 import time
 import warnings
 from pathlib import Path
@@ -287,3 +290,40 @@ def test_a_file_that_grows_while_it_is_looked_at_is_refused(tmp_path, monkeypatc
 
     with pytest.raises(UnreadableSubmission, match=r"1\.0 MB; a kernel file may have 1 MiB"):
         read(path)
+
+
+def test_files_are_read_by_several_threads_at_the_same_time(tmp_path):
+    """CPython 3.11's parser counts the calls of all threads in one place."""
+    path = tmp_path / "kernel.py"
+    path.write_text("\n".join(f"def f{n}(x):\n    return [x, (x + {n}) * 2]" for n in range(400)))
+    raised: list[BaseException] = []
+
+    def reads(depth: int) -> None:
+        if depth:
+            return reads(depth - 1)
+        try:
+            for _ in range(10):
+                read(path)
+        except SystemError as error:
+            raised.append(error)
+        return None
+
+    def switches(phase: str, info: dict[str, int]) -> None:
+        sum(range(50))  # Python code in a collection, where another thread may take over
+
+    interval, threshold = sys.getswitchinterval(), gc.get_threshold()
+    gc.callbacks.append(switches)
+    try:
+        sys.setswitchinterval(1e-6)
+        gc.set_threshold(50)
+        threads = [threading.Thread(target=reads, args=(depth,)) for depth in (0, 9)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        gc.set_threshold(*threshold)
+        sys.setswitchinterval(interval)
+        gc.callbacks.remove(switches)
+
+    assert not raised

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import grader
+from grader import syntax
 from grader.blanks import blanks_left
 from grader.inputs import Input, Sparse
 from grader.places import numbered_comments
@@ -305,7 +306,7 @@ def same_signatures(material: Material) -> Iterator[str]:
 def signatures(text: str) -> dict[str, str]:
     """The public functions of a file but its kernels, and the fields of its public classes."""
     found = {}
-    for node in ast.parse(text).body:
+    for node in syntax.parse(text).body:
         if isinstance(node, ast.FunctionDef) and not is_kernel(node):
             returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
             found[node.name] = f"({ast.unparse(node.args)}){returns}"
@@ -319,7 +320,7 @@ def signatures(text: str) -> dict[str, str]:
 
 def _statements(text: str) -> Iterator[str]:
     """The statements of a file in one spelling: of nested ones the heads, blanks left out."""
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(syntax.parse(text)):
         if not isinstance(node, ast.stmt):
             continue
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -342,7 +343,7 @@ def no_blank_in_solution(material: Material) -> Iterator[str]:
             if left := _numbers(text, marker):
                 yield f"solutions/…/{name} still asks {marker} {ranges(left)}"
         try:
-            tree = ast.parse(text)
+            tree = syntax.parse(text)
         except SyntaxError as error:
             yield f"solutions/…/{name} cannot be parsed: {error}"
             continue

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from grader import syntax
 from grader.report import CaseResult, Kind, Report, Verdict
 from grader.words import ranges
 from tritonlab import author
@@ -61,7 +62,7 @@ def _is_only_slow(failed: Sequence[CaseResult]) -> Iterator[str]:
 
 
 def _is_only_signatures(material: Material) -> Iterator[str]:
-    defined = {node.name: node for node in ast.parse(author.python_of(material.exercise)).body
+    defined = {node.name: node for node in syntax.parse(author.python_of(material.exercise)).body
                if isinstance(node, ast.FunctionDef)}
     for name in material.functions:
         body = defined[name].body if name in defined else []

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from grader import syntax
 from grader.places import numbered_comments
 from grader.source import is_kernel
 
@@ -208,7 +209,7 @@ _Piece = tuple[frozenset[str], frozenset[str], int]  # names defined, names ment
 def _pieces(text: str) -> tuple[_Piece, ...]:
     """Functions and classes of a file, and names that it gives values."""
     try:
-        tree = ast.parse(text)
+        tree = syntax.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return ()
     found = []
@@ -243,7 +244,7 @@ def _last_line(function: ast.FunctionDef) -> int:
 @lru_cache(maxsize=2)  # every finding of a grade asks, of the same file
 def _functions(text: str) -> tuple[ast.FunctionDef, ...]:
     try:
-        tree = ast.parse(text)
+        tree = syntax.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return ()
     return tuple(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))

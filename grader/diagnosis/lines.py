@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from grader import syntax
 from grader.diagnosis.pointing import NO_PROGRAM_LEFT
 from grader.facts import LaunchFacts
 from grader.recording import Recording, View
@@ -84,5 +85,5 @@ def _without_other(text: str) -> Iterator[int]:
 
 def _calls(text: str, name: str) -> dict[int, ast.Call]:
     """The calls of a method or function of this name, by their lines."""
-    return {node.lineno: node for node in ast.walk(ast.parse(text))
+    return {node.lineno: node for node in ast.walk(syntax.parse(text))
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == name}

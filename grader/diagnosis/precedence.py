@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from grader import syntax
 from grader.report import Finding
 from grader.source import is_kernel
 
@@ -22,7 +23,7 @@ def comparison_of_joined(text: str) -> tuple[int, str] | None:
     so that a truth value is compared with a number, or two comparisons became one chain.
     """
     try:
-        tree = ast.parse(text)
+        tree = syntax.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return None
     kernels = [node for node in tree.body

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from grader import syntax
 from grader.annotation import Line, Moved
 from grader.binary import Binary
 from grader.defects import Defect
@@ -196,7 +197,7 @@ def pages(inspection: Inspection, case: InspectedCase) -> Iterator[Row]:
 
 
 def _wanted(text: str, lines: set[int], launched: set[int], kernels: set[str]) -> list[int]:
-    tree = ast.parse(text)
+    tree = syntax.parse(text)
     wanted: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and (node.name in kernels or any(
