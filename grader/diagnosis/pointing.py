@@ -53,6 +53,11 @@ def places_of(finding: Finding, numbers: Mapping[int, int], text: str, entry: st
     def at(lines: Iterable[int]) -> list[int]:
         return [numbers[line] for line in lines if line in numbers]
 
+    def below(lines: Iterable[int]) -> list[int]:
+        return at(line if line in numbers else
+                  behind.comment_above(text, line, _OF_WHAT_FOLLOWS) or 0
+                  for line in lines if line not in elsewhere)
+
     def left(mistakes: Sequence[Mutant]) -> list[int]:
         return [number for number in _all_of(mistakes) if number not in away]
 
@@ -62,10 +67,11 @@ def places_of(finding: Finding, numbers: Mapping[int, int], text: str, entry: st
     before, after = _lines(finding, text, entry)
     found = [*at(before), *own, *at(after)] or left(possible)
     if not found and finding.line and _OF_WORK.match(finding.code):
-        found = at([behind.comment_above(text, finding.line, _OF_WHAT_FOLLOWS) or 0])
+        found = below([finding.line])
     if not found and finding.code in _VALUES:
         lines = behind.lines_of_values(text)
-        found = at(sorted(lines) if finding.code == "N04" else lines)  # a sum's first value counts
+        # Of a type with too few bits, what a sum begins with tells as much as what is added.
+        found = below(sorted(lines) if finding.code == "N04" else lines)
     if not found and not (found := left(others)) and _OF_WORK.match(finding.code):
         found = at(behind.comments_in(text, roots, _OF_WHAT_FOLLOWS))
     return tuple(dict.fromkeys(found))
