@@ -278,6 +278,17 @@ def two_kernel(x_ptr, out_ptr):
     tl.store(out_ptr, first)
 
 
+@triton.jit
+def three_kernel(x_ptr, out_ptr):
+    # DECIDE 5: why so?
+    offs = tl.arange(0, 8)
+    tl.store(out_ptr + offs, tl.load(x_ptr + offs) * 2)
+
+
+def three(x):
+    three_kernel[(1,)](x, x)
+
+
 def two(x):
     two_kernel[(1,)](x, x)
 
@@ -292,14 +303,16 @@ def plan(n):
 @pytest.mark.parametrize(("code", "seen", "line", "roots", "todos"), [
     ("N01", "4 of 4 elements are wrong.", None, {"two"}, (3,)),  # the first is in one's kernel
     ("N01", "4 of 4 elements are wrong.", None, {"one"}, (2,)),
-    ("N01", "4 of 4 elements are wrong.", None, {"gone"}, (2, 3)),  # then nothing is known
+    ("N01", "4 of 4 elements are wrong.", None, {"three"}, (5,)),  # not right below its comment
+    ("N01", "4 of 4 elements are wrong.", None, {"two", "three"}, (3, 5)),
+    ("N01", "4 of 4 elements are wrong.", None, {"gone"}, (2, 3, 5)),  # then nothing is known
     ("M09", "Program 8 loaded what program 0 stored.", 32, {"two"}, (3,)),  # below its comment
     ("M01", "Program 8 loaded past the end.", 26, {"two"}, (3,)),  # above it: the function's
     ("M04", "Programs 0 and 1 both stored.", 12, {"one"}, (1,)),
     ("T01", "The kernels moved too much.", None, {"one"}, (1, 2)),
     ("Q01", "The plan is too large.", None, {"plan"}, (4,)),
     ("T06", "The plan is too small.", None, {"plan", "two"}, (3, 4)),
-    ("E03", "The message does not mention 7.", 40, {"plan"}, ()),  # what is checked is given
+    ("E03", "The message does not mention 7.", 51, {"plan"}, ()),  # what is checked is given
     ("R01", "KeyError: 7", 12, {"one"}, ()),
 ])
 def test_a_place_is_one_that_the_functions_of_the_case_come_to(code, seen, line, roots, todos):

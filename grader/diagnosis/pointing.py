@@ -56,6 +56,11 @@ def places_of(finding: Finding, numbers: Mapping[int, int], text: str, entry: st
     def at(lines: Iterable[int]) -> list[int]:
         return [numbers[line] for line in lines if line in numbers]
 
+    def below(lines: Iterable[int]) -> list[int]:
+        return at(line if line in numbers else
+                  behind.comment_above(text, line, _OF_WHAT_FOLLOWS) or 0
+                  for line in lines if line not in elsewhere)
+
     def left(mistakes: Sequence[Mutant]) -> list[int]:
         return [number for number in _all_of(mistakes) if number not in away]
 
@@ -69,11 +74,12 @@ def places_of(finding: Finding, numbers: Mapping[int, int], text: str, entry: st
     shown = [mistake for mistake in possible if _SEEN.match(mistake.sign)]
     known = left(shown or possible)
     if not known and finding.line and _OF_WORK.match(finding.code):
-        known = at([behind.comment_above(text, finding.line, _OF_WHAT_FOLLOWS) or 0])
+        known = below([finding.line])
     values, further = list[int](), list[int]()
     if finding.code in _VALUES and not shown:
         lines = behind.lines_of_values(text)
-        values = at(sorted(lines) if finding.code == "N04" else lines)  # a sum's first value counts
+        # Of a type with too few bits, what a sum begins with tells as much as what is added.
+        values = below(sorted(lines) if finding.code == "N04" else lines)
         if values:
             further = [*values, *left(others), *at(behind.lines_of_addresses(text))]
     first = known or values or left(others)
