@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePath
 
+from grader import syntax
+
 # What finds a name, or a file, by a text: then any text may name something.
 _LOOKS_UP = frozenset((
     "__dict__", "__getattr__", "__import__", "attrgetter", "eval", "exec", "getattr", "globals",
@@ -94,7 +96,7 @@ def _read(file: str, text: str) -> Iterator[_Piece]:
 def _parsed(text: str) -> ast.Module | None:
     """A file without its docstrings, unless something reads them; None where it is no Python."""
     try:
-        tree = ast.parse(text)
+        tree = syntax.parse(text)
     except SyntaxError:
         return None
     if not _DOCUMENTS & _words(tree, texts=False):
