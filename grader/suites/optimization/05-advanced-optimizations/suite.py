@@ -210,6 +210,9 @@ scaling = Function(
                            flops=x.numel()),
     in_place=("x",),
     returns_self=True,
+    bench=Bench("columns", (1_024, 2_048, 4_096, 8_192, 16_384),
+                lambda n: (rand(4_096, n), rand(4_096)), at="4 096 rows of float32",
+                peer_name="x * s[:, None]"),
     cases=[
         correctness("5 x 300 floats", rand(5, 300), rand(5, mean=2.0, std=0.1)),
         correctness("3 x 1 100 in float16", rand(3, 1_100, dtype="float16"),
