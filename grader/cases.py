@@ -20,7 +20,8 @@ class Limits:
 
     ``sectors`` bounds the 32-byte sectors of any line that moves much over as few as would hold its
     bytes. ``programs`` bounds the programs of all launches together; a function gets the learner's
-    block. ``axes`` asks for as many axes of each grid that have more than one program. Of the
+    block. ``axes`` asks for as many axes of each grid that have more than one program;
+    ``described`` says whether launches get tensor descriptors, which the host has made. Of the
     compiled code, ``vector`` is how many bits a thread has to load or store at once where much is
     moved, ``spills`` how many bytes a thread may spill, ``shared`` how many bytes of shared memory
     a program may take. Of the launches that move much, ``stages`` is how deep the pipeline has to
@@ -40,6 +41,7 @@ class Limits:
     launches: int | None = None
     programs: Size | None = None
     axes: int | None = None
+    described: bool | None = None
     vector: int | None = None
     spills: int | None = None
     shared: int | None = None

@@ -89,6 +89,26 @@ def axes(limits: Limits, recording: Recording) -> tuple[dict[str, str], list[Fin
                                  f"where {limits.axes} are asked for.", line=launch.line)]
 
 
+def described(limits: Limits, recording: Recording) -> tuple[dict[str, str], list[Finding]]:
+    """How many descriptors launches get from the host, and T06 where that is not what is asked."""
+    if limits.described is None:
+        return {}, []
+    given = [(launch, name) for launch in recording.launches
+             for name, argument in launch.arguments.items() if argument.kind == "descriptor"]
+    told = {"descriptors from the host": f"{len(given)}, {'some' if limits.described else 'none'} "
+                                         "asked for"}
+    if bool(given) == limits.described:
+        return told, []
+    if not given:
+        return told, [Finding("T06", "No launch gets a tensor descriptor: they are asked to be "
+                                     "made on the host.",
+                              line=next((one.line for one in recording.launches), None))]
+    launch, name = given[0]
+    return told, [Finding("T06", f"`{launch.kernel}` gets `{name}` as a tensor descriptor that the "
+                                 "host has made, where the kernel is asked to make its own.",
+                          line=launch.line)]
+
+
 def _sectors(launches: Sequence[Counted], most: float) -> tuple[float, list[Finding]]:
     """The worst line among those that move much, and T02 for each that passes the limit."""
     worst, findings = 1.0, []

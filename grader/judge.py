@@ -22,7 +22,7 @@ from grader.bulk import once
 from grader.cases import Call
 from grader.configurations import Configurations
 from grader.contract import broken_contract, broken_refusal, wrong_places_follow
-from grader.costs import axes, code_limits, count, idle_grid
+from grader.costs import axes, code_limits, count, described, idle_grid
 from grader.device import Device
 from grader.diagnosis import codes, details
 from grader.diagnosis.contrast import name_the_cause, undefined_or_ordered
@@ -524,8 +524,9 @@ class Judge:
             return {}, []
         facts, findings = count(limits, large.least(self.suite, trial.inputs).bytes, run.facts,
                                 trial.drawn_for)
-        told, missing = axes(limits, recording)
-        facts, findings = facts | told, [*findings, *missing]
+        for look in (axes, described):
+            told, missing = look(limits, recording)
+            facts, findings = facts | told, [*findings, *missing]
         enough = bool(findings) and self._effort != "whole"
         if limits.of_code and not enough and not self.spares_work:
             self._tell(f"{case.name}: waiting for the compiler")

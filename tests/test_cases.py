@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from grader.cases import Limits, call, reads
-from grader.costs import axes
-from grader.recording import Launch, Recording
+from grader.costs import axes, described
+from grader.recording import Argument, Launch, Recording
 from grader.report import Kind
 
 
@@ -31,6 +31,20 @@ def test_the_launch_with_too_few_axes_is_named():
     assert told == {"axes of the grid": "1, at least 3"}
     assert (finding.code, finding.line) == ("T03", 7)
     assert "(24, 1, 1)" in finding.seen
+
+
+@pytest.mark.parametrize("asked", [True, False])
+@pytest.mark.parametrize("kind", ["descriptor", "int"])
+def test_who_makes_descriptors_is_asked_only_where_a_case_says_so(asked: bool, kind: str):
+    launch = Launch("kernel", (1, 1, 1), {"x_desc": Argument(kind, 3)}, line=7)
+    recording = Recording((), (launch,), ())
+    right = asked == (kind == "descriptor")
+
+    told, findings = described(Limits(described=asked), recording)
+
+    assert described(Limits(), recording) == ({}, [])
+    assert told["descriptors from the host"][0] == ("1" if kind == "descriptor" else "0")
+    assert [(one.code, one.line) for one in findings] == ([] if right else [("T06", 7)])
 
 
 @pytest.mark.parametrize(("code", "kind"), [("Q01", Kind.CALL), ("T02", Kind.PERFORMANCE)])

@@ -220,7 +220,7 @@ matmul_desc = Function(
         *(performance(f"256 x 256 times 256 x 256, made {where}, for {title}",
                       *pair(SIDE, SIDE, SIDE), host, traffic=TRAFFIC, launches=1,
                       programs=(SIDE // SMALLEST_TILE) ** 2, tensor_cores=True, bulk=True,
-                      target=target)
+                      described=host, target=target)
           for where, host, title, target in (
               ("on the host", True, "an H100", "h100"),
               ("on the host", True, "a B200", "b200"),
