@@ -10,6 +10,9 @@ from __future__ import annotations
 import ast
 import threading
 
+UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What ``parse`` raises for a text that is no Python, or nested too deeply for it."""
+
 _PARSING = threading.Lock()
 
 
@@ -17,7 +20,8 @@ def parse(text: str, name: str = "<unknown>") -> ast.Module:
     """The tree of a text; ``name`` is what errors call it.
 
     Raises:
-        SyntaxError, ValueError, RecursionError, MemoryError: as ``ast.parse`` does.
+        SyntaxError, ValueError, RecursionError, MemoryError: as ``ast.parse`` does; see
+            ``UNREADABLE``.
     """
     with _PARSING:
         return ast.parse(text, name)

@@ -235,6 +235,12 @@ def test_a_descriptor_is_behind_what_it_loads():
     assert 8 in behind.lines_of_addresses(code)
 
 
+def test_what_cannot_be_parsed_has_no_places():
+    deep = f"x = {'-' * 100_000}1\n"
+
+    assert behind.lines_of_values(deep) == behind.comments_in(deep, {"x"}, "TODO") == ()
+
+
 def test_two_launches_have_no_grid_in_common():
     twice = CODE.replace("    return out", "    kernel[(1,)](x, out, 1, BLOCK=8)\n    return out")
 

@@ -344,7 +344,7 @@ def test_another_width_redraws_the_last_line_and_loses_nothing(place):
     with watching(place) as terminal:
         terminal.shows("q quit · ? keys")
         terminal.program.setwinsize(40, 30)
-        terminal.program.expect(r"\r\x1b\[J  h hint · r read · s soluti…\r")
+        terminal.program.expect(r"\r\x1b\[J  h hint · q quit · \? keys\r")
         terminal.program.setwinsize(40, 120)
         terminal.shows("q quit · ? keys")
 

@@ -210,7 +210,7 @@ def _pieces(text: str) -> tuple[_Piece, ...]:
     """Functions and classes of a file, and names that it gives values."""
     try:
         tree = syntax.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    except syntax.UNREADABLE:
         return ()
     found = []
     for node in tree.body:
@@ -245,7 +245,7 @@ def _last_line(function: ast.FunctionDef) -> int:
 def _functions(text: str) -> tuple[ast.FunctionDef, ...]:
     try:
         tree = syntax.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    except syntax.UNREADABLE:
         return ()
     return tuple(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
 

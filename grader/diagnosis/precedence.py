@@ -24,7 +24,7 @@ def comparison_of_joined(text: str) -> tuple[int, str] | None:
     """
     try:
         tree = syntax.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    except syntax.UNREADABLE:
         return None
     kernels = [node for node in tree.body
                if isinstance(node, ast.FunctionDef) and is_kernel(node)]

@@ -95,6 +95,6 @@ def report_here(module: Any, sizes: Sequence[int]) -> Any:
 
 
 def prediction(module: Any, name: str) -> Any:
-    """The number that was written down, if it is one."""
-    value = module.PREDICT[name]
-    return value if isinstance(value, int | float) else None
+    """The number that was written down; what is none as text, and None where there is nothing."""
+    value = module.PREDICT.get(name)
+    return value if value is None or isinstance(value, int | float) else repr(value)

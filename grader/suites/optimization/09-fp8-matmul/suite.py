@@ -448,7 +448,7 @@ def off(q: torch.Tensor, scale: torch.Tensor, x: torch.Tensor) -> float:
 
 def test_a_scale_for_each_row_loses_less_where_one_row_is_large(submission):
     (x,) = submission.draw(rand(40, 96))
-    x[7] *= 1_000.0
+    x[7] *= 100_000.0  # so that the others lie below what float8 tells apart
     others = torch.arange(40) != 7
 
     (q, scale), (by_row, row_scales) = (
@@ -457,7 +457,7 @@ def test_a_scale_for_each_row_loses_less_where_one_row_is_large(submission):
     lost = off(q[others], scale, x[others])
     kept = off(by_row[others], row_scales[others], x[others])
     assert kept < 0.05, f"of the other rows, {kept:.3g} are lost with a scale for each row"
-    assert kept < lost, (
+    assert kept < lost / 2, (
         f"a scale for each row loses {kept:.3g} of the others, one for all {lost:.3g}")
 
 
