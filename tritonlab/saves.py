@@ -17,7 +17,7 @@ from tritonlab import workspace
 from tritonlab.errors import TritonlabError
 from tritonlab.grading import Submission
 
-STEP_MS = 5  # without a further event, before a change is looked at
+STEP_MS = 10  # without a further event, before a change is looked at; each costs 0.05 ms
 QUIET_S = 0.01  # between two readings that have to be alike
 TORN_S = 0.3  # granted to a save that is empty, missing or no Python, as half a file is
 RESTLESS_S = 3.0  # after which a file that does not come to rest is taken as it is
