@@ -162,7 +162,7 @@ def _reached(text: str, names: frozenset[str]) -> frozenset[str]:
     left = list(_pieces(text))
     while more := [piece for piece in left if names & piece[0]]:
         left = [piece for piece in left if piece not in more]
-        names = names.union(*(words for _, words, _ in more))
+        names = names.union(*(words for _, words in more))
     return names
 
 
@@ -202,7 +202,7 @@ def comments_in(text: str, roots: Iterable[str], marker: str) -> Lines:
 # Reading a file
 
 
-_Piece = tuple[frozenset[str], frozenset[str], int]  # names defined, names mentioned, line
+_Piece = tuple[frozenset[str], frozenset[str]]  # names defined, names mentioned
 
 
 @lru_cache(maxsize=2)
@@ -225,7 +225,7 @@ def _pieces(text: str) -> tuple[_Piece, ...]:
                 continue
         mentioned = _names([node]) | {one.attr for one in ast.walk(node)
                                       if isinstance(one, ast.Attribute)}
-        found.append((frozenset(defined), frozenset(mentioned), node.lineno))
+        found.append((frozenset(defined), frozenset(mentioned)))
     return tuple(found)
 
 
@@ -252,7 +252,7 @@ def _functions(text: str) -> tuple[ast.FunctionDef, ...]:
 
 def _function_at(text: str, line: int) -> ast.FunctionDef | None:
     return next((function for function in _functions(text)
-                 if function.lineno <= line <= (function.end_lineno or function.lineno)), None)
+                 if function.lineno <= line <= _last_line(function)), None)
 
 
 def _accesses(function: ast.FunctionDef) -> Iterator[ast.Call]:

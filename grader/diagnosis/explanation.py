@@ -27,6 +27,8 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
         separated: what tells failing from passing cases; the first failure says it.
         witnesses: further results that help to tell mistakes apart.
     """
+    if not any(result.findings or result.verdict is Verdict.FAILED for result in results):
+        return tuple(results)  # of a right kernel nothing has to be known
     deciding = [result for result in results if not result.advisory]
     known = [*deciding, *witnesses]
     failed = frozenset(r.name for r in known if r.verdict is Verdict.FAILED)

@@ -331,9 +331,8 @@ def _warm_compiler() -> None:
 
 
 def _import_more() -> None:
-    """What workers need that run tests, and what is before a GPU."""
-    import grader.executor.gpu
-    import grader.worker.testing  # noqa: F401 - for the children
+    """What is before a GPU."""
+    import grader.executor.gpu  # noqa: F401 - for the children
 
 
 def _warm_tests() -> None:
