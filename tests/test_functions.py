@@ -323,7 +323,8 @@ def test_the_last_of_several_results_has_to_be_the_same_in_any_order_too(
                   tolerance=Tolerance(lambda x: (elementwise(2 * x), total(x[None]))),
                   name="toy", cases=[correctness("1 024 floats", rand(1_024, mean=8.0))])
 
-    report = grader.grade(tmp_path / "kernel.py", suite, sandbox=sandbox, effort="values")
+    # Of two orders of 64 sums, one in five rounds to the very same total: a seed says which inputs.
+    report = grader.grade(tmp_path / "kernel.py", suite, sandbox=sandbox, effort="values", seed="2")
 
     assert (first(report)[1] if report.first_failure else "") == code
 
