@@ -41,6 +41,27 @@ def fp8_descriptor_kernel(
 
 
 @triton.jit
+def fp8_chunks_kernel(
+    a_desc, b_desc, c_desc, scale_a_ptr, scale_b_ptr, M, N, K,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+    IMPRECISE: tl.constexpr,
+):
+    """Sums leave the tensor cores after several steps: their adding up costs a part of the time."""
+    pid_m, pid_n = tile_of(tl.program_id(0), M, N, BLOCK_M, BLOCK_N, GROUP_M)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    part = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for k in range(0, K, BLOCK_K):
+        a = a_desc.load([pid_m * BLOCK_M, k])
+        b = b_desc.load([pid_n * BLOCK_N, k])
+        part = tl.dot(a, b.T, part)
+        if (k + BLOCK_K) % IMPRECISE == 0:
+            acc += part
+            part = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    acc = (acc + part) * tl.load(scale_a_ptr) * tl.load(scale_b_ptr)
+    c_desc.store([pid_m * BLOCK_M, pid_n * BLOCK_N], acc.to(c_desc.dtype))
+
+
+@triton.jit
 def fp8_halves_kernel(
     a_desc, b_desc, c_desc, scale_a_ptr, scale_b_ptr, M, N, K,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
@@ -176,8 +197,13 @@ def descriptors() -> Attempts:
         ((128, 128, 128, 4, 3, 8), 128), ((64, 128, 128, 4, 3, 8), 128),
         ((128, 128, 128, 8, 3, 8), 0),
         ((128, 256, 128, 8, 3, 8), None), ((128, 256, 128, 8, 4, 8), None))
+    chunks: tuple[tuple[Tiles, int], ...] = (
+        ((128, 256, 128, 8, 4, 8), 512), ((128, 256, 128, 8, 3, 8), 1024),
+        ((128, 128, 128, 8, 4, 8), 512), ((128, 128, 128, 4, 3, 8), 512))
     return {f"descriptors {named(tiles)} {of(every)}": by_descriptors(
         fp8_descriptor_kernel, tiles, every) for tiles, every in plain} | {
+        f"chunks {named(tiles)} {of(every)}": by_descriptors(fp8_chunks_kernel, tiles, every)
+        for tiles, every in chunks} | {
         f"halves {named(tiles)} every 128": by_descriptors(
             fp8_halves_kernel, tiles, 128, halves=2)
         for tiles in ((128, 128, 128, 8, 3, 8), (128, 128, 128, 8, 4, 8))}
