@@ -8,7 +8,7 @@ from pathlib import Path
 
 import toy
 
-from tritonlab import author, course, scaffold
+from tritonlab import author, course, scaffold, written
 
 STARTERS = {"track1": "blanks", "track2": "slow", "track3": "broken", "track4": "specification"}
 
@@ -40,8 +40,8 @@ class Made:
         return make(self.root, self.module.id)
 
     @property
-    def material(self) -> author.Material:
-        return author.read(self.module, self.starter)
+    def material(self) -> written.Material:
+        return written.read(self.module, self.starter)
 
 
 def empty_course(root: Path) -> Path:

@@ -22,7 +22,7 @@ from grader.mutants import Patch
 from grader.report import CaseResult, Finding, Kind, Report, Verdict
 from grader.sandbox.processes import descendants
 from grader.suite import Function, Limits, Mutant, Property, Suite, Tree, call, reads, refuses
-from tritonlab import author, course, graded, proof, proving
+from tritonlab import author, course, graded, mutated, proof, proving, written
 from tritonlab.crew import Broken, Crew
 
 ROOMY = 120.0  # seconds, for processes to go where many tests share the machine
@@ -46,7 +46,7 @@ def test_a_module_that_new_made_passes_once_its_prompts_are_answered(tmp_path, t
     made = authored.make(tmp_path, f"{track}/doubling")
 
     assert found(check, made) == ""
-    assert list(author.files(made.module)) == []
+    assert list(written.files(made.module)) == []
 
 
 FAULTS = [
@@ -135,7 +135,7 @@ def test_a_missing_file_is_named(made, name):
     made.file(name).unlink()
 
     kind, _, rest = name.partition("/")
-    assert list(author.files(made.module)) == [
+    assert list(written.files(made.module)) == [
         f"{kind}/missing-elements/01-doubling/{rest} is missing"]
 
 
@@ -162,7 +162,7 @@ def test_folders_that_belong_to_no_module_are_named(made):
         (made.root / place).mkdir(parents=True)
     roots = course.roots_in(made.root)
 
-    assert list(author.strays(course.load(roots), roots)) == [
+    assert list(written.strays(course.load(roots), roots)) == [
         "tracks/missing-elements/halving has no module.toml, or no name such as 07-slug",
         "solutions/missing-elements/07-halving belongs to no module",
         "suites/elsewhere belongs to no track",
@@ -184,7 +184,7 @@ def test_what_is_there_twice_or_unknown_is_named(tmp_path):
     (track / "track.toml").write_text((track / "track.toml").read_text().replace("blanks", "gaps"))
     roots = course.roots_in(root)
 
-    said = list(author.strays(course.load(roots), roots))
+    said = list(written.strays(course.load(roots), roots))
 
     assert said[:3] == [
         'tracks/missing-elements/track.toml: starter = "gaps" is none of blanks, slow, broken, '
@@ -420,7 +420,7 @@ def test_what_runs_nothing_of_a_mutant_is_left_to_the_solution(made, files, kept
     material = replace(made.material, suite=suite, solution={
         "kernel.py": "a", "package/api.py": "a", "tests/test_it.py": "a"})
 
-    assert [one.name for one in author.concerned(material, mutant).cases] == kept
+    assert [one.name for one in mutated.concerned(material, mutant).cases] == kept
 
 
 TWO = "def one(x):\n    return x + 1\n\n\ndef two(x):\n    return x + 2\n"
@@ -442,7 +442,7 @@ def test_functions_that_reach_nothing_of_a_mutant_are_left_to_the_solution(
     mutant = replace(MUTANT, codes=(code,), patches=(Patch(find, put),))
     material = replace(made.material, suite=suite, solution={"kernel.py": TWO})
 
-    assert [one.name for one in author.concerned(material, mutant).all_cases] == kept
+    assert [one.name for one in mutated.concerned(material, mutant).all_cases] == kept
 
 
 @pytest.mark.parametrize(("track", "effort"), [("track2", "whole"), ("track3", "values")])
@@ -495,7 +495,7 @@ def test_a_case_is_repeated_with_the_one_that_shows_its_functions_block(made):
         Function("two", cases=[doubles("a"), doubles("b")])],
         properties=(Property("a law", print), Property("another", print)))
 
-    chosen = {name: author.repeated(suite, name, 2) for name in ("one: c", "two: a", "another")}
+    chosen = {name: mutated.repeated(suite, name, 2) for name in ("one: c", "two: a", "another")}
 
     assert {name: [case.name for case in narrow.all_cases] for name, (narrow, _) in
             chosen.items()} == {"one: c": ["one: a", "one: c, time 1", "one: c, time 2"],

@@ -13,7 +13,7 @@ import pytest
 import grader
 from grader import Verdict
 from tests.fidelity import variants
-from tritonlab import author, course, graded, proving
+from tritonlab import author, course, graded, mutated, proving, written
 
 ROOT = Path(__file__).parent.parent
 ROOTS = course.Roots(ROOT / "tracks", ROOT / "solutions", ROOT / "grader" / "suites")
@@ -23,9 +23,9 @@ STARTERS = {track.folder: track.starter for track in COURSE.tracks}
 
 
 @cache
-def material_of(module_id: str) -> author.Material:
+def material_of(module_id: str) -> written.Material:
     module = MODULES[module_id]
-    return author.read(module, STARTERS[module.track])
+    return written.read(module, STARTERS[module.track])
 
 
 MUTANTS = [(name, mutant.id) for name in MODULES for mutant in material_of(name).suite.mutants]
@@ -44,12 +44,12 @@ def test_there_are_modules_mutants_and_variants():
 
 
 def test_nothing_is_astray_in_the_course():
-    assert list(author.strays(COURSE, ROOTS)) == []
+    assert list(written.strays(COURSE, ROOTS)) == []
 
 
 @for_every_module
 def test_the_files_are_complete(name):
-    assert list(author.files(MODULES[name])) == []
+    assert list(written.files(MODULES[name])) == []
 
 
 @for_every_module
@@ -88,9 +88,9 @@ def test_a_mutant_is_killed_with_its_code(name, mutant, sandbox, tmp_path):
     """
     material = material_of(name)
     [known] = [one for one in material.suite.mutants if one.id == mutant]
-    proving.write(author.mutated(material, known), tmp_path)
+    proving.write(known.apply_to(material.solution), tmp_path)
 
-    report = grader.grade(tmp_path / author.KERNEL, author.concerned(material, known),
+    report = grader.grade(tmp_path / written.KERNEL, mutated.concerned(material, known),
                           sandbox=sandbox, effort="first")
 
     assert list(graded.survives(known, report, whole=False)) == []

@@ -36,7 +36,7 @@ def check(
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """For authors: prove modules, and that their tests find mistakes."""
-    from tritonlab import author, proving
+    from tritonlab import proving, written
     from tritonlab.render import author as view
     from tritonlab.render.screen import Progress
 
@@ -44,7 +44,7 @@ def check(
     roots = course.roots_in(folder) if folder else course.default_roots()
     the_course = _course_of_author(roots, EXIT_FAILED)
     modules = [the_course.find(name) for name in ids] if ids else [*the_course.modules]
-    strays = [] if ids else list(author.strays(the_course, roots))
+    strays = [] if ids else list(written.strays(the_course, roots))
     with Progress(screen_on(plain or as_json, error=True)) as progress:
         proved = proving.prove(list(dict.fromkeys(modules)), roots, strays, runs=runs,
                                on_event=progress)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from grader import syntax
 from grader.report import CaseResult, Kind, Report, Verdict
 from grader.words import ranges
-from tritonlab import author
-from tritonlab.author import Material
+from tritonlab import written
+from tritonlab.written import Material
 
 if TYPE_CHECKING:
     from grader.suite import Mutant
@@ -21,8 +21,8 @@ MOST_NAMED = 3  # cases that broke the grader
 
 def exercise_as_promised(material: Material, report: Report) -> Iterator[str]:
     """The exercise that nobody has touched fails, and in the way that its track says."""
-    if material.starter not in author.STARTERS:
-        yield author.no_starter(material.starter)
+    if material.starter not in written.STARTERS:
+        yield written.no_starter(material.starter)
     yield from _broken(report)
     failed = [r for r in report.deciding if r.verdict is Verdict.FAILED]
     if not failed:
@@ -62,7 +62,7 @@ def _is_only_slow(failed: Sequence[CaseResult]) -> Iterator[str]:
 
 
 def _is_only_signatures(material: Material) -> Iterator[str]:
-    defined = {node.name: node for node in syntax.parse(author.python_of(material.exercise)).body
+    defined = {node.name: node for node in syntax.parse(written.python_of(material.exercise)).body
                if isinstance(node, ast.FunctionDef)}
     for name in material.functions:
         body = defined[name].body if name in defined else []

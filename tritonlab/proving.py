@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 
 import grader
 from grader.report import Kind, Verdict
-from tritonlab import author, course, graded
-from tritonlab.author import Material
+from tritonlab import author, course, graded, mutated, written
 from tritonlab.course import Module, Roots
 from tritonlab.crew import Broken, Crew
 from tritonlab.errors import TritonlabError, brief
 from tritonlab.proof import Done, Killed, Outcome, Proof, Proved, Task
+from tritonlab.written import KERNEL, Material
 
 if TYPE_CHECKING:
     from grader.sandbox import Sandbox
@@ -151,12 +151,12 @@ def perform(task: Task, module: Module, starter: str, box: Sandbox) -> Done:
 
 @cache
 def _material(module: Module, starter: str) -> Material:
-    return author.read(module, starter)
+    return written.read(module, starter)
 
 
 def _text(task: Task, module: Module, starter: str) -> Done:
     """All that is found out by reading; whether the rest can be done at all."""
-    outcomes = [Outcome("files", tuple(author.files(module)))]
+    outcomes = [Outcome("files", tuple(written.files(module)))]
     try:
         material = _material(module, starter)
     except Exception as error:
@@ -200,7 +200,7 @@ def exercise_imports(material: Material, box: Sandbox) -> Iterator[str]:
 
     suite = material.suite
     try:
-        submitted = source.read(material.module.folder / author.KERNEL, suite.files,
+        submitted = source.read(material.module.folder / KERNEL, suite.files,
                                 suite.kernel_file)
     except grader.UnreadableSubmission as error:
         yield _said(error)
@@ -230,7 +230,7 @@ def exercise_fails(material: Material, box: Sandbox) -> Iterator[str]:
     One that only has to become faster has to compile; of others, nothing has to that fails anyway.
     """
     try:
-        report = grader.grade(material.module.folder / author.KERNEL, material.suite, sandbox=box,
+        report = grader.grade(material.module.folder / KERNEL, material.suite, sandbox=box,
                               effort="whole" if material.starter == "slow" else "values")
     except grader.UnreadableSubmission as error:
         yield _said(error)
@@ -252,7 +252,7 @@ def kill(material: Material, mutant_id: str, box: Sandbox) -> tuple[str, list[st
     codes. What is the solution in all respects is left to the solution's own grade.
     """
     with _mutated(material, mutant_id) as (mutant, kernel):
-        suite = author.concerned(material, mutant)
+        suite = mutated.concerned(material, mutant)
         report = grader.grade(kernel, suite, sandbox=box, effort="diagnosis")
         if any(graded.survives(mutant, report)):
             report = grader.grade(kernel, suite, sandbox=box, effort="values")
@@ -271,18 +271,18 @@ def kill_again(material: Material, mutant_id: str, killer: str, runs: int,
     Returns:
         For each run, why it was not killed.
     """
-    most = runs if author.is_of_values(material.suite, killer) else 1
+    most = runs if mutated.is_of_values(material.suite, killer) else 1
     found: list[list[str]] = []
     with _mutated(material, mutant_id) as (mutant, kernel):
         while len(found) < runs:
-            suite, names = author.repeated(material.suite, killer, min(most, runs - len(found)))
+            suite, names = mutated.repeated(material.suite, killer, min(most, runs - len(found)))
             report = grader.grade(kernel, suite, sandbox=box, effort="values")
             said = {result.name: result.verdict for result in report.results}
             tried = [name for name in names if said.get(name) is not Verdict.SKIPPED] or names
             for name in tried:
                 faults = list(graded.survives(mutant, report, case=name))
                 if said.get(name) is Verdict.PASSED:
-                    whole = grader.grade(kernel, author.concerned(material, mutant), sandbox=box,
+                    whole = grader.grade(kernel, mutated.concerned(material, mutant), sandbox=box,
                                          effort="first")
                     faults = list(graded.survives(mutant, whole, whole=False))
                 found.append(faults)
@@ -298,8 +298,8 @@ def _mutated(material: Material, mutant_id: str) -> Iterator[tuple[Mutant, Path]
     """
     mutant = next(m for m in material.suite.mutants if m.id == mutant_id)
     with tempfile.TemporaryDirectory() as folder:
-        write(author.mutated(material, mutant), Path(folder))
-        yield mutant, Path(folder) / author.KERNEL
+        write(mutant.apply_to(material.solution), Path(folder))
+        yield mutant, Path(folder) / KERNEL
 
 
 def write(texts: Mapping[str, str], folder: Path) -> None:
@@ -320,7 +320,7 @@ def _mutant(task: Task, material: Material, box: Sandbox) -> Done:
     except ValueError as error:  # it cannot be applied
         return Done(task, faults=(str(error),), drawn=False)
     return Done(task, killer=killer, kills=not faults, faults=tuple(faults),
-                drawn=author.draws(material.suite, killer))
+                drawn=mutated.draws(material.suite, killer))
 
 
 Named = tuple[str, Iterator[str]]

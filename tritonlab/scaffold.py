@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonlab import author, durable
+from tritonlab import author, durable, written
 from tritonlab.course import Course, Roots, Track, marker_of
 from tritonlab.errors import TritonlabError, cannot_make
 
@@ -63,9 +63,9 @@ def plan(course: Course, roots: Roots, where: str, *, title: str = "", minutes: 
         known = ", ".join(track.id for track in course.tracks)
         raise TritonlabError(f"There is no track called '{name}'.",
                              f"Name one of {known}; a track is a folder with a track.toml.")
-    if track.starter not in author.STARTERS:
+    if track.starter not in written.STARTERS:
         raise TritonlabError(f"{track.id} has starters of an unknown kind, '{track.starter}'.",
-                             f"Its track.toml may say {' or '.join(author.STARTERS)}.")
+                             f"Its track.toml may say {' or '.join(written.STARTERS)}.")
     if not _SLUG.fullmatch(slug) or len(slug) > LONGEST_SLUG:
         raise TritonlabError(f"'{slug}' cannot be the name of a module.",
                              "Use small letters, digits and single hyphens, such as row-softmax; "
