@@ -53,6 +53,10 @@ def in_one_buffer(module, where, dtype="float32"):
             at(0, 4, 4), apart, at(0, 4, 4).view(torch.uint8).view(buffer.dtype)),
         "storage made anew": lambda: (
             at(0, 4, 4), apart, torch.from_numpy(buffer.numpy()[:16]).view(4, 4)),
+        "in the last row of an a with gaps": lambda: (
+            at(0, 8, 8)[::2], torch.zeros(8, 4, dtype=buffer.dtype), at(40, 4, 4)),
+        "behind a row that a repeats": lambda: (
+            at(0, 1, 4).expand(4, 4), apart, at(4, 4, 4)),
         "right behind a": lambda: (at(0, 4, 4), apart, at(16, 4, 4)),
         "right before b": lambda: (apart, at(16, 4, 4), at(0, 4, 4)),
         "between a and b": lambda: (at(0, 4, 4), at(32, 4, 4), at(16, 4, 4)),
@@ -215,6 +219,7 @@ def _failure(module, kind):
         "assertion": lambda: AssertionError("num_warps must be a power of 2"),
         "other": lambda: RuntimeError("the size of tensor a must match the size of tensor b"),
         "mentioned": lambda: RuntimeError("no handler for the text CUDA error"),
+        "text elsewhere": lambda: ValueError("CUDA error is no mode of this function"),
         "host memory": lambda: MemoryError("the host has no memory left"),
         "interrupt": lambda: KeyboardInterrupt(),
         "exit": lambda: SystemExit(3),
@@ -248,7 +253,7 @@ def recovery(module, faults, policy, a, b, configs=CONFIGS):
     made = [module.Config(*config) for config in configs]
     return _observed(module, lambda: module.matmul_robust(
         _made(a), _made(b), configs=made, policy=policy, launch=launch),
-        next(iter(failures.values()), None)) | {"tried": tried}
+        failures.get(faults[-1])) | {"tried": tried}
 
 
 def refused(module, policy, a, b, configs=CONFIGS):

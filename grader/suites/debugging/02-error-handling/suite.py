@@ -312,11 +312,13 @@ memory: list[Case] = [
     overlap("a transposed view", 64),
     overlap("a view of the same bytes", 64),
     overlap("storage made anew", 64),
+    overlap("in the last row of an a with gaps", 32),
     overlap_told("the same tensor"),
     overlap_told("the last element of b"),
     beside("right behind a"),
     beside("right before b"),
     beside("between a and b"),
+    beside("behind a row that a repeats"),
     beside("no elements"),
 ]
 
@@ -395,6 +397,7 @@ PASSING = {
     "bug": "a TypeError", "value": "a ValueError", "attribute": "an AttributeError",
     "assertion": "an AssertionError", "host memory": "a MemoryError",
     "other": "a RuntimeError of torch", "mentioned": "a RuntimeError with CUDA error in the middle",
+    "text elsewhere": "a ValueError that begins with CUDA error",
     "interrupt": "KeyboardInterrupt", "exit": "SystemExit",
     "own validation": "an InputValidationError", "own resource": "a KernelResourceError",
 }
@@ -578,6 +581,8 @@ def raises(wanted: str, count: int = 0) -> Any:
         assert answer["types"][0] == wanted, f"{what}, {what_came(answer)} came, expected {wanted}"
         assert not answer["counted"] and not runtime_warnings(answer), (
             f"{what}, an error came, and a fallback was told besides")
+        assert answer["caused"], (
+            f"{what}, a {wanted} came, and its `__cause__` is not what the launch had raised")
         assert not count or len(answer["tried"]) == count, (
             f"{what}, {len(answer['tried'])} launches were made, expected {count}: smaller tiles "
             f"mend no failure of this kind")
