@@ -85,14 +85,14 @@ def optimized(module, which):
         }
         return _told(lambda: wrong[which]() is None) | {"launches": len(launched)}
 
-    return [called(module), called(_without_assertions(module))]
+    return [called(module), called(_once_more(module, optimize=1))]
 
 
-def _without_assertions(module):
-    """The learner's file once more, compiled as `python -O` does."""
+def _once_more(module, optimize=0):
+    """The learner's file, imported anew; with ``optimize`` of 1 as `python -O` does."""
     path = module.__file__
-    code = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True, optimize=1)
-    again = types.ModuleType("kernel_without_assertions")
+    code = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True, optimize=optimize)
+    again = types.ModuleType("kernel_once_more")
     again.__file__ = path
     with mock.patch.dict(sys.modules, {again.__name__: again}):  # dataclasses look it up
         exec(code, again.__dict__)
@@ -276,6 +276,11 @@ def by_default(module, kind, policy, a, b):
     with mock.patch.object(JITFunction, "run", run):
         return _observed(module, lambda: module.matmul_robust(a, b, policy=policy), error) | {
             "tried": tried, "configs": len(module.DEFAULT)}
+
+
+def at_first(module):
+    """What the counter of fallbacks holds before anything was called."""
+    return getattr(_once_more(module).matmul_robust, "fallbacks", None)
 
 
 def twice(module, a, b):

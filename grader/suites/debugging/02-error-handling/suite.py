@@ -556,19 +556,23 @@ def nothing_else(answer: Told, a: torch.Tensor, b: torch.Tensor, what: str) -> N
     check_values(answer, a, b, what)
 
 
+def tiles(configs: Sequence[Sequence[int]]) -> str:
+    return ", ".join(" x ".join(map(str, config[:3])) for config in configs)
+
+
 def tries(count: int, configs: Sequence[tuple[int, ...]] = CONFIGS) -> Any:
     """Which configurations are launched, each once, the largest first."""
 
     def check(answer: Told, a: torch.Tensor, b: torch.Tensor, what: str) -> None:
         wanted = [list(config) for config in configs[:count]]
         got = answer["tried"]
-        blocks = ", ".join(str(one[0]) for one in got) or "none"
+        blocks = tiles(got) or "none"
         assert len({*map(tuple, got)}) == len(got), (
-            f"{what}, {len(got)} launches were made with BLOCK_M of {blocks}: the same "
+            f"{what}, {len(got)} launches were made with blocks of {blocks}: the same "
             f"configuration again asks for the same resources")
         assert got == wanted, (
-            f"{what}, launches were made with BLOCK_M of {blocks}, expected "
-            f"{', '.join(str(one[0]) for one in wanted)}")
+            f"{what}, launches were made with blocks of {blocks}, expected "
+            f"{tiles(wanted) or 'none'}")
 
     return check
 
@@ -603,9 +607,10 @@ def runtime_warnings(answer: Told) -> list[str]:
     return [message for kinds, message, _ in answer["warnings"] if "RuntimeWarning" in kinds]
 
 
-def check_told(answer: Told, what: str) -> None:
-    """Whether a fallback is told at all: by a warning and by the counter."""
-    assert not answer["types"], f"{what}, {what_came(answer)} came, expected the product"
+def is_told(answer: Told, a: torch.Tensor, b: torch.Tensor, what: str) -> None:
+    """Whether a result that torch made is told at all, by a warning and by the counter."""
+    if answer["types"]:
+        return  # no result, which others judge
     warned, counted = bool(runtime_warnings(answer)), bool(answer["counted"])
     assert warned and counted, (
         f"{what}, a result came {'with' if warned else 'without'} a RuntimeWarning, and "
@@ -624,10 +629,6 @@ def check_told_once(answer: Told, what: str, *words: str) -> None:
     assert counted == 1, f"{what}, `matmul_robust.fallbacks` grew by {counted}, expected 1"
     missing = [word for word in ("matmul", *words) if word not in told[0]]
     assert not missing, f"{what}, the warning {told[0]!r:.160} does not name {missing[0]!r}"
-
-
-def is_told(answer: Told, a: torch.Tensor, b: torch.Tensor, what: str) -> None:
-    check_told(answer, what)
 
 
 def tells(*words: str) -> Any:
@@ -652,6 +653,12 @@ def check_twice(answer: Sequence[Told], a: torch.Tensor, b: torch.Tensor) -> Non
             check_told_once(call_, "of three calls, the first and the last of which fall back")
         else:
             quiet(call_, a, b, "of three calls, the second of which does not fall back")
+
+
+def check_first(answer: Any) -> None:
+    assert type(answer) is int and answer == 0, (
+        f"`matmul_robust.fallbacks` is {answer!r:.40} when the file has just been imported, "
+        f"expected 0; whoever reads it before the first fallback needs a number too")
 
 
 def check_default(wanted: str) -> Any:
@@ -729,6 +736,7 @@ recovery: list[Case] = [
            check=tells("memory")),
     robust("a fallback with one configuration is told once", (ONCE,), "fallback", code="Q01",
            check=tells(), configs=CONFIGS[:1]),
+    call("matmul_robust: the counter begins with 0", "at_first", check=check_first),
     call("matmul_robust: two calls of three fall back", "twice", rand(5, 7), rand(7, 4),
          check=check_twice),
     robust("tries until one works: the first", ("",), "raise", code="Q01", check=tries(1)),
