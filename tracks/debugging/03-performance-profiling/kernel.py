@@ -150,15 +150,19 @@ def square_kernel(x_ptr, square_ptr, stride_xm, n_rows, n_cols, BLOCK: tl.conste
 
 @triton.jit
 def sum_kernel(square_ptr, total_ptr, n_rows, n_cols, BLOCK: tl.constexpr):
-    """total[m] = sum of square[m]. One program owns a block of rows."""
+    """total[m] = sum of square[m]. One program owns a block of rows, in steps of BLOCK columns."""
     offs_m = (tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)).to(tl.int64)
-    mask = offs_m < n_rows
+    mask_m = offs_m < n_rows
 
     total = tl.zeros((BLOCK,), dtype=tl.float32)
-    for col in range(n_cols):
-        total += tl.load(square_ptr + offs_m * n_cols + col, mask=mask, other=0.0)
+    for first in range(0, n_cols, BLOCK):
+        cols = first + tl.arange(0, BLOCK)
+        mask = mask_m[:, None] & (cols < n_cols)[None, :]
+        squares = tl.load(square_ptr + offs_m[:, None] * n_cols + cols[None, :], mask=mask,
+                          other=0.0)
+        total += tl.sum(squares, axis=1)
 
-    tl.store(total_ptr + offs_m, total, mask=mask)
+    tl.store(total_ptr + offs_m, total, mask=mask_m)
 
 
 @triton.jit

@@ -1,4 +1,4 @@
-"""What is asked of the tools and the findings; holds the devices that benchmarks are tried on."""
+"""Asks the tools and reads the findings; holds the devices that benchmarks are tried on."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ class Device:
         self._cached = False
 
 
-def timed(module: Any, script: Mapping[str, Any], options: Mapping[str, int]) -> dict[str, Any]:
+def benchmark(module: Any, script: Mapping[str, Any], options: Mapping[str, int]) -> dict[str, Any]:
     """What `benchmark` says of a device that follows the script, and how often it called."""
     device = Device(script)
     stats = module.benchmark(device.launch, device, **options)
     return {"stats": [getattr(stats, name) for name in STATS], "calls": device.calls}
 
 
-def fails(module: Any) -> str:
+def benchmark_raises(module: Any) -> str:
     """What comes out of a benchmark whose function raises."""
     def broken() -> None:
         raise KeyError("no such kernel")
@@ -72,12 +72,17 @@ def fails(module: Any) -> str:
     return ""
 
 
-def rates(module: Any, of: str, pairs: Sequence[tuple[int, float]]) -> list[Any]:
-    """What `bandwidth_gbps` or `tflops` answers for each (amount, ms)."""
-    return [getattr(module, of)(*pair) for pair in pairs]
+def bandwidth_gbps(module: Any, pairs: Sequence[tuple[int, float]]) -> list[Any]:
+    """What it answers for each (bytes, ms)."""
+    return [module.bandwidth_gbps(*pair) for pair in pairs]
 
 
-def rooflines(module: Any, jobs: Sequence[Sequence[float]]) -> list[list[Any]]:
+def tflops(module: Any, pairs: Sequence[tuple[int, float]]) -> list[Any]:
+    """What it answers for each (operations, ms)."""
+    return [module.tflops(*pair) for pair in pairs]
+
+
+def roofline(module: Any, jobs: Sequence[Sequence[float]]) -> list[list[Any]]:
     """The fields of what `roofline` answers for each (flops, bytes, peak flops, peak bytes)."""
     answers = [module.roofline(*job) for job in jobs]
     return [[getattr(answer, name) for name in ROOFLINE] for answer in answers]
@@ -85,6 +90,8 @@ def rooflines(module: Any, jobs: Sequence[Sequence[float]]) -> list[list[Any]]:
 
 def finding(module: Any, letter: str) -> list[Any] | str | None:
     """The fields of one entry of FINDINGS; None where there is none, else what it is instead."""
+    if not isinstance(module.FINDINGS, dict):
+        return f"missing, since FINDINGS is a {type(module.FINDINGS).__name__} and no dict"
     entry = module.FINDINGS.get(letter)
     if entry is None:
         return None
@@ -96,6 +103,8 @@ def finding(module: Any, letter: str) -> list[Any] | str | None:
 
 def prediction(module: Any, name: str) -> Any:
     """The number that was written down; what is none as text, and None where there is nothing."""
+    if not isinstance(module.PREDICTION, dict):
+        return f"missing, since PREDICTION is a {type(module.PREDICTION).__name__} and no dict"
     value = module.PREDICTION.get(name)
     return value if value is None or type(value) in (int, float) else repr(value)[:80]
 

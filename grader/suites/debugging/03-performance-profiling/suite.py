@@ -99,10 +99,10 @@ FIELDS = ("bound", *UNITS)
 
 def rates_are(unit: str, giga: float, what: str) -> Callable[..., None]:
     """A check of amounts over times; ``giga`` is what the unit counts by."""
-    def check(answer: Any, _: str, pairs: Sequence[tuple[int, float]]) -> None:
+    def check(answer: Any, pairs: Sequence[tuple[int, float]]) -> None:
         for (amount, ms), got in zip(pairs, answer, strict=True):
             right = amount / giga / (ms / 1e3)
-            said = f"{amount:,} {what} in {ms} ms are told to be {got!r:.40} {unit}"
+            said = f"{amount:,} {what} in {ms} ms are told to be {_shown(got)} {unit}"
             assert type(got) in (int, float), f"{said}, which is no number."
             share = got / right if right else 1.0 + got
             assert math.isclose(share, 1.0, rel_tol=1e-6), f"{said}{_off(share, giga)}."
@@ -132,7 +132,7 @@ def rooflines_are(field: str) -> Callable[..., None]:
             flops, nbytes, peak_flops, peak_bytes = job
             got = given[at]
             asked = (f"For {name} ({flops:,} flop, {nbytes:,} bytes, peaks of {peak_flops:.4g} "
-                     f"flop/s and {peak_bytes:.4g} bytes/s) `{field}` is {got!r:.40}")
+                     f"flop/s and {peak_bytes:.4g} bytes/s) `{field}` is {_shown(got)}")
             if field == "bound":
                 seconds = {"compute": flops / peak_flops, "memory": nbytes / peak_bytes}
                 assert got in seconds, f"{asked}, which is neither 'memory' nor 'compute'."
@@ -146,6 +146,10 @@ def rooflines_are(field: str) -> Callable[..., None]:
                 f"{asked} {UNITS[field]}{_confused(field, got, job)}.")
 
     return check
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if type(value) is float else f"{value!r:.40}"
 
 
 def _roofline(field: str, flops: int, nbytes: int, peak_flops: float, peak_bytes: float) -> float:
@@ -221,7 +225,7 @@ def measured(name: str, script: Mapping[str, Any], *, warmup: int | None = None,
             f"The function was called {answer['calls']} times, for warmup {warm_up} and repeat "
             f"{count}.")
 
-    return call(name, "timed", dict(script), options, check=check, public=public)
+    return call(name, "benchmark", dict(script), options, check=check, public=public)
 
 
 def _reason(median: float, right: float, script: Mapping[str, Any], count: int) -> str:
@@ -331,7 +335,7 @@ def found(letter: str, bottleneck: str, *evidence: str, speedups: Sequence[float
     def check(answer: Any, _: str) -> None:
         name = f"FINDINGS[{letter!r}]"
         assert answer is not None, f"{name} holds nothing yet."
-        assert isinstance(answer, list), f"{name} is {answer}, and a Finding is expected."
+        assert isinstance(answer, list), f"{name} is {answer}; a Finding is expected."
         got, metric, speedup = answer
         assert got in BOTTLENECKS, (
             f"{name}: {got!r:.40} is none of the six names: {', '.join(BOTTLENECKS)}.")
@@ -394,8 +398,8 @@ def predicted(name: str, right: float, words: Callable[[float], str]) -> Case:
 
 def of_bytes(ratio: float) -> str:
     return ("No kernel can do this job with fewer bytes than it has." if ratio < 1 else
-            f"Of 2 bytes that have to move, one in and one out, {2 * ratio:.3g} would be asked for. "
-            "Which of them a second time, by a program that holds its row?")
+            f"Of 2 bytes that have to move, one in and one out, {2 * ratio:.3g} would be asked "
+            "for. Which of them a second time, by a program that holds its row?")
 
 
 def of_launches(count: float) -> str:
@@ -406,8 +410,8 @@ def of_launches(count: float) -> str:
 
 def of_sectors(share: float) -> str:
     return ("It is a share of what moves, and cannot be more than all of it." if share > 1 else
-            f"Of each sector of 32 bytes {32 * share:.3g} would be used. How many neighbours of one "
-            "row does a sector hold, and who loads them?")
+            f"Of each sector of 32 bytes {32 * share:.3g} would be used. How many neighbours of "
+            "one row does a sector hold, and who loads them?")
 
 
 PREDICTIONS = (
@@ -445,8 +449,8 @@ suite = Suite(
         correctness("37 x 100 floats", rand(37, 100), public=True),
         correctness("37 x 100 in float16", rand(37, 100, dtype="float16"), public=True),
         correctness("33 x 129 in bfloat16", rand(33, 129, dtype="bfloat16")),
-        *(correctness(f"{r} x {c} floats", rand(r, c, mean=0.5)) for r, c in (
-            (1, 1), (3, 2), (3, 127), (3, 128), (3, 129), (3, 1_000), (1, 4_097))),
+        *(correctness(f"{r} x {c:,} floats".replace(",", " "), rand(r, c, mean=0.5))
+          for r, c in ((1, 1), (3, 2), (3, 127), (3, 128), (3, 129), (3, 1_000), (1, 4_097))),
         correctness("2 x 16 384 floats, the widest row", rand(2, 16_384)),
         correctness("4 x 2 000 float16 around 300: their squares pass 65 504",
                     rand(4, 2_000, mean=300.0, std=20.0, dtype="float16")),
@@ -462,21 +466,21 @@ suite = Suite(
         correctness("whole numbers", integers(40, 64)),
         correctness("numbers around 10 000", rand(6, 300, mean=1e4)),
 
-        *(call(f"{unit} of {len(pairs)} pairs", "rates", of, pairs,
+        *(call(f"{unit} of {len(pairs)} pairs", of, pairs,
                check=rates_are(unit, giga, what), public=of == "bandwidth_gbps")
           for of, unit, giga, what, pairs in (
               ("bandwidth_gbps", "GB/s", 1e9, "bytes", BYTES),
               ("tflops", "TFLOP/s", 1e12, "operations", FLOPS))),
-        *(call(f"{of} of {amount} in {ms} ms", "rates", of, ((amount, ms),), raises=ValueError,
+        *(call(f"{of} of {amount} in {ms} ms", of, ((amount, ms),), raises=ValueError,
                mentions=(name,))
           for of, name, amount, ms in (
               ("bandwidth_gbps", "ms", 100, 0.0), ("bandwidth_gbps", "ms", 100, -1.0),
               ("bandwidth_gbps", "nbytes", -1, 1.0), ("tflops", "ms", 100, 0.0),
               ("tflops", "flops", -1, 1.0))),
-        *(call(f"{field} of rooflines", "rooflines", tuple(job for job, _ in JOBS),
+        *(call(f"{field} of rooflines", "roofline", tuple(job for job, _ in JOBS),
                check=rooflines_are(field))
           for field in ("ridge", "intensity", "bound", "t_min_s", "attainable_flops")),
-        *(call(f"a roofline with {name} of {value:g}", "rooflines",
+        *(call(f"a roofline with {name} of {value:g}", "roofline",
                (tuple(value if at == place else 1_000 for at in range(4)),), raises=ValueError,
                mentions=(name,))
           for place, name, value in ((0, "flops", 0), (1, "nbytes", 0), (1, "nbytes", -8),
@@ -494,10 +498,10 @@ suite = Suite(
         measured("calls that take from 1 to 2 ms", {"cold": SPREAD}, warmup=0,
                  points=(1.2, 1.502, 1.8)),
         measured("7 calls after 3", {"cold": (5.0,)}, warmup=3, repeat=7, counted=True),
-        call("a function that raises", "fails", check=passes_on),
-        call("a warmup of -1", "timed", {}, {"warmup": -1}, raises=ValueError,
+        call("a function that raises", "benchmark_raises", check=passes_on),
+        call("a warmup of -1", "benchmark", {}, {"warmup": -1}, raises=ValueError,
              mentions=("warmup", "-1")),
-        call("a repeat of 0", "timed", {}, {"repeat": 0}, raises=ValueError,
+        call("a repeat of 0", "benchmark", {}, {"repeat": 0}, raises=ValueError,
              mentions=("repeat", "0")),
         call("results cannot be changed", "frozen", check=are_frozen),
 
