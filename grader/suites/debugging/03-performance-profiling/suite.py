@@ -268,9 +268,8 @@ def _reason(median: float, right: float, script: Mapping[str, Any], count: int) 
 
 def passes_on(answer: str) -> None:
     assert answer == "KeyError", (
-        f"The function that was timed raised KeyError, and "
-        f"{f'{answer} came out' if answer else 'nothing came out'} of `benchmark`: whoever measures "
-        "has to hear of it.")
+        f"The function that was timed raised KeyError, and {answer or 'nothing'} came out of "
+        "`benchmark`: whoever measures has to hear of it.")
 
 
 # ---------------------------------------------------------------------------------------------
