@@ -53,11 +53,18 @@ class Device:
         self._cached = False
 
 
+def fields(answer: Any, names: Sequence[str]) -> list[Any] | str:
+    """The fields of an answer; what it is instead, where it lacks one."""
+    if not all(hasattr(answer, name) for name in names):
+        return f"a {type(answer).__name__}"
+    return [getattr(answer, name) for name in names]
+
+
 def benchmark(module: Any, script: Mapping[str, Any], options: Mapping[str, int]) -> dict[str, Any]:
     """What `benchmark` says of a device that follows the script, and how often it called."""
     device = Device(script)
     stats = module.benchmark(device.launch, device, **options)
-    return {"stats": [getattr(stats, name) for name in STATS], "calls": device.calls}
+    return {"stats": fields(stats, STATS), "calls": device.calls}
 
 
 def benchmark_raises(module: Any) -> str:
@@ -84,14 +91,13 @@ def tflops(module: Any, pairs: Sequence[tuple[int, float]]) -> list[Any]:
 
 def roofline(module: Any, jobs: Sequence[Sequence[float]]) -> list[list[Any]]:
     """The fields of what `roofline` answers for each (flops, bytes, peak flops, peak bytes)."""
-    answers = [module.roofline(*job) for job in jobs]
-    return [[getattr(answer, name) for name in ROOFLINE] for answer in answers]
+    return [fields(module.roofline(*job), ROOFLINE) for job in jobs]
 
 
 def finding(module: Any, letter: str) -> list[Any] | str | None:
     """The fields of one entry of FINDINGS; None where there is none, else what it is instead."""
     if not isinstance(module.FINDINGS, dict):
-        return f"missing, since FINDINGS is a {type(module.FINDINGS).__name__} and no dict"
+        return f"missing, as FINDINGS is a {type(module.FINDINGS).__name__} and no dict"
     entry = module.FINDINGS.get(letter)
     if entry is None:
         return None
@@ -104,7 +110,7 @@ def finding(module: Any, letter: str) -> list[Any] | str | None:
 def prediction(module: Any, name: str) -> Any:
     """The number that was written down; what is none as text, and None where there is nothing."""
     if not isinstance(module.PREDICTION, dict):
-        return f"missing, since PREDICTION is a {type(module.PREDICTION).__name__} and no dict"
+        return f"missing, as PREDICTION is a {type(module.PREDICTION).__name__} and no dict"
     value = module.PREDICTION.get(name)
     return value if value is None or type(value) in (int, float) else repr(value)[:80]
 
