@@ -35,6 +35,7 @@ from grader.suite import (
 
 NAN = math.nan
 EPS = 1e-12
+FAR = 1 << 30  # elements; the third row begins where 31 bits end
 USED = 1 / 0.95  # sectors over the fewest, where 95 % of each has to be used
 
 
@@ -469,6 +470,8 @@ suite = Suite(
         correctness("8 x 1 000 float16 whose squares float16 rounds away",
                     rand(8, 1_000, std=1e-4, dtype="float16")),
         correctness("rows near 1e30", rand(5, 200).then(times(1e30))),
+        correctness("rows near -3e30, all below 0",
+                    rand(5, 200, mean=-3.0, std=0.5).then(times(1e30))),
         correctness("rows near 3e37 of 4 000 numbers", rand(2, 4_000).then(times(3e37))),
         correctness("rows near 1e-30, and an eps of 1e-37",
                     rand(5, 200).then(times(1e-30)), 1e-37),
@@ -531,6 +534,7 @@ suite = Suite(
         edge("a matrix that starts at the second element of its memory",
              rand(20 * 33 + 1).then(lambda t: t[1:].view(20, 33))),
         edge("one row repeated 40 times", rand(1, 33).then(lambda t: t.expand(40, -1))),
+        edge("rows 2**30 elements apart", rand(4, 40, dtype="float16").apart(FAR, 1)),
         refuses("x is a list", [[1.0, 2.0]], raises=TypeError, mentions=("x", "list")),
         refuses("int32 is not supported", rand(4, 4, dtype="int32"), raises=TypeError,
                 mentions=("x", "int32")),
