@@ -201,7 +201,7 @@ def copy_rows_kernel(
 ):
     """out[m, :] = x[m, :]. One program owns BLOCK_SIZE columns of one row."""
     row = tl.program_id(axis=0)
-    cols = tl.program_id(axis=1) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE).to(tl.int64)
+    cols = tl.program_id(axis=1) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = cols < n_cols
 
     x = tl.load(x_ptr + row * stride_xm + cols * stride_xn, mask=mask)
