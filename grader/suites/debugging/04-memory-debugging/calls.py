@@ -23,7 +23,7 @@ def access_stats(module, offsets, itemsize, base_alignment=None):
     return module.access_stats(offsets, itemsize, *more)
 
 
-def alignment_of_views(module, dtype, offsets):
+def alignment_of(module, dtype, offsets):
     """Of views that begin so many elements behind the start of one allocation."""
     whole = torch.zeros(64, dtype=getattr(torch, dtype))
     assert whole.data_ptr() % 16 == 0

@@ -756,7 +756,7 @@ def aligned(name: str, dtype: str, offsets: Sequence[int], right: Sequence[int])
             f"views of {dtype} that begin {', '.join(map(str, offsets))} elements behind an address "
             f"divisible by 16 gave {answer!r:.60}, expected {list(right)}")
 
-    return call(f"alignment_of: {name}", "alignment_of_views", dtype, list(offsets), check=check)
+    return call(f"alignment_of: {name}", "alignment_of", dtype, list(offsets), check=check)
 
 
 alignments = [
