@@ -296,6 +296,7 @@ class Session:
                 "recording": to_json(recording),
                 "layout": arena.layout(),
                 "duplicate_writes": self._function.duplicate_writes,
+                "zeroed": self._function.zeroed,
                 **(settings or {}),
             }
             reply = self.processes.ask("executor", request, [arena.fd, results.fd], seconds,

@@ -194,7 +194,8 @@ class Function:
     ``result_dtype``: one for all or one for each, None standing for the first input's, or what a
     function says of the inputs.
     ``contiguous_result`` asks for row-major results; ``duplicate_writes`` allows two programs to
-    store the same element. Where results need not be ``reproducible``, the order of programs may
+    store the same element; of results that may start ``zeroed``, elements may stay the zeros of a
+    host fill, such as bins that nothing falls into. Where results need not be ``reproducible``, the order of programs may
     change how they are rounded, as it does for sums by atomics; in any order they have to be right.
     Where moving or casting elements is the task itself, ``moves="deny"`` takes copies away from
     host code. ``host_reads`` names parameters whose values the host needs to plan its launches,
@@ -223,6 +224,7 @@ class Function:
     result_dtype: str | Sequence[str | None] | Callable[..., str] | None = None
     contiguous_result: bool = False
     duplicate_writes: bool = False
+    zeroed: bool = False
     reproducible: bool = True
     moves: Literal["allow", "deny"] = "allow"
     host_reads: tuple[str, ...] = ()

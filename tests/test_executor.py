@@ -267,6 +267,22 @@ def test_a_host_copy_keeps_what_is_known_of_each_element(tmp_path: Path) -> None
         "4 of 24 elements of the result were never stored by a kernel; the first is index (2, 3)")
 
 
+@pytest.mark.parametrize(("filled", "zeroed", "missing"),
+                         [(0.0, True, 0), (0.0, False, 4), (1.0, True, 4)])
+def test_zeros_of_a_host_fill_may_stay_where_the_suite_says_so(
+    filled: float, zeroed: bool, missing: int, tmp_path: Path
+) -> None:
+    """A kernel stores 4 of 8 elements; the others hold what the host wrote."""
+    session = Session(tmp_path, COPY, torch.randn(8))
+    out = session.alloc(8)
+    session.events.append(Fill(out, filled))
+    session.launch("copy_kernel", 1, x_ptr=session.inputs[0], out_ptr=out, n=4, BLOCK=32)
+
+    reply, _ = session.run(out, zeroed=zeroed)
+
+    assert seen(reply).get("M03", "0 of 8").startswith(f"{missing} of 8")
+
+
 def test_a_host_copy_of_an_input_is_no_result_of_a_kernel(tmp_path: Path) -> None:
     session = Session(tmp_path, COPY, torch.randn(8))
     out = session.alloc(8)

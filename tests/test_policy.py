@@ -75,6 +75,8 @@ CLASSES = {
               "assert x.sum() > 0; y = x.new_empty(8)", "torch.sum"),
     "check, extremes": ("assert x.amax() > x.amin(); y = x.new_empty(8)",
                         "assert x.argmax() < 9; y = x.new_empty(8)", "torch.argmax"),
+    "check, where": ("assert not (x.isnan() | (x < -1e9)).nonzero().numel(); y = x.new_empty(8)",
+                     "torch.where(x); y = x.new_empty(8)", "torch.where"),
     "read": ("assert x[0].item() > 0; y = x.new_empty(8)", "y = x.new_empty(8); y[0].item()",
              ".item()"),
     "read all": ("assert min(x.tolist()) > 0; y = x.new_empty(8)", "y = x.new_empty(8).tolist()",

@@ -166,6 +166,19 @@ def test_outputs_that_equal_an_input_are_found():
                                 f"in {ENOUGH} at least")
 
 
+def test_a_copy_may_equal_its_input_where_moving_is_the_task_and_only_in_all_cases():
+    copies = [correctness(f"{n} columns", rand(n, 7)) for n in (5, 7, 9)]
+    suite = Suite(entry="copied", parameters=("x",), cost=lambda x: Cost(2 * x.nbytes),
+                  reference=lambda x: x.double(), tolerance=EXACT, cases=copies,
+                  peer=lambda x: x.clone(), moves="deny")
+    shifts = replace(suite, cases=[correctness("0 places", rand(5), 0),
+                                   correctness("1 place", rand(5), 1)], parameters=("x", "k"),
+                     reference=lambda x, k: x.double().roll(k), peer=lambda x, k: x.roll(k))
+
+    assert not faults_of(suite)
+    assert "the first input" in faults_of(shifts)
+
+
 def test_the_sum_of_a_single_row_may_equal_that_row():
     suite = Suite(entry="sums", parameters=("x",), cost=lambda x: Cost(x.nbytes),
                   reference=lambda x: x.double().sum(0), peer=lambda x: x.sum(0),

@@ -139,7 +139,8 @@ def _settings(request: Json) -> Settings:
     if sample is not None and (not isinstance(sample, int) or sample < 1):
         raise MalformedRecording("a sample is a number of programs")
     windows = tuple((int(first), int(count)) for first, count in request.get("windows") or ())
-    return Settings(order, poison, bool(request.get("duplicate_writes")), sample, windows)
+    return Settings(order, poison, bool(request.get("duplicate_writes")),
+                    bool(request.get("zeroed")), sample, windows)
 
 
 def refused(findings: Sequence[Finding]) -> Json:

@@ -40,6 +40,7 @@ class Settings:
     order: Order = "forward"
     poison: int = 0
     duplicate_writes: bool = False
+    zeroed: bool = False
     sample: int | None = None
     windows: tuple[tuple[int, int], ...] = ()
 
@@ -88,7 +89,8 @@ def replay(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ou
             for event in recording.events:
                 _step(event, storages, memory, kernels, settings, replayed)
         if settings.sample is None:
-            for finding in (*storages.coverage(recording), *storages.outside(recording)):
+            for finding in (*storages.coverage(recording, zeroed=settings.zeroed),
+                            *storages.outside(recording)):
                 memory.observed.add(finding)
         views = list(recording.results)
         if settings.windows:

@@ -169,11 +169,12 @@ class Storages:
 
     # -- after the last event --------------------------------------------------------------------
 
-    def coverage(self, recording: Recording) -> list[Finding]:
+    def coverage(self, recording: Recording, *, zeroed: bool = False) -> list[Finding]:
         """M03 for every result with elements that no kernel stored.
 
         What works in place may leave elements as they are. Where no input has an element there is
-        nothing to compute, and a host fill is enough: the sum of no products is zero.
+        nothing to compute, and a host fill is enough: the sum of no products is zero. Of a result
+        that may start ``zeroed``, elements may stay the zeros of a host fill.
         """
         views, findings = () if recording.in_place else recording.results, []
         nothing_given = recording.inputs and not any(map(elements, recording.inputs))
@@ -183,6 +184,8 @@ class Storages:
                 continue
             states = self._states(view)
             missing = (states == NOBODY) if nothing_given else (states != KERNEL)
+            if zeroed:
+                missing &= (states != HOST) | (self.tensor(view) != 0).numpy()
             count = int(missing.sum())
             if count:
                 first = [int(i) for i in np.unravel_index(int(missing.argmax()), view.shape)]

@@ -66,8 +66,8 @@ def classify(op: Op, args: tuple[Any, ...]) -> str:
             return kind
     if name in _WHOLE and overload == "default":
         return "validate"
-    if name == "mul" and all(a.dtype is torch.bool for a in tensors(args)):
-        return "validate"  # what `isfinite` is made of
+    if name in ("mul", "nonzero") and all(a.dtype is torch.bool for a in tensors(args)):
+        return "validate"  # what `isfinite` is made of; where a check found something
     return {"copy_": "copy_into", "lift_fresh": "lift"}.get(name, "deny")
 
 

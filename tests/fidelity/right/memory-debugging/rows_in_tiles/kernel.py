@@ -1,0 +1,364 @@
+"""Right in another way: a program owns several rows, of the copy and of the gathered ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import triton
+import triton.language as tl
+
+PATTERN = 0xA5  # the byte of a red zone that nobody has touched
+ALIGNMENT = 16  # bytes: of the widest load or store of one thread
+SECTOR = 32  # bytes that memory moves at a time
+
+
+# ---------------------------------------------------------------------------------------------
+# Reports
+
+
+@dataclass(frozen=True)
+class ReportAnswer:
+    """What one report says; the README lists the words for the last two fields."""
+
+    tensor: str
+    access: str  # "load" or "store"
+    program: int  # the first one that goes astray, of the whole grid
+    bytes_past_end: int  # of that program; negative before the first byte, 0 inside
+    root_cause: str
+    remedy: str
+
+
+REPORTS: dict[str, ReportAnswer] = {
+    "R1": ReportAnswer("bias", "load", 2, 336, "missing-mask", "mask-the-access"),
+    "R2": ReportAnswer("out", "store", 7, 2, "off-by-one", "tighten-the-mask"),
+    # 1 652 is the least row for which row * 1 300 000 reaches 2**31; there the product is 2**32 less
+    "R3": ReportAnswer("x", "load", 1_652, (1_652 * 1_300_000 - 2**32) * 4,
+                       "int32-overflow", "widen-before-multiplying"),
+    "R4": ReportAnswer("totals", "store", 1, 0, "race", "use-an-atomic"),
+    "R5": ReportAnswer("x", "load", 0, 0, "misaligned-view", "align-the-view"),
+}
+
+
+# ---------------------------------------------------------------------------------------------
+# Repairs
+
+
+@triton.jit
+def gather_rows_kernel(
+    x_ptr, index_ptr, out_ptr, stride_xm, stride_xn, stride_im, n_wanted, n_cols,
+    BLOCK_M: tl.constexpr, BLOCK_SIZE: tl.constexpr,
+):
+    places = tl.program_id(axis=0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
+    cols = tl.program_id(axis=1) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE).to(tl.int64)
+    there = places < n_wanted
+    mask = there[:, None] & (cols < n_cols)[None, :]
+    row = tl.load(index_ptr + places * stride_im, mask=there, other=0).to(tl.int64)
+    at = x_ptr + row[:, None] * stride_xm + cols[None, :] * stride_xn
+    x = tl.load(at, mask=mask)
+    tl.store(out_ptr + places[:, None] * n_cols + cols[None, :], x, mask=mask)
+
+
+def gather_rows(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    """x[index] for a matrix x [R, C] and places index [M] in its rows: [M, C], contiguous.
+
+    Raises:
+        TypeError: the index is neither int32 nor int64.
+        ValueError: another number of dimensions, or tensors on two devices.
+        IndexError: an index is negative, or not below R; the first of them is named.
+    """
+    _check_dimensions("x", x, 2)
+    _check_dimensions("index", index, 1)
+    _check_integers("index", index)
+    if index.device != x.device:
+        raise ValueError(f"index: expected device {x.device}, got {index.device}")
+    if (bad := _first_outside(index, x.shape[0])) is not None:
+        raise IndexError(f"index[{bad}]: expected 0 to {x.shape[0] - 1}, got {int(index[bad])}")
+
+    (n_wanted,), n_cols = index.shape, x.shape[1]
+    out = x.new_empty(n_wanted, n_cols)
+    if out.numel() == 0:
+        return out
+
+    block_size = min(1024, triton.next_power_of_2(n_cols))
+    grid = (triton.cdiv(n_wanted, 4), triton.cdiv(n_cols, block_size))
+    gather_rows_kernel[grid](
+        x, index, out, *x.stride(), *index.stride(), n_wanted, n_cols, BLOCK_M=4,
+        BLOCK_SIZE=block_size,
+    )
+    return out
+
+
+@triton.jit
+def shift_right_kernel(
+    x_ptr, out_ptr,           # [n]
+    stride_x,                 # elements from one number to the next
+    n, k, fill,
+    BLOCK_SIZE: tl.constexpr,  # elements per program
+):
+    """out[i] = x[i - k], and fill where i < k. Moves (2 * n - k) * itemsize bytes."""
+    offs = tl.program_id(axis=0).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offs < n
+    source = offs - k
+
+    # A lane in front of x is masked, and holds what the result wants there.
+    x = tl.load(x_ptr + source * stride_x, mask=mask & (source >= 0), other=fill)
+
+    tl.store(out_ptr + offs, x, mask=mask)
+
+
+def shift_right(x: torch.Tensor, k: int, fill: float) -> torch.Tensor:
+    """x moved to the right by k places, with fill in front: a contiguous vector as long as x.
+
+    Raises:
+        ValueError: x is no vector, or k is negative.
+    """
+    _check_dimensions("x", x, 1)
+    if k < 0:
+        raise ValueError(f"k: expected at least 0, got {k}")
+
+    n, block_size = x.numel(), 1024
+    out = x.new_empty(n)
+    if n == 0:
+        return out
+
+    grid = (triton.cdiv(n, block_size),)
+    shift_right_kernel[grid](
+        x, out, *x.stride(), n, min(k, n), float(fill), BLOCK_SIZE=block_size
+    )
+    return out
+
+
+@triton.jit
+def bincount_kernel(
+    values_ptr, counts_ptr,    # [n] and [num_bins]
+    stride_v,                  # elements from one value to the next
+    n,
+    BLOCK_SIZE: tl.constexpr,  # values per program
+):
+    """counts[v] += 1 for every value v. Reads n values and makes n atomic additions."""
+    offs = tl.program_id(axis=0).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offs < n
+
+    value = tl.load(values_ptr + offs * stride_v, mask=mask)
+
+    # All programs share the bins. Additions commute, so none has to wait for another.
+    tl.atomic_add(counts_ptr + value, 1, mask=mask, sem="relaxed")
+
+
+def bincount(values: torch.Tensor, num_bins: int) -> torch.Tensor:
+    """How often each of 0 to num_bins - 1 occurs in a vector of integers: int32 [num_bins].
+
+    Raises:
+        TypeError: the values are neither int32 nor int64.
+        ValueError: values is no vector, there is no bin, or a value has none; the first is named.
+    """
+    _check_dimensions("values", values, 1)
+    _check_integers("values", values)
+    if num_bins < 1:
+        raise ValueError(f"num_bins: expected at least 1, got {num_bins}")
+    if (bad := _first_outside(values, num_bins)) is not None:
+        raise ValueError(f"values[{bad}]: expected 0 to {num_bins - 1}, got {int(values[bad])}")
+
+    n, block_size = values.numel(), 1024
+    counts = torch.zeros(num_bins, dtype=torch.int32, device=values.device)
+    if n == 0:
+        return counts
+
+    grid = (triton.cdiv(n, block_size),)
+    bincount_kernel[grid](values, counts, *values.stride(), n, BLOCK_SIZE=block_size)
+    return counts
+
+
+@triton.jit
+def copy_rows_kernel(
+    x_ptr, out_ptr,            # [n_rows, n_cols]
+    stride_xm, stride_xn,      # elements from one row or column to the next
+    n_cols,
+    BLOCK_SIZE: tl.constexpr,  # columns of one program
+):
+    """out[m, :] = x[m, :]. One program owns BLOCK_SIZE columns of one row."""
+    row = tl.program_id(axis=0).to(tl.int64)  # before any product: row * stride may pass 2**31
+    cols = tl.program_id(axis=1) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE).to(tl.int64)
+    mask = cols < n_cols
+
+    x = tl.load(x_ptr + row * stride_xm + cols * stride_xn, mask=mask)
+
+    tl.store(out_ptr + row * n_cols + cols, x, mask=mask)
+
+
+def copy_rows(x: torch.Tensor) -> torch.Tensor:
+    """A contiguous copy of a matrix, however far apart its rows lie.
+
+    Raises:
+        ValueError: x is no matrix.
+    """
+    _check_dimensions("x", x, 2)
+
+    n_rows, n_cols = x.shape
+    out = x.new_empty(n_rows, n_cols)
+    if out.numel() == 0:
+        return out
+
+    block_size = min(4096, triton.next_power_of_2(n_cols))
+    grid = (n_rows, triton.cdiv(n_cols, block_size))
+    copy_rows_kernel[grid](x, out, *x.stride(), n_cols, BLOCK_SIZE=block_size)
+    return out
+
+
+def _check_dimensions(name: str, tensor: torch.Tensor, count: int) -> None:
+    if tensor.dim() != count:
+        raise ValueError(f"{name}: expected {count} dimension{'s' * (count > 1)}, got "
+                         f"{tensor.dim()}")
+
+
+def _check_integers(name: str, tensor: torch.Tensor) -> None:
+    if tensor.dtype not in (torch.int32, torch.int64):
+        raise TypeError(f"{name}: expected int32 or int64, got {tensor.dtype}")
+
+
+def _first_outside(integers: torch.Tensor, limit: int) -> int | None:
+    """The place of the first integer outside 0 to limit - 1, if there is one.
+
+    Two numbers of the whole vector tell whether to look for it; only then the vector is read.
+    """
+    if integers.numel() == 0 or (integers.amin() >= 0 and integers.amax() < limit):
+        return None
+    return int(((integers < 0) | (integers >= limit)).nonzero()[0])
+
+
+# ---------------------------------------------------------------------------------------------
+# Red zones
+
+
+@dataclass(frozen=True)
+class Corruption:
+    """Neighbouring bytes of a red zone that changed."""
+
+    side: str  # "before" or "after" the tensor
+    offset: int  # untouched bytes between the tensor and the nearest of them
+    length: int  # bytes
+
+
+class Guarded:
+    """A tensor between two red zones, all in one allocation.
+
+    What is written with the value of the pattern itself cannot be told from what nobody wrote.
+    """
+
+    def __init__(self, memory: torch.Tensor, start: int, tensor: torch.Tensor) -> None:
+        """``memory``: all bytes, of which the ``tensor`` takes those from ``start`` on."""
+        self.tensor = tensor
+        self._before = memory[:start]
+        self._after = memory[start + tensor.nbytes:]
+
+    def check(self) -> list[Corruption]:
+        """Every run of changed bytes, in the order of their addresses."""
+        reach = self._before.numel()
+        before = [Corruption("before", reach - stop, stop - start)
+                  for start, stop in _changed(self._before)]
+        return before + [Corruption("after", start, stop - start)
+                         for start, stop in _changed(self._after)]
+
+
+def _changed(zone: torch.Tensor) -> list[tuple[int, int]]:
+    """First byte and the one behind the last, of each run that is not the pattern."""
+    runs: list[tuple[int, int]] = []
+    for place in (zone != PATTERN).nonzero().flatten().tolist():
+        if runs and runs[-1][1] == place:
+            runs[-1] = (runs[-1][0], place + 1)
+        else:
+            runs.append((place, place + 1))
+    return runs
+
+
+def guarded_empty(shape: Sequence[int], dtype: torch.dtype, *, red_zone: int = 256,
+                  device: str = "cpu") -> Guarded:
+    """A tensor that nobody has written, with at least ``red_zone`` guarded bytes on either side.
+
+    It starts at a multiple of 16 bytes. Its elements are NaN, or the pattern where NaN is none.
+
+    Raises:
+        ValueError: red_zone is below 16.
+    """
+    if red_zone < ALIGNMENT:
+        raise ValueError(f"red_zone: expected at least {ALIGNMENT} bytes, got {red_zone}")
+
+    nbytes = dtype.itemsize
+    for size in shape:
+        nbytes *= size
+    memory = torch.full((nbytes + 2 * red_zone + ALIGNMENT - 1,), PATTERN, dtype=torch.uint8,
+                        device=device)
+    start = red_zone + -(memory.data_ptr() + red_zone) % ALIGNMENT
+    tensor = memory[start:start + nbytes].view(dtype).view(tuple(shape))
+    if dtype.is_floating_point or dtype.is_complex:
+        tensor.fill_(float("nan"))
+    return Guarded(memory, start, tensor)
+
+
+# ---------------------------------------------------------------------------------------------
+# Access patterns
+
+
+@dataclass(frozen=True)
+class AccessStats:
+    """What one access of many lanes costs; each lane takes one element."""
+
+    sectors: int  # of 32 bytes, that hold an element of some lane
+    efficiency: float  # bytes of distinct elements over bytes of these sectors
+    contiguous: bool  # every lane's element lies right behind that of the lane before
+    vector_width: int  # elements that a thread can take at once, at most 16 bytes
+
+
+def access_stats(offsets: Sequence[int], itemsize: int, base_alignment: int = 16) -> AccessStats:
+    """Sectors and vector width of lanes that take the elements at ``offsets`` behind a base.
+
+    Of the base's address it is known that ``base_alignment`` divides it. Sectors are counted as if
+    it lay so many bytes behind the beginning of one, and with 16 right at the beginning.
+
+    Raises:
+        ValueError: there is no lane, or the alignment is no power of two from itemsize to 16.
+    """
+    if not offsets:
+        raise ValueError("offsets: expected at least one lane, got none")
+    if base_alignment not in (1, 2, 4, 8, 16) or base_alignment < itemsize:
+        raise ValueError(f"base_alignment: expected a power of two from itemsize ({itemsize}) to "
+                         f"{ALIGNMENT}, got {base_alignment}")
+
+    start, elements = base_alignment % ALIGNMENT, set(offsets)
+    # The alignment is a multiple of the element's size, so no element lies in two sectors.
+    sectors = {(start + offset * itemsize) // SECTOR for offset in elements}
+    width = base_alignment // itemsize
+    while width > 1 and not _fits(offsets, width):
+        width //= 2
+    return AccessStats(
+        sectors=len(sectors),
+        efficiency=len(elements) * itemsize / (len(sectors) * SECTOR),
+        contiguous=_is_run(offsets),
+        vector_width=width,
+    )
+
+
+def _fits(offsets: Sequence[int], width: int) -> bool:
+    """Whether each ``width`` lanes in turn take neighbours, the first at a multiple of it."""
+    if len(offsets) % width:
+        return False
+    groups = [offsets[first:first + width] for first in range(0, len(offsets), width)]
+    return all(group[0] % width == 0 and _is_run(group) for group in groups)
+
+
+def _is_run(offsets: Sequence[int]) -> bool:
+    return all(offset == offsets[0] + lane for lane, offset in enumerate(offsets))
+
+
+def alignment_of(x: torch.Tensor) -> int:
+    """The greatest power of two, at most 16, that divides the address of x's first element."""
+    address = x.data_ptr()  # of this very view: a copy would lie elsewhere
+    return min(address & -address, ALIGNMENT) if address else ALIGNMENT
+
+
+if __name__ == "__main__":
+    import tritonlab
+
+    tritonlab.run_public_cases(__file__)
