@@ -62,8 +62,15 @@ class Submission:
         Raises:
             Faulty: there is none, or an access of a kernel was wrong.
         """
+        return self._only()(*inputs)
+
+    def variants(self, calls: Sequence[Sequence[Any]], *, most: int, of: str) -> None:
+        """Ask that few variants are compiled for several calls, as of ``Entry``."""
+        self._only().variants(calls, most=most, of=of)
+
+    def _only(self) -> Entry:
         [(session, broken)] = self._functions.values()
-        return Entry(session, broken, self._target)(*inputs)
+        return Entry(session, broken, self._target)
 
     def __getattr__(self, function: str) -> Entry:
         if function not in self._functions:
