@@ -64,7 +64,7 @@ def law(judge: Judge, tried: Property) -> CaseResult:
     functions = {suite.entry: (session, partial(broken, suite))
                  for suite, session in judge.parts if suite.entry}
     try:
-        tried.test(Submission(tried.name, functions, judge.draw))
+        tried.test(Submission(tried.name, functions, judge.draw, judge.gate.target))
     except Faulty as fault:
         return result_of(tried, fault.findings)
     except AssertionError as error:

@@ -12,6 +12,7 @@ from grader.facts import Prediction, Survey, Unsurveyable
 from grader.outcome import Stopped
 from grader.recording import Recording
 from grader.report import Finding
+from grader.variants import Variant
 
 Listing = tuple[tuple[int | None, str], ...]  # code, each line with the line of the learner's file
 
@@ -93,6 +94,18 @@ def listings_of(reply: Mapping[str, Any]) -> tuple[Listing, Listing]:
     """
     with _reading(reply, "listed"):
         return _listing(reply["ptx"]), _listing(reply["sass"])
+
+
+def variants_of(reply: Mapping[str, Any]) -> list[Variant]:
+    """Read the compiler's reply about variants, one for each launch.
+
+    Raises:
+        Stopped: it refused a recording, or a launch is none.
+    """
+    with _reading(reply, "told apart"):
+        if "finding" in reply:
+            raise Stopped(Finding.from_dict(reply["finding"]))
+        return [Variant.from_dict(one) for one in reply["variants"]]
 
 
 def _listing(rows: Any) -> Listing:

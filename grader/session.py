@@ -23,6 +23,7 @@ from grader.compilation import (
     slow,
     surveyed_of,
     times_of,
+    variants_of,
 )
 from grader.decoys import Drawn, decoys, difference
 from grader.engine.compiler.targets import Target
@@ -58,6 +59,7 @@ from grader.sandbox import Limits, NotStarted, Sandbox
 from grader.sandbox.arena import Arena, SparseTensor, pack
 from grader.source import Source
 from grader.suite import Function
+from grader.variants import Variant
 from grader.words import sentence
 
 SURVEY_S = 20.0  # it takes at most two
@@ -339,6 +341,16 @@ class Session:
             return compiled_of(answer, recording)
 
         return compiled
+
+    def variants(self, recordings: Sequence[Recording], target: Target) -> list[Variant]:
+        """Which variants of the kernels Triton would compile for these calls, launch by launch.
+
+        Raises:
+            Stopped: a launch is none, or the compiler did not survive.
+        """
+        request = {"op": "variants", "recordings": [to_json(one) for one in recordings],
+                   "target": target.name}
+        return variants_of(self._ask_compiler(request, recordings[0], "asking for variants")())
 
     def survey(self, recording: Recording, inputs: Sequence[Any], resident: Sequence[int],
                target: Target) -> Surveyed:

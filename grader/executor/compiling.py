@@ -13,7 +13,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from grader import recording, source
 from grader.binary import Binary
 from grader.engine.compiler import targets
-from grader.engine.compiler.build import DoesNotCompile, address, build, takes
+from grader.engine.compiler.build import DoesNotCompile, address, build, takes, variant
 from grader.engine.compiler.prediction import one_after_other, predict_each
 from grader.engine.compiler.ptx import lines as ptx_lines
 from grader.engine.compiler.reading import binary_of
@@ -60,6 +60,8 @@ class Handler:
                     return self._time(request)
                 case "list":
                     return self._list(request)
+                case "variants":
+                    return self._variants(request)
             return malformed("an unknown request")
         except kernels.Refused as refusal:
             return refused(refusal.findings)
@@ -96,6 +98,24 @@ class Handler:
         told = iter(each)
         return {"status": "done", "whole": whole and asdict(whole),
                 "launches": [survey and asdict(next(told)) for survey in surveys]}
+
+    def _variants(self, request: Json) -> Json:
+        """By what Triton would find the code of each launch of several recordings again.
+
+        Triton's own binder says so, which knows the kernel's signature; nothing is compiled.
+        """
+        if self._kernels is None:
+            return malformed("a question about variants before a load")
+        target = targets.find(str(request.get("target")))
+        told = []
+        for data in request.get("recordings", ()):
+            for launch in recording.from_json(data).launches:
+                try:
+                    kernel, bound = binder(self._kernels).bind(launch)
+                    told.append(variant(kernel, bound, launch.options, target))
+                except (NoSuchLaunch, DoesNotCompile) as error:
+                    return {"status": "done", "finding": _plain(error)}
+        return {"status": "done", "variants": told}
 
     def _list(self, request: Json) -> Json:
         """PTX and SASS of one launch, each line with that of the learner's file."""

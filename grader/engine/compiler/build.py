@@ -87,6 +87,44 @@ def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
         raise DoesNotCompile(finding(error, "".join(printed), kernel, target)) from error
 
 
+def variant(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
+            target: Target) -> dict[str, Any]:
+    """By what Triton would find the code of a launch again: the key of its own cache, in words.
+
+    Args: as of ``build``. Nothing is compiled.
+
+    Raises:
+        DoesNotCompile: an argument is of no type that a kernel takes.
+    """
+    try:
+        with pretending(target):
+            *_, bind = kernel.device_caches[target.capability]
+            _, known, _ = bind(**arguments, **options)
+    except Exception as error:
+        raise DoesNotCompile(finding(error, "", kernel, target)) from error
+    return {
+        "kernel": kernel.fn.__name__,
+        "parts": [(parameter.name, _in_words(*one))
+                  for parameter, one in zip(kernel.params, known, strict=True)],
+        "options": ", ".join(f"{name}={value!r}" for name, value in sorted(options.items())),
+        "in_vain": [parameter.name for parameter in kernel.params
+                    if parameter.is_constexpr and parameter.do_not_specialize],
+    }
+
+
+def _in_words(kind: Any, known: Any) -> str:
+    """What Triton's binder notes of one argument: its type, and what else is known of it."""
+    if kind == "constexpr":
+        return repr(known)
+    if not isinstance(kind, str) or not isinstance(known, str | int | None):
+        return f"{kind!r} {known!r}"
+    if isinstance(known, int):
+        return f"{kind} equal to {known}"
+    aligned = "D" in (known or "")
+    what = "an address divisible by 16" if kind.startswith("*") else "divisible by 16"
+    return f"{kind}, {what}" if aligned else kind
+
+
 def _fits(metadata: Any, target: Target) -> None:
     """What the driver checks before it loads code, in its own words."""
     if metadata.shared > target.shared_per_program:
