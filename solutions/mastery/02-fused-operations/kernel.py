@@ -93,7 +93,7 @@ def add_relu_mul_kernel(
     x_ptr, bias_ptr, out_ptr,  # [R, C], [C], [R, C], without gaps
     R, C,
     scale,
-    BLOCK_R: tl.constexpr, BLOCK_C: tl.constexpr,
+    BLOCK_C: tl.constexpr, BLOCK_R: tl.constexpr,
 ):
     """out[r, c] = relu(x[r, c] + bias[c]) * scale. One program owns BLOCK_R x BLOCK_C elements.
 
@@ -141,7 +141,7 @@ def fused_add_relu_mul(x: torch.Tensor, bias: torch.Tensor, scale: float) -> tor
     block_r = BLOCK // block_c
     grid = (triton.cdiv(R, block_r) * triton.cdiv(C, block_c),)
     add_relu_mul_kernel[grid](
-        x, bias, out, R, C, float(scale), BLOCK_R=block_r, BLOCK_C=block_c)
+        x, bias, out, R, C, float(scale), BLOCK_C=block_c, BLOCK_R=block_r)
     return out
 
 
@@ -390,7 +390,9 @@ def layer_norm_linear(
     if out.numel() == 0:
         return out
 
-    block_m, block_n, block_k, num_warps = tile_of(x.dtype)
+    # Twice the warps of a product alone: normalised rows take registers beside the sums, and with 4
+    # warps a thread spills 456 bytes.
+    block_m, block_n, block_k, _ = tile_of(x.dtype)
     panels, tiles = triton.cdiv(M, block_m), triton.cdiv(N, block_n)
     # Two programs share a multiprocessor. As many as fit at a time, and no more: each further one
     # would compute statistics that another one has.
@@ -398,7 +400,7 @@ def layer_norm_linear(
     layer_norm_linear_kernel[(panels, shares)](
         x, ln_w.contiguous(), ln_b.contiguous(), w, None if b is None else b.contiguous(), out,
         x.stride(0), x.stride(1), w.stride(0), w.stride(1), M, N, K, float(eps),
-        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, num_warps=num_warps, num_stages=3,
+        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, num_warps=8, num_stages=3,
     )
     return out
 

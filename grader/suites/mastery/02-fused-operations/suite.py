@@ -55,7 +55,9 @@ MANY = 10_000_000  # elements at real size
 # Exact results, what rounding may do to them, and right answers in float32
 
 ACTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "none": lambda z: z, "relu": torch.relu, "gelu": F.gelu, "silu": F.silu,
+    "none": lambda z: z, "relu": torch.relu, "silu": F.silu,
+    # As the formula stands: of infinity in float32, `F.gelu` on a processor gives NaN.
+    "gelu": lambda z: z * (0.5 + 0.5 * torch.erf(z * math.sqrt(0.5))),
 }
 STEEPEST = 1.13  # slope of GELU; that of the others is smaller
 
@@ -120,7 +122,7 @@ def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
 
 def norm_gelu(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
               eps: float = EPS) -> torch.Tensor:
-    return F.gelu(layer_norm(x.double(), weight.double(), bias.double(), eps))
+    return ACTS["gelu"](layer_norm(x.double(), weight.double(), bias.double(), eps))
 
 
 def norm_gelu_amplitude(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
@@ -134,7 +136,7 @@ def norm_gelu_amplitude(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tenso
 def norm_gelu_peer(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
                    eps: float = EPS) -> torch.Tensor:
     y = F.layer_norm(x.float(), x.shape[1:], weight.float(), bias.float(), eps)
-    return F.gelu(y).to(x.dtype)
+    return ACTS["gelu"](y).to(x.dtype)
 
 
 def norm_gelu_cost(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
@@ -359,7 +361,7 @@ linear_function = Function(
     bench=Bench("rows", (512, 1_024, 2_048, 4_096, 8_192),
                 lambda n: (*layer(n, 1_024, 4_096, "float16"), "gelu"),
                 at="float16, 1 024 inputs, 4 096 outputs, GELU",
-                peer=lambda x, w, b, act: ACTS[act](F.linear(x, w, b)),
+                peer=lambda x, w, b, act: F.gelu(F.linear(x, w, b)),
                 peer_name="gelu(F.linear)"),
     cases=[
         correctness("64 x 32 into 48, relu", *layer(64, 32, 48), "relu", public=True),
@@ -370,16 +372,18 @@ linear_function = Function(
         correctness("65 x 70 into 33, relu, in float16", *layer(65, 70, 33, "float16"), "relu"),
         correctness("65 x 70 into 33, no bias", *layer(65, 70, 33)[:2], None, "none"),
         correctness("65 x 70 into 33, no bias, silu", *layer(65, 70, 33)[:2], None, "silu"),
+        *(correctness(f"65 x {k} into 33, small beside its bias", rand(65, k),
+                      rand(33, k, std=0.01), rand(33, mean=30.0)) for k in (5, 70)),
         correctness("70 x 1 into 40, gelu", *layer(70, 1, 40), "gelu"),
-        correctness("70 x 2 into 40 in float16", *layer(70, 2, 40, "float16")),
+        correctness("70 x 2 into 40, relu, in float16", *layer(70, 2, 40, "float16"), "relu"),
         correctness("40 x 5 into 40, as many rows as outputs", *layer(40, 5, 40), "relu"),
         correctness("40 x 40 into 40, relu", *layer(40, 40, 40), "relu"),
-        correctness("300 x 200 into 140, silu, in float16", *layer(300, 200, 140, "float16"),
-                    "silu"),
+        correctness("300 x 200 into 140, relu, in float16", *layer(300, 200, 140, "float16"),
+                    "relu"),
         correctness("300 x 200 into 140, gelu, in bfloat16", *layer(300, 200, 140, "bfloat16"),
                     "gelu"),
         correctness("sums of 1 000 numbers around a half in float16",
-                    *layer(48, 1_000, 40, "float16", mean=0.5)),
+                    *layer(48, 1_000, 40, "float16", mean=0.5), "relu"),
         correctness("sums of 1 000 numbers in float16, gelu",
                     rand(48, 1_000, dtype="float16"), rand(40, 1_000, dtype="float16", std=0.05),
                     rand(40, dtype="float16"), "gelu"),
@@ -390,7 +394,7 @@ linear_function = Function(
         correctness("sums between -4 and 4, gelu", rand(60, 16, std=0.4), rand(50, 16), rand(50),
                     "gelu"),
         correctness("whole numbers in bfloat16", integers(70, 64, dtype="bfloat16"),
-                    integers(50, 64, dtype="bfloat16"), integers(50, dtype="bfloat16"), "relu"),
+                    integers(50, 64, dtype="bfloat16"), integers(50, dtype="bfloat16"), "gelu"),
         correctness("numbers of very different size", wide(40, 300), wide(40, 300), wide(40)),
         edge("one row, one input, one output", *layer(1, 1, 1), "silu"),
         edge("no row", *layer(0, 64, 32), "relu", launches=0),
@@ -413,7 +417,7 @@ linear_function = Function(
              rand(1).then(lambda t: t.expand(33)), "relu"),
         edge("memory that starts at the second element",
              rand(40 * 48 + 1, dtype="float16").then(lambda t: t[1:].view(40, 48)),
-             rand(40, 48, dtype="float16"), rand(41, dtype="float16")[1:], "silu"),
+             rand(40, 48, dtype="float16"), rand(41, dtype="float16")[1:], "relu"),
         edge("rows of x 2**30 elements apart", rand(3, 33).apart(FAR, 1), rand(20, 33), rand(20)),
         edge("rows of w 2**30 elements apart", rand(20, 33), rand(3, 33).apart(FAR, 1), rand(3)),
         edge("columns of x 2**30 elements apart", rand(20, 40)[:, :3].apart(1, FAR),
@@ -489,7 +493,7 @@ norm_gelu_function = Function(
         correctness("3 x 768 floats", *table(3, 768)),
         correctness("5 x 1 000 floats", *table(5, 1_000)),
         correctness("2 x 4 097 floats", *table(2, 4_097)),
-        correctness("1 x 65 536 floats, the widest row", *table(1, 65_536)),
+        correctness("2 x 8 200 floats", *table(2, 8_200)),
         *(correctness(f"{r} x {c} in {dtype}", *table(r, c, dtype))
           for r, c in ((4, 127), (3, 768)) for dtype in HALVES),
         correctness("a weight of 1 and a bias of 0", rand(5, 129, mean=3.0, std=2.0),
@@ -569,7 +573,7 @@ norm_linear_function = Function(
     entry="layer_norm_linear",
     parameters=("x", "ln_w", "ln_b", "w", "b", "eps"),
     reference=norm_linear,
-    tolerance=Tolerance(norm_linear_amplitude, TENSOR_CORES, products=()),
+    tolerance=Tolerance(norm_linear_amplitude, on_gpu=TENSOR_CORES),
     peer=norm_linear_peer,
     reversed_peer=lambda x, ln_w, ln_b, w, b, eps=EPS: norm_linear_peer(
         x.flip(1), ln_w.flip(0), ln_b.flip(0), w.flip(1), b, eps),
@@ -587,6 +591,9 @@ norm_linear_function = Function(
         correctness("33 x 768 into 65 in float16", *normed(33, 768, 65, "float16")),
         correctness("33 x 768 into 65 in bfloat16", *normed(33, 768, 65, "bfloat16")),
         correctness("33 x 16 into 65, one block of K", *normed(33, 16, 65)),
+        correctness("33 x 32 into 65", *normed(33, 32, 65)),
+        *(correctness(f"33 x {k} into 65, small beside its bias", *table(33, k),
+                      rand(65, k, std=0.01), rand(65, mean=30.0)) for k in (5, 30, 200)),
         correctness("130 x 100 into 300 in float16", *normed(130, 100, 300, "float16")),
         correctness("40 x 127 into 40", *normed(40, 127, 40)),
         correctness("40 x 129 into 40", *normed(40, 129, 40)),
