@@ -239,9 +239,13 @@ suite = Suite(
         correctness("heads of 5 numbers", *heads(1, 2, 40, 5)),
         correctness("a scale of a half", *heads(1, 2, 50, 32), False, 0.5),
         correctness("a scale of a half in float16, causal", *heads(1, 2, 70, 32, HALF), True, 0.5),
-        correctness("a scale below zero", *heads(1, 2, 70, 32), False, -0.3),
+        correctness("a scale below zero", *heads(1, 2, 70, 32, std=30.0), False, -0.3),
         correctness("a scale of zero, causal", *heads(1, 2, 70, 32), True, 0.0),
         correctness("a whole number as scale", *heads(1, 2, 20, 16), False, 1),
+        *(correctness(f"all scores near {score:g} in {dtype}, {mask}",
+                      *near(score, 32, 70, 70, dtype), *options)
+          for score in (-FAR_SCORE, FAR_SCORE) for dtype in ("float32", HALF)
+          for mask, options in MASKS.items()),
         *(correctness(f"65 queries spread by 30 in {dtype}, {mask}",
                       *heads(1, 2, 65, 64, dtype, std=30.0), *options)
           for dtype in ("float32", HALF) for mask, options in MASKS.items()),
@@ -249,10 +253,6 @@ suite = Suite(
                     rand(1, 2, 100, 32, dtype=HALF, mean=3.0)),
         correctness("values of very different size", *heads(1, 2, 100, 32)[:2],
                     wide(1, 2, 100, 32)),
-        *(correctness(f"all scores near {score:g} in {dtype}, {mask}",
-                      *near(score, 32, 70, 70, dtype), *options)
-          for score in (-FAR_SCORE, FAR_SCORE) for dtype in ("float32", HALF)
-          for mask, options in MASKS.items()),
         *(correctness(f"key {key} of 100 outweighs all others", rand(1, 2, 40, 32, mean=1.0),
                       rand(1, 2, 100, 32).then(with_key(key, 5.0)), rand(1, 2, 100, 32))
           for key in (0, 50, 99)),
@@ -358,8 +358,6 @@ suite = Suite(
                     spills=0, pass_at=0.20, stretch=0.35),
         performance("4 x 16 x 4 096 x 128 in float16", *heads(4, 16, 4_096, 128, HALF), spills=0,
                     pass_at=0.29, stretch=0.50),
-        performance("4 x 16 x 4 096 x 128 in float16, causal", *heads(4, 16, 4_096, 128, HALF),
-                    True, spills=0, pass_at=0.25, stretch=0.43),
     ],
 )
 
@@ -382,14 +380,23 @@ def test_a_result_lies_between_the_least_and_the_largest_value(submission):
             "column: they are no weighted mean, for which weights are at least 0 and sum to 1")
 
 
-def test_weights_sum_to_one(submission):
-    q, k, _ = submission.draw(*heads(1, 2, 70, 32))
-    ones = torch.ones_like(k)
+def sums_of_weights(submission: Any) -> torch.Tensor:
+    """Less one: results for values of 1 throughout, in float64."""
+    q, k, _ = submission.draw(*heads(1, 2, 40, 32, keys=300))
+    return submission(q, k, torch.ones_like(k)).double() - 1
 
-    out = submission(q, k, ones)
 
-    worst = float((out.double() - 1).abs().max())
-    assert worst <= 2.0**-18, f"values of 1 throughout give results that are off by {worst:.3g}"
+def test_weights_sum_to_one_at_most(submission):
+    over = float(sums_of_weights(submission).max())
+
+    assert over <= 2.0**-18, f"values of 1 throughout give results that are up to {over:.3g} larger"
+
+
+def test_weights_sum_to_one_at_least(submission):
+    under = -float(sums_of_weights(submission).min())
+
+    assert under <= 2.0**-18, (
+        f"values of 1 throughout give results that are up to {under:.3g} smaller")
 
 
 def test_the_order_of_the_keys_does_not_matter(submission):
