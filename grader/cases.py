@@ -18,7 +18,8 @@ CALL_S = 10.0  # that a call of host code may take
 class Limits:
     """What a performance case allows. ``traffic`` is issued bytes over ``Cost.bytes``.
 
-    ``sectors`` bounds the 32-byte sectors of any line that moves much over as few as would hold its
+    ``flops`` is operations of tl.dot over ``Cost.flops``, and ``scratch`` how many bytes host code
+    may allocate beside the results. ``sectors`` bounds the 32-byte sectors of any line that moves much over as few as would hold its
     bytes. ``programs`` bounds the programs of all launches together; a function gets the learner's
     block. ``axes`` asks for as many axes of each grid that have more than one program;
     ``described`` says whether launches get tensor descriptors, which the host has made. Of the
@@ -37,6 +38,8 @@ class Limits:
     """
 
     traffic: float | None = None
+    flops: float | None = None
+    scratch: int | None = None
     sectors: float | None = None
     launches: int | None = None
     programs: Size | None = None

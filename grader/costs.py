@@ -9,7 +9,7 @@ from typing import Any
 from grader.binary import ALL_SUMS, Access, Binary, Factor
 from grader.engine.compiler.targets import find
 from grader.facts import LaunchFacts, Survey, Traffic
-from grader.recording import Recording
+from grader.recording import Alloc, Recording
 from grader.report import Finding
 from grader.session import Session
 from grader.suite import Limits, Suite
@@ -73,6 +73,35 @@ def _most(launches: Sequence[Counted]) -> str:
         return ""
     row = max(rows, key=lambda row: row.bytes)
     return f" Line {row.line} {row.kind}s most of them, {row.bytes:,} bytes of `{row.tensor}`."
+
+
+def operations(limits: Limits, least: int,
+               launches: Sequence[Counted]) -> tuple[dict[str, str], list[Finding]]:
+    """How many operations of tl.dot ran for the ``least`` that the job needs, and T01 for more."""
+    if limits.flops is None:
+        return {}, []
+    made = sum(launch.flops for launch in launches)
+    told = {"operations": f"{made / least:.2f}x of the minimum, limit {limits.flops:.2f}x"}
+    if made <= limits.flops * least:
+        return told, []
+    return told, [Finding("T01", f"tl.dot computed {made:,} operations where {least:,} do: "
+                                 f"{made / least:.2f} times as many, and {limits.flops:.2f} times "
+                                 "are allowed. What they are computed of was loaded as well.")]
+
+
+def scratch(limits: Limits, recording: Recording) -> tuple[dict[str, str], list[Finding]]:
+    """How many bytes were allocated that hold no result, and T01 for more than are allowed."""
+    if limits.scratch is None:
+        return {}, []
+    kept = {view.storage for view in recording.results}
+    sizes = [event.nbytes for event in recording.events
+             if isinstance(event, Alloc) and event.storage not in kept]
+    told = {"scratch memory": f"{sum(sizes):,} bytes, limit {limits.scratch:,}"}
+    if sum(sizes) <= limits.scratch:
+        return told, []
+    return told, [Finding("T01", f"The function allocates {sum(sizes):,} bytes beside its results, "
+                                 f"the largest tensor has {max(sizes):,}: {limits.scratch:,} are "
+                                 "allowed.")]
 
 
 def axes(limits: Limits, recording: Recording) -> tuple[dict[str, str], list[Finding]]:

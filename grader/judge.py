@@ -22,7 +22,15 @@ from grader.bulk import once
 from grader.cases import Call
 from grader.configurations import Configurations
 from grader.contract import broken_contract, broken_refusal, wrong_places_follow
-from grader.costs import axes, code_limits, count, described, idle_grid
+from grader.costs import (
+    axes,
+    code_limits,
+    count,
+    described,
+    idle_grid,
+    operations,
+    scratch,
+)
 from grader.device import Device
 from grader.diagnosis import codes, details
 from grader.diagnosis.contrast import name_the_cause, undefined_or_ordered
@@ -522,10 +530,12 @@ class Judge:
         case, limits = trial.case, trial.case.limits
         if limits is None:
             return {}, []
-        facts, findings = count(limits, large.least(self.suite, trial.inputs).bytes, run.facts,
-                                trial.drawn_for)
-        for look in (axes, described):
-            told, missing = look(limits, recording)
+        needed = large.least(self.suite, trial.inputs)
+        facts, findings = count(limits, needed.bytes, run.facts, trial.drawn_for)
+        for told, missing in (
+            operations(limits, needed.flops, run.facts), scratch(limits, recording),
+            axes(limits, recording), described(limits, recording),
+        ):
             facts, findings = facts | told, [*findings, *missing]
         enough = bool(findings) and self._effort != "whole"
         if limits.of_code and not enough and not self.spares_work:

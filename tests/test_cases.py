@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from grader.cases import Limits, call, reads
-from grader.costs import axes, described
-from grader.recording import Argument, Launch, Recording
+from grader.costs import axes, described, operations, scratch
+from grader.facts import LaunchFacts
+from grader.recording import Alloc, Argument, Launch, Recording, View
 from grader.report import Kind
 
 
@@ -45,6 +46,29 @@ def test_who_makes_descriptors_is_asked_only_where_a_case_says_so(asked: bool, k
     assert described(Limits(), recording) == ({}, [])
     assert told["descriptors from the host"][0] == ("1" if kind == "descriptor" else "0")
     assert [(one.code, one.line) for one in findings] == ([] if right else [("T06", 7)])
+
+
+@pytest.mark.parametrize(("limit", "codes"), [(None, []), (2.0, []), (1.9, ["T01"])])
+def test_operations_are_limited_only_where_a_case_says_so(limit: float | None, codes: list[str]):
+    launch = LaunchFacts("kernel", 4, 0, 64, 64, 32, 150, 2, 2)
+
+    told, findings = operations(Limits(flops=limit), 150, [launch, launch])
+
+    assert bool(told) == (limit is not None)
+    assert [finding.code for finding in findings] == codes
+
+
+@pytest.mark.parametrize(("limit", "codes"), [(None, []), (96, []), (95, ["T01"])])
+def test_memory_beside_the_results_is_limited_only_where_a_case_says_so(
+        limit: int | None, codes: list[str]):
+    result = View(3, "float32", (256,), (1,), 0)
+    allocated = (Alloc(1, 64), Alloc(2, 32), Alloc(3, 1024))
+
+    told, findings = scratch(Limits(scratch=limit), Recording((), allocated, (result,)))
+
+    assert bool(told) == (limit is not None)
+    assert [finding.code for finding in findings] == codes
+    assert all("64" in finding.seen for finding in findings)  # the largest
 
 
 @pytest.mark.parametrize(("code", "kind"), [("Q01", Kind.CALL), ("T02", Kind.PERFORMANCE)])

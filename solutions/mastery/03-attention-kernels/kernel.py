@@ -1,0 +1,295 @@
+"""Attention in one pass over the keys, with an online softmax: the forward half of FlashAttention.
+
+    out[m] = sum_n p[m, n] v[n],   p[m, n] = exp(s[m, n] - lse[m]),   s[m, n] = scale * q[m] . k[n]
+    lse[m] = log(sum_n exp(s[m, n]))
+
+One program owns a tile of queries of one head and sweeps the keys, a tile at a time. Of each query
+it keeps the largest score so far, the sum of the weights relative to it, and the weighted sum of
+values. When a tile brings a larger score, what was summed so far shrinks by the same factor. Scores
+and weights exist for one tile at a time, in registers: no tensor of queries times keys is made.
+
+Cost: 4 * B * Hq * Sq * Sk * D operations, half of them where a mask hides later keys. Queries and
+results move once, keys and values once for each tile of queries: with tiles of 128, 4,096 queries
+of a head read its keys 32 times, nearly always from L2.
+
+Precision: scores, weights' sums and results are float32 until the store. Weights are rounded to the
+dtype of v for the second product, as tensor cores want it; their sum is taken before. Powers are of
+2, which the hardware has: exp(x) = exp2(x * log2(e)), and that factor is part of the scale.
+
+Source: Dao, Fu, Ermon, Rudra, Ré, arXiv:2205.14135, and Dao, arXiv:2307.08691; the online softmax
+is that of Milakov and Gimelshein, arXiv:1805.02867. Loops with and without masks are those of the
+sixth tutorial in Triton's documentation.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+SUPPORTED = (torch.float16, torch.bfloat16, torch.float32)
+MAX_WIDTH = 128  # numbers of a query: with 256, a tile's results would fill the registers
+LONG = 512  # queries, from which on tiles are worth tuning
+QUERIES = 128  # of a tile, where there are many
+MAX_NUMBERS = 96  # of float32 in a thread: beside 128, 255 registers do not hold all the rest
+
+LOG2_E = math.log2(math.e)
+LN_2: tl.constexpr = tl.constexpr(math.log(2))
+
+DESIGN = {
+    "attention": {
+        "flops": "4 * B * Hq * Sq * Sk * D",
+        "bytes": "(2 * Hq * Sq + 2 * Hk * Sk) * B * D * e",
+        "bound": "compute",
+        "grid": "B * Hq * cdiv(Sq, QUERIES)",
+        "tile": "QUERIES * max(16, next_power_of_2(D))",
+    },
+    "causal attention": {
+        "flops": "2 * B * Hq * Sq * Sq * D",
+        "bytes": "(2 * Hq + 2 * Hk) * B * Sq * D * e",
+        "bound": "compute",
+        "grid": "B * Hq * cdiv(Sq, QUERIES)",
+        "tile": "QUERIES * max(16, next_power_of_2(D))",
+    },
+}
+
+
+@triton.jit
+def sweep(
+    acc, total, largest,       # of each query: [BLOCK_M, BLOCK_D], [BLOCK_M], [BLOCK_M]
+    q,                         # [BLOCK_M, BLOCK_D]
+    k_ptrs, v_ptrs,            # of the tile at ``start``: [BLOCK_D, BLOCK_N], [BLOCK_N, BLOCK_D]
+    k_step, v_step,            # elements from one tile to the next
+    start, stop, n_keys,
+    offs_m, scale,             # scale >= 0
+    D: tl.constexpr,
+    BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
+    MASKED: tl.constexpr,      # whether a tile may hold keys that some query must not look at
+    CAUSAL: tl.constexpr,
+):
+    """Take the keys from start to stop into account; returns the sums, and pointers to what follows.
+    """
+    offs_n, offs_d = tl.arange(0, BLOCK_N), tl.arange(0, BLOCK_D)
+    for first in range(start, stop, BLOCK_N):
+        in_n = first + offs_n < n_keys
+        in_d = offs_d < D
+
+        if MASKED or D < BLOCK_D:
+            k = tl.load(k_ptrs, mask=in_d[:, None] & in_n[None, :], other=0.0)
+        else:
+            k = tl.load(k_ptrs)
+        scores = tl.dot(q, k, input_precision="tf32x3")  # of float32, in three parts of TF32
+        if MASKED:
+            seen = in_n[None, :]
+            if CAUSAL:
+                seen &= offs_m[:, None] >= first + offs_n[None, :]
+            scores = tl.where(seen, scores * scale, -float("inf"))  # padding has scores of 0
+            now = tl.maximum(largest, tl.max(scores, axis=1))
+            weights = tl.exp2(scores - now[:, None])
+        else:
+            now = tl.maximum(largest, tl.max(scores, axis=1) * scale)
+            weights = tl.exp2(scores * scale - now[:, None])  # product and difference: one FMA
+
+        # All that was summed up is relative to the old maximum. In the first tile that is -inf, and
+        # exp2(-inf) is 0; that tile has key 0, which every query sees, so `now` is finite.
+        shrink = tl.exp2(largest - now)
+        total = total * shrink + tl.sum(weights, axis=1)
+        if MASKED or D < BLOCK_D:
+            v = tl.load(v_ptrs, mask=in_n[:, None] & in_d[None, :], other=0.0)
+        else:
+            v = tl.load(v_ptrs)
+        acc = tl.dot(weights.to(v.dtype), v, acc * shrink[:, None], input_precision="tf32x3")
+        largest = now
+
+        k_ptrs += k_step
+        v_ptrs += v_step
+    return acc, total, largest, k_ptrs, v_ptrs
+
+
+@triton.jit
+def attention_kernel(
+    q_ptr, k_ptr, v_ptr,                         # [B, Hq, Sq, D], [B, Hk, Sk, D] twice
+    out_ptr, lse_ptr,                            # [B, Hq, Sq, D], and [B, Hq, Sq] or None
+    stride_qb, stride_qh, stride_qm, stride_qd,  # elements from one batch, head, row, column to
+    stride_kb, stride_kh, stride_kn, stride_kd,  # the next
+    stride_vb, stride_vh, stride_vn, stride_vd,
+    n_heads, group,                              # Hq, and how many of them share keys: Hq / Hk
+    n_queries, n_keys,
+    scale,                                       # of scores, times log2(e)
+    D: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,  # queries and keys of a tile
+    BLOCK_D: tl.constexpr,                       # a power of two >= D, at least 16 for tl.dot
+):
+    """out[m] = softmax(scale q[m] k.T) v, of one head. One program owns BLOCK_M queries of it."""
+    # Tiles of a head are neighbours and share its keys in L2. Of causal ones the last sees most
+    # keys: it begins first, so that at the end no multiprocessor is left alone with a long one.
+    tiles = tl.cdiv(n_queries, BLOCK_M)
+    pid = tl.program_id(axis=0)
+    pid_m = pid % tiles
+    if CAUSAL:
+        pid_m = tiles - 1 - pid_m
+    head = (pid // tiles % n_heads).to(tl.int64)  # 64 bits: head * stride passes 2**31
+    batch = (pid // tiles // n_heads).to(tl.int64)
+    kv_head = head // group
+
+    offs_m, offs_n = pid_m * BLOCK_M + tl.arange(0, BLOCK_M), tl.arange(0, BLOCK_N)
+    offs_d = tl.arange(0, BLOCK_D).to(tl.int64)
+    rows = offs_m.to(tl.int64)  # row * stride does, too
+    in_q = (offs_m < n_queries)[:, None] & (offs_d < D)[None, :]
+
+    q_ptr += batch * stride_qb + head * stride_qh
+    k_ptr += batch * stride_kb + kv_head * stride_kh
+    v_ptr += batch * stride_vb + kv_head * stride_vh
+    keys = offs_n.to(tl.int64)
+    q = tl.load(q_ptr + rows[:, None] * stride_qm + offs_d[None, :] * stride_qd, mask=in_q,
+                other=0.0)
+    k_ptrs = k_ptr + offs_d[:, None] * stride_kd + keys[None, :] * stride_kn  # k transposed
+    v_ptrs = v_ptr + keys[:, None] * stride_vn + offs_d[None, :] * stride_vd
+    k_step = tl.cast(BLOCK_N, tl.int64) * stride_kn
+    v_step = tl.cast(BLOCK_N, tl.int64) * stride_vn
+    q = tl.where(scale < 0, -q, q)  # scale >= 0, so that the largest score stays the largest
+    scale = tl.abs(scale)
+
+    # Keys below ``whole`` are seen by every query of the tile; from ``stop`` on by none.
+    if CAUSAL:
+        whole = pid_m * BLOCK_M // BLOCK_N * BLOCK_N
+        stop = min(n_keys, (pid_m + 1) * BLOCK_M)
+    else:
+        whole = n_keys // BLOCK_N * BLOCK_N
+        stop = n_keys
+    acc = tl.zeros((BLOCK_M, BLOCK_D), dtype=tl.float32)
+    total = tl.zeros((BLOCK_M,), dtype=tl.float32)
+    largest = tl.full((BLOCK_M,), -float("inf"), dtype=tl.float32)
+    acc, total, largest, k_ptrs, v_ptrs = sweep(
+        acc, total, largest, q, k_ptrs, v_ptrs, k_step, v_step, 0, whole, n_keys, offs_m, scale,
+        D, BLOCK_N, BLOCK_D, MASKED=False, CAUSAL=CAUSAL)
+    acc, total, largest, k_ptrs, v_ptrs = sweep(
+        acc, total, largest, q, k_ptrs, v_ptrs, k_step, v_step, whole, stop, n_keys, offs_m, scale,
+        D, BLOCK_N, BLOCK_D, MASKED=True, CAUSAL=CAUSAL)
+
+    at = (batch * n_heads + head) * n_queries + rows  # of results, which have no gaps
+    out = acc / total[:, None]
+    tl.store(out_ptr + at[:, None] * D + offs_d[None, :], out.to(out_ptr.dtype.element_ty),
+             mask=in_q)
+    if lse_ptr is not None:
+        tl.store(lse_ptr + at, (largest + tl.log2(total)) * LN_2, mask=offs_m < n_queries)
+
+
+def tile(block_m: int, block_n: int, warps: int, stages: int) -> triton.Config:
+    return triton.Config({"BLOCK_M": block_m, "BLOCK_N": block_n}, num_warps=warps,
+                         num_stages=stages)
+
+
+def that_fit(configs: list[triton.Config], named_args: dict[str, Any], **sizes: Any,
+             ) -> list[triton.Config]:
+    """Those of which a thread holds at most ``MAX_NUMBERS`` scores and results, in their order."""
+    return [config for config in configs
+            if config.kwargs["BLOCK_M"] * (config.kwargs["BLOCK_N"] + sizes["BLOCK_D"])
+            <= MAX_NUMBERS * 32 * config.num_warps]
+
+
+# Tuned once for each width, mask and dtype, at the first length that is long.
+tuned_kernel = triton.autotune(
+    configs=[tile(QUERIES, 64, 8, 3), tile(QUERIES, 128, 8, 2), tile(64, 64, 4, 3)],
+    key=["D", "CAUSAL"],
+    prune_configs_by={"early_config_prune": that_fit},
+)(attention_kernel)
+
+
+def attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool = False,
+    scale: float | None = None, return_lse: bool = False,
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+    """softmax(scale * q @ k.mT) @ v for each head, as a new contiguous tensor of q's shape.
+
+    Args:
+        q: (B, Hq, Sq, D) in float16, bfloat16 or float32, with 1 <= D <= 128; any strides.
+        k, v: (B, Hk, Sk, D) of the same dtype. Each of the Hk heads serves Hq / Hk heads of q in a
+            row.
+        causal: whether query m sees keys 0 to m only.
+        scale: of the scores; None for 1 / sqrt(D).
+        return_lse: whether to return the logarithm of the sum of the exponentials of each query's
+            scores as well, (B, Hq, Sq) in float32.
+
+    Raises:
+        TypeError: an argument is of the wrong type, a dtype is not supported or differs from q's.
+        ValueError: shapes or devices do not fit together, there is no key, D is out of range, or
+            ``causal`` is asked for with Sq != Sk.
+    """
+    check_tensors(q, k, v)
+    check_options(causal, scale, return_lse)
+    batches, n_heads, n_queries, width = q.shape
+    n_keys = k.shape[2]
+    if causal and n_queries != n_keys:
+        raise ValueError(f"causal: expected as many queries as keys, got {n_queries} queries and "
+                         f"{n_keys} keys")
+
+    out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
+    lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device) if return_lse else None
+    if out.numel():
+        scale = 1 / math.sqrt(width) if scale is None else float(scale)
+
+        def grid(meta: dict[str, Any]) -> tuple[int]:
+            return (batches * n_heads * triton.cdiv(n_queries, meta["BLOCK_M"]),)
+
+        arguments = (
+            q, k, v, out, lse, *q.stride(), *k.stride(), *v.stride(),
+            n_heads, n_heads // k.shape[1], n_queries, n_keys, scale * LOG2_E,
+        )
+        sizes = {"D": width, "CAUSAL": causal, "BLOCK_D": max(16, triton.next_power_of_2(width))}
+        if q.dtype != torch.float32 and n_queries >= LONG:
+            tuned_kernel[grid](*arguments, **sizes)
+        else:
+            block_n = 32 if q.dtype == torch.float32 else 64
+            attention_kernel[grid](*arguments, **sizes, BLOCK_M=64, BLOCK_N=block_n, num_warps=4,
+                                   num_stages=2)
+    return out if lse is None else (out, lse)
+
+
+def check_tensors(q: object, k: object, v: object) -> None:
+    """Refuse what ``attention`` does not cover; raises what it says."""
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        if not isinstance(x, torch.Tensor):
+            raise TypeError(f"{name}: expected a torch.Tensor, got {type(x).__name__}")
+        if x.dtype not in SUPPORTED:
+            names = ", ".join(str(dtype) for dtype in SUPPORTED)
+            raise TypeError(f"{name}: expected one of {names}, got {x.dtype}")
+        if x.dtype != q.dtype:
+            raise TypeError(f"{name}: expected {q.dtype} like q, got {x.dtype}")
+        if x.dim() != 4:
+            raise ValueError(f"{name}: expected 4 dimensions, got {x.dim()} in shape "
+                             f"{tuple(x.shape)}")
+        if x.device != q.device:
+            raise ValueError(f"{name}: expected device {q.device} like q, got {x.device}")
+    batches, n_heads, _, width = q.shape
+    if not 1 <= width <= MAX_WIDTH:
+        raise ValueError(f"q: expected 1 to {MAX_WIDTH} numbers in its last dimension, got {width}")
+    if k.shape[0] != batches or k.shape[3] != width:
+        raise ValueError(f"k: expected shape ({batches}, heads, keys, {width}) beside q, got "
+                         f"{tuple(k.shape)}")
+    if k.shape[1] == 0 or n_heads % k.shape[1]:
+        raise ValueError(f"k: expected a number of heads that divides the {n_heads} of q, got "
+                         f"{k.shape[1]}")
+    if k.shape[2] == 0:
+        raise ValueError("k: expected at least one key, got 0")
+    if v.shape != k.shape:
+        raise ValueError(f"v: expected shape {tuple(k.shape)} like k, got {tuple(v.shape)}")
+
+
+def check_options(causal: object, scale: object, return_lse: object) -> None:
+    """Refuse options of other types; raises what it says."""
+    for name, option in (("causal", causal), ("return_lse", return_lse)):
+        if not isinstance(option, bool):
+            raise TypeError(f"{name}: expected a bool, got {type(option).__name__}")
+    if scale is not None and (isinstance(scale, bool) or not isinstance(scale, int | float)):
+        raise TypeError(f"scale: expected a number or None, got {type(scale).__name__}")
+
+
+if __name__ == "__main__":
+    import tritonlab
+
+    tritonlab.run_public_cases(__file__)
