@@ -172,7 +172,6 @@ layer_norm = Function(
         correctness("4 x 128 floats", *table(4, 128)),
         correctness("2 x 3 x 64 floats", *table(2, 3, 64)),
         correctness("one row, as a vector", *table(100)),
-        correctness("2 x 4 097 floats", *table(2, 4_097)),
         correctness("1 x 16 384 floats, the widest row", *table(1, WIDEST)),
         *(correctness(f"5 x 129 in {dtype}", *table(5, 129, dtype=dtype)) for dtype in HALVES),
         correctness("float16 with parameters in float32",
@@ -181,7 +180,7 @@ layer_norm = Function(
         correctness("numbers spread by a thousandth", *table(4, 129, mean=0.0, std=1e-3)),
         correctness("rows of one value each", *of(equal_rows(4, 768), 768)),
         correctness("an eps of 1", *table(4, 129), 1.0),
-        correctness("one number far above 3 000 others", *of(spike(3_000), 3_000)),
+        correctness("one number far above 1 000 others", *of(spike(1_000), 1_000)),
         edge("no row", *table(0, 128), launches=0),
         edge("no row in three dimensions", *table(2, 0, 3), launches=0),
         edge("one element", *table(1, 1)),
@@ -295,7 +294,6 @@ backward = gradient_function(
         correctness("2 x 3 x 64 floats", *with_dy(2, 3, 64)),
         correctness("one row, as a vector", *with_dy(100)),
         correctness("300 x 40 floats", *with_dy(300, 40)),
-        correctness("2 x 4 097 floats", *with_dy(2, 4_097)),
         correctness("1 x 16 384 floats, the widest row", *with_dy(1, WIDEST)),
         *(correctness(f"70 x 129 in {dtype}", *with_dy(70, 129, dtype=dtype)) for dtype in HALVES),
         correctness("float16 with parameters in float32",
@@ -303,6 +301,8 @@ backward = gradient_function(
         correctness("a mean of 0 and a deviation of 1", *with_dy(33, 768, mean=0.0, std=1.0)),
         correctness("a weight of 1", rand(33, 129, mean=3.0, std=2.0), full(129, value=1.0),
                     full(129, value=0.0), rand(33, 129, mean=0.3)),
+        *(correctness(f"{count} x 16 floats around zero", *with_dy(count, 16, mean=0.0, std=1.0))
+          for count in (200, 300)),
         correctness("64 rows around 300", *with_dy(64, 200, mean=300.0, std=1.0)),
         correctness("numbers spread by 30", *with_dy(33, 129, std=30.0)),
         correctness("numbers spread by a hundredth", *with_dy(33, 129, mean=0.0, std=1e-2)),
@@ -315,12 +315,12 @@ backward = gradient_function(
         edge("three rows of two columns", *with_dy(3, 2)),
         edge("dy is one number for all, as of a sum", *table(33, 129),
              rand(1, 1).then(lambda t: t.expand(33, 129)), public=True),
+        edge("dy has gaps between its rows", *table(33, 100), rand(33, 200, mean=0.3)[:, 50:150]),
         edge("dy is one row for all", *table(33, 129),
              rand(1, 129).then(lambda t: t.expand(33, 129))),
         edge("dy is one column for all", *table(33, 129),
              rand(33, 1).then(lambda t: t.expand(33, 129))),
         edge("dy is a transposed view", *table(33, 129), rand(129, 33, mean=0.3).mT),
-        edge("dy has gaps between its rows", *table(33, 100), rand(33, 200, mean=0.3)[:, 50:150]),
         edge("x is every other row, 100 of 200 columns",
              *of(rand(66, 200, mean=3.0)[::2, 50:150], 100), rand(33, 100, mean=0.3)),
         edge("x is a transposed view", *of(rand(100, 7, mean=3.0).mT, 100),
@@ -352,13 +352,18 @@ def gradients_of_torch(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
         dy, x, x.shape[1:], mean, rstd, weight, bias, [True, True, True])
 
 
+def in_16_bits() -> list[Case]:
+    """Cases in which a few roundings show in each of the gradients."""
+    return [correctness(f"70 x 129 in {dtype}", *with_dy(70, 129, dtype=dtype))
+            for dtype in HALVES]
+
+
 backward_to_x = gradient_function("backward_to_x", (0,), cases=[
-    correctness("33 x 768 floats", *with_dy(33, 768)),
+    correctness("300 x 40 floats", *with_dy(300, 40, mean=0.0, std=1.0)),
     correctness("70 x 129 in float16", *with_dy(70, 129, dtype="float16")),
-    correctness("2 x 3 x 64 floats", *with_dy(2, 3, 64)),
-    edge("no row", *with_dy(0, 8), launches=0),
-    edge("x is a transposed view", *of(rand(100, 7, mean=3.0).mT, 100), rand(7, 100, mean=0.3)),
-    edge("one row", *with_dy(1, 300)),
+    correctness("100 x 3 x 16 floats", *with_dy(100, 3, 16, mean=0.0, std=1.0)),
+    edge("no row", *with_dy(0, 8)),
+    edge("x is a transposed view", *of(rand(16, 300).mT, 16), rand(300, 16, mean=0.3)),
     performance("2 x 4 096 floats, both passes, no gradient of a parameter", *with_dy(2, 4_096),
                 **TO_X),
 ])
@@ -366,24 +371,16 @@ backward_to_x = gradient_function("backward_to_x", (0,), cases=[
 backward_to_parameters = gradient_function("backward_to_parameters", (1, 2), cases=[
     correctness("33 x 768 floats", *with_dy(33, 768)),
     correctness("70 x 129 in float16", *with_dy(70, 129, dtype="float16")),
-    correctness("2 x 3 x 64 floats", *with_dy(2, 3, 64)),
+    correctness("2 x 3 x 65 floats", *with_dy(2, 3, 65)),
     edge("no row: zeros", *with_dy(0, 8)),
     edge("x is a transposed view", *of(rand(100, 7, mean=3.0).mT, 100), rand(7, 100, mean=0.3)),
     performance("512 x 768 floats, both passes, no gradient of x", *with_dy(ROWS, COLUMNS),
                 **TO_PARAMETERS),
 ])
 
-frozen_weight = gradient_function("backward_beside_a_frozen_weight", (0, 2), cases=[
-    correctness("33 x 768 floats", *with_dy(33, 768)),
-    correctness("70 x 129 in float16", *with_dy(70, 129, dtype="float16")),
-    correctness("2 x 3 x 64 floats", *with_dy(2, 3, 64)),
-])
+frozen_weight = gradient_function("backward_beside_a_frozen_weight", (0, 2), cases=in_16_bits())
 
-frozen_bias = gradient_function("backward_beside_a_frozen_bias", (0, 1), cases=[
-    correctness("33 x 768 floats", *with_dy(33, 768)),
-    correctness("70 x 129 in float16", *with_dy(70, 129, dtype="float16")),
-    correctness("2 x 3 x 64 floats", *with_dy(2, 3, 64)),
-])
+frozen_bias = gradient_function("backward_beside_a_frozen_bias", (0, 1), cases=in_16_bits())
 
 module_forward = Function(
     entry="module_forward", drives="TritonLayerNorm",
@@ -405,15 +402,14 @@ new_module_forward = Function(
     peer=lambda x: F.layer_norm(x.float(), x.shape[-1:]).to(x.dtype),
     reversed_peer=lambda x: F.layer_norm(x.float().flip(-1), x.shape[-1:]).flip(-1).to(x.dtype),
     cases=[
-        correctness("33 x 768 floats", rand(33, 768, mean=3.0)),
-        correctness("5 x 129 in float16", rand(5, 129, dtype="float16", mean=3.0)),
-        correctness("2 x 3 x 64 floats", rand(2, 3, 64, mean=3.0)),
+        correctness("300 x 40 floats", rand(300, 40)),
+        correctness("300 x 40 in float16", rand(300, 40, dtype="float16", mean=3.0)),
+        correctness("100 x 3 x 16 floats", rand(100, 3, 16)),
     ])
 
 module_backward = gradient_function("module_backward", (0, 1, 2), drives="TritonLayerNorm", cases=[
-    correctness("33 x 768 floats", *with_dy(33, 768)),
-    correctness("70 x 129 in float16", *with_dy(70, 129, dtype="float16")),
-    correctness("an eps of 1", *with_dy(33, 129), 1.0),
+    *in_16_bits(),
+    correctness("an eps of 1 in float16", *with_dy(70, 129, dtype="float16"), 1.0),
 ])
 
 
@@ -496,8 +492,8 @@ adam_step = Function(
     bench=Bench("parameters", (1 << 18, 1 << 22, 1 << 26), step_bench, peer=adam_peer,
                 peer_name="the same operations, one by one"),
     cases=[
-        correctness("1 000 floats, step 7", *state(1_000), *KNOWN, public=True),
-        correctness("1 000 floats, the first step", *fresh(1_000), 1, 1e-2, B1, B2),
+        correctness("1 000 floats, the first step", *fresh(1_000), 1, 1e-2, B1, B2, public=True),
+        correctness("1 000 floats, step 7", *state(1_000), *KNOWN),
         correctness("the first step, gradients of many sizes",
                     *fresh(1_000, grad=of_many_sizes(1_000)), 1, 1e-2, B1, B2),
         correctness("gradients near 1e-6, the first step",
@@ -514,10 +510,11 @@ adam_step = Function(
         correctness("gradients of zero", *state(1_000, grad=full(1_000, value=0.0)), *KNOWN),
         correctness("gradients of zero in the first step",
                     *fresh(1_000, grad=full(1_000, value=0.0)), 1, 1e-2, B1, B2),
-        *(correctness(f"4 000 in {dtype}", *state(4_000, dtype=dtype), 7, 0.125, B1, B2)
+        # Of a round rate many results would lie in the middle of two 16-bit numbers.
+        *(correctness(f"4 000 in {dtype}", *state(4_000, dtype=dtype), 7, 0.1237, B1, B2)
           for dtype in HALVES),
-        correctness("4 000 in bfloat16, the first step, with decay",
-                    *fresh(4_000, dtype="bfloat16"), 1, 0.125, B1, B2, 1e-8, 1.0),
+        correctness("4 000 in bfloat16, with decay", *state(4_000, dtype="bfloat16"), 7, 0.1237, B1,
+                    B2, 1e-8, 1.3),
         correctness("a matrix of 33 x 65", *state(33, 65), *KNOWN),
         edge("no element", *state(0), *KNOWN, launches=0),
         edge("a single number", *state(), *KNOWN),
