@@ -217,7 +217,8 @@ class Judge:
         self.session = Session(submitted, suite.entry, sandbox, large.limits(suite),
                                values_first=values_first, compiles=ahead)
         # A suite and a session for each function, in the order of the suite's.
-        self.parts = [(self._remembering(part), self.session.of(part)) for part in suite.parts]
+        self.parts = [(self._remembering(part), self.session.of(part, suite.calls))
+                      for part in suite.parts]
         self.suite, self.session = self.parts[0]
         on_gpu = gpu != "never" and hardware.present()
         self.device = Device(self, throughout=gpu == "throughout") if on_gpu else None

@@ -97,5 +97,5 @@ def sampled(judge: Judge, case: Case) -> CaseResult:
         if not findings:
             parts = [value.part(number, start, length) if isinstance(value, SparseTensor) else value
                      for value in inputs]
-            findings = judge.wrong_values([run.results[number]], parts)
+            findings = judge.wrong_values(list(run.results[number::len(windows)]), parts)
     return result_of(case, findings)

@@ -84,11 +84,16 @@ class Session:
         self.processes = Processes(submitted, sandbox, limits, values_first=values_first,
                                    compiles=compiles)
         self._function = Function(entry)
+        self._drivers = ""  # the text of calls.py, for a function that is called by a driver
 
-    def of(self, function: Function) -> Session:
-        """The session of another function of the same submission, with the same processes."""
+    def of(self, function: Function, drivers: str = "") -> Session:
+        """The session of another function of the same submission, with the same processes.
+
+        ``drivers`` is the text of the suite's calls.py.
+        """
         other = copy.copy(self)
         other._function = function
+        other._drivers = drivers if function.drives else ""
         return other
 
     def __enter__(self) -> Self:
@@ -211,6 +216,7 @@ class Session:
                 "config": config,
                 "in_place": changing,
                 "trials": trials,
+                "drivers": self._drivers,
             }
             reply = self.processes.ask("worker", request, [arena.fd], CALL_S, "the function")
             stored = arena.views

@@ -211,6 +211,11 @@ class Function:
     and what they hold after the call is what ``reference`` gives, in this order. Nothing else of
     its arguments may change, nor what lies between the elements of a view. It returns None, or
     those very tensors where it ``returns_self``. Trials of its autotuners have to leave no trace.
+
+    Where what counts takes more than one call, such as a result and its gradients, ``drives`` names
+    the learner's function, and ``entry`` one of ``calls.py`` beside the suite that gets the
+    learner's module first and then the parameters: it makes the calls, all of which are recorded,
+    and what it returns is judged like the result of the learner's own function.
     """
 
     entry: str = ""
@@ -221,7 +226,8 @@ class Function:
     cases: Sequence[Case] = ()
     keyword_only: tuple[str, ...] = ()
     result_names: tuple[str, ...] = ()
-    result_dtype: str | Sequence[str | None] | Callable[..., str] | None = None
+    result_dtype: (str | Sequence[str | None] | Callable[..., str | Sequence[str]]
+                   | None) = None
     contiguous_result: bool = False
     duplicate_writes: bool = False
     zeroed: bool = False
@@ -234,10 +240,16 @@ class Function:
     counts_programs: bool = False
     in_place: tuple[str, ...] = ()
     returns_self: bool = False
+    drives: str = ""
 
     def __post_init__(self) -> None:
         if any(case.limits and case.limits.programs is not None for case in self.cases):
             object.__setattr__(self, "counts_programs", True)
+
+    @property
+    def called(self) -> str:
+        """The learner's function that is called, by itself or by a driver of the suite."""
+        return self.drives or self.entry
 
     @property
     def named_inputs(self) -> tuple[str, ...]:
@@ -306,7 +318,7 @@ class Suite(Function):
     def signatures(self) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
         """Parameters and keyword-only ones of every function that the submission has to define."""
         found = {part.entry: (part.parameters, part.keyword_only)
-                 for part in self.parts if part.entry}
+                 for part in self.parts if part.entry and not part.drives}
         return found | {name: (parameters, ()) for name, parameters in self.host.items()}
 
     @property

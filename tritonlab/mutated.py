@@ -45,7 +45,7 @@ def concerned(material: Material, mutant: Mutant) -> Suite:
 
     def left(function: Function, prefix: str) -> list[Case]:
         idle = function.entry and not reach.changes(
-            function.entry, material.solution, changed_files, roots)
+            function.called, material.solution, changed_files, roots)
         return [case for case in function.cases if is_left(case) and not (
             idle and case.call is None and case.reading is None
             and f"{prefix}{case.name}" not in telling)]

@@ -18,7 +18,7 @@ from grader.recording import MAX_FINDINGS
 from grader.sandbox import arena
 from grader.worker import learner
 from grader.worker.launches import recorded
-from grader.worker.modes import Calls, Operations
+from grader.worker.modes import Calls, Operations, differentiated
 from grader.worker.recorder import Recorder, Stop
 
 _SAMPLE = Path(__file__).with_name("sample.py")
@@ -53,7 +53,8 @@ class Handler:
         return {"status": "ready"}
 
     def _call(self, request: Mapping[str, Any], fds: list[int]) -> dict[str, Any]:
-        entry = getattr(self._module, str(request["entry"]), None)
+        name, drivers = str(request["entry"]), str(request.get("drivers", ""))
+        entry = self._driver(drivers, name) if drivers else getattr(self._module, name, None)
         if not callable(entry):
             return {"status": "missing"}
         arguments = _arguments(request, fds)
@@ -158,7 +159,7 @@ def _argument(item: Mapping[str, Any], storages: list[torch.Tensor]) -> Any:
 
 @contextlib.contextmanager
 def _watched(recorder: Recorder) -> Iterator[None]:
-    with recorded(recorder), Calls(recorder), Operations(recorder):
+    with recorded(recorder), differentiated(recorder), Calls(recorder), Operations(recorder):
         yield
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
+from unittest import mock
 
 import torch
+from torch.autograd.function import BackwardCFunction
 from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
@@ -80,6 +83,27 @@ class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 recorder.stop("M07", f"`{what}` changes the argument `{name}` in place, on the "
                                      f"host.")
         return _TREATMENTS[kind](recorder, func, args, kwargs, what)
+
+
+@contextlib.contextmanager
+def differentiated(recorder: Recorder) -> Iterator[None]:
+    """Inside, ``Calls`` sees backward passes of the learner's own functions too.
+
+    They run within a call of torch, in which torch switches modes like that off.
+    """
+    run = BackwardCFunction.apply
+
+    def apply(node: Any, *args: Any) -> Any:
+        outer = recorder.called, recorder.device
+        recorder.called, recorder.device = "", None
+        try:
+            with Calls(recorder):
+                return run(node, *args)
+        finally:
+            recorder.called, recorder.device = outer
+
+    with mock.patch.object(BackwardCFunction, "apply", apply):
+        yield
 
 
 def _show(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> str:

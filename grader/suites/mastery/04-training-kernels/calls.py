@@ -1,0 +1,209 @@
+"""Calls that take more than one step: gradients, the module, what is kept between the two passes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+COUNTS = ("flops", "bytes", "grid", "tile")
+NAMES = ("x", "weight", "bias")
+COLUMNS, ROWS = 96, 40
+
+
+# ---------------------------------------------------------------------------------------------
+# Drivers: every launch of what they call is recorded
+
+
+def backward(module: Any, x: Any, weight: Any, bias: Any, dy: Any, eps: float = 1e-5) -> Any:
+    return _gradients(module.layer_norm, (x, weight, bias), dy, eps, NAMES)
+
+
+def backward_to_x(module: Any, x: Any, weight: Any, bias: Any, dy: Any, eps: float = 1e-5) -> Any:
+    (dx,) = _gradients(module.layer_norm, (x, weight, bias), dy, eps, ("x",))
+    return dx
+
+
+def backward_to_parameters(module: Any, x: Any, weight: Any, bias: Any, dy: Any,
+                           eps: float = 1e-5) -> Any:
+    return _gradients(module.layer_norm, (x, weight, bias), dy, eps, ("weight", "bias"))
+
+
+def backward_beside_a_frozen_weight(module: Any, x: Any, weight: Any, bias: Any, dy: Any,
+                                    eps: float = 1e-5) -> Any:
+    return _gradients(module.layer_norm, (x, weight, bias), dy, eps, ("x", "bias"))
+
+
+def backward_beside_a_frozen_bias(module: Any, x: Any, weight: Any, bias: Any, dy: Any,
+                                  eps: float = 1e-5) -> Any:
+    return _gradients(module.layer_norm, (x, weight, bias), dy, eps, ("x", "weight"))
+
+
+def module_forward(module: Any, x: Any, weight: Any, bias: Any, eps: float = 1e-5) -> Any:
+    made = module.TritonLayerNorm(weight.shape[0], eps, device=x.device, dtype=weight.dtype)
+    return torch.func.functional_call(made, {"weight": weight, "bias": bias}, (x,)).detach()
+
+
+def new_module_forward(module: Any, x: Any) -> Any:
+    """With the parameters that a new module has."""
+    made = module.TritonLayerNorm(x.shape[-1], device=x.device, dtype=x.dtype)
+    return made(x).detach()
+
+
+def module_backward(module: Any, x: Any, weight: Any, bias: Any, dy: Any,
+                    eps: float = 1e-5) -> Any:
+    made = module.TritonLayerNorm(weight.shape[0], eps, device=x.device, dtype=weight.dtype)
+
+    def called(x: Any, weight: Any, bias: Any, eps: float) -> Any:
+        return torch.func.functional_call(made, {"weight": weight, "bias": bias}, (x,))
+
+    return _gradients(called, (x, weight, bias), dy, eps, NAMES)
+
+
+def _gradients(function: Any, given: Sequence[Any], dy: Any, eps: float,
+               wanted: Sequence[str]) -> tuple[Any, ...]:
+    """The gradients of the inputs that are named; the others do not ask for any."""
+    inputs = [tensor.detach().requires_grad_(name in wanted)
+              for name, tensor in zip(NAMES, given, strict=True)]
+    y = function(*inputs, eps)
+    if not isinstance(y, torch.Tensor) or y.grad_fn is None:
+        raise RuntimeError("the result has no grad_fn, so nothing can be differentiated by it")
+    asked = [tensor for tensor in inputs if tensor.requires_grad]
+    found = torch.autograd.grad(y, asked, dy, allow_unused=True)
+    missing = [name for name, one in zip(wanted, found, strict=True) if one is None]
+    if missing:
+        raise RuntimeError(f"backward gave None for {' and '.join(missing)}, asked for {wanted}")
+    return tuple(found)
+
+
+# ---------------------------------------------------------------------------------------------
+# Questions: launches run at once
+
+
+def _example(**how: Any) -> tuple[Any, Any, Any]:
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(ROWS, COLUMNS, generator=generator)
+    return (x.requires_grad_(), torch.ones(COLUMNS, requires_grad=True),
+            torch.zeros(COLUMNS, requires_grad=True))
+
+
+def saved(module: Any) -> dict[str, int]:
+    """The bytes of all memory that the graph of a result keeps for its backward pass."""
+    y = module.layer_norm(*_example())
+    kept = {}
+    for node in _nodes(y.grad_fn):
+        for tensor in _tensors(node):
+            storage = tensor.untyped_storage()
+            kept[storage.data_ptr()] = storage.nbytes()
+    return {"bytes": sum(kept.values()), "tensors": len(kept),
+            "least": 4 * (ROWS * COLUMNS + COLUMNS) + 8 * ROWS}
+
+
+def _nodes(first: Any) -> Iterator[Any]:
+    found, left = [], [first]
+    while left:
+        node = left.pop()
+        if node is not None and node not in found:
+            found.append(node)
+            left += [one for one, _ in node.next_functions]
+    return iter(found)
+
+
+def _tensors(node: Any) -> Iterator[Any]:
+    """What a node keeps: by save_for_backward, as an attribute of ctx, or as torch's own nodes do.
+
+    The leaves themselves, which a node that accumulates knows as its variable, are none of it.
+    """
+    names = [name for name in dir(node) if name.startswith("_saved_")]
+    values = [getattr(node, "saved_tensors", ()), *getattr(node, "__dict__", {}).values(),
+              *(getattr(node, name) for name in names)]
+    while values:
+        value = values.pop()
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, list | tuple):
+            values += value
+        elif isinstance(value, dict):
+            values += value.values()
+
+
+def twice(module: Any) -> dict[str, bool]:
+    """What becomes of an attempt to differentiate a gradient."""
+    x, weight, bias = _example()
+    y = module.layer_norm(x, weight, bias)
+    dy = x.detach().clone().requires_grad_()
+    try:
+        (dx,) = torch.autograd.grad(y, x, dy, create_graph=True)
+        if not dx.requires_grad:
+            return {"raised": False, "differentiable": False}
+        dx.sum().backward()
+    except RuntimeError:
+        return {"raised": True, "differentiable": True}
+    return {"raised": False, "differentiable": True}
+
+
+def makes_modules(module: Any, dtypes: Sequence[str]) -> list[dict[str, Any]]:
+    """What new modules hold, and whether they take and give the state of ``torch.nn.LayerNorm``."""
+    found = []
+    for name in dtypes:
+        dtype = getattr(torch, name)
+        made = module.TritonLayerNorm(7, 1e-3, dtype=dtype)
+        theirs = torch.nn.LayerNorm(7, 1e-3, dtype=dtype)
+        state = made.state_dict()
+        with torch.no_grad():
+            for number, parameter in enumerate(theirs.parameters()):
+                parameter.fill_(number + 2)
+        found.append({
+            "is_module": isinstance(made, torch.nn.Module),
+            "state": {key: [str(value.dtype).removeprefix("torch."), list(value.shape)]
+                      for key, value in state.items()},
+            "values": {key: value.double().tolist() for key, value in state.items()},
+            "parameters": sorted(key for key, value in made.named_parameters()
+                                 if value.requires_grad),
+            "takes": _told(made.load_state_dict, theirs.state_dict()),
+            "taken": {key: value.double().tolist() for key, value in made.state_dict().items()},
+            "gives": _told(theirs.load_state_dict, made.state_dict()),
+        })
+    return found
+
+
+def _told(function: Any, state: Mapping[str, Any]) -> str:
+    try:
+        function(state)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"[:300]
+    return ""
+
+
+def on_meta(module: Any) -> list[str]:
+    """Where the parameters of a module lie that is made for torch's meta device."""
+    made = module.TritonLayerNorm(7, device="meta")
+    return [str(value.device) for value in made.parameters()]
+
+
+def design(module: Any, function: str, shapes: Sequence[Mapping[str, int]]) -> dict[str, Any]:
+    """What the entries of one function come to for each shape, and what it is bound by.
+
+    An entry that cannot be computed is answered with a sentence.
+    """
+    entries = module.DESIGN.get(function, {})
+    constants = {name: value for name, value in vars(module).items()
+                 if name.isupper() and isinstance(value, int)}
+    return {"bound": entries.get("bound"),
+            **{what: _values(entries.get(what), constants, shapes) for what in COUNTS}}
+
+
+def _values(text: Any, constants: Mapping[str, int], shapes: Sequence[Mapping[str, int]]) -> Any:
+    if not isinstance(text, str) or not text.strip():
+        return "is not written yet"
+    known = {"ceil": math.ceil, "floor": math.floor, "min": min, "max": max, "log2": math.log2,
+             "cdiv": lambda a, b: -(-a // b),
+             "next_power_of_2": lambda n: 1 << max(0, math.ceil(n) - 1).bit_length()}
+    try:
+        return [float(eval(text, {"__builtins__": {}}, {**known, **constants, **shape}))
+                for shape in shapes]
+    except Exception as error:
+        return f"cannot be computed: {type(error).__name__}: {error}"
