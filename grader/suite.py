@@ -270,7 +270,8 @@ class Suite(Function):
     A submission may have further ``files`` beside its kernel.py, named by their paths. They are
     read, copied and imported together, and its kernels are taken from ``kernel_file``. Where host
     code registers operators or has torch's compiler make graphs, the suite ``compiles_graphs``:
-    then that is imported before workers are forked, which may write no file. Where its kernels need a ``capability``, such as (8, 9), a GPU with less is not asked.
+    that compiler is imported before workers are forked, since they may make no folder. Where its
+    kernels need a ``capability``, such as (8, 9), a GPU with less is not asked.
     """
 
     blanks: int = 0

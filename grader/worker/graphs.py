@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 import torch._dynamo
-import torch.testing._internal.optests  # noqa: F401 - what `torch.library.opcheck` imports
+import torch.testing._internal.optests  # what `torch.library.opcheck` needs
 
 
 def warm() -> None:

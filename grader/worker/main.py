@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from torch.library import CustomOpDef
+from torch._library.custom_ops import CustomOpDef
 
 from grader import plain, recording, visible
 from grader.recording import MAX_FINDINGS

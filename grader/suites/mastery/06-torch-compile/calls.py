@@ -187,7 +187,7 @@ def compiled(module: Any, how: str, blocks: int, lengths: Sequence[int]) -> dict
         found: dict[str, Any] = {"runs": [], "off": 0.0, "error": ""}
         call = getattr(module, how)(model, backend=counting)
         for length in lengths:
-            x = torch.randn(2, length, WIDTH)
+            x = torch.randn(min(blocks, 2), length, WIDTH)
             before = sum(counting.runs)
             try:
                 answer = call(x)
