@@ -213,6 +213,8 @@ class Judge:
         self._printed = ""
         self._answers: dict[str, Answer] = {}  # of host code, by what was asked
         self._tell: Callable[[str], None] = lambda event: None
+        if suite.compiles_graphs:
+            sandbox.expect("graphs")
         ahead = effort == "whole" and not values_first  # everything is compiled, and at once
         self.session = Session(submitted, suite.entry, sandbox, large.limits(suite),
                                values_first=values_first, compiles=ahead)

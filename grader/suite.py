@@ -282,7 +282,9 @@ class Suite(Function):
     comments that number its places: TODO, or DECIDE where the exercise works and is to be improved.
 
     A submission may have further ``files`` beside its kernel.py, named by their paths. They are
-    read, copied and imported together, and its kernels are taken from ``kernel_file``. Where its
+    read, copied and imported together, and its kernels are taken from ``kernel_file``. Where host
+    code registers operators or has torch's compiler make graphs, the suite ``compiles_graphs``:
+    that compiler is imported before workers are forked, since they may make no folder. Where its
     kernels need a ``capability``, such as (8, 9), a GPU with less is not asked.
     """
 
@@ -291,6 +293,7 @@ class Suite(Function):
     functions: Sequence[Function] = ()
     files: tuple[str, ...] = ()
     kernel_file: str = KERNEL
+    compiles_graphs: bool = False
     capability: tuple[int, int] = (0, 0)
     host: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

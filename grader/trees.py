@@ -34,7 +34,7 @@ def answers(call: Call, inputs: Sequence[Any], drivers: str, submitted: Source, 
         limits: of each worker.
         all_of_them: go on where the answers that there are settle the case.
     """
-    sandbox.expect_tests()
+    sandbox.expect("tests")
     began = time.monotonic()
     found: dict[str, Answer] = {}
     left = deque(call.trees)

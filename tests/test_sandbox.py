@@ -254,8 +254,8 @@ def test_who_expects_tests_gets_workers_that_have_imported_what_they_need(tmp_pa
 
     with Sandbox() as box:
         before = loaded(box)
-        box.expect_tests()
-        box.expect_tests()
+        box.expect("tests")
+        box.expect("tests")
 
         assert (before, loaded(box)) == (False, True)
 

@@ -205,6 +205,8 @@ def exercise_imports(material: Material, box: Sandbox) -> Iterator[str]:
     except grader.UnreadableSubmission as error:
         yield _said(error)
         return
+    if suite.compiles_graphs:
+        box.expect("graphs")
     with Session(submitted, suite.entry, box) as session:
         try:
             session.ready()

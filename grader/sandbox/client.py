@@ -19,7 +19,7 @@ import time
 import weakref
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from grader.sandbox import cancellation, folders, processes
 from grader.sandbox.confinement import Isolation, Measure, hide_memory
@@ -98,13 +98,14 @@ class Sandbox:
         """Process ids of children that were forked ahead; they wait, and have run nothing."""
         return list(self.request({"op": "spares"})["pids"])
 
-    def expect_tests(self) -> None:
-        """Let workers that are forked from now on run tests without importing pytest first.
+    def expect(self, what: Literal["tests", "graphs"]) -> None:
+        """Let workers that are forked from now on run tests, or have torch's compiler make graphs,
+        without importing first what that takes.
 
         Raises:
             SandboxBroken: the zygote is gone.
         """
-        self.request({"op": "tests"})
+        self.request({"op": "expect", "what": what})
 
     @functools.cached_property
     def isolation(self) -> Isolation:

@@ -57,7 +57,7 @@ class Zygote:
         self._spares: dict[int, socket.socket] = {}  # they wait there for their orders
         # What was done here once is fast in children.
         self._ahead = deque((_warm_compiler, _import_more, _settle))
-        self._tests = False  # they are warm too
+        self._expected: set[str] = set()  # what else is warm
 
     def serve(self) -> None:
         """Warm up, then answer until the judge is gone."""
@@ -119,8 +119,8 @@ class Zygote:
                         reply = self._isolation.to_json()
                     case "spares":
                         reply = {"pids": list(self._spares)}
-                    case "tests":
-                        reply = self._expect_tests()
+                    case "expect":
+                        reply = self._expect(request["what"])
                     case _:
                         reply = self._about(request)
             if request["answered"]:
@@ -129,11 +129,14 @@ class Zygote:
             return False
         return True
 
-    def _expect_tests(self) -> dict[str, Any]:
-        """Warm up for workers that run tests, which few modules have; others need no pytest."""
-        if not self._tests:
-            self._tests = True
-            _warm_tests()
+    def _expect(self, what: str) -> dict[str, Any]:
+        """Warm up for what few modules need: others are spared pytest, or torch's compiler."""
+        if what not in self._expected:
+            self._expected.add(what)
+            if what == "tests":
+                _warm_tests()
+            else:
+                _warm_graphs(self._folder)
             _settle()
             for pid in list(self._spares):  # forked before
                 self._kill(pid)
@@ -341,6 +344,15 @@ def _warm_tests() -> None:
 
     with contextlib.suppress(Exception):
         grader.worker.testing.warm()
+
+
+def _warm_graphs(folder: Path) -> None:
+    """Make a graph: that imports torch's compiler, which wants a folder for what it keeps."""
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "graphs")
+    import grader.worker.graphs
+
+    with contextlib.suppress(Exception):
+        grader.worker.graphs.warm()
 
 
 def _settle() -> None:

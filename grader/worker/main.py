@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from torch._library.custom_ops import CustomOpDef
 
 from grader import plain, recording, visible
 from grader.recording import MAX_FINDINGS
@@ -138,6 +139,8 @@ def _eager(found: list[dict[str, Any]]) -> Iterator[None]:
 
 
 def _parameters(entry: Any) -> list[str]:
+    if isinstance(entry, CustomOpDef):
+        return [argument.name for argument in entry._opoverload._schema.arguments]
     try:
         return list(inspect.signature(entry).parameters)
     except (TypeError, ValueError):

@@ -20,6 +20,7 @@ from grader.worker.recorder import Kind, Recorder
 _READ_BACK = frozenset({"numpy", "tolist", "__array__", "__dlpack__"})
 _MOVE = frozenset({"to", "type_as", "cuda"})
 _SHOW = frozenset({"__repr__", "__str__", "__format__"})
+_ON_THE_CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 
 
 @cache
@@ -71,6 +72,8 @@ class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         recorder = self._recorder
+        if policy.is_of_the_file(func):
+            return self._inside(func, args, kwargs)
         what = policy.spoken(func, recorder.called)
         kind = policy.classify(func, args)
         if kind == "deny":  # under `torch.inference_mode` operations come in one piece
@@ -83,6 +86,16 @@ class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 recorder.stop("M07", f"`{what}` changes the argument `{name}` in place, on the "
                                      f"host.")
         return _TREATMENTS[kind](recorder, func, args, kwargs, what)
+
+    def _inside(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run the Python behind an operator of the file: host code, watched like all other."""
+        recorder = self._recorder
+        outer, recorder.called = recorder.called, ""
+        try:
+            with Calls(recorder), self:
+                return func.redispatch(_ON_THE_CPU, *args, **kwargs)
+        finally:
+            recorder.called = outer
 
 
 @contextlib.contextmanager

@@ -36,6 +36,8 @@ _VALIDATE = frozenset({
 _WHOLE = frozenset({"min", "max"})  # of the whole tensor; along a dimension they are reductions
 _READ = frozenset({"_local_scalar_dense", "item"})
 
+_DEFINED_BY_TORCH = frozenset(torch.library._defs)  # before any file is loaded
+
 _WRITTEN_DIFFERENTLY = {
     "mm": "matmul", "_softmax": "softmax", "_log_softmax": "log_softmax",
     "native_layer_norm": "nn.functional.layer_norm", "_fused_rms_norm": "nn.functional.rms_norm",
@@ -49,6 +51,11 @@ _WRITTEN_DIFFERENTLY = {
 def base(op: Op) -> str:
     """``aten::fill_`` and ``aten::fill_.Scalar`` are both ``fill_``."""
     return str(op._schema.name).rpartition("::")[2]
+
+
+def is_of_the_file(op: Op) -> bool:
+    """Whether the learner's file defined the operator, by `torch.library`."""
+    return str(op._schema.name) in torch.library._defs - _DEFINED_BY_TORCH
 
 
 def classify(op: Op, args: tuple[Any, ...]) -> str:

@@ -1,0 +1,343 @@
+"""Asks torch's compiler about the learner's operator, blocks and functions; counts what it makes.
+
+No code is generated here: the backend below only counts graphs, operations and runs, and then runs
+the graph as it is. Launches in it go to the engine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import logging
+import math
+import os
+import time
+import timeit
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from typing import Any
+from unittest import mock
+
+import torch
+
+OPERATOR = "tritonlab::rmsnorm_gelu_linear"
+WIDTH = 16
+LONGEST_BY_HAND = 256  # beyond, only graphs are counted
+COUNTS = ("flops", "bytes", "grid", "tile")
+
+
+def design(module: Any, function: str, shapes: Sequence[Mapping[str, int]]) -> dict[str, Any]:
+    """What the entries come to for each shape, and what it is bound by.
+
+    An entry that cannot be computed is answered with a sentence.
+    """
+    entries = module.DESIGN.get(function, {})
+    constants = {name: value for name, value in vars(module).items()
+                 if name.isupper() and isinstance(value, int)}
+    return {"bound": entries.get("bound"),
+            **{what: _values(entries.get(what), constants, shapes) for what in COUNTS}}
+
+
+def _values(text: Any, constants: Mapping[str, int], shapes: Sequence[Mapping[str, int]]) -> Any:
+    if not isinstance(text, str) or not text.strip():
+        return "is not written yet"
+    known = {"ceil": math.ceil, "floor": math.floor, "min": min, "max": max, "log2": math.log2,
+             "cdiv": lambda a, b: -(-a // b),
+             "next_power_of_2": lambda n: 1 << max(0, math.ceil(n) - 1).bit_length()}
+    try:
+        return [float(eval(text, {"__builtins__": {}}, {**known, **constants, **shape}))
+                for shape in shapes]
+    except Exception as error:
+        return f"cannot be computed: {type(error).__name__}: {error}"
+
+
+# ---------------------------------------------------------------------------------------------
+# The operator
+
+
+def operator(module: Any, m: int, k: int, n: int, dtype: str) -> dict[str, Any]:
+    """What the operator says of its result without computing it, what it gives, and `opcheck`."""
+    with _compiler():
+        op = _registered()
+        if op is None:
+            return {"registered": False}
+        arguments = _arguments(m, k, n, getattr(torch, dtype))
+        before = [x.clone() for x in arguments[:4]]
+        with torch.no_grad():
+            real = op(*arguments)
+            changed = [name for name, x, kept in zip(
+                ("x", "norm_w", "w", "b"), arguments, before, strict=False)
+                if not torch.equal(x, kept)]
+            said = torch.library.opcheck(op, arguments, raise_exception=False)
+            return {
+                "registered": True, "real": _form(real), "fake": _fake(op, arguments),
+                "changed": changed, "entry": _is_the_operator(module, op),
+                "opcheck": {test: str(result) for test, result in said.items()},
+            }
+
+
+def _registered() -> Any:
+    namespace, _, name = OPERATOR.partition("::")
+    return getattr(getattr(getattr(torch.ops, namespace), name, None), "default", None)
+
+
+def _is_the_operator(module: Any, op: Any) -> bool:
+    """Whether a call of the file's function arrives at the operator."""
+    seen: list[Any] = []
+
+    class Watch(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    with Watch():
+        module.rmsnorm_gelu_linear(*_arguments(4, 8, 8, torch.float32))
+    return op in seen
+
+
+def _arguments(m: int, k: int, n: int, dtype: torch.dtype) -> tuple[Any, ...]:
+    return (torch.randn(m, k).to(dtype), torch.rand(k).add(0.5).to(dtype),
+            torch.randn(n, k).to(dtype), torch.randn(n).to(dtype), 1e-6)
+
+
+def _form(result: Any) -> list[Any]:
+    """Shape, dtype and strides of a tensor, with the type of anything else in place of these."""
+    if not isinstance(result, torch.Tensor):
+        return [type(result).__name__, "", ""]
+    return [list(map(int, result.shape)), str(result.dtype), list(map(int, result.stride()))]
+
+
+def _fake(op: Any, arguments: Sequence[Any]) -> list[Any] | str:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    try:
+        with FakeTensorMode() as mode:
+            return _form(op(*(mode.from_tensor(x) if isinstance(x, torch.Tensor) else x
+                              for x in arguments)))
+    except Exception as error:
+        return f"{type(error).__name__}: {_first_line(error)}"
+
+
+# ---------------------------------------------------------------------------------------------
+# Graphs
+
+
+class Counting:
+    """A backend: notes the operations of each graph that it gets, and how often it runs."""
+
+    def __init__(self) -> None:
+        self.graphs: list[list[str]] = []
+        self.runs: list[int] = []
+
+    def __call__(self, graph: torch.fx.GraphModule, example_inputs: Any) -> Callable[..., Any]:
+        number = len(self.graphs)
+        self.graphs.append([_called(node) for node in graph.graph.nodes
+                            if node.op.startswith("call_")])
+        self.runs.append(0)
+
+        def run(*arguments: Any) -> Any:
+            self.runs[number] += 1
+            return graph.forward(*arguments)
+
+        return run
+
+
+def _called(node: Any) -> str:
+    target = node.target
+    if isinstance(target, torch._ops.OpOverload):
+        return str(target._schema.name)
+    if isinstance(target, torch._ops.OpOverloadPacket):
+        return str(target._qualified_op_name)
+    return target if isinstance(target, str) else getattr(target, "__name__", str(target))
+
+
+def block(module: Any, length: int) -> dict[str, Any]:
+    """What one block makes of an input, its parameters, and where its graph breaks."""
+    with _compiler():
+        one = _model(module, 1)[0]
+        x = torch.randn(2, length, WIDTH)
+        right = _by_hand(torch.nn.Sequential(one), x)
+        answer = one(x)
+        found = {"form": _form(answer), "wanted": _form(x), "off": _off(answer, right),
+                 "parameters": sorted(name.rpartition(".")[2]
+                                      for name, _ in one.named_parameters())}
+        try:
+            told = torch._dynamo.explain(one)(x)
+        except Exception as error:
+            return {**found, "raised": f"{type(error).__name__}: {_first_line(error)}"}
+        return {**found, "graphs": told.graph_count,
+                "breaks": [_broken(reason) for reason in told.break_reasons]}
+
+
+def _broken(reason: Any) -> str:
+    frames = [frame for frame in reason.user_stack if frame.filename.endswith("kernel.py")]
+    where = f"line {frames[-1].lineno}: " if frames else ""
+    return where + _first_line(reason.reason)
+
+
+def compiled(module: Any, how: str, blocks: int, lengths: Sequence[int]) -> dict[str, Any]:
+    """What ``compile_whole`` or ``compile_regionally`` makes of a model, over lengths.
+
+    ``runs`` counts the runs of graphs for each length, ``off`` how far the results are from those
+    of the blocks by hand, and ``error`` says what was raised for which length.
+    """
+    with _compiler():
+        model, counting = _model(module, blocks), Counting()
+        found: dict[str, Any] = {"runs": [], "off": 0.0, "error": ""}
+        call = getattr(module, how)(model, backend=counting)
+        for length in lengths:
+            x = torch.randn(min(blocks, 2), length, WIDTH)
+            before = sum(counting.runs)
+            try:
+                answer = call(x)
+            except Exception as error:
+                found["error"] = (f"{type(error).__name__} for length {length}: "
+                                  f"{_first_line(error)}")
+                break
+            found["runs"].append(sum(counting.runs) - before)
+            if length <= LONGEST_BY_HAND:
+                found["off"] = max(found["off"], _off(answer, _by_hand(model, x)))
+        return {**found, "graphs": counting.graphs}
+
+
+def default_backends(module: Any) -> list[Any]:
+    """What `backend` is where nothing is said."""
+    return [repr(inspect.signature(getattr(module, how)).parameters["backend"].default)
+            for how in ("compile_whole", "compile_regionally")]
+
+
+def _model(module: Any, blocks: int) -> torch.nn.Sequential:
+    """Blocks with weights of their own, so that none can stand for another."""
+    model = torch.nn.Sequential(*(module.Block(WIDTH) for _ in range(blocks)))
+    for name, parameter in model.named_parameters():
+        parameter.copy_(torch.randn_like(parameter) / 4)
+        if name.rpartition(".")[2] == "norm_w":
+            parameter.add_(1.0)
+    return model.eval()
+
+
+def _by_hand(model: torch.nn.Sequential, x: torch.Tensor) -> torch.Tensor:
+    """The blocks in torch's own operations and float64, from the parameters by their names."""
+    functional = torch.nn.functional
+    x = x.double()
+    for one in model:
+        has = {name.rpartition(".")[2]: value.double() for name, value in one.named_parameters()}
+        x = x + functional.scaled_dot_product_attention(x, x, x, is_causal=True)
+        h = functional.gelu(functional.rms_norm(x, (WIDTH,), has["norm_w"], 1e-6))
+        x = x + functional.linear(h, has["w"], has["b"])
+    return x
+
+
+def _off(answer: Any, right: torch.Tensor) -> float:
+    """The largest difference, as a share of the largest number."""
+    if not isinstance(answer, torch.Tensor) or answer.shape != right.shape:
+        return math.inf
+    return float((answer.double() - right).abs().max() / right.abs().max())
+
+
+# ---------------------------------------------------------------------------------------------
+# Schedules, caches, modes
+
+
+def schedule(module: Any, lengths: Sequence[int], warmup: int, iterations: int) -> dict[str, Any]:
+    """What `run_schedule` says by a clock that only the called function moves.
+
+    The first call with a length takes 3,100 ms, every later one 2.1 ms, but one of them 80 ms.
+    """
+    clock, calls = [1_000.0], []
+
+    def fn(length: int) -> None:
+        calls.append(length)
+        seen = calls.count(length)
+        clock[0] += 3.1 if seen == 1 else 0.08 if seen == warmup + 3 else 0.0021
+
+    with _clock(module, clock):
+        report = module.run_schedule(fn, lengths, warmup=warmup, iterations=iterations)
+    return {**_fields(report), "calls": calls}
+
+
+def refused(module: Any, warmup: int, iterations: int) -> Any:
+    return _fields(module.run_schedule(lambda length: None, (8,), warmup=warmup,
+                                       iterations=iterations))
+
+
+def compiles(module: Any, dynamic: bool | None, lengths: Sequence[int]) -> dict[str, Any]:
+    """What `run_schedule` says of a compiled function, and how many graphs its backend got."""
+    with _compiler():
+        counting = Counting()
+        call = torch.compile(lambda x: (2 * x).relu(), backend=counting, dynamic=dynamic)
+        torch.compile(lambda x: x - 1, backend=Counting())(torch.ones(4))  # before the schedule
+        report = module.run_schedule(lambda length: call(torch.ones(length)), lengths,
+                                     iterations=2)
+        return {**_fields(report), "graphs": len(counting.graphs)}
+
+
+def _fields(report: Any) -> dict[str, Any]:
+    """The fields of a dataclass, or what came in its place."""
+    if not is_dataclass(report) or isinstance(report, type):
+        return {"type": type(report).__name__}
+    return {"type": type(report).__name__, **asdict(report)}
+
+
+def caches(module: Any, folder: str) -> dict[str, Any]:
+    """The variables that `keep_compiled_in` set, and its answer."""
+    with mock.patch.dict(os.environ):
+        for name in [name for name in os.environ if "CACHE" in name]:
+            del os.environ[name]
+        before = dict(os.environ)
+        answer = module.keep_compiled_in(folder)
+        return {"answer": answer, "set": {name: value for name, value in os.environ.items()
+                                          if before.get(name) != value}}
+
+
+def modes(module: Any, workloads: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """The mode of each workload; what is no text is told as one."""
+    answers = [module.choose_mode(module.Workload(**workload)) for workload in workloads]
+    return [answer if isinstance(answer, str) else repr(answer) for answer in answers]
+
+
+# ---------------------------------------------------------------------------------------------
+# Surroundings
+
+
+@contextlib.contextmanager
+def _compiler() -> Iterator[None]:
+    """Nothing compiled before, nothing left behind, no gradients, and no log beside a verdict."""
+    import torch._dynamo
+
+    torch._dynamo.reset()
+    level = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    try:
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)
+        torch._dynamo.reset()
+
+
+@contextlib.contextmanager
+def _clock(module: Any, now: list[float]) -> Iterator[None]:
+    """Have all clocks of Python tell this time, also where a file took them by their names."""
+    told = {name: (lambda: round(now[0] * 1e9)) if name.endswith("_ns") else (lambda: now[0])
+            for name in ("perf_counter", "monotonic", "time", "perf_counter_ns", "monotonic_ns",
+                         "time_ns")}
+    real = {getattr(time, name): clock for name, clock in told.items()}
+    with contextlib.ExitStack() as patches:
+        for name, clock in told.items():
+            patches.enter_context(mock.patch.object(time, name, clock))
+        patches.enter_context(mock.patch.object(timeit, "default_timer", told["perf_counter"]))
+        for name, value in list(vars(module).items()):
+            with contextlib.suppress(TypeError):  # what cannot be looked up is no clock
+                if value in real:
+                    patches.enter_context(mock.patch.object(module, name, real[value]))
+        yield
+
+
+def _first_line(error: Any) -> str:
+    """What an error says before it comes to where; the compiler's own go on after a colon."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
+    return said[:200]

@@ -1,0 +1,514 @@
+"""Hidden tests of Triton inside torch.compile: an operator, its graphs, schedules and modes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own spelling
+
+from grader.suite import (
+    FLOAT32,
+    TENSOR_CORES,
+    Amplitude,
+    Bench,
+    Cost,
+    Function,
+    Input,
+    Suite,
+    Tolerance,
+    call,
+    correctness,
+    edge,
+    equal_rows,
+    performance,
+    rand,
+    refuses,
+    row,
+    rows,
+    wide,
+)
+
+EPS = 1e-6
+FAR = 1 << 30  # elements; the third row begins where 31 bits end
+SIDE = 256  # of the matrices whose traffic is counted
+SMALLEST_TILE = 32  # rows and columns of a tile of the result, below which operands are read often
+# Issued elements of such tiles over the least: x twice and w once for each tile, and the rest.
+TRAFFIC = ((3 * SIDE**3 + SIDE**2) / SMALLEST_TILE + SIDE**3 / SMALLEST_TILE**2 + SIDE**2) / (
+    3 * SIDE**2 + 2 * SIDE)
+OPERATOR = "tritonlab::rmsnorm_gelu_linear"
+BLOCKS = 6
+LENGTHS = (128, 192, 256, 320, 384, 512, 640, 768, 1_024, 1_280, 1_600, 2_048)
+NEAR = 1e-4  # share of the largest number; blocks of float32 are off by less than 1e-5
+SHAPES = ({"M": 4_096, "N": 4_096, "K": 4_096, "e": 2},
+          {"M": 8_192, "N": 1_024, "K": 2_048, "e": 2},
+          {"M": 2_048, "N": 3_072, "K": 1_024, "e": 4})
+GIVEN = {"norm_w", "w", "b"}
+
+
+# ---------------------------------------------------------------------------------------------
+# The operator: exact results, and what rounding may do to them
+
+
+def scaled(x: torch.Tensor, norm_w: torch.Tensor, eps: float) -> torch.Tensor:
+    x = x.double()
+    return x * torch.rsqrt(x.square().mean(1, keepdim=True) + eps) * norm_w.double()
+
+
+def exact(x: torch.Tensor, norm_w: torch.Tensor, w: torch.Tensor, b: torch.Tensor,
+          eps: float) -> torch.Tensor:
+    return F.gelu(scaled(x, norm_w, eps)) @ w.double().mT + b.double()
+
+
+def amplitude(x: torch.Tensor, norm_w: torch.Tensor, w: torch.Tensor, b: torch.Tensor,
+              eps: float) -> Amplitude:
+    """An error of z is one of gelu(z) by its slope, and arrives at each result through |w|.
+
+    Half of the relative error of a row's mean square is one of its z. 1 + erf(z) has the error of a
+    number of size 1, which z multiplies, however small the result is. All but the sums of products
+    is arithmetic of float32, on a GPU too.
+    """
+    z, size = scaled(x, norm_w, eps), w.double().abs().mT
+    inner = torch.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+    slope = (0.5 * (1 + torch.erf(z / math.sqrt(2))) + z * inner).abs()
+    activated = F.gelu(z).abs() @ size
+    return Amplitude(
+        pointwise=FLOAT32 / TENSOR_CORES * (
+            (2 * z.abs() + 4 * (z * slope).abs()) @ size + b.double().abs()),
+        reduced=0.5 * (z * slope).abs() @ size + activated,
+        length=max(1, x.shape[1]), middle=activated)
+
+
+def in_float32(x: torch.Tensor, norm_w: torch.Tensor, w: torch.Tensor, b: torch.Tensor,
+               eps: float) -> torch.Tensor:
+    h = F.gelu(F.rms_norm(x.float(), x.shape[1:], norm_w.float(), eps)).to(x.dtype)
+    return (h.float() @ w.float().mT + b.float()).to(x.dtype)
+
+
+def reversed_in_float32(x: torch.Tensor, norm_w: torch.Tensor, w: torch.Tensor, b: torch.Tensor,
+                        eps: float) -> torch.Tensor:
+    return in_float32(x.flip(1), norm_w.flip(0), w.flip(1), b, eps)
+
+
+def cost(x: torch.Tensor, norm_w: torch.Tensor, w: torch.Tensor, b: torch.Tensor,
+         eps: float) -> Cost:
+    (m, k), n = x.shape, w.shape[0]
+    return Cost(bytes=(m * k + n * k + k + n + m * n) * x.element_size(), flops=2 * m * n * k)
+
+
+def layer(m: Any, k: Any, n: Any, dtype: str = "float32", x: Input | None = None,
+          w: Input | None = None) -> tuple[Any, ...]:
+    """x (m, k), norm_w (k,), w (n, k), b (n,) and eps."""
+    return (x or rand(m, k, dtype=dtype), rand(k, dtype=dtype, mean=1.0, std=0.3),
+            w or rand(n, k, dtype=dtype), rand(n, dtype=dtype), EPS)
+
+
+# ---------------------------------------------------------------------------------------------
+# What the compiler was told
+
+
+def is_registered(answer: Any, *asked: Any) -> None:
+    assert answer["registered"], (
+        f"torch knows no operator {OPERATOR} after the file was imported. The compiler sees what "
+        f"is registered under this name, and nothing of a plain function's kernel.")
+    assert answer["entry"], (
+        f"rmsnorm_gelu_linear(...) computed its result and {OPERATOR} was not called. What callers "
+        f"of the function get is then invisible to the compiler.")
+
+
+def leaves_its_arguments(answer: Any, *asked: Any) -> None:
+    if answer["registered"]:
+        changed = " and ".join(answer["changed"])
+        assert not changed, (
+            f"{changed} changed during the op. Its schema declares no mutation, so the compiler "
+            f"may reorder it with whatever else reads {changed}.")
+
+
+def describes_its_result(answer: Any, *asked: Any) -> None:
+    is_registered(answer)
+    fake, real = answer["fake"], answer["real"]
+    assert isinstance(fake, list), (
+        f"Called on tensors without memory, as the compiler does, the operator raised {fake}. "
+        f"Shapes have to follow from shapes, without looking at a value.")
+    for what, said, is_so in zip(("shape", "dtype", "strides"), fake, real, strict=True):
+        assert said == is_so, (
+            f"opcheck: fake {_of(said)}, real {_of(is_so)} ({what}). The compiler plans memory by "
+            f"the first, and the kernel writes the second.")
+    for test, result in answer["opcheck"].items():
+        assert result == "SUCCESS", f"opcheck: {test}: {result[:300]}"
+
+
+def _of(form: Any) -> str:
+    return f"({', '.join(map(str, form))})" if isinstance(form, list) else str(form)
+
+
+def is_one_graph(answer: Any, length: int) -> None:
+    assert set(answer["parameters"]) >= GIVEN, (
+        f"Block has parameters called {', '.join(answer['parameters']) or 'nothing'}; the contract "
+        f"asks for norm_w, w and b.")
+    if "raised" in answer:
+        raise AssertionError(f"torch._dynamo.explain(block) raised {answer['raised']}")
+    breaks = "; ".join(answer["breaks"])
+    assert answer["graphs"] == 1 and not breaks, (
+        f"{_graphs(answer['graphs'])} and a break at {breaks or 'a place that it does not name'}. "
+        f"Python has to wait for the first part before it knows how to go on.")
+
+
+def is_the_block(answer: Any, length: int) -> None:
+    if set(answer["parameters"]) >= GIVEN:
+        assert answer["form"] == answer["wanted"], (
+            f"A block made {answer['form']} of an input {answer['wanted']} (shape, dtype, strides)")
+        assert answer["off"] <= NEAR, (
+            f"The result of a block is {answer['off']:.1e} of its largest number away from "
+            f"h + linear(gelu(rmsnorm(h))) with h = x + attention(x).")
+
+
+def gives_the_same(answer: Any, how: str, blocks: int, lengths: Sequence[int]) -> None:
+    assert not answer["error"], f"{_name(how)} raised {answer['error']}"
+    assert answer["off"] <= NEAR, (
+        f"{_name(how)} is {answer['off']:.1e} of the largest number away from the blocks one "
+        f"after the other. Every block has weights of its own.")
+
+
+def is_whole(answer: Any, how: str, blocks: int, lengths: Sequence[int]) -> None:
+    graphs = _made(answer, how)
+    assert len(graphs) == 1 and answer["runs"][:1] == [1], (
+        f"{_graphs(len(graphs))} of {_sizes(graphs)} operations ran {sum(answer['runs'])} times "
+        f"for one call; the whole model is one graph, run once.")
+    fused = graphs[0].count(OPERATOR)
+    assert fused == blocks, (
+        f"The graph of {len(graphs[0])} operations calls {OPERATOR} {fused} times; the model has "
+        f"{blocks} blocks.")
+
+
+def is_regional(answer: Any, how: str, blocks: int, lengths: Sequence[int]) -> None:
+    graphs = _made(answer, how)
+    assert len(graphs) == 1, (
+        f"{_graphs(len(graphs))} of {_sizes(graphs)} operations for {blocks} equal blocks; one "
+        f"that all of them use is expected. A graph is used again where code and guards are the "
+        f"same, and weights are arguments.")
+    [names] = graphs
+    assert names.count(OPERATOR) <= 1, (
+        f"One graph of {len(names)} operations calls {OPERATOR} {names.count(OPERATOR)} times; a "
+        f"region is the hot path of one block.")
+    assert OPERATOR in names, (
+        f"The compiled region holds {', '.join(names) or 'nothing'}, and not {OPERATOR}, which is "
+        f"the hot path.")
+    attention = [name for name in names if "attention" in name]
+    assert not attention, (
+        f"One graph of {len(names)} operations with {attention[0]}: the whole block was compiled. "
+        f"Attention is a library's kernel; the region is what lies behind it.")
+    assert answer["runs"][:1] == [blocks], (
+        f"The region ran {sum(answer['runs'])} times in a call of {blocks} blocks.")
+
+
+def serves_all_lengths(answer: Any, how: str, blocks: int, lengths: Sequence[int]) -> None:
+    graphs, served = len(_made(answer, how)), sum(1 for runs in answer["runs"] if runs)
+    eager = len(answer["runs"]) - served
+    left = f", then eager for the other {eager}" if eager else ""
+    stopped = f", then {answer['error']}" if answer["error"] else ""
+    assert graphs <= 2 and not eager and not stopped, (
+        f"{_graphs(graphs)} for {served} of {len(lengths)} lengths{left}{stopped}. Each length "
+        f"that is a constant of the graph needs a graph of its own, and the compiler stops at 8.")
+
+
+def _made(answer: Any, how: str) -> list[list[str]]:
+    graphs: list[list[str]] = answer["graphs"]
+    if answer["error"] and not graphs:
+        raise AssertionError(f"{_name(how)} raised {answer['error']}")
+    assert graphs, (
+        f"The backend that was given to {how} never got a graph: nothing was compiled by it.")
+    return graphs
+
+
+def _name(how: str) -> str:
+    return f"What {how} returned"
+
+
+def _graphs(count: int) -> str:
+    return f"{count} graph{'s' * (count != 1)}"
+
+
+def _sizes(graphs: Sequence[Sequence[str]]) -> str:
+    sizes = [str(len(names)) for names in graphs]
+    return ", ".join(sizes[:8]) + " …" * (len(sizes) > 8)
+
+
+def are_inductor(answer: Any) -> None:
+    for how, default in zip(("compile_whole", "compile_regionally"), answer, strict=True):
+        assert default == "'inductor'", (
+            f"`backend` of {how} is {default} where nothing is said; the contract says 'inductor'.")
+
+
+# ---------------------------------------------------------------------------------------------
+# Schedules, caches, modes
+
+
+def has_fields(answer: Any) -> None:
+    asked = ("first_ms", "steady_ms", "compiles")
+    assert all(name in answer for name in asked), (
+        f"run_schedule returned {answer['type']}; a ScheduleReport with {', '.join(asked)} is "
+        f"expected.")
+
+
+def calls_each_length(answer: Any, lengths: Sequence[int], warmup: int, iterations: int) -> None:
+    wanted = [length for length in lengths for _ in range(1 + warmup + iterations)]
+    assert answer["calls"] == wanted, (
+        f"fn was called {len(answer['calls'])} times, with {_some(answer['calls'])}; for each "
+        f"length in turn 1 + {warmup} + {iterations} calls are expected: {_some(wanted)}.")
+
+
+def _some(items: Sequence[Any]) -> str:
+    return ", ".join(map(str, items[:12])) + " …" * (len(items) > 12)
+
+
+def tells_first_from_steady(answer: Any, lengths: Sequence[int], warmup: int,
+                            iterations: int) -> None:
+    has_fields(answer)
+    for name, right, means in (
+            ("first_ms", 3_100.0, "the first call took 3,100 ms, and no later one that long"),
+            ("steady_ms", 2.1, "the first took 3,100 ms, one of the others 80 ms, and all else "
+                               "2.1 ms, which is their median")):
+        times = answer[name]
+        assert isinstance(times, tuple | list) and len(times) == len(lengths), (
+            f"{name} is {times!r:.100}; one number for each of {len(lengths)} lengths is expected.")
+        for length, time in zip(lengths, times, strict=True):
+            assert isinstance(time, int | float) and math.isclose(time, right, rel_tol=1e-3), (
+                f"{name} is {time!r:.20} for length {length}, by a clock that only fn moves: "
+                f"{means}. Times are in milliseconds.")
+
+
+def counts_compilations(answer: Any, dynamic: bool | None, lengths: Sequence[int]) -> None:
+    has_fields(answer)
+    assert answer["compiles"] == answer["graphs"], (
+        f"compiles is {answer['compiles']!r:.40}, and the backend got {_graphs(answer['graphs'])} "
+        f"for {len(lengths)} lengths. What was compiled before the schedule does not count.")
+
+
+def sets_the_variables(answer: Any, folder: str) -> None:
+    assert answer["set"].get("TORCHINDUCTOR_CACHE_DIR", "") == folder, (
+        f"After the call {_variables(answer['set'])}. Inductor looks at none that leads to "
+        f"{folder}: the folder is empty after the run, and the next process compiles again.")
+    triton = answer["set"].get("TRITON_CACHE_DIR", "")
+    assert triton == folder or triton.startswith(f"{folder}/"), (
+        f"After the call {_variables(answer['set'])}. Kernels that are launched without Inductor "
+        f"are kept by Triton itself, outside of {folder}.")
+    assert answer["answer"] == answer["set"], (
+        f"The answer is {answer['answer']!r:.200}, and the environment has {answer['set']!r}.")
+
+
+def _variables(found: Mapping[str, str]) -> str:
+    names = " and ".join(f"{name} is {value}" for name, value in found.items())
+    return f"the variable that is new: {names}" if names else "no variable is new"
+
+
+def workload(launches: int, kernel_us: float, library_share: float, shapes: int,
+             calls: int) -> dict[str, Any]:
+    return {"launches": launches, "kernel_us": kernel_us, "library_share": library_share,
+            "shapes": shapes, "calls": calls}
+
+
+# A job, what may be answered, and what speaks against the rest.
+JOBS = (
+    ("many small operations of one shape", workload(900, 3.0, 0.10, 1, 20_000),
+     {"reduce-overhead"}, "900 launches take the host 9 ms and the GPU 2.7 ms, in 180 s in all"),
+    ("one large product", workload(1, 5_000.0, 0.99, 1, 100_000),
+     {"eager", "default"}, "99 % of the time is in a library's kernel, in one launch"),
+    ("small operations, and a new length with nearly every call",
+     workload(600, 4.0, 0.10, 700, 50_000), {"default", "eager"},
+     "700 shapes come, and each of them would be recorded or tuned"),
+    ("production at one shape", workload(300, 60.0, 0.50, 1, 50_000_000),
+     {"max-autotune"}, "900,000 s are ahead, half of them in kernels that a compiler makes, and "
+                       "the GPU is busy for all of it"),
+    ("three calls in a notebook", workload(400, 20.0, 0.30, 1, 3),
+     {"eager"}, "3 calls take 24 ms in all; compiling takes seconds"),
+    ("reading the weights of a large model", workload(500, 150.0, 0.97, 1, 1_000_000),
+     {"eager", "default"}, "97 % of the time is reading weights, and kernels of 150 us hide their "
+                           "launches"),
+    ("long element-wise kernels of one shape", workload(12, 400.0, 0.05, 1, 50_000),
+     {"default"}, "240 s are ahead in kernels of 400 us: the host is never late, and minutes of "
+                  "tuning are not paid back"),
+    ("small operations in six buckets", workload(800, 3.0, 0.10, 6, 100_000),
+     {"reduce-overhead"}, "800 launches take the host 8 ms and the GPU 2.4 ms, and only 6 shapes "
+                          "come"),
+    ("a training run of 2 000 steps", workload(2_000, 30.0, 0.45, 1, 2_000),
+     {"default"}, "120 s are ahead; the GPU takes 60 ms a step and the host 20"),
+    ("a test suite", workload(60, 5.0, 0.20, 50, 50),
+     {"eager"}, "50 calls take 30 ms in all; compiling takes seconds"),
+)
+MODES = ("eager", "default", "reduce-overhead", "max-autotune")
+
+
+def is_a_mode(answer: Any, workloads: Sequence[Any]) -> None:
+    for (name, *_), mode in zip(JOBS, answer, strict=True):
+        assert mode in MODES, f"For {name}, the mode is {mode!r:.60}, which is none of the four."
+
+
+def fits(number: int) -> Callable[..., None]:
+    name, _, right, evidence = JOBS[number]
+
+    def check(answer: Any, workloads: Sequence[Any]) -> None:
+        assert answer[number] in right, (
+            f"For {name}, {answer[number]!r:.60} was chosen. {evidence[0].upper()}{evidence[1:]}.")
+
+    return check
+
+
+# ---------------------------------------------------------------------------------------------
+# The design
+
+
+def is_designed(answer: Any, function: str, shapes: Sequence[Mapping[str, int]]) -> None:
+    where = f"DESIGN[{function!r}]"
+    for what in ("flops", "bytes", "grid", "tile"):
+        assert isinstance(answer[what], list), f"{where}[{what!r}] {answer[what]}."
+    assert answer["bound"] == "compute", (
+        f"{where}['bound'] is {answer['bound']!r}. Divide the operations by the bytes: a GPU does "
+        f"dozens, with tensor cores hundreds, in the time of a byte.")
+    for number, shape in enumerate(shapes):
+        m, n, k, e = (shape[name] for name in "MNKe")
+        sizes = f"For M = {m:,}, N = {n:,}, K = {k:,}, e = {e}"
+        flops, nbytes, programs, tile = (
+            answer[what][number] for what in ("flops", "bytes", "grid", "tile"))
+        assert 1.8 * m * n * k <= flops <= 2.2 * m * n * k + 50 * m * k, (
+            f"{sizes}, {where}['flops'] is {flops:,.0f}. Each element of the result is a sum of K "
+            f"products; norm and GELU are done for M K elements.")
+        least = (m * k + n * k + k + n + m * n) * e
+        assert 0.9 * least <= nbytes <= 1.1 * least, (
+            f"{sizes}, {where}['bytes'] is {nbytes:,.0f}. Four tensors are read once and one is "
+            f"written once at least; what lies between the steps never leaves the program.")
+        assert programs * tile >= 0.9 * m * n and (programs - 1) * tile <= 2.2 * m * n, (
+            f"{sizes}, {where} has {programs:,.0f} programs with tiles of {tile:,.0f}: "
+            f"{programs * tile:,.0f} elements, and the result has {m * n:,}.")
+
+
+WHOLE, REGIONAL = "compile_whole", "compile_regionally"
+FEW, ALL = (128,), LENGTHS
+ASKED = tuple(one for _, one, *_ in JOBS)
+
+operator = Function(
+    entry="rmsnorm_gelu_linear",
+    parameters=("x", "norm_w", "w", "b", "eps"),
+    reference=exact,
+    tolerance=Tolerance(amplitude, TENSOR_CORES),
+    peer=in_float32,
+    reversed_peer=reversed_in_float32,
+    cost=cost,
+    contiguous_result=True,
+    bench=Bench("rows", (512, 1_024, 2_048, 4_096, 8_192),
+                lambda n: layer(n, 1_024, 1_024, "float16"),
+                at="float16, 1 024 inputs and 1 024 outputs",
+                peer=lambda x, norm_w, w, b, eps: F.linear(
+                    F.gelu(F.rms_norm(x, x.shape[1:], norm_w, eps)), w, b),
+                peer_name="F.linear(F.gelu(F.rms_norm))"),
+    cases=[
+        correctness("64 x 32 into 48", *layer(64, 32, 48), public=True),
+        correctness("33 x 70 into 65 in float16", *layer(33, 70, 65, "float16"), public=True),
+        correctness("33 x 70 into 65", *layer(33, 70, 65), public=True),
+        correctness("20 x 300 into 40", *layer(20, 300, 40)),
+        correctness("20 x 768 into 40 in float16", *layer(20, 768, 40, "float16")),
+        correctness("20 x 768 into 40 in bfloat16", *layer(20, 768, 40, "bfloat16")),
+        correctness("rows of many sizes", *layer(20, 130, 40, x=wide(20, 130, decades=2.0))),
+        correctness("rows far from zero", *layer(20, 130, 40, x=rand(20, 130, mean=100.0))),
+        correctness("rows of equal numbers", *layer(6, 130, 40, x=equal_rows(6, 130))),
+        *(correctness(f"20 x {k} into 40, sums that hardly round", *layer(
+            20, k, 40, x=rand(20, k, mean=8.0), w=rand(40, k, mean=8.0))) for k in (2, 3, 5)),
+        correctness("a large eps", *layer(20, 130, 40)[:4], 0.5),
+        correctness("no eps", *layer(20, 130, 40)[:4], 0.0),
+        edge("one row, one column, one result", *layer(1, 1, 1), public=True),
+        edge("one column", *layer(40, 1, 20)),
+        edge("one row", *layer(1, 130, 40)),
+        edge("129 x 129 into 129", *layer(129, 129, 129)),
+        edge("a row of zeros", *layer(3, 70, 20, x=rows([0.0] * 70, row(70), row(70)))),
+        edge("NaN and an infinity in a row each",
+             *layer(3, 70, 20, x=rows(row(70, {3: math.nan}), row(70), row(70, {69: math.nan})))),
+        edge("x is a transposed view", *layer(33, 70, 40, x=rand(70, 33).mT)),
+        edge("w is a transposed view", *layer(33, 70, 40, w=rand(70, 40).mT)),
+        edge("every other row of x", *layer(20, 70, 40, x=rand(40, 70)[::2])),
+        edge("columns 3 to 72 of 100 of w", *layer(20, 70, 40, w=rand(40, 100)[:, 3:73])),
+        edge("every other element of norm_w and b", rand(20, 70), rand(140, mean=1.0)[::2],
+             rand(40, 70), rand(80)[::2], EPS),
+        edge("rows of x 2**30 elements apart", *layer(3, 65, 20, x=rand(3, 65).apart(FAR, 1))),
+        edge("rows of w 2**30 elements apart", *layer(20, 65, 3, w=rand(3, 65).apart(FAR, 1))),
+        edge("no row", *layer(0, 70, 40), launches=0),
+        edge("no result for a row", *layer(20, 70, 0), launches=0),
+        refuses("float64 is not supported", *layer(4, 8, 4, "float64"), raises=TypeError,
+                mentions=("x", "float64")),
+        refuses("w of another dtype", rand(4, 8), rand(8), rand(4, 8, dtype="float16"), rand(4),
+                EPS, raises=TypeError, mentions=("w", "float32", "float16")),
+        refuses("three dimensions", rand(2, 4, 8), rand(8), rand(4, 8), rand(4), EPS,
+                raises=ValueError, mentions=("x", "3")),
+        refuses("w is a vector", rand(4, 8), rand(8), rand(8), rand(4), EPS, raises=ValueError,
+                mentions=("w", "1")),
+        refuses("norm_w is too short", rand(4, 8), rand(7), rand(4, 8), rand(4), EPS,
+                raises=ValueError, mentions=("norm_w", "7", "8")),
+        refuses("w is as F.linear wants it transposed", rand(4, 8), rand(8), rand(8, 4), rand(4),
+                EPS, raises=ValueError, mentions=("w", "8", "4")),
+        refuses("b is too long", rand(4, 8), rand(8), rand(4, 8), rand(5), EPS, raises=ValueError,
+                mentions=("b", "5", "4")),
+        refuses("a negative eps", *layer(4, 8, 4)[:4], -1e-6, raises=ValueError,
+                mentions=("eps", "-1e-06")),
+        performance("256 x 256 into 256 in float16, counted", *layer(SIDE, SIDE, SIDE, "float16"),
+                    traffic=TRAFFIC, launches=1, tensor_cores=True, spills=0),
+        performance("256 x 256 into 256, counted", *layer(SIDE, SIDE, SIDE),
+                    traffic=TRAFFIC, launches=1, spills=0),
+    ],
+)
+
+suite = Suite(
+    functions=[operator],
+    host={WHOLE: ("model", "backend"), REGIONAL: ("model", "backend"),
+          "run_schedule": ("fn", "lengths"), "keep_compiled_in": ("folder",),
+          "choose_mode": ("workload",)},
+    compiles_graphs=True,
+    blanks=8,
+    cases=[
+        call("the operator is registered, and what callers get", "operator", 8, 24, 32, "float32",
+             check=is_registered, eager=True),
+        call("its arguments stay as they are", "operator", 8, 24, 32, "float32",
+             check=leaves_its_arguments, code="M07", eager=True, watched=False),
+        call("it says what its result will be", "operator", 8, 24, 32, "float32",
+             check=describes_its_result, code="E01", eager=True, watched=False),
+        call("it says so in float16 too", "operator", 5, 16, 33, "float16",
+             check=describes_its_result, code="E01", eager=True, watched=False),
+        call("a block is one graph, without a break", "block", 24, check=is_one_graph, eager=True),
+        call("what a block computes", "block", 24, check=is_the_block, eager=True),
+        call("the whole model in one graph", "compiled", WHOLE, BLOCKS, FEW, check=is_whole,
+             eager=True),
+        call("the whole model as it is without a compiler", "compiled", WHOLE, BLOCKS, FEW,
+             check=gives_the_same, eager=True),
+        call("one graph for the hot path of six blocks", "compiled", REGIONAL, BLOCKS, FEW,
+             check=is_regional, eager=True),
+        call("by regions as without a compiler", "compiled", REGIONAL, BLOCKS, FEW,
+             check=gives_the_same, eager=True),
+        call("twelve lengths for the whole model", "compiled", WHOLE, 1, ALL,
+             check=serves_all_lengths, eager=True, seconds=20.0),
+        call("twelve lengths by regions", "compiled", REGIONAL, 1, ALL,
+             check=serves_all_lengths, eager=True, seconds=20.0),
+        call("Inductor compiles where nothing else is said", "default_backends",
+             check=are_inductor),
+        call("a schedule calls each length in turn", "schedule", (128, 256, 512), 0, 4,
+             check=calls_each_length),
+        call("a schedule with calls to warm up", "schedule", (64, 128), 3, 5,
+             check=calls_each_length),
+        call("first calls apart from steady ones", "schedule", (128, 256, 512), 0, 5,
+             check=tells_first_from_steady),
+        call("first calls apart from steady ones, warmed up", "schedule", (64, 128), 3, 5,
+             check=tells_first_from_steady),
+        call("graphs that a schedule makes", "compiles", False, (16, 24, 40, 56),
+             check=counts_compilations),
+        call("graphs that a schedule of any length makes", "compiles", None, (16, 24, 40, 56),
+             check=counts_compilations),
+        call("no timed call", "refused", 0, 0, raises=ValueError, mentions=("iterations", "0")),
+        call("fewer than no calls to warm up", "refused", -1, 4, raises=ValueError,
+             mentions=("warmup", "-1")),
+        call("compiled code is kept in a folder", "caches", "/data/compiled",
+             check=sets_the_variables),
+        call("a mode for each of ten jobs", "modes", ASKED, check=is_a_mode),
+        *(call(f"a mode for {name}", "modes", ASKED, check=fits(number))
+          for number, (name, *_) in enumerate(JOBS)),
+        call("the design", "design", "rmsnorm_gelu_linear", SHAPES, check=is_designed),
+    ],
+)

@@ -1,0 +1,14 @@
+"""Has torch's compiler make a graph, so that forks need not be the first to do so."""
+
+from __future__ import annotations
+
+import torch
+import torch._dynamo
+import torch.testing._internal.optests  # what `torch.library.opcheck` needs
+
+
+def warm() -> None:
+    """Trace and differentiate a small function once: the first time loads most of the compiler."""
+    compiled = torch.compile(lambda x: (2 * x).relu(), backend="aot_eager", dynamic=True)
+    compiled(torch.ones(8))
+    torch._dynamo.reset()
