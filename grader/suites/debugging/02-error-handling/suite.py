@@ -763,11 +763,11 @@ PLACES = {  # where a call stands -> whether a result that is not finite has to 
     "before_any": ("before any block", False),
     "after": ("after a block", False),
     "after_both": ("after two blocks", False),
-    # From here on, what a case leaves behind in a wrong file may show in the next ones.
     "after_an_exception": ("after a block that an exception left", False),
+    # From here on, what one place leaves behind in a wrong file may show at the next ones.
+    "inside": ("inside of a block", True),
     "after_inner": ("in the outer block, after the inner one", True),
     "after_an_exception_inside": ("in the outer block, after an exception left the inner", True),
-    "inside": ("inside of a block", True),
     "inner": ("inside of two blocks", True),
     "after_what_it_raised": ("after a block that its own error left", False),
     "once_more": ("in the third block in a row", True),
