@@ -13,7 +13,7 @@ Judged:  values      the product stays as right and as fast as it is
          fallbacks   which configurations are tried, what is warned of, what is counted
          checks      results that are not finite, in blocks inside of blocks
 
-The README has the contract. `python kernel.py` runs four public cases, `tritonlab grade
+The README has the contract. `python kernel.py` runs eight public cases, `tritonlab grade
 track3/error-handling` all of them.
 """
 

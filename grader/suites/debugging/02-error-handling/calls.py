@@ -224,7 +224,7 @@ def _failure(module, kind):
         "interrupt": lambda: KeyboardInterrupt(),
         "exit": lambda: SystemExit(3),
         "own validation": lambda: _raised_by(module, "InputValidationError"),
-        "own resource": lambda: module.KernelResourceError("too little of something"),
+        "own resource": lambda: _raised_by(module, "KernelResourceError"),
     }[kind]()
 
 

@@ -235,7 +235,8 @@ def several(name: str, kind: str, names: Sequence[str], *inputs: Any,
                             f"{untold[0]!r:.120} of `problems`")
 
     return [call(f"the class for {name}", "refusal", *inputs, check=check_kind, code="E02"),
-            call(f"problems: {name}", "refusal", *inputs, check=check, code="E03")]
+            call(f"problems: {name}", "refusal", *inputs, check=check, code="E03",
+                 public=name == "three wrong types")]
 
 
 def check_address(answer: Told, *_: Any) -> None:
@@ -344,7 +345,8 @@ def without_assertions(which: str) -> Case:
         assert not plain["launches"] + optimized["launches"], (
             f"{what} raised {plain['types'][0]} after a launch; it has to be refused before")
 
-    return call(f"under python -O: {which}", "optimized", which, check=check, code="E01")
+    return call(f"under python -O: {which}", "optimized", which, check=check, code="E01",
+                public=which == "sizes")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -476,7 +478,8 @@ launches: list[Case] = [
     *(call(f"safe_launch: {MAPPED[kind][1]} meets no mistake of a handler", "safe_launch", kind,
            check=check_handled, code="E02") for kind in ("cuda", "text")),
     *(call(f"safe_launch: {what} becomes a {wanted}", "safe_launch", kind, check=check_mapped,
-           code="E02") for kind, (wanted, what) in MAPPED.items()),
+           code="E02", public=kind == "shared memory")
+      for kind, (wanted, what) in MAPPED.items()),
     *(call(f"safe_launch: {what} passes through", "safe_launch", kind, check=check_passes,
            code="E02") for kind, what in PASSING.items()),
     *(call(f"safe_launch: {what} is the cause", "safe_launch", kind, check=check_cause, code="E03")
@@ -539,7 +542,7 @@ def check_values(answer: Told, a: torch.Tensor, b: torch.Tensor, what: str) -> N
 
 def robust(name: str, faults: Sequence[str], policy: str, *, code: str, check: Any,
            configs: Sequence[tuple[int, ...]] = CONFIGS, m: int = 5,
-           dtype: str = "float32") -> Case:
+           dtype: str = "float32", public: bool = False) -> Case:
     """A call with launches that fail; ``check`` gets what came, the inputs and a description."""
 
     def checked(answer: Told, _faults: Any, _policy: Any, a: torch.Tensor, b: torch.Tensor,
@@ -548,7 +551,7 @@ def robust(name: str, faults: Sequence[str], policy: str, *, code: str, check: A
 
     return call(f"matmul_robust: {name}", "recovery", list(faults), policy, rand(m, 7, dtype=dtype),
                 rand(7, 4, dtype=dtype), [list(config) for config in configs],
-                check=checked, code=code)
+                check=checked, code=code, public=public)
 
 
 def nothing_else(answer: Told, a: torch.Tensor, b: torch.Tensor, what: str) -> None:
@@ -692,7 +695,7 @@ recovery: list[Case] = [
     robust("compilation fails, never zeros", ("compilation",), "raise", code="N01",
            check=nothing_else),
 
-    robust("a fallback is told", (ONCE,), "fallback", code="E01", check=is_told),
+    robust("a fallback is told", (ONCE,), "fallback", code="E01", check=is_told, public=True),
     robust("a fallback for too little memory is told", ("memory",), "fallback", code="E01",
            check=is_told),
     *(call(f"matmul_robust refuses {name}, policy {policy}", "refused", policy, a, b,
@@ -719,7 +722,7 @@ recovery: list[Case] = [
              check=passes(kind))
       for kind in ("bug", "other", "assertion", "interrupt", "exit")),
     *(call(f"matmul_robust without `launch`: {kind}, policy {policy}", "by_default", kind, policy,
-           rand(5, 7), rand(7, 4), check=check_default(wanted), code="E02")
+           rand(5, 7), rand(7, 4), check=check_default(wanted), code="E02" if wanted else "Q01")
       for kind, policy, wanted in (
           (ONCE, "raise", "KernelResourceError"), (ONCE, "fallback", ""),
           ("device", "fallback", "KernelExecutionError"),
@@ -760,11 +763,11 @@ PLACES = {  # where a call stands -> whether a result that is not finite has to 
     "before_any": ("before any block", False),
     "after": ("after a block", False),
     "after_both": ("after two blocks", False),
-    # From here on, what a case leaves behind in a wrong file may show in the next ones.
     "after_an_exception": ("after a block that an exception left", False),
+    # From here on, what one place leaves behind in a wrong file may show at the next ones.
+    "inside": ("inside of a block", True),
     "after_inner": ("in the outer block, after the inner one", True),
     "after_an_exception_inside": ("in the outer block, after an exception left the inner", True),
-    "inside": ("inside of a block", True),
     "inner": ("inside of two blocks", True),
     "after_what_it_raised": ("after a block that its own error left", False),
     "once_more": ("in the third block in a row", True),
