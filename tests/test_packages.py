@@ -345,9 +345,13 @@ def test_module_and_suite_name_the_same_files(slug):
     assert set(MODULES[slug].files) == set(load(MODULES[slug].suite).files)
 
 
-@pytest.mark.parametrize("slug", MODULES)
-def test_what_there_is_to_edit_is_the_folder_of_the_files(slug, tmp_path, monkeypatch):
-    module = MODULES[slug]
+@pytest.mark.parametrize(("files", "edited"), [
+    (("package/one/api.py", "package/README.md"), ["package/"]),
+    (("devices.py", "profiles.json", "reports/R1.txt"), ["kernel.py"]),
+], ids=["a package", "evidence beside the kernel"])
+def test_what_there_is_to_edit_is_the_folder_with_code_or_the_kernel(files, edited, tmp_path,
+                                                                     monkeypatch):
+    module = replace(MODULES["production-ready"], files=files)
     submission = grading.Submission(module, tmp_path / module.id / "kernel.py", None)
     (tmp_path / module.id).mkdir(parents=True)
 
@@ -356,7 +360,7 @@ def test_what_there_is_to_edit_is_the_folder_of_the_files(slug, tmp_path, monkey
         monkeypatch.chdir(place)
         shown.append(submission.to_edit)
 
-    assert shown == [f"{module.id}/package/", "package/"]
+    assert shown == [f"{module.id}/{edited[0]}", *edited]
 
 
 @pytest.mark.parametrize("slug", MODULES)

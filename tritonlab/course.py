@@ -79,6 +79,13 @@ class Module:
     files: tuple[str, ...] = ()  # further files of the exercise, by their paths
 
     @property
+    def packages(self) -> tuple[str, ...]:
+        """The folders of the exercise that hold Python; where there is none, kernel.py is edited.
+        """
+        nested = (Path(name) for name in self.files if name.endswith(".py"))
+        return tuple(sorted({path.parts[0] for path in nested if len(path.parts) > 1}))
+
+    @property
     def names(self) -> tuple[str, ...]:
         """All that a user may call the module, without the bare slug, which may not be unique."""
         alias = self.id.partition("/")[0]

@@ -61,10 +61,9 @@ class Submission:
 
     @property
     def to_edit(self) -> str:
-        """What to change, as one would type it: the file, or the folders of the exercise's files.
-        """
-        folders = {Path(name).parts[0] for name in self.module.files}
-        paths = [self.kernel.parent / name for name in sorted(folders)] or [self.kernel]
+        """What to change, as one would type it: the file, or the folders of the exercise's code."""
+        folders = self.module.packages
+        paths = [self.kernel.parent / name for name in folders] or [self.kernel]
         return " and ".join(shown(path) + "/" * bool(folders) for path in paths)
 
     @property

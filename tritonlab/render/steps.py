@@ -30,12 +30,14 @@ def show_start(screen: Screen, begun: Begun, *, typed: bool = True) -> None:
         screen.line(f"The exercise is in {where}")
     if started.copied and started.kept:
         screen.line(f"Copied beside your work: {', '.join(started.copied)}.")
-    folders = sorted({f"{Path(name).parts[0]}/" for name in module.files})
-    there = (*started.copied, *started.kept, *folders)
+    folders = [f"{name}/" for name in module.packages]
+    tops = {name.partition("/")[0] + "/" * ("/" in name) for name in module.files}
+    given = sorted(tops - set(folders))
+    there = (*started.copied, *started.kept, *folders, *given)
     exercise = "what is graded; it imports the rest" if folders else "the exercise to edit"
     for name, why in (("README.md", "the lesson"), ("lesson.py", "a worked example to run"),
-                      ("kernel.py", exercise), *((name, "the exercise to edit")
-                                                 for name in folders)):
+                      ("kernel.py", exercise), *((name, "given with it") for name in given),
+                      *((name, "the exercise to edit") for name in folders)):
         if name in there:
             label = f"{name}: " if screen.plain else f"  {name:<10} "
             screen.line((why, "dim"), lead=(label,))

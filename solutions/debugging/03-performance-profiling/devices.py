@@ -37,6 +37,8 @@ class GpuDevice:
 
     def __init__(self, device: str | torch.device = "cuda") -> None:
         """Raises RuntimeError where there is no such GPU."""
+        if not torch.cuda.is_available():
+            raise RuntimeError(f"device: expected a GPU called {device}, and torch finds none")
         self._device = torch.device(device)
         l2 = torch.cuda.get_device_properties(self._device).L2_cache_size
         self._scratch = torch.empty(4 * l2, dtype=torch.int8, device=self._device)
