@@ -195,8 +195,9 @@ class Function:
     function says of the inputs.
     ``contiguous_result`` asks for row-major results; ``duplicate_writes`` allows two programs to
     store the same element; of results that may start ``zeroed``, elements may stay the zeros of a
-    host fill, such as bins that nothing falls into. Where results need not be ``reproducible``, the order of programs may
-    change how they are rounded, as it does for sums by atomics; in any order they have to be right.
+    host fill, such as bins that nothing falls into. Where results need not be ``reproducible``, the
+    order of programs may change how they are rounded, as it does for sums by atomics; in any order
+    they have to be right.
     Where moving or casting elements is the task itself, ``moves="deny"`` takes copies away from
     host code. ``host_reads`` names parameters whose values the host needs to plan its launches,
     such as lengths of rows; of all others, only a check of arguments may depend on the values.

@@ -62,7 +62,8 @@ def main() -> int:
     chosen = options.parse_args()
     begun = time.monotonic()
     scale = TINY if chosen.simulate else QUICK if chosen.quick else FULL
-    rows = [row for row in (*all_rows(), *optimization_rows(), *fp8_rows(), *debugging_rows())
+    known = (*all_rows(), *optimization_rows(), *fp8_rows(), *debugging_rows())
+    rows = [row for row in known
             if not chosen.rows or any(text in row.name for text in chosen.rows)]
     run = Run(rows, scale, "cpu" if chosen.simulate else "cuda", not chosen.no_tries)
 

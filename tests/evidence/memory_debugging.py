@@ -197,12 +197,19 @@ def off_by_one() -> list[str]:
             f"values   {right:,} of {n:,} results are right"]
 
 
-def overflow() -> list[str]:
-    """R3: an address far below the tensor. Programs have no order: the report has a late one."""
+def row_sums() -> tuple[dict[str, torch.Tensor], list[Note]]:
+    """The tensors of R3, and what was noted from the last program to the first."""
     rows, columns, stride = 1_664, 64, 1_300_000
     tensors = {"x": laid_out(torch.ones(rows, columns), (stride, 1)), "out": torch.empty(rows)}
     notes, _ = watched(row_sums_kernel, rows, *tensors.values(), stride, columns, BLOCK=THREADS,
                        order="reverse")
+    return tensors, notes
+
+
+def overflow() -> list[str]:
+    """R3: an address far below the tensor. Programs have no order: the report has a late one."""
+    tensors, notes = row_sums()
+    rows, columns = tensors["x"].shape
     return [
         *launched(row_sums_kernel, rows, tensors, f", of which {columns} are columns"), "",
         f"{BAR} COMPUTE-SANITIZER", *invalid(row_sums_kernel, notes[2], 0, tensors),
@@ -230,7 +237,8 @@ def misaligned() -> list[str]:
     whole = torch.empty(n + 1, device="meta")
     lines = [*launched(scale_kernel, triton.cdiv(n, block), {"x": whole[1:], "out": whole[:-1]},
                        block=block), ""]
-    _, said = watched(scale_kernel, 2, torch.ones(1_001)[1:], torch.empty(1_000), 1_000, BLOCK=block)
+    x, out = torch.ones(1_001)[1:], torch.empty(1_000)
+    _, said = watched(scale_kernel, 2, x, out, x.numel(), BLOCK=block)
     lines += [f"finding  {line}" for line in said] or ["finding  none"]
     for offset, which in ((1, "this launch"), (0, f"the benchmark, where x begins at 0x{FIRST:x}")):
         arguments = {"x_ptr": address("float32", offset), "out_ptr": address("float32", 0),

@@ -3,8 +3,8 @@
     gather_rows   out[m] = x[index[m]]            bincount    how often each value occurs
     shift_right   out[i] = x[i - k], else fill    copy_rows   x, with its rows side by side
 
-A mask belongs to every access whose lanes may leave their tensor, a check on the host to every index
-that comes from outside, an atomic to every counter that programs share, and 64 bits to every
+A mask belongs to every access whose lanes may leave their tensor, a check on the host to every
+index that comes from outside, an atomic to every counter that programs share, and 64 bits to every
 product of a row and its stride.
 
 Cost, in bytes: gather_rows 2 * M * C * e and the index once for each program of a row; shift_right
@@ -44,7 +44,7 @@ class ReportAnswer:
 REPORTS: dict[str, ReportAnswer] = {
     "R1": ReportAnswer("bias", "load", 2, 336, "missing-mask", "mask-the-access"),
     "R2": ReportAnswer("out", "store", 7, 2, "off-by-one", "tighten-the-mask"),
-    # 1 652 is the least row for which row * 1 300 000 reaches 2**31; there the product is 2**32 less
+    # 1 652 is the least row for which row * 1 300 000 reaches 2**31; 32 bits make it 2**32 less
     "R3": ReportAnswer("x", "load", 1_652, (1_652 * 1_300_000 - 2**32) * 4,
                        "int32-overflow", "widen-before-multiplying"),
     "R4": ReportAnswer("totals", "store", 1, 0, "race", "use-an-atomic"),

@@ -15,7 +15,7 @@ OUTSIDE = "outside"  # no byte of the allocation lies there
 
 def report(module, name):
     """What the file says of one report; None where it says nothing."""
-    return module.REPORTS.get(name)
+    return module.REPORTS.get(name) if isinstance(module.REPORTS, dict) else None
 
 
 def access_stats(module, offsets, itemsize, base_alignment=None):

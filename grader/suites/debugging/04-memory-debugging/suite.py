@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -267,7 +268,7 @@ bincount = Function(
         edge("one bin", full(3_000, value=0, dtype="int32"), 1),
         edge("no value", planted(0, 5, {}), 5),
         edge("one value, in the last bin", full(1, value=4, dtype="int64"), 5),
-        edge("the first and the last bin", planted(2_000, 1, {n: 16 for n in range(0, 2_000, 3)}),
+        edge("the first and the last bin", planted(2_000, 1, dict.fromkeys(range(0, 2_000, 3), 16)),
              17),
         edge("every value once", Input(
             lambda generator, _: torch.randperm(3_000, generator=generator), (), "int64"), 3_000),
@@ -374,12 +375,12 @@ def distance(right: int, size: int, of_first: int, of_last: int) -> Any:
         if given == of_first:
             return "that is where the first lane went; the program has more lanes that went astray"
         if given == of_last:
-            return ("that leads to the first byte of the last access; the last byte that it touches "
-                    "is meant")
+            return ("that leads to the first byte of the last access; the last byte that it "
+                    "touches is meant")
         if given == -right:
             return "bytes behind the last one count as positive, and before the first as negative"
-        return ("the addresses in the report give another number: from the last byte that the tensor "
-                "owns to the last byte that the program touches")
+        return ("the addresses in the report give another number: from the last byte that the "
+                "tensor owns to the last byte that the program touches")
 
     return why
 
@@ -423,8 +424,8 @@ reports = [
                            "through",
              "int32-overflow": "the tensor has 300 elements, and no offset in it comes near 2**31",
              "race": "one program alone went where no tensor is; nobody else is needed for that",
-             "misaligned-view": "every address is a multiple of 4, and a misaligned one would still "
-                                "lie in the tensor",
+             "misaligned-view": "every address is a multiple of 4, and a misaligned one would "
+                                "still lie in the tensor",
              "negative-offset": "the addresses lie behind the last byte, not before the first",
              "bad-index": "no tensor of indices takes part, and the addresses follow one another "
                           "without a gap, as the lanes of a block do",
@@ -439,7 +440,8 @@ reports = [
          causes={
              "missing-mask": "the last block has 24 lanes behind the end, and 23 of them were kept "
                              "from storing",
-             "int32-overflow": "the tensor has 1,000 elements, and no offset in it comes near 2**31",
+             "int32-overflow": "the tensor has 1,000 elements, and no offset in it comes near "
+                               "2**31",
              "race": "one program alone stored where no tensor is; nobody else is needed for that",
              "misaligned-view": "the element's address is a multiple of its 2 bytes, and a "
                                 "misaligned one would still lie in the tensor",
@@ -490,8 +492,8 @@ reports = [
              "nothing was found: no access left its tensor") | {
              "race": "nothing was found: no two programs met at one element"},
          off=lambda _: "no access left its tensor",
-         remedy="the same kernel loads 16 bytes at a time in the benchmark; the address of the first "
-                "element is all that differs, and this leaves it as it is"),
+         remedy="the same kernel loads 16 bytes at a time in the benchmark; the address of the "
+                "first element is all that differs, and this leaves it as it is"),
 ]
 
 
@@ -515,7 +517,7 @@ def in_words(runs: object) -> str:
 def inside_of_allocation(told: Mapping[str, Any], zone: int) -> None:
     outside = told.get("outside")
     assert outside is None, (
-        f"a byte {outside[1]} {'before the tensor' if outside[0] == 'before' else 'behind the end'} "
+        f"byte {outside[1]} {'before the tensor' if outside[0] == 'before' else 'behind the end'} "
         f"lies outside of the tensor's allocation; red zones of {zone} bytes are asked for on "
         "either side, in one allocation with the tensor")
 
@@ -534,7 +536,7 @@ def corrupted(name: str, changes: Sequence[tuple[str, int, int]], expected: Sequ
         assert got == list(expected), (
             f"{said}told of {in_words(got)}, expected {in_words(list(expected))}")
         assert told["again"] == got, (
-            f"{said}told of {in_words(got)} first and of {in_words(told['again'])} when asked again")
+            f"{said}told of {in_words(got)}, and asked again of {in_words(told['again'])}")
 
     return call(f"red zones: {name}", "corrupted", list(shape), dtype, red_zone,
                 [list(one) for one in changes], list(values), check=check)
@@ -642,7 +644,7 @@ guards = [
     corrupted("two runs with one byte between", [("after", 10, 3), ("after", 14, 3)],
               [["after", 10, 3], ["after", 14, 3]]),
     corrupted("two writes side by side", [("after", 10, 3), ("after", 13, 3)],
-              [["after", 10, 6]], hint="written were bytes 10 to 12 and 13 to 15 behind the tensor"),
+              [["after", 10, 6]], hint="written: bytes 10 to 12 and 13 to 15 behind the tensor"),
     corrupted("all of both zones", [("before", 0, 256), ("after", 0, 256)],
               [["before", 0, 256], ["after", 0, 256]], values=(1, 0xFF)),
     corrupted("the value of the pattern", [("before", 0, 8), ("after", 0, 8)], [], values=(0xA5,),
@@ -675,13 +677,13 @@ def truth(offsets: Sequence[int], itemsize: int, base: int) -> dict[str, Any]:
         groups = [offsets[first:first + width] for first in range(0, len(offsets), width)]
         return base % (width * itemsize) == 0 and all(
             len(group) == width and group[0] * itemsize % (width * itemsize) == 0
-            and all(b - a == 1 for a, b in zip(group, group[1:], strict=False))
+            and all(b - a == 1 for a, b in pairwise(group))
             for group in groups)
 
     return {
         "sectors": sectors,
         "efficiency": len(touched) / (32 * sectors),
-        "contiguous": all(b - a == 1 for a, b in zip(offsets, offsets[1:], strict=False)),
+        "contiguous": all(b - a == 1 for a, b in pairwise(offsets)),
         "vector_width": max(width for width in (1, 2, 4, 8, 16)
                             if width == 1 or (width * itemsize <= 16 and together(width))),
     }
@@ -753,8 +755,8 @@ patterns = [
 def aligned(name: str, dtype: str, offsets: Sequence[int], right: Sequence[int]) -> Case:
     def check(answer: Any, *_: object) -> None:
         assert answer == list(right), (
-            f"views of {dtype} that begin {', '.join(map(str, offsets))} elements behind an address "
-            f"divisible by 16 gave {answer!r:.60}, expected {list(right)}")
+            f"views of {dtype} that begin {', '.join(map(str, offsets))} elements behind an "
+            f"address divisible by 16 gave {answer!r:.60}, expected {list(right)}")
 
     return call(f"alignment_of: {name}", "alignment_of", dtype, list(offsets), check=check)
 

@@ -33,7 +33,7 @@ class ReportAnswer:
 REPORTS: dict[str, ReportAnswer] = {
     "R1": ReportAnswer("bias", "load", 2, 336, "missing-mask", "mask-the-access"),
     "R2": ReportAnswer("out", "store", 7, 2, "off-by-one", "tighten-the-mask"),
-    # 1 652 is the least row for which row * 1 300 000 reaches 2**31; there the product is 2**32 less
+    # 1 652 is the least row for which row * 1 300 000 reaches 2**31; 32 bits make it 2**32 less
     "R3": ReportAnswer("x", "load", 1_652, (1_652 * 1_300_000 - 2**32) * 4,
                        "int32-overflow", "widen-before-multiplying"),
     "R4": ReportAnswer("totals", "store", 1, 0, "race", "use-an-atomic"),

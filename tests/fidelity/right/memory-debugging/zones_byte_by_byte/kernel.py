@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 import triton
@@ -33,7 +34,7 @@ class ReportAnswer:
 REPORTS: dict[str, ReportAnswer] = {
     "R1": ReportAnswer("bias", "load", 2, 336, "missing-mask", "mask-the-access"),
     "R2": ReportAnswer("out", "store", 7, 2, "off-by-one", "tighten-the-mask"),
-    # 1 652 is the least row for which row * 1 300 000 reaches 2**31; there the product is 2**32 less
+    # 1 652 is the least row for which row * 1 300 000 reaches 2**31; 32 bits make it 2**32 less
     "R3": ReportAnswer("x", "load", 1_652, (1_652 * 1_300_000 - 2**32) * 4,
                        "int32-overflow", "widen-before-multiplying"),
     "R4": ReportAnswer("totals", "store", 1, 0, "race", "use-an-atomic"),
@@ -318,7 +319,7 @@ def access_stats(offsets: Sequence[int], itemsize: int, base_alignment: int = 16
     offsets, start = list(offsets), base_alignment % 16
     touched = {start + o * itemsize + b for o in offsets for b in range(itemsize)}
     sectors = len({place // 32 for place in touched})
-    steps = [b - a for a, b in zip(offsets, offsets[1:])]
+    steps = [b - a for a, b in pairwise(offsets)]
     widths = [1]
     for width in (2, 4, 8, 16):
         if width * itemsize <= base_alignment and _fits(offsets, width):
