@@ -807,7 +807,7 @@ Slip = Callable[[Question], float]
 
 def _changed(change: Callable[..., Sequence[float]]) -> Slip:
     """The gain for other numbers than were asked for."""
-    return lambda question: gain_of(tuple(change(*question)))  # type: ignore[arg-type]
+    return lambda question: gain_of(tuple(change(*question)))
 
 
 # Slips that have a value of their own, and what speaks against it.
