@@ -39,6 +39,7 @@ from grader.engine.gpu.clock import Cuda
 from tests.benchmarks.rows import FULL, QUICK, TINY, Inputs, Row, all_rows
 from tests.benchmarks.rows_debugging import debugging_rows
 from tests.benchmarks.rows_fp8 import fp8_rows
+from tests.benchmarks.rows_fused import fused_rows
 from tests.benchmarks.rows_optimization import optimization_rows
 from tests.benchmarks.turns import together
 
@@ -62,7 +63,8 @@ def main() -> int:
     chosen = options.parse_args()
     begun = time.monotonic()
     scale = TINY if chosen.simulate else QUICK if chosen.quick else FULL
-    known = (*all_rows(), *optimization_rows(), *fp8_rows(), *debugging_rows())
+    known = (*all_rows(), *optimization_rows(), *fp8_rows(), *debugging_rows(),
+             *fused_rows())
     rows = [row for row in known
             if not chosen.rows or any(text in row.name for text in chosen.rows)]
     run = Run(rows, scale, "cpu" if chosen.simulate else "cuda", not chosen.no_tries)
@@ -134,7 +136,7 @@ class Run:
         everybody = row.who()
         return {name: run for name, run in everybody.items()
                 if (self.tries or not name.startswith("try "))
-                and (self.device == "cuda" or name != "torch.compile")}
+                and (self.device == "cuda" or not name.startswith("torch.compile"))}
 
     def here(self) -> ExitStack:
         """Inside, kernels run: on the GPU, or interpreted."""

@@ -40,6 +40,9 @@ MULTIPROCESSORS = 132  # taken where no GPU can be asked: those of an H100 or H2
 SUPPORTED = (torch.float32, torch.float16, torch.bfloat16)
 ACTIVATIONS = ("none", "relu", "gelu", "silu")
 
+# Programs that `layer_norm_linear` starts for each row of tiles: two for each multiprocessor.
+SHARES = "min(cdiv(N, BLOCK_N), max(1, 2 * MULTIPROCESSORS // cdiv(M, BLOCK_M)))"
+
 DESIGN = {
     "fused_add_relu_mul": {
         "flops": "3 * R * C", "bytes": "(2 * R * C + C) * e", "bound": "memory",
@@ -59,7 +62,8 @@ DESIGN = {
     "layer_norm_linear": {
         "flops": "2 * M * N * K + 8 * M * K", "bytes": "(M * K + 2 * K + N * K + N + M * N) * e",
         "bound": "compute",
-        "grid": "cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)", "tile": "BLOCK_M * BLOCK_N",
+        "grid": f"cdiv(M, BLOCK_M) * {SHARES}",
+        "tile": f"BLOCK_M * BLOCK_N * cdiv(cdiv(N, BLOCK_N), {SHARES})",
     },
 }
 

@@ -92,7 +92,7 @@ def gain(n: int, before: int, after: int) -> float:
 
 def show_gain(before: int, after: int) -> None:
     """Print the gain for several sizes."""
-    print(f"\n3. Time before over time after, at {COPY_GBPS:,.0f} GB/s and {LAUNCH_US} us a launch:")
+    print(f"\n3. Time before over time after, {COPY_GBPS:,.0f} GB/s and {LAUNCH_US} us a launch:")
     print("   elements        gain")
     for n in (1_000, 100_000, 1_000_000, 10_000_000, 1 << 28):
         print(f"   {n:>11,d} {gain(n, before, after):8.2f}")

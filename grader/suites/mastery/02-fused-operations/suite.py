@@ -155,22 +155,24 @@ def norm_linear_amplitude(x: torch.Tensor, ln_w: torch.Tensor, ln_b: torch.Tenso
                           eps: float = EPS) -> Amplitude:
     """The errors of a normalised row, summed with its products; that row may have been rounded.
 
-    The algebraic form sums products of x itself, and takes those of the mean away: its terms are as
-    large as x is, and not as its distance from the mean.
+    An error of the mean is the same for a whole row: what is added up of it are the scaled weights,
+    with their signs. The algebraic form sums products of x itself, which are as large as x is; its
+    roundings have all signs, and an eighth of the worst case is far more than they come to.
     """
     weights = w.double().abs().mT
-    of_h = amplitudes.layer_norm(x, ln_w, ln_b, eps)
-    x, scale, shift = x.double(), ln_w.double().abs(), ln_b.double().abs()
+    x, scale, shift = x.double(), ln_w.double(), ln_b.double().abs()
     centred = x - x.mean(1, keepdim=True)
     rstd = torch.rsqrt((centred * centred).mean(1, keepdim=True) + eps)
-    h = (centred * rstd).abs() * scale + shift
-    terms = h + x.abs() * rstd * scale
+    scaled = (centred * rstd * scale).abs()
+    h = finite(scaled + shift)
+    of_mean = rstd * x.abs().mean(1, keepdim=True) * (w.double() @ scale).abs()
+    of_sums = (2 * h + finite(x * rstd * scale).abs() / 8) @ weights
     bias = 0.0 if b is None else b.double().abs()
     return Amplitude(
-        pointwise=finite(finite(of_h.pointwise) @ weights + bias),
-        reduced=finite((finite(of_h.reduced) + finite(terms)) @ weights),
+        pointwise=finite(finite(4 * scaled + shift) @ weights + bias),
+        reduced=finite(of_mean) + finite(of_sums),
         length=x.shape[1],
-        middle=finite(finite(h) ** 2 @ weights**2).sqrt(),
+        middle=finite(h**2 @ weights**2).sqrt(),
     )
 
 
@@ -364,13 +366,18 @@ linear_function = Function(
                 peer=lambda x, w, b, act: F.gelu(F.linear(x, w, b)),
                 peer_name="gelu(F.linear)"),
     cases=[
+        # Whole tiles first: what is compiled for them need not be compiled for the others.
         correctness("64 x 32 into 48, relu", *layer(64, 32, 48), "relu", public=True),
+        *(correctness(f"64 x 32 into 48, {act}", *layer(64, 32, 48), act)
+          for act in ("gelu", "silu", "none")),
+        correctness("64 x 32 into 48, no bias, silu", *layer(64, 32, 48)[:2], None, "silu"),
+        *(correctness(f"64 x 32 into 48, {act}, in {dtype}", *layer(64, 32, 48, dtype), act)
+          for act, dtype in (("relu", "float16"), ("gelu", "float16"), ("gelu", "bfloat16"))),
         correctness("65 x 70 into 33, gelu", *layer(65, 70, 33), "gelu"),
         correctness("65 x 70 into 33, gelu, in float16", *layer(65, 70, 33, "float16"), "gelu"),
         correctness("65 x 70 into 33, silu", *layer(65, 70, 33), "silu"),
         correctness("65 x 70 into 33", *layer(65, 70, 33)),
         correctness("65 x 70 into 33, relu, in float16", *layer(65, 70, 33, "float16"), "relu"),
-        correctness("65 x 70 into 33, no bias", *layer(65, 70, 33)[:2], None, "none"),
         correctness("65 x 70 into 33, no bias, silu", *layer(65, 70, 33)[:2], None, "silu"),
         *(correctness(f"65 x {k} into 33, small beside its bias", rand(65, k),
                       rand(33, k, std=0.01), rand(33, mean=30.0)) for k in (5, 70)),
@@ -383,54 +390,52 @@ linear_function = Function(
         correctness("300 x 200 into 140, gelu, in bfloat16", *layer(300, 200, 140, "bfloat16"),
                     "gelu"),
         correctness("sums of 1 000 numbers around a half in float16",
-                    *layer(48, 1_000, 40, "float16", mean=0.5), "relu"),
+                    *layer(50, 1_000, 40, "float16", mean=0.5), "relu"),
         correctness("sums of 1 000 numbers in float16, gelu",
-                    rand(48, 1_000, dtype="float16"), rand(40, 1_000, dtype="float16", std=0.05),
+                    rand(50, 1_000, dtype="float16"), rand(40, 1_000, dtype="float16", std=0.05),
                     rand(40, dtype="float16"), "gelu"),
         correctness("a bias that takes most of the sum away, in float16",
-                    rand(48, 1_000, dtype="float16", mean=1.0, std=0.02),
+                    rand(50, 1_000, dtype="float16", mean=1.0, std=0.02),
                     rand(40, 1_000, dtype="float16", mean=1.0, std=0.02),
                     rand(40, dtype="float16", mean=-1_000.0, std=1.0), "relu"),
-        correctness("sums between -4 and 4, gelu", rand(60, 16, std=0.4), rand(50, 16), rand(50),
+        correctness("sums between -4 and 4, gelu", rand(60, 17, std=0.4), rand(50, 17), rand(50),
                     "gelu"),
-        correctness("whole numbers in bfloat16", integers(70, 64, dtype="bfloat16"),
-                    integers(50, 64, dtype="bfloat16"), integers(50, dtype="bfloat16"), "gelu"),
+        correctness("whole numbers in bfloat16", integers(70, 63, dtype="bfloat16"),
+                    integers(50, 63, dtype="bfloat16"), integers(50, dtype="bfloat16"), "gelu"),
         correctness("numbers of very different size", wide(40, 300), wide(40, 300), wide(40)),
         edge("one row, one input, one output", *layer(1, 1, 1), "silu"),
         edge("no row", *layer(0, 64, 32), "relu", launches=0),
         edge("no output", *layer(32, 64, 0, "float16"), launches=0),
         edge("no input: the bias alone", *layer(70, 0, 33), "gelu"),
         edge("no input and no bias: zeros", *layer(70, 0, 33)[:2], None, "silu"),
-        edge("rows that are negative throughout", rand(33, 64, mean=2.0, std=0.1),
-             rand(40, 64, mean=-2.0, std=0.1), rand(40), "relu"),
-        edge("sums of about 200 and -200, silu", rand(33, 64, mean=3.0, std=0.1),
-             rand(40, 1).then(lambda t: t.expand(-1, 64)), rand(40), "silu"),
-        edge("a transposed w", rand(40, 48, dtype="float16"), rand(48, 65, dtype="float16").mT,
-             rand(65, dtype="float16"), "relu", public=True),
-        edge("a transposed x", rand(48, 40, dtype="float16").mT, rand(65, 48, dtype="float16"),
-             rand(65, dtype="float16"), "gelu"),
-        edge("every other row of x, columns 3 to 50 of w", rand(80, 48)[::2],
-             rand(33, 60)[:, 3:51], rand(33)),
-        edge("every other element of a wider bias", rand(40, 48), rand(33, 48), rand(66)[::2],
+        edge("rows that are negative throughout", rand(33, 63, mean=2.0, std=0.1),
+             rand(40, 63, mean=-2.0, std=0.1), rand(40), "relu"),
+        edge("sums of about 200 and -200, silu", rand(33, 63, mean=3.0, std=0.1),
+             rand(40, 1).then(lambda t: t.expand(-1, 63)), rand(40), "silu"),
+        edge("a transposed w", rand(41, 47), rand(47, 65).mT, rand(65), "relu", public=True),
+        edge("a transposed x", rand(47, 41).mT, rand(65, 47), rand(65), "relu"),
+        edge("every other row of x, columns 3 to 49 of w", rand(82, 47)[::2],
+             rand(33, 60)[:, 3:50], rand(33)),
+        edge("every other element of a wider bias", rand(41, 47), rand(33, 47), rand(66)[::2],
              "relu"),
-        edge("one bias for all outputs", rand(40, 48), rand(33, 48),
+        edge("one bias for all outputs", rand(41, 47), rand(33, 47),
              rand(1).then(lambda t: t.expand(33)), "relu"),
         edge("memory that starts at the second element",
-             rand(40 * 48 + 1, dtype="float16").then(lambda t: t[1:].view(40, 48)),
-             rand(40, 48, dtype="float16"), rand(41, dtype="float16")[1:], "relu"),
+             rand(40 * 47 + 1, dtype="float16").then(lambda t: t[1:].view(40, 47)),
+             rand(40, 47, dtype="float16"), rand(41, dtype="float16")[1:], "relu"),
         edge("rows of x 2**30 elements apart", rand(3, 33).apart(FAR, 1), rand(20, 33), rand(20)),
         edge("rows of w 2**30 elements apart", rand(20, 33), rand(3, 33).apart(FAR, 1), rand(3)),
         edge("columns of x 2**30 elements apart", rand(20, 40)[:, :3].apart(1, FAR),
              rand(20, 3), rand(20)),
-        *(edge(f"NaN in column 3 of the bias, {act}", rand(40, 48), rand(33, 48),
+        *(edge(f"NaN in column 3 of the bias, {act}", rand(41, 47), rand(33, 47),
                vector_with(33, {3: NAN}), act) for act in ("relu", "gelu", "silu")),
-        edge("NaN in row 2 of x, relu", rows(*(row(48, {5: NAN} if i == 2 else None)
-                                                 for i in range(20))), rand(33, 48), rand(33),
+        edge("NaN in row 2 of x, relu", rows(*(row(47, {5: NAN} if i == 2 else None)
+                                                 for i in range(20))), rand(33, 47), rand(33),
              "relu"),
-        *(edge(f"infinities in the bias, {act}", rand(40, 48), rand(33, 48),
+        *(edge(f"infinities in the bias, {act}", rand(41, 47), rand(33, 47),
                vector_with(33, {3: INF, 7: -INF}), act) for act in ACTS),
-        edge("results beyond the largest float16", rand(40, 48, dtype="float16", std=110.0),
-             rand(40, 48, dtype="float16", std=110.0), rand(40, dtype="float16"), "relu"),
+        edge("results beyond the largest float16", rand(41, 47, dtype="float16", std=110.0),
+             rand(33, 47, dtype="float16", std=110.0), rand(33, dtype="float16"), "relu"),
         refuses("x is a list", [[1.0]], rand(3, 4), rand(3), raises=TypeError,
                 mentions=("x", "list")),
         refuses("w is None", rand(2, 4), None, rand(3), raises=TypeError, mentions=("w", "None")),
@@ -493,7 +498,6 @@ norm_gelu_function = Function(
         correctness("3 x 768 floats", *table(3, 768)),
         correctness("5 x 1 000 floats", *table(5, 1_000)),
         correctness("2 x 4 097 floats", *table(2, 4_097)),
-        correctness("2 x 8 200 floats", *table(2, 8_200)),
         *(correctness(f"{r} x {c} in {dtype}", *table(r, c, dtype))
           for r, c in ((4, 127), (3, 768)) for dtype in HALVES),
         correctness("a weight of 1 and a bias of 0", rand(5, 129, mean=3.0, std=2.0),
@@ -510,7 +514,7 @@ norm_gelu_function = Function(
         correctness("an eps of 1", *table(4, 129), 1.0),
         correctness("an eps of 1e-12", *table(4, 129), 1e-12),
         correctness("rows of one value each", *of(equal_rows(4, 768), 768)),
-        correctness("one number far above 3 000 others", *of(spike(3_000), 3_000)),
+        correctness("one number far above 1 000 others", *of(spike(1_000), 1_000)),
         edge("no row", *table(0, 128), launches=0),
         edge("one element", *table(1, 1)),
         edge("three rows of two columns", *table(3, 2)),
@@ -586,7 +590,9 @@ norm_linear_function = Function(
                     F.layer_norm(x, x.shape[1:], ln_w, ln_b), w, b),
                 peer_name="F.linear(F.layer_norm)"),
     cases=[
-        correctness("20 x 64 into 33", *normed(20, 64, 33), public=True),
+        correctness("32 x 64 into 48", *normed(32, 64, 48), public=True),
+        *(correctness(f"32 x 64 into 48 in {dtype}", *normed(32, 64, 48, dtype))
+          for dtype in HALVES),
         correctness("33 x 768 into 65", *normed(33, 768, 65)),
         correctness("33 x 768 into 65 in float16", *normed(33, 768, 65, "float16")),
         correctness("33 x 768 into 65 in bfloat16", *normed(33, 768, 65, "bfloat16")),
@@ -598,7 +604,7 @@ norm_linear_function = Function(
         correctness("40 x 127 into 40", *normed(40, 127, 40)),
         correctness("40 x 129 into 40", *normed(40, 129, 40)),
         correctness("3 x 8 192 into 5, the longest rows", *normed(3, 8_192, 5)),
-        correctness("33 x 768 into 65, no bias", *normed(33, 768, 65)[:4], None),
+        correctness("32 x 64 into 48, no bias", *normed(32, 64, 48)[:4], None),
         correctness("70 x 3 into 9", *normed(70, 3, 9)),
         correctness("70 x 2 into 9 in float16", *normed(70, 2, 9, "float16")),
         correctness("rows around 10 000", *normed(33, 768, 65, mean=1e4, std=1.0)),
@@ -614,8 +620,7 @@ norm_linear_function = Function(
         edge("no row", *normed(0, 64, 32), launches=0),
         edge("no output", *normed(32, 64, 0, "float16"), launches=0),
         edge("a transposed x", *behind(rand(300, 20, mean=3.0).mT, 300, 33)),
-        edge("a transposed w", *table(20, 64, "float16"), rand(64, 33, dtype="float16").mT,
-             rand(33, dtype="float16"), public=True),
+        edge("a transposed w", *table(20, 64), rand(64, 33).mT, rand(33), public=True),
         edge("every other row of x, every other element of the vectors",
              rand(40, 64, mean=3.0)[::2], rand(128)[::2], rand(128)[::2], rand(33, 64),
              rand(66)[::2]),
@@ -801,7 +806,7 @@ Slip = Callable[[Question], float]
 
 def _changed(change: Callable[..., Sequence[float]]) -> Slip:
     """The gain for other numbers than were asked for."""
-    return lambda question: gain_of(tuple(change(*question)))  # type: ignore[arg-type]
+    return lambda question: gain_of(tuple(change(*question)))
 
 
 # Slips that have a value of their own, and what speaks against it.
@@ -946,11 +951,11 @@ def test_no_bias_is_a_bias_of_zeros(submission):
 
 
 def test_gelu_of_x_and_of_minus_x_differ_by_x(submission):
-    x, w = submission.draw(*layer(70, 40, 50)[:2])
+    x, w, b = submission.draw(*layer(70, 40, 50)[:2], full(50, value=0.0))
 
-    apart = (submission.linear_bias_act(x, w, None, "gelu").double()
-             - submission.linear_bias_act(-x, w, None, "gelu").double())
-    z = submission.linear_bias_act(x, w, None).double()
+    apart = (submission.linear_bias_act(x, w, b, "gelu").double()
+             - submission.linear_bias_act(-x, w, b, "gelu").double())
+    z = submission.linear_bias_act(x, w, b).double()
 
     assert not (wrong := furthest(apart, z, z.abs() * 2.0**-19)), wrong
 
