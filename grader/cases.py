@@ -18,24 +18,25 @@ CALL_S = 10.0  # that a call of host code may take
 class Limits:
     """What a performance case allows. ``traffic`` is issued bytes over ``Cost.bytes``.
 
+    ``sectors`` bounds the 32-byte sectors of any line that moves much over as few as would hold its
+    bytes. ``programs`` bounds the programs of all launches together; a function gets the learner's
+    block. ``axes`` asks for as many axes of each grid that have more than one program;
+    ``described`` says whether launches get tensor descriptors, which the host has made. Of the
+    compiled code, ``vector`` is how many bits a thread has to load or store at once where much is
+    moved, ``spills`` how many bytes a thread may spill, ``shared`` how many bytes of shared memory
+    a program may take. Of the launches that move much, ``stages`` is how deep the pipeline has to
+    be and ``most_stages`` how deep it may be, ``loop_shuffles`` how many instructions in loops may
+    pass values from thread to thread, as reductions do. With ``tensor_cores`` these have to be
+    used, and to multiply ``factors`` (such as fp8) where they are named; ``imprecise_sums`` is how
+    many products of float8 they may add up in fewer bits than float32 has. With ``bulk`` what is
+    loaded most has to come in whole tiles (by TMA), and with ``specialized`` warps have to have
+    roles of their own. It is that for ``target`` where one is named, whatever the grade is for:
+    some features, and some mistakes, show on one kind of GPU only. ``pass_at`` and ``stretch`` are
+    shares of the copy bandwidth at this very size, or of the speed of the library's matrix product
+    where the arithmetic takes longer than a copy: proved, expected or left open without a GPU.
+
     ``flops`` is operations of tl.dot over ``Cost.flops``, and ``scratch`` how many bytes host code
-    may allocate beside the results. ``sectors`` bounds the 32-byte sectors of any line that moves
-    much over as few as would hold its bytes. ``programs`` bounds the programs of all launches
-    together; a function gets the learner's block. ``axes`` asks for as many axes of each grid that
-    have more than one program; ``described`` says whether launches get tensor descriptors, which
-    the host has made. Of the compiled code, ``vector`` is how many bits a thread has to load or
-    store at once where much is moved, ``spills`` how many bytes a thread may spill, ``shared`` how
-    many bytes of shared memory a program may take. Of the launches that move much, ``stages`` is
-    how deep the pipeline has to be and ``most_stages`` how deep it may be, ``loop_shuffles`` how
-    many instructions in loops may pass values from thread to thread, as reductions do. With
-    ``tensor_cores`` these have to be used, and to multiply ``factors`` (such as fp8) where they are
-    named; ``imprecise_sums`` is how many products of float8 they may add up in fewer bits than
-    float32 has. With ``bulk`` what is loaded most has to come in whole tiles (by TMA), and with
-    ``specialized`` warps have to have roles of their own. It is that for ``target`` where one is
-    named, whatever the grade is for: some features, and some mistakes, show on one kind of GPU
-    only. ``pass_at`` and ``stretch`` are shares of the copy bandwidth at this very size, or of the
-    speed of the library's matrix product where the arithmetic takes longer than a copy: proved,
-    expected or left open without a GPU.
+    may allocate beside the results.
     """
 
     traffic: float | None = None
