@@ -27,7 +27,7 @@ def attention_row(width: int, causal: bool) -> Row:
                      for _ in range(3))
 
     def exactly(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        out = torch.empty_like(q, dtype=torch.float64)  # a batch at a time: scores in float64 take 2 GB for each
+        out = torch.empty_like(q, dtype=torch.float64)  # scores of one batch take 2 GB
         for place in range(q.shape[0]):
             out[place] = F.scaled_dot_product_attention(
                 q[place].double(), k[place].double(), v[place].double(), is_causal=causal)
