@@ -18,8 +18,7 @@ CALL_S = 10.0  # that a call of host code may take
 class Limits:
     """What a performance case allows. ``traffic`` is issued bytes over ``Cost.bytes``.
 
-    ``flops`` is operations of tl.dot over ``Cost.flops``, and ``scratch`` how many bytes host code
-    may allocate beside the results. ``sectors`` bounds the 32-byte sectors of any line that moves much over as few as would hold its
+    ``sectors`` bounds the 32-byte sectors of any line that moves much over as few as would hold its
     bytes. ``programs`` bounds the programs of all launches together; a function gets the learner's
     block. ``axes`` asks for as many axes of each grid that have more than one program;
     ``described`` says whether launches get tensor descriptors, which the host has made. Of the
@@ -35,6 +34,9 @@ class Limits:
     some features, and some mistakes, show on one kind of GPU only. ``pass_at`` and ``stretch`` are
     shares of the copy bandwidth at this very size, or of the speed of the library's matrix product
     where the arithmetic takes longer than a copy: proved, expected or left open without a GPU.
+
+    ``flops`` is operations of tl.dot over ``Cost.flops``, and ``scratch`` how many bytes host code
+    may allocate beside the results.
     """
 
     traffic: float | None = None

@@ -11,10 +11,8 @@ import pytest
 import torch
 
 from tests.benchmarks import kernels
-from tests.benchmarks.rows import TINY, Row, all_rows
-from tests.benchmarks.rows_debugging import debugging_rows
-from tests.benchmarks.rows_fp8 import fp8_errors, fp8_exact, fp8_inputs, fp8_rows
-from tests.benchmarks.rows_optimization import optimization_rows
+from tests.benchmarks.rows import TINY, Row
+from tests.benchmarks.rows_fp8 import fp8_errors, fp8_exact, fp8_inputs
 
 
 def row(name: str, **who: Callable[..., Any]) -> Row:
@@ -115,9 +113,7 @@ def test_the_errors_of_a_product_tell_how_many_bits_its_sums_kept(bits, least, m
 
 
 def test_rows_have_names_of_their_own():
-    rows = (*all_rows(), *optimization_rows(), *fp8_rows(), *debugging_rows())
-
-    names = [made.name for made in rows]
+    names = [made.name for made in kernels.every_row()]
 
     assert len(names) == len(set(names))
 

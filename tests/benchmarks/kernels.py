@@ -37,10 +37,13 @@ import triton
 from grader.engine.gpu import ceilings
 from grader.engine.gpu.clock import Cuda
 from tests.benchmarks.rows import FULL, QUICK, TINY, Inputs, Row, all_rows
+from tests.benchmarks.rows_attention import attention_rows
+from tests.benchmarks.rows_compiled import compiled_rows
 from tests.benchmarks.rows_debugging import debugging_rows
 from tests.benchmarks.rows_fp8 import fp8_rows
 from tests.benchmarks.rows_fused import fused_rows
 from tests.benchmarks.rows_optimization import optimization_rows
+from tests.benchmarks.rows_training import training_rows
 from tests.benchmarks.turns import together
 
 Entry = dict[str, Any]
@@ -48,6 +51,11 @@ _FORK = multiprocessing.get_context("fork")  # the parent never touches CUDA: a 
 _PREPARING = 0.55  # share of the seconds that compiling and comparing may take
 _ROW_MS = 500.0  # that all contestants of a row may take
 _OURS = ("solution", "starter", "try ")  # how those are called who are no peers
+
+
+def every_row() -> list[Row]:
+    return [*all_rows(), *optimization_rows(), *fp8_rows(), *debugging_rows(), *fused_rows(),
+            *attention_rows(), *training_rows(), *compiled_rows()]
 
 
 def main() -> int:
@@ -63,9 +71,7 @@ def main() -> int:
     chosen = options.parse_args()
     begun = time.monotonic()
     scale = TINY if chosen.simulate else QUICK if chosen.quick else FULL
-    known = (*all_rows(), *optimization_rows(), *fp8_rows(), *debugging_rows(),
-             *fused_rows())
-    rows = [row for row in known
+    rows = [row for row in every_row()
             if not chosen.rows or any(text in row.name for text in chosen.rows)]
     run = Run(rows, scale, "cpu" if chosen.simulate else "cuda", not chosen.no_tries)
 

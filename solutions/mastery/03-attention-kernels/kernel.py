@@ -70,8 +70,7 @@ def sweep(
     MASKED: tl.constexpr,      # whether a tile may hold keys that some query must not look at
     CAUSAL: tl.constexpr,
 ):
-    """Take the keys from start to stop into account; returns the sums, and pointers to what follows.
-    """
+    """Take the keys from start to stop into account; returns the state and what follows them."""
     offs_n, offs_d = tl.arange(0, BLOCK_N), tl.arange(0, BLOCK_D)
     for first in range(start, stop, BLOCK_N):
         in_n = first + offs_n < n_keys

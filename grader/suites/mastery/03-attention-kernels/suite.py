@@ -35,6 +35,7 @@ FAR_SCORE = 500.0
 SIDE, WIDTH, HEADS = 256, 64, 2  # of the heads whose traffic is counted
 QUERIES = 32  # of a tile, below which keys are read too often
 REST = HEADS * SIDE * WIDTH * 2  # bytes: of one result in float16, half of a head's scores
+LSE = 1 / (2 * WIDTH)  # of the least in float16: a logarithm for each query may always be written
 MASKED_FLOPS = 1.5  # of tiles of 128 x 128 over half of all scores; all of them are 2
 
 
@@ -80,21 +81,25 @@ def reversed_in_float32(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *opti
 
 def amplitude(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = False,
               scale: float | None = None, return_lse: bool = False) -> Any:
-    """That of attention; of the logarithm, the mean error of a score and a few roundings."""
+    """That of attention; of the logarithm, the mean error of a score and a few roundings.
+
+    Of those, none is as coarse as tensor cores may be: what the rule multiplies by is 16 of them.
+    """
     wide_k, wide_v = spread_heads(k, q), spread_heads(v, q)
     out = amplitudes.attention(q, wide_k, wide_v, scale=scale, causal=causal,
                                rounds_p=q.dtype != torch.float32)
     if not return_lse:
         return out
-    q, wide_k, width = q.double(), wide_k.double(), q.shape[-1]
-    scores = scores_of(q, k.double(), causal, scale)
+    q, k, width = q.double(), wide_k.double(), q.shape[-1]
+    scores = scores_of(q, k, causal, scale)
     size = torch.where(scores.isfinite(), scores, 0.0).abs()
     factor = abs(1 / math.sqrt(width) if scale is None else scale)
-    off = (q.abs() @ wide_k.abs().mT) * factor * (4 + spread(width)) + 4 * size
-    off = (torch.softmax(scores, -1) * off).sum(-1)
+    off = (q.abs() @ k.abs().mT) * factor * (0.5 + spread(width) / 4) + size / 4
     total = torch.logsumexp(scores, -1)
-    return out, Amplitude(pointwise=4 + 4 * total.abs() + off, reduced=torch.ones_like(total),
-                          length=k.shape[2])
+    return out, Amplitude(
+        pointwise=0.5 + (total.abs() + size.amax(-1)) / 2
+        + (torch.softmax(scores, -1) * off).sum(-1),
+        reduced=torch.ones_like(total), length=k.shape[2])
 
 
 def cost(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = False,
@@ -127,6 +132,16 @@ def near(score: float, width: int, queries: int, keys: int, dtype: str = "float3
             rand(1, 2, keys, width, dtype=dtype))
 
 
+def zero_and_five(keys: int) -> tuple[Input, Input, Input]:
+    """A head whose scores are nearly 0 and one whose scores are about 5, by single products.
+
+    Sums of few numbers of one sign hardly round: what is a little wrong shows.
+    """
+    size = torch.tensor([1e-4, 1.0]).view(2, 1, 1)
+    return (rand(1, 2, 40, 1, mean=2.0, std=0.1).then(lambda t: t * size.to(t.device)),
+            rand(1, 2, keys, 1, mean=2.5, std=0.1), rand(1, 2, keys, 1, mean=3.0, std=0.1))
+
+
 def with_key(at: int, value: float) -> Callable[[torch.Tensor], torch.Tensor]:
     """A row of keys or values with one number in all of its places."""
     def put(x: torch.Tensor) -> torch.Tensor:
@@ -147,9 +162,10 @@ def fused(part: int) -> Input:
     return rand(2, 37, 3, 2, 32, dtype=HALF).then(lambda t: t[:, :, part].transpose(1, 2))
 
 
-# The head's size, its queries: a single one, less than a tile, more than one, wide, and whole.
-SHAPES = ((1, 1, 1, 16), (1, 2, 31, 32), (1, 2, 33, 64), (2, 3, 65, 48), (1, 1, 128, 128))
+# Less than a tile, a single query, more than one tile, a width of no power of two, and a wide one.
+SHAPES = ((1, 2, 31, 32), (1, 1, 1, 16), (1, 2, 33, 64), (2, 3, 65, 48), (1, 1, 128, 128))
 MASKS = {"all keys": (), "causal": (True,)}
+PUBLIC = ((31, "all keys"), (1, "all keys"), (33, "causal"))
 
 
 def named(shape: Sequence[int]) -> str:
@@ -222,10 +238,10 @@ suite = Suite(
     blanks=1,
     cases=[
         *(correctness(f"{named(shape)}, {mask}", *heads(*shape), *options,
-                      public=shape[2] in (1, 31) and not options or shape[2] == 33 and bool(options))
+                      public=(shape[2], mask) in PUBLIC)
           for shape in SHAPES for mask, options in MASKS.items()),
-        *(correctness(f"{named(shape)} in {dtype}, {mask}", *heads(*shape, dtype), *options)
-          for shape in SHAPES for dtype in (HALF,) for mask, options in MASKS.items()),
+        *(correctness(f"{named(shape)} in float16, {mask}", *heads(*shape, HALF), *options)
+          for shape in SHAPES for mask, options in MASKS.items()),
         *(correctness(f"2 x 2 x 70 x 32 in bfloat16, {mask}", *heads(2, 2, 70, 32, "bfloat16"),
                       *options) for mask, options in MASKS.items()),
         correctness("7 queries of 100 keys", *heads(1, 2, 7, 32, keys=100)),
@@ -236,7 +252,10 @@ suite = Suite(
                     *heads(1, 8, 65, 32, HALF, shared=2), True),
         correctness("6 heads of queries on 1 of keys, 50 x 90",
                     *heads(1, 6, 50, 16, keys=90, shared=1)),
-        correctness("heads of 5 numbers", *heads(1, 2, 40, 5)),
+        correctness("heads of one number", *heads(1, 2, 40, 1)),
+        *(correctness(f"scores of 0 and of 5, {few} keys{words}", *zero_and_five(few), False, 1.0,
+                      lse)
+          for words, lse in (("", False), (" and the logarithm", True)) for few in (1, 2, 3)),
         correctness("a scale of a half", *heads(1, 2, 50, 32), False, 0.5),
         correctness("a scale of a half in float16, causal", *heads(1, 2, 70, 32, HALF), True, 0.5),
         correctness("a scale below zero", *heads(1, 2, 70, 32, std=30.0), False, -0.3),
@@ -249,8 +268,9 @@ suite = Suite(
         *(correctness(f"65 queries spread by 30 in {dtype}, {mask}",
                       *heads(1, 2, 65, 64, dtype, std=30.0), *options)
           for dtype in ("float32", HALF) for mask, options in MASKS.items()),
-        correctness("values around 3 in float16", *heads(1, 2, 100, 32, HALF)[:2],
-                    rand(1, 2, 100, 32, dtype=HALF, mean=3.0)),
+        correctness("40 queries of 600 keys, values around 3, in float16",
+                    *heads(1, 1, 40, 32, HALF, keys=600)[:2],
+                    rand(1, 1, 600, 32, dtype=HALF, mean=3.0)),
         correctness("values of very different size", *heads(1, 2, 100, 32)[:2],
                     wide(1, 2, 100, 32)),
         *(correctness(f"key {key} of 100 outweighs all others", rand(1, 2, 40, 32, mean=1.0),
@@ -280,21 +300,21 @@ suite = Suite(
             lambda t: t.expand(-1, 3, -1, -1)), rand(2, 3, 40, 32), rand(2, 3, 40, 32)),
         edge("one query for all places", rand(1, 2, 1, 32).then(lambda t: t.expand(-1, -1, 50, -1)),
              rand(1, 2, 40, 32), rand(1, 2, 40, 32)),
-        *(edge(f"{words}, {mask}", *heads(1, 1, size, 16, HALF), *options)
+        *(edge(f"{words}, {mask}", *heads(1, 1, size, 32, HALF), *options)
           for words, size in (("one query less than a tile", tiles(1, -1)),
                               ("a whole tile", tiles(1)),
                               ("one query more than a tile", tiles(1, 1)),
                               ("two tiles and a query", tiles(2, 1)))
           for mask, options in MASKS.items()),
-        edge("queries 2**30 elements apart", rand(1, 1, 3, 16, dtype=HALF).apart(0, 0, FAR, 1),
-             rand(1, 1, 5, 16, dtype=HALF), rand(1, 1, 5, 16, dtype=HALF)),
-        edge("keys 2**30 elements apart", rand(1, 1, 5, 16, dtype=HALF),
-             rand(1, 1, 4, 16, dtype=HALF).apart(0, 0, FAR, 1), rand(1, 1, 4, 16, dtype=HALF)),
-        edge("values 2**30 elements apart, causal", rand(1, 1, 4, 16, dtype=HALF),
-             rand(1, 1, 4, 16, dtype=HALF), rand(1, 1, 4, 16, dtype=HALF).apart(0, 0, FAR, 1),
+        edge("queries 2**30 elements apart", rand(1, 1, 3, 32, dtype=HALF).apart(0, 0, FAR, 1),
+             rand(1, 1, 5, 32, dtype=HALF), rand(1, 1, 5, 32, dtype=HALF)),
+        edge("keys 2**30 elements apart", rand(1, 1, 5, 32, dtype=HALF),
+             rand(1, 1, 4, 32, dtype=HALF).apart(0, 0, FAR, 1), rand(1, 1, 4, 32, dtype=HALF)),
+        edge("values 2**30 elements apart, causal", rand(1, 1, 4, 32, dtype=HALF),
+             rand(1, 1, 4, 32, dtype=HALF), rand(1, 1, 4, 32, dtype=HALF).apart(0, 0, FAR, 1),
              True),
         edge("heads 2**30 elements apart", *(
-            rand(1, 4, 5, 16, dtype=HALF).apart(0, FAR, 16, 1) for _ in range(3))),
+            rand(1, 4, 5, 32, dtype=HALF).apart(0, FAR, 32, 1) for _ in range(3))),
         edge("a value of NaN in each place of row 60", *heads(1, 1, 33, 32)[:1],
              rand(1, 1, 70, 32), rand(1, 1, 70, 32).then(with_key(60, NAN))),
         edge("NaN in query 5", rand(1, 1, 20, 32).then(with_key(5, NAN)), rand(1, 1, 40, 32),
@@ -344,14 +364,14 @@ suite = Suite(
         *designs,
 
         performance("1 x 2 x 256 x 64 in float16, counted", *heads(1, HEADS, SIDE, WIDTH, HALF),
-                    traffic=(2 + 2 * SIDE / QUERIES) / 4, flops=1.0, scratch=REST, sectors=1.0,
-                    launches=1, tensor_cores=True, spills=0),
+                    traffic=(2 + 2 * SIDE / QUERIES) / 4 + LSE, flops=1.0, scratch=REST,
+                    sectors=1.0, launches=1, tensor_cores=True, spills=0),
         performance("1 x 2 x 256 x 64 in float16, causal, counted",
                     *heads(1, HEADS, SIDE, WIDTH, HALF), True,
-                    traffic=(2 + SIDE / QUERIES + 2) / 4, flops=MASKED_FLOPS, scratch=REST,
+                    traffic=(2 + SIDE / QUERIES + 2) / 4 + LSE, flops=MASKED_FLOPS, scratch=REST,
                     sectors=1.0, launches=1, tensor_cores=True, spills=0),
         performance("1 x 2 x 256 x 64, counted", *heads(1, HEADS, SIDE, WIDTH),
-                    traffic=(2 + 2 * SIDE / QUERIES) / 4, scratch=2 * REST, launches=1),
+                    traffic=(2 + 2 * SIDE / QUERIES) / 4 + LSE, scratch=2 * REST, launches=1),
         performance("4 x 16 x 4 096 x 64 in float16", *heads(4, 16, 4_096, 64, HALF), spills=0,
                     pass_at=0.22, stretch=0.38),
         performance("4 x 16 x 4 096 x 64 in float16, causal", *heads(4, 16, 4_096, 64, HALF), True,
