@@ -347,7 +347,7 @@ backward = gradient_function(
 def gradients_of_torch(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
                        dy: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """By the operations of PyTorch that its own backward pass is made of."""
-    y, mean, rstd = torch.ops.aten.native_layer_norm(x, x.shape[1:], weight, bias, EPS)
+    _, mean, rstd = torch.ops.aten.native_layer_norm(x, x.shape[1:], weight, bias, EPS)
     return torch.ops.aten.native_layer_norm_backward(
         dy, x, x.shape[1:], mean, rstd, weight, bias, [True, True, True])
 
