@@ -106,9 +106,11 @@ def test_gradients_of_right_kernels_pass_with_both_passes_counted(graded):
      "torch.mul"),
     ("        dy = dy.contiguous()\n", "        dy.tolist()\n", "X01", "`.tolist()`"),
     ("        dy = dy.contiguous()\n        dx = torch.empty(x.shape, dtype=x.dtype, "
-     "device=x.device)\n", "        dy = dy.contiguous()\n        dx = torch.empty(x.shape)\n",
-     "S01", "`torch.empty` is given no device"),
-    ("    return Square.apply(x)", "    return Square.apply(x.detach())", "R01", "does not require"),
+     "device=x.device)\n",
+     "        dy = dy.contiguous()\n        dx = torch.empty(x.shape)\n", "S01",
+     "`torch.empty` is given no device"),
+    ("    return Square.apply(x)", "    return Square.apply(x.detach())", "R01",
+     "does not require"),
 ])
 def test_what_is_wrong_in_a_backward_pass_is_found(graded, old, new, code, says):
     report = graded(old, new)

@@ -93,24 +93,25 @@ def backward_kernel(
     db = tl.full([BLOCK_SIZE], 0.0, tl.float32)
 
     each = tl.cdiv(n_rows, tl.num_programs(axis=0))
-    m = pid * each
-    while m < tl.minimum(n_rows, (pid + 1) * each):
+    for number in range(each):
+        m = pid * each + number
         row = m.to(tl.int64)  # row * stride passes 2**31
-        dy = tl.load(dy_ptr + row * stride_dy + cols, mask=mask, other=0.0).to(tl.float32)
-        x = tl.load(x_ptr + row * stride_x + cols, mask=mask, other=0.0).to(tl.float32)
-        rstd = tl.load(rstd_ptr + row)
-        x_hat = (x - tl.load(mean_ptr + row)) * rstd  # in padding not 0, but dy is
+        real = mask & (m < n_rows)
+        mean = tl.load(mean_ptr + row, mask=m < n_rows, other=0.0)
+        rstd = tl.load(rstd_ptr + row, mask=m < n_rows, other=0.0)
+        dy = tl.load(dy_ptr + row * stride_dy + cols, mask=real, other=0.0).to(tl.float32)
+        x = tl.load(x_ptr + row * stride_x + cols, mask=real, other=0.0).to(tl.float32)
+        x_hat = (x - mean) * rstd
 
         if FOR_X:
             g = weight * dy
             mean_g = tl.sum(g, axis=0) / n_cols
             mean_gx = tl.sum(g * x_hat, axis=0) / n_cols
             dx = rstd * (g - mean_g - x_hat * mean_gx)
-            tl.store(dx_ptr + row * stride_dx + cols, dx.to(dx_ptr.dtype.element_ty), mask=mask)
+            tl.store(dx_ptr + row * stride_dx + cols, dx.to(dx_ptr.dtype.element_ty), mask=real)
         if FOR_PARAMETERS:
             dw += dy * x_hat
             db += dy
-        m += 1
 
     if FOR_PARAMETERS:
         share = pid.to(tl.int64) * 2 * n_cols + cols

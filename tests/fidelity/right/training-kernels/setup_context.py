@@ -1,4 +1,4 @@
-"""The newer form of a Function, with statistics as further results; a module that derives from torch's."""
+"""The newer form of a Function, statistics as further results, a module derived from torch's."""
 
 from __future__ import annotations
 
