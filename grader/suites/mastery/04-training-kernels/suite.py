@@ -311,7 +311,7 @@ backward = gradient_function(
         correctness("rows of one value each", *of(equal_rows(5, 64), 64),
                     rand(5, 64, mean=0.3)),
         edge("three rows of one column", *with_dy(3, 1)),
-        edge("three rows of two columns", *with_dy(3, 2)),
+        edge("three rows of three columns", *with_dy(3, 3)),
         edge("dy is one number for all, as of a sum", *table(33, 129),
              rand(1, 1).then(lambda t: t.expand(33, 129)), public=True),
         edge("dy has gaps between its rows", *table(33, 100), rand(33, 200, mean=0.3)[:, 50:150]),
@@ -434,12 +434,17 @@ def adam_amplitudes(param: torch.Tensor, grad: torch.Tensor, exp_avg: torch.Tens
                     exp_avg_sq: torch.Tensor, step: int, lr: float = 1e-3, beta1: float = 0.9,
                     beta2: float = 0.999, eps: float = 1e-8,
                     weight_decay: float = 0.0) -> tuple[Amplitude, ...]:
-    """As `amplitudes.adam` says; and where float32 holds a beta not, what its rounding may do."""
+    """As `amplitudes.adam` says, and what two things may do that are as right.
+
+    A moment may be written as m + (1 - beta) (g - m), which rounds a difference; and where float32
+    does not hold a beta, either it or 1 - beta is rounded.
+    """
     p, m, v = amplitudes.adam(param, grad, exp_avg, exp_avg_sq, step=step, lr=lr,
                               betas=(beta1, beta2), eps=eps)
     off = [abs(beta - float(torch.tensor(beta))) / FLOAT32 for beta in (beta1, beta2)]
     g, m0, v0 = grad.double(), exp_avg.double(), exp_avg_sq.double()
-    m_off, v_off = off[0] * (m0.abs() + g.abs()), off[1] * (v0 + g * g)
+    m_off = m0.abs() + off[0] * (m0.abs() + g.abs())
+    v_off = v0 + off[1] * (v0 + g * g)
     root = (v.pointwise / 2 / (1 - beta2**step)).sqrt() + eps
     moved = lr * m.pointwise / (1 - beta1**step) / root
     relative = m_off / (m.pointwise + 1e-300) + v_off / (v.pointwise + 1e-300)
