@@ -266,16 +266,17 @@ MATRIX = ROWS * COLUMNS * 4
 FORWARD = 4 * MATRIX + 8 * ROWS
 SHARES = 16 * GROUPS * COLUMNS
 PARAMETER = COLUMNS * 4
+SLACK = 1.01  # for a counter of programs, by which the last one may add all shares
 LEAST_FORWARD = 2 * MATRIX + 2 * PARAMETER + 8 * ROWS
 
 BOTH_PASSES = {
     "launches": 3, "spills": 0, "sectors": 1.05,
-    "traffic": (FORWARD + 3 * MATRIX + GROUPS * PARAMETER + 8 * ROWS + SHARES + 2 * PARAMETER)
+    "traffic": SLACK * (FORWARD + 3 * MATRIX + GROUPS * PARAMETER + 8 * ROWS + SHARES + 2 * PARAMETER)
     / (LEAST_FORWARD + 3 * MATRIX + 3 * PARAMETER + 8 * ROWS),
 }
 TO_PARAMETERS = {
     "launches": 3, "spills": 0,
-    "traffic": (FORWARD + 2 * MATRIX + GROUPS * PARAMETER + 8 * ROWS + SHARES + 2 * PARAMETER)
+    "traffic": SLACK * (FORWARD + 2 * MATRIX + GROUPS * PARAMETER + 8 * ROWS + SHARES + 2 * PARAMETER)
     / (LEAST_FORWARD + 2 * MATRIX + 2 * PARAMETER + 8 * ROWS),
 }
 # Two rows: the weight may come once for each of them, and there is no share of anything.
@@ -444,7 +445,7 @@ def adam_amplitudes(param: torch.Tensor, grad: torch.Tensor, exp_avg: torch.Tens
     off = [abs(beta - float(torch.tensor(beta))) / FLOAT32 for beta in (beta1, beta2)]
     g, m0, v0 = grad.double(), exp_avg.double(), exp_avg_sq.double()
     m_off = m0.abs() + off[0] * (m0.abs() + g.abs())
-    v_off = v0 + off[1] * (v0 + g * g)
+    v_off = v0.abs() + off[1] * (v0.abs() + g * g)
     root = (v.pointwise / 2 / (1 - beta2**step)).sqrt() + eps
     moved = lr * m.pointwise / (1 - beta1**step) / root
     relative = m_off / (m.pointwise + 1e-300) + v_off / (v.pointwise + 1e-300)

@@ -199,7 +199,8 @@ class LayerNormFunction(torch.autograd.Function):
             backward_kernel[(programs,)](
                 dy, x, dx, weight, mean, rstd, shares[0], shares[-1],
                 dy.stride(0), x.stride(0), dx.stride(0), n_rows, n_cols,
-                BLOCK_SIZE=block_size, FOR_X=for_x, FOR_PARAMETERS=for_parameters, STAGES=1 if block_size > 4096 else 2,
+                BLOCK_SIZE=block_size, FOR_X=for_x, FOR_PARAMETERS=for_parameters,
+                STAGES=1 if block_size > 4096 else 2,
                 num_warps=num_warps,
             )
         if for_parameters:
