@@ -271,12 +271,14 @@ LEAST_FORWARD = 2 * MATRIX + 2 * PARAMETER + 8 * ROWS
 
 BOTH_PASSES = {
     "launches": 3, "spills": 0, "sectors": 1.05,
-    "traffic": SLACK * (FORWARD + 3 * MATRIX + GROUPS * PARAMETER + 8 * ROWS + SHARES + 2 * PARAMETER)
+    "traffic": SLACK * (FORWARD + 3 * MATRIX + GROUPS * PARAMETER + 8 * ROWS + SHARES
+                        + 2 * PARAMETER)
     / (LEAST_FORWARD + 3 * MATRIX + 3 * PARAMETER + 8 * ROWS),
 }
 TO_PARAMETERS = {
     "launches": 3, "spills": 0,
-    "traffic": SLACK * (FORWARD + 2 * MATRIX + GROUPS * PARAMETER + 8 * ROWS + SHARES + 2 * PARAMETER)
+    "traffic": SLACK * (FORWARD + 2 * MATRIX + GROUPS * PARAMETER + 8 * ROWS + SHARES
+                        + 2 * PARAMETER)
     / (LEAST_FORWARD + 2 * MATRIX + 2 * PARAMETER + 8 * ROWS),
 }
 # Two rows: the weight may come once for each of them, and there is no share of anything.
