@@ -10,10 +10,13 @@ import pytest
 
 import grader
 from grader import Verdict
+from grader.amplitudes import elementwise
 from grader.suite import (
     Cost,
     Function,
+    Sparse,
     Suite,
+    Tolerance,
     correctness,
     edge,
     integers,
@@ -223,3 +226,21 @@ def test_trials_add_to_what_a_function_clears_once(graded, changes, seen):
 
     found = report.first_failure and first(report)
     assert (found is None) if not seen else (found[1] == "N01" and found[2].startswith(seen)), found
+
+
+@pytest.mark.parametrize(("changes", "seen"), [
+    ([], ""), ([("tl.store(speed_ptr + offs, speed,", "tl.store(speed_ptr + offs, speed + 1,")],
+               "`speed`"),
+    ([("tl.store(weight_ptr + offs, weight.to", "tl.store(weight_ptr + offs, -weight.to")],
+     "`weight`")])
+def test_of_a_huge_call_in_place_every_result_is_looked_at(graded, changes, seen):
+    wide = [("tl.program_id(0) * BLOCK + tl", "tl.program_id(0).to(tl.int64) * BLOCK + tl"),
+            (", 64),)](weight", ", 1024),)](weight"), ("BLOCK=64", "BLOCK=1024")]
+    step = replace(SUITE.functions[1], tolerance=Tolerance(lambda *of: (elementwise(*of),) * 2),
+                   cases=[edge("huge", *(Sparse(2**31 + 7),) * 3)])
+
+    report = graded(*wide, *changes, suite=replace(SUITE, functions=[step]), effort="first")
+
+    huge = next(result for result in report.results if result.name == "step_: huge")
+    assert huge.verdict is (Verdict.FAILED if seen else Verdict.PASSED), huge
+    assert seen in " ".join(finding.seen for finding in huge.findings)

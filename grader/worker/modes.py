@@ -104,7 +104,7 @@ def differentiated(recorder: Recorder) -> Iterator[None]:
 
     They run within a call of torch, in which torch switches modes like that off.
     """
-    run = BackwardCFunction.apply
+    run: Callable[..., Any] = BackwardCFunction.apply
 
     def apply(node: Any, *args: Any) -> Any:
         outer = recorder.called, recorder.device

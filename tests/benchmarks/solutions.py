@@ -21,8 +21,10 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -142,12 +144,21 @@ def correctness(task: Task) -> dict[str, Any]:
     passed, failed = 0, []
     cases = [(part, case) for part in suite.parts for case in part.cases if has_result(case)]
     for part, case in cases[::task.every]:
-        problem = on_gpu(getattr(loaded, part.entry), part, case)
+        problem = on_gpu(called(loaded, part), part, case)
         if problem:
             failed.append(f"{case.name}: {problem}")
         else:
             passed += 1
     return {"passed": passed, "failed": failed}
+
+
+def called(loaded: ModuleType, part: Suite) -> Callable[..., Any]:
+    """The function that a case calls: the file's own, or a driver of the suite."""
+    if not part.drives:
+        return getattr(loaded, part.entry)
+    drivers: dict[str, Any] = {}
+    exec(compile(part.calls, "calls.py", "exec"), drivers)
+    return partial(drivers[part.entry], loaded)
 
 
 def has_result(case: Case) -> bool:
@@ -168,6 +179,8 @@ def on_gpu(entry: Callable[..., Any], suite: Suite, case: Case) -> str:
     try:
         returned = entry(*on_device[:split],
                          **dict(zip(suite.keyword_only, on_device[split:], strict=False)))
+        if suite.in_place:
+            returned = tuple(on_device[position] for position in suite.in_place_at())
         results = [result.cpu() for result in compare.as_tuple(returned)]
     except Exception as error:
         return f"{type(error).__name__}: {error}"[:300]

@@ -130,6 +130,14 @@ def _tensors(node: Any) -> Iterator[Any]:
             values += value.values()
 
 
+def without_rows(module: Any) -> dict[str, Any]:
+    """All gradients where x has no row: it holds no number of which anything could be computed."""
+    x = torch.empty(0, 8, requires_grad=True)
+    inputs = (x, torch.ones(8, requires_grad=True), torch.zeros(8, requires_grad=True))
+    dx, dw, db = torch.autograd.grad(module.layer_norm(*inputs), inputs, torch.empty(0, 8))
+    return {"dx": list(dx.shape), "dw": dw.tolist(), "db": db.tolist()}
+
+
 def twice(module: Any) -> dict[str, bool]:
     """What becomes of an attempt to differentiate a gradient."""
     x, weight, bias = _example()

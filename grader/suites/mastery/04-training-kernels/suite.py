@@ -266,16 +266,19 @@ MATRIX = ROWS * COLUMNS * 4
 FORWARD = 4 * MATRIX + 8 * ROWS
 SHARES = 16 * GROUPS * COLUMNS
 PARAMETER = COLUMNS * 4
+SLACK = 1.01  # for a counter of programs, by which the last one may add all shares
 LEAST_FORWARD = 2 * MATRIX + 2 * PARAMETER + 8 * ROWS
 
 BOTH_PASSES = {
     "launches": 3, "spills": 0, "sectors": 1.05,
-    "traffic": (FORWARD + 3 * MATRIX + GROUPS * PARAMETER + 8 * ROWS + SHARES + 2 * PARAMETER)
+    "traffic": SLACK * (FORWARD + 3 * MATRIX + GROUPS * PARAMETER + 8 * ROWS + SHARES
+                        + 2 * PARAMETER)
     / (LEAST_FORWARD + 3 * MATRIX + 3 * PARAMETER + 8 * ROWS),
 }
 TO_PARAMETERS = {
     "launches": 3, "spills": 0,
-    "traffic": (FORWARD + 2 * MATRIX + GROUPS * PARAMETER + 8 * ROWS + SHARES + 2 * PARAMETER)
+    "traffic": SLACK * (FORWARD + 2 * MATRIX + GROUPS * PARAMETER + 8 * ROWS + SHARES
+                        + 2 * PARAMETER)
     / (LEAST_FORWARD + 2 * MATRIX + 2 * PARAMETER + 8 * ROWS),
 }
 # Two rows: the weight may come once for each of them, and there is no share of anything.
@@ -310,9 +313,8 @@ backward = gradient_function(
         correctness("gradients of many sizes", *table(33, 129), wide(33, 129)),
         correctness("rows of one value each", *of(equal_rows(5, 64), 64),
                     rand(5, 64, mean=0.3)),
-        edge("no row: the gradients of the parameters are zero", *with_dy(0, 8)),
         edge("three rows of one column", *with_dy(3, 1)),
-        edge("three rows of two columns", *with_dy(3, 2)),
+        edge("three rows of three columns", *with_dy(3, 3)),
         edge("dy is one number for all, as of a sum", *table(33, 129),
              rand(1, 1).then(lambda t: t.expand(33, 129)), public=True),
         edge("dy has gaps between its rows", *table(33, 100), rand(33, 200, mean=0.3)[:, 50:150]),
@@ -347,7 +349,7 @@ backward = gradient_function(
 def gradients_of_torch(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
                        dy: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """By the operations of PyTorch that its own backward pass is made of."""
-    y, mean, rstd = torch.ops.aten.native_layer_norm(x, x.shape[1:], weight, bias, EPS)
+    _, mean, rstd = torch.ops.aten.native_layer_norm(x, x.shape[1:], weight, bias, EPS)
     return torch.ops.aten.native_layer_norm_backward(
         dy, x, x.shape[1:], mean, rstd, weight, bias, [True, True, True])
 
@@ -372,7 +374,6 @@ backward_to_parameters = gradient_function("backward_to_parameters", (1, 2), cas
     correctness("33 x 768 floats", *with_dy(33, 768)),
     correctness("70 x 129 in float16", *with_dy(70, 129, dtype="float16")),
     correctness("2 x 3 x 65 floats", *with_dy(2, 3, 65)),
-    edge("no row: zeros", *with_dy(0, 8)),
     edge("x is a transposed view", *of(rand(100, 7, mean=3.0).mT, 100), rand(7, 100, mean=0.3)),
     performance("512 x 768 floats, both passes, no gradient of x", *with_dy(ROWS, COLUMNS),
                 **TO_PARAMETERS),
@@ -436,12 +437,17 @@ def adam_amplitudes(param: torch.Tensor, grad: torch.Tensor, exp_avg: torch.Tens
                     exp_avg_sq: torch.Tensor, step: int, lr: float = 1e-3, beta1: float = 0.9,
                     beta2: float = 0.999, eps: float = 1e-8,
                     weight_decay: float = 0.0) -> tuple[Amplitude, ...]:
-    """As `amplitudes.adam` says; and where float32 holds a beta not, what its rounding may do."""
+    """As `amplitudes.adam` says, and what two things may do that are as right.
+
+    A moment may be written as m + (1 - beta) (g - m), which rounds a difference; and where float32
+    does not hold a beta, either it or 1 - beta is rounded.
+    """
     p, m, v = amplitudes.adam(param, grad, exp_avg, exp_avg_sq, step=step, lr=lr,
                               betas=(beta1, beta2), eps=eps)
     off = [abs(beta - float(torch.tensor(beta))) / FLOAT32 for beta in (beta1, beta2)]
     g, m0, v0 = grad.double(), exp_avg.double(), exp_avg_sq.double()
-    m_off, v_off = off[0] * (m0.abs() + g.abs()), off[1] * (v0 + g * g)
+    m_off = m0.abs() + off[0] * (m0.abs() + g.abs())
+    v_off = v0.abs() + off[1] * (v0.abs() + g * g)
     root = (v.pointwise / 2 / (1 - beta2**step)).sqrt() + eps
     moved = lr * m.pointwise / (1 - beta1**step) / root
     relative = m_off / (m.pointwise + 1e-300) + v_off / (v.pointwise + 1e-300)
@@ -602,6 +608,13 @@ def refuses_a_second_derivative(answer: Any) -> None:
         "the kernels inside backward, so what comes out is not the second derivative.")
 
 
+def is_zero(answer: Any) -> None:
+    assert answer["dx"] == [0, 8], f"For an x of 0 x 8, dx has the shape {answer['dx']}."
+    for name in ("dw", "db"):
+        assert answer[name] == [0.0] * 8, (
+            f"For an x of 0 x 8, {name} is {answer[name]}; a sum over no row is 0.")
+
+
 def is_a_layer_norm(answer: Any, dtypes: Sequence[str]) -> None:
     for made, dtype in zip(answer, dtypes, strict=True):
         where = f"TritonLayerNorm(7, 1e-3, dtype=torch.{dtype})"
@@ -705,6 +718,8 @@ suite = Suite(
              check=is_a_layer_norm, code="S01"),
         call("the parameters lie where they are asked to", "on_meta", check=lies_on_meta,
              code="S01"),
+        call("no row: the gradients of the parameters are zero", "without_rows",
+             check=is_zero, code="N01", eager=True),
         call("a second derivative is refused", "twice", check=refuses_a_second_derivative,
              code="E01", eager=True),
         call("what is kept for the backward pass", "saved", check=keeps_little, code="T01",
