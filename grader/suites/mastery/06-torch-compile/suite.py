@@ -130,8 +130,8 @@ def describes_its_result(answer: Any, *asked: Any) -> None:
     is_registered(answer)
     fake, real = answer["fake"], answer["real"]
     assert isinstance(fake, list), (
-        f"Called on tensors without memory, as the compiler does, the operator raised {fake}. "
-        f"Shapes have to follow from shapes, without looking at a value.")
+        f"Called on tensors without memory, as the compiler does, the operator raised {fake} There "
+        f"no kernel can run and no value can be looked at: form has to follow from form.")
     for what, said, is_so in zip(("shape", "dtype", "strides"), fake, real, strict=True):
         assert said == is_so, (
             f"opcheck: fake {_of(said)}, real {_of(is_so)} ({what}). The compiler plans memory by "
@@ -153,7 +153,7 @@ def is_one_graph(answer: Any, length: int) -> None:
     breaks = "; ".join(answer["breaks"])
     assert answer["graphs"] == 1 and not breaks, (
         f"{_graphs(answer['graphs'])} and a break at {breaks or 'a place that it does not name'}. "
-        f"Python has to wait for the first part before it knows how to go on.")
+        f"What follows a break is another graph, and Python runs in between.")
 
 
 def is_the_block(answer: Any, length: int) -> None:
@@ -276,8 +276,12 @@ def tells_first_from_steady(answer: Any, lengths: Sequence[int], warmup: int,
             f"{name} is {times!r:.100}; one number for each of {len(lengths)} lengths is expected.")
         for length, time in zip(lengths, times, strict=True):
             assert isinstance(time, int | float) and math.isclose(time, right, rel_tol=1e-3), (
-                f"{name} is {time!r:.20} for length {length}, by a clock that only fn moves: "
+                f"{name} is {_number(time)} for length {length}, by a clock that only fn moves: "
                 f"{means}. Times are in milliseconds.")
+
+
+def _number(time: Any) -> str:
+    return f"{time:.6g}" if isinstance(time, int | float) else f"{time!r:.40}"
 
 
 def counts_compilations(answer: Any, dynamic: bool | None, lengths: Sequence[int]) -> None:
