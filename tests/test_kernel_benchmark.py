@@ -13,6 +13,7 @@ import torch
 from tests.benchmarks import kernels
 from tests.benchmarks.rows import TINY, Row, all_rows
 from tests.benchmarks.rows_fp8 import fp8_errors, fp8_exact, fp8_inputs, fp8_rows
+from tests.benchmarks.rows_mastery import mastery_rows
 from tests.benchmarks.rows_optimization import optimization_rows
 
 
@@ -114,7 +115,8 @@ def test_the_errors_of_a_product_tell_how_many_bits_its_sums_kept(bits, least, m
 
 
 def test_rows_have_names_of_their_own():
-    names = [made.name for made in (*all_rows(), *optimization_rows(), *fp8_rows())]
+    names = [made.name for made in (
+        *all_rows(), *optimization_rows(), *fp8_rows(), *mastery_rows())]
 
     assert len(names) == len(set(names))
 

@@ -38,6 +38,7 @@ from grader.engine.gpu import ceilings
 from grader.engine.gpu.clock import Cuda
 from tests.benchmarks.rows import FULL, QUICK, TINY, Inputs, Row, all_rows
 from tests.benchmarks.rows_fp8 import fp8_rows
+from tests.benchmarks.rows_mastery import mastery_rows
 from tests.benchmarks.rows_optimization import optimization_rows
 from tests.benchmarks.turns import together
 
@@ -61,7 +62,7 @@ def main() -> int:
     chosen = options.parse_args()
     begun = time.monotonic()
     scale = TINY if chosen.simulate else QUICK if chosen.quick else FULL
-    rows = [row for row in (*all_rows(), *optimization_rows(), *fp8_rows())
+    rows = [row for row in (*all_rows(), *optimization_rows(), *fp8_rows(), *mastery_rows())
             if not chosen.rows or any(text in row.name for text in chosen.rows)]
     run = Run(rows, scale, "cpu" if chosen.simulate else "cuda", not chosen.no_tries)
 

@@ -487,10 +487,6 @@ suite = Suite(
              check=is_regional, eager=True),
         call("by regions as without a compiler", "compiled", REGIONAL, BLOCKS, FEW,
              check=gives_the_same, eager=True),
-        call("twelve lengths for the whole model", "compiled", WHOLE, 1, ALL,
-             check=serves_all_lengths, eager=True, seconds=20.0),
-        call("twelve lengths by regions", "compiled", REGIONAL, 1, ALL,
-             check=serves_all_lengths, eager=True, seconds=20.0),
         call("Inductor compiles where nothing else is said", "default_backends",
              check=are_inductor),
         call("a schedule calls each length in turn", "schedule", (128, 256, 512), 0, 4,
@@ -514,5 +510,9 @@ suite = Suite(
         *(call(f"a mode for {name}", "modes", ASKED, check=fits(number))
           for number, (name, *_) in enumerate(JOBS)),
         call("the design", "design", "rmsnorm_gelu_linear", SHAPES, check=is_designed),
+        call("twelve lengths for the whole model", "compiled", WHOLE, 1, ALL,
+             check=serves_all_lengths, eager=True, seconds=20.0),
+        call("twelve lengths by regions", "compiled", REGIONAL, 1, ALL,
+             check=serves_all_lengths, eager=True, seconds=20.0),
     ],
 )
