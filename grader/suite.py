@@ -285,8 +285,9 @@ class Suite(Function):
     A submission may have further ``files`` beside its kernel.py, named by their paths. They are
     read, copied and imported together, and its kernels are taken from ``kernel_file``. Where host
     code registers operators or has torch's compiler make graphs, the suite ``compiles_graphs``:
-    that compiler is imported before workers are forked, since they may make no folder. Where its
-    kernels need a ``capability``, such as (8, 9), a GPU with less is not asked.
+    that compiler is imported before workers are forked: it takes a second, and wants files that
+    they may not make. Where its kernels need a ``capability``, such as (8, 9), a GPU with less is
+    not asked.
     """
 
     blanks: int = 0

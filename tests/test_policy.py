@@ -115,6 +115,38 @@ def test_all_else_is_named_with_its_line(
     assert spoken in finding.seen
 
 
+OPERATOR = """\
+@torch.library.custom_op("probe::one", mutates_args=())
+def one(x: torch.Tensor) -> torch.Tensor:
+    {}
+return one(x)
+"""
+
+
+def test_an_operator_that_the_file_registers_is_host_code(sandbox: Sandbox, tmp_path: Path) -> None:
+    outcome, _ = recorded(OPERATOR.format("return launch(x, torch.empty_like(x))"), sandbox,
+                          tmp_path)
+
+    assert (outcome.findings, outcome.error) == ((), None)
+    assert outcome.recording is not None
+    assert len(outcome.recording.launches) == 1
+
+
+@pytest.mark.parametrize(("inside", "code", "spoken"), [
+    ("return launch(x, torch.relu(x))", "X01", "torch.relu"),
+    ("return launch(x, x.mul_(2))", "M07", "`x`"),
+    ("return launch(x, torch.empty(8))", "S01", "no device"),
+])
+def test_what_an_operator_of_the_file_does_is_looked_at(
+    inside: str, code: str, spoken: str, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    outcome, line = recorded(OPERATOR.format(inside), sandbox, tmp_path)
+
+    finding = outcome.findings[0]
+    assert (finding.code, finding.line) == (code, line + 2)
+    assert spoken in finding.seen
+
+
 # Where memory is asked for, and what of that would lie on the CPU beside inputs on a GPU.
 ON_THE_DEVICE = {
     "a device": "y = torch.empty(8, device=x.device)",

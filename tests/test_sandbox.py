@@ -260,6 +260,37 @@ def test_who_expects_tests_gets_workers_that_have_imported_what_they_need(tmp_pa
         assert (before, loaded(box)) == (False, True)
 
 
+def test_who_expects_graphs_gets_workers_that_can_make_them(tmp_path: Path) -> None:
+    """Torch's compiler wants files while it is imported, and workers may make none."""
+    (tmp_path / "kernel.py").write_text("def entry(): ...\n")
+    drivers = """\
+import sys
+
+import torch
+
+def loaded(module):
+    return "torch._dynamo" in sys.modules
+
+def made(module):
+    graphs = []
+    compiled = torch.compile(lambda x: (x + 1).relu(),
+                             backend=lambda graph, inputs: graphs.append(graph) or graph.forward)
+    return compiled(torch.ones(4)).tolist() == [2.0] * 4 and len(graphs) == 1
+"""
+
+    def asked(box: Sandbox, of: str) -> object:
+        with box.fork("worker") as child:
+            child.ask({"op": "load", "path": str(tmp_path / "kernel.py")})
+            return child.ask({"op": "ask", "of": of, "drivers": drivers, "arguments": [],
+                              "layout": []})["answer"]
+
+    with Sandbox() as box:
+        before = asked(box, "loaded")
+        box.expect("graphs")
+
+        assert (before, asked(box, "made")) == (False, True)
+
+
 def test_several_children_live_side_by_side(sandbox: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_text("def entry(): ...")
     request = {"op": "load", "path": str(tmp_path / "kernel.py")}
@@ -284,7 +315,8 @@ def test_the_zygote_has_one_thread_and_a_bare_environment(open_sandbox: Sandbox,
 
     assert "Threads:\t1\n" in status
     assert {pair.partition("=")[0] for pair in environ} == {
-        "PATH", "LANG", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TRITON_CACHE_DIR", "HOME",
+        "PATH", "LANG", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TRITON_CACHE_DIR",
+        "TORCHINDUCTOR_CACHE_DIR", "HOME",
         "TMPDIR", "PYTHONDONTWRITEBYTECODE", "CUDA_VISIBLE_DEVICES",
         "PYTORCH_NVML_BASED_CUDA_CHECK",
     } | {"LD_LIBRARY_PATH", "TRITON_LIBCUDA_PATH", "CC"} & os.environ.keys()

@@ -92,7 +92,7 @@ def _cut_off(folder: Path, fds: tuple[int, int, int]) -> None:
         signal.signal(number, signal.SIG_DFL)
     folder.mkdir(mode=0o700)
     os.chdir(folder)
-    for name in ("HOME", "TMPDIR", "TRITON_CACHE_DIR"):
+    for name in ("HOME", "TMPDIR", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"):
         os.environ[name] = str(folder)
     tempfile.tempdir = None  # the zygote may have asked where that is
     sys.argv = ["kernel.py"]

@@ -255,6 +255,7 @@ def _environment(folder: Path) -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         "TRITON_CACHE_DIR": str(folder),
+        "TORCHINDUCTOR_CACHE_DIR": str(folder),  # which torch's compiler makes, if it is not there
         "HOME": str(folder),
         "TMPDIR": str(folder),
     }

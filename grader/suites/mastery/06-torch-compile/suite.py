@@ -41,7 +41,7 @@ TRAFFIC = ((3 * SIDE**3 + SIDE**2) / SMALLEST_TILE + SIDE**3 / SMALLEST_TILE**2 
 OPERATOR = "tritonlab::rmsnorm_gelu_linear"
 BLOCKS = 6
 LENGTHS = (128, 192, 256, 320, 384, 512, 640, 768, 1_024, 1_280, 1_600, 2_048)
-NEAR = 1e-4  # share of the largest number; blocks of float32 are off by less than 1e-5
+NEAR = 5e-4  # share of the largest number; six blocks of float32 are off by less than 1e-5
 SHAPES = ({"M": 4_096, "N": 4_096, "K": 4_096, "e": 2},
           {"M": 8_192, "N": 1_024, "K": 2_048, "e": 2},
           {"M": 2_048, "N": 3_072, "K": 1_024, "e": 4})
@@ -130,8 +130,8 @@ def describes_its_result(answer: Any, *asked: Any) -> None:
     is_registered(answer)
     fake, real = answer["fake"], answer["real"]
     assert isinstance(fake, list), (
-        f"Called on tensors without memory, as the compiler does, the operator raised {fake}. "
-        f"Shapes have to follow from shapes, without looking at a value.")
+        f"Called on tensors without memory, as the compiler does, the operator raised {fake} There "
+        f"no kernel can run and no value can be looked at: form has to follow from form.")
     for what, said, is_so in zip(("shape", "dtype", "strides"), fake, real, strict=True):
         assert said == is_so, (
             f"opcheck: fake {_of(said)}, real {_of(is_so)} ({what}). The compiler plans memory by "
@@ -153,7 +153,7 @@ def is_one_graph(answer: Any, length: int) -> None:
     breaks = "; ".join(answer["breaks"])
     assert answer["graphs"] == 1 and not breaks, (
         f"{_graphs(answer['graphs'])} and a break at {breaks or 'a place that it does not name'}. "
-        f"Python has to wait for the first part before it knows how to go on.")
+        f"What follows a break is another graph, and Python runs in between.")
 
 
 def is_the_block(answer: Any, length: int) -> None:
@@ -276,8 +276,12 @@ def tells_first_from_steady(answer: Any, lengths: Sequence[int], warmup: int,
             f"{name} is {times!r:.100}; one number for each of {len(lengths)} lengths is expected.")
         for length, time in zip(lengths, times, strict=True):
             assert isinstance(time, int | float) and math.isclose(time, right, rel_tol=1e-3), (
-                f"{name} is {time!r:.20} for length {length}, by a clock that only fn moves: "
+                f"{name} is {_number(time)} for length {length}, by a clock that only fn moves: "
                 f"{means}. Times are in milliseconds.")
+
+
+def _number(time: Any) -> str:
+    return f"{time:.6g}" if isinstance(time, int | float) else f"{time!r:.40}"
 
 
 def counts_compilations(answer: Any, dynamic: bool | None, lengths: Sequence[int]) -> None:
@@ -476,17 +480,13 @@ suite = Suite(
         call("a block is one graph, without a break", "block", 24, check=is_one_graph, eager=True),
         call("what a block computes", "block", 24, check=is_the_block, eager=True),
         call("the whole model in one graph", "compiled", WHOLE, BLOCKS, FEW, check=is_whole,
-             eager=True),
+             eager=True, seconds=20.0),
         call("the whole model as it is without a compiler", "compiled", WHOLE, BLOCKS, FEW,
-             check=gives_the_same, eager=True),
+             check=gives_the_same, eager=True, seconds=20.0),
         call("one graph for the hot path of six blocks", "compiled", REGIONAL, BLOCKS, FEW,
-             check=is_regional, eager=True),
+             check=is_regional, eager=True, seconds=20.0),
         call("by regions as without a compiler", "compiled", REGIONAL, BLOCKS, FEW,
-             check=gives_the_same, eager=True),
-        call("twelve lengths for the whole model", "compiled", WHOLE, 1, ALL,
-             check=serves_all_lengths, eager=True, seconds=20.0),
-        call("twelve lengths by regions", "compiled", REGIONAL, 1, ALL,
-             check=serves_all_lengths, eager=True, seconds=20.0),
+             check=gives_the_same, eager=True, seconds=20.0),
         call("Inductor compiles where nothing else is said", "default_backends",
              check=are_inductor),
         call("a schedule calls each length in turn", "schedule", (128, 256, 512), 0, 4,
@@ -510,5 +510,9 @@ suite = Suite(
         *(call(f"a mode for {name}", "modes", ASKED, check=fits(number))
           for number, (name, *_) in enumerate(JOBS)),
         call("the design", "design", "rmsnorm_gelu_linear", SHAPES, check=is_designed),
+        call("twelve lengths for the whole model", "compiled", WHOLE, 1, ALL,
+             check=serves_all_lengths, eager=True, seconds=20.0),
+        call("twelve lengths by regions", "compiled", REGIONAL, 1, ALL,
+             check=serves_all_lengths, eager=True, seconds=20.0),
     ],
 )
