@@ -30,8 +30,8 @@ def material_of(module_id: str) -> written.Material:
 
 MUTANTS = [(name, mutant.id) for name in MODULES for mutant in material_of(name).suite.mutants]
 SOME_MUTANTS = [mutant for place, mutant in enumerate(MUTANTS) if place % 3 == 0]
-VARIANTS = [(name, path) for name, module in MODULES.items()
-            for path in variants.of(module.slug)]
+VARIANTS = {name: list(variants.of(module.slug)) for name, module in MODULES.items()}
+SOME_VARIANTS = [(name, path) for name, paths in VARIANTS.items() for path in paths[::2]]
 
 for_every_module = pytest.mark.parametrize("name", MODULES)
 
@@ -40,7 +40,7 @@ def test_there_are_modules_mutants_and_variants():
     assert len(MODULES) >= 2
     for module in MODULES:
         assert len([name for name, _ in MUTANTS if name == module]) >= 8
-        assert len([name for name, _ in VARIANTS if name == module]) >= 5
+        assert len(VARIANTS[module]) >= 5
 
 
 def test_nothing_is_astray_in_the_course():
@@ -96,12 +96,12 @@ def test_a_mutant_is_killed_with_its_code(name, mutant, sandbox, tmp_path):
     assert list(graded.survives(known, report, whole=False)) == []
 
 
-@pytest.mark.parametrize(("name", "path"), VARIANTS,
-                         ids=[f"{MODULES[name].slug}-{path.stem}" for name, path in VARIANTS])
+@pytest.mark.parametrize(("name", "path"), SOME_VARIANTS,
+                         ids=[f"{MODULES[name].slug}-{path.stem}" for name, path in SOME_VARIANTS])
 def test_right_but_different_solutions_pass(name, path, sandbox, tmp_path):
     kernel = variants.whole(path, MODULES[name].solution, tmp_path)
 
-    # What the compiler says of them is part of `python -m tests.fidelity`; here it would take long.
+    # The others, and what the compiler says of all, are part of `python -m tests.fidelity`.
     report = grader.grade(kernel, material_of(name).suite, sandbox=sandbox, effort="uncompiled")
 
     said = [f"{r.name}: {f.code} {f.seen}" for r in report.results for f in r.findings]
