@@ -743,6 +743,22 @@ def tour_judge(monkeypatch):
     monkeypatch.setitem(vars(grader), "Sandbox", Box)
 
 
+def test_hints_are_offered_by_a_name_of_the_exercise_and_not_of_the_tests(run, judge, course_root):
+    folder = course_root / "tracks/missing-elements/03-softmax"
+    with (folder / "kernel.py").open("a") as exercise:
+        exercise.write("\n\ndef swish(x):\n    return x\n")
+    module = folder / "module.toml"
+    module.write_text(module.read_text().replace("todos = [1]",
+                                                 'functions = ["swish", "driver"]'))
+    finding = replace(toy.WRONG, where="", todos=(), function="driver", next_step="Change it.")
+    judge((toy.case("driver: 4 rows", Verdict.FAILED, finding=finding),))
+    run("start", "softmax")
+
+    graded = run("grade")
+
+    assert "`tritonlab hint track1/softmax --function swish`" in " ".join(graded.out.split())
+
+
 def test_the_tour_shows_every_step_and_leaves_nothing(run, home, tour_judge):
     shown = run("tour")
 

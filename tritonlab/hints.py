@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from grader.report import Finding
@@ -125,9 +126,21 @@ def offer(module: Module, finding: Finding, reading: Reading) -> Offer | None:
     if group is None:
         return None
     rung, repeated = next_rung(module, group, reading)
-    place = f"--todo {todo}" if todo else f"--function {function}"
+    place = f"--todo {todo}" if todo else f"--function {_to_type(module, group, function or '')}"
     return Offer(f"tritonlab hint {module.id} {place}", group.group, group.title,
                  rung, len(group.rungs), repeated)
+
+
+def _to_type(module: Module, group: HintGroup, function: str) -> str:
+    """The name to ask by: the exercise's own, where ``function`` is a name of the tests alone."""
+    first = group.functions[0] if group.functions else function
+    texts = [path.read_text(encoding="utf-8") for path in sorted(module.folder.glob("*.py"))]
+
+    def defined(name: str) -> bool:
+        return any(re.search(rf"^\s*(?:def|class) {re.escape(name)}\b", text, re.MULTILINE)
+                   for text in texts)
+
+    return first if defined(first) and not defined(function) else function
 
 
 def place_of(module: Module, finding: Finding) -> tuple[int | None, str | None]:
