@@ -226,7 +226,7 @@ def measured(name: str, script: Mapping[str, Any], *, warmup: int | None = None,
             f"n is {n!r:.30}, and {count} samples were asked for.")
         assert math.isclose(median, right, rel_tol=within), (
             f"The median is {median:.4g} ms, where a call of the device takes {right:.4g} ms"
-            f"{_reason(median, right, script, count)}.")
+            f"{_reason(median, right, script, warm_up, count)}.")
         for field, value, wanted in (("p20_ms", low, p20), ("p80_ms", high, p80)):
             assert math.isclose(value, wanted, rel_tol=max(within, 0.03)), (
                 f"{field} is {value:.4g} ms, and {wanted:.4g} ms is the number that "
@@ -238,13 +238,18 @@ def measured(name: str, script: Mapping[str, Any], *, warmup: int | None = None,
     return call(name, "benchmark", dict(script), options, check=check, public=public)
 
 
-def _reason(median: float, right: float, script: Mapping[str, Any], count: int) -> str:
+def _reason(median: float, right: float, script: Mapping[str, Any], warm_up: int,
+            count: int) -> str:
     """What a wrong median usually is: the number on the device that it is near to."""
     cold = statistics.median(script.get("cold", (1.0,)))
     launching = script.get("launching", 0.002)
     rate = "" if cold != statistics.median(NOISY) else f" ({MOVED / median / 1e6:,.0f} GB/s for " \
         f"{MOVED // 10**6} MB)" if median > 0 else ""
     mean = statistics.fmean(script.get("cold", (1.0,))) + launching
+    # Where there is one sample, all the calls before it may still be at work.
+    waiting = 0.0
+    if warm_up and count == 1:
+        waiting = cold * (1 + (warm_up - 1) * script.get("warm", 1.0))
     known = (
         (0.0, ". A clock that stood still saw nothing of the work"),
         (launching, f"{rate}. In {launching} ms the device has heard of the work; it was still at "
@@ -262,6 +267,8 @@ def _reason(median: float, right: float, script: Mapping[str, Any], count: int) 
         (right + script.get("backlog", 0.0),
          f". {script.get('backlog', 0.0):.4g} ms of earlier work were waiting, and the clock ran "
          f"meanwhile"),
+        (right + waiting, f". {waiting:.3g} ms of that belong to the calls that warmed up: the "
+                          f"device was still at them when the clock started"),
         (right / 1e3, ". That is a number of seconds"),
         (mean, f". One call in 20 takes 50 times as long, and moved the result by "
                f"{median / right - 1:.0%}"),
@@ -362,6 +369,12 @@ def found(letter: str, bottleneck: str, *evidence: str, speedups: Sequence[float
             f"{name}: predicted_speedup is {speedup!r:.40}, and a finite number above 0 is "
             "expected.")
         left = profile["ms"] / speedup
+        slower = known["ms_per_launch"] / GPU["launch_ms"]
+        assert bottleneck != "launch-bound" or not math.isclose(speedup, slower, rel_tol=0.05), (
+            f"{name}: {speedup:.4g} is the time of one launch over that of an empty one, "
+            f"{GPU['launch_ms']:.2g} ms. There would still be {known['launches']} of them, in "
+            f"{left:.3g} ms, and a copy of as many bytes takes {copy_ms(profile):.3g} ms. How many "
+            "does the job need?")
         assert speedup <= high, (
             f"{name}: {speedup:.4g} times faster are {left:.3g} ms, and a copy of as many bytes "
             f"takes {copy_ms(profile):.3g} ms on this GPU.")
@@ -394,6 +407,7 @@ FINDINGS = (
 # Predictions
 
 NEAR = 0.1  # how far off a prediction may be, as a share
+ROWS = 16_384  # of the matrix that is predicted
 
 
 def predicted(name: str, right: float, words: Callable[[float], str]) -> Case:
@@ -404,7 +418,8 @@ def predicted(name: str, right: float, words: Callable[[float], str]) -> Case:
         assert not isinstance(answer, str), f"{said} is {answer}; a number is expected."
         assert math.isfinite(answer), f"{said} is {answer}; a finite number is expected."
         assert math.isclose(answer, right, rel_tol=NEAR), (
-            f"{said} is {answer:,.4g}. {words(answer)}")
+            f"{said} is {f'{answer:,.0f}' if answer == int(answer) else f'{answer:,.4g}'}. "
+            f"{words(answer)}")
 
     return call(f"the prediction of {name}", "prediction", name, check=check)
 
@@ -416,12 +431,17 @@ def of_bytes(ratio: float) -> str:
 
 
 def of_launches(count: float) -> str:
+    if count == ROWS:
+        return ("That is the number of its rows, and of its programs if each has one. One launch "
+                "starts many programs: how many times does the host ask?")
     return ("Launches are counted in whole ones." if count != int(count) or count < 1 else
             "A later launch is needed where programs wait for what others have made. Who waits for "
             "whom, where each row has a program to itself?")
 
 
 def of_sectors(share: float) -> str:
+    if 50 <= share <= 100:
+        return "It is a share of what moves, from 0 to 1, and that reads like percent."
     return ("It is a share of what moves, and cannot be more than all of it." if share > 1 else
             f"Of each sector of 32 bytes {32 * share:.3g} would be used. How many neighbours of "
             "one row does a sector hold, and who loads them?")
