@@ -48,8 +48,7 @@ def guarded_empty(module, shape, dtype, red_zone=None):
         "address": tensor.data_ptr() % 16, "before": start, "after": whole.numel() - stop,
         "pattern before": bool((whole[max(0, start - zone):start] == PATTERN).all()),
         "pattern after": bool((whole[stop:stop + zone] == PATTERN).all()),
-        "poisoned": bool((inside == PATTERN).all() if not _has_nan(tensor)
-                         else tensor.isnan().all()),
+        "held": _held(tensor, inside),
         "check": _told(guarded),
     }
 
@@ -97,8 +96,13 @@ def two_at_once(module):
     return {"first": _told(one), "other": _told(other)}
 
 
-def _has_nan(tensor):
-    return tensor.dtype.is_floating_point or tensor.dtype.is_complex
+def _held(tensor, inside):
+    """The first element that is no NaN, or byte that is no pattern, in words; "" without one."""
+    if tensor.dtype.is_floating_point or tensor.dtype.is_complex:
+        written = tensor[~tensor.isnan()]
+        return f"an element is {written[0].item():.6g}" if written.numel() else ""
+    written = inside[inside != PATTERN]
+    return f"a byte is 0x{written[0].item():02X}" if written.numel() else ""
 
 
 def _memory(tensor):

@@ -560,9 +560,9 @@ def made(name: str, shape: Sequence[int], dtype: str = "float32",
                 "are asked for on either side")
             assert told[f"pattern {side}"], (
                 f"the {zone} bytes {side} the tensor do not all hold 0xA5")
-        assert told["poisoned"], (
-            "the tensor's elements look as if somebody had written them; NaN is asked for, and the "
-            "pattern where there is none")
+        assert not told["held"], (
+            f"nobody has written into the tensor of {dtype}, and {told['held']}; NaN is asked for "
+            "in each element, and bytes of 0xA5 where the type has no NaN")
         assert told["check"] == [], (
             f"nobody has written, and `check` told of {in_words(told['check'])}")
 
