@@ -356,7 +356,11 @@ class Session:
         """
         request = {"op": "variants", "recordings": [to_json(one) for one in recordings],
                    "target": target.name}
-        return variants_of(self._ask_compiler(request, recordings[0], "asking for variants")())
+        reply = self._ask_compiler(request, recordings[0], "asking for variants")
+        try:
+            return variants_of(reply())
+        except NotStarted:
+            return self.variants(recordings, target)
 
     def survey(self, recording: Recording, inputs: Sequence[Any], resident: Sequence[int],
                target: Target) -> Surveyed:

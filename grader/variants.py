@@ -39,7 +39,8 @@ class Variant:
 def too_many(found: Sequence[Variant], most: int, of: str) -> list[Finding]:
     """Q01 where there are more than ``most`` variants; ``of`` says of which calls.
 
-    A constexpr that `do_not_specialize` names is L05: Triton takes the word and does nothing.
+    A constexpr that `do_not_specialize` names is L05: its values are told apart all the same, and
+    Triton refuses to compile such a kernel.
     """
     variants = list(dict.fromkeys(found))
     if len(variants) <= most:
@@ -48,8 +49,9 @@ def too_many(found: Sequence[Variant], most: int, of: str) -> list[Finding]:
         if one.in_vain:
             name = one.in_vain[0]
             return [Finding("L05", f"`{one.kernel}` names `{name}` in do_not_specialize, and "
-                                   f"`{name}` is a constexpr: Triton compiles a variant for each "
-                                   f"of its values all the same, {len(variants)} for {of}.")]
+                                   f"`{name}` is a constexpr: each of its values still makes a key "
+                                   f"of its own, {len(variants)} for {of}, and Triton refuses to "
+                                   "compile such a kernel.")]
     kernels = list(dict.fromkeys(one.kernel for one in variants))
     seen = (f"{len(variants)} variants of {' and '.join(f'`{name}`' for name in kernels)} are "
             f"compiled for {of}; {most} are enough.")

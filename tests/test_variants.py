@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from test_grade import KERNEL, SUITE
 
 import grader
-from grader import Verdict
+from grader import Verdict, session
+from grader.sandbox import NotStarted
 from grader.suite import Property, rand
 from grader.variants import Variant, too_many
 
@@ -62,6 +64,35 @@ def test_a_constexpr_in_do_not_specialize_is_told_as_such(judged):
 
     assert found.code == "L05"
     assert "names `n` in do_not_specialize, and `n` is a constexpr" in found.seen
+    assert "Triton refuses to compile such a kernel" in found.seen
+
+
+def test_triton_refuses_to_compile_a_constexpr_in_do_not_specialize(tmp_path, sandbox):
+    path = tmp_path / "kernel.py"
+    path.write_text(IN_VAIN)
+
+    report = grader.grade(path, replace(SUITE, cases=SUITE.cases[:1]), sandbox=sandbox)
+
+    said = [finding.seen for result in report.results for finding in result.findings]
+    assert any("n marked as constexpr and listed in do_not_specialize" in seen for seen in said)
+
+
+def test_variants_are_asked_for_again_if_the_compiler_ended_with_an_earlier_kernel(monkeypatch):
+    replies = [NotStarted(), {"status": "done", "variants": []}]
+
+    def reply() -> object:
+        answer = replies.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(session, "to_json", lambda recording: recording)
+    monkeypatch.setattr(session.Session, "_ask_compiler", lambda *_: reply)
+    asking = object.__new__(session.Session)
+
+    found = asking.variants([None], SimpleNamespace(name="h100"))
+
+    assert (found, replies) == ([], [])
 
 
 def test_a_call_without_a_launch_proves_nothing(judged):

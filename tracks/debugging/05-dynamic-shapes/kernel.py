@@ -7,7 +7,7 @@ Given:   all that is right. What somebody saw stands above each function as its 
          looked for the reasons. `read_launch` is right.
 Judged:  specialization_keys   launches by Triton's own rule
          bucket_length, pad_to_bucket   against a search by brute force, and what they refuse
-         masked_mean   values, lengths of 0; 64 values of T compile at most 4 variants
+         masked_mean   values, lengths of 0; 16 values of T compile at most 4 variants
          softmax_any   widths from 1 to over a million; 2 R C e bytes, beyond 65 536 columns 3 R C e
          STORM         culprit, variants before, variants after
 
