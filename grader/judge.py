@@ -395,7 +395,8 @@ class Judge:
             return large.sampled(self, case)
         trial = take() if take else self._replay(self._call(case)())()
         if case.raises:
-            return result_of(case, broken_refusal(case, trial.outcome.error))
+            return result_of(case, list(trial.outcome.findings)
+                             or broken_refusal(case, trial.outcome.error))
         return self._values(trial)
 
     def _call(self, case: Case) -> Later[Trial]:

@@ -183,6 +183,7 @@ def test_the_same_seed_draws_the_same_inputs_and_no_seed_draws_new_ones(graded):
     (("raise ValueError(", "return torch.empty_like(x) #"), "E01", "ValueError"),
     (("raise ValueError(", "raise TypeError("), "E02", "TypeError"),
     (("expected 1 dimension", "expected something else"), "E03", "1 dimension"),
+    (("expected 1 dimension", "{x.argmax()}: expected 1 dimension"), "X01", "argmax"),
     (("return out", "raise NotImplementedError"), "R01", "raised NotImplementedError."),
 ], ids=lambda value: value if isinstance(value, str) and len(value) == 3 else "")
 def test_what_goes_wrong_gets_its_code(graded, change, code, says):
