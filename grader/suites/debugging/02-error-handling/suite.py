@@ -144,6 +144,8 @@ acceptances: list[Case] = [
     accepted("one number times one number", rand(1, 1), rand(1, 1)),
     accepted("tensors without memory, on the device meta", A.on_meta(), B.on_meta(),
              device="meta"),
+    accepted("tensors without memory, with such a result", A.on_meta(), B.on_meta(),
+             rand(2, 5).on_meta(), device="meta"),  # all of them begin at address 0
     accepted("float64, where it is allowed", *pair(4, 8, 3, dtype="float64"), None, ["float64"]),
 ]
 
