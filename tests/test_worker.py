@@ -601,8 +601,8 @@ REFUSED = [
     ("a layer", "return torch.nn.LayerNorm(8)(x)", "X01", "layer_norm"),
     ("resize", "return x.new_empty(8).resize_(4)", "X01", "resize_"),
     ("set_", "y = x.new_empty(8); y.set_(x); return launch(x, y)", "X01", "set_"),
-    ("a custom operator", "return torch.library.custom_op('my::op', lambda x: x, mutates_args=(), "
-     "schema='(Tensor x) -> Tensor')(x)", "X01", "my::op"),
+    ("a custom operator", "return torch.library.custom_op('my::op', lambda x: x + 1, "
+     "mutates_args=(), schema='(Tensor x) -> Tensor')(x)", "X01", "add"),
     ("item of an output", "y = launch(x, torch.empty_like(x)); y[0].item(); return y", "X01",
      ".item()"),
     ("bool of an output", "y = launch(x, torch.empty_like(x)); return y if y[0] else x", "X01",
