@@ -16,7 +16,7 @@ def predictions(answers: Sequence[tuple[str, float, str]], counts: Collection[st
                 ) -> list[Case]:
     """A case for each entry of ``PREDICT``; they are shown and never decide.
 
-    They call ``prediction`` of the ``calls.py`` beside the suite with the name of an entry, and it
+    They call ``prediction`` of ``grader/worker/drivers.py`` with the name of an entry, and it
     answers the number that was written down, what is no number as a text, or None.
 
     Args:

@@ -17,7 +17,7 @@ from torch._library.custom_ops import CustomOpDef
 from grader import plain, recording, visible
 from grader.recording import MAX_FINDINGS
 from grader.sandbox import arena
-from grader.worker import learner
+from grader.worker import drivers, learner
 from grader.worker.launches import recorded
 from grader.worker.modes import Calls, Operations, differentiated
 from grader.worker.recorder import Recorder, Stop
@@ -54,8 +54,8 @@ class Handler:
         return {"status": "ready"}
 
     def _call(self, request: Mapping[str, Any], fds: list[int]) -> dict[str, Any]:
-        name, drivers = str(request["entry"]), str(request.get("drivers", ""))
-        entry = self._driver(drivers, name) if drivers else getattr(self._module, name, None)
+        name, text = str(request["entry"]), str(request.get("drivers", ""))
+        entry = self._driver(text, name) if text else getattr(self._module, name, None)
         if not callable(entry):
             return {"status": "missing"}
         arguments = _arguments(request, fds)
@@ -101,16 +101,16 @@ class Handler:
             return {"status": "raised", **learner.describe(self._path, error), "findings": found}
 
     def _driver(self, text: str, name: str) -> Any:
-        """A function of the suite's calls.py that takes the learner's module first."""
-        if not text:
-            return None
-        if self._drivers.__dict__.get("__text__") != text:
+        """A function of the suite's calls.py, or of every suite, that takes the learner's module.
+        """
+        if text and self._drivers.__dict__.get("__text__") != text:
             self._drivers = ModuleType("calls")
             self._drivers.__dict__["__text__"] = text
             sys.modules["calls"] = self._drivers  # dataclasses look their module up
             exec(compile(text, "calls.py", "exec", dont_inherit=True), self._drivers.__dict__)
-        driver = self._drivers.__dict__.get(name)
-        return functools.partial(driver, self._module) if callable(driver) else None
+        own = vars(self._drivers).get(name) if text else None
+        driver = own if callable(own) else drivers.OF_EVERY_SUITE.get(name)
+        return functools.partial(driver, self._module) if driver else None
 
 
 def _tensors_at(request: Mapping[str, Any]) -> list[int]:

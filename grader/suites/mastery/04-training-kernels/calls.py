@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
-COUNTS = ("flops", "bytes", "grid", "tile")
 NAMES = ("x", "weight", "bias")
 COLUMNS, ROWS = 96, 40
 
@@ -190,28 +188,3 @@ def on_meta(module: Any) -> list[str]:
     """Where the parameters of a module lie that is made for torch's meta device."""
     made = module.TritonLayerNorm(7, device="meta")
     return [str(value.device) for value in made.parameters()]
-
-
-def design(module: Any, function: str, shapes: Sequence[Mapping[str, int]]) -> dict[str, Any]:
-    """What the entries of one function come to for each shape, and what it is bound by.
-
-    An entry that cannot be computed is answered with a sentence.
-    """
-    entries = module.DESIGN.get(function, {})
-    constants = {name: value for name, value in vars(module).items()
-                 if name.isupper() and isinstance(value, int)}
-    return {"bound": entries.get("bound"),
-            **{what: _values(entries.get(what), constants, shapes) for what in COUNTS}}
-
-
-def _values(text: Any, constants: Mapping[str, int], shapes: Sequence[Mapping[str, int]]) -> Any:
-    if not isinstance(text, str) or not text.strip():
-        return "is not written yet"
-    known = {"ceil": math.ceil, "floor": math.floor, "min": min, "max": max, "log2": math.log2,
-             "cdiv": lambda a, b: -(-a // b),
-             "next_power_of_2": lambda n: 1 << max(0, math.ceil(n) - 1).bit_length()}
-    try:
-        return [float(eval(text, {"__builtins__": {}}, {**known, **constants, **shape}))
-                for shape in shapes]
-    except Exception as error:
-        return f"cannot be computed: {type(error).__name__}: {error}"

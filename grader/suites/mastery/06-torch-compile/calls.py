@@ -25,32 +25,6 @@ OPERATOR = "tritonlab::rmsnorm_gelu_linear"
 WIDTH = 16
 NUMBERS = {"item", "as_tensor"}  # of a graph in which the compiler turns a float into a tensor
 LONGEST_BY_HAND = 256  # beyond, only graphs are counted
-COUNTS = ("flops", "bytes", "grid", "tile")
-
-
-def design(module: Any, function: str, shapes: Sequence[Mapping[str, int]]) -> dict[str, Any]:
-    """What the entries come to for each shape, and what it is bound by.
-
-    An entry that cannot be computed is answered with a sentence.
-    """
-    entries = module.DESIGN.get(function, {})
-    constants = {name: value for name, value in vars(module).items()
-                 if name.isupper() and isinstance(value, int)}
-    return {"bound": entries.get("bound"),
-            **{what: _values(entries.get(what), constants, shapes) for what in COUNTS}}
-
-
-def _values(text: Any, constants: Mapping[str, int], shapes: Sequence[Mapping[str, int]]) -> Any:
-    if not isinstance(text, str) or not text.strip():
-        return "is not written yet"
-    known = {"ceil": math.ceil, "floor": math.floor, "min": min, "max": max, "log2": math.log2,
-             "cdiv": lambda a, b: -(-a // b),
-             "next_power_of_2": lambda n: 1 << max(0, math.ceil(n) - 1).bit_length()}
-    try:
-        return [float(eval(text, {"__builtins__": {}}, {**known, **constants, **shape}))
-                for shape in shapes]
-    except Exception as error:
-        return f"cannot be computed: {type(error).__name__}: {error}"
 
 
 # ---------------------------------------------------------------------------------------------

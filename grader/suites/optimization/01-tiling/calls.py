@@ -64,9 +64,3 @@ def changed(module: Any) -> bool:
     except AttributeError:
         return False
     return True
-
-
-def prediction(module: Any, name: str) -> Any:
-    """The number that was written down; what is none as text, and None where there is nothing."""
-    value = module.PREDICT.get(name)
-    return value if value is None or isinstance(value, int | float) else repr(value)

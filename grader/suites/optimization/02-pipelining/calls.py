@@ -1,4 +1,4 @@
-"""Calls the picker of stages, and reads predictions."""
+"""Calls the picker of stages."""
 
 from __future__ import annotations
 
@@ -14,9 +14,3 @@ def picks(module: Any, loops: Sequence[Sequence[int]]) -> list[Any]:
 def picks_by_default(module: Any) -> Any:
     """What it answers for many small tiles when nothing is said of the most stages."""
     return module.pick_num_stages(16, 1 << 20, 1_000)
-
-
-def prediction(module: Any, name: str) -> Any:
-    """The number that was written down; what is none as text, and None where there is nothing."""
-    value = module.PREDICT.get(name)
-    return value if value is None or isinstance(value, int | float) else repr(value)

@@ -1,4 +1,4 @@
-"""Calls the planner of tiles, and reads predictions."""
+"""Calls the planner of tiles."""
 
 from __future__ import annotations
 
@@ -28,9 +28,3 @@ def changed(module: Any) -> bool:
     except AttributeError:
         return False
     return True
-
-
-def prediction(module: Any, name: str) -> Any:
-    """The number that was written down; what is none as text, and None where there is nothing."""
-    value = module.PREDICT.get(name)
-    return value if value is None or isinstance(value, int | float) else repr(value)

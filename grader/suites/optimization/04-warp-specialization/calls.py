@@ -1,4 +1,4 @@
-"""Asks for the order of tiles, for the choice of a feature, and for predictions."""
+"""Asks for the order of tiles, and for the choice of a feature."""
 
 from __future__ import annotations
 
@@ -22,9 +22,3 @@ def order(module: Any, rows: int, cols: int, group_m: int) -> list[int]:
 def gate(module: Any, capability: Sequence[int]) -> Any:
     """Whether ``use_warp_specialization`` wants the option for a GPU."""
     return module.use_warp_specialization(tuple(capability))
-
-
-def prediction(module: Any, name: str) -> Any:
-    """The number that was written down; what is none as text, and None where there is nothing."""
-    value = module.PREDICT.get(name)
-    return value if value is None or isinstance(value, int | float) else repr(value)

@@ -101,9 +101,3 @@ def tuned_scaling(module: Any) -> dict[str, Any]:
     with only_noted() as launches:
         module.scale_rows_(torch.zeros(4, 64), torch.zeros(4))
     return {"configs": launches[-1].get("configs", 0) if launches else 0}
-
-
-def prediction(module: Any, name: str) -> Any:
-    """The number that was written down; what is none as text, and None where there is nothing."""
-    value = module.PREDICT.get(name)
-    return value if value is None or isinstance(value, int | float) else repr(value)

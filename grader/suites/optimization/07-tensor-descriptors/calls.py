@@ -1,4 +1,4 @@
-"""Asks what can be described, whether scratch memory is provided, and for predictions."""
+"""Asks what can be described, and whether scratch memory is provided."""
 
 from __future__ import annotations
 
@@ -22,9 +22,3 @@ def provides_scratch(module: Any) -> bool:
     a, b_t = torch.ones(16, 32, dtype=torch.float16), torch.ones(24, 32, dtype=torch.float16)
     module.matmul_desc(a, b_t, host=False)
     return not isinstance(_allocation._allocator.get(), _allocation.NullAllocator)
-
-
-def prediction(module: Any, name: str) -> Any:
-    """The number that was written down; what is none as text, and None where there is nothing."""
-    value = module.PREDICT.get(name)
-    return value if value is None or isinstance(value, int | float) else repr(value)

@@ -1,4 +1,4 @@
-"""Calls the planners of occupancy, and reads predictions."""
+"""Calls the planners of occupancy."""
 
 from __future__ import annotations
 
@@ -44,9 +44,3 @@ def frozen(module: Any) -> list[str]:
             continue
         changed.append(type(value).__name__)
     return changed
-
-
-def prediction(module: Any, name: str) -> Any:
-    """The number that was written down; what is none as text, and None where there is nothing."""
-    value = module.PREDICT.get(name)
-    return value if value is None or isinstance(value, int | float) else repr(value)

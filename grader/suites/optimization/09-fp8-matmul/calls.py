@@ -1,4 +1,4 @@
-"""Asks for reports of formats with a scripted clock, plants GPUs, and reads predictions.
+"""Asks for reports of formats with a scripted clock, and plants GPUs.
 
 No GPU is here. Where one is planted, torch answers as if there were one of that capability, and
 kernels run on tensors of the processor all the same.
@@ -92,9 +92,3 @@ def report(module: Any, sizes: Sequence[int], times: Sequence[float],
 def report_here(module: Any, sizes: Sequence[int]) -> Any:
     """What it answers on this machine, as the file is."""
     return [row.name for row in module.format_report(*sizes)]
-
-
-def prediction(module: Any, name: str) -> Any:
-    """The number that was written down; what is none as text, and None where there is nothing."""
-    value = module.PREDICT.get(name)
-    return value if value is None or isinstance(value, int | float) else repr(value)

@@ -1,16 +1,22 @@
-"""Reads the design that the learner wrote down."""
+"""Drivers that every suite has: they read what a learner wrote down before measuring."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 COUNTS = ("flops", "bytes", "grid", "tile")
 
 
+def prediction(module: Any, name: str) -> Any:
+    """The number of PREDICT; what is none as text, and None where there is nothing."""
+    value = module.PREDICT.get(name)
+    return value if value is None or isinstance(value, int | float) else repr(value)
+
+
 def design(module: Any, function: str, shapes: Sequence[Mapping[str, int]]) -> dict[str, Any]:
-    """What the entries of one function come to for each shape, and what it is bound by.
+    """What the entries of DESIGN come to for each shape, and what the function is bound by.
 
     An entry that cannot be computed is answered with a sentence.
     """
@@ -32,3 +38,6 @@ def _values(text: Any, constants: Mapping[str, int], shapes: Sequence[Mapping[st
                 for shape in shapes]
     except Exception as error:
         return f"cannot be computed: {type(error).__name__}: {error}"
+
+
+OF_EVERY_SUITE: Mapping[str, Callable[..., Any]] = {"prediction": prediction, "design": design}
