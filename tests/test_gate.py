@@ -377,6 +377,44 @@ def test_of_many_launches_alike_two_are_compiled_to_the_end_and_all_are_read(tmp
     assert len(ends) == 3
 
 
+ONE_BLOCK = """
+@triton.jit
+def block_kernel(out_ptr, BLOCK: tl.constexpr, MODE: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offs, offs + MODE)
+"""
+
+
+def test_what_is_no_larger_than_what_compiled_is_only_read(tmp_path, monkeypatch):
+    path = tmp_path / "kernel.py"
+    path.write_text("import triton\nimport triton.language as tl\n" + ONE_BLOCK)
+    build, too_large = compiling.build, 512
+
+    def fits(kernel, bound, options, target):
+        if bound["BLOCK"] > too_large:
+            raise compiling.DoesNotCompile(Finding("T05", "It does not fit."))
+        return build(kernel, bound, options, target)
+
+    monkeypatch.setattr(compiling, "build", fits)
+    handler = compiling.Handler()
+    handler.handle({"op": "load", "path": str(path)}, [])
+    out = View(0, "int32", (1024,), (1,), 0)
+
+    def compiled(block: int, mode: int = 0):
+        arguments = {"out_ptr": Argument("tensor", out), "BLOCK": Argument("int", block),
+                     "MODE": Argument("int", mode)}
+        recorded = Recording((out,), (Launch("block_kernel", (1, 1, 1), arguments),), (out,))
+        [reply] = handler.handle({"op": "compile", "target": "h100",
+                                  "recording": to_json(recorded)}, [])["launches"]
+        return list(reply)
+
+    assert compiled(1024) == ["finding"]  # says nothing of smaller ones
+    assert [compiled(block) for block in (128, 64, 256, 128)] == [
+        ["binary"], [], ["binary"], ["binary"]]
+    assert compiled(64, mode=1) == ["binary"]  # a choice is no size
+    assert compiled(48) == ["finding"]  # no power of two: the front end tells
+
+
 @pytest.mark.parametrize(("effort", "forks"), [
     ("whole", ["worker", "executor", "compiler", "compiler"]),  # one beside the cases, one asked
     ("uncompiled", ["worker", "executor"]),

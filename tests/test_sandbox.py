@@ -115,6 +115,18 @@ def test_a_child_answers_and_what_it_printed_is_kept(load) -> None:
     assert child.output() == "from the learner\n"
 
 
+def test_packages_are_found_though_something_was_installed_since(load) -> None:
+    with Sandbox() as within:
+        deadline = time.monotonic() + 60
+        while len(within.spares) < SPARES and time.monotonic() < deadline:
+            time.sleep(0.5)  # until then it imports in its leisure, and lists that folder itself
+        os.utime(Path(torch.__file__).parents[1])  # as an installation leaves it
+
+        _, reply = load("import mpmath\ndef entry(): ...", within=within)
+
+    assert reply == {"status": "ready"}
+
+
 @pytest.mark.parametrize(("seconds", "runnable", "ends"), [
     (1.5, True, False), (1.5, False, True), (60.0, True, True),
 ], ids=["it waits for a processor", "it sleeps", "for ever"])

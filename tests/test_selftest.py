@@ -73,11 +73,10 @@ def possible(suite: Suite) -> set[str]:
 
 
 @pytest.mark.parametrize("path", SUITES, ids=lambda path: path.parent.name)
-@pytest.mark.parametrize("seed", [None, 1])  # fresh inputs, and ever the same
-def test_every_suite_of_the_course_tells_wrong_from_right(path, seed):
+def test_every_suite_of_the_course_tells_wrong_from_right(path):
     suite = load(path)
 
-    examined = examine(suite, seed)
+    examined = examine(suite, 1)  # ever the same inputs; `tritonlab check` draws fresh ones
 
     assert examined.faults == ()
     assert examined.count("missed") == examined.count("failed") == 0

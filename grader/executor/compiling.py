@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,8 @@ Json = dict[str, Any]
 
 _LONGEST_LISTING = 20_000  # lines
 _ALIGNED = 16  # bytes of an address, or a factor of an integer, that the compiler makes use of
-_ENOUGH = 2  # launches of the same types and options that are compiled to the end, unless asked for
+_ENOUGH = 2  # launches of a kind that are compiled to the end, unless asked for
+_SIZE = 8  # a constant from which on it is a size, and no choice among a few
 
 
 class Handler:
@@ -45,7 +46,7 @@ class Handler:
     def __init__(self) -> None:
         self._kernels: Kernels | None = None
         self._answers: dict[Any, Json] = {}  # by all that the code can depend on
-        self._built: dict[Any, list[tuple[bool, ...]]] = {}  # what was known where it was whole
+        self._built: dict[Any, list[_Form]] = {}  # those that were compiled to the end, by kind
 
     def handle(self, request: Json, fds: Sequence[int]) -> Json:
         """Answer one request; the descriptors stay the caller's to close."""
@@ -71,11 +72,12 @@ class Handler:
     def _compile(self, request: Json) -> Json:
         """Every launch of a recording; of what does not compile, the finding.
 
-        With ``whole`` each has a binary. Otherwise a launch of which the compiler knows no more
-        than of one before, of the same types and options, is only read by the front end: what
-        refuses code later on, such as the shared memory of a pipeline, grows with what is known
-        of integers and addresses. So is every launch of such a kind once ``_ENOUGH`` went the
-        whole way: with thirty integers hardly two launches can be compared.
+        With ``whole`` each has a binary. Otherwise a launch is only read by the front end if one
+        of its kind came before, with the same types, options and flags, whose sizes were no smaller
+        and of which the compiler knew no less: what refuses code later on, such as the shared
+        memory of a pipeline, grows with blocks and with what is known of integers and addresses. So
+        is every launch once ``_ENOUGH`` of its kind with such sizes went the whole way: with thirty
+        integers hardly two launches can be compared.
         """
         if self._kernels is None:
             return malformed("a compilation before a load")
@@ -144,15 +146,15 @@ class Handler:
             kernel, bound = binder(known).bind(launch)
         except NoSuchLaunch as error:
             return {"finding": _plain(error)}
-        code, details = _code(kernel, bound, launch.options, target)
-        built = self._built.setdefault(code, [])
-        whole = whole or not (len(built) >= _ENOUGH or any(
-            all(map(operator.ge, known, details)) for known in built))
-        answer = self._answers.get((code, details))
+        kind, form = _told_apart(kernel, bound, launch.options, target)
+        built = self._built.setdefault(kind, [])
+        larger = [one for one in built if one.sizes_hold(form)]
+        whole = whole or not (len(larger) >= _ENOUGH or any(one.knows(form) for one in larger))
+        answer = self._answers.get((kind, form))
         if answer is None or (whole and not answer):
-            answer = self._answers[code, details] = _answer(kernel, bound, launch, target, whole)
-            if whole:
-                built.append(details)
+            answer = self._answers[kind, form] = _answer(kernel, bound, launch, target, whole)
+            if "binary" in answer:  # what is refused says nothing of smaller ones
+                built.append(form)
         return answer
 
 
@@ -168,18 +170,37 @@ def _answer(kernel: Any, bound: Mapping[str, Any], launch: Launch, target: Targe
     return {"binary": binary_of(made, target, launch.kernel, launch.options).to_dict()}
 
 
-def _code(kernel: Any, bound: Mapping[str, Any], options: Mapping[str, Any],
-          target: Target) -> tuple[Any, tuple[bool, ...]]:
-    """By what two launches have the same types and constants; and what is known of the others."""
-    types: list[Any] = [kernel.fn.__name__, target.capability, *sorted(options.items())]
-    details: list[bool] = []
+@dataclass(frozen=True)
+class _Form:
+    """In what launches of one kind differ: sizes that are constants, and what is known of others.
+    """
+
+    sizes: tuple[int, ...]
+    known: tuple[bool, ...]
+
+    def sizes_hold(self, other: _Form) -> bool:
+        return all(map(operator.ge, self.sizes, other.sizes))
+
+    def knows(self, other: _Form) -> bool:
+        return all(map(operator.ge, self.known, other.known))
+
+
+def _told_apart(kernel: Any, bound: Mapping[str, Any], options: Mapping[str, Any],
+                target: Target) -> tuple[Any, _Form]:
+    """The kind of a launch (types, options, and constants that are no sizes), and its form."""
+    kind: list[Any] = [kernel.fn.__name__, target.capability, *sorted(options.items())]
+    sizes: list[int] = []
+    known: list[bool] = []
     for parameter in kernel.params:
         value = bound[parameter.name]
-        if parameter.is_constexpr:
-            types.append((type(value), repr(value)))
+        if not parameter.is_constexpr:
+            _describe(value, kind, known)
+        elif type(value) is int and value >= _SIZE:
+            kind.append("size")
+            sizes.append(value)
         else:
-            _describe(value, types, details)
-    return tuple(types), tuple(details)
+            kind.append((type(value), repr(value)))
+    return tuple(kind), _Form(tuple(sizes), tuple(known))
 
 
 def _describe(value: Any, types: list[Any], details: list[bool]) -> None:

@@ -147,6 +147,7 @@ def warm() -> None:
     """Find out, before any child is forked, what is the same for all of them."""
     landlock.abi()
     view.readable()
+    view.keep_listings()
     if seccomp.available() and (here := seccomp.architecture()):
         for role in get_args(Role):
             for read_only in (False, True):

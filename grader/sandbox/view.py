@@ -8,8 +8,10 @@ import os
 import shutil
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from importlib.machinery import FileFinder
 from pathlib import Path
+from typing import Any
 
 import grader
 
@@ -46,6 +48,26 @@ def readable() -> tuple[Path, ...]:
     whole = [path for path in found if not any(path.is_relative_to(other)
                                                for other in found if other != path)]
     return tuple(part for root in whole for part in without(root, hidden()))
+
+
+def keep_listings() -> None:
+    """Have this process and its forks know the packages that are installed now.
+
+    Python lists a folder of packages anew when that has changed, as by an installation meanwhile.
+    A child may not, where something hidden lies beside them, and would find none of them any more.
+    """
+    for finder in list(sys.path_importer_cache.values()):
+        if isinstance(finder, FileFinder):
+            finder.find_spec("")  # lists what it has not listed yet
+            finder._fill_cache = functools.partial(  # type: ignore[attr-defined]
+                _list_or_keep, finder, finder._fill_cache)  # type: ignore[attr-defined]
+
+
+def _list_or_keep(finder: Any, fill: Callable[[], None]) -> None:
+    kept = finder._path_cache, finder._relaxed_path_cache
+    fill()
+    if not finder._path_cache:
+        finder._path_cache, finder._relaxed_path_cache = kept
 
 
 def of_python() -> tuple[Path, ...]:

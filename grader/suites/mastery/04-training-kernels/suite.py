@@ -148,7 +148,7 @@ def layer_norm_bench(n: int) -> tuple[Input, Input, Input]:
 
 
 def backward_bench(n: int) -> tuple[Input, ...]:
-    return with_dy(4_096, n)
+    return with_dy(2_048, n)
 
 
 layer_norm = Function(
@@ -287,7 +287,7 @@ TO_X = {"spills": 0, "traffic": (8 * 2 * 4_096 * 4 + 16 * 2) / ((5 * 2 + 3) * 4_
 backward = gradient_function(
     "backward", (0, 1, 2), bench=Bench(
         "columns", (256, 1_024, 4_096, 16_384), backward_bench,
-        at="4 096 rows of float32, both passes", peer=lambda x, w, b, dy: gradients_of_torch(
+        at="2 048 rows of float32, both passes", peer=lambda x, w, b, dy: gradients_of_torch(
             x, w, b, dy), peer_name="F.layer_norm and its backward"),
     cases=[
         correctness("33 x 768 floats", *with_dy(33, 768), public=True),
@@ -495,7 +495,7 @@ adam_step = Function(
         bytes=3 * param.numel() * param.element_size() + 16 * param.numel(),
         flops=14 * param.numel()),
     in_place=STATE, result_names=STATE,
-    bench=Bench("parameters", (1 << 18, 1 << 22, 1 << 26), step_bench, peer=adam_peer,
+    bench=Bench("parameters", (1 << 18, 1 << 22, 1 << 25), step_bench, peer=adam_peer,
                 peer_name="the same operations, one by one"),
     cases=[
         correctness("1 000 floats, the first step", *fresh(1_000), 1, 1e-2, B1, B2, public=True),
