@@ -6,7 +6,8 @@ One rule for every kernel. With r the float64 reference from the very inputs tha
     g(L) = min(L, 4·sqrt(L)),  κ = 4
 
 every element must lie within T_i, NaN and infinities must stand where the reference has them, and
-the errors together must not lean one way (the aggregate check). u is a unit roundoff, half the
+the errors together must not lean one way (the aggregate check, where elements share no number of an
+input that is repeated: its one rounding moves them all). u is a unit roundoff, half the
 distance from 1 to the next number: of the result, of the arithmetic, of the first input; E are the
 amplitudes of ``grader.suite.Amplitude``. Where matrix products may run in TF32, the whole result
 has to pass against one of four references: from the inputs, or from one of TF32's three roundings
@@ -135,13 +136,20 @@ def _against(results: Sequence[torch.Tensor], inputs: Sequence[Any],
         if amplitude is None:
             difference = exactly(result, right)
         else:
-            difference = within(result, right, amplitude, dtype, arithmetic)
+            difference = within(result, right, amplitude, dtype, arithmetic,
+                                together=any(map(_repeated, inputs)))
         if difference is not None:
             several = names[number] if number < len(names) else f"result {number + 1}"
             found.append(replace(
                 difference, output=several if len(exact) > 1 else "", position=number,
                 of_parts=results[number].is_complex()))
     return tuple(found)
+
+
+def _repeated(value: Any) -> bool:
+    """Whether a tensor is a view that repeats what it holds, such as one number for all."""
+    return isinstance(value, torch.Tensor) and any(
+        stride == 0 and size > 1 for size, stride in zip(value.shape, value.stride(), strict=True))
 
 
 def in_reals(tensor: torch.Tensor) -> torch.Tensor:
@@ -189,7 +197,8 @@ def exactly(result: torch.Tensor, reference: torch.Tensor) -> Difference | None:
 
 
 def within(result: torch.Tensor, reference: torch.Tensor, amplitude: Amplitude,
-           input_dtype: str, arithmetic: float = FLOAT32) -> Difference | None:
+           input_dtype: str, arithmetic: float = FLOAT32, *,
+           together: bool = False) -> Difference | None:
     """Compare with the reference by the rule above.
 
     Args:
@@ -199,6 +208,8 @@ def within(result: torch.Tensor, reference: torch.Tensor, amplitude: Amplitude,
         amplitude: float64 tensors of that shape, or numbers.
         input_dtype: of the first input, for intermediates that may be rounded to it.
         arithmetic: its unit roundoff, u_c.
+        together: elements share numbers, so that one rounding may move all of them one way; then
+            nothing is said of leaning.
 
     Raises:
         ValueError: the shapes differ, or the amplitude is no bound.
@@ -234,6 +245,8 @@ def within(result: torch.Tensor, reference: torch.Tensor, amplitude: Amplitude,
         return _difference("values", wrong, result, reference, ratio)
     if UNIT_ROUNDOFF[dtype] > arithmetic:
         return _rounded_otherwise(result, reference, computing, finite)
+    if together:
+        return None
     return _leaning(result, reference, error, tolerance, finite, amplitude.length, arithmetic)
 
 

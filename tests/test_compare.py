@@ -174,6 +174,20 @@ def test_an_integer_that_wrapped_around_differs_from_a_wider_reference(dtype):
     assert difference.index == (2,)
 
 
+@pytest.mark.parametrize(("gate", "right"), [
+    (torch.full((1, 1), 0.3).expand(7, 65), True),  # one sigmoid, and its rounding is everywhere
+    (torch.full((7, 65), 0.3), False),
+], ids=["one number for all", "as many numbers"])
+def test_what_shares_a_number_may_be_off_one_way(gate, right):
+    x = torch.randn(7, 65, generator=torch.Generator().manual_seed(1))
+    off = (x * (gate.double().sigmoid() * (1 + 5 * 2.0**-24))).float()
+
+    found = judge([off], [x, gate], lambda x, gate: x.double() * gate.double().sigmoid(),
+                  Tolerance(lambda x, gate: Amplitude(2 * (x * gate.sigmoid()).double().abs())))
+
+    assert (found == ()) is right
+
+
 def test_booleans_are_compared_exactly():
     right = torch.tensor([True, False, True])
 
