@@ -55,7 +55,8 @@ def base(op: Op) -> str:
 
 def is_of_the_file(op: Op) -> bool:
     """Whether the learner's file defined the operator, by `torch.library`."""
-    return str(op._schema.name) in torch.library._defs - _DEFINED_BY_TORCH
+    name = str(op._schema.name)
+    return name in torch.library._defs and name not in _DEFINED_BY_TORCH
 
 
 def classify(op: Op, args: tuple[Any, ...]) -> str:
