@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own spelling
 
+from grader.designs import is_designed
+from grader.designs import product_of as of
 from grader.suite import (
     FLOAT32,
     KAPPA,
@@ -452,52 +454,11 @@ l2_norm = Function(
 # ---------------------------------------------------------------------------------------------
 # Designs
 
-Count = Callable[[Mapping[str, int]], float]
-
 FLAT = ({"n": 1_000, "e": 4}, {"n": 1_000_000, "e": 2}, {"n": 1 << 26, "e": 4})
 POLYNOMIALS = tuple({**shape, "k": k} for shape, k in zip(FLAT, (2, 5, 9), strict=True))
 COMPLEX = tuple({"n": shape["n"]} for shape in FLAT)
 MATRICES = ({"R": 64, "C": 1_000, "e": 4}, {"R": 4_096, "C": 128, "e": 2},
             {"R": 3, "C": 65_536, "e": 4})
-
-
-def is_designed(elements: Count, nbytes: Count, flops: tuple[Count, Count],
-                reasons: Mapping[str, str]) -> Callable[..., None]:
-    """A check of all entries of one function, within 10 %.
-
-    Where several forms are right, flops lie between two counts. A grid is right if its tiles hold
-    all elements, and if it needs all of them.
-    """
-    def check(answer: Any, function: str, shapes: Sequence[Mapping[str, int]]) -> None:
-        for what in ("flops", "bytes", "grid", "tile"):
-            entry = f"DESIGN[{function!r}][{what!r}]"
-            assert isinstance(answer[what], list), f"{entry} {answer[what]}."
-        assert answer["bound"] == "memory", (
-            f"DESIGN[{function!r}]['bound'] is {answer['bound']!r}. {reasons['bound']}")
-        for number, shape in enumerate(shapes):
-            where = ", ".join(f"{name} = {size:,}" for name, size in shape.items())
-            got = {what: answer[what][number] for what in ("flops", "bytes", "grid", "tile")}
-            low, high = (0.9 * flops[0](shape), 1.1 * flops[1](shape))
-            assert low <= got["flops"] <= high, (
-                f"For {where}, DESIGN[{function!r}]['flops'] is {got['flops']:,.0f}. "
-                f"{reasons['flops']}")
-            right = nbytes(shape)
-            assert 0.9 * right <= got["bytes"] <= 1.1 * right, (
-                f"For {where}, DESIGN[{function!r}]['bytes'] is {got['bytes']:,.0f}. "
-                f"{reasons['bytes']}")
-            programs, tile, count = got["grid"], got["tile"], elements(shape)
-            assert programs * tile >= 0.9 * count, (
-                f"For {where}, DESIGN[{function!r}] has {programs:,.0f} programs with tiles of "
-                f"{tile:,.0f}: {programs * tile:,.0f} elements of {count:,.0f}.")
-            assert (programs - 1) * tile <= 2.2 * count, (
-                f"For {where}, DESIGN[{function!r}] has {programs:,.0f} programs with tiles of "
-                f"{tile:,.0f}: more than twice the {count:,.0f} elements that there are.")
-
-    return check
-
-
-def of(factor: float, *names: str) -> Count:
-    return lambda shape: factor * math.prod(shape[name] for name in names)
 
 
 WAITS = ("A GPU does dozens of operations in the time in which a byte comes from memory. How many "
@@ -506,23 +467,28 @@ WAITS = ("A GPU does dozens of operations in the time in which a byte comes from
 designs = [
     call("the design of poly_act", "design", "poly_act", POLYNOMIALS, check=is_designed(
         of(1, "n"), of(2, "n", "e"), (lambda s: 2 * s["n"] * (s["k"] - 1),) * 2,
+        "memory",
         {"bound": WAITS, "bytes": "Each element is read once and written once; the coefficients "
          "are arguments.", "flops": "Each coefficient but one costs a product and a sum."})),
     call("the design of swish", "design", "swish", FLAT, check=is_designed(
         of(1, "n"), of(2, "n", "e"), (of(4, "n"), of(6, "n")),
+        "memory",
         {"bound": WAITS, "bytes": "Each element is read once and written once.",
          "flops": "Count products, quotients, sums and exponentials, one each."})),
     call("the design of glu", "design", "glu", FLAT, check=is_designed(
         of(1, "n"), of(3, "n", "e"), (of(3, "n"), of(5, "n")),
+        "memory",
         {"bound": WAITS, "bytes": "Two tensors are read and one is written.",
          "flops": "Count products, quotients, sums and exponentials, one each."})),
     call("the design of complex_mul", "design", "complex_mul", COMPLEX, check=is_designed(
         of(1, "n"), of(24, "n"), (of(6, "n"),) * 2,
+        "memory",
         {"bound": WAITS, "bytes": "A complex number has two parts of 4 bytes; two numbers are read "
          "and one is written.", "flops": "Four products, a difference and a sum."})),
     call("the design of l2_norm", "design", "l2_norm", MATRICES, check=is_designed(
         of(1, "R", "C"), lambda s: s["R"] * s["C"] * s["e"] + 4 * s["R"],
         (of(2, "R", "C"), of(6, "R", "C")),
+        "memory",
         {"bound": WAITS, "bytes": "Each element is read once; each row writes one float32.",
          "flops": "Count for each element: its size, the maximum, the division, the square, the "
          "sum."})),

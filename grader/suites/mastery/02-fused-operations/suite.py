@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own spelling
 
 from grader import amplitudes
+from grader.designs import Count, is_designed, product_of
 from grader.suite import (
     TENSOR_CORES,
     Amplitude,
@@ -679,52 +680,11 @@ norm_linear_function = Function(
 # ---------------------------------------------------------------------------------------------
 # Designs
 
-Count = Callable[[Mapping[str, int]], float]
-
 MATRICES = ({"R": 64, "C": 1_000, "e": 4}, {"R": 4_096, "C": 128, "e": 2},
             {"R": 30, "C": 60_000, "e": 4})
 LAYERS = ({"M": 4_096, "N": 4_096, "K": 1_024, "e": 2},
           {"M": 8_192, "N": 1_024, "K": 4_096, "e": 2},
           {"M": 2_048, "N": 8_192, "K": 512, "e": 2})
-
-
-def is_designed(elements: Count, nbytes: Count, flops: tuple[Count, Count], bound: str,
-                reasons: Mapping[str, str]) -> Callable[..., None]:
-    """A check of all entries of one function, within 10 %.
-
-    Where several forms are right, flops lie between two counts. A grid is right if its tiles hold
-    all elements, and if it needs all of them.
-    """
-    def check(answer: Any, function: str, shapes: Sequence[Mapping[str, int]]) -> None:
-        for what in ("flops", "bytes", "grid", "tile"):
-            entry = f"DESIGN[{function!r}][{what!r}]"
-            assert isinstance(answer[what], list), f"{entry} {answer[what]}."
-        assert answer["bound"] == bound, (
-            f"DESIGN[{function!r}]['bound'] is {answer['bound']!r}. {reasons['bound']}")
-        for number, shape in enumerate(shapes):
-            where = ", ".join(f"{name} = {size:,}" for name, size in shape.items())
-            got = {what: answer[what][number] for what in ("flops", "bytes", "grid", "tile")}
-            low, high = (0.9 * flops[0](shape), 1.1 * flops[1](shape))
-            assert low <= got["flops"] <= high, (
-                f"For {where}, DESIGN[{function!r}]['flops'] is {got['flops']:,.0f}. "
-                f"{reasons['flops']}")
-            right = nbytes(shape)
-            assert 0.9 * right <= got["bytes"] <= 1.1 * right, (
-                f"For {where}, DESIGN[{function!r}]['bytes'] is {got['bytes']:,.0f}. "
-                f"{reasons['bytes']}")
-            programs, tile, count = got["grid"], got["tile"], elements(shape)
-            assert programs * tile >= 0.9 * count, (
-                f"For {where}, DESIGN[{function!r}] has {programs:,.0f} programs with tiles of "
-                f"{tile:,.0f}: {programs * tile:,.0f} elements of {count:,.0f}.")
-            assert (programs - 1) * tile <= 2.2 * count, (
-                f"For {where}, DESIGN[{function!r}] has {programs:,.0f} programs with tiles of "
-                f"{tile:,.0f}: more than twice the {count:,.0f} elements that there are.")
-
-    return check
-
-
-def product_of(factor: float, *names: str) -> Count:
-    return lambda shape: factor * math.prod(shape[name] for name in names)
 
 
 def layer_bytes(vectors: int) -> Count:
