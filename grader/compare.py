@@ -259,6 +259,11 @@ def _ends(tensor: torch.Tensor) -> tuple[float, float]:
     return float(least), float(most)
 
 
+def is_finite(tensor: torch.Tensor) -> bool:
+    """Whether no element is NaN or infinite; torch asks no float8."""
+    return bool((tensor.float() if tensor.itemsize == 1 else tensor).isfinite().all())
+
+
 def _all_finite(tensor: torch.Tensor) -> bool:
     least, most = _ends(tensor)
     return -math.inf < least and most < math.inf

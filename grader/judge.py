@@ -594,7 +594,7 @@ class Judge:
         code = "N05" if difference.kind == "tf32" else "N01"
         if difference.kind == "nonfinite":
             tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
-            code = "N02" if all(bool(t.isfinite().all()) for t in tensors) else "N03"
+            code = "N02" if all(map(compare.is_finite, tensors)) else "N03"
         elif compare.right_as_float32(difference):
             code = "N04"
         # Only the first failure is shown in full; any other is described when graded alone.

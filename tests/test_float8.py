@@ -22,6 +22,7 @@ from grader.suite import (
     correctness,
     performance,
     rand,
+    special,
 )
 
 KERNEL = '''\
@@ -89,6 +90,18 @@ def test_sums_of_float8_in_few_bits_are_told_from_other_mistakes(
     first = next(finding for result in report.results for finding in result.findings)
     assert first.code == code
     assert words in first.seen
+
+
+@pytest.mark.parametrize(("value", "code"), [(0.5, "N02"), (float("nan"), "N03")])
+def test_what_is_not_finite_is_told_by_whether_float8_inputs_are(
+        graded, value, code):  # noqa: F811
+    wrong = KERNEL.replace("acc.to(out_ptr", "(acc / (acc - acc)).to(out_ptr")
+    inputs = [special(32, 64, values=[value], share=0.02, dtype=FLOAT8) for _ in range(2)]
+
+    report = graded(wrong, replace(SUITE, cases=[correctness("some places", *inputs)]))
+
+    assert report.results[0].findings[0].code == code
+    assert report.results[0].verdict is Verdict.FAILED
 
 
 def test_float8_gets_decoys_that_are_no_larger():
