@@ -31,9 +31,13 @@ from typing import Literal
 import torch
 import triton
 import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 BLOCK = 1024  # elements of a program of `fused_add_relu_mul`
 BLOCK_M, BLOCK_N, BLOCK_K = 128, 128, 64  # tiles of products of 16-bit numbers
+LARGE = 512  # rows and columns from which on the copy engine moves the tiles of a product
+LONG_SUMS = 2048  # inputs from which on wider tiles pay, of which only one fits at a time: a long
+# sum takes so much longer than an epilogue that nothing has to hide it
 MAX_COLUMNS = 65_536  # of `layer_norm_gelu`: as float32 they fill a multiprocessor's registers
 MAX_INPUTS = 8_192  # of `layer_norm_linear`
 MULTIPROCESSORS = 132  # taken where no GPU can be asked: those of an H100 or H200
@@ -165,12 +169,14 @@ def grouped_pid(pid, num_pid_m, num_pid_n, GROUP_M: tl.constexpr):
 @triton.jit
 def linear_kernel(
     x_ptr, w_ptr, b_ptr, out_ptr,  # [M, K], [N, K], [N] or None, and [M, N] without gaps
+    x_desc, w_desc,                # descriptors of the first two, or None
     stride_xm, stride_xk,          # elements from one row to the next, and from one column
     stride_wn, stride_wk,
     M, N, K,
     ACT: tl.constexpr,             # one of ACTIVATIONS
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr,
+    DESCRIBED: tl.constexpr,       # whether tiles come by descriptors, with zeros outside
 ):
     """out = act(x @ w.T + b). One program owns BLOCK_M x BLOCK_N elements of out.
 
@@ -191,9 +197,13 @@ def linear_kernel(
 
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     for step in range(tl.cdiv(K, BLOCK_K)):
-        in_k = offs_k < K - step * BLOCK_K
-        x = tl.load(x_ptrs, mask=in_m[:, None] & in_k[None, :], other=0.0)
-        w = tl.load(w_ptrs, mask=in_k[:, None] & in_n[None, :], other=0.0)
+        if DESCRIBED:
+            x = x_desc.load([pid_m * BLOCK_M, step * BLOCK_K])
+            w = w_desc.load([pid_n * BLOCK_N, step * BLOCK_K]).T
+        else:
+            in_k = offs_k < K - step * BLOCK_K
+            x = tl.load(x_ptrs, mask=in_m[:, None] & in_k[None, :], other=0.0)
+            w = tl.load(w_ptrs, mask=in_k[:, None] & in_n[None, :], other=0.0)
         acc = tl.dot(x, w, acc, input_precision="ieee")  # no TF32; no matter in 16 bits
         x_ptrs += x_step
         w_ptrs += w_step
@@ -233,14 +243,26 @@ def linear_bias_act(
         return out
 
     block_m, block_n, block_k, num_warps = tile_of(x.dtype)
+    num_stages = 3
+    described = x.dtype != torch.float32 and min(M, N) >= LARGE and all(map(is_described, (x, w)))
+    if described and K >= LONG_SUMS:
+        block_n, num_warps, num_stages = 2 * block_n, 8, 4
     grid = (triton.cdiv(M, block_m) * triton.cdiv(N, block_n),)
     linear_kernel[grid](
         x, w, None if b is None else b.contiguous(), out,
+        TensorDescriptor.from_tensor(x, [block_m, block_k]) if described else None,
+        TensorDescriptor.from_tensor(w, [block_n, block_k]) if described else None,
         x.stride(0), x.stride(1), w.stride(0), w.stride(1), M, N, K, ACT=act,
-        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=8,
-        num_warps=num_warps, num_stages=3,
+        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=8, DESCRIBED=described,
+        num_warps=num_warps, num_stages=num_stages,
     )
     return out
+
+
+def is_described(x: torch.Tensor) -> bool:
+    """Whether the copy engine takes x: no gaps within rows, all else at multiples of 16 bytes."""
+    return x.numel() > 0 and x.stride(1) == 1 and x.data_ptr() % 16 == 0 and (
+        x.stride(0) > 0 and x.stride(0) * x.element_size() % 16 == 0)
 
 
 def tile_of(dtype: torch.dtype) -> tuple[int, int, int, int]:

@@ -29,11 +29,13 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 SUPPORTED = (torch.float16, torch.bfloat16, torch.float32)
 MAX_WIDTH = 128  # numbers of a query: with 256, a tile's results would fill the registers
 LONG = 512  # queries, from which on tiles are worth tuning
 QUERIES = 128  # of a tile, where there are many
+WIDEST = 128  # keys of a tile at most
 MAX_NUMBERS = 96  # of float32 in a thread: beside 128, 255 registers do not hold all the rest
 
 LOG2_E = math.log2(math.e)
@@ -63,12 +65,14 @@ def sweep(
     q,                         # [BLOCK_M, BLOCK_D]
     k_ptrs, v_ptrs,            # of the tile at ``start``: [BLOCK_D, BLOCK_N], [BLOCK_N, BLOCK_D]
     k_step, v_step,            # elements from one tile to the next
+    k_desc, v_desc, batch, kv_head,  # where they are described
     start, stop, n_keys,
     offs_m, scale,             # scale >= 0
     D: tl.constexpr,
     BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
     MASKED: tl.constexpr,      # whether a tile may hold keys that some query must not look at
     CAUSAL: tl.constexpr,
+    DESCRIBED: tl.constexpr,   # whether tiles come by descriptors, which fill up with zeros
 ):
     """Take the keys from start to stop into account; returns the state and what follows them."""
     offs_n, offs_d = tl.arange(0, BLOCK_N), tl.arange(0, BLOCK_D)
@@ -76,7 +80,9 @@ def sweep(
         in_n = first + offs_n < n_keys
         in_d = offs_d < D
 
-        if MASKED or D < BLOCK_D:
+        if DESCRIBED:
+            k = k_desc.load([batch, kv_head, first, 0]).reshape(BLOCK_N, BLOCK_D).T
+        elif MASKED or D < BLOCK_D:
             k = tl.load(k_ptrs, mask=in_d[:, None] & in_n[None, :], other=0.0)
         else:
             k = tl.load(k_ptrs)
@@ -96,7 +102,9 @@ def sweep(
         # exp2(-inf) is 0; that tile has key 0, which every query sees, so `now` is finite.
         shrink = tl.exp2(largest - now)
         total = total * shrink + tl.sum(weights, axis=1)
-        if MASKED or D < BLOCK_D:
+        if DESCRIBED:
+            v = v_desc.load([batch, kv_head, first, 0]).reshape(BLOCK_N, BLOCK_D)
+        elif MASKED or D < BLOCK_D:
             v = tl.load(v_ptrs, mask=in_n[:, None] & in_d[None, :], other=0.0)
         else:
             v = tl.load(v_ptrs)
@@ -112,16 +120,20 @@ def sweep(
 def attention_kernel(
     q_ptr, k_ptr, v_ptr,                         # [B, Hq, Sq, D], [B, Hk, Sk, D] twice
     out_ptr, lse_ptr,                            # [B, Hq, Sq, D], and [B, Hq, Sq] or None
+    q_desc, k_desc, v_desc, out_desc,            # descriptors of q, k, v and out, or None
     stride_qb, stride_qh, stride_qm, stride_qd,  # elements from one batch, head, row, column to
     stride_kb, stride_kh, stride_kn, stride_kd,  # the next
     stride_vb, stride_vh, stride_vn, stride_vd,
     n_heads, group,                              # Hq, and how many of them share keys: Hq / Hk
     n_queries, n_keys,
-    scale,                                       # of scores, times log2(e)
+    scale,                                       # of scores without its sign, times log2(e)
     D: tl.constexpr,
     CAUSAL: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,  # queries and keys of a tile
     BLOCK_D: tl.constexpr,                       # a power of two >= D, at least 16 for tl.dot
+    DESCRIBED: tl.constexpr,
+    NEGATIVE: tl.constexpr,                      # the sign of the scale
+    MASKS: tl.constexpr,                         # whether some tile needs a mask
 ):
     """out[m] = softmax(scale q[m] k.T) v, of one head. One program owns BLOCK_M queries of it."""
     # Tiles of a head are neighbours and share its keys in L2. Of causal ones the last sees most
@@ -134,6 +146,7 @@ def attention_kernel(
     head = (pid // tiles % n_heads).to(tl.int64)  # 64 bits: head * stride passes 2**31
     batch = (pid // tiles // n_heads).to(tl.int64)
     kv_head = head // group
+    place = batch.to(tl.int32), kv_head.to(tl.int32)
 
     offs_m, offs_n = pid_m * BLOCK_M + tl.arange(0, BLOCK_M), tl.arange(0, BLOCK_N)
     offs_d = tl.arange(0, BLOCK_D).to(tl.int64)
@@ -144,14 +157,17 @@ def attention_kernel(
     k_ptr += batch * stride_kb + kv_head * stride_kh
     v_ptr += batch * stride_vb + kv_head * stride_vh
     keys = offs_n.to(tl.int64)
-    q = tl.load(q_ptr + rows[:, None] * stride_qm + offs_d[None, :] * stride_qd, mask=in_q,
-                other=0.0)
+    if DESCRIBED:
+        q = q_desc.load([place[0], head.to(tl.int32), pid_m * BLOCK_M, 0]).reshape(BLOCK_M, BLOCK_D)
+    else:
+        q = tl.load(q_ptr + rows[:, None] * stride_qm + offs_d[None, :] * stride_qd, mask=in_q,
+                    other=0.0)
     k_ptrs = k_ptr + offs_d[:, None] * stride_kd + keys[None, :] * stride_kn  # k transposed
     v_ptrs = v_ptr + keys[:, None] * stride_vn + offs_d[None, :] * stride_vd
     k_step = tl.cast(BLOCK_N, tl.int64) * stride_kn
     v_step = tl.cast(BLOCK_N, tl.int64) * stride_vn
-    q = tl.where(scale < 0, -q, q)  # scale >= 0, so that the largest score stays the largest
-    scale = tl.abs(scale)
+    if NEGATIVE:
+        q = -q  # and the scale without its sign: the largest score stays the largest
 
     # Keys below ``whole`` are seen by every query of the tile; from ``stop`` on by none.
     if CAUSAL:
@@ -164,28 +180,58 @@ def attention_kernel(
     total = tl.zeros((BLOCK_M,), dtype=tl.float32)
     largest = tl.full((BLOCK_M,), -float("inf"), dtype=tl.float32)
     acc, total, largest, k_ptrs, v_ptrs = sweep(
-        acc, total, largest, q, k_ptrs, v_ptrs, k_step, v_step, 0, whole, n_keys, offs_m, scale,
-        D, BLOCK_N, BLOCK_D, MASKED=False, CAUSAL=CAUSAL)
-    acc, total, largest, k_ptrs, v_ptrs = sweep(
-        acc, total, largest, q, k_ptrs, v_ptrs, k_step, v_step, whole, stop, n_keys, offs_m, scale,
-        D, BLOCK_N, BLOCK_D, MASKED=True, CAUSAL=CAUSAL)
+        acc, total, largest, q, k_ptrs, v_ptrs, k_step, v_step, k_desc, v_desc, *place, 0, whole,
+        n_keys, offs_m, scale, D, BLOCK_N, BLOCK_D, MASKED=False, CAUSAL=CAUSAL,
+        DESCRIBED=DESCRIBED)
+    if MASKS:  # without, this loop costs registers although nothing is left for it
+        acc, total, largest, k_ptrs, v_ptrs = sweep(
+            acc, total, largest, q, k_ptrs, v_ptrs, k_step, v_step, k_desc, v_desc, *place, whole,
+            stop, n_keys, offs_m, scale, D, BLOCK_N, BLOCK_D, MASKED=True, CAUSAL=CAUSAL,
+            DESCRIBED=DESCRIBED)
 
     at = (batch * n_heads + head) * n_queries + rows  # of results, which have no gaps
-    out = acc / total[:, None]
-    tl.store(out_ptr + at[:, None] * D + offs_d[None, :], out.to(out_ptr.dtype.element_ty),
-             mask=in_q)
+    out = (acc / total[:, None]).to(out_ptr.dtype.element_ty)
+    if DESCRIBED:  # what lies outside is not stored
+        out_desc.store([place[0], head.to(tl.int32), pid_m * BLOCK_M, 0],
+                       out.reshape(1, 1, BLOCK_M, BLOCK_D))
+    else:
+        tl.store(out_ptr + at[:, None] * D + offs_d[None, :], out, mask=in_q)
     if lse_ptr is not None:
         tl.store(lse_ptr + at, (largest + tl.log2(total)) * LN_2, mask=offs_m < n_queries)
 
 
+def blocks_of_tiles(arguments: dict[str, Any]) -> None:
+    """Descriptors are made before a tile is chosen, and hear of it here."""
+    for name, rows in (("q_desc", "BLOCK_M"), ("k_desc", "BLOCK_N"), ("v_desc", "BLOCK_N"),
+                       ("out_desc", "BLOCK_M")):
+        if arguments["DESCRIBED"]:
+            arguments[name].block_shape = [1, 1, arguments[rows], arguments["BLOCK_D"]]
+
+
 def tile(block_m: int, block_n: int, warps: int, stages: int) -> triton.Config:
     return triton.Config({"BLOCK_M": block_m, "BLOCK_N": block_n}, num_warps=warps,
-                         num_stages=stages)
+                         num_stages=stages, pre_hook=blocks_of_tiles)
+
+
+def is_described(x: torch.Tensor) -> bool:
+    """Whether the copy engine takes x: no gaps within rows, all else at multiples of 16 bytes."""
+    *strides, step = x.stride()
+    return step == 1 and x.data_ptr() % 16 == 0 and all(
+        stride > 0 and stride * x.element_size() % 16 == 0 for stride in strides)
+
+
+def descriptor(x: torch.Tensor) -> TensorDescriptor:
+    return TensorDescriptor(x, list(x.shape), list(x.stride()), [1, 1, 1, 1])
 
 
 def that_fit(configs: list[triton.Config], named_args: dict[str, Any], **sizes: Any,
              ) -> list[triton.Config]:
-    """Those of which a thread holds at most ``MAX_NUMBERS`` scores and results, in their order."""
+    """Those of which a thread holds at most ``MAX_NUMBERS`` scores and results, in their order.
+
+    Tiles that are described need no registers for addresses, and all of them fit.
+    """
+    if sizes["DESCRIBED"]:
+        return configs
     return [config for config in configs
             if config.kwargs["BLOCK_M"] * (config.kwargs["BLOCK_N"] + sizes["BLOCK_D"])
             <= MAX_NUMBERS * 32 * config.num_warps]
@@ -193,8 +239,8 @@ def that_fit(configs: list[triton.Config], named_args: dict[str, Any], **sizes: 
 
 # Tuned once for each width, mask and dtype, at the first length that is long.
 tuned_kernel = triton.autotune(
-    configs=[tile(QUERIES, 64, 8, 3), tile(QUERIES, 128, 8, 2), tile(64, 64, 4, 3)],
-    key=["D", "CAUSAL"],
+    configs=[tile(QUERIES, 64, 4, 2), tile(64, WIDEST, 4, 2), tile(64, 64, 4, 3)],
+    key=["D", "CAUSAL", "DESCRIBED"],
     prune_configs_by={"early_config_prune": that_fit},
 )(attention_kernel)
 
@@ -235,12 +281,18 @@ def attention(
         def grid(meta: dict[str, Any]) -> tuple[int]:
             return (batches * n_heads * triton.cdiv(n_queries, meta["BLOCK_M"]),)
 
+        tuned = q.dtype != torch.float32 and n_queries >= LONG
+        described = tuned and all(is_described(x) for x in (q, k, v, out))
         arguments = (
-            q, k, v, out, lse, *q.stride(), *k.stride(), *v.stride(),
-            n_heads, n_heads // k.shape[1], n_queries, n_keys, scale * LOG2_E,
+            q, k, v, out, lse, *(descriptor(x) if described else None for x in (q, k, v, out)),
+            *q.stride(), *k.stride(), *v.stride(),
+            n_heads, n_heads // k.shape[1], n_queries, n_keys, abs(scale) * LOG2_E,
         )
-        sizes = {"D": width, "CAUSAL": causal, "BLOCK_D": max(16, triton.next_power_of_2(width))}
-        if q.dtype != torch.float32 and n_queries >= LONG:
+        block_d = max(16, triton.next_power_of_2(width))
+        sizes = {"D": width, "CAUSAL": causal, "BLOCK_D": block_d,
+                 "DESCRIBED": described, "NEGATIVE": scale < 0,
+                 "MASKS": causal or n_keys % WIDEST != 0}
+        if tuned:
             tuned_kernel[grid](*arguments, **sizes)
         else:
             block_n = 32 if q.dtype == torch.float32 else 64

@@ -30,11 +30,13 @@ from dataclasses import dataclass
 import torch
 import triton
 import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 LARGEST = 448.0  # of float8 e4m3: 1.75 * 2**8
 QUANTISED = (torch.float16, torch.bfloat16, torch.float32)
 RESULTS = (torch.float16, torch.bfloat16, torch.float32)
 LEAST_CAPABILITY = (8, 9)  # of GPUs whose tensor cores multiply float8
+LARGE = 512  # rows and columns from which on the copy engine moves the tiles of a product
 
 PREDICT = {
     "scale": 896 / LARGEST,
@@ -142,12 +144,14 @@ def quantize_fp8(x: torch.Tensor, *, per_row: bool = False) -> tuple[torch.Tenso
 def matmul_fp8_kernel(
     a_ptr, b_ptr, c_ptr,          # [M, K], [N, K], both float8, and [M, N] without gaps
     scale_a_ptr, scale_b_ptr,     # of each row of a and of b, or of all
+    a_desc, b_desc,               # descriptors of the first two, or None
     stride_am, stride_bn,         # elements from one row to the next; within rows are no gaps
     stride_sm, stride_sn,         # from one scale to the next, 0 where there is only one
     M, N, K,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr,        # rows of tiles that are walked through together
     IMPRECISE: tl.constexpr,      # numbers that tensor cores may add up by themselves
+    DESCRIBED: tl.constexpr,      # whether tiles come by descriptors, with zeros outside
 ):
     """c = scale_a * scale_b * (a @ b.T). One program owns BLOCK_M x BLOCK_N elements of c.
 
@@ -168,9 +172,13 @@ def matmul_fp8_kernel(
 
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     for step in range(tl.cdiv(K, BLOCK_K)):
-        in_k = offs_k < K - step * BLOCK_K
-        a = tl.load(a_ptrs, mask=in_m[:, None] & in_k[None, :], other=0.0)
-        b = tl.load(b_ptrs, mask=in_k[:, None] & in_n[None, :], other=0.0)
+        if DESCRIBED:
+            a = a_desc.load([pid_m * BLOCK_M, step * BLOCK_K])
+            b = b_desc.load([pid_n * BLOCK_N, step * BLOCK_K]).T
+        else:
+            in_k = offs_k < K - step * BLOCK_K
+            a = tl.load(a_ptrs, mask=in_m[:, None] & in_k[None, :], other=0.0)
+            b = tl.load(b_ptrs, mask=in_k[:, None] & in_n[None, :], other=0.0)
         acc = tl.dot(a, b, acc, max_num_imprecise_acc=IMPRECISE)
         a_ptrs += BLOCK_K
         b_ptrs += BLOCK_K
@@ -205,16 +213,28 @@ def matmul_fp8(
     c = torch.empty((M, N), dtype=out_dtype, device=a_q.device)
     if c.numel() == 0:
         return c
+    # Of 4 warps each, two programs fit on a multiprocessor: while one adds up what left its tensor
+    # cores, the other multiplies. Addresses of threads would take the registers for that.
+    described = min(M, N) >= LARGE and all(map(is_described, (a_q, b_q_t)))
     block_m, block_n, block_k = 128, 128, 128
     grid = (triton.cdiv(M, block_m) * triton.cdiv(N, block_n),)
     matmul_fp8_kernel[grid](
-        a_q, b_q_t, c, scale_a, scale_b, a_q.stride(0), b_q_t.stride(0),
+        a_q, b_q_t, c, scale_a, scale_b,
+        TensorDescriptor.from_tensor(a_q, [block_m, block_k]) if described else None,
+        TensorDescriptor.from_tensor(b_q_t, [block_n, block_k]) if described else None,
+        a_q.stride(0), b_q_t.stride(0),
         scale_a.stride(0) if scale_a.dim() else 0, scale_b.stride(0) if scale_b.dim() else 0,
         M, N, K,
         BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=8, IMPRECISE=block_k,
-        num_warps=8, num_stages=3,
+        DESCRIBED=described, num_warps=4 if described else 8, num_stages=3,
     )
     return c
+
+
+def is_described(x: torch.Tensor) -> bool:
+    """Whether the copy engine takes x: no gaps within rows, all else at multiples of 16 bytes."""
+    return x.numel() > 0 and x.stride(1) == 1 and x.data_ptr() % 16 == 0 and (
+        x.stride(0) > 0 and x.stride(0) * x.element_size() % 16 == 0)
 
 
 # ---------------------------------------------------------------------------------------------

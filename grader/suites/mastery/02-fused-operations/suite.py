@@ -386,6 +386,7 @@ linear_function = Function(
         correctness("70 x 2 into 40, relu, in float16", *layer(70, 2, 40, "float16"), "relu"),
         correctness("40 x 5 into 40, as many rows as outputs", *layer(40, 5, 40), "relu"),
         correctness("40 x 40 into 40, relu", *layer(40, 40, 40), "relu"),
+        correctness("530 x 72 into 520, silu, in float16", *layer(530, 72, 520, "float16"), "silu"),
         correctness("300 x 200 into 140, relu, in float16", *layer(300, 200, 140, "float16"),
                     "relu"),
         correctness("300 x 200 into 140, gelu, in bfloat16", *layer(300, 200, 140, "bfloat16"),
