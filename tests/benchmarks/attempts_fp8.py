@@ -141,9 +141,9 @@ def by_pointers(tiles: Tiles, imprecise: int | None,
         c = torch.empty((m, n), dtype=out_dtype, device=a.device)
         solution("fp8-matmul").matmul_fp8_kernel[
             (triton.cdiv(m, block_m) * triton.cdiv(n, block_n),)](
-            a, b_t, c, scale_a, scale_b, a.stride(0), b_t.stride(0), 0, 0, m, n, k,
+            a, b_t, c, scale_a, scale_b, None, None, a.stride(0), b_t.stride(0), 0, 0, m, n, k,
             BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=group,
-            IMPRECISE=imprecise, num_warps=warps, num_stages=stages)
+            IMPRECISE=imprecise, DESCRIBED=False, num_warps=warps, num_stages=stages)
         return c
     return run
 
@@ -195,11 +195,15 @@ def descriptors() -> Attempts:
     plain: tuple[tuple[Tiles, int | None], ...] = (
         ((128, 128, 128, 8, 3, 8), 128), ((128, 128, 128, 8, 4, 8), 128),
         ((128, 128, 128, 4, 3, 8), 128), ((64, 128, 128, 4, 3, 8), 128),
+        ((256, 128, 128, 8, 3, 8), 128), ((256, 128, 128, 8, 4, 8), 128),
+        ((128, 128, 128, 4, 3, 4), 128), ((128, 128, 128, 4, 3, 16), 128),
+        ((128, 128, 128, 4, 2, 8), 128), ((128, 128, 128, 4, 3, 8), None),
         ((128, 128, 128, 8, 3, 8), 0),
         ((128, 256, 128, 8, 3, 8), None), ((128, 256, 128, 8, 4, 8), None))
     chunks: tuple[tuple[Tiles, int], ...] = (
         ((128, 256, 128, 8, 4, 8), 512), ((128, 256, 128, 8, 3, 8), 1024),
-        ((128, 128, 128, 8, 4, 8), 512), ((128, 128, 128, 4, 3, 8), 512))
+        ((128, 128, 128, 8, 4, 8), 512), ((128, 128, 128, 4, 3, 8), 512),
+        ((128, 128, 128, 4, 3, 8), 1024), ((128, 128, 128, 4, 3, 8), 2048))
     return {f"descriptors {named(tiles)} {of(every)}": by_descriptors(
         fp8_descriptor_kernel, tiles, every) for tiles, every in plain} | {
         f"chunks {named(tiles)} {of(every)}": by_descriptors(fp8_chunks_kernel, tiles, every)
@@ -213,9 +217,11 @@ def persistent() -> Attempts:
     """As many programs as there are places for them, or warps with roles."""
     settings: tuple[tuple[Tiles, int | None, int], ...] = (
         ((128, 128, 128, 8, 4, 8), 128, 1), ((128, 128, 128, 4, 2, 8), 128, 2),
-        ((128, 256, 128, 8, 3, 8), None, 1))
+        ((256, 128, 128, 8, 4, 8), 128, 1), ((256, 128, 128, 8, 3, 8), 128, 1),
+        ((128, 128, 128, 4, 3, 8), 128, 2), ((128, 256, 128, 8, 3, 8), None, 1))
     specialised: tuple[tuple[Tiles, int | None], ...] = (
-        ((128, 128, 128, 4, 4, 8), 128), ((128, 256, 128, 4, 3, 8), None))
+        ((128, 128, 128, 4, 4, 8), 128), ((256, 128, 128, 4, 3, 8), 128),
+        ((128, 256, 128, 4, 3, 8), None))
     return {f"persistent {named(tiles)} {of(every)}": by_descriptors(
         fp8_persistent_kernel, tiles, every, programs=places * MULTIPROCESSORS)
         for tiles, every, places in settings} | {

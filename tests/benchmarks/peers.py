@@ -1,12 +1,14 @@
 """What reference solutions are held against: PyTorch, torch.compile, Liger-Kernel, the tutorials.
 
 Liger-Kernel takes part where it can be imported. The official tutorials are no package: the
-algorithms of those about softmax, matrix multiplication and layer norm are written here anew.
+algorithms of those about softmax, matrix multiplication, layer norm and attention are written here
+anew.
 """
 
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -15,6 +17,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - as PyTorch's own pages call it
 import triton
 import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 Peer = Callable[..., Any]
 
@@ -220,6 +223,98 @@ def conv2d(stride: int, padding: int, dtype: torch.dtype) -> dict[str, Peer]:
                 return F.conv2d(x, weight, bias, stride, padding)
         peers["torch without TF32"] = in_full
     return peers
+
+
+# ---------------------------------------------------------------------------------------------
+# Attention
+
+
+@triton.jit
+def swept(acc, total, largest, q, k_desc, v_desc, offset, start, stop, offs_m, scale,
+          BLOCK_N: tl.constexpr, MASKED: tl.constexpr):
+    """The inner loop of tutorial 06: keys from start to stop, of which a mask hides some."""
+    offs_n = tl.arange(0, BLOCK_N)
+    for first in range(start, stop, BLOCK_N):
+        first = tl.multiple_of(first, BLOCK_N)
+        scores = tl.dot(q, k_desc.load([offset + first, 0]).T)
+        if MASKED:
+            seen = offs_m[:, None] >= first + offs_n[None, :]
+            scores = scores * scale + tl.where(seen, 0, -1.0e6)
+            now = tl.maximum(largest, tl.max(scores, 1))
+            scores -= now[:, None]
+        else:
+            now = tl.maximum(largest, tl.max(scores, 1) * scale)
+            scores = scores * scale - now[:, None]
+        weights = tl.exp2(scores)
+        shrink = tl.exp2(largest - now)
+        row = tl.sum(weights, 1)
+        acc = acc * shrink[:, None]
+        acc = tl.dot(weights.to(q.dtype), v_desc.load([offset + first, 0]), acc)
+        total = total * shrink + row
+        largest = now
+    return acc, total, largest
+
+
+@triton.jit
+def fused_attention_kernel(
+    q_desc, k_desc, v_desc, out_desc, lse_ptr, n, scale, D: tl.constexpr, CAUSAL: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+):
+    """Tutorial 06: tiles by descriptors; keys before the diagonal first, then those on it."""
+    tl.static_assert(BLOCK_N <= D)
+    pid_m, offset = tl.program_id(0), tl.program_id(1) * n
+    offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    acc = tl.zeros([BLOCK_M, D], dtype=tl.float32)
+    total = tl.zeros([BLOCK_M], dtype=tl.float32) + 1.0  # the first shrinks by exp2(-inf)
+    largest = tl.zeros([BLOCK_M], dtype=tl.float32) - float("inf")
+    scale *= 1.44269504  # 1 / ln(2)
+    q = q_desc.load([offset + pid_m * BLOCK_M, 0])
+    whole = pid_m * BLOCK_M if CAUSAL else n
+    acc, total, largest = swept(acc, total, largest, q, k_desc, v_desc, offset, 0, whole, offs_m,
+                                scale, BLOCK_N, False)
+    if CAUSAL:
+        acc, total, largest = swept(
+            acc, total, largest, q, k_desc, v_desc, offset, tl.multiple_of(whole, BLOCK_M),
+            whole + BLOCK_M, offs_m, scale, BLOCK_N, True)
+    tl.store(lse_ptr + offset + offs_m, largest + tl.log2(total))
+    out_desc.store([offset + pid_m * BLOCK_M, 0], (acc / total[:, None]).to(q.dtype))
+
+
+def _blocks_of_descriptors(arguments: dict[str, Any]) -> None:
+    for name, block in (("q_desc", "BLOCK_M"), ("out_desc", "BLOCK_M"), ("k_desc", "BLOCK_N"),
+                        ("v_desc", "BLOCK_N")):
+        arguments[name].block_shape = [arguments[block], arguments["D"]]
+
+
+def _within_diagonal(configs: list[triton.Config], named: dict[str, Any], **sizes: Any
+                     ) -> list[triton.Config]:
+    return [one for one in configs if one.kwargs["BLOCK_M"] <= named["n"] and (
+        not sizes["CAUSAL"] or one.kwargs["BLOCK_M"] >= one.kwargs["BLOCK_N"])]
+
+
+tuned_attention_kernel = triton.autotune(
+    configs=[triton.Config({"BLOCK_M": m, "BLOCK_N": n}, num_stages=stages, num_warps=warps,
+                           pre_hook=_blocks_of_descriptors)
+             for m in (64, 128) for n in (32, 64, 128) for stages in (2, 3, 4)
+             for warps in (4, 8) if warps == 4 or m * n >= 128 * 128],  # its choice for Hopper
+    key=["n", "D", "CAUSAL"], prune_configs_by={"early_config_prune": _within_diagonal},
+)(fused_attention_kernel)
+
+
+def tutorial_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool
+                       ) -> torch.Tensor:
+    """(B, H, S, D) without gaps, S a multiple of 128; tuned over the tutorial's own tiles."""
+    batches, heads, n, width = q.shape
+    out = torch.empty_like(q)
+    lse = q.new_empty(q.shape[:3], dtype=torch.float32)
+    tiles = [TensorDescriptor(x, [batches * heads * n, width], [width, 1], [1, 1])
+             for x in (q, k, v, out)]
+
+    def grid(meta: dict[str, Any]) -> tuple[int, int]:
+        return triton.cdiv(n, meta["BLOCK_M"]), batches * heads
+
+    tuned_attention_kernel[grid](*tiles, lse, n, 1 / math.sqrt(width), D=width, CAUSAL=causal)
+    return out
 
 
 # ---------------------------------------------------------------------------------------------
