@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,6 +17,7 @@ import pytest
 import scripts
 
 import grader
+from tritonlab import course
 
 ROOT = Path(__file__).parent.parent
 SOLUTIONS = ROOT / "solutions" / "missing-elements"
@@ -68,6 +70,31 @@ def test_from_start_to_certificate(type_, tmp_path):
     assert certificate["totals"]["core"] == {"passed": 1, "total": 19, "earlier": 0}
     entry = next(e for e in certificate["modules"] if e["module"] == "track1/vector-add")
     assert (entry["state"], entry["grades"], entry["seed"]) == ("passed", 3, report["seed"])
+
+
+def test_the_whole_course_is_walked_from_start_to_verify(shipped, home, tmp_path):
+    """The one place where solutions of core modules are graded whole, twice, with fresh seeds."""
+    core = [module for module in course.load().modules if module.core]
+    page = tmp_path / "certificate.html"
+
+    for module in core:
+        assert shipped("start", module.id).code == 0
+        files = [file for file in module.solution.parent.rglob("*")
+                 if file.is_file() and "__pycache__" not in file.parts]
+        for file in files:
+            typed = home / WORKSPACE.parent / module.id / file.relative_to(module.solution.parent)
+            typed.parent.mkdir(parents=True, exist_ok=True)
+            typed.write_bytes(file.read_bytes() + b"\n# typed\n" * (file.suffix == ".py"))
+        graded = shipped("grade", "--plain")
+        assert graded.code == 0, f"{module.id}\n{graded.out}{graded.err}"
+    certificate = json.loads(shipped("certificate", "--json", "--name", "Ada").out)
+    shipped("certificate", "--html", str(page))
+    verified = shipped("verify", str(page), "--plain")
+
+    assert certificate["totals"]["core"] == {"passed": 19, "total": 19, "earlier": 0}
+    assert "19/19" in re.sub(r"\s+", "", page.read_text()) or "19 of 19" in page.read_text()
+    assert verified.code == 0, verified.out + verified.err
+    assert "19 of 19" in verified.out
 
 
 def test_the_exercise_runs_its_own_public_cases(type_, tmp_path):
