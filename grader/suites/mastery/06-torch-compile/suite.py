@@ -23,6 +23,7 @@ from grader.suite import (
     correctness,
     edge,
     equal_rows,
+    full,
     performance,
     rand,
     refuses,
@@ -476,6 +477,8 @@ operator = Function(
             20, 300, 40, "float16", x=rand(20, 300, std=300.0, dtype="float16"))),
         correctness("activations far from zero", rand(20, 70, mean=8.0), rand(70, mean=30.0),
                     rand(40, 70), rand(40), EPS),
+        correctness("rows of zeros: the bias alone", *layer(
+            20, 70, 40, x=full(20, 70, value=0.0))),
         correctness("rows of equal numbers", *layer(6, 130, 40, x=equal_rows(6, 130))),
         *(correctness(f"20 x {k} into 40, sums that hardly round", *layer(
             20, k, 40, x=rand(20, k, mean=8.0), w=rand(40, k, mean=8.0))) for k in (2, 3, 5)),
