@@ -193,8 +193,8 @@ def has_run(answer: Any, how: str) -> None:
 
 
 def _tied(error: str) -> str:
-    return (" A length that is marked as changing was found to be equal to one that is not."
-            if error.startswith("ConstraintViolation") else "")
+    return (" A length that is marked as changing is a constant of the graph, or has to be equal "
+            "to one that is not marked." if error.startswith("ConstraintViolation") else "")
 
 
 def is_whole(answer: Any, blocks: int, lengths: Sequence[int]) -> None:
