@@ -28,7 +28,7 @@ def blanks_left(text: str, todos: dict[int, int], tree: ast.Module, nodes: Seque
     unnumbered: list[int] = []
     lines = text.split("\n")
     places = regions(tree, text, todos) if "..." in text else {}
-    for function in functions(tree) if "..." in text else ():
+    for function in _functions_and_methods(tree) if "..." in text else ():
         for line in _ellipses(function):
             number = places.get(line)
             if number is None:

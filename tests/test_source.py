@@ -102,6 +102,18 @@ def test_a_blank_without_its_comment_is_named_by_its_line(tmp_path):
     assert "`...` in line 8" in finding.seen
 
 
+def test_a_blank_in_a_method_counts_and_what_a_protocol_declares_does_not(tmp_path):
+    methods = "\n\nclass Layer(Module):\n    def forward(self, x):\n        ...\n"
+    declared = methods.replace("Module", "Protocol")
+    line = RIGHT.count("\n") + 5
+
+    (finding,) = findings(tmp_path, RIGHT + methods, blanks=1)
+
+    assert (finding.code, finding.line) == ("P01", line)
+    assert finding.seen == f"1 of 1 blanks is left: `...` in line {line}."
+    assert findings(tmp_path, RIGHT + declared, blanks=1) == []
+
+
 @pytest.mark.parametrize(("change", "code", "says"), [
     (("@triton.jit\n", ""), "P03", "`copy_kernel` is launched"),
     (("def copy(x, y)", "def copy(x)"), "P04", "takes (x)"),

@@ -23,6 +23,7 @@ import torch
 
 OPERATOR = "tritonlab::rmsnorm_gelu_linear"
 WIDTH = 16
+LARGE_EPS = 0.5
 NUMBERS = {"item", "as_tensor"}  # of a graph in which the compiler turns a float into a tensor
 LONGEST_BY_HAND = 256  # beyond, only graphs are counted
 
@@ -48,6 +49,8 @@ def operator(module: Any, m: int, k: int, n: int, dtype: str) -> dict[str, Any]:
             return {
                 "registered": True, "real": _form(real), "fake": _fake(op, arguments),
                 "changed": changed, "entry": _is_the_operator(module, op),
+                "writes": [argument.name for argument in op._schema.arguments
+                           if argument.alias_info is not None and argument.alias_info.is_write],
                 "opcheck": {test: str(result) for test, result in said.items()},
             }
 
@@ -129,8 +132,8 @@ def _called(node: Any) -> str:
     return target if isinstance(target, str) else getattr(target, "__name__", str(target))
 
 
-def block(module: Any, length: int) -> dict[str, Any]:
-    """What one block makes of an input, its parameters, and where its graph breaks."""
+def Block(module: Any, length: int) -> dict[str, Any]:  # noqa: N802 - what the learner calls it
+    """What a block makes of an input, also with another eps; its parameters; where it breaks."""
     with _compiler():
         one = _model(module, 1)[0]
         x = torch.randn(2, length, WIDTH)
@@ -139,8 +142,10 @@ def block(module: Any, length: int) -> dict[str, Any]:
         if not set(names) >= {"norm_w", "w", "b"}:
             return found
         answer = one(x)
+        other = _model(module, 1, LARGE_EPS)
         found |= {"form": _form(answer), "wanted": _form(x),
-                  "off": _off(answer, _by_hand(torch.nn.Sequential(one), x))}
+                  "off": _off(answer, _by_hand(torch.nn.Sequential(one), x)),
+                  "off_by_eps": _off(other(x), _by_hand(other, x, LARGE_EPS))}
         try:
             told = torch._dynamo.explain(one)(x)
         except Exception as error:
@@ -155,8 +160,17 @@ def _broken(reason: Any) -> str:
     return where + _first_line(reason.reason)
 
 
-def compiled(module: Any, how: str, blocks: int, lengths: Sequence[int]) -> dict[str, Any]:
-    """What ``compile_whole`` or ``compile_regionally`` makes of a model, over lengths.
+def compile_whole(module: Any, blocks: int, lengths: Sequence[int]) -> dict[str, Any]:
+    return _compiled(module, module.compile_whole, blocks, lengths)
+
+
+def compile_regionally(module: Any, blocks: int, lengths: Sequence[int]) -> dict[str, Any]:
+    return _compiled(module, module.compile_regionally, blocks, lengths)
+
+
+def _compiled(module: Any, how: Callable[..., Any], blocks: int,
+              lengths: Sequence[int]) -> dict[str, Any]:
+    """What one of the two makes of a model, over lengths.
 
     ``runs`` counts the runs of graphs for each length, ``off`` how far the results are from those
     of the blocks by hand, and ``error`` says what was raised for which length.
@@ -164,9 +178,9 @@ def compiled(module: Any, how: str, blocks: int, lengths: Sequence[int]) -> dict
     with _compiler():
         model, counting = _model(module, blocks), Counting()
         found: dict[str, Any] = {"runs": [], "off": 0.0, "error": ""}
-        call = getattr(module, how)(model, backend=counting)
+        call = how(model, backend=counting)
         for length in lengths:
-            x = torch.randn(min(blocks, 2), length, WIDTH) / 2
+            x = torch.randn(min(blocks, 2), length, WIDTH) / 8  # attention magnifies larger ones
             before = sum(counting.runs)
             try:
                 answer = call(x)
@@ -186,9 +200,9 @@ def default_backends(module: Any) -> list[Any]:
             for how in ("compile_whole", "compile_regionally")]
 
 
-def _model(module: Any, blocks: int) -> torch.nn.Sequential:
+def _model(module: Any, blocks: int, *eps: float) -> torch.nn.Sequential:
     """Blocks with weights of their own, so that none can stand for another."""
-    model = torch.nn.Sequential(*(module.Block(WIDTH) for _ in range(blocks)))
+    model = torch.nn.Sequential(*(module.Block(WIDTH, *eps) for _ in range(blocks)))
     for name, parameter in model.named_parameters():
         parameter.copy_(torch.randn_like(parameter) / 16)  # or attention would magnify rounding
         if name.rpartition(".")[2] == "norm_w":
@@ -196,14 +210,14 @@ def _model(module: Any, blocks: int) -> torch.nn.Sequential:
     return model.eval()
 
 
-def _by_hand(model: torch.nn.Sequential, x: torch.Tensor) -> torch.Tensor:
+def _by_hand(model: torch.nn.Sequential, x: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
     """The blocks in torch's own operations and float64, from the parameters by their names."""
     functional = torch.nn.functional
     x = x.double()
     for one in model:
         has = {name.rpartition(".")[2]: value.double() for name, value in one.named_parameters()}
         x = x + functional.scaled_dot_product_attention(x, x, x, is_causal=True)
-        h = functional.gelu(functional.rms_norm(x, (WIDTH,), has["norm_w"], 1e-6))
+        h = functional.gelu(functional.rms_norm(x, (WIDTH,), has["norm_w"], eps))
         x = x + functional.linear(h, has["w"], has["b"])
     return x
 
@@ -219,7 +233,8 @@ def _off(answer: Any, right: torch.Tensor) -> float:
 # Schedules, caches, modes
 
 
-def schedule(module: Any, lengths: Sequence[int], warmup: int, iterations: int) -> dict[str, Any]:
+def run_schedule(module: Any, lengths: Sequence[int], warmup: int,
+                 iterations: int) -> dict[str, Any]:
     """What `run_schedule` says by a clock that only the called function moves.
 
     The first call with a length takes 3,100 ms, every later one 2.1 ms, but one of them 80 ms.
@@ -241,15 +256,24 @@ def refused(module: Any, warmup: int, iterations: int) -> Any:
                                        iterations=iterations))
 
 
-def compiles(module: Any, dynamic: bool | None, lengths: Sequence[int]) -> dict[str, Any]:
-    """What `run_schedule` says of a compiled function, and how many graphs its backend got."""
+def compilations(module: Any, dynamic: bool | None, lengths: Sequence[int]) -> dict[str, Any]:
+    """What `run_schedule` says of a compiled function, and how many graphs its backend got.
+
+    ``again`` is the same of a second schedule with these lengths, for which all is compiled.
+    """
     with _compiler():
         counting = Counting()
         call = torch.compile(lambda x: (2 * x).relu(), backend=counting, dynamic=dynamic)
         torch.compile(lambda x: x - 1, backend=Counting())(torch.ones(4))  # before the schedule
-        report = module.run_schedule(lambda length: call(torch.ones(length)), lengths,
-                                     iterations=2)
-        return {**_fields(report), "graphs": len(counting.graphs)}
+
+        def fn(length: int) -> torch.Tensor:
+            return call(torch.ones(length))
+
+        report = module.run_schedule(fn, lengths, iterations=2)
+        graphs = len(counting.graphs)
+        second = _fields(module.run_schedule(fn, lengths, iterations=2)).get("compiles")
+        return {**_fields(report), "graphs": graphs,
+                "again": [second, len(counting.graphs) - graphs]}
 
 
 def _fields(report: Any) -> dict[str, Any]:
@@ -259,18 +283,22 @@ def _fields(report: Any) -> dict[str, Any]:
     return {"type": type(report).__name__, **asdict(report)}
 
 
-def caches(module: Any, folder: str) -> dict[str, Any]:
-    """The variables that `keep_compiled_in` set, and its answer."""
+def keep_compiled_in(module: Any, folder: str) -> dict[str, Any]:
+    """The variables that the learner's function set, and its answer.
+
+    Both caches are elsewhere before: what is only set where nothing stands keeps nothing.
+    """
     with mock.patch.dict(os.environ):
         for name in [name for name in os.environ if "CACHE" in name]:
             del os.environ[name]
+        os.environ |= dict.fromkeys(("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"), "/elsewhere")
         before = dict(os.environ)
         answer = module.keep_compiled_in(folder)
         return {"answer": answer, "set": {name: value for name, value in os.environ.items()
                                           if before.get(name) != value}}
 
 
-def modes(module: Any, workloads: Sequence[Mapping[str, Any]]) -> list[Any]:
+def choose_mode(module: Any, workloads: Sequence[Mapping[str, Any]]) -> list[Any]:
     """The mode of each workload; what is no text is told as one."""
     answers = [module.choose_mode(module.Workload(**workload)) for workload in workloads]
     return [answer if isinstance(answer, str) else repr(answer) for answer in answers]
