@@ -42,7 +42,7 @@ def prepare(judge: Judge, case: Case | Property) -> None:
                 break
         judge.draws.seed = other.draws.seed
     judge.turn_to(case)
-    judge.take_notes()
+    judge.take_notes(case)
 
 
 def witnesses(judge: Judge, results: Sequence[CaseResult]) -> list[CaseResult]:

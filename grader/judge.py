@@ -249,9 +249,12 @@ class Judge:
         other.draws.blocks = dict(self.draws.blocks)
         return other
 
-    def take_notes(self) -> None:
+    def take_notes(self, case: Case | Property) -> None:
         """From here on, gather the details of the one case that is graded."""
-        self._notes = details.Notes(self.suite.named_inputs)
+        asked = case.call.of if isinstance(case, Case) and case.call else ""
+        functions = {part.entry: part.named_inputs for part, _ in self.parts} | {**self.whole.host}
+        names = functions.get(asked, ()) if asked else self.suite.named_inputs
+        self._notes = details.Notes(names)
 
     def __enter__(self) -> Self:
         return self

@@ -336,6 +336,23 @@ def test_one_case_of_one_function_can_be_graded_alone(graded):
     assert report.results[0].details.inputs[1] == "factor: 4.0"
 
 
+@pytest.mark.parametrize(("name", "inputs"), [
+    ("an answer", ("number: 3", "pair: (4, 2)")),
+    ("a plan", ("input 1: 'share'",)),
+], ids=["a function of the contract", "what the suite asks"])
+def test_what_is_asked_goes_by_no_name_of_another_function(graded, name, inputs):
+    double = SUITE.functions[0]
+    one = Suite("double", ("x",), reference=double.reference, tolerance=EXACT, cases=[
+        *SUITE.cases[:1], call("a plan", "plan", "share", check=lambda plan, what: _eq(
+            plan[what], 0.5))], host=SUITE.host, calls=CALLS.replace("(module)", "(module, what)"),
+        name="toy")
+
+    report = graded(suite=one, only=name)
+
+    assert verdicts(report) == {name: "PASSED"}
+    assert report.results[0].details.inputs == inputs
+
+
 def test_public_cases_of_all_functions_are_graded(graded):
     assert next(iter(verdicts(graded(public_only=True)))) == "double: 100 floats"
 

@@ -256,7 +256,7 @@ def attention(
         k, v: (B, Hk, Sk, D) of the same dtype. Each of the Hk heads serves Hq / Hk heads of q in a
             row.
         causal: whether query m sees keys 0 to m only.
-        scale: of the scores; None for 1 / sqrt(D).
+        scale: of the scores, an int or a float; None for 1 / sqrt(D).
         return_lse: whether to return the logarithm of the sum of the exponentials of each query's
             scores as well, (B, Hq, Sq) in float32.
 

@@ -34,8 +34,8 @@ import torch
 #
 # Variables: B, Hq, Hk, Sq, Sk and D as above, with elements of e bytes. Causal attention has Sq and
 # Sk alike, in the thousands as in all shapes that are tried.
-# Functions: ceil, floor, min, max, log2, cdiv and next_power_of_2. Constants of this file that are
-# written in capitals may be used by their names.
+# Functions: ceil, floor, min, max, log2, cdiv and next_power_of_2. Whole numbers of this file whose
+# names are written in capitals may be used by these names.
 DESIGN = {
     "attention": {"flops": "", "bytes": "", "bound": "", "grid": "", "tile": ""},
     "causal attention": {"flops": "", "bytes": "", "bound": "", "grid": "", "tile": ""},
@@ -53,7 +53,7 @@ def attention(
         k, v: (B, Hk, Sk, D) of the same dtype. Each of the Hk heads serves Hq / Hk heads of q in a
             row.
         causal: whether query m sees keys 0 to m only.
-        scale: of the scores; None for 1 / sqrt(D).
+        scale: of the scores, an int or a float; None for 1 / sqrt(D).
         return_lse: whether to return the logarithm of the sum of the exponentials of each query's
             scores as well, (B, Hq, Sq) in float32.
 

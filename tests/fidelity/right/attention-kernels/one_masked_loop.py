@@ -1,4 +1,4 @@
-"""One loop whose tiles are all masked, base e, a grid of three axes."""
+"""One loop whose tiles are all masked, base e, a grid of three axes, messages in other words."""
 
 from __future__ import annotations
 
@@ -104,10 +104,9 @@ def check_tensors(q: object, k: object, v: object) -> None:
         if x.dtype != q.dtype:
             raise TypeError(f"{name}: expected {q.dtype} like q, got {x.dtype}")
         if x.dim() != 4:
-            raise ValueError(f"{name}: expected 4 dimensions, got {x.dim()} in shape "
-                             f"{tuple(x.shape)}")
+            raise ValueError(f"{name} must be (B, H, S, D), got shape {tuple(x.shape)}")
         if x.device != q.device:
-            raise ValueError(f"{name}: expected device {q.device} like q, got {x.device}")
+            raise ValueError(f"{name} is on {x.device}, q is on {q.device}")
     batches, n_heads, _, width = q.shape
     if not 1 <= width <= MAX_WIDTH:
         raise ValueError(f"q: expected 1 to {MAX_WIDTH} numbers in its last dimension, got {width}")
@@ -118,7 +117,7 @@ def check_tensors(q: object, k: object, v: object) -> None:
         raise ValueError(f"k: expected a number of heads that divides the {n_heads} of q, got "
                          f"{k.shape[1]}")
     if k.shape[2] == 0:
-        raise ValueError("k: expected at least one key, got 0")
+        raise ValueError("k: expected at least one key, got none")
     if v.shape != k.shape:
         raise ValueError(f"v: expected shape {tuple(k.shape)} like k, got {tuple(v.shape)}")
 
@@ -129,7 +128,7 @@ def check_options(causal: object, scale: object, return_lse: object) -> None:
         if not isinstance(option, bool):
             raise TypeError(f"{name}: expected a bool, got {type(option).__name__}")
     if scale is not None and (isinstance(scale, bool) or not isinstance(scale, int | float)):
-        raise TypeError(f"scale: expected a number or None, got {type(scale).__name__}")
+        raise TypeError(f"scale must be a number or None, not {scale!r}")
 
 
 if __name__ == "__main__":
