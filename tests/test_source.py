@@ -102,6 +102,17 @@ def test_a_blank_without_its_comment_is_named_by_its_line(tmp_path):
     assert "`...` in line 8" in finding.seen
 
 
+def test_a_blank_in_a_method_counts_but_what_a_protocol_declares_does_not(tmp_path):
+    method = "\n\nclass Copy(torch.nn.Module):\n    def forward(self, x):\n        ...\n"
+    protocol = "\n\nclass Copies(Protocol):\n    def forward(self, x): ...\n"
+
+    (finding,) = findings(tmp_path, RIGHT + method, blanks=2)
+
+    line = (RIGHT + method).count("\n")
+    assert (finding.code, finding.seen) == ("P01", f"1 of 2 blanks is left: `...` in line {line}.")
+    assert findings(tmp_path, RIGHT + protocol, blanks=2) == []
+
+
 @pytest.mark.parametrize(("change", "code", "says"), [
     (("@triton.jit\n", ""), "P03", "`copy_kernel` is launched"),
     (("def copy(x, y)", "def copy(x)"), "P04", "takes (x)"),
