@@ -47,7 +47,7 @@ def blanks_left(text: str, todos: dict[int, int], tree: ast.Module, nodes: Seque
 def blanks_left_in(trees: Mapping[str, ast.Module], total: int) -> Finding | None:
     """What is left to write in a submission of several files, or None.
 
-    There the blanks have no numbers. Methods have them too; what a protocol declares has no body.
+    There the blanks have no numbers.
 
     Args:
         trees: of all files, by their paths.
@@ -64,6 +64,7 @@ def blanks_left_in(trees: Mapping[str, ast.Module], total: int) -> Finding | Non
 
 
 def _functions_and_methods(tree: ast.Module) -> list[ast.FunctionDef]:
+    """Methods have blanks too; what a protocol declares, or is abstract, has no body to fill in."""
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)
                and not any("Protocol" in ast.unparse(base) for base in node.bases)]
     return functions(tree) + [

@@ -88,7 +88,7 @@ def _example(**how: Any) -> tuple[Any, Any, Any]:
             torch.zeros(COLUMNS, requires_grad=True))
 
 
-def saved(module: Any) -> dict[str, int]:
+def saved(module: Any) -> dict[str, Any]:
     """The bytes of all memory that the graph of a result keeps for its backward pass."""
     y = module.layer_norm(*_example())
     kept = {}
@@ -96,7 +96,7 @@ def saved(module: Any) -> dict[str, int]:
         for tensor in _tensors(node):
             storage = tensor.untyped_storage()
             kept[storage.data_ptr()] = storage.nbytes()
-    return {"bytes": sum(kept.values()), "tensors": len(kept),
+    return {"bytes": sum(kept.values()), "pieces": sorted(kept.values(), reverse=True),
             "least": 4 * (ROWS * COLUMNS + COLUMNS) + 8 * ROWS}
 
 

@@ -329,7 +329,8 @@ backward = gradient_function(
              rand(7, 100, mean=0.3)),
         edge("x and dy are permuted views of three dimensions",
              *of(rand(3, 5, 20, mean=3.0).then(lambda t: t.permute(1, 0, 2)), 20),
-             rand(20, 5, 3).then(lambda t: t.permute(1, 2, 0))),
+             # Its first two dimensions are no view of one: 1 is not 3 times 5.
+             rand(20, 3, 5).then(lambda t: t.permute(2, 1, 0))),
         edge("x is one row repeated", *of(rand(1, 100, mean=3.0).then(
             lambda t: t.expand(70, -1)), 100), rand(70, 100, mean=0.3)),
         edge("parameters with gaps", rand(33, 100, mean=3.0), rand(100, 2, mean=1.0)[:, 0],
@@ -594,9 +595,10 @@ adam_step = Function(
 def keeps_little(answer: Any) -> None:
     kept, least = answer["bytes"], answer["least"]
     assert kept <= least, (
-        f"For 40 x 96 floats, the graph keeps {kept:,} bytes in {answer['tensors']} pieces of "
-        f"memory until backward, {kept / least:.1f} times the {least:,} bytes of x, the weight and "
-        f"two float32 numbers a row.")
+        f"For 40 x 96 floats, the graph keeps {kept:,} bytes until backward, {kept / least:.1f} "
+        f"times the {least:,} bytes of x, the weight and two float32 numbers a row. Its pieces of "
+        f"memory have {', '.join(f'{size:,}' for size in answer['pieces'])} bytes; x has 15,360 "
+        f"and the weight 384.")
 
 
 def refuses_a_second_derivative(answer: Any) -> None:
@@ -655,7 +657,10 @@ def is_designed(elements: Count, nbytes: Count, flops: tuple[float, float],
     def check(answer: Any, function: str, shapes: Sequence[Mapping[str, int]]) -> None:
         for what in ("flops", "bytes", "grid", "tile"):
             entry = f"DESIGN[{function!r}][{what!r}]"
-            assert isinstance(answer[what], list), f"{entry} {answer[what]}."
+            known = ", ".join(shapes[0])
+            also = f" The variables of this design are {known}." if "NameError" in str(
+                answer[what]) else ""
+            assert isinstance(answer[what], list), f"{entry} {answer[what]}.{also}"
         assert answer["bound"] == "memory", (
             f"DESIGN[{function!r}]['bound'] is {answer['bound']!r}. {WAITS}")
         for number, shape in enumerate(shapes):
