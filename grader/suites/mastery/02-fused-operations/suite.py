@@ -230,6 +230,18 @@ def vector_with(count: int, places: dict[int, float], dtype: str = "float32") ->
     return rows(row(count, places), dtype=dtype).then(lambda t: t[0])
 
 
+def widening(count: int, columns: int) -> Input:
+    """Pairs around 3, ever farther apart: every block has the mean of its row and not its spread.
+
+    Where means are alike, how they are merged does not matter.
+    """
+    def pairs(t: torch.Tensor) -> torch.Tensor:
+        apart = torch.arange(1, columns // 2 + 1, dtype=t.dtype) / 64  # exact, and so are the sums
+        return torch.stack((3 + t[:, :1] * apart, 3 - t[:, :1] * apart), dim=2).flatten(1)
+
+    return integers(count, 2).then(lambda t: pairs(t.abs() + 1))
+
+
 def odd_rows(columns: int, dtype: str = "float32") -> Input:
     """Every kind of row that NaN and infinities make, between two rows without any."""
     last = columns - 1
@@ -620,6 +632,7 @@ norm_linear_function = Function(
         correctness("one number far above 700 others", *behind(spike(700), 700, 65)),
         correctness("a shift along the row", *behind(rand(9, 300).then(
             lambda t: t + torch.arange(300, dtype=t.dtype) / 10), 300, 20)),
+        correctness("a spread that grows along the row", *behind(widening(9, 768), 768, 20)),
         correctness("an eps of 1", *normed(33, 100, 20), 1.0),
         edge("one row, one input, one output", *normed(1, 1, 1)),
         edge("no row", *normed(0, 64, 32), launches=0),
