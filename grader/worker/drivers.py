@@ -28,7 +28,7 @@ def design(module: Any, function: str, shapes: Sequence[Mapping[str, int]]) -> d
 
 
 def _values(text: Any, constants: Mapping[str, int], shapes: Sequence[Mapping[str, int]]) -> Any:
-    if text is None or isinstance(text, str) and not text.strip():
+    if text is None or (isinstance(text, str) and not text.strip()):
         return "is not written yet"
     if not isinstance(text, str):
         return f"is {text!r:.40}, which is no text"
