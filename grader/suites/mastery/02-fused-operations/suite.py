@@ -853,7 +853,7 @@ def _is(slip: Slip, question: Question, got: float) -> bool:
 
 def refused(name: str, *question: Any, raises: type[Exception],
             mentions: Sequence[str]) -> Case:
-    return call(f"fusion_gain: {name}", "gain", *question, raises=raises, mentions=mentions)
+    return call(f"fusion_gain: {name}", "fusion_gain", *question, raises=raises, mentions=mentions)
 
 
 gains = [
