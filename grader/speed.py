@@ -149,8 +149,7 @@ def _in_doubt(judge: Judge, surveys: Sequence[Survey], needed: Cost) -> str:
     """Why a high speed means nothing: of wrong results, or of a part of the work."""
     moved = sum(survey.loaded.high + survey.stored.high for survey in surveys)
     if surveys and moved < WHOLE * needed.bytes:
-        return f"the launches move {moved / needed.bytes:.2f} times the bytes that the job " \
-               "needs, so a part of it is left out"
+        return f"only {moved / needed.bytes:.2f} times the bytes that the job needs were seen"
     return "a case before this one has failed" if judge.failed else ""
 
 

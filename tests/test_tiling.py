@@ -92,9 +92,15 @@ def test_what_was_written_down_is_read_whatever_it_is(held, answer) -> None:
                            "bound": "memory"}),
     ({"flops": "n / 0", "bytes": "", "grid": 3}, {
         "flops": "cannot be computed: ZeroDivisionError: division by zero",
-        "bytes": "is not written yet", "grid": "is not written yet", "tile": "is not written yet",
-        "bound": None}),
-], ids=["computed", "not yet"])
+        "bytes": "is not written yet", "grid": "is 3, which is no text",
+        "tile": "is not written yet", "bound": None}),
+    ({"flops": "2 * m", "bytes": "e * lower", "grid": "n", "tile": " "}, {
+        "flops": "cannot be computed: name 'm' is not defined; what is known are n, e, constants "
+                 "in capitals and a few functions",
+        "bytes": "cannot be computed: name 'lower' is not defined; what is known are n, e, "
+                 "constants in capitals and a few functions",
+        "grid": [100.0], "tile": "is not written yet", "bound": None}),
+], ids=["computed", "not yet", "unknown names"])
 def test_a_design_is_computed_with_the_constants_of_the_file(entries, answer) -> None:
     module = SimpleNamespace(DESIGN={"f": entries}, BLOCK=64, lower=3)
 

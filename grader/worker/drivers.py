@@ -28,14 +28,20 @@ def design(module: Any, function: str, shapes: Sequence[Mapping[str, int]]) -> d
 
 
 def _values(text: Any, constants: Mapping[str, int], shapes: Sequence[Mapping[str, int]]) -> Any:
-    if not isinstance(text, str) or not text.strip():
+    if text is None or (isinstance(text, str) and not text.strip()):
         return "is not written yet"
+    if not isinstance(text, str):
+        return f"is {text!r:.40}, which is no text"
     known = {"ceil": math.ceil, "floor": math.floor, "min": min, "max": max, "log2": math.log2,
              "cdiv": lambda a, b: -(-a // b),
              "next_power_of_2": lambda n: 1 << max(0, math.ceil(n) - 1).bit_length()}
     try:
         return [float(eval(text, {"__builtins__": {}}, {**known, **constants, **shape}))
                 for shape in shapes]
+    except NameError as error:
+        sizes = ", ".join(shapes[0]) if shapes else "no sizes"
+        return f"cannot be computed: {error}; what is known are {sizes}, constants in capitals " \
+               f"and a few functions"
     except Exception as error:
         return f"cannot be computed: {type(error).__name__}: {error}"
 

@@ -123,7 +123,7 @@ def fusion_gain(
         launch_us: microseconds.
 
     Raises:
-        TypeError: a count is no int, or an argument no number.
+        TypeError: a count or n_bytes is no int, or another argument no number.
         ValueError: a count is below 1, n_bytes or launch_us below 0, copy_gbps not above 0, or
             nothing takes any time.
     """

@@ -12,6 +12,6 @@ def gains(module: Any, questions: Sequence[Sequence[float]]) -> list[Any]:
     return [answer if isinstance(answer, int | float) else repr(answer) for answer in answers]
 
 
-def gain(module: Any, *question: Any) -> Any:
+def fusion_gain(module: Any, *question: Any) -> Any:
     """The answer to one question, some of which are refused."""
     return module.fusion_gain(*question)

@@ -1,4 +1,7 @@
-"""Right but different: two kernels for two kinds of bias, two rows a program, ReLU by `where`."""
+"""Right but different: two kernels for two kinds of bias, two rows a program, ReLU by `where`.
+
+What does not fit is told by its whole shape, not by the number of its dimensions.
+"""
 
 from __future__ import annotations
 
@@ -425,16 +428,15 @@ def fusion_gain(
 # What is refused
 
 
-def check_tensor(name: str, x: object, dims: int | None = None) -> None:
-    """Refuse what is no tensor of a supported dtype, with so many dimensions if that is given."""
+def check_tensor(name: str, x: object, shape: str = "") -> None:
+    """Refuse what is no tensor of a supported dtype, or no matrix where a shape is given."""
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"{name}: expected a torch.Tensor, got {type(x).__name__}")
     if x.dtype not in SUPPORTED:
         names = ", ".join(str(dtype) for dtype in SUPPORTED)
         raise TypeError(f"{name}: expected one of {names}, got {x.dtype}")
-    if dims is not None and x.dim() != dims:
-        raise ValueError(f"{name}: expected {dims} dimension{'s' * (dims > 1)}, got {x.dim()} in "
-                         f"shape {tuple(x.shape)}")
+    if shape and x.dim() != 2:
+        raise ValueError(f"{name}: expected shape {shape}, got {tuple(x.shape)}")
 
 
 def check_like(name: str, tensor: torch.Tensor, x: torch.Tensor) -> None:
@@ -447,17 +449,17 @@ def check_like(name: str, tensor: torch.Tensor, x: torch.Tensor) -> None:
 
 def check_vector(name: str, vector: object, x: torch.Tensor, size: int, of: str) -> None:
     """Refuse what is no vector like x with one number for each of ``size``."""
-    check_tensor(name, vector, 1)
+    check_tensor(name, vector)
     check_like(name, vector, x)
-    if vector.shape[0] != size:
+    if vector.shape != (size,):
         raise ValueError(f"{name}: expected shape ({size},), one number for each {of}, got "
                          f"{tuple(vector.shape)}")
 
 
 def check_linear(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None) -> None:
     """Refuse what is no layer: x (M, K), w (N, K), b (N,) or None."""
-    check_tensor("x", x, 2)
-    check_tensor("w", w, 2)
+    check_tensor("x", x, "(M, K)")
+    check_tensor("w", w, "(N, K)")
     check_like("w", w, x)
     if w.shape[1] != x.shape[1]:
         raise ValueError(f"w: expected {x.shape[1]} columns like x, got shape {tuple(w.shape)}")
@@ -470,9 +472,11 @@ def check_rows(
     eps: float, most: int,
 ) -> None:
     """Refuse what cannot be normalised: x (R, C), two vectors (C,), eps above 0."""
-    check_tensor("x", x, 2)
-    if not 1 <= x.shape[1] <= most:
-        raise ValueError(f"x: expected 1 to {most} columns, got {x.shape[1]}")
+    check_tensor("x", x, "(R, C)")
+    if not x.shape[1]:
+        raise ValueError("x: expected one column at least, got 0")
+    if x.shape[1] > most:
+        raise ValueError(f"x: expected {most} columns at most, got {x.shape[1]}")
     check_vector(weight_name, weight, x, x.shape[1], "column of x")
     check_vector(bias_name, bias, x, x.shape[1], "column of x")
     check_number("eps", eps)
