@@ -137,7 +137,7 @@ def _against(results: Sequence[torch.Tensor], inputs: Sequence[Any],
             difference = exactly(result, right)
         else:
             difference = within(result, right, amplitude, dtype, arithmetic,
-                                together=any(map(_repeated, inputs)))
+                                together=tolerance.leaning or any(map(_repeated, inputs)))
         if difference is not None:
             several = names[number] if number < len(names) else f"result {number + 1}"
             found.append(replace(
@@ -208,7 +208,7 @@ def within(result: torch.Tensor, reference: torch.Tensor, amplitude: Amplitude,
         amplitude: float64 tensors of that shape, or numbers.
         input_dtype: of the first input, for intermediates that may be rounded to it.
         arithmetic: its unit roundoff, u_c.
-        together: elements share numbers, so that one rounding may move all of them one way; then
+        together: one rounding may move all elements one way, as where they share a number; then
             nothing is said of leaning.
 
     Raises:

@@ -129,7 +129,7 @@ class Tolerance:
     and ``on_gpu`` that of what a GPU has in its place, where that is coarser than the processor's.
     ``products`` are the positions of the inputs that are multiplied as matrices. With ``tf32``
     float32 ones may be rounded to TF32 there; without, a result that is right for rounded inputs
-    only is told as such.
+    only is told as such. Where ``leaning``, near results may all lean one way.
     """
 
     amplitude: Callable[..., Amplitude | Sequence[Amplitude | None]] | None = None
@@ -137,10 +137,12 @@ class Tolerance:
     products: tuple[int, ...] = ()
     tf32: bool = False
     on_gpu: float = 0.0
+    leaning: bool = False
 
     def of_a_gpu(self) -> Tolerance:
-        """For results that a GPU computed."""
-        return replace(self, arithmetic=max(self.arithmetic, self.on_gpu))
+        """For results that a GPU computed: it approximates roots and quotients, all of them alike.
+        """
+        return replace(self, arithmetic=max(self.arithmetic, self.on_gpu), leaning=True)
 
 
 EXACT = Tolerance()

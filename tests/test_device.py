@@ -12,7 +12,7 @@ from test_grade import KERNEL, SUITE, graded  # noqa: F401 - a fixture
 from grader import Verdict, bulk, speed, timing
 from grader.device import differences
 from grader.report import Finding
-from grader.suite import performance, rand
+from grader.suite import Amplitude, Tolerance, performance, rand
 
 N = 1 << 16
 FAST = 2 * 4 * N / (0.9 * simulated.CEILINGS.copy_gb_s * 1e6)  # ms, at 90 % of the copy speed
@@ -138,6 +138,19 @@ def test_a_result_that_only_the_gpu_gets_wrong_is_said_to_be_so(gpu, on_gpu):
     [(name, why)] = differences(report.results, report.on_gpu)
     assert name == "a thousand"
     assert why.startswith("right on the processor, N01 on the GPU")
+
+
+@pytest.mark.parametrize("leans_here", [False, True])
+def test_a_gpu_s_results_may_lean_together_and_a_processor_s_may_not(gpu, on_gpu, leans_here):
+    suite = replace(WITH_CLOCK, tolerance=Tolerance(
+        lambda x: Amplitude(reduced=2 * x.double().abs(), length=1)))
+    gpu(change=lambda result, run: result * (1 + 2.0**-22))
+
+    report = on_gpu(WIDE.replace("x * 2", f"x * {2 + 2.0**-21!r}") if leans_here else WIDE, suite)
+
+    leaning = [finding.seen for one in report.results for finding in one.findings]
+    assert report.verdict is (Verdict.FAILED if leans_here else Verdict.PASSED), leaning
+    assert all("leans away from the exact one" in seen for seen in leaning)
 
 
 @pytest.mark.parametrize(("wrong", "code", "says"), [

@@ -9,8 +9,8 @@ values. When a tile brings a larger score, what was summed so far shrinks by the
 and weights exist for one tile at a time, in registers: no tensor of queries times keys is made.
 
 Cost: 4 * B * Hq * Sq * Sk * D operations, half of them where a mask hides later keys. Queries and
-results move once, keys and values once for each tile of queries: with tiles of 128, 4,096 queries
-of a head read its keys 32 times, nearly always from L2.
+results move once, keys and values once for each tile of queries: with tiles of 64, 4,096 queries
+of a head read its keys 64 times, nearly always from L2.
 
 Precision: scores, weights' sums and results are float32 until the store. Weights are rounded to the
 dtype of v for the second product, as tensor cores want it; their sum is taken before. Powers are of
@@ -24,7 +24,6 @@ sixth tutorial in Triton's documentation.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 import triton
@@ -33,10 +32,8 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 SUPPORTED = (torch.float16, torch.bfloat16, torch.float32)
 MAX_WIDTH = 128  # numbers of a query: with 256, a tile's results would fill the registers
-LONG = 512  # queries, from which on tiles are worth tuning
-QUERIES = 128  # of a tile, where there are many
-WIDEST = 128  # keys of a tile at most
-MAX_NUMBERS = 96  # of float32 in a thread: beside 128, 255 registers do not hold all the rest
+LONG = 512  # queries, from which on the copy engine moves tiles of 16-bit numbers
+QUERIES, KEYS = 64, 128  # of a tile, where there are many
 
 LOG2_E = math.log2(math.e)
 LN_2: tl.constexpr = tl.constexpr(math.log(2))
@@ -200,19 +197,6 @@ def attention_kernel(
         tl.store(lse_ptr + at, (largest + tl.log2(total)) * LN_2, mask=offs_m < n_queries)
 
 
-def blocks_of_tiles(arguments: dict[str, Any]) -> None:
-    """Descriptors are made before a tile is chosen, and hear of it here."""
-    for name, rows in (("q_desc", "BLOCK_M"), ("k_desc", "BLOCK_N"), ("v_desc", "BLOCK_N"),
-                       ("out_desc", "BLOCK_M")):
-        if arguments["DESCRIBED"]:
-            arguments[name].block_shape = [1, 1, arguments[rows], arguments["BLOCK_D"]]
-
-
-def tile(block_m: int, block_n: int, warps: int, stages: int) -> triton.Config:
-    return triton.Config({"BLOCK_M": block_m, "BLOCK_N": block_n}, num_warps=warps,
-                         num_stages=stages, pre_hook=blocks_of_tiles)
-
-
 def is_described(x: torch.Tensor) -> bool:
     """Whether the copy engine takes x: no gaps within rows, all else at multiples of 16 bytes."""
     *strides, step = x.stride()
@@ -220,29 +204,16 @@ def is_described(x: torch.Tensor) -> bool:
         stride > 0 and stride * x.element_size() % 16 == 0 for stride in strides)
 
 
-def descriptor(x: torch.Tensor) -> TensorDescriptor:
-    return TensorDescriptor(x, list(x.shape), list(x.stride()), [1, 1, 1, 1])
+def tile_of(width: int, causal: bool, described: bool) -> tuple[int, int, int, int]:
+    """Queries and keys of a tile, warps and stages: the fastest of those tried on an H200.
 
-
-def that_fit(configs: list[triton.Config], named_args: dict[str, Any], **sizes: Any,
-             ) -> list[triton.Config]:
-    """Those of which a thread holds at most ``MAX_NUMBERS`` scores and results, in their order.
-
-    Tiles that are described need no registers for addresses, and all of them fit.
+    A tuner chose others from time to time: best and second best are 2 to 6 % apart.
     """
-    if sizes["DESCRIBED"]:
-        return configs
-    return [config for config in configs
-            if config.kwargs["BLOCK_M"] * (config.kwargs["BLOCK_N"] + sizes["BLOCK_D"])
-            <= MAX_NUMBERS * 32 * config.num_warps]
-
-
-# Tuned once for each width, mask and dtype, at the first length that is long.
-tuned_kernel = triton.autotune(
-    configs=[tile(QUERIES, 64, 4, 2), tile(64, WIDEST, 4, 2), tile(64, 64, 4, 3)],
-    key=["D", "CAUSAL", "DESCRIBED"],
-    prune_configs_by={"early_config_prune": that_fit},
-)(attention_kernel)
+    if not described:
+        return 2 * QUERIES, 64, 8, 3
+    if width <= 64:
+        return QUERIES, KEYS, 4, 2
+    return (QUERIES, 64, 4, 3) if causal else (2 * QUERIES, 64, 4, 2)
 
 
 def attention(
@@ -278,26 +249,23 @@ def attention(
     if out.numel():
         scale = 1 / math.sqrt(width) if scale is None else float(scale)
 
-        def grid(meta: dict[str, Any]) -> tuple[int]:
-            return (batches * n_heads * triton.cdiv(n_queries, meta["BLOCK_M"]),)
-
-        tuned = q.dtype != torch.float32 and n_queries >= LONG
-        described = tuned and all(is_described(x) for x in (q, k, v, out))
-        arguments = (
-            q, k, v, out, lse, *(descriptor(x) if described else None for x in (q, k, v, out)),
+        block_d = max(16, triton.next_power_of_2(width))
+        block_m, block_n, warps, stages = QUERIES, 32 if q.dtype == torch.float32 else 64, 4, 2
+        described = False
+        if q.dtype != torch.float32 and n_queries >= LONG:
+            described = all(is_described(x) for x in (q, k, v, out))
+            block_m, block_n, warps, stages = tile_of(width, causal, described)
+        tiles = ((q, block_m), (k, block_n), (v, block_n), (out, block_m))
+        attention_kernel[(batches * n_heads * triton.cdiv(n_queries, block_m),)](
+            q, k, v, out, lse,
+            *(TensorDescriptor.from_tensor(x, [1, 1, rows, block_d]) if described else None
+              for x, rows in tiles),
             *q.stride(), *k.stride(), *v.stride(),
             n_heads, n_heads // k.shape[1], n_queries, n_keys, abs(scale) * LOG2_E,
+            D=width, CAUSAL=causal, BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_D=block_d,
+            DESCRIBED=described, NEGATIVE=scale < 0, MASKS=causal or n_keys % block_n != 0,
+            num_warps=warps, num_stages=stages,
         )
-        block_d = max(16, triton.next_power_of_2(width))
-        sizes = {"D": width, "CAUSAL": causal, "BLOCK_D": block_d,
-                 "DESCRIBED": described, "NEGATIVE": scale < 0,
-                 "MASKS": causal or n_keys % WIDEST != 0}
-        if tuned:
-            tuned_kernel[grid](*arguments, **sizes)
-        else:
-            block_n = 32 if q.dtype == torch.float32 else 64
-            attention_kernel[grid](*arguments, **sizes, BLOCK_M=64, BLOCK_N=block_n, num_warps=4,
-                                   num_stages=2)
     return out if lse is None else (out, lse)
 
 
