@@ -10,7 +10,9 @@ and weights exist for one tile at a time, in registers: no tensor of queries tim
 
 Cost: 4 * B * Hq * Sq * Sk * D operations, half of them where a mask hides later keys. Queries and
 results move once, keys and values once for each tile of queries: with tiles of 64, 4,096 queries
-of a head read its keys 64 times, nearly always from L2.
+of a head read its keys 64 times, nearly always from L2. Tiles of long sequences in 16 bits come by
+tensor descriptors, which leaves threads without addresses and registers for larger tiles; what no
+descriptor describes, and what is short, comes by pointers.
 
 Precision: scores, weights' sums and results are float32 until the store. Weights are rounded to the
 dtype of v for the second product, as tensor cores want it; their sum is taken before. Powers are of
