@@ -29,9 +29,10 @@ def material_of(module_id: str) -> written.Material:
 
 
 MUTANTS = [(name, mutant.id) for name in MODULES for mutant in material_of(name).suite.mutants]
-SOME_MUTANTS = [mutant for place, mutant in enumerate(MUTANTS) if place % 4 == 0]
+SOME_MUTANTS = [mutant for place, mutant in enumerate(MUTANTS) if place % 8 == 0]
 VARIANTS = {name: list(variants.of(module.slug)) for name, module in MODULES.items()}
-SOME_VARIANTS = [(name, path) for name, paths in VARIANTS.items() for path in paths[::3]]
+SOME_VARIANTS = [(name, paths[place % len(paths)])
+                 for place, (name, paths) in enumerate(VARIANTS.items())]
 
 for_every_module = pytest.mark.parametrize("name", MODULES)
 
@@ -59,11 +60,6 @@ def test_what_is_read(check, name):
 
 
 @for_every_module
-def test_the_lesson_runs(name):
-    assert list(proving.lesson_runs(material_of(name))) == []
-
-
-@for_every_module
 def test_the_exercise_can_be_imported(name, sandbox):
     assert list(proving.exercise_imports(material_of(name), sandbox)) == []
 
@@ -83,7 +79,7 @@ def test_the_solution_of_an_elective_passes_every_case(name, sandbox):
                          ids=[f"{MODULES[name].slug}-{mutant}" for name, mutant in SOME_MUTANTS])
 def test_a_mutant_is_killed_with_its_code(name, mutant, sandbox, tmp_path):
     """`tritonlab check` tries all of them, goes on after the first failure, and asks for the
-    diagnosis; here a fourth of them tells a change of the grader that lets mutants live.
+    diagnosis; here an eighth of them tells a change of the grader that lets mutants live.
 
     As there, what runs nothing of a mutant is left to the solution's own grade.
     """
