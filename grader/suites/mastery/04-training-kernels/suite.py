@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own spelling
 
 from grader import amplitudes
+from grader.designs import is_designed, product_of
 from grader.suite import (
     FLOAT32,
     Amplitude,
@@ -642,48 +643,11 @@ def lies_on_meta(answer: Any) -> None:
         f"TritonLayerNorm(7, device='meta') has parameters on {answer}.")
 
 
-Count = Callable[[Mapping[str, int]], float]
-
 MATRICES = ({"R": 64, "C": 1_000, "e": 4}, {"R": 4_096, "C": 128, "e": 2},
             {"R": 16_384, "C": 4_096, "e": 2})
 SHARED = ({"R": 4_096, "C": 1_024, "e": 4, "G": 64}, {"R": 65_536, "C": 200, "e": 2, "G": 132},
           {"R": 16_384, "C": 4_096, "e": 2, "G": 264})
 VECTORS = ({"n": 1_000, "e": 4}, {"n": 1_000_000, "e": 2}, {"n": 1 << 26, "e": 4})
-
-
-def is_designed(elements: Count, nbytes: Count, flops: tuple[float, float],
-                reasons: Mapping[str, str]) -> Callable[..., None]:
-    """A check of all entries of one function, within 10 %; flops lie between two counts."""
-    def check(answer: Any, function: str, shapes: Sequence[Mapping[str, int]]) -> None:
-        for what in ("flops", "bytes", "grid", "tile"):
-            entry = f"DESIGN[{function!r}][{what!r}]"
-            known = ", ".join(shapes[0])
-            also = f" The variables of this design are {known}." if "NameError" in str(
-                answer[what]) else ""
-            assert isinstance(answer[what], list), f"{entry} {answer[what]}.{also}"
-        assert answer["bound"] == "memory", (
-            f"DESIGN[{function!r}]['bound'] is {answer['bound']!r}. {WAITS}")
-        for number, shape in enumerate(shapes):
-            where = ", ".join(f"{name} = {size:,}" for name, size in shape.items())
-            got = {what: answer[what][number] for what in ("flops", "bytes", "grid", "tile")}
-            count = elements(shape)
-            assert 0.9 * flops[0] * count <= got["flops"] <= 1.1 * flops[1] * count, (
-                f"For {where}, DESIGN[{function!r}]['flops'] is {got['flops']:,.0f}. "
-                f"{reasons['flops']}")
-            right = nbytes(shape)
-            assert 0.9 * right <= got["bytes"] <= 1.1 * right, (
-                f"For {where}, DESIGN[{function!r}]['bytes'] is {got['bytes']:,.0f}. "
-                f"{reasons['bytes']}")
-            programs, tile = got["grid"], got["tile"]
-            assert programs * tile >= 0.9 * count, (
-                f"For {where}, DESIGN[{function!r}] has {programs:,.0f} programs with "
-                f"{tile:,.0f} elements each: {programs * tile:,.0f} of {count:,.0f}.")
-            assert (programs - 1) * tile <= 2.2 * count, (
-                f"For {where}, DESIGN[{function!r}] has {programs:,.0f} programs with "
-                f"{tile:,.0f} elements each: more than twice the {count:,.0f} that there are.")
-
-    return check
-
 
 WAITS = ("A GPU does dozens of operations in the time in which a byte comes from memory. How many "
          "operations are there for a byte here?")
@@ -691,21 +655,27 @@ WAITS = ("A GPU does dozens of operations in the time in which a byte comes from
 designs = [
     call("the design of layer_norm", "design", "layer_norm", MATRICES, check=is_designed(
         lambda s: s["R"] * s["C"],
-        lambda s: 2 * s["R"] * s["C"] * s["e"] + 2 * s["C"] * s["e"] + 8 * s["R"], (6, 10),
-        {"bytes": "x is read and the result written, both vectors are read, and two numbers of 4 "
+        lambda s: 2 * s["R"] * s["C"] * s["e"] + 2 * s["C"] * s["e"] + 8 * s["R"],
+        (product_of(6, "R", "C"), product_of(10, "R", "C")), "memory",
+        {"bound": WAITS,
+         "bytes": "x is read and the result written, both vectors are read, and two numbers of 4 "
          "bytes a row are kept for the gradients.",
          "flops": "Count for each element the sum, the difference, the square, its sum, the two "
          "products and the last sum."})),
     call("the design of layer_norm_backward", "design", "layer_norm_backward", SHARED,
          check=is_designed(
              lambda s: s["R"] * s["C"],
-             lambda s: 3 * s["R"] * s["C"] * s["e"] + 3 * s["C"] * s["e"] + 8 * s["R"], (9, 17),
-             {"bytes": "Two matrices are read and one is written; beside them everything is small.",
+             lambda s: 3 * s["R"] * s["C"] * s["e"] + 3 * s["C"] * s["e"] + 8 * s["R"],
+             (product_of(9, "R", "C"), product_of(17, "R", "C")), "memory",
+             {"bound": WAITS,
+              "bytes": "Two matrices are read and one is written; beside them everything is small.",
               "flops": "Normalise again, make g, take two sums for dx and put it together; then "
               "two more sums for the parameters."})),
     call("the design of adam_step_", "design", "adam_step_", VECTORS, check=is_designed(
-        lambda s: s["n"], lambda s: (3 * s["e"] + 16) * s["n"], (10, 18),
-        {"bytes": "Four tensors are read and three of them written back; the moments have 4 bytes "
+        lambda s: s["n"], lambda s: (3 * s["e"] + 16) * s["n"],
+        (product_of(10, "n"), product_of(18, "n")), "memory",
+        {"bound": WAITS,
+         "bytes": "Four tensors are read and three of them written back; the moments have 4 bytes "
          "whatever the parameter has.",
          "flops": "Count products, sums, roots and quotients of both moments and of the "
          "parameter."})),
