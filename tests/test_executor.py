@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -396,6 +397,25 @@ def broken_kernel(x_ptr, N: tl.constexpr):
     assert "arange's range must be a power of 2" in reply["findings"][0]["seen"]
     assert len(reply["launches"]) == 1
     assert results == []
+
+
+@pytest.mark.parametrize("past_the_end", [0, 5], ids=["right", "reads outside"])
+def test_a_replay_keeps_no_input_mapped(tmp_path: Path, past_the_end: int) -> None:
+    """Those of the next one would come on top, and with them the limit on addresses."""
+    source = COPY.replace("mask=offs < n)", f"mask=offs < n + {past_the_end})")
+    session = Session(tmp_path, source, torch.randn(1000))
+    out = session.alloc(1000)
+    session.launch("copy_kernel", 4, x_ptr=session.inputs[0], out_ptr=out, n=1000, BLOCK=256)
+
+    gc.disable()  # what is left in a cycle stays until its collector happens to run
+    try:
+        reply, _ = session.run(out)
+        maps = Path("/proc/self/maps").read_text().splitlines()
+    finally:
+        gc.enable()
+
+    assert bool(reply["findings"]) == bool(past_the_end)
+    assert not [line for line in maps if "tritonlab-inputs" in line]
 
 
 # ---------------------------------------------------------------------------------------------

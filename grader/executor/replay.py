@@ -102,6 +102,8 @@ def replay(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ou
         shape = getattr(error, "shape", None)  # NumPy says which array it could not make
         what = f"a tensor of shape {shape}" if shape else str(error) or "an allocation"
         memory.observed.add(Finding("R04", f"There is not enough memory for {what}."))
+    finally:
+        memory.end()
     replayed.findings = memory.observed.findings()
     replayed.determined = memory.determined
     replayed.modified_inputs = storages.modified_inputs(recording)

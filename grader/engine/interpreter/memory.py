@@ -119,6 +119,13 @@ class Memory:
         self.running = self._launch(grid, file)
         return self.running
 
+    def end(self) -> None:
+        """Let go of the tensors of the last launch: whole inputs, which may be mapped by the GB.
+
+        What was observed stays. Without this they would wait for Python's collector of cycles.
+        """
+        self.running = self._launch((0, 0, 0), "")
+
     def _launch(self, grid: tuple[int, int, int], file: str) -> Running:
         order = Order(self._last_segment, grid[0] * grid[1] * grid[2])
         nobody = np.zeros(0, np.int64)
