@@ -19,6 +19,8 @@ DESCRIBED: tuple[Tiles, ...] = (
     (128, 256, 64, 8, 3, 8), (128, 256, 64, 8, 4, 8), (256, 128, 64, 8, 3, 8),
     (256, 128, 64, 8, 4, 8), (128, 128, 64, 4, 3, 16), (128, 128, 32, 4, 5, 8),
     (128, 256, 64, 8, 4, 16), (128, 256, 64, 8, 4, 4), (128, 256, 128, 8, 2, 8))
+HALVES: tuple[Tiles, ...] = (
+    (128, 256, 64, 8, 3, 8), (128, 256, 64, 8, 3, 16), (128, 256, 64, 8, 4, 8))
 PERSISTENT: tuple[Tiles, ...] = (
     (128, 256, 64, 8, 4, 8), (128, 256, 64, 8, 3, 8), (256, 128, 64, 8, 3, 8),
     (128, 128, 64, 8, 4, 8))
@@ -44,6 +46,27 @@ def linear_persistent_kernel(
         acc += tl.load(b_ptr + pid_n * BLOCK_N + tl.arange(0, BLOCK_N)).to(tl.float32)[None, :]
         acc = gelu(acc) if ACT == "gelu" else relu(acc)
         out_desc.store([pid_m * BLOCK_M, pid_n * BLOCK_N], acc.to(out_desc.dtype))
+
+
+@triton.jit
+def linear_halves_kernel(
+    x_desc, w_desc, b_ptr, out_desc, M, N, K, ACT: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+):
+    """A tile is finished and stored in two halves, by the copy engine."""
+    pid_m, pid_n = tile_of(tl.program_id(0), M, N, BLOCK_M, BLOCK_N, GROUP_M)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for k in range(0, K, BLOCK_K):
+        x = x_desc.load([pid_m * BLOCK_M, k])
+        w = w_desc.load([pid_n * BLOCK_N, k])
+        acc = tl.dot(x, w.T, acc)
+    HALF: tl.constexpr = BLOCK_N // 2
+    halves = acc.reshape(BLOCK_M, 2, HALF).permute(0, 2, 1).split()
+    for half in tl.static_range(2):
+        column = pid_n * BLOCK_N + half * HALF
+        y = halves[half] + tl.load(b_ptr + column + tl.arange(0, HALF)).to(tl.float32)[None, :]
+        y = gelu(y) if ACT == "gelu" else relu(y)
+        out_desc.store([pid_m * BLOCK_M, column], y.to(out_desc.dtype))
 
 
 def linear(act: str) -> Attempts:
@@ -79,7 +102,22 @@ def linear(act: str) -> Attempts:
             return out
         return run
 
+    def halves(tiles: Tiles) -> Callable[..., torch.Tensor]:
+        block_m, block_n, block_k, warps, stages, group = tiles
+
+        def run(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            (m, k), n = x.shape, w.shape[0]
+            out = x.new_empty(m, n)
+            matrices = [TensorDescriptor.from_tensor(t, block) for t, block in (
+                (x, [block_m, block_k]), (w, [block_n, block_k]), (out, [block_m, block_n // 2]))]
+            linear_halves_kernel[(triton.cdiv(m, block_m) * triton.cdiv(n, block_n),)](
+                *matrices[:2], b, matrices[2], m, n, k, ACT=act, BLOCK_M=block_m, BLOCK_N=block_n,
+                BLOCK_K=block_k, GROUP_M=group, num_warps=warps, num_stages=stages)
+            return out
+        return run
+
     return {f"pointers {named(t)}": by(t, False) for t in POINTERS} | {
+        f"halves {named(t)}": halves(t) for t in HALVES} | {
         f"described {named(t)}": by(t, True) for t in DESCRIBED} | {
         f"persistent {named(t)}": persistent(t) for t in PERSISTENT}
 
@@ -98,7 +136,7 @@ def add_relu_mul_of_a_vector() -> Attempts:
 
     return {f"{r}x{c} w{w}": by(r, c, w) for r, c, w in (
         (8, 128, 2), (8, 128, 4), (8, 128, 8), (16, 128, 8), (1, 1024, 4), (2, 1024, 8),
-        (1, 2048, 8), (4, 512, 8), (4, 256, 4))}
+        (1, 2048, 8), (4, 512, 8), (4, 256, 4), (4, 128, 4), (2, 256, 4), (1, 512, 4))}
 
 
 @triton.jit
@@ -138,7 +176,7 @@ def adam(rate: float, beta1: float, beta2: float, eps: float, step: int) -> Atte
         return run
 
     return {f"{block} w{warps}": by(block, warps) for block, warps in (
-        (256, 2), (512, 2), (512, 4), (1024, 4), (1024, 8), (2048, 8))}
+        (256, 2), (256, 4), (512, 4), (512, 8), (1024, 4), (1024, 8), (2048, 8))}
 
 
 def layer_norm_backward() -> Attempts:

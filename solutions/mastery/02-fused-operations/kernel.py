@@ -33,7 +33,7 @@ import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-BLOCK = 1024  # elements of a program of `fused_add_relu_mul`
+BLOCK = 2048  # bytes of a tensor that a program of `fused_add_relu_mul` reads: 16 for each thread
 BLOCK_M, BLOCK_N, BLOCK_K = 128, 128, 64  # tiles of products of 16-bit numbers
 LARGE = 512  # rows and columns from which on the copy engine moves the tiles of a product
 LONG_SUMS = 2048  # inputs from which on wider tiles pay, of which only one fits at a time: a long
@@ -50,9 +50,9 @@ SHARES = "min(cdiv(N, BLOCK_N), max(1, 2 * MULTIPROCESSORS // cdiv(M, BLOCK_M)))
 DESIGN = {
     "fused_add_relu_mul": {
         "flops": "3 * R * C", "bytes": "(2 * R * C + C) * e", "bound": "memory",
-        "grid": "cdiv(R, BLOCK // min(next_power_of_2(C), 128))"
+        "grid": "cdiv(R, BLOCK // e // min(next_power_of_2(C), 128))"
                 " * cdiv(C, min(next_power_of_2(C), 128))",
-        "tile": "BLOCK",
+        "tile": "BLOCK // e",
     },
     "linear_bias_act": {
         "flops": "2 * M * N * K + 2 * M * N", "bytes": "(M * K + N * K + N + M * N) * e",
@@ -145,8 +145,9 @@ def fused_add_relu_mul(x: torch.Tensor, bias: torch.Tensor, scale: float) -> tor
     # A bias of the shape of x is a vector, too: that of a matrix with one long row.
     C = bias.numel()
     R = x.numel() // C
-    block_c = min(triton.next_power_of_2(C), BLOCK if R == 1 else 128)
-    block_r = BLOCK // block_c
+    block = BLOCK // x.element_size()
+    block_c = min(triton.next_power_of_2(C), block if R == 1 else 128)
+    block_r = block // block_c
     grid = (triton.cdiv(R, block_r) * triton.cdiv(C, block_c),)
     add_relu_mul_kernel[grid](
         x, bias, out, R, C, float(scale), BLOCK_C=block_c, BLOCK_R=block_r)

@@ -37,7 +37,7 @@ from torch.autograd.function import once_differentiable
 MAX_COLUMNS = 16_384  # of these, a backward program holds five numbers each in its registers
 MULTIPROCESSORS = 132  # taken where no GPU can be asked: those of an H100 or H200
 ROWS_OF_A_SHARE = 8  # at least; a share is written and read, which takes as long as a row or two
-BLOCK = 1024  # elements of a program of Adam
+BLOCK = 512  # elements of a program of Adam: with 8 warps, two of each tensor for a thread
 SUPPORTED = (torch.float32, torch.float16, torch.bfloat16)
 
 DESIGN = {
@@ -345,7 +345,7 @@ def adam_step_(
             1 - lr * weight_decay, lr / (1 - beta1**step),
             beta1, 1 - beta1, beta2, 1 - beta2,
             (1 - beta2**step) ** 0.5, eps,
-            BLOCK=BLOCK,
+            BLOCK=BLOCK, num_warps=8,
         )
 
 
