@@ -107,10 +107,12 @@ def add_relu_mul_kernel(
 
     Moves (2 * R * C + R * C / BLOCK_R) * itemsize bytes: BLOCK_R rows share one load of the bias.
     """
-    across = tl.cdiv(C, BLOCK_C)
-    pid = tl.program_id(axis=0)
-    rows = (pid // across).to(tl.int64) * BLOCK_R + tl.arange(0, BLOCK_R)  # * C passes 2**31
-    cols = (pid % across).to(tl.int64) * BLOCK_C + tl.arange(0, BLOCK_C)
+    pid_r, pid_c = 0, tl.program_id(axis=0)
+    if BLOCK_R > 1:  # one long row needs no division
+        across = tl.cdiv(C, BLOCK_C)
+        pid_r, pid_c = pid_c // across, pid_c % across
+    rows = tl.cast(pid_r, tl.int64) * BLOCK_R + tl.arange(0, BLOCK_R)  # * C passes 2**31
+    cols = pid_c.to(tl.int64) * BLOCK_C + tl.arange(0, BLOCK_C)
     offs = rows[:, None] * C + cols[None, :]
     mask = (rows < R)[:, None] & (cols < C)[None, :]
 
@@ -150,7 +152,8 @@ def fused_add_relu_mul(x: torch.Tensor, bias: torch.Tensor, scale: float) -> tor
     block_r = block // block_c
     grid = (triton.cdiv(R, block_r) * triton.cdiv(C, block_c),)
     add_relu_mul_kernel[grid](
-        x, bias, out, R, C, float(scale), BLOCK_C=block_c, BLOCK_R=block_r)
+        x, bias, out, R, C, float(scale), BLOCK_C=block_c, BLOCK_R=block_r,
+        num_warps=2 if R == 1 else 4)
     return out
 
 
@@ -168,9 +171,23 @@ def grouped_pid(pid, num_pid_m, num_pid_n, GROUP_M: tl.constexpr):
 
 
 @triton.jit
+def finished(acc, b_ptr, offs_n, in_n, ACT: tl.constexpr):
+    """act(acc + b) for columns offs_n of b, which is None where there is none."""
+    if b_ptr is not None:
+        acc += tl.load(b_ptr + offs_n, mask=in_n, other=0.0).to(tl.float32)[None, :]
+    if ACT == "relu":
+        acc = relu(acc)
+    elif ACT == "gelu":
+        acc = gelu(acc)
+    elif ACT == "silu":
+        acc = silu(acc)
+    return acc
+
+
+@triton.jit
 def linear_kernel(
     x_ptr, w_ptr, b_ptr, out_ptr,  # [M, K], [N, K], [N] or None, and [M, N] without gaps
-    x_desc, w_desc,                # descriptors of the first two, or None
+    x_desc, w_desc, out_desc,      # descriptors of x, w and half a tile of out, or None
     stride_xm, stride_xk,          # elements from one row to the next, and from one column
     stride_wn, stride_wk,
     M, N, K,
@@ -210,16 +227,18 @@ def linear_kernel(
         w_ptrs += w_step
 
     # The epilogue: the sums are in registers, in float32, and stay there until they are finished.
-    if b_ptr is not None:
-        acc += tl.load(b_ptr + offs_n, mask=in_n, other=0.0).to(tl.float32)[None, :]
-    if ACT == "relu":
-        acc = relu(acc)
-    elif ACT == "gelu":
-        acc = gelu(acc)
-    elif ACT == "silu":
-        acc = silu(acc)
-    out_ptrs = out_ptr + offs_m[:, None] * N + offs_n[None, :]
-    tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=in_m[:, None] & in_n[None, :])
+    if out_desc is not None:  # in halves, of which each needs half the registers and shared memory
+        HALF: tl.constexpr = BLOCK_N // 2
+        halves = acc.reshape(BLOCK_M, 2, HALF).permute(0, 2, 1).split()
+        for half in tl.static_range(2):
+            first = pid_n * BLOCK_N + half * HALF
+            cols = first + tl.arange(0, HALF)
+            y = finished(halves[half], b_ptr, cols, cols < N, ACT)
+            out_desc.store([pid_m * BLOCK_M, first], y.to(out_desc.dtype))
+    else:
+        y = finished(acc, b_ptr, offs_n, in_n, ACT)
+        out_ptrs = out_ptr + offs_m[:, None] * N + offs_n[None, :]
+        tl.store(out_ptrs, y.to(out_ptr.dtype.element_ty), mask=in_m[:, None] & in_n[None, :])
 
 
 def linear_bias_act(
@@ -246,13 +265,15 @@ def linear_bias_act(
     block_m, block_n, block_k, num_warps = tile_of(x.dtype)
     num_stages = 3
     described = x.dtype != torch.float32 and min(M, N) >= LARGE and all(map(is_described, (x, w)))
-    if described and K >= LONG_SUMS:
+    wide = described and K >= LONG_SUMS and is_described(out)
+    if wide:
         block_n, num_warps, num_stages = 2 * block_n, 8, 4
     grid = (triton.cdiv(M, block_m) * triton.cdiv(N, block_n),)
     linear_kernel[grid](
         x, w, None if b is None else b.contiguous(), out,
         TensorDescriptor.from_tensor(x, [block_m, block_k]) if described else None,
         TensorDescriptor.from_tensor(w, [block_n, block_k]) if described else None,
+        TensorDescriptor.from_tensor(out, [block_m, block_n // 2]) if wide else None,
         x.stride(0), x.stride(1), w.stride(0), w.stride(1), M, N, K, ACT=act,
         BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=8, DESCRIBED=described,
         num_warps=num_warps, num_stages=num_stages,
