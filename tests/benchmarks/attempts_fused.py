@@ -201,6 +201,35 @@ def layer_norm_backward() -> Attempts:
             return dx, dw, db
         return run
 
-    return {f"{each} each, w{warps}, {stages} stages": by(each, warps, stages)
+    def apart(for_x: tuple[int, int, int], for_parameters: tuple[int, int, int]
+              ) -> Callable[..., tuple[torch.Tensor, ...]]:
+        """dx and the shares in a launch each: dy and x are read twice, and fewer sums are held."""
+        def run(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, mean: torch.Tensor,
+                rstd: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            module = solution("training-kernels")
+            rows, columns = x.shape
+            gpus = torch.cuda.get_device_properties(x.device).multi_processor_count \
+                if x.is_cuda else 2
+            programs = [min(each * gpus, rows) for each, _, _ in (for_x, for_parameters)]
+            shares = torch.empty((2, programs[1], columns), dtype=torch.float32, device=x.device)
+            dw, db = torch.empty((2, columns), dtype=weight.dtype, device=x.device)
+            dx = torch.empty_like(x)
+            for first, count, (_, warps, stages) in zip((True, False), programs,
+                                                        (for_x, for_parameters), strict=True):
+                module.backward_kernel[(count,)](
+                    dy, x, dx, weight, mean, rstd, shares[0], shares[1], columns, columns, columns,
+                    rows, columns, BLOCK_SIZE=triton.next_power_of_2(columns), FOR_X=first,
+                    FOR_PARAMETERS=not first, STAGES=stages, num_warps=warps)
+            module.add_shares_kernel[(triton.cdiv(columns, 32),)](
+                shares[0], shares[1], dw, db, programs[1], columns, BLOCK_ROWS=32, BLOCK_COLS=32)
+            return dx, dw, db
+        return run
+
+    pairs = (((1, 16, 2), (1, 16, 2)), ((1, 16, 1), (1, 16, 1)), ((1, 32, 1), (1, 32, 1)),
+             ((1, 32, 2), (1, 16, 2)), ((1 << 20, 16, 1), (1, 16, 2)),
+             ((1 << 20, 32, 1), (1, 16, 2)), ((1, 8, 2), (1, 8, 2)), ((1 << 20, 16, 1), (1, 8, 2)))
+    return {f"apart: {x[0]}, w{x[1]}, {x[2]} stages; {p[0]}, w{p[1]}, {p[2]}": apart(x, p)
+            for x, p in pairs} | {
+        f"{each} each, w{warps}, {stages} stages": by(each, warps, stages)
             for each, warps, stages in ((1, 16, 1), (1, 16, 3), (1, 32, 1), (1, 32, 2),
                                         (1, 32, 3), (2, 16, 1), (2, 16, 2))}

@@ -99,7 +99,7 @@ def sweep(
         # All that was summed up is relative to the old maximum. In the first tile that is -inf, and
         # exp2(-inf) is 0; that tile has key 0, which every query sees, so `now` is finite.
         shrink = tl.exp2(largest - now)
-        total = total * shrink + tl.sum(weights, axis=1)
+        row = tl.sum(weights, axis=1)
         acc = acc * shrink[:, None]
         if DESCRIBED:
             v = v_desc.load([batch, kv_head, first, 0]).reshape(BLOCK_N, BLOCK_D)
@@ -108,6 +108,7 @@ def sweep(
         else:
             v = tl.load(v_ptrs)
         acc = tl.dot(weights.to(v.dtype), v, acc, input_precision="tf32x3")
+        total = total * shrink + row
         largest = now
 
         k_ptrs += k_step
