@@ -14,8 +14,8 @@ a second launch adds the shares, always in the same order. So results have the s
 and no atomic operation is needed.
 
 Cost: forward reads x and writes y; backward reads x and dy and writes dx, 3 * R * C * itemsize
-bytes, and the shares besides; Adam reads four tensors and writes three, 28 bytes a float32
-parameter. All three wait for memory.
+bytes, and the shares besides (rows of more than 8,192 numbers read x and dy twice); Adam reads four
+tensors and writes three, 28 bytes a float32 parameter. All three wait for memory.
 
 Inputs: x of float32, float16 or bfloat16, (..., C) with 1 <= C <= 16,384, any strides; w and b (C,)
 of one of these dtypes. A parameter of Adam has one of them, its gradient the same, its moments are
@@ -34,7 +34,9 @@ import triton
 import triton.language as tl
 from torch.autograd.function import once_differentiable
 
-MAX_COLUMNS = 16_384  # of these, a backward program holds five numbers each in its registers
+MAX_COLUMNS = 16_384  # of a row, which a program holds as a whole
+MAX_TOGETHER = 8_192  # up to which a backward program has registers for all it makes: five numbers
+# for each column. Beyond, reading dy and x twice, for dx and for the shares, takes less time
 MULTIPROCESSORS = 132  # taken where no GPU can be asked: those of an H100 or H200
 ROWS_OF_A_SHARE = 8  # at least; a share is written and read, which takes as long as a row or two
 BLOCK = 512  # elements of a program of Adam: with 8 warps, two of each tensor for a thread
@@ -214,12 +216,15 @@ class LayerNormFunction(torch.autograd.Function):
             programs = min(programs, triton.cdiv(n_rows, ROWS_OF_A_SHARE))
             shares = torch.empty((2, programs, n_cols), dtype=torch.float32, device=x.device)
             dw, db = torch.empty((2, n_cols), dtype=weight.dtype, device=x.device)
-        if n_rows:
+        launches = [(for_x, for_parameters)]
+        if for_x and for_parameters and block_size > MAX_TOGETHER:
+            launches = [(True, False), (False, True)]
+        for now_x, now_parameters in launches if n_rows else []:
             num_warps = 4 if block_size <= 1024 else 8 if block_size <= 4096 else 16
             backward_kernel[(programs,)](
                 dy, x, dx, weight, mean, rstd, shares[0], shares[-1],
                 dy.stride(0), x.stride(0), dx.stride(0), n_rows, n_cols,
-                BLOCK_SIZE=block_size, FOR_X=for_x, FOR_PARAMETERS=for_parameters, STAGES=2,
+                BLOCK_SIZE=block_size, FOR_X=now_x, FOR_PARAMETERS=now_parameters, STAGES=2,
                 num_warps=num_warps,
             )
         if for_parameters:
