@@ -305,6 +305,7 @@ class Session:
                 "layout": arena.layout(),
                 "duplicate_writes": self._function.duplicate_writes,
                 "zeroed": self._function.zeroed,
+                "names": list(self._function.result_names),
                 **(settings or {}),
             }
             reply = self.processes.ask("executor", request, [arena.fd, results.fd], seconds,

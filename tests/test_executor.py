@@ -184,6 +184,20 @@ def test_elements_that_no_kernel_stored(tmp_path: Path) -> None:
                "the first is index (92, 16), and all behind it are missing too"}
 
 
+@pytest.mark.parametrize(("names", "said"), [
+    ((), "result 1"), (("plus",), "result 1"), (("plus", "minus"), "`minus`")])
+def test_of_several_results_the_one_with_gaps_is_named(
+        tmp_path: Path, names: tuple[str, ...], said: str) -> None:
+    session = Session(tmp_path, COPY, torch.randn(8))
+    outs = [session.alloc(8), session.alloc(8)]
+    for out, n in zip(outs, (8, 6), strict=True):
+        session.launch("copy_kernel", 1, x_ptr=session.inputs[0], out_ptr=out, n=n, BLOCK=8)
+
+    reply, _ = session.run(*outs, names=names)
+
+    assert seen(reply)["M03"].startswith(f"2 of 8 elements of {said} were never stored")
+
+
 def test_a_fill_by_host_code_is_no_result_of_a_kernel(tmp_path: Path) -> None:
     session = Session(tmp_path, COPY, torch.randn(8))
     out = session.alloc(8)

@@ -140,7 +140,8 @@ def _settings(request: Json) -> Settings:
         raise MalformedRecording("a sample is a number of programs")
     windows = tuple((int(first), int(count)) for first, count in request.get("windows") or ())
     return Settings(order, poison, bool(request.get("duplicate_writes")),
-                    bool(request.get("zeroed")), sample, windows)
+                    bool(request.get("zeroed")), sample, windows,
+                    tuple(map(str, request.get("names") or ())))
 
 
 def refused(findings: Sequence[Finding]) -> Json:

@@ -43,6 +43,7 @@ class Settings:
     zeroed: bool = False
     sample: int | None = None
     windows: tuple[tuple[int, int], ...] = ()
+    names: tuple[str, ...] = ()  # of the results, for what is said of them
 
 
 @dataclass
@@ -89,7 +90,8 @@ def replay(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ou
             for event in recording.events:
                 _step(event, storages, memory, kernels, settings, replayed)
         if settings.sample is None:
-            for finding in (*storages.coverage(recording, zeroed=settings.zeroed),
+            for finding in (*storages.coverage(recording, settings.names,
+                                                zeroed=settings.zeroed),
                             *storages.outside(recording)):
                 memory.observed.add(finding)
         views = list(recording.results)

@@ -169,8 +169,9 @@ class Storages:
 
     # -- after the last event --------------------------------------------------------------------
 
-    def coverage(self, recording: Recording, *, zeroed: bool = False) -> list[Finding]:
-        """M03 for every result with elements that no kernel stored.
+    def coverage(self, recording: Recording, names: Sequence[str] = (), *,
+                 zeroed: bool = False) -> list[Finding]:
+        """M03 for every result with elements that no kernel stored; ``names`` are theirs.
 
         What works in place may leave elements as they are. Where no input has an element there is
         nothing to compute, and a host fill is enough: the sum of no products is zero. Of a result
@@ -191,7 +192,8 @@ class Storages:
                 first = [int(i) for i in np.unravel_index(int(missing.argmax()), view.shape)]
                 ends = count < total and _is_end(missing, first)
                 where = str(first[0]) if len(first) == 1 else f"({', '.join(map(str, first))})"
-                which = "the result" if len(views) == 1 else f"result {number}"
+                which = "the result" if len(views) == 1 else \
+                    f"`{names[number]}`" if number < len(names) else f"result {number}"
                 findings.append(Finding(
                     "M03", f"{count} of {total} elements of {which} were never stored by a "
                            f"kernel; the first is index {where}"
