@@ -224,7 +224,8 @@ class LayerNormFunction(torch.autograd.Function):
             backward_kernel[(programs,)](
                 dy, x, dx, weight, mean, rstd, shares[0], shares[-1],
                 dy.stride(0), x.stride(0), dx.stride(0), n_rows, n_cols,
-                BLOCK_SIZE=block_size, FOR_X=now_x, FOR_PARAMETERS=now_parameters, STAGES=2,
+                BLOCK_SIZE=block_size, FOR_X=now_x, FOR_PARAMETERS=now_parameters,
+                STAGES=2 if block_size <= MAX_TOGETHER else 1,  # one row fills shared memory
                 num_warps=num_warps,
             )
         if for_parameters:
