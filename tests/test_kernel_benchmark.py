@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +17,8 @@ import torch
 from tests.benchmarks import kernels
 from tests.benchmarks.rows import TINY, Row
 from tests.benchmarks.rows_fp8 import fp8_errors, fp8_exact, fp8_inputs
+
+ROOT = Path(__file__).parent.parent
 
 
 def row(name: str, **who: Callable[..., Any]) -> Row:
@@ -110,6 +116,23 @@ def test_the_errors_of_a_product_tell_how_many_bits_its_sums_kept(bits, least, m
 
     assert least < errors["log2 of the arithmetic"] < most
     assert 2.0 ** -(bits + 3) < errors["lean"] < 2.0 ** -(bits - 1)
+
+
+def test_solutions_and_attempts_of_mastery_run_as_the_kernels_are(tmp_path):
+    """An attempt that calls a solution's kernel as it was before is not timed, and nobody is told.
+    """
+    out = tmp_path / "kernels.json"
+    subprocess.run(
+        [sys.executable, "-m", "tests.benchmarks.kernels", "--simulate", "--jobs", "2",
+         "--out", out, "--seconds", "300", "--rows", "fused", "linear, bias", "attention", "adam",
+         "layer norm backward"],
+        cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, timeout=400)
+
+    made = json.loads(out.read_text())
+
+    assert len(made["rows"]) >= 15
+    assert [(row, who, why) for row, whose in made["not_timed"].items()
+            for who, why in whose.items() if who.startswith(("solution", "try ", "the row"))] == []
 
 
 def test_rows_have_names_of_their_own():

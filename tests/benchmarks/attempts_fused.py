@@ -48,30 +48,12 @@ def linear_persistent_kernel(
         out_desc.store([pid_m * BLOCK_M, pid_n * BLOCK_N], acc.to(out_desc.dtype))
 
 
-@triton.jit
-def linear_halves_kernel(
-    x_desc, w_desc, b_ptr, out_desc, M, N, K, ACT: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
-):
-    """A tile is finished and stored in two halves, by the copy engine."""
-    pid_m, pid_n = tile_of(tl.program_id(0), M, N, BLOCK_M, BLOCK_N, GROUP_M)
-    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for k in range(0, K, BLOCK_K):
-        x = x_desc.load([pid_m * BLOCK_M, k])
-        w = w_desc.load([pid_n * BLOCK_N, k])
-        acc = tl.dot(x, w.T, acc)
-    HALF: tl.constexpr = BLOCK_N // 2
-    halves = acc.reshape(BLOCK_M, 2, HALF).permute(0, 2, 1).split()
-    for half in tl.static_range(2):
-        column = pid_n * BLOCK_N + half * HALF
-        y = halves[half] + tl.load(b_ptr + column + tl.arange(0, HALF)).to(tl.float32)[None, :]
-        y = gelu(y) if ACT == "gelu" else relu(y)
-        out_desc.store([pid_m * BLOCK_M, column], y.to(out_desc.dtype))
-
-
 def linear(act: str) -> Attempts:
-    """A layer of 16-bit numbers without gaps, by pointers or by descriptors."""
-    def by(tiles: Tiles, described: bool) -> Callable[..., torch.Tensor]:
+    """A layer of 16-bit numbers without gaps, by pointers or by descriptors.
+
+    ``halves``: a tile is finished and stored in two, by descriptors too.
+    """
+    def by(tiles: Tiles, described: bool, halves: bool = False) -> Callable[..., torch.Tensor]:
         block_m, block_n, block_k, warps, stages, group = tiles
 
         def run(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -82,6 +64,7 @@ def linear(act: str) -> Attempts:
                 x, w, b, out,
                 TensorDescriptor.from_tensor(x, [block_m, block_k]) if described else None,
                 TensorDescriptor.from_tensor(w, [block_n, block_k]) if described else None,
+                TensorDescriptor.from_tensor(out, [block_m, block_n // 2]) if halves else None,
                 *x.stride(), *w.stride(), m, n, k, ACT=act, BLOCK_M=block_m, BLOCK_N=block_n,
                 BLOCK_K=block_k, GROUP_M=group, DESCRIBED=described, num_warps=warps,
                 num_stages=stages)
@@ -102,22 +85,8 @@ def linear(act: str) -> Attempts:
             return out
         return run
 
-    def halves(tiles: Tiles) -> Callable[..., torch.Tensor]:
-        block_m, block_n, block_k, warps, stages, group = tiles
-
-        def run(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-            (m, k), n = x.shape, w.shape[0]
-            out = x.new_empty(m, n)
-            matrices = [TensorDescriptor.from_tensor(t, block) for t, block in (
-                (x, [block_m, block_k]), (w, [block_n, block_k]), (out, [block_m, block_n // 2]))]
-            linear_halves_kernel[(triton.cdiv(m, block_m) * triton.cdiv(n, block_n),)](
-                *matrices[:2], b, matrices[2], m, n, k, ACT=act, BLOCK_M=block_m, BLOCK_N=block_n,
-                BLOCK_K=block_k, GROUP_M=group, num_warps=warps, num_stages=stages)
-            return out
-        return run
-
     return {f"pointers {named(t)}": by(t, False) for t in POINTERS} | {
-        f"halves {named(t)}": halves(t) for t in HALVES} | {
+        f"halves {named(t)}": by(t, True, True) for t in HALVES} | {
         f"described {named(t)}": by(t, True) for t in DESCRIBED} | {
         f"persistent {named(t)}": persistent(t) for t in PERSISTENT}
 
@@ -129,7 +98,7 @@ def add_relu_mul_of_a_vector() -> Attempts:
             (rows, columns), out = x.shape, torch.empty_like(x)
             solution("fused-operations").add_relu_mul_kernel[
                 (triton.cdiv(rows, block_r) * triton.cdiv(columns, block_c),)](
-                x, bias, out, rows, columns, 0.5, BLOCK_C=block_c, BLOCK_R=block_r,
+                x, bias, out, rows, columns, 0.5, BLOCK_C=block_c, BLOCK_R=block_r, ONE_ROW=False,
                 num_warps=warps)
             return out
         return run
@@ -154,7 +123,8 @@ def add_relu_mul_of_a_tensor() -> Attempts:
         def run(x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
             out = torch.empty_like(x)
             solution("fused-operations").add_relu_mul_kernel[(triton.cdiv(x.numel(), block),)](
-                x, bias, out, 1, x.numel(), 0.5, BLOCK_C=block, BLOCK_R=1, num_warps=warps)
+                x, bias, out, 1, x.numel(), 0.5, BLOCK_C=block, BLOCK_R=1, ONE_ROW=True,
+                num_warps=warps)
             return out
         return run
 
@@ -179,57 +149,40 @@ def adam(rate: float, beta1: float, beta2: float, eps: float, step: int) -> Atte
         (256, 2), (256, 4), (512, 4), (512, 8), (1024, 4), (1024, 8), (2048, 8))}
 
 
+Way = tuple[int, int, int]  # programs for each multiprocessor, warps, and rows on their way
+
+
 def layer_norm_backward() -> Attempts:
-    """Programs for each multiprocessor, warps, and rows on their way."""
-    def by(each: int, warps: int, stages: int) -> Callable[..., tuple[torch.Tensor, ...]]:
+    """All gradients in one launch, or dx and the shares of dw and db in a launch each."""
+    def by(*ways: Way) -> Callable[..., tuple[torch.Tensor, ...]]:
+        """``ways``: of the launch, or of that for dx and that for the shares."""
         def run(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, mean: torch.Tensor,
                 rstd: torch.Tensor) -> tuple[torch.Tensor, ...]:
             module = solution("training-kernels")
             rows, columns = x.shape
             gpus = torch.cuda.get_device_properties(x.device).multi_processor_count \
                 if x.is_cuda else 2
-            programs = min(each * gpus, rows)
-            shares = torch.empty((2, programs, columns), dtype=torch.float32, device=x.device)
+            programs = [min(each * gpus, rows) for each, _, _ in ways]
+            shares = torch.empty((2, programs[-1], columns), dtype=torch.float32, device=x.device)
             dw, db = torch.empty((2, columns), dtype=weight.dtype, device=x.device)
             dx = torch.empty_like(x)
-            module.backward_kernel[(programs,)](
-                dy, x, dx, weight, mean, rstd, shares[0], shares[1], columns, columns, columns,
-                rows, columns, BLOCK_SIZE=triton.next_power_of_2(columns), FOR_X=True,
-                FOR_PARAMETERS=True, STAGES=stages, num_warps=warps)
-            module.add_shares_kernel[(triton.cdiv(columns, 32),)](
-                shares[0], shares[1], dw, db, programs, columns, BLOCK_ROWS=32, BLOCK_COLS=32)
-            return dx, dw, db
-        return run
-
-    def apart(for_x: tuple[int, int, int], for_parameters: tuple[int, int, int]
-              ) -> Callable[..., tuple[torch.Tensor, ...]]:
-        """dx and the shares in a launch each: dy and x are read twice, and fewer sums are held."""
-        def run(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, mean: torch.Tensor,
-                rstd: torch.Tensor) -> tuple[torch.Tensor, ...]:
-            module = solution("training-kernels")
-            rows, columns = x.shape
-            gpus = torch.cuda.get_device_properties(x.device).multi_processor_count \
-                if x.is_cuda else 2
-            programs = [min(each * gpus, rows) for each, _, _ in (for_x, for_parameters)]
-            shares = torch.empty((2, programs[1], columns), dtype=torch.float32, device=x.device)
-            dw, db = torch.empty((2, columns), dtype=weight.dtype, device=x.device)
-            dx = torch.empty_like(x)
-            for first, count, (_, warps, stages) in zip((True, False), programs,
-                                                        (for_x, for_parameters), strict=True):
-                module.backward_kernel[(count,)](
+            for number, (_, warps, stages) in enumerate(ways):
+                module.backward_kernel[(programs[number],)](
                     dy, x, dx, weight, mean, rstd, shares[0], shares[1], columns, columns, columns,
-                    rows, columns, BLOCK_SIZE=triton.next_power_of_2(columns), FOR_X=first,
-                    FOR_PARAMETERS=not first, STAGES=stages, num_warps=warps)
+                    rows, columns, BLOCK_SIZE=triton.next_power_of_2(columns), FOR_X=number == 0,
+                    FOR_PARAMETERS=number == len(ways) - 1, STAGES=stages, num_warps=warps)
             module.add_shares_kernel[(triton.cdiv(columns, 32),)](
-                shares[0], shares[1], dw, db, programs[1], columns, BLOCK_ROWS=32, BLOCK_COLS=32)
+                shares[0], shares[1], dw, db, programs[-1], columns, BLOCK_ROWS=32, BLOCK_COLS=32)
             return dx, dw, db
         return run
 
-    pairs = (((1, 16, 2), (1, 16, 2)), ((1, 16, 1), (1, 16, 1)), ((1, 32, 1), (1, 32, 1)),
-             ((1, 32, 2), (1, 16, 2)), ((1 << 20, 16, 1), (1, 16, 2)),
-             ((1 << 20, 32, 1), (1, 16, 2)), ((1, 8, 2), (1, 8, 2)), ((1 << 20, 16, 1), (1, 8, 2)))
-    return {f"apart: {x[0]}, w{x[1]}, {x[2]} stages; {p[0]}, w{p[1]}, {p[2]}": apart(x, p)
-            for x, p in pairs} | {
-        f"{each} each, w{warps}, {stages} stages": by(each, warps, stages)
-            for each, warps, stages in ((1, 16, 1), (1, 16, 3), (1, 32, 1), (1, 32, 2),
-                                        (1, 32, 3), (2, 16, 1), (2, 16, 2))}
+    together = ((1, 16, 1), (1, 16, 3), (1, 32, 1), (1, 32, 2), (1, 32, 3), (2, 16, 1), (2, 16, 2))
+    every_row = 1 << 20  # more programs than there are rows
+    apart = (((1, 16, 2), (1, 16, 2)), ((1, 16, 1), (1, 16, 1)), ((1, 32, 1), (1, 32, 1)),
+             ((1, 32, 2), (1, 16, 2)), ((every_row, 16, 1), (1, 16, 2)),
+             ((every_row, 32, 1), (1, 16, 2)), ((1, 8, 2), (1, 8, 2)),
+             ((every_row, 16, 1), (1, 8, 2)))
+    return {f"apart: {x[0]}, w{x[1]}, {x[2]} stages; {p[0]}, w{p[1]}, {p[2]}": by(x, p)
+            for x, p in apart} | {
+        f"{each} each, w{warps}, {stages} stages": by((each, warps, stages))
+        for each, warps, stages in together}

@@ -102,13 +102,14 @@ def add_relu_mul_kernel(
     R, C,
     scale,
     BLOCK_C: tl.constexpr, BLOCK_R: tl.constexpr,
+    ONE_ROW: tl.constexpr,     # R == 1: no program has to divide to find its row
 ):
     """out[r, c] = relu(x[r, c] + bias[c]) * scale. One program owns BLOCK_R x BLOCK_C elements.
 
     Moves (2 * R * C + R * C / BLOCK_R) * itemsize bytes: BLOCK_R rows share one load of the bias.
     """
     pid_r, pid_c = 0, tl.program_id(axis=0)
-    if BLOCK_R > 1:  # one long row needs no division
+    if not ONE_ROW:
         across = tl.cdiv(C, BLOCK_C)
         pid_r, pid_c = pid_c // across, pid_c % across
     rows = tl.cast(pid_r, tl.int64) * BLOCK_R + tl.arange(0, BLOCK_R)  # * C passes 2**31
@@ -153,7 +154,7 @@ def fused_add_relu_mul(x: torch.Tensor, bias: torch.Tensor, scale: float) -> tor
     grid = (triton.cdiv(R, block_r) * triton.cdiv(C, block_c),)
     add_relu_mul_kernel[grid](
         x, bias, out, R, C, float(scale), BLOCK_C=block_c, BLOCK_R=block_r,
-        num_warps=2 if R == 1 else 4)
+        ONE_ROW=R == 1, num_warps=2 if R == 1 else 4)
     return out
 
 

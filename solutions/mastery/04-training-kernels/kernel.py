@@ -219,8 +219,8 @@ class LayerNormFunction(torch.autograd.Function):
         launches = [(for_x, for_parameters)]
         if for_x and for_parameters and block_size > MAX_TOGETHER:
             launches = [(True, False), (False, True)]
+        num_warps = 4 if block_size <= 1024 else 8 if block_size <= 4096 else 16
         for now_x, now_parameters in launches if n_rows else []:
-            num_warps = 4 if block_size <= 1024 else 8 if block_size <= 4096 else 16
             backward_kernel[(programs,)](
                 dy, x, dx, weight, mean, rstd, shares[0], shares[-1],
                 dy.stride(0), x.stride(0), dx.stride(0), n_rows, n_cols,
