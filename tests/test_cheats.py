@@ -74,6 +74,16 @@ def test_what_is_called_a_cheat_fools_a_grader_in_the_same_process(
     assert naive[f"{cheat.module}/{cheat.name}"] is cheat.naive
 
 
+def test_what_memory_holds_does_not_decide_whether_a_cheat_fools(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    empty = [cheat for cheat in ALL
+             if cheat.name in ("takes_the_expected_tensor", "climbs_the_frames")]
+    monkeypatch.setenv("MALLOC_PERTURB_", "255")  # zeros, as in the memory of a fresh process
+
+    assert list(believed(empty).values()) == [False, False]
+
+
 def test_most_cheats_fool_a_grader_in_the_same_process():
     assert sum(cheat.naive for cheat in ALL) >= 60
 
