@@ -40,7 +40,8 @@ def host_code(judge: Judge, case: Case) -> CaseResult:
     inputs = judge.draw(case.name, case.inputs)
     if call.trees:
         answers = trees.answers(call, inputs, judge.whole.calls, judge.submitted, judge.sandbox,
-                                large.limits(judge.whole), all_of_them=judge.tells_all)
+                                large.limits(judge.whole), target=judge.gate.target.name,
+                                all_of_them=judge.tells_all)
         return result_of(case, wrong_answer(call, answers, inputs))
     answer = judge.ask(call, inputs)
     if case.raises and not answer.findings:

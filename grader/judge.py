@@ -216,16 +216,16 @@ class Judge:
         if suite.compiles_graphs:
             sandbox.expect("graphs")
         ahead = effort == "whole" and not values_first  # everything is compiled, and at once
+        on_gpu = gpu != "never" and hardware.present()
+        target = target or (hardware.default_target(suite.capability) if on_gpu else
+                            targets.find())
         self.session = Session(submitted, suite.entry, sandbox, large.limits(suite),
-                               values_first=values_first, compiles=ahead)
+                               target=target.name, values_first=values_first, compiles=ahead)
         # A suite and a session for each function, in the order of the suite's.
         self.parts = [(self._remembering(part), self.session.of(part, suite.calls))
                       for part in suite.parts]
         self.suite, self.session = self.parts[0]
-        on_gpu = gpu != "never" and hardware.present()
         self.device = Device(self, throughout=gpu == "throughout") if on_gpu else None
-        target = target or (hardware.default_target(suite.capability) if on_gpu else
-                            targets.find())
         self.gate = Gate(self.session, target, ahead=ahead,
                          functions={case.name: case.about for case in suite.all_cases})
 

@@ -394,7 +394,7 @@ def hint(message: str) -> str:
         return " A kernel is launched with its grid: `kernel[grid](...)`."
     if "_init_handles" in said or "has no attribute 'asm'" in said:
         return " Launches are written down here and not compiled, so they return nothing."
-    if any(word in said for word in ("cuda", "gpu", "active drivers")):
+    if any(word in said for word in ("cuda", "gpu")):
         return (" The tensors of this grade are on the CPU; their device says so, and "
                 "`torch.cuda.is_available()` that there is no GPU.")
     return ""

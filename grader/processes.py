@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from grader import gpus
+from grader.engine.compiler import targets
 from grader.outcome import Stopped, refusal_of
 from grader.report import Finding
 from grader.sandbox import (
@@ -96,10 +97,12 @@ class Processes:
     """
 
     def __init__(self, submitted: Source, sandbox: Sandbox, limits: Limits | None = None, *,
-                 values_first: bool = False, compiles: bool = True) -> None:
+                 target: str = targets.DEFAULT, values_first: bool = False,
+                 compiles: bool = True) -> None:
         """Nothing is started yet.
 
         Args:
+            target: the name of the GPU that host code and kernels find where they ask for one.
             values_first: where there are processors for it, a second executor takes turns with the
                 first.
             compiles: a compiler is started with the others; else when it is asked for something.
@@ -107,6 +110,7 @@ class Processes:
         self._sandbox = sandbox
         self._compiles = compiles
         self._submitted = submitted
+        self._target = target
         self._folder: Path | None = None
         limits = limits or Limits()
         self._worker = _Process(lambda: sandbox.fork("worker", limits), self._load_worker)
@@ -208,7 +212,7 @@ class Processes:
     def _load_worker(self, worker: Child) -> Later[None]:
         """Have the worker import the learner's file."""
         folder = self._copy()
-        request = {"op": "load", "path": str(folder / KERNEL)}
+        request = {"op": "load", "path": str(folder / KERNEL), "target": self._target}
         if self._submitted.files:
             request |= {"folder": str(folder),
                         "kernels": str(folder / self._submitted.kernel_file)}
@@ -223,7 +227,8 @@ class Processes:
 
     def _load_kernels(self, what: str, child: Child, **more: Any) -> Later[None]:
         """Have an executor or a compiler take the kernels from the learner's file."""
-        request = {"op": "load", "path": str(self._copy() / self._submitted.kernel_file), **more}
+        request = {"op": "load", "path": str(self._copy() / self._submitted.kernel_file),
+                   "target": self._target, **more}
         reply = self._begin(child, request, [], LOAD_S, what, final=True)
 
         def loaded() -> None:

@@ -26,6 +26,7 @@ from grader.compilation import (
     variants_of,
 )
 from grader.decoys import Drawn, decoys, difference
+from grader.engine.compiler import targets
 from grader.engine.compiler.targets import Target
 from grader.facts import Survey
 from grader.gpus import NoGpu
@@ -78,11 +79,13 @@ class Session:
     """
 
     def __init__(self, submitted: Source, entry: str, sandbox: Sandbox,
-                 limits: Limits | None = None, *, values_first: bool = False,
-                 compiles: bool = True) -> None:
-        """Nothing is started yet; ``entry`` is the function that is called."""
-        self.processes = Processes(submitted, sandbox, limits, values_first=values_first,
-                                   compiles=compiles)
+                 limits: Limits | None = None, *, target: str = targets.DEFAULT,
+                 values_first: bool = False, compiles: bool = True) -> None:
+        """Nothing is started yet; ``entry`` is the function that is called, and ``target`` names
+        the GPU that the submission finds where it asks for one.
+        """
+        self.processes = Processes(submitted, sandbox, limits, target=target,
+                                   values_first=values_first, compiles=compiles)
         self._function = Function(entry)
         self._drivers = ""  # the text of calls.py, for a function that is called by a driver
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from grader.cases import Call, Tree
+from grader.engine.compiler import targets
 from grader.outcome import Answer, Stopped
 from grader.processes import Later
 from grader.sandbox import Limits, Sandbox
@@ -19,7 +20,8 @@ PATIENCE_S = 120.0  # for all trees of a case together
 
 
 def answers(call: Call, inputs: Sequence[Any], drivers: str, submitted: Source, sandbox: Sandbox,
-            limits: Limits | None = None, *, all_of_them: bool = True) -> dict[str, Answer]:
+            limits: Limits | None = None, *, target: str = targets.DEFAULT,
+            all_of_them: bool = True) -> dict[str, Answer]:
     """What the call answers in each tree, by its name; where it did not end, ``other`` says how.
 
     Each tree has a worker of its own, so that nothing that ran in one is left in the next. As many
@@ -32,6 +34,7 @@ def answers(call: Call, inputs: Sequence[Any], drivers: str, submitted: Source, 
         submitted: the learner's files.
         sandbox: where workers are forked.
         limits: of each worker.
+        target: the name of the GPU that host code finds where it asks for one.
         all_of_them: go on where the answers that there are settle the case.
     """
     sandbox.expect("tests")
@@ -44,7 +47,7 @@ def answers(call: Call, inputs: Sequence[Any], drivers: str, submitted: Source, 
             while left and len(running) < (os.cpu_count() or 1):
                 tree = left.popleft()
                 session = Session(submitted.with_files(tree.files, tree.instead_of), "", sandbox,
-                                  limits)
+                                  limits, target=target)
                 running.append((tree, session, session.begin_ask(
                     call, inputs, drivers, at_once=True)))
             tree, session, answer = running.popleft()

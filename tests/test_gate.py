@@ -477,6 +477,40 @@ def test_it_depends_on_the_gpu_that_is_named(graded):
     assert (finding.code, "RTX 4090" in finding.seen) == ("T05", True)
 
 
+ON_HOPPER = """
+    x = tl.load(x_ptr + offs, mask=mask)
+    if tl.target_info.cuda_capability_geq(9, 0):
+        y = x * 2
+    else:
+        y = x + {}
+    tl.store(out_ptr + offs, y, mask=mask)
+    """
+
+
+@pytest.mark.parametrize(("other", "target", "verdict"), [
+    ("x", "h100", Verdict.PASSED), ("x", "a100", Verdict.PASSED),
+    ("1", "h100", Verdict.PASSED), ("1", "a100", Verdict.FAILED),
+])
+def test_a_kernel_that_chooses_by_the_gpu_runs_as_on_the_one_that_is_named(
+        graded, other, target, verdict):
+    report = graded(with_body(ON_HOPPER.format(other)), target=targets.find(target))
+
+    assert report.verdict is verdict
+    assert {finding.code for result in report.results for finding in result.findings} <= {"N01"}
+
+
+@pytest.mark.parametrize(("target", "code"), [("h100", "R01"), ("rtx4090", None)])
+def test_host_code_that_chooses_by_the_gpu_finds_the_one_that_is_named(graded, target, code):
+    text = with_launch("", """
+        block = {80: 32, 89: 64}[triton.runtime.driver.active.get_current_target().arch]
+        double_kernel[(triton.cdiv(x.numel(), block),)](x, out, x.numel(), BLOCK=block)
+        """)
+
+    report = graded(text, target=targets.find(target))
+
+    assert {f.code for r in report.results for f in r.findings} == ({code} if code else set())
+
+
 def test_a_kernel_that_takes_too_long_to_compile_fails_and_the_next_grade_is_as_good(
         graded, monkeypatch):
     monkeypatch.setattr(session, "COMPILE_S", 2.0)

@@ -131,6 +131,22 @@ LOADS = [
      "tl.extra.libdevice.asin", {"status": "ready"}),
     ("imports a package of modules",
      "from triton.experimental.gluon import language\nlanguage.arange", {"status": "ready"}),
+    ("asks which GPU there is, as tutorials begin",
+     "import triton\nDEVICE = triton.runtime.driver.active.get_active_torch_device()\n"
+     "assert str(DEVICE) == 'cpu'", {"status": "ready"}),
+    ("measures", "import triton.testing\ntriton.testing.do_bench(int)",
+     {"status": "raised", "line": 2,
+      "message": "the driver of a grade has no `get_device_interface`: it tells of the GPU that "
+                 "kernels are compiled for, and no GPU is there"}),
+    ("launches", PRELUDE + "launch(LATER, LATER)",
+     {"status": "raised", "line": 23,
+      "message": "`k` is launched, and no launch is taken here: kernels run for calls of what is "
+                 "graded, and not while a file is imported"}),
+    ("launches what is tuned", PRELUDE + "configs = [triton.Config({'BLOCK': 2 ** n}) "
+     "for n in (5, 6)]\ntriton.autotune(configs, ['n'])(k)[(1,)](LATER, LATER, 8)",
+     {"status": "raised", "line": 27,
+      "message": "`k` is launched, and no launch is taken here: kernels run for calls of what is "
+                 "graded, and not while a file is imported"}),
     ("raises without a message", "class E(Exception):\n    def __str__(self): 1 / 0\nraise E",
      {"status": "raised", "line": 3}),
 ]
@@ -149,6 +165,38 @@ def test_loading_says_how_it_went(
         reply = child.ask({"op": "load", "path": str(path)})
 
     assert {key: reply[key] for key in expected} == expected
+
+
+ASKS = """
+import torch
+import triton
+
+def f():
+    driver = triton.runtime.driver.active
+    device = driver.get_active_torch_device()
+    known = driver.utils.get_device_properties(device.index)
+    properties = torch.cuda.get_device_properties(device)
+    return [driver.get_current_target().arch, driver.get_current_device(),
+            known["multiprocessor_count"], known["max_shared_mem"],
+            list(torch.cuda.get_device_capability()), properties.multi_processor_count,
+            torch.cuda.get_device_name(0), torch.cuda.is_available(), device.type]
+"""
+
+
+@pytest.mark.parametrize(("target", "expected"), [
+    ({}, [90, 0, 132, 232_448, [9, 0], 132, "NVIDIA H100 SXM", False, "cpu"]),
+    ({"target": "a100"}, [80, 0, 108, 166_912, [8, 0], 108, "NVIDIA A100 SXM 80 GB", False, "cpu"]),
+], ids=["nothing said", "a100"])
+def test_host_code_that_asks_which_gpu_there_is_finds_the_target(
+    sandbox: Sandbox, tmp_path: Path, target: dict[str, str], expected: list[Any]
+) -> None:
+    (tmp_path / "kernel.py").write_text(ASKS)
+
+    with sandbox.fork("worker") as child:
+        child.ask({"op": "load", "path": str(tmp_path / "kernel.py")} | target)
+        reply = child.ask({"op": "ask", "of": "f", "drivers": "", "arguments": []})
+
+    assert plain.from_json(reply["answer"]) == expected
 
 
 @pytest.mark.parametrize("source", ["def g(): ...", "f = 3"])

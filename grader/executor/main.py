@@ -13,6 +13,8 @@ from typing import Any, Self
 import torch
 
 from grader import recording, source
+from grader.engine.compiler import targets
+from grader.engine.compiler.targets import Target
 from grader.engine.interpreter.install import installed
 from grader.engine.interpreter.memory import Memory
 from grader.executor import kernels
@@ -46,7 +48,8 @@ class Handler:
         try:
             match request.get("op"):
                 case "load":
-                    return self._load(str(request["path"]))
+                    return self._load(str(request["path"]),
+                                      targets.find(str(request.get("target", targets.DEFAULT))))
                 case "run":
                     return self._run(request, fds)
                 case "survey":
@@ -55,12 +58,12 @@ class Handler:
         except (MalformedRecording, source.UnreadableSubmission) as error:
             return malformed(str(error))
 
-    def _load(self, path: str) -> Json:
+    def _load(self, path: str, target: Target) -> Json:
         try:
             self._kernels = kernels.from_file(path)
         except kernels.Refused as refusal:
             return refused(refusal.findings)
-        self._engine.enter_context(installed(Memory()))
+        self._engine.enter_context(installed(Memory(), target.capability))
         usable = [name for name, kernel in self._kernels.items() if not isinstance(kernel, Finding)]
         return {"status": "ready", "kernels": usable}
 

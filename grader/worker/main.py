@@ -15,9 +15,10 @@ import torch
 from torch._library.custom_ops import CustomOpDef
 
 from grader import plain, recording, visible
+from grader.engine.compiler import targets
 from grader.recording import MAX_FINDINGS
 from grader.sandbox import arena
-from grader.worker import drivers, learner
+from grader.worker import drivers, learner, target
 from grader.worker.launches import recorded
 from grader.worker.modes import Calls, Operations, differentiated
 from grader.worker.recorder import Recorder, Stop
@@ -37,6 +38,7 @@ class Handler:
         match request["op"]:
             case "load":
                 visible.hide()
+                target.tell_of(targets.find(str(request.get("target", targets.DEFAULT))))
                 return self.load(str(request["path"]), str(request.get("kernels", "")))
             case "call":
                 return self._call(request, fds)
@@ -130,7 +132,7 @@ def _eager(found: list[dict[str, Any]]) -> Iterator[None]:
 
     trace = None
     try:
-        with interpreted() as trace:
+        with interpreted(capability=target.capability()) as trace:
             yield
     finally:
         if trace is not None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from grader.engine.interpreter.eager import interpreted
+from grader.worker.target import capability
 
 MAX_TESTS = 2_000
 _MAX_WORDS = 300  # characters of a message that are kept
@@ -92,7 +93,7 @@ class _Watched:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection(self) -> Iterator[None]:
-        with interpreted():  # a file may launch where it is imported
+        with interpreted(capability=capability()):  # a file may launch where it is imported
             return (yield)
 
     @pytest.hookimpl(wrapper=True)
@@ -100,7 +101,7 @@ class _Watched:
         self.tests[item.nodeid] = {
             "name": item.name[:_MAX_WORDS], "outcome": "error", "why": "it did not end",
             "markers": sorted({mark.name for mark in item.iter_markers()})}
-        with interpreted() as self._trace:
+        with interpreted(capability=capability()) as self._trace:
             return (yield)
 
     @pytest.hookimpl(wrapper=True)

@@ -17,7 +17,7 @@ class Driver:
     """Stands where Triton has its driver of CUDA, for one target."""
 
     def __init__(self, target: Target) -> None:
-        self._capability = target.capability
+        self.capability = target.capability
         properties = {
             "max_shared_mem": target.shared_per_program, "max_num_regs": target.registers,
             "multiprocessor_count": target.multiprocessors, "warpSize": WARP,
@@ -31,7 +31,7 @@ class Driver:
 
     def get_current_device(self) -> int:
         """What code was compiled for is kept by device: so each architecture is one of its own."""
-        return self._capability
+        return self.capability
 
     def set_current_device(self, device: int) -> None:
         """There is one."""
@@ -40,10 +40,10 @@ class Driver:
         return 0
 
     def get_current_target(self) -> GPUTarget:
-        return GPUTarget("cuda", self._capability, WARP)
+        return GPUTarget("cuda", self.capability, WARP)
 
     def get_device_capability(self, device: int = 0) -> tuple[int, int]:
-        return divmod(self._capability, 10)
+        return divmod(self.capability, 10)
 
     def get_active_torch_device(self) -> torch.device:
         return torch.device("cpu")

@@ -14,7 +14,9 @@ import numpy as np
 import triton
 import triton.language as tl
 from triton._C.libtriton import ir
+from triton.backends.compiler import GPUTarget
 
+from grader.engine.compiler import targets
 from grader.engine.interpreter import libdevice, numerics
 from grader.engine.interpreter.descriptors import BlockPointer, Descriptor
 from grader.engine.interpreter.errors import AssertionFailed, NotInAKernel, NotInterpreted
@@ -87,6 +89,7 @@ class Builder:
 
     def __init__(self) -> None:
         self.memory: Memory | None = None
+        self.target = GPUTarget("cuda", targets.find().capability, targets.WARP)
         self.arch = None
         self.options = Options()
         self.codegen_fns = {

@@ -66,7 +66,8 @@ class Trace:
 
 @contextmanager
 def interpreted(*, order: Order = "forward", poison: int = 0, duplicate_writes: bool = False,
-                config: int = 0, chunk: int | None = None) -> Iterator[Trace]:
+                config: int = 0, chunk: int | None = None,
+                capability: int | None = None) -> Iterator[Trace]:
     """Inside the block ``kernel[grid](...)`` on CPU tensors runs at once, under watch.
 
     Memory from ``torch.empty`` and its like counts as unwritten; all else as written by the host.
@@ -77,6 +78,7 @@ def interpreted(*, order: Order = "forward", poison: int = 0, duplicate_writes: 
         duplicate_writes: whether two programs may store the same element.
         config: which of an autotuner's configurations is taken, counted round.
         chunk: how many programs run at once, at most; None leaves it to the engine.
+        capability: of the GPU that a kernel finds where it asks for one, as for ``installed``.
 
     Raises:
         KernelFailed: from the launch of a kernel that could not go on.
@@ -101,7 +103,7 @@ def interpreted(*, order: Order = "forward", poison: int = 0, duplicate_writes: 
     with (mock.patch.object(JITFunction, "run", launch),
           mock.patch.object(Autotuner, "run", tuned),
           mock.patch.object(torch.autograd, "_engine_run_backward", backward),
-          _FreshMemory(tensors), installed(memory)):
+          _FreshMemory(tensors), installed(memory, capability)):
         yield trace
 
 

@@ -18,6 +18,7 @@ from triton.language import semantic as semantics
 from triton.runtime import interpreter
 from triton.runtime.jit import JITFunction
 
+from grader.engine.compiler.targets import WARP
 from grader.engine.interpreter import elementwise, libdevice, plans, reduce, rewrite
 from grader.engine.interpreter.builder import Builder
 from grader.engine.interpreter.memory import Memory
@@ -55,7 +56,6 @@ _COMPILER_ONLY = frozenset((
 
 _ABSENT = object()
 _OF_A_TYPE = {"element_ty", "shape", "numel", "name"}  # attributes of a block's type
-_TARGET = GPUTarget("cuda", 90, 32)  # what a kernel is told that asks where it runs
 
 
 class UnknownTriton(RuntimeError):
@@ -98,14 +98,21 @@ def _builder() -> Builder:
 
 
 @contextmanager
-def installed(memory: Memory) -> Iterator[Builder]:
-    """Within the block, kernels run on ``memory``; afterwards Triton compiles as before."""
+def installed(memory: Memory, capability: int | None = None) -> Iterator[Builder]:
+    """Within the block, kernels run on ``memory``; afterwards Triton compiles as before.
+
+    ``capability`` is that of the GPU that a kernel finds where it asks for one, such as 80; if left
+    out, that of the block around, or else 90.
+    """
     check_seams()
     builder = _builder()
     if builder.memory is memory:
         yield builder
         return
     previous_memory, builder.memory = builder.memory, memory
+    previous_target = builder.target
+    if capability is not None:
+        builder.target = GPUTarget("cuda", capability, WARP)
     patches = _patches() if previous_memory is None else ()
     originals = [(owner, name, vars(owner).get(name, _ABSENT)) for owner, name, _ in patches]
     try:
@@ -119,7 +126,7 @@ def installed(memory: Memory) -> Iterator[Builder]:
                 delattr(owner, name)
             else:
                 setattr(owner, name, value)
-        builder.memory = previous_memory
+        builder.memory, builder.target = previous_memory, previous_target
 
 
 @cache
@@ -168,7 +175,7 @@ def _patch_language(scope: Any) -> None:
     scope.set_attr(tl.tensor, "__repr__", rewrite.tensor_text)
     scope.set_attr(tl.tensor, "T", property(_transposed))
     scope.set_attr(tl.tensor, "__array_ufunc__", None)  # NumPy refuses them, as the compiler does
-    scope.set_attr(tl.target_info, "current_target", lambda: _TARGET)
+    scope.set_attr(tl.target_info, "current_target", lambda: _builder().target)
     for module, name, function in libdevice.bound(interpreter.interpreter_semantic):
         scope.set_attr(module, name, function)
     for language in (tl, tl.core):

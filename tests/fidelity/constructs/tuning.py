@@ -13,7 +13,7 @@ from .values import exact, floats, integers, launch, out
 
 theme = Theme("tuning and the host")
 
-_NO_DRIVER = "there is no GPU to measure or to ask: the compile gate's job"
+_NO_DRIVER = "the engine alone has no GPU to measure; in a grade the target is told of"
 _NOTHING_COMPILED = "an interpreted kernel is not compiled: the compile gate's job"
 
 

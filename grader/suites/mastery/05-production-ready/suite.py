@@ -246,7 +246,7 @@ def an_error(answer: Mapping[str, Any], kind: str, *words: str, what: str) -> No
     """Whether an exception of that class came, whose message holds the words."""
     assert answer["types"], f"{what} raised nothing, expected {kind}"
     raised = answer["types"][0]
-    assert "active drivers" not in answer["message"], (
+    assert "no launch is taken here" not in answer["message"], (
         f"{what} came as far as a launch, expected {kind} before it")
     assert kind in answer["types"], (
         f"{what} raised {raised} ({answer['message']:.200}), expected {kind}")

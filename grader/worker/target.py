@@ -1,0 +1,63 @@
+"""The GPU that host code finds where it asks for one: the target of the grade. It runs nothing."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, NoReturn
+
+import torch
+from triton.runtime.autotuner import Autotuner
+from triton.runtime.driver import driver
+from triton.runtime.jit import JITFunction
+
+from grader.engine.compiler.driver import Driver
+from grader.engine.compiler.targets import WARP, Target
+
+NO_LAUNCH = "no launch is taken here"  # in the message of one outside of a call that is recorded
+
+
+class _Told(Driver):
+    """Answers like the driver of a machine with one GPU, for code that chooses by what it has."""
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"the driver of a grade has no `{name}`: it tells of the GPU that "
+                             f"kernels are compiled for, and no GPU is there")
+
+
+def capability() -> int | None:
+    """Of the GPU that host code was told of, such as 90; None before that."""
+    told = driver._active
+    return told.capability if isinstance(told, _Told) else None
+
+
+def tell_of(target: Target) -> None:
+    """Have host code of this process find ``target`` from now on, whatever this machine has.
+
+    Triton's driver answers for it, and so do ``torch.cuda.get_device_capability``,
+    ``get_device_properties`` and ``get_device_name``. ``torch.cuda.is_available`` stays false:
+    tensors are on the CPU. A launch that nobody records or interprets raises a RuntimeError.
+    """
+    driver.set_active(_Told(target))
+    JITFunction.run = _not_run
+    Autotuner.run = lambda tuner, *args, **kwargs: _not_run(tuner.base_fn, warmup=False)
+    major, minor = divmod(target.capability, 10)
+    properties = SimpleNamespace(
+        name=target.title, major=major, minor=minor, warp_size=WARP,
+        multi_processor_count=target.multiprocessors, L2_cache_size=target.l2,
+        regs_per_multiprocessor=target.registers,
+        max_threads_per_multi_processor=target.warps * WARP,
+        shared_memory_per_multiprocessor=target.shared,
+        shared_memory_per_block_optin=target.shared_per_program)
+    answers = {"get_device_properties": properties, "get_device_capability": (major, minor),
+               "get_device_name": target.title}
+    for name, answer in answers.items():
+        setattr(torch.cuda, name, lambda device=None, answer=answer: answer)
+
+
+def _not_run(kernel: Any, *args: Any, warmup: bool, **kwargs: Any) -> None:
+    if not warmup:
+        raise RuntimeError(f"`{kernel.__name__}` is launched, and {NO_LAUNCH}: kernels run for "
+                           f"calls of what is graded, and not while a file is imported")
