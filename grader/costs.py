@@ -12,7 +12,7 @@ from grader.facts import LaunchFacts, Survey, Traffic
 from grader.recording import Alloc, Recording
 from grader.report import Finding
 from grader.session import Session
-from grader.suite import Limits, Suite
+from grader.suite import AMPERE, Limits, Suite
 
 HEAVY = 0.1  # of the bytes: lines and launches that move less are not asked how
 DEFAULT_WARPS = 4  # of a program, where the launch names no num_warps
@@ -219,7 +219,8 @@ def code_limits(limits: Limits, launches: Sequence[Counted],
         used = sorted({binary.tensor_cores for binary in dots if binary.tensor_cores})
         told["tensor cores"] = " and ".join(used) or "not used"
         if not used or not all(binary.tensor_cores for binary in dots):
-            findings.append(Finding("T06", "The matrix product does not use tensor cores."))
+            why = _too_old(dots or binaries, "Triton knows none of")
+            findings.append(Finding("T06", f"The matrix product does not use tensor cores{why}."))
     if limits.factors:
         facts, more = _factors(limits.factors, dots)
         told, findings = told | facts, [*findings, *more]
@@ -248,9 +249,15 @@ def _stages(limits: Limits, binaries: Sequence[Binary]) -> tuple[dict[str, str],
             findings.append(Finding(
                 "T06", f"The pipeline of `{one.kernel}` is {one.stages} stages deep, in "
                        f"{one.shared:,} bytes of shared memory, where {bound} {limit} are asked "
-                       f"for."))
+                       f"for{_too_old([one], 'Triton loads nothing ahead on')}."))
     return {"stages": "; ".join(f"{depth}, {' and '.join(bounds)}"
                                 for depth, bounds in told.items())}, findings
+
+
+def _too_old(binaries: Sequence[Binary], what: str) -> str:
+    """What Triton does not do for a GPU before Ampere, if that is what the code is for."""
+    old = [find(one.target) for one in binaries if divmod(one.capability, 10) < AMPERE]
+    return f"; {what} the {old[0].title}" if old else ""
 
 
 def _factors(asked: Factor, dots: Sequence[Binary]) -> tuple[dict[str, str], list[Finding]]:

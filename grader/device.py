@@ -127,7 +127,7 @@ class Device:
         return self.gpu is not None
 
     def _take(self, gpu: Gpu) -> None:
-        least = self._judge.whole.capability
+        least = self._judge.whole.least_capability
         if gpu.capability >= least:
             self.gpu = gpu
         else:

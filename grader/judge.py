@@ -217,7 +217,7 @@ class Judge:
             sandbox.expect("graphs")
         ahead = effort == "whole" and not values_first  # everything is compiled, and at once
         on_gpu = gpu != "never" and hardware.present()
-        target = target or (hardware.default_target(suite.capability) if on_gpu else
+        target = target or (hardware.default_target(suite.least_capability) if on_gpu else
                             targets.find())
         self.session = Session(submitted, suite.entry, sandbox, large.limits(suite),
                                target=target.name, values_first=values_first, compiles=ahead)

@@ -275,6 +275,9 @@ class Function:
         return [name or first for name in asked[:count]]
 
 
+AMPERE = (8, 0)  # compute capability
+
+
 @dataclass(frozen=True)
 class Suite(Function):
     """How one module is graded.
@@ -308,6 +311,16 @@ class Suite(Function):
     calls: str = field(default="", repr=False)  # the text of calls.py beside the suite
     exercise: str = field(default="", repr=False)  # what learners begin with, where it is known
     sha256: str = ""
+
+    @cached_property
+    def least_capability(self) -> tuple[int, int]:
+        """The compute capability of a GPU that the suite can be judged on.
+
+        Before Ampere, Triton neither uses tensor cores nor loads ahead.
+        """
+        limits = [case.limits for case in self.all_cases if case.limits]
+        of_ampere = any((one.tensor_cores or one.stages) and not one.target for one in limits)
+        return max(self.capability, AMPERE if of_ampere else (0, 0))
 
     @cached_property
     def parts(self) -> tuple[Suite, ...]:

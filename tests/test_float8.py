@@ -17,6 +17,7 @@ from grader.suite import (
     TENSOR_CORES,
     Amplitude,
     Cost,
+    Function,
     Suite,
     Tolerance,
     correctness,
@@ -132,6 +133,20 @@ def test_a_gpu_that_lacks_what_the_kernels_need_is_not_asked(
     reasons = [result.reason for result in report.results if result.verdict is Verdict.SKIPPED]
     assert asked or any("its compute capability is 9.0, and this module's kernels need 10.0"
                         in reason for reason in reasons)
+
+
+@pytest.mark.parametrize(("limits", "least"), [
+    ({}, (0, 0)), ({"vector": 128, "spills": 0}, (0, 0)),
+    ({"tensor_cores": True}, (8, 0)), ({"stages": 2}, (8, 0)), ({"most_stages": 2}, (0, 0)),
+    ({"tensor_cores": True, "target": "h100"}, (0, 0)),
+])
+def test_what_triton_does_from_ampere_on_is_asked_of_no_older_gpu(limits, least):
+    case = performance("counted", rand(8), **limits)
+    one = replace(SUITE, cases=[case], capability=(0, 0))
+    several = Suite(functions=[Function("f", cases=[case])])
+
+    assert one.least_capability == several.least_capability == least
+    assert replace(one, capability=(8, 9)).least_capability == (8, 9)
 
 
 def test_kernels_are_compiled_for_the_own_gpu_where_it_is_able_to_run_them(monkeypatch):

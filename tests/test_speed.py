@@ -354,6 +354,20 @@ def test_limits_on_code_are_told_beside_what_was_found(limits, made, code, fact)
     assert [finding.code for finding in findings] == ([code] if code else [])
 
 
+@pytest.mark.parametrize(("target", "capability", "ends"), [
+    ("t4", 75, ["Triton loads nothing ahead on the NVIDIA T4.",
+                "Triton knows none of the NVIDIA T4."]),
+    ("a100", 80, ["where at least 2 are asked for.", "does not use tensor cores."]),
+])
+def test_what_triton_lacks_for_a_gpu_is_said(target, capability, ends):
+    made = binary(dot=True, target=target, capability=capability)
+
+    _, findings = code_limits(Limits(tensor_cores=True, stages=2), [launch(LOAD)], [made])
+
+    assert [one.code for one in findings] == ["T06", "T06"]
+    assert all(map(str.endswith, (one.seen for one in findings), ends))
+
+
 def test_a_launch_that_moves_next_to_nothing_needs_no_pipeline():
     """The second launch of a sum: it adds what the programs of the first have left."""
     heavy, light = (replace(launch(LOAD), bytes_loaded=moved) for moved in (1 << 20, 1 << 10))
