@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812 - as PyTorch's own pages call it
 
+from grader import source
+from grader.engine.compiler import targets
 from grader.engine.interpreter.eager import interpreted
+from grader.sandbox import Sandbox
+from grader.session import Session
 from tests.benchmarks.modules import solution
 
 
@@ -43,3 +48,30 @@ def test_gradients_of_wide_rows(columns: int) -> None:
     for ours, exact in zip((x, w, b), inputs, strict=True):
         assert ours.grad is not None
         torch.testing.assert_close(ours.grad.double(), exact.grad, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("target", ["a100", "rtx5090", "b200"])
+@pytest.mark.parametrize(("module", "function", "shapes", "dtype"), [
+    ("attention-kernels", "attention", [(1, 1, 1024, 64)] * 3, torch.float16),
+    ("attention-kernels", "attention", [(1, 1, 1024, 128)] * 3, torch.float16),
+    ("attention-kernels", "attention", [(1, 1, 128, 128)] * 3, torch.float32),
+    ("fused-operations", "linear_bias_act", [(1024, 512), (512, 512), (512,)], torch.float16),
+    ("fused-operations", "layer_norm_linear",
+     [(1024, 512), (512,), (512,), (512, 512), (512,)], torch.float16),
+    ("warp-specialization", "linear_relu", [(1024, 512), (512, 512), (512,)], torch.float16),
+], ids=["attention 64", "attention 128", "attention float32", "a layer", "norm and layer", "relu"])
+def test_tiles_that_were_chosen_on_hopper_are_taken_nowhere_else(
+    sandbox: Sandbox, module: str, function: str, shapes: list[tuple[int, ...]],
+    dtype: torch.dtype, target: str,
+) -> None:
+    """There they spill or do not fit. (Attention in float32 spills everywhere, Hopper included.)"""
+    submitted = source.read(Path(str(solution(module).__file__)))
+    tensors = [torch.randn(shape, dtype=dtype) for shape in shapes]
+
+    with Session(submitted, function, sandbox, target=target) as session:
+        recording = session.record(tensors).recording
+        assert recording is not None
+        made = session.begin_compile(recording, targets.find(target))()
+
+    assert made.findings == ()
+    assert dtype == torch.float32 or [binary.spill_bytes for binary in made.binaries] == [0]

@@ -35,7 +35,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 BLOCK = 2048  # bytes of a tensor that a program of `fused_add_relu_mul` reads: 16 for each thread
 BLOCK_M, BLOCK_N, BLOCK_K = 128, 128, 64  # tiles of products of 16-bit numbers
-LARGE = 512  # rows and columns from which on the copy engine moves the tiles of a product
+LARGE = 512  # rows and columns from which on Hopper's copy engine moves the tiles of a product
 LONG_SUMS = 2048  # inputs from which on wider tiles pay, of which only one fits at a time: a long
 # sum takes so much longer than an epilogue that nothing has to hide it
 MAX_COLUMNS = 65_536  # of `layer_norm_gelu`: as float32 they fill a multiprocessor's registers
@@ -265,7 +265,8 @@ def linear_bias_act(
 
     block_m, block_n, block_k, num_warps = tile_of(x.dtype)
     num_stages = 3
-    described = x.dtype != torch.float32 and min(M, N) >= LARGE and all(map(is_described, (x, w)))
+    described = (x.dtype != torch.float32 and min(M, N) >= LARGE and on_hopper()
+                 and is_described(x) and is_described(w))
     wide = described and K >= LONG_SUMS and is_described(out)
     if wide:
         block_n, num_warps, num_stages = 2 * block_n, 8, 4
@@ -288,9 +289,21 @@ def is_described(x: torch.Tensor) -> bool:
         x.stride(0) > 0 and x.stride(0) * x.element_size() % 16 == 0)
 
 
+def on_hopper() -> bool:
+    """Whether the GPU is one of those that tiles were chosen on; so it seems where there is none.
+    """
+    try:
+        return triton.runtime.driver.active.get_current_target().arch == 90
+    except RuntimeError:
+        return True
+
+
 def tile_of(dtype: torch.dtype) -> tuple[int, int, int, int]:
-    """Sides of a product's tile, and warps: float32 has no tensor cores to hand operands to."""
-    return (128, 64, 16, 8) if dtype == torch.float32 else (BLOCK_M, BLOCK_N, BLOCK_K, 4)
+    """Sides of a product's tile, and warps: float32 has no tensor cores to hand operands to, and
+    those of most GPUs, unlike Hopper's, take them from registers."""
+    if dtype == torch.float32:
+        return 128, 64, 16, 8
+    return (BLOCK_M, BLOCK_N, BLOCK_K, 4) if on_hopper() else (BLOCK_M, BLOCK_N, BLOCK_K // 2, 8)
 
 
 # ---------------------------------------------------------------------------------------------

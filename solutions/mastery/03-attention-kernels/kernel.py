@@ -10,9 +10,9 @@ and weights exist for one tile at a time, in registers: no tensor of queries tim
 
 Cost: 4 * B * Hq * Sq * Sk * D operations, half of them where a mask hides later keys. Queries and
 results move once, keys and values once for each tile of queries: with tiles of 64, 4,096 queries
-of a head read its keys 64 times, nearly always from L2. Tiles of long sequences in 16 bits come by
-tensor descriptors, which leaves threads without addresses and registers for larger tiles; what no
-descriptor describes, and what is short, comes by pointers.
+of a head read its keys 64 times, nearly always from L2. On Hopper, tiles of long sequences in 16
+bits come by tensor descriptors, which leaves threads without addresses and registers for larger
+tiles; what no descriptor describes, and what is short, comes by pointers, as it does elsewhere.
 
 Precision: scores, weights' sums and results are float32 until the store. Weights are rounded to the
 dtype of v for the second product, as tensor cores want it; their sum is taken before. Powers are of
@@ -207,6 +207,15 @@ def is_described(x: torch.Tensor) -> bool:
         stride > 0 and stride * x.element_size() % 16 == 0 for stride in strides)
 
 
+def on_hopper() -> bool:
+    """Whether the GPU is one of those that tiles were chosen on; so it seems where there is none.
+    """
+    try:
+        return triton.runtime.driver.active.get_current_target().arch == 90
+    except RuntimeError:
+        return True
+
+
 def tile_of(width: int, causal: bool, described: bool) -> tuple[int, int, int, int]:
     """Queries and keys of a tile, warps and stages: the fastest of those tried on an H200.
 
@@ -253,10 +262,12 @@ def attention(
         scale = 1 / math.sqrt(width) if scale is None else float(scale)
 
         block_d = max(16, triton.next_power_of_2(width))
-        block_m, block_n, warps, stages = QUERIES, 32 if q.dtype == torch.float32 else 64, 4, 2
+        block_m, block_n, warps, stages = QUERIES, 64, 4, 2
         described = False
-        if q.dtype != torch.float32 and n_queries >= LONG:
-            described = all(is_described(x) for x in (q, k, v, out))
+        if q.dtype == torch.float32:  # two stages of 128 columns take 112 KB of shared memory
+            block_n, stages = 32, 2 if on_hopper() else 1
+        elif n_queries >= LONG:
+            described = on_hopper() and all(is_described(x) for x in (q, k, v, out))
             block_m, block_n, warps, stages = tile_of(width, causal, described)
         tiles = ((q, block_m), (k, block_n), (v, block_n), (out, block_m))
         attention_kernel[(batches * n_heads * triton.cdiv(n_queries, block_m),)](

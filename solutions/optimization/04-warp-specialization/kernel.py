@@ -129,16 +129,26 @@ def linear_relu(
     if out.numel() == 0:
         return out
 
-    # Float32 has no tensor cores to go to: a thread needs room for operands as well.
+    # Float32 has no tensor cores to go to, and those of most GPUs, unlike Hopper's, take operands
+    # from registers: then a thread needs room for them beside its sums.
     block_m, block_n, block_k = (128, 64, 16) if x.dtype == torch.float32 else (128, 128, 64)
     grid = (triton.cdiv(M, block_m) * triton.cdiv(N, block_n),)
     linear_relu_kernel[grid](
         x, w, b, out,
         x.stride(0), x.stride(1), w.stride(0), w.stride(1), b.stride(0), M, N, K,
         BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=group_m,
-        num_warps=8 if x.dtype == torch.float32 else 4, num_stages=3,
+        num_warps=8 if x.dtype == torch.float32 or not on_hopper() else 4, num_stages=3,
     )
     return out
+
+
+def on_hopper() -> bool:
+    """Whether the GPU is one of those that tiles were chosen on; so it seems where there is none.
+    """
+    try:
+        return triton.runtime.driver.active.get_current_target().arch == 90
+    except RuntimeError:
+        return True
 
 
 @triton.jit
