@@ -185,7 +185,7 @@ def test_elements_that_no_kernel_stored(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("names", "said"), [
-    ((), "result 1"), (("plus",), "result 1"), (("plus", "minus"), "`minus`")])
+    ((), "result 2"), (("plus",), "result 2"), (("plus", "minus"), "`minus`")])
 def test_of_several_results_the_one_with_gaps_is_named(
         tmp_path: Path, names: tuple[str, ...], said: str) -> None:
     session = Session(tmp_path, COPY, torch.randn(8))

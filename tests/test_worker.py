@@ -175,7 +175,10 @@ def f():
     driver = triton.runtime.driver.active
     device = driver.get_active_torch_device()
     known = driver.utils.get_device_properties(device.index)
-    properties = torch.cuda.get_device_properties(device)
+    with torch.cuda.device(device):
+        torch.cuda.set_device(torch.cuda.current_device())
+        torch.cuda.synchronize()
+        properties = torch.cuda.get_device_properties(device)
     return [driver.get_current_target().arch, driver.get_current_device(),
             known["multiprocessor_count"], known["max_shared_mem"],
             list(torch.cuda.get_device_capability()), properties.multi_processor_count,

@@ -193,7 +193,7 @@ class Storages:
                 ends = count < total and _is_end(missing, first)
                 where = str(first[0]) if len(first) == 1 else f"({', '.join(map(str, first))})"
                 which = "the result" if len(views) == 1 else \
-                    f"`{names[number]}`" if number < len(names) else f"result {number}"
+                    f"`{names[number]}`" if number < len(names) else f"result {number + 1}"
                 findings.append(Finding(
                     "M03", f"{count} of {total} elements of {which} were never stored by a "
                            f"kernel; the first is index {where}"

@@ -27,6 +27,19 @@ class _Told(Driver):
                              f"kernels are compiled for, and no GPU is there")
 
 
+class _OneDevice(torch.cuda.device):
+    """``with torch.cuda.device(x.device)`` where that is the CPU: nothing changes inside."""
+
+    def __init__(self, device: Any = None) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *raised: object) -> None:
+        pass
+
+
 def capability() -> int | None:
     """Of the GPU that host code was told of, such as 90; None before that."""
     told = driver._active
@@ -37,7 +50,8 @@ def tell_of(target: Target) -> None:
     """Have host code of this process find ``target`` from now on, whatever this machine has.
 
     Triton's driver answers for it, and so do ``torch.cuda.get_device_capability``,
-    ``get_device_properties`` and ``get_device_name``. ``torch.cuda.is_available`` stays false:
+    ``get_device_properties`` and ``get_device_name``. It is device 0 and the only one; making it
+    the current one, or waiting for it, does nothing. ``torch.cuda.is_available`` stays false:
     tensors are on the CPU. A launch that nobody records or interprets raises a RuntimeError.
     """
     driver.set_active(_Told(target))
@@ -52,9 +66,11 @@ def tell_of(target: Target) -> None:
         shared_memory_per_multiprocessor=target.shared,
         shared_memory_per_block_optin=target.shared_per_program)
     answers = {"get_device_properties": properties, "get_device_capability": (major, minor),
-               "get_device_name": target.title}
+               "get_device_name": target.title, "current_device": 0, "set_device": None,
+               "synchronize": None}
     for name, answer in answers.items():
         setattr(torch.cuda, name, lambda device=None, answer=answer: answer)
+    torch.cuda.device = _OneDevice  # type: ignore[misc]
 
 
 def _not_run(kernel: Any, *args: Any, warmup: bool, **kwargs: Any) -> None:
