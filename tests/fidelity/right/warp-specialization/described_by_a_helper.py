@@ -1,11 +1,10 @@
-"""Right but different: descriptors are made on the host."""
+"""Right but different: a helper makes descriptors, and steps are counted in columns."""
 
 from __future__ import annotations
 
 import torch
 import triton
 import triton.language as tl
-from triton.tools.tensor_descriptor import TensorDescriptor
 
 PREDICT = {
     "panels_row_major": 37, "panels_group_8": 25, "panels_group_4": 40,
@@ -65,17 +64,22 @@ def linear_relu(x, w, b, *, group_m=8):
 
 
 @triton.jit
-def product_kernel(a_desc, b_desc, c_desc, M, N, K, ROLES: tl.constexpr):
-    BM: tl.constexpr = a_desc.block_type.shape[0]
-    BK: tl.constexpr = a_desc.block_type.shape[1]
-    BN: tl.constexpr = b_desc.block_type.shape[0]
+def tiles_of(ptr, rows, cols, step, R: tl.constexpr, C: tl.constexpr):
+    return tl.make_tensor_descriptor(ptr, [rows, cols], [step, 1], [R, C])
+
+
+@triton.jit
+def product_kernel(a_ptr, b_ptr, c_ptr, M, N, K, a_step, b_step,
+                   BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, ROLES: tl.constexpr):
     pid_m, pid_n = grouped_pid(tl.program_id(0), tl.cdiv(M, BM), tl.cdiv(N, BN), 8)
+    a_tiles = tiles_of(a_ptr, M, K, a_step, BM, BK)
+    b_tiles = tiles_of(b_ptr, N, K, b_step, BN, BK)
     acc = tl.zeros((BM, BN), tl.float32)
-    for k in tl.range(0, tl.cdiv(K, BK), warp_specialize=ROLES):
-        a = a_desc.load([pid_m * BM, k * BK])
-        b = b_desc.load([pid_n * BN, k * BK])
+    for k in tl.range(0, K, BK, warp_specialize=ROLES):
+        a = a_tiles.load([pid_m * BM, k])
+        b = b_tiles.load([pid_n * BN, k])
         acc = tl.dot(a, b.T, acc)
-    c_desc.store([pid_m * BM, pid_n * BN], acc.to(tl.float16))
+    tiles_of(c_ptr, M, N, N, BM, BN).store([pid_m * BM, pid_n * BN], acc.to(tl.float16))
 
 
 def matmul_ws(a, b_t, *, warp_specialize=False):
@@ -84,10 +88,11 @@ def matmul_ws(a, b_t, *, warp_specialize=False):
     c = torch.empty((M, N), dtype=a.dtype, device=a.device)
     if 0 in c.shape or K == 0:
         return c.zero_() if c.numel() else c
-    described = [TensorDescriptor.from_tensor(t, block)
-                 for t, block in ((a, [128, 64]), (b_t, [128, 64]), (c, [128, 128]))]
+    triton.set_allocator(lambda size, align, stream: torch.empty(size, dtype=torch.int8,
+                                                                 device="cuda"))
     product_kernel[(triton.cdiv(M, 128) * triton.cdiv(N, 128),)](
-        *described, M, N, K, ROLES=bool(warp_specialize), num_warps=4, num_stages=3)
+        a, b_t, c, M, N, K, a.stride(0), b_t.stride(0), BM=128, BN=128, BK=64,
+        ROLES=bool(warp_specialize), num_warps=4, num_stages=3)
     return c
 
 
