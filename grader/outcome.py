@@ -387,12 +387,17 @@ def _facts(launches: Any) -> tuple[LaunchFacts, ...]:
                                      f"that is no account of them: {error}.")) from error
 
 
+_OF_A_COMPILED_KERNEL = re.compile(
+    r"'NoneType' object has no attribute "
+    r"'(_init_handles|asm|n_regs|n_spills|n_max_threads|metadata|kernel|function)'")
+
+
 def hint(message: str) -> str:
     """What an exception has to do with how a grade runs, as a further sentence."""
     said = message.casefold()
     if "outside of the scope of a kernel" in said:
         return " A kernel is launched with its grid: `kernel[grid](...)`."
-    if "_init_handles" in said or "has no attribute 'asm'" in said:
+    if _OF_A_COMPILED_KERNEL.search(message):
         return " Launches are written down here and not compiled, so they return nothing."
     if any(word in said for word in ("cuda", "gpu")):
         return (" The tensors of this grade are on the CPU; their device says so, and "

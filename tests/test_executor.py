@@ -1096,6 +1096,14 @@ ACCEPTED = {
     "a global constexpr": ("tl.store(x_ptr, ONE)", "ONE = tl.constexpr(1)\n"),
     "a jit function passed on": ("tl.store(x_ptr, tl.reduce(tl.arange(0, B), 0, plus))",
                                  "@triton.jit\ndef plus(a, b):\n    return a + b\n"),
+    "a global that is bound twice, plainly": (
+        "tl.store(x_ptr, ONE)", "ONE = tl.constexpr(2)\nONE = tl.constexpr(1)\n"),
+    "an import from one of two places": (
+        "y = exp2(tl.load(x_ptr))", "try:\n    from triton.language.extra.libdevice import exp2\n"
+        "except ImportError:\n    from triton.language.math import exp2\n"),
+    "a name that other scopes bind too": (
+        "tl.store(x_ptr, ONE)", "ONE = tl.constexpr(1)\ndef host(x, ONE):\n    ONE = 2\n"
+        "sizes = [ONE for ONE in range(3)]\nclass Mine:\n    ONE: int = 2\n"),
     "an enumeration": ("y = tl.maximum(n, 1, propagate_nan=tl.PropagateNan.ALL)", ""),
 }
 
@@ -1140,6 +1148,34 @@ REFUSED = {
         "y = half(B)", "@triton.constexpr_function\ndef half(n):\n    return n // 2\n",
         "calls `half`, a `constexpr_function`"),
     "a global number": ("y = WIDTH + n", "WIDTH = 5\n", "a global that is not a tl.constexpr"),
+    "a global of two branches": ("y = ONE + n", "if n_gpus():\n    ONE = tl.constexpr(1)\nelse:\n"
+                                 "    ONE = tl.constexpr(2)\n", "uses `ONE`, which lines"),
+    "a global that may be bound anew": (
+        "y = ONE + n", "ONE = tl.constexpr(1)\nif n_gpus():\n    ONE = tl.constexpr(2)\n",
+        "uses `ONE`, which lines"),
+    "a global that a handler binds": (
+        "y = ONE + n", "try:\n    ONE = tl.constexpr(1)\n    import nowhere\nexcept ImportError:\n"
+        "    ONE = tl.constexpr(2)\n", "uses `ONE`, which lines"),
+    "a global that a loop binds": (
+        "y = ONE + n", "ONE = tl.constexpr(1)\nfor ONE in (tl.constexpr(2),):\n    pass\n",
+        "uses `ONE`, which lines"),
+    "a global that is unpacked": (
+        "y = ONE + n", "ONE = tl.constexpr(1)\n(ONE, TWO) = map(tl.constexpr, (2, 3))\n",
+        "uses `ONE`, which lines"),
+    "a global that an expression binds": (
+        "y = ONE + n", "ONE = tl.constexpr(1)\nprint(ONE := tl.constexpr(2))\n",
+        "uses `ONE`, which lines"),
+    "a global that a function binds": (
+        "y = ONE + n", "ONE = tl.constexpr(1)\ndef host():\n    global ONE\n    ONE = 2\n",
+        "uses `ONE`, which lines"),
+    "a helper that is replaced": (
+        "y = one(n)", "@triton.jit\ndef one(x):\n    return x\n@triton.jit\ndef two(x):\n"
+        "    return 2 * x\none = two\n", "uses `one`, which lines"),
+    "a name of Triton that is replaced": (
+        "y = maximum(n, 1)", "from triton.language import maximum\ndef maximum(a, b):\n"
+        "    return a\n", "uses `maximum`, which lines"),
+    "a clock": ("y = cuda.globaltimer()", "from triton.language.extra import cuda\n",
+                "calls `cuda.globaltimer`, which tells something of the GPU"),
     "a computed global": ("y = WIDTH + n", "WIDTH = tl.constexpr(len('abc'))\n", "uses `WIDTH`"),
     "a changed block": ("y = tl.arange(0, B)\ny[0] = 1", "", "assigns to `y[0]`"),
     "a changed attribute": ("x_ptr.dtype = 1", "", "cannot assign to attributes"),

@@ -477,6 +477,14 @@ def test_it_depends_on_the_gpu_that_is_named(graded):
     assert (finding.code, "RTX 4090" in finding.seen) == ("T05", True)
 
 
+def test_a_number_that_python_does_not_write_down_is_refused_in_words(graded):
+    text = with_body(f"tl.store(out_ptr + offs, 2 * 0x{'f' * 5000}, mask=mask)")
+
+    (finding, *_) = gate(graded(text)).findings
+
+    assert (finding.code, "4300 digits" in finding.seen) == ("L05", True)
+
+
 ON_HOPPER = """
     x = tl.load(x_ptr + offs, mask=mask)
     if tl.target_info.cuda_capability_geq(9, 0):

@@ -9,8 +9,10 @@ import pytest
 import triton
 import triton.language as tl
 from test_interpreter import Bench
-from triton.language.extra import libdevice
+from triton.language.extra import cuda, libdevice
+from triton.language.extra.cuda import gdc_wait
 from triton.language.extra.cuda import libdevice as cuda_libdevice
+from triton.language.extra.cuda.utils import num_warps
 from triton.language.extra.libdevice import tanh as imported_tanh
 
 X = np.linspace(-3, 3, 16, dtype=np.float32)
@@ -45,6 +47,27 @@ def several_kernel(x_ptr, out_ptr):
 def unknown_kernel(x_ptr, out_ptr):
     offs = tl.arange(0, 16)
     tl.store(out_ptr + offs, libdevice.rcp64h(tl.load(x_ptr + offs).to(tl.float64)))
+
+
+@triton.jit
+def overlapping_kernel(x_ptr, out_ptr, HOW: tl.constexpr):
+    if HOW == 0:
+        tl.extra.cuda.gdc_wait()
+    else:
+        gdc_wait()
+    tl.store(out_ptr + tl.arange(0, 16), tl.load(x_ptr + tl.arange(0, 16)) * num_warps())
+    cuda.gdc_launch_dependents()
+
+
+@pytest.mark.parametrize("how", [0, 1], ids=["by its place", "imported by name"])
+def test_launches_that_may_overlap_run_one_after_the_other(how):
+    bench, out = Bench(), np.zeros(16, np.float32)
+
+    outcome = bench.launch(overlapping_kernel, (1,), x_ptr=bench.input(X), out_ptr=bench.fresh(out),
+                           HOW=how)
+
+    assert outcome.failure is None, outcome.failure
+    assert (out == 4 * X).all()
 
 
 @pytest.mark.parametrize("how", [0, 1, 2], ids=["libdevice", "cuda.libdevice", "imported by name"])

@@ -25,7 +25,9 @@ JIT = frozenset(("triton.jit", "triton.runtime.jit.jit", "triton.runtime.jit"))
 _HOST = frozenset(("triton.cdiv", "triton.next_power_of_2"))
 CONSTEXPR_FUNCTION = frozenset((
     "triton.constexpr_function", "triton.runtime.jit.constexpr_function"))
+_OF_A_GPU = "which tells something of the GPU that runs the kernel, and there is none"
 _NOT_RUN = {
+    "globaltimer": _OF_A_GPU, "smid": _OF_A_GPU,
     "inline_asm_elementwise": "which puts assembly into the kernel; what is written in Triton is "
                               "judged here",
 }

@@ -15,7 +15,7 @@ from triton.runtime.jit import JITFunction
 
 from grader import source
 from grader.engine.interpreter.rewrite import assigned
-from grader.executor import allowed, fields, folding
+from grader.executor import allowed, bindings, fields, folding
 from grader.report import Finding
 
 _MODULE = "tritonlab_submission"
@@ -41,6 +41,8 @@ class Extract:
     fields: frozenset[str] = frozenset()  # of named tuples
     functions: frozenset[str] = frozenset()  # all at the top of the file
     evaluated: frozenset[str] = frozenset()  # of these, those with @triton.constexpr_function
+    statements: set[ast.stmt] = field(default_factory=set)  # those that were kept
+    scattered: Mapping[str, Sequence[int]] = field(default_factory=dict)  # lines that bind a name
     problems: dict[str, list[Finding]] = field(default_factory=dict)  # by kernel, where it has any
 
     @property
@@ -111,6 +113,7 @@ def extract(text: str) -> Extract:
     kept.evaluated = frozenset(
         node.name for node in functions if _has(node, allowed.CONSTEXPR_FUNCTION, kept))
     kept.names = list(dict.fromkeys(node.name for node in kernels))
+    kept.scattered = bindings.scattered(tree, {*kept.statements, *kernels})
     for node in kernels:
         found = _problems(node, kept)[:_MAX_FINDINGS]
         if found:
@@ -193,6 +196,7 @@ def _keep_constant(node: ast.Assign | ast.AnnAssign, kept: Extract) -> None:
     node.value = folding.folded(node.value, kept.math, kept.constants)
     if _keep_alias(targets, node.value, kept):
         kept.keep(node.lineno, ast.unparse(node))
+        kept.statements.add(node)
         return
     if not allowed.is_constant(node.value, kept.imports, kept.constants):
         return
@@ -206,6 +210,7 @@ def _keep_constant(node: ast.Assign | ast.AnnAssign, kept: Extract) -> None:
     for name in names:
         kept.constants[name] = node.value
     kept.keep(node.lineno, code)
+    kept.statements.add(node)
 
 
 def _keep_alias(targets: Sequence[ast.expr], value: ast.expr, kept: Extract) -> bool:
@@ -245,11 +250,25 @@ def _problems(node: ast.FunctionDef, kept: Extract) -> list[Finding]:
     except RecursionError:
         found.append(Finding("L05", "an expression of a kernel is nested too deeply",
                              line=node.lineno))
+    found += _of_several(node, kept)
     if node.returns is not None and _arrow(node.returns, kept.source) < 0:
         found.append(Finding(
             "L05", f"the result's annotation of `{node.name}` starts on a line of its own",
             line=node.returns.lineno))
     return found
+
+
+def _of_several(node: ast.FunctionDef, kept: Extract) -> Iterator[Finding]:
+    """L05 for globals of which the text of the file does not tell the value."""
+    local = assigned(node)
+    used = {inner.id: inner.lineno for inner in ast.walk(node)
+            if isinstance(inner, ast.Name) and inner.id not in local}
+    for name in sorted(used.keys() & kept.scattered.keys()):
+        lines = " and ".join(map(str, kept.scattered[name]))
+        yield Finding("L05", f"line {used[name]} uses `{name}`, which lines {lines} bind; the "
+                             "value of a kernel's global is taken from the text of the file, and "
+                             "has to be bound once, at its top: what is chosen at run time is "
+                             "passed to the launch", line=used[name])
 
 
 def _forbidden(node: ast.FunctionDef, kept: Extract) -> Iterator[Finding]:

@@ -154,9 +154,15 @@ def _place(error: CompilationError, own: Iterable[Any]) -> _Place | None:
 
 
 def _holds(text: str, node: ast.AST) -> bool:
-    words = ast.dump(node, include_attributes=True)
-    return any(type(other) is type(node) and ast.dump(other, include_attributes=True) == words
+    return any(type(other) is type(node) and _dump(other) == _dump(node)
                for other in ast.walk(ast.parse(text)))
+
+
+def _dump(node: ast.AST) -> str:
+    try:
+        return ast.dump(node, include_attributes=True)
+    except ValueError as error:  # Python writes down no integer of more than 4,300 digits
+        return str(error)
 
 
 def _diagnosis(printed: str, own: list[Any]) -> tuple[str, _Place | None]:

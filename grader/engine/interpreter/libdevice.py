@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from triton.language.extra import cuda
 from triton.language.extra import libdevice as names
+from triton.language.extra.cuda import gdc
 from triton.language.extra.cuda import libdevice as typed
 from triton.language.extra.cuda import utils as utilities
 
@@ -154,6 +155,14 @@ def _function(symbol: str) -> Callable[..., Any]:
     raise NotInterpreted(f"the function behind `{symbol}` of libdevice")
 
 
+_OF_LAUNCHES = ("gdc_wait", "gdc_launch_dependents")
+_MODULES = tuple(module.__name__ for module in (names, typed, utilities, gdc))
+
+
+def _in_order() -> None:
+    """How launches may overlap: here each begins when the one before has ended."""
+
+
 def bound(semantic: Any) -> list[tuple[types.ModuleType, str, Callable[..., Any]]]:
     """(module, name, function) of all of libdevice, told in which semantics it is called."""
 
@@ -165,6 +174,8 @@ def bound(semantic: Any) -> list[tuple[types.ModuleType, str, Callable[..., Any]
         if getattr(function, "__triton_builtin__", False):
             found += [(module, name, tell(function)) for module in (utilities, cuda)
                       if hasattr(module, name)]
+    found += [(module, name, _in_order) for module in (gdc, cuda) for name in _OF_LAUNCHES
+              if hasattr(module, name)]
     for name, function in vars(typed).items():
         if callable(function) and getattr(function, "__triton_builtin__", False):
             told = tell(function)
@@ -176,10 +187,11 @@ def bound(semantic: Any) -> list[tuple[types.ModuleType, str, Callable[..., Any]
 
 def is_libdevice(function: Any) -> bool:
     """Whether this is one of the functions, imported by its name."""
-    return getattr(function, "__module__", "") in (names.__name__, typed.__name__)
+    return getattr(function, "__module__", "") in _MODULES
 
 
 def by_name(function: Any) -> Callable[..., Any]:
     """What a name imported from libdevice stands for while kernels are interpreted."""
-    replaced: Callable[..., Any] = getattr(names, function.__name__)
+    place = names if function.__module__ in (names.__name__, typed.__name__) else cuda
+    replaced: Callable[..., Any] = getattr(place, function.__name__)
     return replaced
