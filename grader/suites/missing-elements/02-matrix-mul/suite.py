@@ -32,6 +32,7 @@ from grader.suite import (
 
 INF = math.inf
 NAN = math.nan
+FAR = 1 << 30  # elements; the third row begins where 31 bits end
 SMALLEST_TILE = 32  # rows and columns of a tile of the result, below which memory is read too often
 SIDE = 256  # of the matrices whose traffic is counted: small enough to be interpreted in full
 # Issued bytes of square tiles of that size over the least: each of A and B once per row or column
@@ -201,6 +202,15 @@ suite = Suite(
         edge("overlapping rows, each one element further",
              rand(40 + 99, dtype="float16").then(lambda t: t.unfold(0, 100, 1)),
              rand(100, 24, dtype="float16")),
+        edge("rows of a and columns of b 2**30 elements apart",
+             rand(3, 70, dtype="float16").apart(FAR, 1),
+             rand(70, 4, dtype="float16").apart(1, FAR)),
+        edge("columns of a and rows of b 2**30 elements apart",
+             rand(3, 4, dtype="float16").apart(1, FAR), rand(4, 4, dtype="float16").apart(FAR, 1)),
+        # A step along K passes 2**31, whether it is 16, 32 or 64 columns long.
+        edge("columns of a and rows of b 5 * 2**25 elements apart",
+             rand(3, 70, dtype="float16").apart(1, 5 << 25),
+             rand(70, 4, dtype="float16").apart(5 << 25, 1)),
 
         # Special values: they reach the row of a or the column of b that holds them.
         edge("NaN in row 3 of a", one_row(20, 40, 3, {7: NAN}), rand(40, 33)),

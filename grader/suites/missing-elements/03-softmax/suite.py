@@ -30,6 +30,7 @@ from grader.suite import (
 
 INF = math.inf
 NAN = math.nan
+FAR = 1 << 30  # elements; the third row begins where 31 bits end
 WIDE = 3_000  # columns: three times a block of 1 024, and not a whole number of them
 UNIT_ROUNDOFF = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 
@@ -86,6 +87,7 @@ suite = Suite(
         correctness("4 x 129 floats, one more than a power of two", rand(4, 129)),
         correctness("5 x 1 000 floats", rand(5, 1_000)),
         correctness("2 x 4 097 floats", rand(2, 4_097)),
+        correctness("2 x 20 000 floats", rand(2, 20_000)),
         correctness("1 x 65 536 floats, the widest row", rand(1, 65_536)),
         correctness("32 x 128 in float16", rand(32, 128, dtype="float16")),
         correctness("32 x 128 in bfloat16", rand(32, 128, dtype="bfloat16")),
@@ -99,6 +101,7 @@ suite = Suite(
         correctness("5 x 1 000 in bfloat16", rand(5, 1_000, dtype="bfloat16")),
         correctness("2 x 4 097 in float16", rand(2, 4_097, dtype="float16")),
         correctness("2 x 4 097 in bfloat16", rand(2, 4_097, dtype="bfloat16")),
+        correctness("2 x 12 345 in float16", rand(2, 12_345, dtype="float16")),
         correctness("1 x 65 536 in float16", rand(1, 65_536, dtype="float16")),
         correctness("1 x 65 536 in bfloat16", rand(1, 65_536, dtype="bfloat16")),
         correctness("64 x 1 024 in float16", rand(64, 1_024, dtype="float16")),
@@ -166,6 +169,7 @@ suite = Suite(
         edge("overlapping rows, each one element further",
              rand(5 + 99).then(lambda t: t.unfold(0, 100, 1))),
         edge("rows 5 000 elements apart", rand(4, 5_000)[:, :127]),
+        edge("rows 2**30 elements apart", rand(3, 127, dtype="float16").apart(FAR, 1)),
 
         # Special values: as torch.softmax treats them, and without touching the rows beside them.
         edge("NaN and infinities", infinities(129, "float32")),

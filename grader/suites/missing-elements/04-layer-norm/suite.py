@@ -39,6 +39,7 @@ from grader.suite import (
 EPS = 1e-5
 INF = math.inf
 NAN = math.nan
+FAR = 1 << 30  # elements; the third row begins where 31 bits end
 WIDE = 3_000  # columns: three times a block of 1 024, and not a whole number of them
 
 # What the solution moves at 64 x 512 floats: x once, both vectors once a row, the result once, and
@@ -175,6 +176,7 @@ suite = Suite(
         correctness("5 x 1 000 floats", *table(5, 1_000)),
         correctness("2 x 4 097 floats", *table(2, 4_097)),
         correctness("64 x 512 floats", *table(64, 512)),
+        correctness("2 x 20 000 floats", *table(2, 20_000)),
         correctness("1 x 65 536 floats, the widest row", *table(1, 65_536)),
         correctness("16 x 256 in float16", *table(16, 256, "float16")),
         correctness("16 x 256 in bfloat16", *table(16, 256, "bfloat16")),
@@ -208,6 +210,8 @@ suite = Suite(
         correctness("2 rows of 3 columns", *table(2, 3)),
         correctness("40 rows of 3 columns", *table(40, 3)),
         correctness("an eps of 1", *table(4, 129), 1.0),
+        correctness("an eps of 2", *table(4, 129), 2.0),
+        correctness("an eps that is a whole number", *table(4, 129), 1),
         correctness("an eps of 1e-12", *table(4, 129), 1e-12),
         correctness("rows of one value each", *of(equal_rows(4, 768), 768)),
         correctness("one number far above 3 000 others", *of(spike(WIDE), WIDE)),
@@ -262,6 +266,12 @@ suite = Suite(
              *of(rand(5, 1).then(lambda t: t.expand(-1, 100)), 100)),
         edge("overlapping rows, each one element further",
              *of(rand(5 + 99, mean=3.0).then(lambda t: t.unfold(0, 100, 1)), 100)),
+        edge("rows 2**30 elements apart",
+             *of(rand(3, 127, dtype="float16", mean=3.0).apart(FAR, 1), 127, "float16")),
+        edge("every other number of a longer weight", rand(5, 100, mean=3.0),
+             rand(200, mean=1.0, std=0.5)[::2], rand(100)),
+        edge("every other number of a longer bias", rand(5, 100, mean=3.0),
+             rand(100, mean=1.0, std=0.5), rand(200)[::2]),
         edge("parameters that are columns of one matrix", rand(5, 100, mean=3.0),
              rand(100, 2, mean=1.0, std=0.5)[:, 0], rand(100, 3)[:, 1]),
         edge("parameters that are one number repeated", rand(5, 100, mean=3.0),

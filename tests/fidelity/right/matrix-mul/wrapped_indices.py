@@ -15,7 +15,7 @@ def matmul_kernel(
 ):
     rows = tl.program_id(0).to(tl.int64) * BLOCK_SIZE_M + tl.arange(0, BLOCK_SIZE_M)
     columns = tl.program_id(1).to(tl.int64) * BLOCK_SIZE_N + tl.arange(0, BLOCK_SIZE_N)
-    offs_k = tl.arange(0, BLOCK_SIZE_K)
+    offs_k = tl.arange(0, BLOCK_SIZE_K).to(tl.int64)  # times a stride, it passes 31 bits
     # Lanes below or beside the matrix read a row or a column that another program owns.
     a_ptrs = a_ptr + (rows % M)[:, None] * stride_am + offs_k[None, :] * stride_ak
     b_ptrs = b_ptr + offs_k[:, None] * stride_bk + (columns % N)[None, :] * stride_bn
@@ -25,8 +25,8 @@ def matmul_kernel(
         a = tl.load(a_ptrs, mask=offs_k[None, :] < left, other=0.0)
         b = tl.load(b_ptrs, mask=offs_k[:, None] < left, other=0.0)
         acc += tl.dot(a, b, input_precision="ieee")
-        a_ptrs += BLOCK_SIZE_K * stride_ak
-        b_ptrs += BLOCK_SIZE_K * stride_bk
+        a_ptrs += tl.cast(BLOCK_SIZE_K, tl.int64) * stride_ak
+        b_ptrs += tl.cast(BLOCK_SIZE_K, tl.int64) * stride_bk
     c_ptrs = c_ptr + rows[:, None] * stride_cm + columns[None, :] * stride_cn
     tl.store(c_ptrs, acc, mask=(rows[:, None] < M) & (columns[None, :] < N))
 
