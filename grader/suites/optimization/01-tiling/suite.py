@@ -129,14 +129,19 @@ def finds(best: int, table: dict[int, tuple[float, float]] | None = None) -> Cal
 
 
 def calls_in_turn(answer: Any, times: Any, script: Any, candidates: Any, repeats: int) -> None:
-    called = answer["called"]
+    called, candidates = answer["called"], sorted(set(candidates))
     assert len(called) == repeats * len(candidates), (
         f"The sweep called its timer {len(called)} times for {len(candidates)} candidates, where "
         f"{repeats} times each, {repeats * len(candidates)} in all, do.")
     rounds = [called[at:at + len(candidates)] for at in range(0, len(called), len(candidates))]
     for number, one in enumerate(rounds):
-        assert sorted(one) == sorted(candidates), (
+        assert sorted(one) == candidates, (
             f"Round {number + 1} of the calls is {one}; a round has each candidate once.")
+
+
+def are_five(answer: Any) -> None:
+    assert answer == 5, (
+        f"Where no number of repeats is given, a candidate is called {answer} times, expected 5.")
 
 
 def is_frozen(answer: Any) -> None:
@@ -222,6 +227,10 @@ suite = Suite(
              (64, 128, 256, 512), 5, check=calls_in_turn, code="T03"),
         call("each candidate is called three times, in turn", "sweep", EVEN, (),
              (64, 128, 256, 512), 3, check=calls_in_turn, code="T03"),
+        call("a candidate that is named twice is timed once", "sweep", EVEN, (), (64, 64, 128), 5,
+             check=calls_in_turn, code="T03"),
+        call("five repeats where no number is given", "default_repeats", check=are_five,
+             code="T03"),
         call("a result cannot be changed", "changed", check=is_frozen),
         call("no candidate", "sweep", (), (), (), 5, raises=ValueError, mentions=("candidates",)),
         call("a candidate that is no power of two", "sweep", ((64, 1.0), (96, 1.0)), (), (64, 96),
@@ -279,6 +288,8 @@ suite = Suite(
         edge("matrices 2**30 elements apart", rand(3, 4, 70, dtype="int8").apart(FAR, 70, 1)),
         edge("matrices of float16 2**30 elements apart",
              rand(3, 33, 70, dtype="float16").apart(FAR, 70, 1)),
+        edge("rows 2**30 elements apart", rand(2, 4, 40, dtype="int8").apart(40, FAR, 1)),
+        edge("columns 2**30 elements apart", rand(2, 40, 4, dtype="int8").apart(40, 1, FAR)),
 
         # Every bit arrives.
         edge("NaN, infinities and both zeros", special(2, 33, 65, values=ODDITIES)),

@@ -132,6 +132,8 @@ NOT_DESCRIBED = [
     of("float16 that starts at the fourth element", "float16", (10, 16), (16, 16), "8", "16",
        offset=4),
     of("a transposed view", "float16", (64, 32), (16, 16), "64", strides=(1, 64)),
+    of("one row, and a stride of 50 floats", "float32", (1, 64), (1, 16), "200", "16",
+       strides=(50, 1)),
     of("every other column", "float32", (8, 32), (8, 8), "2", strides=(64, 2)),
     of("one row repeated", "float16", (40, 64), (16, 16), "0", strides=(0, 1)),
     of("one image repeated", "float16", (3, 8, 64), (1, 8, 64), "0", strides=(0, 64, 1)),

@@ -224,6 +224,7 @@ suite = Suite(
                     rand(5_000, dtype="bfloat16"), 3.0),
         correctness("2 200 000 floats, more tiles than one wave", rand(2_200_000), rand(2_200_000),
                     2.0),
+        correctness("3 000 floats, an alpha that no float holds", rand(3_000), rand(3_000), 0.1),
 
         call("the limits of five GPUs", "limits", tuple(DEVICES), check=limits_are_right),
         call("the GPU at hand, or an H100", "limits_at_hand", check=is_known),
@@ -246,6 +247,8 @@ suite = Suite(
               ("smem_bytes", -1, (32, -1, 4)), ("num_warps", 0, (32, 0, 0)),
               ("num_warps", 3, (32, 0, 3)), ("num_warps", 64, (32, 0, 64)),
               ("num_warps", -4, (32, 0, -4)))),
+        call("num_warps of 3, with registers that cannot be launched", "occupancies",
+             ((256, 0, 3, "h100"),), raises=ValueError, mentions=("num_warps", "3")),
         call("a negative number of tiles", "grids", (("h100", 2, -1),), raises=ValueError,
              mentions=("tiles", "-1")),
         call("tiles, and no block that fits", "grids", (("h100", 0, 5),), raises=ValueError,

@@ -71,6 +71,7 @@ def sweep_block_sizes(time_ms, candidates, *, repeats=5):
     for size in candidates:
         if size not in {1 << bit for bit in range(31)}:
             raise ValueError(f"candidates must be powers of two, and {size} is none")
+    candidates = list(dict.fromkeys(candidates))
     times = np.empty((repeats, len(candidates)))
     for number in range(repeats):
         order = range(len(candidates)) if number % 2 else reversed(range(len(candidates)))

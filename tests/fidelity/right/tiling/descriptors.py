@@ -77,7 +77,7 @@ class SweepResult:
 
 
 def sweep_block_sizes(time_ms, candidates, *, repeats=5):
-    sizes = sorted(candidates)
+    sizes = sorted(set(candidates))
     if not sizes:
         raise ValueError("candidates: expected some, got none")
     wrong = [size for size in sizes if size <= 0 or size.bit_count() != 1]
