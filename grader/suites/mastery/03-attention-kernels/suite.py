@@ -31,6 +31,7 @@ from grader.suite import (
 NAN = math.nan
 HALF = "float16"
 FAR = 1 << 30  # elements; the third row begins where 31 bits end
+STEP = 3 * FAR >> 5  # a tile of 32 keys or more passes 31 bits, while one key is far from that
 FAR_SCORE = 500.0
 FARTHER_SCORE = 15_000.0
 SIDE, WIDTH, HEADS = 256, 64, 2  # of the heads whose traffic is counted
@@ -290,6 +291,8 @@ suite = Suite(
         correctness("2 heads of 520 queries in float16, causal", *heads(1, 2, 520, 64, HALF), True),
         correctness("a head of 520 queries of 600 keys in float16",
                     *heads(1, 1, 520, 64, HALF, keys=600)),
+        correctness("2 heads of 520 queries on 1 of keys in float16, a scale below zero",
+                    *heads(1, 2, 520, 16, HALF, keys=20, shared=1), False, -0.5),
 
         edge("batch, sequence, head: transposed views", *(
             rand(2, 35, 3, 32).then(lambda t: t.transpose(1, 2)) for _ in range(3)), public=True),
@@ -317,6 +320,11 @@ suite = Suite(
         edge("values 2**30 elements apart, causal", rand(1, 1, 4, 32, dtype=HALF),
              rand(1, 1, 4, 32, dtype=HALF), rand(1, 1, 4, 32, dtype=HALF).apart(0, 0, FAR, 1),
              True),
+        edge("130 keys 3 * 2**25 elements apart", rand(1, 1, 5, 16, dtype=HALF),
+             rand(1, 1, 130, 16, dtype=HALF).apart(0, 0, STEP, 1),
+             rand(1, 1, 130, 16, dtype=HALF)),
+        edge("130 values 3 * 2**25 elements apart", *heads(1, 1, 5, 16, HALF, keys=130)[:2],
+             rand(1, 1, 130, 16, dtype=HALF).apart(0, 0, STEP, 1)),
         edge("heads 2**30 elements apart", *(
             rand(1, 4, 5, 32, dtype=HALF).apart(0, FAR, 32, 1) for _ in range(3))),
         edge("a value of NaN in each place of row 60", *heads(1, 1, 33, 32)[:1],

@@ -136,6 +136,25 @@ def without_rows(module: Any) -> dict[str, Any]:
     return {"dx": list(dx.shape), "dw": dw.tolist(), "db": db.tolist()}
 
 
+def first_of_three(module: Any) -> dict[str, Any]:
+    """How far all gradients of a first result are off, after two more forward passes.
+
+    The second has the shape of the first and other numbers, the third other columns as well.
+    """
+    generator = torch.Generator().manual_seed(1)
+    given = [tuple(torch.randn(*shape, generator=generator).requires_grad_()
+                   for shape in ((rows, columns), (columns,), (columns,)))
+             for rows, columns in ((5, 24), (5, 24), (5, 16))]
+    dy = torch.randn(5, 24, generator=generator)
+    first, *_ = [module.layer_norm(*inputs) for inputs in given]
+    found = torch.autograd.grad(first, given[0], dy)
+    exact = [tensor.detach().double().requires_grad_() for tensor in given[0]]
+    right = torch.autograd.grad(torch.nn.functional.layer_norm(exact[0], (24,), *exact[1:]), exact,
+                                dy.double())
+    return {f"d{name}": float((one - wanted).abs().max())
+            for name, one, wanted in zip("xwb", found, right, strict=True)}
+
+
 def twice(module: Any) -> dict[str, bool]:
     """What becomes of an attempt to differentiate a gradient."""
     x, weight, bias = _example()

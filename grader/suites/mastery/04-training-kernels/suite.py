@@ -618,6 +618,13 @@ def is_zero(answer: Any) -> None:
             f"For an x of 0 x 8, {name} is {answer[name]}; a sum over no row is 0.")
 
 
+def is_its_own(answer: Any) -> None:
+    for name, off in answer.items():
+        assert off <= 1e-3, (  # NaN is not
+            f"{name} of a first result is off by up to {off:.4g} when two more results, one of "
+            f"another shape, were computed before its backward pass.")
+
+
 def is_a_layer_norm(answer: Any, dtypes: Sequence[str]) -> None:
     for made, dtype in zip(answer, dtypes, strict=True):
         where = f"TritonLayerNorm(7, 1e-3, dtype=torch.{dtype})"
@@ -695,6 +702,8 @@ suite = Suite(
              code="S01"),
         call("no row: the gradients of the parameters are zero", "without_rows",
              check=is_zero, code="N01", eager=True),
+        call("the gradients of the first of three results", "first_of_three", check=is_its_own,
+             code="N01", eager=True),
         call("a second derivative is refused", "twice", check=refuses_a_second_derivative,
              code="E01", eager=True),
         call("what is kept for the backward pass", "saved", check=keeps_little, code="T01",

@@ -251,6 +251,13 @@ def run_schedule(module: Any, lengths: Sequence[int], warmup: int,
     return {**_fields(report), "calls": calls}
 
 
+def schedule_by_default(module: Any, lengths: Sequence[int]) -> dict[str, Any]:
+    """The calls of a schedule that is told nothing but its lengths."""
+    calls: list[int] = []
+    module.run_schedule(calls.append, lengths)
+    return {"calls": calls}
+
+
 def refused(module: Any, warmup: int, iterations: int) -> Any:
     return _fields(module.run_schedule(lambda length: None, (8,), warmup=warmup,
                                        iterations=iterations))

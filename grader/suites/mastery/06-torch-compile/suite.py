@@ -291,6 +291,10 @@ def calls_each_length(answer: Any, lengths: Sequence[int], warmup: int, iteratio
         f"length in turn 1 + {warmup} + {iterations} calls are expected: {_some(wanted)}.")
 
 
+def calls_each_length_by_default(answer: Any, lengths: Sequence[int]) -> None:
+    calls_each_length(answer, lengths, 0, 4)
+
+
 def _some(items: Sequence[Any]) -> str:
     return ", ".join(map(str, items[:12])) + " …" * (len(items) > 12)
 
@@ -495,10 +499,11 @@ operator = Function(
         edge("w is a transposed view", *layer(33, 70, 40, w=rand(70, 40).mT)),
         edge("every other row of x", *layer(20, 70, 40, x=rand(40, 70)[::2])),
         edge("columns 3 to 72 of 100 of w", *layer(20, 70, 40, w=rand(40, 100)[:, 3:73])),
-        edge("every other element of norm_w and b", rand(20, 70), rand(140, mean=1.0)[::2],
-             rand(40, 70), rand(80)[::2], EPS),
+        edge("every other element of norm_w, every third of b", rand(20, 70),
+             rand(140, mean=1.0)[::2], rand(40, 70), rand(120)[::3], EPS),
         edge("rows of x 2**30 elements apart", *layer(3, 65, 20, x=rand(3, 65).apart(FAR, 1))),
         edge("rows of w 2**30 elements apart", *layer(20, 65, 3, w=rand(3, 65).apart(FAR, 1))),
+        edge("no column: the bias alone", *layer(20, 0, 40)),
         edge("no row", *layer(0, 70, 40), launches=0),
         edge("no result for a row", *layer(20, 70, 0), launches=0),
         refuses("float64 is not supported", *layer(4, 8, 4, "float64"), raises=TypeError,
@@ -556,6 +561,8 @@ suite = Suite(
              check=calls_each_length),
         call("a schedule with calls to warm up", "run_schedule", (64, 128), 3, 5,
              check=calls_each_length),
+        call("four timed calls if nothing else is said", "schedule_by_default", (64, 128),
+             check=calls_each_length_by_default),
         call("first calls apart from steady ones", "run_schedule", (128, 256, 512), 0, 5,
              check=tells_first_from_steady),
         call("first calls apart from steady ones, warmed up", "run_schedule", (64, 128), 3, 5,
