@@ -737,3 +737,16 @@ def test_what_host_code_answers_is_no_matter_of_the_compiler(tmp_path):
 
     assert "compiler" not in asked.findings[0].means
     assert launched.findings[0].means == codes.MEANINGS["T06"]
+
+
+@pytest.mark.parametrize(("seen", "policy"), [
+    ("Line 7 calls `half`, a `constexpr_function`; such functions run as Python.", True),
+    ("Line 7 uses `ONE`, which lines 3 and 5 bind; the value of a kernel's global is taken from "
+     "the text of the file.", True),
+    ("Line 7 calls `tl.tanh`, which Triton does not offer to kernels.", False),
+])
+def test_what_the_grader_does_not_follow_is_not_put_down_to_triton(seen, policy):
+    said = codes.closer_meaning(Finding("L05", seen)) or codes.MEANINGS["L05"]
+
+    assert ("whether Triton compiles it or not" in said) == policy
+    assert ("would run on no GPU either" in said) != policy
