@@ -106,7 +106,7 @@ EXPLAINED = {
     "a launch without a grid": (
         ("[(triton.cdiv(x.numel(), 64),)](", "("), "R01", "kernel[grid]"),
     "a device that is asked for": (
-        ("import math\n", "import math, torch\nDEVICE = torch.cuda.current_device()\n"),
+        ("import math\n", "import math, torch\nDEVICE = torch.cuda.current_stream()\n"),
         "P02", "torch.cuda.is_available()"),
     "a kernel under a condition": (
         (KERNEL, f"if torch is not None:\n{INDENTED}\n"), "P03", "top level"),
