@@ -9,7 +9,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 SUPPORTED = (torch.float16, torch.bfloat16, torch.float32)
 MAX_WIDTH = 128
-ROWS = 32
+ROWS = 64
 
 DESIGN = {
     "attention": {
