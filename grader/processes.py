@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from grader import gpus
-from grader.engine.compiler import targets
 from grader.outcome import Stopped, refusal_of
 from grader.report import Finding
 from grader.sandbox import (
@@ -97,8 +96,7 @@ class Processes:
     """
 
     def __init__(self, submitted: Source, sandbox: Sandbox, limits: Limits | None = None, *,
-                 target: str = targets.DEFAULT, values_first: bool = False,
-                 compiles: bool = True) -> None:
+                 target: str, values_first: bool = False, compiles: bool = True) -> None:
         """Nothing is started yet.
 
         Args:

@@ -154,7 +154,8 @@ def _place(error: CompilationError, own: Iterable[Any]) -> _Place | None:
 
 
 def _holds(text: str, node: ast.AST) -> bool:
-    return any(type(other) is type(node) and _dump(other) == _dump(node)
+    words = _dump(node)
+    return any(type(other) is type(node) and _dump(other) == words
                for other in ast.walk(ast.parse(text)))
 
 
