@@ -25,6 +25,13 @@ def is_known() -> bool:
     return found.stdout.strip() == str(ROOT / "grader" / "__init__.py")
 
 
+def commit() -> str:
+    """The short hash of the commit that is checked out; empty where git cannot name it."""
+    result = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
+                            cwd=ROOT)
+    return result.stdout.strip()
+
+
 def make_known() -> str:
     """What was done, in words; empty where nothing had to be."""
     if is_known():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import statistics
 import sys
@@ -17,6 +18,7 @@ from grader.engine.compiler.prediction import Prediction, least_seconds, predict
 from grader.engine.compiler.sass import code_of
 from grader.engine.compiler.targets import Target, find
 from grader.facts import Survey
+from tests.benchmarks.checkout import commit
 from tests.fidelity.performance.analysing import Analysis, analyse, compiled
 from tests.fidelity.performance.case import Case
 from tests.fidelity.performance.every import CASES
@@ -76,7 +78,8 @@ def compare(measured: dict[str, Any], only: str = "", out: Path | None = None) -
     for name, said in summary.items():
         print(f"{name}: {said}")
     if out is not None:
-        compared = {"versions": {"torch": torch.__version__, "triton": triton.__version__},
+        compared = {"date": datetime.date.today().isoformat(), "commit": commit(),
+                    "versions": {"torch": torch.__version__, "triton": triton.__version__},
                     "target": asdict(target), "summary": summary,
                     "cases": {row.case.name: row.to_dict() for row in rows}}
         out.write_text(json.dumps({**measured, "compared": compared}, indent=1) + "\n")

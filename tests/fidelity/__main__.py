@@ -28,6 +28,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from grader.sandbox import Sandbox
+from tests.benchmarks.checkout import commit
 from tests.fidelity import cheats, modules
 from tests.fidelity.chaos.__main__ import attempted as chaos
 from tests.fidelity.tally import Say, Tally
@@ -87,7 +88,8 @@ def main() -> int:
                 show(tallies[name])
     if chosen.json:
         chosen.json.write_text(json.dumps({
-            "date": datetime.date.today().isoformat(), "cores": os.cpu_count(),
+            "date": datetime.date.today().isoformat(), "commit": commit(),
+            "cores": os.cpu_count(),
             "versions": {name: version(name) for name in ("torch", "triton", "numpy")},
             "parts": {name: tally.__dict__ for name, tally in tallies.items()},
         }, indent=1) + "\n")
