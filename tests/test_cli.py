@@ -316,7 +316,8 @@ def test_grade_without_an_id_takes_the_last_started_or_graded(run, judge):
 
 @pytest.mark.parametrize(("path", "recorded"), [
     (KERNEL, True), (Path("link.py"), True), (KERNEL.with_name("attempt.py"), False),
-    (Path("elsewhere/kernel.py"), False), (Path("tritonlab-workspace/track1/copy/kernel.py"), False),
+    (Path("elsewhere/kernel.py"), False),
+    (Path("tritonlab-workspace/track1/copy/kernel.py"), False),
 ], ids=["the exercise", "a link to it", "another file beside it", "elsewhere", "another exercise"])
 def test_only_the_exercise_of_the_workspace_is_recorded(run, judge, home, path, recorded):
     judge(toy.PASSING)

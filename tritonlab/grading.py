@@ -125,6 +125,8 @@ def submission_at(course: Course, path: Path, module: Module | None = None) -> S
     inferred = module is None
     if module is None:
         module = (place.module_of(path, course) if place else None) or course.module_of(path)
+    if place is not None:
+        place.check_course(course.id)
     workspace.check_file(path, None)
     if module is None:
         raise UnusableFile(f"{shown(path)} lies in no module's folder.",
@@ -149,6 +151,13 @@ def current(course: Course, place: Workspace) -> Module:
 
 
 def exercise(module: Module, place: Workspace, course: Course) -> Submission:
+    """The workspace's own exercise of a module.
+
+    Raises:
+        OtherCourse: the workspace belongs to another course.
+        UnusableFile: the file is missing, or cannot be an exercise.
+    """
+    place.check_course(course.id)
     kernel = place.kernel(module)
     workspace.check_file(kernel, module)
     return Submission(module, kernel, place, here=place.module_here(course))

@@ -3,9 +3,10 @@
 ``journal.jsonl`` is the truth. Each line is one record as canonical JSON (sorted keys, no spaces,
 ASCII) with its number ``seq``, the SHA-256 of the record before it as ``prev``, and its own SHA-256
 over everything else as ``sha256``. ``certificate.json`` beside it is a view that can be rebuilt at
-any time. Records hold module ids, verdicts, hashes, versions, a date and the time of day to the
-minute, which no certificate repeats; they hold no user name, host name or path, and no name except
-the one that ``certificate --name`` sets.
+any time. Records hold the ids of course and module, verdicts, hashes, versions, a date and the time
+of day to the minute, which no certificate repeats; they hold no user name, host name or path, and
+no name except the one that ``certificate --name`` sets. Older records hold no course: they belong
+to the shipped one.
 
 ``merged.jsonl`` beside it holds the lines that ``tritonlab merge`` read from other machines' files,
 byte for byte as they were written there, and it is read along. A record is known by its SHA-256, so
@@ -36,6 +37,7 @@ from tritonlab.errors import not_saved, out_of_date, unreadable
 from tritonlab.records import (
     GENESIS,
     SCHEMA,
+    SHIPPED,
     Line,
     Reading,
     Record,
@@ -82,11 +84,14 @@ class Absorbed:
 class Journal:
     """The record of one workspace, in its ``.tritonlab`` folder.
 
-    ``view`` makes the content of ``certificate.json`` from a reading.
+    ``view`` makes the content of ``certificate.json`` from a reading. Records are written for
+    ``course``, and readings hold its records only.
     """
 
-    def __init__(self, folder: Path, view: Callable[[Reading], str]) -> None:
+    def __init__(self, folder: Path, view: Callable[[Reading], str],
+                 course: str = SHIPPED) -> None:
         self.folder = folder
+        self.course = course
         self.saved = False  # something of this process is on the disk
         self._view = view
 
@@ -98,7 +103,7 @@ class Journal:
         """
         try:
             with durable.opened(self.folder) as folder, _shared_lock(folder):
-                return _read(folder)
+                return _read(folder).of(self.course)
         except FileNotFoundError:
             return Reading(())
         except OSError as error:
@@ -115,7 +120,7 @@ class Journal:
                   durable.locked(folder)):
                 durable.sweep(folder)
                 reading = _read(folder)
-                record = _record(reading, event, module, details)
+                record = _record(reading, event, module, {"course": self.course, **details})
                 durable.append(folder, JOURNAL, canonical(record.data))
                 self.saved = True
                 warning = self._renew(folder, reading.followed_by(record))
@@ -153,7 +158,8 @@ class Journal:
                     added = b"".join(line.content + b"\n" for line in new)
                     durable.replace(folder, MERGED, whole + added)
                 after = _read(folder)
-                return Absorbed(before, after, self._renew(folder, after) if new else "")
+                return Absorbed(before.of(self.course), after.of(self.course),
+                                self._renew(folder, after) if new else "")
         except OSError as error:
             raise not_saved("The merged record", error, self.folder) from error
 
@@ -168,7 +174,7 @@ class Journal:
                 if cut_off:
                     warning = ("The journal has lost its last records since certificate.json was "
                                f"made from it; that certificate is kept as {aside}.")
-            durable.replace(folder, CERTIFICATE, self._view(reading).encode())
+            durable.replace(folder, CERTIFICATE, self._view(reading.of(self.course)).encode())
         except OSError as error:
             return out_of_date(error, self.folder)
         return warning

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 SCHEMA = 1
+SHIPPED = "tritonlab"  # the id of the shipped course, which records without one belong to
 GENESIS = "0" * 64
 _SHA256 = re.compile("[0-9a-f]{64}")
 _LONGEST_LINE = 1 << 16  # bytes of a damaged line that are searched; a record has about 1 000
@@ -31,6 +32,11 @@ class Record:
 
     def __getitem__(self, name: str) -> Any:
         return self.data.get(name)
+
+    @property
+    def course(self) -> str:
+        """The id of the course that the module belongs to."""
+        return str(self.data.get("course", SHIPPED))
 
     @property
     def passed(self) -> bool:
@@ -77,6 +83,10 @@ class Reading:
         """The records of all machines that no other follows."""
         followed = {record.prev for record in self.records}
         return tuple(sorted(r.sha256 for r in self.records if r.sha256 not in followed))
+
+    def of(self, course: str) -> Reading:
+        """The same with the records of one course only."""
+        return replace(self, records=tuple(r for r in self.records if r.course == course))
 
     def followed_by(self, record: Record) -> Reading:
         """The same with a new record of this machine."""
