@@ -226,7 +226,7 @@ def _entry(module: Module, records: Iterable[Record], reading: Reading) -> Entry
     grades = [record for record in records if record.event == "graded"]
     tests = module.suite_sha256 if grades else ""
     today = [grade for grade in grades if grade["suite_sha256"] == tests]
-    earlier = [grade for grade in grades if grade.passed and grade not in today]
+    earlier = [grade for grade in grades if grade.passed and grade["suite_sha256"] != tests]
     best = _best(today)
     regraded = None
     if best is not None and best.passed:

@@ -70,7 +70,7 @@ class Workspace:
         """
         try:
             return str(json.loads((self.mark / COURSE).read_bytes())["course"])
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return SHIPPED if (self.mark / JOURNAL).exists() else None
         except OSError as error:
             raise unreadable(error, self.mark / COURSE) from error
