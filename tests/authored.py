@@ -53,6 +53,7 @@ def empty_course(root: Path) -> Path:
             f'number = {number}\ntitle = "{title}"\nblurb = "About {title}."\n'
             f'starter = "{STARTERS[f"track{number}"]}"\ncore_modules = {core}\n'
             f'electives = {electives}\n')
+    (root / "course.toml").write_text('id = "own"\n')
     return root
 
 

@@ -314,15 +314,27 @@ def test_grade_without_an_id_takes_the_last_started_or_graded(run, judge):
     assert run("grade").out.startswith("track1/softmax")
 
 
-def test_grade_takes_a_path_in_the_workspace(run, judge):
+@pytest.mark.parametrize(("path", "recorded"), [
+    (KERNEL, True), (Path("link.py"), True), (KERNEL.with_name("attempt.py"), False),
+    (Path("elsewhere/kernel.py"), False),
+    (Path("tritonlab-workspace/track1/copy/kernel.py"), False),
+], ids=["the exercise", "a link to it", "another file beside it", "elsewhere", "another exercise"])
+def test_only_the_exercise_of_the_workspace_is_recorded(run, judge, home, path, recorded):
     judge(toy.PASSING)
+    run("start", "copy")
     run("start", "softmax")
-    other = KERNEL.with_name("attempt.py")
-    other.write_text("another")
+    (home / "elsewhere").mkdir()
+    for other in (KERNEL.with_name("attempt.py"), Path("elsewhere/kernel.py")):
+        other.write_text("another")
+    Path("link.py").symlink_to(KERNEL)
+    kept = home / "tritonlab-workspace" / ".tritonlab" / "passed"
 
-    assert run("grade", str(KERNEL)).code == 0
-    assert run("grade", str(other)).out.startswith("track1/softmax")
-    assert records()[-1]["module"] == "track1/softmax"
+    shown = run("grade", str(path), "--module", "softmax")
+    data = json.loads(run("grade", str(path), "--module", "softmax", "--json").out)
+
+    assert (shown.code, data["saved"], kept.exists()) == (0, recorded, recorded)
+    assert (records()[-1]["event"] == "graded") == recorded
+    assert (f"{path} is not the exercise of this workspace" in shown.err) == (not recorded)
 
 
 def test_grade_takes_any_file_with_a_module(run, judge, home):

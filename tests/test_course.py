@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 import toy
 
 import grader
-from tritonlab import course
+from tritonlab import claims, course
 from tritonlab.course import Roots
 from tritonlab.errors import BadCourse, UnknownModule
 
@@ -92,3 +95,98 @@ def test_the_real_course_counts_19_core_modules_and_7_electives():
     assert [track.core_modules for track in real.tracks] == [5, 5, 4, 5]
     assert [track.electives for track in real.tracks] == [1, 4, 1, 1]
     assert [track.starter for track in real.tracks] == ["blanks", "slow", "broken", "specification"]
+
+
+# ------------------------------------------------------------ several courses
+
+
+def load(root: Path) -> course.Course:
+    return course.load(course.roots_in(root))
+
+
+@pytest.mark.parametrize(("folder", "settings", "identity"), [
+    ("cs149", None, "cs149"), ("My Course (2026)", None, "my-course-2026"),
+    ("tritonlab", 'id = "cs149"', "cs149"),
+    ("tritonlab", None, "'tritonlab' belongs to the shipped"),
+    ("mine", 'id = "tritonlab"', "'tritonlab' belongs to the shipped"),
+    ("mine", 'id = "a b"', "'a b' cannot be"), ("mine", "title = 1", "None cannot be"),
+])
+def test_a_course_has_an_id(tmp_path, folder, settings, identity):
+    root = toy.write_course(tmp_path / folder)
+    (root / "course.toml").unlink()
+    if settings:
+        (root / "course.toml").write_text(settings)
+
+    if " " in identity:
+        with pytest.raises(BadCourse, match=identity):
+            load(root)
+    else:
+        assert load(root).id == identity
+    assert course.load(course.shipped_roots()).id == "tritonlab"
+
+
+@pytest.fixture
+def two_courses(run, judge, home, course_root, monkeypatch):
+    """Softmax passed in the course toy, and a second course with the same modules in use."""
+    judge(toy.PASSING)
+    run("start", "softmax")
+    assert run("grade").code == 0
+    assert run("certificate", "--html", "page.html").code == 0
+    other = toy.write_course(home.parent / "other")
+    (other / "course.toml").write_text('id = "cs149"')
+    monkeypatch.setenv("TRITONLAB_COURSE", str(other))
+    return other
+
+
+@pytest.mark.parametrize("words", [
+    ["list"], ["status"], ["status", "--history"], ["next"], ["start", "copy"], ["grade"],
+    ["grade", "softmax"], ["grade", "tritonlab-workspace/track1/softmax/kernel.py"], ["hint"],
+    ["reset", "softmax", "--yes"], ["certificate"], ["report"], ["watch", "softmax", "--json"],
+    ["solution", "softmax", "--give-up"], ["inspect", "softmax"], ["bench", "softmax"],
+], ids=" ".join)
+def test_a_workspace_belongs_to_one_course(run, two_courses, home, words):
+    workspace = home / "tritonlab-workspace"
+    before = sorted(path for path in workspace.rglob("*") if path.name != ".lock")
+
+    refused = run(*words)
+
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err == (
+        f"The workspace {workspace} belongs to the course toy, and the course in use is cs149. "
+        "Let TRITONLAB_COURSE name the folder of toy, then repeat the command.\n")
+    assert sorted(path for path in workspace.rglob("*") if path.name != ".lock") == before
+
+
+def test_records_and_certificates_count_for_their_own_course(run, two_courses, home, monkeypatch):
+    workspace = home / "tritonlab-workspace"
+    monkeypatch.setenv("TRITONLAB_WORKSPACE", str(home / "second"))
+    run("start", "copy")
+
+    verified, merged = run("verify", "page.html"), run("merge", str(workspace))
+    status = json.loads(run("status", "--json").out)
+
+    assert (verified.code, merged.code) == (2, 2)
+    assert "The certificate belongs to the course toy, and the course in use is cs149." \
+        in verified.err
+    assert "belongs to the course toy, and the course in use is cs149." in merged.err
+    assert (status["course"], status["totals"]["core"]["passed"]) == ("cs149", 0)
+
+    foreign = (workspace / ".tritonlab/journal.jsonl").read_bytes()
+    (home / "second/.tritonlab/merged.jsonl").write_bytes(foreign)  # as an older merge left it
+    assert json.loads(run("status", "--json").out)["totals"]["core"]["passed"] == 0
+    assert json.loads(run("report", "--json").out)["days"] == []
+
+
+def test_records_and_workspaces_of_earlier_versions_belong_to_the_shipped_course(
+        run, two_courses, home, monkeypatch):
+    mark = home / "tritonlab-workspace" / ".tritonlab"
+    (mark / "course.json").unlink()
+    refused = run("status")
+    monkeypatch.delenv("TRITONLAB_COURSE")
+    certificate = json.loads((mark / "certificate.json").read_text())
+    del certificate["course"]
+    (home / "old.json").write_text(json.dumps(certificate))
+
+    assert "belongs to the course tritonlab, and the course in use is cs149. Unset " in refused.err
+    assert run("status").code == 0
+    assert claims.read(home / "old.json").course == "tritonlab"

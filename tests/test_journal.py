@@ -66,8 +66,8 @@ def test_a_line_is_canonical_and_holds_nothing_personal(journal, folder):
     data = json.loads(line)
 
     assert line == json.dumps(data, sort_keys=True, separators=(",", ":")).encode() + b"\n"
-    assert set(data) == {"schema", "seq", "event", "module", "date", "time", "prev", "sha256",
-                         "number"}
+    assert set(data) == {"schema", "seq", "event", "course", "module", "date", "time", "prev",
+                         "sha256", "number"}
     assert re.fullmatch(r"\d\d:\d\d", data["time"])
     assert str(folder).encode() not in line
 
@@ -126,6 +126,66 @@ def test_a_removed_line_is_noticed(journal):
 
     assert numbers(reading) == [0, 2]
     assert reading.problems == ("Before line 2 of the journal at least one record is missing.",)
+
+
+def test_all_damage_is_said_in_one_sentence(journal):
+    first, second, third = fill(journal, 3).splitlines(keepends=True)
+
+    reading = parse(b"rubbish\n" * 1_000 + first + third + b"[]\n" + second[:-1] + third)
+
+    assert numbers(reading) == [0, 1, 2]
+    assert reading.problems == (
+        "The journal is damaged in 1,002 places, first at line 1; all other records count, and 2 "
+        "read from damaged lines.",)
+
+
+@pytest.mark.parametrize("left", [b"", b"\n\n"])
+def test_an_emptied_journal_is_missed(journal, folder, left):
+    fill(journal, 2)
+    head = journal.read().head
+    (folder / CERTIFICATE).write_text(json.dumps({"journal": {"head": head}}))
+    (folder / JOURNAL).write_bytes(left)
+
+    problems = " ".join(journal.read().problems)
+
+    assert "The journal is empty." in problems
+    assert "has lost its last records since certificate.json was made" in problems
+
+
+def test_of_a_long_journal_what_decides_is_read_in_bounded_memory(journal, folder, monkeypatch):
+    def grade(verdict: str, number: int) -> None:
+        journal.append("graded", "track1/softmax", verdict=verdict, suite_sha256="a" * 64,
+                       evidence="correct", number=number)
+
+    journal.append("solution", "track1/copy")
+    journal.append("hint", "track1/copy", group="A", rung=1)
+    for number in range(20):
+        grade("PASSED" if number in (3, 5) else "FAILED", number)
+    whole = journal.read()
+    newest = b"".join((folder / JOURNAL).read_bytes().splitlines(keepends=True)[-4:])
+    monkeypatch.setattr("tritonlab.journal.NEWEST", len(newest))
+    monkeypatch.setattr("tritonlab.journal._BLOCK", 1_000)
+
+    reading = journal.read()
+    grade("FAILED", 20)
+    after = journal.read()
+
+    assert numbers(reading) == [None, None, 5, 16, 17, 18, 19]
+    assert (reading.head, reading.heads, reading.hints("track1/copy")) == (
+        whole.head, whole.heads, 1)
+    assert len(reading.problems) == 1
+    assert "only passes, hints and starts are read" in reading.problems[0]
+    assert (numbers(after)[-1], after.next_seq, len(after.problems)) == (20, 24, 1)
+
+
+def test_junk_of_any_length_is_no_record_and_costs_one_sentence(journal, folder, monkeypatch):
+    monkeypatch.setattr("tritonlab.journal.NEWEST", 200_000)
+    for junk in (b"{" * 300_000, b'{"sha256"' * 300_000, b"\0" * 300_000, b"{}\n" * 300_000):
+        (folder / JOURNAL).write_bytes(junk)
+
+        reading = journal.read()
+
+        assert (reading.records, len(reading.problems)) == ((), 2)
 
 
 def test_nothing_is_ever_cut_off(journal, folder):
@@ -477,7 +537,8 @@ def test_damaged_lines_survive_a_merge_unless_their_record_is_known(machines):
     assert (a.folder / MERGED).read_bytes().count(b"rubbish\n") == 1
     assert broken in (a.folder / MERGED).read_bytes()
     assert numbers(damaged) == [0, 2]
-    assert len(damaged.problems) == 2
+    assert damaged.problems == (
+        "merged.jsonl is damaged in 2 places, first at line 1; all other records count.",)
     assert numbers(a.read()) == [0, 1, 2]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import authored
 import pytest
 
+import grader
 from tritonlab import author, course, durable, scaffold
 from tritonlab.errors import TritonlabError
 
@@ -42,6 +43,20 @@ def test_all_files_are_made_in_their_places_and_no_other_is_touched(run, mine):
     assert (module.id, module.title, module.minutes, module.core, module.number) == (
         "track2/shared-rows", "Rows, shared", 90, False, "2.1")
     assert "def sum_rows(x: torch.Tensor)" in module.solution.read_text()
+
+
+def test_nothing_is_made_in_an_installed_package(run, home, monkeypatch):
+    package = authored.empty_course(home / "site-packages" / "tritonlab")
+    monkeypatch.delenv("TRITONLAB_COURSE")
+    for module in (course, grader):
+        monkeypatch.setattr(module, "__file__", str(package / "module.py"))
+    before = files_in(home)
+
+    refused = run("new", "track2/shared-rows")
+
+    assert (refused.code, files_in(home)) == (2, before)
+    assert f"is part of the installed package {package}" in refused.err
+    assert "--course DIR" in refused.err
 
 
 def test_it_says_what_to_do_next(run, mine):

@@ -4,6 +4,7 @@ Schema 2 (``Certificate.to_dict`` writes it, ``FIELDS`` lists the fields of an e
 
     {
       "schema": 2,
+      "course": "tritonlab",            the id of the course; without it, the shipped one
       "name": "Ada" or null,            only what `tritonlab certificate --name` set
       "tritonlab": "0.1.0",             the version that wrote this view
       "updated": "2025-11-21" or null,  day of the last record
@@ -39,6 +40,7 @@ from typing import Any
 from tritonlab import __version__
 from tritonlab.course import Course, Module
 from tritonlab.journal import Reading, Record
+from tritonlab.records import SHIPPED
 
 SCHEMA = 2
 EVIDENCE = ("", "correct", "efficient", "fast")  # the least first
@@ -132,6 +134,7 @@ class Certificate:
     core: Total
     electives: Total
     entries: tuple[Entry, ...]
+    course: str = SHIPPED
 
     def entry(self, module: Module) -> Entry:
         return next(entry for entry in self.entries if entry.module == module.id)
@@ -139,6 +142,7 @@ class Certificate:
     def to_dict(self) -> dict[str, Any]:
         return {
             "schema": SCHEMA,
+            "course": self.course,
             "name": self.name,
             "tritonlab": __version__,
             "updated": self.updated,
@@ -183,6 +187,7 @@ def build(course: Course, reading: Reading) -> Certificate:
         core=count(course.modules, True, sum(t.core_modules for t in course.tracks)),
         electives=count(course.modules, False, sum(t.electives for t in course.tracks)),
         entries=tuple(entries.values()),
+        course=course.id,
     )
 
 
@@ -221,7 +226,7 @@ def _entry(module: Module, records: Iterable[Record], reading: Reading) -> Entry
     grades = [record for record in records if record.event == "graded"]
     tests = module.suite_sha256 if grades else ""
     today = [grade for grade in grades if grade["suite_sha256"] == tests]
-    earlier = [grade for grade in grades if grade.passed and grade not in today]
+    earlier = [grade for grade in grades if grade.passed and grade["suite_sha256"] != tests]
     best = _best(today)
     regraded = None
     if best is not None and best.passed:

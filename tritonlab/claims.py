@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from tritonlab.certificate import EVIDENCE, State
 from tritonlab.errors import TritonlabError, shown
 from tritonlab.journal import CERTIFICATE
+from tritonlab.records import SHIPPED
 from tritonlab.workspace import MARK
 
 MARKER = '<script type="application/json" id="certificate">'  # before the data in a page
@@ -53,6 +54,7 @@ class Claims:
     """What a certificate claims as a whole. ``totals`` are (passed, total) by what they count."""
 
     schema: int
+    course: str
     name: str
     updated: str
     version: str  # of the tritonlab that made it
@@ -214,7 +216,8 @@ def _claims(data: Any) -> Claims:
     counted |= {name: _total(totals, name, "totals") for name in ("core", "electives")}
     journal = _get(data, "journal", dict)
     return Claims(
-        schema, _text_of(data, "name", "", empty=True), _text_of(data, "updated", "", empty=True),
+        schema, _text_of({"course": SHIPPED} | data, "course", ""),
+        _text_of(data, "name", "", empty=True), _text_of(data, "updated", "", empty=True),
         _text_of(data, "tritonlab", ""), fingerprint(data),
         _count(journal, "records", "journal"), _sha256(journal, "head", "journal"), counted,
         claims)

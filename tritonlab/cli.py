@@ -78,7 +78,8 @@ def list_(as_json: Json = False, plain: Plain = False) -> int:
     """All tracks and modules, and how far you have come."""
     from tritonlab.render import course as view
 
-    the_course, reading = course.load(), reading_here()
+    the_course = course.load()
+    reading = reading_here(the_course)
     shown_certificate = certificate.build(the_course, reading)
     if as_json:
         return print_json(view.list_to_dict(the_course, shown_certificate))

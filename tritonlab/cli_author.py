@@ -79,6 +79,12 @@ def new(
     from tritonlab.render import author as view
 
     roots = course.roots_in(folder) if folder else course.default_roots()
+    if roots == course.shipped_roots() and roots.tracks.parent == course.package():
+        raise TritonlabError(
+            f"The shipped course is part of the installed package {course.package()}, which the "
+            "next installation replaces. Nothing was made.",
+            "Name the folder of your own course with `--course DIR`, or type this in a checkout "
+            "of tritonlab.")
     the_course = _course_of_author(roots, EXIT_USAGE)
     plan = scaffold.plan(the_course, roots, where, title=title, minutes=minutes,
                          core=not elective, entry=entry)

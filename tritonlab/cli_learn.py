@@ -209,6 +209,7 @@ def _meant(module_id: str | None) -> tuple[Course, Workspace, Module]:
     """The course, the workspace, and the module that an optional id means."""
     the_course = course.load()
     place = workspace.require(the_course.example)
+    place.check_course(the_course.id)
     module = the_course.find(module_id) if module_id else grading.current(the_course, place)
     return the_course, place, module
 

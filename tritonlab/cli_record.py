@@ -33,7 +33,8 @@ def status(
 
     if history or module_id:
         return _history(module_id, as_json, plain)
-    the_course, reading = course.load(), reading_here()
+    the_course = course.load()
+    reading = reading_here(the_course)
     place = workspace.find()
     standing = certificate.build(the_course, reading)
     current = (place.module_here(the_course) if place else None) or (
@@ -52,7 +53,8 @@ def _history(module_id: str | None, as_json: bool, plain: bool) -> int:
     from tritonlab import history
     from tritonlab.render import history as view
 
-    the_course, reading = course.load(), reading_here()
+    the_course = course.load()
+    reading = reading_here(the_course)
     module = the_course.find(module_id) if module_id else None
     found = history.attempts(the_course, reading, module)
     command = onward(the_course, reading)

@@ -13,7 +13,10 @@ from typing import Any
 
 import grader
 from tritonlab.errors import BadCourse, UnknownModule
+from tritonlab.records import SHIPPED
 
+SETTINGS = "course.toml"  # at the root of a course other than the shipped one
+_ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _FOLDER = re.compile(r"(\d\d)-([a-z0-9]+(?:-[a-z0-9]+)*)")
 
 
@@ -27,14 +30,22 @@ class Roots:
 
 
 def default_roots() -> Roots:
-    """Beside the package in a checkout, inside it in a wheel.
+    """Those of the shipped course: beside the package in a checkout, inside it in a wheel.
 
     TRITONLAB_COURSE names a folder with tracks/, solutions/ and suites/ of another course.
     """
-    package = Path(__file__).resolve().parent
-    if other := os.environ.get("TRITONLAB_COURSE"):
-        return roots_in(Path(other))
-    root = package if (package / "tracks").is_dir() else package.parent
+    other = os.environ.get("TRITONLAB_COURSE")
+    return roots_in(Path(other)) if other else shipped_roots()
+
+
+def package() -> Path:
+    """The folder of the package tritonlab."""
+    return Path(__file__).resolve().parent
+
+
+def shipped_roots() -> Roots:
+    """Those of the course that tritonlab comes with."""
+    root = package() if (package() / "tracks").is_dir() else package().parent
     suites = Path(grader.__file__).resolve().parent / "suites"
     return Roots(root / "tracks", root / "solutions", suites)
 
@@ -77,6 +88,7 @@ class Module:
     suite: Path
     marker: str = "TODO"  # the word before the numbers of the exercise's places
     files: tuple[str, ...] = ()  # further files of the exercise, by their paths
+    course: str = SHIPPED  # the id of its course
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -128,6 +140,7 @@ class Track:
 @dataclass(frozen=True)
 class Course:
     tracks: tuple[Track, ...]
+    id: str = SHIPPED
 
     @property
     def modules(self) -> Iterator[Module]:
@@ -196,10 +209,29 @@ def load(roots: Roots | None = None) -> Course:
         raise BadCourse(f"There are no tracks in {roots.tracks}.",
                         "Let TRITONLAB_COURSE name the folder of a course, or unset it." if other
                         else "Install tritonlab again.")
-    return Course(tuple(sorted((_track(file, roots) for file in files), key=lambda t: t.number)))
+    own_id = _id(roots)
+    tracks = (_track(file, roots, own_id) for file in files)
+    return Course(tuple(sorted(tracks, key=lambda t: t.number)), own_id)
 
 
-def _track(file: Path, roots: Roots) -> Track:
+def _id(roots: Roots) -> str:
+    """The id of a course: what its course.toml says, else the name of its folder."""
+    if roots == shipped_roots():
+        return SHIPPED
+    file = roots.tracks.parent / SETTINGS
+    if file.exists():
+        found = _read(file).get("id")
+    else:
+        found = re.sub(r"[^a-z0-9]+", "-", file.parent.resolve().name.lower()).strip("-")
+    if not isinstance(found, str) or not _ID.fullmatch(found) or found == SHIPPED:
+        why = "belongs to the shipped course" if found == SHIPPED else "cannot be a course's id"
+        raise BadCourse(f"{found!r} {why} ({file}).",
+                        f'Write a line such as id = "cs149" into {SETTINGS}: small letters, digits '
+                        "and single hyphens.")
+    return found
+
+
+def _track(file: Path, roots: Roots, course_id: str) -> Track:
     data = _read(file)
     folder = file.parent
     try:
@@ -214,7 +246,7 @@ def _track(file: Path, roots: Roots) -> Track:
             core_modules=int(data["core_modules"]),
             electives=int(data["electives"]),
             modules=tuple(
-                _module(path, number, data["starter"], roots)
+                _module(path, number, data["starter"], roots, course_id)
                 for path in sorted(folder.iterdir())
                 if _FOLDER.fullmatch(path.name) and (path / "module.toml").is_file()
             ),
@@ -223,7 +255,7 @@ def _track(file: Path, roots: Roots) -> Track:
         raise _malformed(file, error) from error
 
 
-def _module(folder: Path, track: int, starter: str, roots: Roots) -> Module:
+def _module(folder: Path, track: int, starter: str, roots: Roots, course_id: str) -> Module:
     file = folder / "module.toml"
     data = _read(file)
     match = _FOLDER.fullmatch(folder.name)
@@ -251,6 +283,7 @@ def _module(folder: Path, track: int, starter: str, roots: Roots) -> Module:
             suite=roots.suites / relative / "suite.py",
             marker=marker_of(starter),
             files=tuple(map(str, data.get("files", ()))),
+            course=course_id,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise _malformed(file, error) from error

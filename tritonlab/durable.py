@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 LOCK_TIMEOUT_S = 10.0
 STRAY_AGE_S = 3600.0
@@ -60,14 +60,30 @@ def locked(folder: int, *, shared: bool = False,
         os.close(descriptor)  # gives the lock back
 
 
-def read(folder: int, name: str) -> bytes | None:
-    """The whole content of a regular file; None where there is no such file."""
+@contextlib.contextmanager
+def opened_file(folder: int, name: str) -> Iterator[BinaryIO | None]:
+    """A regular file to read; None where there is no such file."""
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | _SAFE, dir_fd=folder)
     except FileNotFoundError:
-        return None
+        yield None
+        return
     _insist_on_regular(descriptor, name)
     with os.fdopen(descriptor, "rb") as file:
+        yield file
+
+
+def read(folder: int, name: str, most: int | None = None) -> bytes | None:
+    """The whole content of a regular file; None where there is no such file.
+
+    Raises:
+        OSError: it cannot be read, or has more than ``most`` bytes.
+    """
+    with opened_file(folder, name) as file:
+        if file is None:
+            return None
+        if most is not None and os.fstat(file.fileno()).st_size > most:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), name)
         return file.read()
 
 

@@ -11,6 +11,7 @@ from datetime import date
 from pathlib import Path
 
 from grader.report import EXIT_GRADER_BROKE, EXIT_USAGE
+from tritonlab.records import SHIPPED
 
 EXIT_STOPPED = 130  # 128 + SIGINT, as shells report it
 
@@ -35,6 +36,10 @@ class UnknownModule(TritonlabError):
 
 class NoWorkspace(TritonlabError):
     """There is no workspace, or it does not hold what was asked for."""
+
+
+class OtherCourse(TritonlabError):
+    """A workspace, a journal or a certificate belongs to another course than the one in use."""
 
 
 class UnusableFile(TritonlabError):
@@ -93,6 +98,14 @@ def not_saved(subject: str, error: OSError, place: Path) -> NotSaved:
     """The error for ``subject`` ("The result") that could not be written to ``place``."""
     reason, advice = _reason(error)
     return NotSaved(f"{subject} was not saved: {reason} ({shown(place)}).", advice)
+
+
+def other_course(subject: str, own: str, used: str) -> OtherCourse:
+    """The error for ``subject`` ("The workspace") of the course ``own``, used for ``used``."""
+    way = "Unset TRITONLAB_COURSE" if own == SHIPPED else \
+        f"Let TRITONLAB_COURSE name the folder of {own}"
+    return OtherCourse(f"{subject} belongs to the course {own}, and the course in use is {used}.",
+                       f"{way}, then repeat the command.")
 
 
 def cannot_make(module: str, error: OSError) -> TritonlabError:

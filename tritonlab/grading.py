@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shlex
 import threading
@@ -55,9 +56,14 @@ class Submission:
 
     @property
     def in_place(self) -> bool:
-        """Whether the file is the exercise as ``start`` put it, so that no path need be typed."""
-        return self.workspace is not None and \
-            self.kernel.absolute() == self.workspace.kernel(self.module)
+        """Whether the files are the workspace's exercise, links resolved; only these are recorded.
+        """
+        if self.workspace is None:
+            return False
+        given, own = self.kernel.parent, self.workspace.folder(self.module)
+        pairs = [(self.kernel, self.workspace.kernel(self.module)),
+                 *((given / name, own / name) for name in self.module.files)]
+        return all(os.path.realpath(one) == os.path.realpath(other) for one, other in pairs)
 
     @property
     def to_edit(self) -> str:
@@ -119,6 +125,8 @@ def submission_at(course: Course, path: Path, module: Module | None = None) -> S
     inferred = module is None
     if module is None:
         module = (place.module_of(path, course) if place else None) or course.module_of(path)
+    if place is not None:
+        place.check_course(course.id)
     workspace.check_file(path, None)
     if module is None:
         raise UnusableFile(f"{shown(path)} lies in no module's folder.",
@@ -143,6 +151,13 @@ def current(course: Course, place: Workspace) -> Module:
 
 
 def exercise(module: Module, place: Workspace, course: Course) -> Submission:
+    """The workspace's own exercise of a module.
+
+    Raises:
+        OtherCourse: the workspace belongs to another course.
+        UnusableFile: the file is missing, or cannot be an exercise.
+    """
+    place.check_course(course.id)
     kernel = place.kernel(module)
     workspace.check_file(kernel, module)
     return Submission(module, kernel, place, here=place.module_here(course))
@@ -171,7 +186,7 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
           cancelled: threading.Event | None = None) -> Report:
     """Run the hidden tests (or only the public cases, or only one case) on a submission.
 
-    What passes in a workspace is kept there; see ``tritonlab.kept``.
+    If the workspace's own exercise passes, it is kept there; see ``tritonlab.kept``.
 
     ``gpu``: use the GPU of this machine, if there is one. ``first``, ``prepared``, ``cancelled``:
     see ``grader.grade``.
@@ -207,7 +222,8 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
                             f"{submission.module.suite}.", "Install tritonlab again.") from error
         except grader.UnreadableSubmission as error:  # it changed since it was checked
             raise UnusableFile(str(error), "Check the file, then repeat the command.") from error
-    if submission.workspace and report.verdict is Verdict.PASSED and not report.partial:
+    if submission.workspace and submission.in_place and not report.partial \
+            and report.verdict is Verdict.PASSED:
         kept.keep(submission.workspace.mark, submission.module, content, report.source_sha256)
     return report
 
@@ -267,7 +283,8 @@ class Result:
 def save(course: Course, submission: Submission, report: Report) -> Result:
     """Put a grade on record; that it cannot be written is part of the result.
 
-    A partial grade is not recorded, and nothing is wrong about that.
+    A partial grade is not recorded, and nothing is wrong about that. Nor is the grade of a file
+    that is not the workspace's own exercise; the complaint gives this reason.
     """
     if report.partial:
         return Result(False, "", None, reading_of(course, submission))
@@ -275,8 +292,14 @@ def save(course: Course, submission: Submission, report: Report) -> Result:
         advice = f"`tritonlab start {submission.module.id}` makes one."
         return Result(False, f"The result was not saved: there is no workspace here. {advice}",
                       None, Reading(()))
-    journal = submission.workspace.journal(course)
     before = reading_of(course, submission)
+    if not submission.in_place:
+        own = submission.workspace.kernel(submission.module)
+        return Result(False, f"The result was not recorded: {shown(submission.kernel)} is not the "
+                      f"exercise of this workspace. Only {shown(own)} counts for "
+                      f"{submission.module.id}; copy your work there and grade it again.",
+                      None, before)
+    journal = submission.workspace.journal(course)
     try:
         details = record(submission, report, before)
         saved = journal.append("graded", submission.module.id, **details)

@@ -3,9 +3,10 @@
 ``journal.jsonl`` is the truth. Each line is one record as canonical JSON (sorted keys, no spaces,
 ASCII) with its number ``seq``, the SHA-256 of the record before it as ``prev``, and its own SHA-256
 over everything else as ``sha256``. ``certificate.json`` beside it is a view that can be rebuilt at
-any time. Records hold module ids, verdicts, hashes, versions, a date and the time of day to the
-minute, which no certificate repeats; they hold no user name, host name or path, and no name except
-the one that ``certificate --name`` sets.
+any time. Records hold the ids of course and module, verdicts, hashes, versions, a date and the time
+of day to the minute, which no certificate repeats; they hold no user name, host name or path, and
+no name except the one that ``certificate --name`` sets. Older records hold no course: they belong
+to the shipped one.
 
 ``merged.jsonl`` beside it holds the lines that ``tritonlab merge`` read from other machines' files,
 byte for byte as they were written there, and it is read along. A record is known by its SHA-256, so
@@ -24,19 +25,23 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from tritonlab import durable
 from tritonlab.errors import not_saved, out_of_date, unreadable
 from tritonlab.records import (
     GENESIS,
+    LONGEST_LINE,
     SCHEMA,
+    SHIPPED,
     Line,
+    Part,
     Reading,
     Record,
     canonical,
@@ -44,6 +49,7 @@ from tritonlab.records import (
     lines,
     parse,
     problems_in,
+    selection,
 )
 
 __all__ = ["CERTIFICATE", "JOURNAL", "MERGED", "Journal", "Reading", "Record", "Saved", "contents",
@@ -52,6 +58,12 @@ __all__ = ["CERTIFICATE", "JOURNAL", "MERGED", "Journal", "Reading", "Record", "
 JOURNAL = "journal.jsonl"
 MERGED = "merged.jsonl"
 CERTIFICATE = "certificate.json"
+NEWEST = 16_000_000  # bytes of a file of records that are read whole, about 16,000 records
+_BLOCK = 1 << 20  # bytes that are looked at together
+MOST_MERGED = 64_000_000  # bytes of such a file that is merged
+_LOST = ("The journal has lost its last records since certificate.json was made from it. "
+         "`tritonlab verify` of this workspace grades what certificate.json claims; `tritonlab "
+         "merge` adds the records of a backup.")
 _SUBJECTS = {"graded": "The result", "started": "The start", "hint": "The hint's use",
              "named": "The name", "reset": "The record of the reset",
              "solution": "That you look at the solution"}
@@ -82,11 +94,14 @@ class Absorbed:
 class Journal:
     """The record of one workspace, in its ``.tritonlab`` folder.
 
-    ``view`` makes the content of ``certificate.json`` from a reading.
+    ``view`` makes the content of ``certificate.json`` from a reading. Records are written for
+    ``course``, and readings hold its records only.
     """
 
-    def __init__(self, folder: Path, view: Callable[[Reading], str]) -> None:
+    def __init__(self, folder: Path, view: Callable[[Reading], str],
+                 course: str = SHIPPED) -> None:
         self.folder = folder
+        self.course = course
         self.saved = False  # something of this process is on the disk
         self._view = view
 
@@ -98,7 +113,11 @@ class Journal:
         """
         try:
             with durable.opened(self.folder) as folder, _shared_lock(folder):
-                return _read(folder)
+                reading = _read(folder)
+                with contextlib.suppress(OSError):
+                    if _knows_more(durable.read(folder, CERTIFICATE) or b"", reading):
+                        reading = replace(reading, problems=(*reading.problems, _LOST))
+                return reading.of(self.course)
         except FileNotFoundError:
             return Reading(())
         except OSError as error:
@@ -115,7 +134,7 @@ class Journal:
                   durable.locked(folder)):
                 durable.sweep(folder)
                 reading = _read(folder)
-                record = _record(reading, event, module, details)
+                record = _record(reading, event, module, {"course": self.course, **details})
                 durable.append(folder, JOURNAL, canonical(record.data))
                 self.saved = True
                 warning = self._renew(folder, reading.followed_by(record))
@@ -145,7 +164,8 @@ class Journal:
             with (durable.uninterrupted(), durable.opened(self.folder) as folder,
                   durable.locked(folder)):
                 durable.sweep(folder)
-                own, merged = (durable.read(folder, name) or b"" for name in (JOURNAL, MERGED))
+                own, merged = (durable.read(folder, name, MOST_MERGED) or b""
+                               for name in (JOURNAL, MERGED))
                 before = parse(own, merged)
                 new = _new_lines(before, [*lines(own), *lines(merged)], files)
                 if new:
@@ -153,7 +173,8 @@ class Journal:
                     added = b"".join(line.content + b"\n" for line in new)
                     durable.replace(folder, MERGED, whole + added)
                 after = _read(folder)
-                return Absorbed(before, after, self._renew(folder, after) if new else "")
+                return Absorbed(before.of(self.course), after.of(self.course),
+                                self._renew(folder, after) if new else "")
         except OSError as error:
             raise not_saved("The merged record", error, self.folder) from error
 
@@ -168,7 +189,7 @@ class Journal:
                 if cut_off:
                     warning = ("The journal has lost its last records since certificate.json was "
                                f"made from it; that certificate is kept as {aside}.")
-            durable.replace(folder, CERTIFICATE, self._view(reading).encode())
+            durable.replace(folder, CERTIFICATE, self._view(reading.of(self.course)).encode())
         except OSError as error:
             return out_of_date(error, self.folder)
         return warning
@@ -181,11 +202,30 @@ def contents(folder: Path, *names: str) -> list[bytes | None]:
         OSError: the folder or one of them cannot be read.
     """
     with durable.opened(folder) as descriptor, _shared_lock(descriptor):
-        return [durable.read(descriptor, name) for name in names]
+        return [durable.read(descriptor, name, MOST_MERGED) for name in names]
 
 
 def _read(folder: int) -> Reading:
-    return parse(*(durable.read(folder, name) or b"" for name in (JOURNAL, MERGED)))
+    return parse(*(_part(folder, name) for name in (JOURNAL, MERGED)))
+
+
+def _part(folder: int, name: str) -> Part:
+    """What is read of a file of records, however long it is."""
+    with durable.opened_file(folder, name) as file:
+        if file is None:
+            return Part()
+        size = os.fstat(file.fileno()).st_size
+        if size <= NEWEST:
+            content = file.read(NEWEST)
+            return Part(content, empty=not content.strip())
+        older, skipped = selection(_blocks(file, size - NEWEST))
+        return Part(file.read(NEWEST), older, skipped, whole=False)
+
+
+def _blocks(file: BinaryIO, end: int) -> Iterator[bytes]:
+    """A file up to the line that passes ``end``, by whole lines; what is longer than any is cut."""
+    while (left := end - file.tell()) > 0:
+        yield file.read(min(_BLOCK, left) - 1) + file.readline(LONGEST_LINE)
 
 
 def _new_lines(before: Reading, there: list[Line], files: tuple[bytes, ...]) -> list[Line]:
@@ -196,7 +236,7 @@ def _new_lines(before: Reading, there: list[Line], files: tuple[bytes, ...]) -> 
     contents = {line.content for line in there}
     new = []
     for number, file in enumerate(read):
-        lost = {line.number for line, _ in problems_in(file, known, name="merged" * bool(number))
+        lost = {line.number for line in problems_in(file, known, name="merged" * bool(number))
                 if line.damaged and not line.records}
         for line in file:
             brought = {record.sha256 for record in line.records} - here

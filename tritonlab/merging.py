@@ -9,7 +9,7 @@ from pathlib import Path
 from tritonlab import certificate
 from tritonlab.certificate import Certificate
 from tritonlab.course import Course
-from tritonlab.errors import TritonlabError
+from tritonlab.errors import TritonlabError, other_course
 from tritonlab.journal import JOURNAL, MERGED, contents
 from tritonlab.records import lines
 from tritonlab.workspace import MARK, Workspace
@@ -45,13 +45,17 @@ def merge(course: Course, place: Workspace, source: Path) -> Merge:
 
     Raises:
         TritonlabError: there is no journal at ``source``, or it cannot be read.
+        OtherCourse: it holds records of other courses only, or the workspace is of another one.
         NotSaved: the records cannot be written here.
     """
     files = _files(source)
-    there = {record.sha256 for content in files for line in lines(content)
+    found = {record.sha256: record.course for content in files for line in lines(content)
              for record in line.records}
-    if not there:
+    if not found:
         raise TritonlabError(f"'{source}' holds no record of tritonlab.", _AGAIN)
+    there = [sha256 for sha256, its_course in found.items() if its_course == course.id]
+    if not there:
+        raise other_course(f"The journal '{source}'", next(iter(found.values())), course.id)
     absorbed = place.journal(course).absorb(*files)
     return Merge(source, absorbed.added, len(there), certificate.build(course, absorbed.before),
                  certificate.build(course, absorbed.after), absorbed.after.problems,

@@ -6,14 +6,17 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 SCHEMA = 1
+SHIPPED = "tritonlab"  # the id of the shipped course, which records without one belong to
 GENESIS = "0" * 64
 _SHA256 = re.compile("[0-9a-f]{64}")
-_LONGEST_LINE = 1 << 16  # bytes of a damaged line that are searched; a record has about 1 000
+LONGEST_LINE = 1 << 16  # bytes; a record has about 1,000
+_MOST_TRIES = 32  # at finding a record in a damaged line
+_MOST_OLDER = 10_000  # records that are kept of the lines before the newest
 _DECODER = json.JSONDecoder()
 
 
@@ -33,6 +36,11 @@ class Record:
         return self.data.get(name)
 
     @property
+    def course(self) -> str:
+        """The id of the course that the module belongs to."""
+        return str(self.data.get("course", SHIPPED))
+
+    @property
     def passed(self) -> bool:
         """Whether it is a grade that passed, under tests that it names."""
         return self.event == "graded" and self["verdict"] == "PASSED" and \
@@ -45,12 +53,14 @@ class Reading:
 
     Records are ordered by day, then by number, and never stand before one that they follow in their
     chain. So the order is the same wherever the same records are read. ``merged`` holds the SHA-256
-    of those that came from other machines.
+    of those that came from other machines, ``older`` those of a selection from a long file's
+    beginning, whose followers may be left out.
     """
 
     records: tuple[Record, ...]
     problems: tuple[str, ...] = ()
     merged: frozenset[str] = frozenset()
+    older: frozenset[str] = frozenset()
 
     @functools.cached_property
     def own(self) -> list[Record]:
@@ -75,8 +85,12 @@ class Reading:
     @property
     def heads(self) -> tuple[str, ...]:
         """The records of all machines that no other follows."""
-        followed = {record.prev for record in self.records}
+        followed = {record.prev for record in self.records} | self.older
         return tuple(sorted(r.sha256 for r in self.records if r.sha256 not in followed))
+
+    def of(self, course: str) -> Reading:
+        """The same with the records of one course only."""
+        return replace(self, records=tuple(r for r in self.records if r.course == course))
 
     def followed_by(self, record: Record) -> Reading:
         """The same with a new record of this machine."""
@@ -112,18 +126,21 @@ class Reading:
         """By the day, or in one chain; of one day on two machines, nobody knows."""
         if one.date != other.date:
             return one.date < other.date
-        known = {record.sha256: record for record in self.records}
         at: Record | None = other
         while at is not None and at.seq > one.seq:
-            at = known.get(at.prev)
+            at = self._by_sha256.get(at.prev)
         return at is not None and at.sha256 == one.sha256
+
+    @functools.cached_property
+    def _by_sha256(self) -> Mapping[str, Record]:
+        return {record.sha256: record for record in self.records}
 
     def last_grade(self, module: str) -> Record | None:
         return next((r for r in reversed(self.records)
                      if r.event == "graded" and r.module == module), None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Line:
     """One line of a file of records. ``damaged`` ones may still hold records."""
 
@@ -134,60 +151,129 @@ class Line:
     torn: bool = False  # the last, without its end
 
 
-def lines(content: bytes) -> list[Line]:
-    """All lines of a file of records; empty ones are no lines."""
+def lines(content: bytes, first: int = 1) -> list[Line]:
+    """All lines of a file of records; empty ones are no lines.
+
+    Args:
+        first: the number of the first line.
+    """
     found = content.split(b"\n")
     result = []
-    for number, line in enumerate(found, start=1):
+    for number, line in enumerate(found, start=first):
         if line:
             record = _parse_line(line)
             result.append(Line(number, line, (record,) if record else tuple(_salvage(line)),
-                               record is None, number == len(found)))
+                               record is None, number == first + len(found) - 1))
     return result
 
 
-def parse(own: bytes, merged: bytes = b"") -> Reading:
+@dataclass(frozen=True)
+class Part:
+    """What is read of a file of records: its newest lines whole, of older ones a selection.
+
+    ``skipped`` counts the lines before ``content``, of a file that is not read ``whole``; ``empty``
+    files exist and hold no line.
+    """
+
+    content: bytes = b""
+    older: tuple[Record, ...] = ()
+    skipped: int = 0
+    whole: bool = True
+    empty: bool = False
+
+
+def selection(older: Iterable[bytes]) -> tuple[tuple[Record, ...], int]:
+    """Of a long file's older lines, the records that decide what is passed, and all lines' number.
+
+    ``older`` are blocks of whole lines. Of equal passes, hints and other events the newest is kept,
+    of solutions that were shown the oldest. Failures are left out. Needs memory for what it keeps.
+    """
+    kept: dict[tuple[Any, ...], Record] = {}
+    number = 0
+    for block in older:
+        number += block.count(b"\n")
+        for line in block.split(b"\n") if b'"sha256"' in block else ():
+            if b'"event":"graded"' in line and b'"verdict":"PASSED"' not in line:
+                continue
+            record = _parse_line(line)
+            if record is None:
+                continue
+            key = (record.event, record.course, record.module, *(str(record[name]) for name in (
+                "suite_sha256", "evidence", "cases", "solution_seen", "group", "rung")))
+            if record.event != "solution" or key not in kept:
+                kept.pop(key, None)
+                kept[key] = record
+                if len(kept) > _MOST_OLDER:
+                    del kept[next(iter(kept))]
+    return tuple(kept.values()), number
+
+
+def parse(own: bytes | Part, merged: bytes | Part = b"") -> Reading:
     """Read this machine's records and those of others; a damaged line costs only itself, and is
     reported unless another file holds the record.
     """
-    mine, others = lines(own), lines(merged)
-    records = {r.sha256: r for line in (*mine, *others) for r in line.records}
-    own_ones = {r.sha256 for line in mine for r in line.records}
-    problems = (*(said for _, said in problems_in(mine, records)),
-                *(said for _, said in problems_in(others, records, "merged.jsonl")))
-    return Reading(_ordered(records.values()), problems, frozenset(records.keys() - own_ones))
+    own, merged = (Part(one) if isinstance(one, bytes) else one for one in (own, merged))
+    mine, others = (lines(part.content, part.skipped + 1) for part in (own, merged))
+    older = {r.sha256: r for part in (own, merged) for r in part.older}
+    records = older | {r.sha256: r for line in (*mine, *others) for r in line.records}
+    own_ones = {r.sha256 for r in own.older} | {r.sha256 for line in mine for r in line.records}
+    problems: list[str] = []
+    for part, read, name in ((own, mine, ""), (merged, others, "merged.jsonl")):
+        problems += _in_words(part, problems_in(read, records, name, not part.whole), name)
+    return Reading(_ordered(records.values()), tuple(problems),
+                   frozenset(records.keys() - own_ones), frozenset(older))
 
 
-def problems_in(read: Iterable[Line], known: Container[str],
-                name: str = "") -> list[tuple[Line, str]]:
-    """What is damaged or missing in a file, in words, each with its line.
+def problems_in(read: Sequence[Line], known: Container[str], name: str = "",
+                older: bool = False) -> list[Line]:
+    """The lines of a file that are damaged, and the intact ones before which records are missing.
 
     Args:
         known: SHA-256 of all records that can be read anywhere.
         name: of the file, which holds several chains; the journal holds one.
+        older: lines before these are left out.
     """
-    found: list[tuple[Line, str]] = []
-    where = name or "the journal"
-    before, gap = GENESIS, 0
+    found: list[Line] = []
+    before, gap = GENESIS, int(older)
     for line in read:
         if line.damaged:
-            what = "was cut short" if line.torn else "is damaged"
-            saved = len(line.records)
-            found.append((line, f"Line {line.number} of {where} {what}; " + (
-                f"records read from it all the same: {saved}." if saved
-                else "only that record is lost.")))
+            found.append(line)
             gap += 1
             continue
         [record] = line.records
         elsewhere = record.prev != before and (record.prev in known or
                                                (bool(name) and record.prev == GENESIS))
-        if gap == 1 and elsewhere and record.prev != GENESIS and not found[-1][0].records:
+        if gap == 1 and elsewhere and record.prev != GENESIS and found and found[-1].damaged \
+                and not found[-1].records:
             found.pop()  # the lost record is the one before this, and another file holds it
         elif not gap and record.prev != before and not elsewhere:
-            found.append((line, f"Before line {line.number} of {where} at least one record is "
-                                "missing."))
+            found.append(line)
         before, gap = record.sha256, 0
     return found
+
+
+def _in_words(part: Part, found: Sequence[Line], name: str) -> Iterator[str]:
+    """What is wrong with a file: a sentence for one line, one sentence for several."""
+    where, subject = name or "the journal", name or "The journal"
+    if part.empty:
+        yield f"{subject} is empty. If it held records, they are lost."
+    if not part.whole:
+        yield (f"{subject} has more than {len(part.content) / 1e6:.0f} MB: of what lies before "
+               "these, only passes, hints and starts are read, and failures are left out.")
+    if len(found) > 1:
+        saved = sum(len(line.records) for line in found if line.damaged)
+        yield (f"{subject} is damaged in {len(found):,} places, first at line "
+               f"{found[0].number:,}; all other records count" +
+               (f", and {saved:,} read from damaged lines." if saved else "."))
+        return
+    for line in found:
+        if not line.damaged:
+            yield f"Before line {line.number} of {where} at least one record is missing."
+            continue
+        what = "was cut short" if line.torn else "is damaged"
+        yield f"Line {line.number} of {where} {what}; " + (
+            f"records read from it all the same: {len(line.records)}." if line.records
+            else "only that record is lost.")
 
 
 def _ordered(records: Iterable[Record]) -> tuple[Record, ...]:
@@ -200,12 +286,13 @@ def _ordered(records: Iterable[Record]) -> tuple[Record, ...]:
 
 def _salvage(line: bytes) -> list[Record]:
     """The intact records in a line that lost its end to the next one, or begins with rubbish."""
-    if len(line) > _LONGEST_LINE:
+    if len(line) > LONGEST_LINE or b'"sha256"' not in line:
         return []
     text = line.decode("latin-1")  # records are ASCII; anything else is damage
     found = []
-    start = text.find("{")
-    while start >= 0:
+    start, tries = text.find("{"), 0
+    while start >= 0 and tries < _MOST_TRIES:
+        tries += 1
         try:
             data, end = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError):
@@ -218,17 +305,25 @@ def _salvage(line: bytes) -> list[Record]:
 
 
 def _parse_line(line: bytes) -> Record | None:
+    if len(line) > LONGEST_LINE or b'"sha256"' not in line:
+        return None
     try:
-        return _checked(json.loads(line))
+        return _checked(json.loads(line), line)
     except (ValueError, RecursionError):
         return None
 
 
-def _checked(data: Any) -> Record | None:
-    """The record that the data are, if they carry their own hash."""
+def _checked(data: Any, line: bytes = b"") -> Record | None:
+    """The record that the data are, if they carry their own hash.
+
+    ``line``: what they were read from; as it was written, it is hashed without being made anew.
+    """
     try:
         claimed = data.pop("sha256")
-        if hashlib.sha256(canonical(data)).hexdigest() != claimed or data["schema"] != SCHEMA:
+        hashed = line.replace(b'"sha256":"%b",' % claimed.encode(), b"", 1)
+        if data["schema"] != SCHEMA or (
+                hashlib.sha256(hashed).hexdigest() != claimed
+                and hashlib.sha256(canonical(data)).hexdigest() != claimed):
             return None
         data["sha256"] = claimed
         return from_data(data)

@@ -29,7 +29,7 @@ def hold(submission: Submission) -> contextlib.ExitStack:
     if submission.workspace is None:
         return held
     folder = submission.workspace.mark / FOLDER
-    name = hashlib.sha256(os.fsencode(submission.kernel.absolute())).hexdigest()[:16]
+    name = hashlib.sha256(os.fsencode(os.path.realpath(submission.kernel))).hexdigest()[:16]
     with contextlib.suppress(OSError):
         folder.mkdir(exist_ok=True)
         with durable.opened(folder) as opened:

@@ -53,12 +53,12 @@ def onward(the_course: course.Course, reading: Reading, after: course.Module | N
     return f"tritonlab start {following.id}" if following else done
 
 
-def reading_here() -> Reading:
+def reading_here(the_course: course.Course) -> Reading:
     """The journal of the workspace, or an empty one; damage is said once, on standard error."""
     place = workspace.find()
     if place is None:
         return Reading(())
-    reading = place.journal(course.Course(())).read()
+    reading = place.journal(the_course).read()
     guard.warn(*reading.problems)
     return reading
 

@@ -16,7 +16,7 @@ from tritonlab import __version__, grading, kept, workspace
 from tritonlab.certificate import EVIDENCE, FAST
 from tritonlab.claims import Claim, Claims
 from tritonlab.course import Course, Module
-from tritonlab.errors import TritonlabError, UnusableFile, brief, shown
+from tritonlab.errors import TritonlabError, UnusableFile, brief, other_course, shown
 from tritonlab.grading import OnEvent, Submission
 
 SCHEMA = 1
@@ -118,7 +118,10 @@ def verify(course: Course, claims: Claims, root: Path, *, gpu: bool = True,
 
     Raises:
         CannotGrade: the grader does not start.
+        OtherCourse: the certificate is of another course.
     """
+    if claims.course != course.id:
+        raise other_course("The certificate", claims.course, course.id)
     checks = []
     with contextlib.ExitStack() as resources:
         box = None

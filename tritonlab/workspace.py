@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from collections.abc import Iterator
@@ -10,10 +11,21 @@ from pathlib import Path
 
 from tritonlab import certificate, durable
 from tritonlab.course import Course, Module
-from tritonlab.errors import BadCourse, NoWorkspace, UnusableFile, not_saved, shown
-from tritonlab.journal import Journal
+from tritonlab.errors import (
+    BadCourse,
+    NoWorkspace,
+    OtherCourse,
+    UnusableFile,
+    not_saved,
+    other_course,
+    shown,
+    unreadable,
+)
+from tritonlab.journal import JOURNAL, Journal
+from tritonlab.records import SHIPPED
 
 MARK = ".tritonlab"
+COURSE = "course.json"  # in it; {"schema": 1, "course": ID}
 DEFAULT = "tritonlab-workspace"
 EXERCISE = "kernel.py"
 LARGEST_FILE = 1_000_000  # bytes; an exercise has about 5 000
@@ -38,7 +50,44 @@ class Workspace:
         return self.folder(module) / EXERCISE
 
     def journal(self, course: Course) -> Journal:
-        return Journal(self.mark, lambda reading: certificate.build(course, reading).to_json())
+        """The workspace's journal.
+
+        Raises:
+            OtherCourse: the workspace belongs to another course.
+        """
+        self.check_course(course.id)
+        return Journal(self.mark, lambda reading: certificate.build(course, reading).to_json(),
+                       course.id)
+
+    @property
+    def course(self) -> str | None:
+        """The id of the course that the workspace belongs to; None before anything is recorded.
+
+        A workspace that was made before tritonlab kept this belongs to the shipped course.
+
+        Raises:
+            NotSaved: the file that names the course cannot be read.
+        """
+        try:
+            return str(json.loads((self.mark / COURSE).read_bytes())["course"])
+        except (FileNotFoundError, NotADirectoryError):
+            return SHIPPED if (self.mark / JOURNAL).exists() else None
+        except OSError as error:
+            raise unreadable(error, self.mark / COURSE) from error
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise OtherCourse(f"{shown(self.mark / COURSE)} does not name a course.",
+                              f'Write {{"schema": 1, "course": "{SHIPPED}"}} into it, with the id '
+                              "of your course.") from error
+
+    def check_course(self, course_id: str) -> None:
+        """Refuse to use the workspace for a course other than its own.
+
+        Raises:
+            OtherCourse: it belongs to another course.
+        """
+        own = self.course
+        if own not in (None, course_id):
+            raise other_course(f"The workspace {self.root}", own, course_id)
 
     def module_of(self, path: Path, course: Course) -> Module | None:
         """The module that a file below the workspace belongs to, whatever the file is called."""
@@ -113,13 +162,18 @@ def start(module: Module, root: Path) -> tuple[Workspace, Started]:
 
     Raises:
         NotSaved: a folder or a file cannot be written.
+        OtherCourse: the workspace belongs to another course.
     """
     workspace = Workspace(root)
+    workspace.check_course(module.course)
     folder = workspace.folder(module)
     copied: list[str] = []
     kept: list[str] = []
     try:
         workspace.mark.mkdir(parents=True, exist_ok=True)
+        if workspace.course is None:
+            data = {"schema": 1, "course": module.course}
+            durable.create(workspace.mark / COURSE, json.dumps(data).encode() + b"\n")
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in (fresh(module) | _beside(module)).items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -35,6 +35,8 @@ SOLUTION = "from __future__ import annotations\n# right\n"
 
 def write_course(root: Path) -> Path:
     """Two modules of track 1: ``01-copy``, and ``03-softmax`` which builds on it."""
+    root.mkdir(parents=True, exist_ok=True)
+    (root / "course.toml").write_text('id = "toy"\n')
     for folder, number, title, core, electives in TRACKS:
         path = root / "tracks" / folder
         path.mkdir(parents=True)
