@@ -207,6 +207,10 @@ class Function:
     other way round (None where nothing is reduced): two right answers for ``grader.selftest``.
     ``bench`` says on which sizes ``tritonlab bench`` times it.
 
+    ``wrong_formulas`` are what known mistakes compute, in the form of ``reference``, by what a
+    message calls it ("what a variance over n_cols - 1 gives"). A wrong result that equals one says
+    so, and a mutant's ``sign`` can ask for it.
+
     Where a case limits programs, one that stores nothing is a fault in every case: the contract
     ``counts_programs``, also of what is left when that case is taken out.
 
@@ -240,6 +244,7 @@ class Function:
     peer: Callable[..., Any] | None = None
     reversed_peer: Callable[..., Any] | None = None
     bench: Bench | None = None
+    wrong_formulas: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     counts_programs: bool = False
     in_place: tuple[str, ...] = ()
     returns_self: bool = False

@@ -428,7 +428,7 @@ def test_inputs_that_change_places_are_named_where_terms_nearly_cancel():
     got = other.float() + 2e-7 * torch.randn(16, 256)  # as rounding of the terms does
 
     def told(result):
-        return likeness((result - exact).abs() > 1e-6, result, exact, [("f(x, b, w)", other)])
+        return likeness((result - exact).abs() > 1e-6, result, exact, [("what f(x, b, w) gives", other)])
 
     assert told(got) == "Every element is what f(x, b, w) gives."
     assert "f(x, b, w)" not in told(got + 1e-4)

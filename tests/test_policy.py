@@ -86,6 +86,8 @@ CLASSES = {
     "arithmetic": ("y = x.new_empty(8)", "y = -x", "torch.neg"),
     "arithmetic in place": ("y = x.clone()", "y = x.clone(); y *= 2", "torch.Tensor.mul_"),
     "products": ("y = x.new_empty(2, 2)", "y = x.view(2, 4) @ x.view(4, 2)", "torch.matmul"),
+    "products, by a name with an alias": ("y = x.new_empty(2, 2)",
+                                          "y = torch.mm(x.view(2, 4), x.view(4, 2))", "`torch.mm`"),
     "sorting": ("y = x.new_empty(8)", "y = x.sort().values", "torch.sort"),
     "scans": ("y = x.new_empty(8)", "y = x.cumsum(0)", "torch.cumsum"),
     "choosing": ("y = x.new_empty(8)", "y = torch.where(x > 0, x, 0)", "torch.where"),

@@ -142,6 +142,7 @@ def test_programs_are_named_only_where_each_owns_a_block():
 GENERATOR = torch.Generator().manual_seed(7)
 VECTOR = torch.randn(1000, generator=GENERATOR, dtype=torch.float64)
 MATRIX = torch.randn(40, 25, generator=GENERATOR, dtype=torch.float64)
+POSITIVE = VECTOR.abs() + 0.1
 SQUARE = torch.randn(30, 30, generator=GENERATOR, dtype=torch.float64)
 WHOLE = torch.randint(-1000, 1000, (500,), generator=GENERATOR)
 SCALE = torch.linspace(0.5, 0.9, 40, dtype=torch.float64)[:, None]
@@ -178,6 +179,14 @@ LIKENESSES: dict[str, tuple[torch.Tensor, Change, str]] = {
                                                    "same factor, which is between 0.5 and 0.9."),
     "offset by row": (MATRIX, lambda r: r + SCALE, "Within a row all elements are wrong by the "
                                                    "same amount, which is between 0.5 and 0.9."),
+    "logarithm": (POSITIVE, torch.log, "Every element is the logarithm of the expected one."),
+    "exponential": (VECTOR, torch.exp, "Every element is the exponential of the expected one."),
+    "root": (POSITIVE, torch.sqrt, "Every element is the square root of the expected one."),
+    "square": (VECTOR, torch.square, "Every element is the square of the expected one."),
+    "reciprocal": (POSITIVE, torch.reciprocal,
+                   "Every element is the reciprocal of the expected one."),
+    "reciprocal square": (POSITIVE, lambda r: r**-2,
+                          "Every element is the reciprocal of the square of the expected one."),
     "barely": (VECTOR, lambda r: r.half(),
                "None is off by more than one part in "),
     "elsewhere": (VECTOR, lambda r: r[torch.randperm(1000, generator=GENERATOR)],
@@ -216,6 +225,41 @@ def test_elements_that_are_right_are_not_spoken_of():
     assert said == "Each of these elements is 3 times the expected one."
 
 
+@pytest.mark.parametrize(("change", "says"), [
+    (lambda r: r.clamp(min=0), "Every negative number became 0."),
+    (lambda r: r.clamp(min=-0.5), "Every number below -0.5 became -0.5."),
+    (lambda r: r.clamp(max=0.25), "Every number above 0.25 became 0.25."),
+    (torch.abs, "Every negative number lost its sign."),
+    (lambda r: torch.where(r < -0.5, 0.0, r), "Each of these elements is 0."),
+    (lambda r: torch.where(r < -0.5, -r, r), "Each of these elements has the wrong sign."),
+], ids=["relu", "below", "above", "magnitude", "some set to zero", "some signs"])
+def test_a_clamp_is_told_from_elements_set_to_one_number(change, says):
+    result = change(VECTOR).float()
+
+    told = likeness((result - VECTOR).abs() > 1e-3, result, VECTOR)
+
+    assert told == says
+
+
+@pytest.mark.parametrize(("change", "says"), [
+    (lambda x, y: x, "Every element is that of `x`."),
+    (lambda x, y: y - x, "Every element is that of `y - x`."),
+    (lambda x, y: x * y, "Every element is that of `x * y`."),
+    (lambda x, y: 1.5 * (2 * x + 2 * y), "Every element is 1.5 times the expected one."),
+    (lambda x, y: x.atan() + y, "Every element is what a sum of angles gives."),
+    (lambda x, y: x + 3 * y, ""),
+], ids=["an input", "a difference", "a product", "a factor", "the suite's own", "neither"])
+def test_what_the_inputs_or_a_known_wrong_formula_give_is_told(change, says):
+    x, y = torch.randn(100), torch.randn(100)
+    suite = Suite(entry="both", parameters=("x", "y"), tolerance=EXACT,
+                  reference=lambda x, y: 2 * x + 2 * y,
+                  wrong_formulas={"what a sum of angles gives": lambda x, y: x.atan() + y})
+
+    (found,) = compare.judge([change(x, y)], [x, y], suite.reference, suite.tolerance)
+
+    assert details.pattern(found, suite, [x, y], None) == says
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64], ids=str)
 def test_rounding_hides_no_likeness(dtype):
     result = (2 * VECTOR).to(dtype)
@@ -230,7 +274,8 @@ def test_two_inputs_taken_for_one_another_are_told():
     others = [(name, a.double() - b.double())
               for name, (a, b) in stand_ins("sub", ("x", "y"), [x, y])]
 
-    assert [name for name, _ in others] == ["sub(x, x)", "sub(y, x)", "sub(y, y)"]
+    assert [name for name, _ in others] == [
+        "what sub(x, x) gives", "what sub(y, x) gives", "what sub(y, y) gives"]
     assert likeness(wrong, y - x, x.double() - y.double(), others[1:2]) == \
         "Every element is what sub(y, x) gives."
     assert list(stand_ins("f", ("x", "y"), [x, torch.randn(99)])) == []

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from grader.compare import PARTS, Difference, as_tuple, in_reals
-from grader.diagnosis.likeness import likeness, stand_ins
+from grader.diagnosis.likeness import likeness, of_inputs, stand_ins
 from grader.diagnosis.where import place, tiling_of
 from grader.recording import Argument, Launch, Recording, View, dtype_name
 from grader.report import Details, Finding
@@ -34,7 +34,8 @@ def pattern(difference: Difference, suite: Suite, inputs: Sequence[Any],
     if difference.of_parts:
         return _of_parts(wrong, result, reference, list(others))
     where = place(wrong, tiling_of(recording) if recording else None)
-    return " ".join(filter(None, (where, likeness(wrong, result, reference, others))))
+    like = likeness(wrong, result, reference, others, of_inputs(suite.named_inputs, inputs))
+    return " ".join(filter(None, (where, like)))
 
 
 def _of_parts(wrong: torch.Tensor, result: torch.Tensor, reference: torch.Tensor,
@@ -57,9 +58,13 @@ def _of_parts(wrong: torch.Tensor, result: torch.Tensor, reference: torch.Tensor
 
 def _other_results(suite: Suite, inputs: Sequence[Any],
                    position: int) -> Iterator[tuple[str, torch.Tensor]]:
-    for name, values in stand_ins(suite.entry, suite.named_inputs[:len(inputs)], inputs):
+    """What the suite's wrong formulas give, and the reference for inputs that changed places."""
+    calls = [(name, formula, inputs) for name, formula in suite.wrong_formulas.items()]
+    calls += [(name, suite.reference, values) for name, values in stand_ins(
+        suite.entry, suite.named_inputs[:len(inputs)], inputs)]
+    for name, function, values in calls:
         with contextlib.suppress(Exception):  # a reference need not take what no case hands over
-            yield name, in_reals(as_tuple(suite.reference(*values))[position])
+            yield name, in_reals(as_tuple(function(*values))[position])
 
 
 def by_argument(finding: Finding, recording: Recording, names: Sequence[str],

@@ -21,7 +21,17 @@ LARGEST_TO_SORT = 1 << 22  # elements
 SAME = {torch.float64: 2.0**-46, torch.float32: 2.0**-18, torch.float16: 2.0**-9,
         torch.bfloat16: 2.0**-6}
 
-Others = Iterable[tuple[str, torch.Tensor]]
+Others = Iterable[tuple[str, torch.Tensor]]  # what the elements then are, in words, and the values
+
+_FUNCTIONS: tuple[tuple[str, Callable[[torch.Tensor], torch.Tensor]], ...] = (
+    ("the logarithm of", torch.log), ("the exponential of", torch.exp),
+    ("the square root of", torch.sqrt), ("the square of", torch.square),
+    ("the reciprocal of", torch.reciprocal),
+    ("the reciprocal of the square of", lambda values: values.square().reciprocal()),
+)
+_OPERATORS: tuple[tuple[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]], ...] = (
+    ("+", torch.add), ("-", torch.sub), ("*", torch.mul),
+)
 
 
 @dataclass(frozen=True)
@@ -69,12 +79,14 @@ class _Compared:
 
 
 def likeness(wrong: torch.Tensor, result: torch.Tensor, reference: torch.Tensor,
-             others: Others = ()) -> str:
+             others: Others = (), inputs: Others = ()) -> str:
     """Say what the wrong values are: "Every element is 2 times the expected one."
 
     Args:
         wrong: bool, the elements to explain; ``result`` and ``reference`` have its shape.
-        others: results that the function would give for other inputs, with their names.
+        others: results of known wrong formulas and of other inputs.
+        inputs: of the function, and what they give without its formula; compared after all
+            likenesses to the expected result.
 
     Returns:
         One sentence; nothing where no likeness holds for every wrong element.
@@ -84,20 +96,23 @@ def likeness(wrong: torch.Tensor, result: torch.Tensor, reference: torch.Tensor,
     compared = _Compared.of(wrong, result, reference)
     words = _one_value(compared)
     if not words and len(compared.at) >= MANY and _finite(compared):
-        words = _first_of(compared, others)
+        words = _first_of(compared, others, inputs)
     return words[:1].upper() + words[1:] + "." if words else ""
 
 
-def _first_of(it: _Compared, others: Others) -> str:
+def _first_of(it: _Compared, others: Others, inputs: Others) -> str:
     likenesses: tuple[Callable[[_Compared], str], ...] = (
-        _factor, _offset, _shifted, _reversed, _transposed, _rows, _factor_by_row,
+        lambda it: _named(it, others), _without_signs, _factor, _offset, _shifted, _reversed,
+        _transposed, _rows, _function, lambda it: _named(it, inputs), _factor_by_row,
         _offset_by_row, _barely, _elsewhere)
     if bool(it.near(it.bad, it.good).all()):
         return _barely(it)  # too close to tell from the right values
-    for name, values in others:
-        if _is_that_of(it, values.to(it.got.dtype)):
-            return f"{it.subject} is what {name} gives"
     return next((words for look in likenesses if (words := look(it))), "")
+
+
+def _named(it: _Compared, others: Others) -> str:
+    return next((f"{it.subject} is {name}" for name, values in others
+                 if _is_that_of(it, values.to(it.got.dtype))), "")
 
 
 def _finite(it: _Compared) -> bool:
@@ -138,7 +153,32 @@ def _one_value(it: _Compared) -> str:
     if len(it.bad) < MANY or not bool((it.bad == it.bad[0]).all()) or it.alike:
         return ""  # one number instead of another: the first element says as much
     number = f"{float(it.bad[0]):.6g}" if it.same else str(int(it.bad[0]))
+    for side, beyond in (("below", it.expected < it.bad[0]), ("above", it.expected > it.bad[0])):
+        if _is_exactly(it, beyond) and bool((it.got[beyond] == it.bad[0]).all()):
+            numbers = "negative number" if (side, number) == ("below", "0") else \
+                f"number {side} {number}"
+            return f"every {numbers} became {number}"
     return f"{it.subject} is {number}"
+
+
+def _is_exactly(it: _Compared, elements: torch.Tensor) -> bool:
+    """Whether these elements are wrong, those within the tolerance aside, and others are right."""
+    return not bool((it.wrong & ~elements).any()) and not bool(elements.all())
+
+
+def _without_signs(it: _Compared) -> str:
+    negative = it.expected < 0
+    if _is_exactly(it, negative) and bool(it.near(it.got[negative], -it.expected[negative]).all()):
+        return "every negative number lost its sign"
+    return ""
+
+
+def _function(it: _Compared) -> str:
+    """The same function of every expected number."""
+    if not it.same or it.alike:
+        return ""
+    return next((f"{it.subject} is {words} the expected one" for words, function in _FUNCTIONS
+                 if _is_that_of(it, function(it.expected))), "")
 
 
 def _factor(it: _Compared) -> str:
@@ -323,7 +363,7 @@ def _between(values: torch.Tensor) -> str:
 
 def stand_ins(entry: str, parameters: Sequence[str],
               inputs: Sequence[Any]) -> Iterator[tuple[str, list[Any]]]:
-    """Calls in which one input is taken for another or two change places, with their names."""
+    """Calls in which one input is taken for another or two change places, in words."""
     tensors = [n for n, value in enumerate(inputs) if isinstance(value, torch.Tensor)]
     for one, other in permutations(tensors, 2):
         if inputs[one].shape != inputs[other].shape or inputs[one].dtype != inputs[other].dtype:
@@ -335,4 +375,17 @@ def stand_ins(entry: str, parameters: Sequence[str],
             names[other], values[other] = names[one], values[one]
             if swap:
                 names[one], values[one] = parameters[other], inputs[other]
-            yield f"{entry}({', '.join(names)})", values
+            yield f"what {entry}({', '.join(names)}) gives", values
+
+
+def of_inputs(parameters: Sequence[str], inputs: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """Each real input, and what two of one shape give by a single operator."""
+    tensors = [(name, value.double()) for name, value in zip(parameters, inputs, strict=False)
+               if isinstance(value, torch.Tensor) and not value.is_complex()]
+    for name, value in tensors:
+        yield f"that of `{name}`", value
+    for (name, value), (other, operand) in permutations(tensors, 2):
+        if value.shape == operand.shape:
+            for sign, function in _OPERATORS:
+                if sign == "-" or name < other:
+                    yield f"that of `{name} {sign} {other}`", function(value, operand)

@@ -25,7 +25,13 @@ _ON_THE_CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 
 @cache
 def _name(function: Callable[..., Any]) -> str:
-    """Asking torch takes longer than most of what is called."""
+    """Asking torch takes longer than most of what is called.
+
+    ``torch.mm`` equals ``torch.spmm``, and ``resolve_name`` keeps the last of equal functions.
+    """
+    own = str(getattr(function, "__name__", ""))
+    if getattr(torch, own, None) == function:
+        return f"torch.{own}"
     return resolve_name(function) or ""
 
 
