@@ -35,7 +35,8 @@ def waits_for_code(case: Case) -> bool:
 
 def is_large(case: Case) -> bool:
     """Whether it is not run whole, such as where its inputs are memory that nobody has written."""
-    return is_measured(case) or not case.runs or any(isinstance(spec, Sparse) for spec in case.inputs)
+    return is_measured(case) or not case.runs or any(
+        isinstance(spec, Sparse) for spec in case.inputs)
 
 
 def is_tried(case: Case) -> bool:
