@@ -131,7 +131,8 @@ class Case:
     must hold. ``public`` cases are the ones that ``python kernel.py`` runs. ``advisory`` cases are
     shown and never decide. ``function`` is the learner's function that is called, where a suite has
     several; ``call`` is set where host code is asked and no kernel's result is looked at, and
-    ``reading`` where files are only read.
+    ``reading`` where files are only read. A case that does not ``runs`` is recorded, which checks
+    its grids, and no kernel runs.
     """
 
     name: str
@@ -146,6 +147,7 @@ class Case:
     function: str = ""
     call: Call | None = None
     reading: Reading | None = None
+    runs: bool = True
 
     @property
     def about(self) -> str:
@@ -167,6 +169,14 @@ def correctness(name: str, *inputs: Any, public: bool = False, launches: int | N
 def edge(name: str, *inputs: Any, public: bool = False, launches: int | None = None,
          advisory: bool = False) -> Case:
     return Case(name, Kind.EDGE, inputs, public=public, launches=launches, advisory=advisory)
+
+
+def launchable(name: str, *inputs: Any) -> Case:
+    """The launches are recorded and not run: every grid must be within the limits of CUDA.
+
+    For sizes that are cheap to launch and would take long to interpret.
+    """
+    return Case(name, Kind.EDGE, inputs, runs=False)
 
 
 def refuses(name: str, *inputs: Any, raises: type[Exception], mentions: Sequence[str] = (),

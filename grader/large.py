@@ -34,8 +34,9 @@ def waits_for_code(case: Case) -> bool:
 
 
 def is_large(case: Case) -> bool:
-    """Whether its inputs are memory that nothing was written to, so that it is not run whole."""
-    return is_measured(case) or any(isinstance(spec, Sparse) for spec in case.inputs)
+    """Whether it is not run whole, such as where its inputs are memory that nobody has written."""
+    return is_measured(case) or not case.runs or any(
+        isinstance(spec, Sparse) for spec in case.inputs)
 
 
 def is_tried(case: Case) -> bool:
@@ -74,12 +75,15 @@ def least(suite: Suite, inputs: Sequence[Any]) -> Cost:
 
 
 def sampled(judge: Judge, case: Case) -> CaseResult:
-    """A case too large to run whole: its first and last program, on memory with holes."""
+    """A case too large to run whole: its first and last program, on memory with holes.
+
+    Of a case that does not run, only the recording is checked.
+    """
     inputs = judge.draw(case.name, case.inputs)
     outcome = judge.session.record(inputs)
     recording = outcome.recording
     findings = unusable(outcome)
-    if recording is None or findings:
+    if recording is None or findings or not case.runs:
         return result_of(case, findings)
     block, elements = block_of(recording), inputs[0].elements
     programs = sum(launch.programs for launch in recording.launches)

@@ -22,7 +22,7 @@ MAX_SAMPLED_PROGRAMS = 1 << 24  # of a launch of which only a few run; 64 such f
 MAX_BLOCK = 1 << 20  # elements; Triton's own limit
 MAX_ELEMENTS = 1 << 40  # of a view, and from the start of its storage to its end
 MAX_LINE = 1 << 20  # a learner's file has at most so many bytes
-MAX_GRID = (1 << 31) - 1  # programs along an axis, on any GPU
+MAX_GRID = (2**31 - 1, 65_535, 65_535)  # programs along each axis, on any GPU
 MAX_OPTIONS, MAX_WORD = 16, 64  # of a launch: how many, and characters of a name or a word
 DTYPES = frozenset((  # of tensors that cross: those whose elements are whole bytes, and plain ones
     "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64",
@@ -153,6 +153,17 @@ class Recording:
     @property
     def launches(self) -> tuple[Launch, ...]:
         return tuple(event for event in self.events if isinstance(event, Launch))
+
+
+def outside_grid(kernel: str, sizes: Sequence[int]) -> str:
+    """A sentence about the first size of a grid that CUDA does not launch; empty if there is none.
+    """
+    for axis, (size, most) in enumerate(zip(sizes, MAX_GRID, strict=False)):
+        if not 0 <= size <= most:
+            return (f"The grid of `{kernel}` has {size:,} programs along axis {axis}; CUDA takes "
+                    f"0 to {most:,} there" + ("." if axis == 0 else
+                                              f", and up to {MAX_GRID[0]:,} along axis 0."))
+    return ""
 
 
 def dtype_name(value: Any) -> str:
@@ -334,8 +345,8 @@ def _event_from_json(data: Any) -> Event:
                         conjugate)
         case ["launch", kernel, grid, dict(arguments), dict(options), line]:
             sizes = _integers(grid, minimum=0)
-            if len(sizes) != 3 or max(sizes) > MAX_GRID:
-                raise MalformedRecording("a recorded grid has three sizes of 31 bits")
+            if len(sizes) != 3 or outside_grid(str(kernel), sizes):
+                raise MalformedRecording("a recorded grid has three sizes within CUDA's limits")
             bound = {_text(k): _argument_from_json(v) for k, v in arguments.items()}
             _check_options(options)
             return Launch(_text(kernel), (sizes[0], sizes[1], sizes[2]), bound, options,

@@ -329,6 +329,18 @@ def test_what_does_not_fit_the_shared_memory_fails_with_its_numbers(graded):
     assert "shared memory" in finding.seen and "232448" in finding.seen
 
 
+@pytest.mark.parametrize(("option", "says"), [
+    ("num_warps=64", "`num_warps` asks for 2,048 threads a program, and CUDA takes 1,024"),
+    ("num_ctas=32", "`num_ctas` asks for clusters of 32 thread blocks, and CUDA takes 16"),
+    ("num_warps=32", ""), ("num_ctas=16", "")])
+def test_more_threads_or_blocks_than_cuda_launches_together_fail_by_their_option(
+        graded, option, says):
+    found = gate(graded(KERNEL.replace("BLOCK=64)", f"BLOCK=64, {option})"))).findings
+
+    assert [finding.code for finding in found] == ["T05"] * bool(says)
+    assert all(says in one.seen and "shared memory" not in one.seen + one.means for one in found)
+
+
 def test_a_pipeline_that_only_aligned_rows_get_has_to_fit_too(graded):
     """Rows of 65 elements are copied one by one, which nothing can do ahead."""
     odd, even = (correctness(f"{n} rows", rand(n, n, dtype="float16").then(lambda t: t.sign()))

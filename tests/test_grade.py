@@ -11,7 +11,18 @@ import torch
 import grader
 from grader import Verdict, draws, judge, large, outcome, processes, session, source
 from grader.large import limits
-from grader.suite import EXACT, Cost, Mutant, Suite, correctness, edge, performance, rand, refuses
+from grader.suite import (
+    EXACT,
+    Cost,
+    Mutant,
+    Suite,
+    correctness,
+    edge,
+    launchable,
+    performance,
+    rand,
+    refuses,
+)
 
 KERNEL = '''\
 import torch
@@ -288,6 +299,23 @@ def test_more_programs_than_can_be_run_are_refused(graded):
     report = graded(RIGHT.replace("64", "1"), suite=suite)
 
     assert (first(report).code, "270000 programs" in first(report).seen) == ("T03", True)
+
+
+@pytest.mark.parametrize(("grid", "axis", "says"), [
+    ("(n,)", 0, ""), ("(1, n)", 1, "70,000 programs along axis 1; CUDA takes 0 to 65,535"),
+    ("(1, 1, n)", 2, "70,000 programs along axis 2; CUDA takes 0 to 65,535"),
+    ("(n - 69_999 - 2,)", 0, "-1 programs along axis 0")])
+def test_a_grid_beyond_the_limits_of_cuda_is_refused_at_a_size_that_is_not_run(
+        graded, grid, axis, says):
+    text = KERNEL.replace("program_id(0)", f"program_id({axis})").replace(
+        "(triton.cdiv(x.numel(), 64),)", f"{grid}").replace(
+        "        double_kernel", "        n = triton.cdiv(x.numel(), 64)\n        double_kernel")
+    many = replace(SUITE, cases=[launchable("70 000 blocks", rand(70_000 * 64))])
+
+    found = list(graded(text, many, effort="uncompiled").findings())
+
+    assert [finding.code for finding in found] == ["L01"] * bool(says)
+    assert says in "".join(finding.seen for finding in found)
 
 
 def test_cuda_habits_get_a_hint(graded):

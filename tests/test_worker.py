@@ -690,7 +690,7 @@ REFUSED = [
      "4 numbers"),
     ("a fraction", "return launch(x, torch.empty_like(x), grid=(8 / 2,))", "L01", "4.0"),
     ("a negative size", "return launch(x, torch.empty_like(x), grid=(-1,))", "L01", "-1"),
-    ("too many along y", "return launch(x, torch.empty_like(x), grid=(1, 65536))", "L01", "65535"),
+    ("too many along y", "return launch(x, torch.empty_like(x), grid=(1, 65536))", "L01", "65,535"),
     ("an unknown keyword", "return launch(x, torch.empty_like(x), BLOK=64)", "L05", "BLOK"),
     ("a descriptor of a tensor made at import",
      "return launch(TensorDescriptor(LATER, [8], [1], [8]), torch.empty_like(x))", "X01",

@@ -93,6 +93,8 @@ CLOSER = (
      "with a pointer that the kernel was given."),
     ("L05", r"arange's range must be a power of 2", "A block has a power of two of elements; a "
      "size that is a constexpr parameter is chosen where the kernel is launched."),
+    ("T05", r": `num_(?:warps|ctas)` asks for ", "The options of a launch decide how many threads "
+     "and blocks run together, and CUDA has fixed limits for both."),
     ("T06", r" fit(?:$|\.| as well| at once)", "The plan can be carried out, and leaves a part of "
      "the GPU unused."),
     ("T06", r" shared by \d+ threads", "No thread can move more at once than its share of a block: "

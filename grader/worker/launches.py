@@ -26,12 +26,12 @@ from grader.recording import (
     View,
     are_fields,
     dtype_name,
+    outside_grid,
 )
 from grader.worker.learner import current_line, kernel_lines
 from grader.worker.recorder import Recorder
 
 _OPTIONS = frozenset(CUDAOptions.__dataclass_fields__)
-_MAX_GRID = (2**31 - 1, 65535, 65535)  # what CUDA takes along x, y and z
 _MAX_DEPTH = 4  # of tuples as arguments
 
 
@@ -182,22 +182,20 @@ def _grid(recorder: Recorder, name: str, grid: Any, values: Mapping[str, Any]
                              f"three.")
         raise IndexError("tuple index out of range")
     sizes = [_size(recorder, name, axis, size) for axis, size in enumerate(grid)]
+    if wrong := outside_grid(name, sizes):
+        recorder.find("L01", wrong)
+        raise ValueError(wrong)
     x, y, z = [*sizes, 1, 1][:3]
     return x, y, z
 
 
 def _size(recorder: Recorder, name: str, axis: int, value: Any) -> int:
     try:
-        size = operator.index(value)
+        return operator.index(value)
     except TypeError:
         recorder.find("L01", f"The grid of `{name}` has {value!r:.40} along axis {axis}, of type "
                              f"{type(value).__name__}; it must be an integer.")
         raise
-    if not 0 <= size <= _MAX_GRID[axis]:
-        recorder.find("L01", f"The grid of `{name}` has {size} programs along axis {axis}, which "
-                             f"takes 0 to {_MAX_GRID[axis]} on a GPU.")
-        raise ValueError(f"{size} programs along axis {axis}")
-    return size
 
 
 def _plain(value: Any) -> Any:

@@ -17,6 +17,7 @@ from grader.engine.compiler.targets import WARP, Target
 from grader.report import Finding
 
 _MOST_THREADS = 1024  # of one program
+_MOST_CTAS = 16  # of one cluster; more than 8 are not portable, and Triton asks for them
 
 
 class DoesNotCompile(Exception):
@@ -132,3 +133,5 @@ def _fits(metadata: Any, target: Target) -> None:
     threads = metadata.num_warps * WARP
     if threads > _MOST_THREADS:
         raise OutOfResources(threads, _MOST_THREADS, "threads")
+    if metadata.num_ctas > _MOST_CTAS:
+        raise OutOfResources(metadata.num_ctas, _MOST_CTAS, "thread blocks")

@@ -31,7 +31,7 @@ from grader.engine.interpreter.launch import (
 from grader.engine.interpreter.memory import Memory
 from grader.engine.interpreter.poison import FRESH_BYTE
 from grader.engine.interpreter.regions import Storage
-from grader.recording import dtype_name
+from grader.recording import dtype_name, outside_grid
 from grader.report import Finding
 
 _OPTIONS = frozenset(CUDAOptions.__dataclass_fields__)
@@ -134,6 +134,8 @@ def _launch(trace: Trace, tensors: _Tensors, kernel: Any, args: tuple[Any, ...],
         raise TypeError("a kernel is launched with a grid: kernel[grid](...)")
     sizes = grid(dict(bound.arguments)) if callable(grid) else grid
     sizes = tuple(operator.index(size) for size in sizes)
+    if wrong := outside_grid(kernel.__name__, sizes):
+        raise KernelFailed(Finding("L01", wrong))
     constant = {parameter.name for parameter in kernel.params if parameter.is_constexpr}
     values = {name: value if name in constant and not isinstance(value, tl.constexpr)
               else tensors.argument(value) for name, value in bound.arguments.items()}

@@ -25,6 +25,7 @@ from grader.suite import (
     extremes,
     full,
     integers,
+    launchable,
     performance,
     rand,
     reads,
@@ -149,6 +150,7 @@ values: list[Case] = [
     *(edge(_wide("three rows", columns), *three(3, columns))
       for columns in WIDTHS),
     edge("no rows", *three(0, 128), launches=0),
+    launchable("70 000 rows of one column", *three(70_000, 1)),
     edge("no rows in a batch of two, bfloat16", *three(2, 0, 8, dtype="bfloat16"), launches=0),
 
     # Layouts: what indexing, transposing and expanding hand over without copying.

@@ -18,6 +18,7 @@ from grader.suite import (
     extremes,
     full,
     integers,
+    launchable,
     performance,
     rand,
     refuses,
@@ -149,6 +150,7 @@ suite = Suite(
         edge("one row of 4 097 columns", rand(1, 4_097)),
         edge("three rows of 4 097 columns", rand(3, 4_097)),
         edge("one row of 65 535 columns", rand(1, 65_535)),
+        launchable("70 000 rows of one column", rand(70_000, 1)),
 
         # Layouts: what indexing, transposing and expanding hand over without copying.
         edge("every other row, 100 of 200 columns", rand(10, 200)[::2, 50:150], public=True),

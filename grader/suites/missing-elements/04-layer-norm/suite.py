@@ -26,6 +26,7 @@ from grader.suite import (
     extremes,
     full,
     integers,
+    launchable,
     performance,
     rand,
     refuses,
@@ -245,6 +246,7 @@ suite = Suite(
         edge("one row of 1 000 columns", *table(1, 1_000)),
         edge("three rows of 4 097 columns", *table(3, 4_097)),
         edge("one row of 65 535 columns", *table(1, 65_535)),
+        launchable("70 000 rows of one column", *table(70_000, 1)),
 
         # Layouts: what indexing, transposing and expanding hand over without copying.
         edge("every other row, 100 of 200 columns",

@@ -24,6 +24,7 @@ from grader.suite import (
     correctness,
     edge,
     integers,
+    launchable,
     performance,
     rand,
     refuses,
@@ -168,6 +169,7 @@ softmax = Function(
         correctness("numbers spread by 30, 2 programs", rand(5, 129, std=30.0), 2),
 
         edge("no row", rand(0, 128), 4, launches=0),
+        launchable("70 000 rows of one column", rand(70_000, 1), 4),
         edge("no column", rand(3, 0), 4, launches=0),
         edge("one element", rand(1, 1), 4),
         edge("every other row, 100 of 200 columns, 2 programs", rand(10, 200)[::2, 50:150], 2),
