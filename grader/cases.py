@@ -20,7 +20,8 @@ class Limits:
 
     ``sectors`` bounds the 32-byte sectors of any line that moves much over as few as would hold its
     bytes. ``programs`` bounds the programs of all launches together; a function gets the learner's
-    block. ``axes`` asks for as many axes of each grid that have more than one program;
+    block. ``axis`` bounds the programs along any one axis of a grid: where it is the largest count
+    that one dimension of the job needs, an axis that counts several dimensions has more.
     ``described`` says whether launches get tensor descriptors, which the host has made. Of the
     compiled code, ``vector`` is how many bits a thread has to load or store at once where much is
     moved, ``spills`` how many bytes a thread may spill, ``shared`` how many bytes of shared memory
@@ -45,7 +46,7 @@ class Limits:
     sectors: float | None = None
     launches: int | None = None
     programs: Size | None = None
-    axes: int | None = None
+    axis: int | None = None
     described: bool | None = None
     vector: int | None = None
     spills: int | None = None

@@ -105,17 +105,18 @@ def scratch(limits: Limits, recording: Recording) -> tuple[dict[str, str], list[
 
 
 def axes(limits: Limits, recording: Recording) -> tuple[dict[str, str], list[Finding]]:
-    """How many axes the grids use, and T03 for a launch that uses fewer than are asked for."""
-    if limits.axes is None:
+    """The longest axis of the grids, and T03 for a launch whose axis is longer than allowed."""
+    if limits.axis is None:
         return {}, []
-    used = [(sum(size > 1 for size in launch.grid), launch) for launch in recording.launches]
-    least, launch = min(used, default=(0, None), key=lambda one: one[0])
-    told = {"axes of the grid": f"{least}, at least {limits.axes}"}
-    if launch is None or least >= limits.axes:
+    most, launch = max(((max(launch.grid), launch) for launch in recording.launches),
+                       default=(0, None), key=lambda one: one[0])
+    told = {"programs along an axis": f"{most}, limit {limits.axis}"}
+    if launch is None or most <= limits.axis:
         return told, []
-    return told, [Finding("T03", f"The grid of `{launch.kernel}` is {launch.grid}: {least} of its "
-                                 f"axes {'has' if least == 1 else 'have'} more than one program, "
-                                 f"where {limits.axes} are asked for.", line=launch.line)]
+    return told, [Finding("T03", f"The grid of `{launch.kernel}` is {launch.grid}: axis "
+                                 f"{launch.grid.index(most)} has {most} programs, and no dimension "
+                                 f"of the job needs more than {limits.axis}. This axis counts "
+                                 "more than one dimension.", line=launch.line)]
 
 
 def described(limits: Limits, recording: Recording) -> tuple[dict[str, str], list[Finding]]:

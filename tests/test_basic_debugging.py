@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
+import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 import grader
 from grader.contract import wrong_answer
+from grader.draws import Draws
+from grader.plain import from_json, to_json
 from grader.report import Finding
 from grader.sandbox import Sandbox
+from grader.suite import Suite
 
 ROOT = Path(__file__).parent.parent
 MODULE = Path("debugging") / "01-basic-debugging"
@@ -122,3 +129,125 @@ def test_only_the_program_that_was_asked_for_may_print(name: str, printed: str,
 
     assert bool(found) == bool(words)
     assert not found or words.lower() in found[0].seen.lower()
+
+
+SOLUTION = ROOT / "solutions" / MODULE / "kernel.py"
+
+
+def compare_failures(kernel: Path, suite: Suite) -> Iterator[str]:
+    """Names of the cases of `compare` that a file fails. It is imported in this process."""
+    spec = importlib.util.spec_from_file_location("submission_of_a_test", kernel)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    driver: dict[str, Any] = {}
+    exec(suite.calls, driver)
+    for case in suite.cases:
+        if case.call is None or not case.call.of.startswith("compare"):
+            continue
+        inputs = Draws(suite.name, "00" * 16).draw(case.name, case.inputs)
+        try:
+            answer = from_json(to_json(driver[case.call.of](module, *inputs)))
+        except Exception as error:
+            if case.raises is None or not isinstance(error, case.raises):
+                yield case.name
+        else:
+            if case.raises or wrong_answer(case.call, answer, inputs):
+                yield case.name
+
+
+FARNESS = 'torch.where(finite, off, float("inf")).where(bad, -1.0)'
+BAD = "(finite & (off > atol + rtol * e.abs()))"
+WIDE = "a, e = actual.detach().double().cpu(), expected.detach().double().cpu()"
+WRONG_COMPARES = {
+    "NaN is nearer than any number": (FARNESS, "off.nan_to_num(0.0).where(bad, -1.0)"),
+    "NaN is skipped by fmax": (FARNESS, "off.nan_to_num(-1.0).where(bad, -1.0)"),
+    "NaN is farther than infinity": (
+        "_first(farness == farness.max())",
+        "_first(nan) if nan.any() else _first(farness == farness.max())"),
+    "infinity is farther than NaN": (
+        "_first(farness == farness.max())",
+        "_first(infinite) if infinite.any() else _first(farness == farness.max())"),
+    "infinity is nearer than any number": (
+        FARNESS, "torch.where(finite, off, nan * 1e300).where(bad, -1.0)"),
+    "good elements take part in worst": (FARNESS, 'torch.where(finite | ~bad, off, float("inf"))'),
+    "worst is relative": (FARNESS, 'torch.where(finite, off / e.abs(), float("inf"))'
+                                   '.where(bad, -1.0)'),
+    "worst is what passes the tolerance most": (
+        FARNESS, 'torch.where(finite, off - rtol * e.abs(), float("inf")).where(bad, -1.0)'),
+    "worst is signed": (FARNESS, 'torch.where(finite, a - e, float("inf")).where(bad, -1e300)'),
+    "the last of several worst": (
+        "_first(farness == farness.max())",
+        "tuple(int(i) for i in (farness == farness.max()).nonzero()[-1])"),
+    "rtol scales actual": (BAD, "(finite & (off > atol + rtol * a.abs()))"),
+    "rtol scales the larger": (BAD, "(finite & (off > atol + rtol * a.abs().maximum(e.abs())))"),
+    "rtol scales the smaller": (BAD, "(finite & (off > atol + rtol * a.abs().minimum(e.abs())))"),
+    "rtol scales a signed number": (BAD, "(finite & (off > atol + rtol * e))"),
+    "the larger tolerance counts": (BAD, "(finite & (off > (rtol * e.abs()).clamp(min=atol)))"),
+    "the limit itself is bad": (BAD, "(finite & (off >= atol + rtol * e.abs()) & (a != e))"),
+    "no tolerance": (BAD, "(finite & (a != e))"),
+    "the difference is signed": ("off = (a - e).abs()", "off = a - e"),
+    "infinities of any sign agree": ("& (a != e)\n", "& (a.abs() != e.abs())\n"),
+    "equal infinities are bad with rtol 0": (
+        "infinite = ~(finite | a.isnan() | e.isnan()) & (a != e)",
+        "infinite = ~(finite | a.isnan() | e.isnan()) & ~(off <= atol + rtol * e.abs())"),
+    "infinity is near with rtol 0": (
+        "infinite = ~(finite | a.isnan() | e.isnan()) & (a != e)",
+        "infinite = ~(finite | a.isnan() | e.isnan()) & (off > atol + rtol * e.abs())"),
+    "NaN counts as infinite": ("~(finite | a.isnan() | e.isnan())",
+                               "~finite & ~(a.isnan() & e.isnan())"),
+    "infinity beside NaN counts": ("~(finite | a.isnan() | e.isnan())",
+                                   "(a.isinf() | e.isinf() & ~a.isnan())"),
+    "NaN in actual only": ("a.isnan() != e.isnan()", "a.isnan() & ~e.isnan()"),
+    "mismatches of NaN are yes or no": ("int(nan.sum())", "int(nan.any())"),
+    "mismatches of infinity are yes or no": ("int(infinite.sum())", "int(infinite.any())"),
+    "NaN is not among the bad": ("n_bad, n_total = int(bad.sum())",
+                                 "n_bad, n_total = int((bad & ~nan).sum())"),
+    "max_abs of bad elements": ("max_abs=_largest(off[finite])",
+                                "max_abs=_largest(off[finite & bad])"),
+    "max_rel over actual": ("/ e[divisible].abs()", "/ a[divisible].abs()"),
+    "max_rel over a signed number": ("/ e[divisible].abs()", "/ e[divisible]"),
+    "max_rel where actual is not 0": ("finite & (e != 0)", "finite & (e != 0) & (a != 0)"),
+    "zeros have signs": ("bad = nan", "bad = (finite & (a.signbit() != e.signbit())) | nan"),
+    "computed in the type of actual": (WIDE, "a, e = actual, expected.to(actual.dtype)"),
+    "computed in the type of expected": (WIDE, "a, e = actual.to(expected.dtype), expected"),
+    "computed in the common type": (
+        WIDE, "a, e = (t.to(torch.promote_types(actual.dtype, expected.dtype)) "
+              "for t in (actual, expected))"),
+    "floats stay, integers are widened": (
+        WIDE, "a, e = (t if t.is_floating_point() else t.double() for t in (actual, expected))"),
+    "integers stay, floats are widened": (
+        WIDE, "a, e = (t.double() if t.is_floating_point() else t for t in (actual, expected))"),
+    "half types become float32": (
+        WIDE, "a, e = (t.float() if t.itemsize < 4 else t.double() for t in (actual, expected))"
+              ";a, e = (t.to(a.dtype) for t in (a, e))"),
+    "the inputs are flattened by view": (WIDE, WIDE + "; a.view(-1), e.view(-1)"),
+    "first_bad in column-major order": (
+        "first, worst = _first(bad)",
+        "first, worst = min((tuple(map(int, i)) for i in bad.nonzero()), key=lambda i: i[::-1])"),
+    "NaN is replaced in place": (WIDE, WIDE + "\n    nans = a.isnan() & e.isnan()"
+                                              "\n    a[nans] = 0\n    e[nans] = 0"),
+    "shapes are broadcast": (
+        "actual.shape != expected.shape",
+        "torch.broadcast_shapes(actual.shape, expected.shape) != actual.shape"),
+    "only counts have to agree": ("actual.shape != expected.shape",
+                                  "actual.numel() != expected.numel()"),
+    "no element is a failure": ("ok=n_bad == 0", "ok=n_total > 0 and n_bad == 0"),
+}
+
+
+def test_no_case_of_compare_fails_the_solution() -> None:
+    suite = grader.load_suite(SUITE / "suite.py")
+
+    assert list(compare_failures(SOLUTION, suite)) == []
+
+
+@pytest.mark.parametrize("name", WRONG_COMPARES)
+def test_a_wrong_compare_fails(name: str, tmp_path: Path) -> None:
+    old, new = WRONG_COMPARES[name]
+    text = SOLUTION.read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text(text.replace(old, new), encoding="utf-8")
+
+    assert any(compare_failures(kernel, grader.load_suite(SUITE / "suite.py")))

@@ -15,23 +15,26 @@ def launched(*grids: tuple[int, int, int]) -> Recording:
     return Recording((), tuple(Launch("kernel", grid, {}, line=7) for grid in grids), ())
 
 
-def test_axes_are_asked_for_only_where_a_case_says_so():
+def test_an_axis_is_limited_only_where_a_case_says_so():
     assert axes(Limits(), launched((64, 1, 1))) == ({}, [])
 
 
-@pytest.mark.parametrize("grid", [(3, 4, 2), (2, 70, 5)])
-def test_a_grid_that_uses_its_axes_passes(grid: tuple[int, int, int]):
-    told, findings = axes(Limits(axes=3), launched(grid))
+@pytest.mark.parametrize("grid", [(13, 2, 2), (2, 3, 13), (13, 3, 1), (13, 1, 1)],
+                         ids=["tiles", "batch last", "strips or flat tiles", "whole matrices"])
+def test_a_grid_whose_axes_count_one_dimension_each_passes(grid: tuple[int, int, int]):
+    told, findings = axes(Limits(axis=13), launched(grid))
 
-    assert (told, findings) == ({"axes of the grid": "3, at least 3"}, [])
+    assert (told, findings) == ({"programs along an axis": "13, limit 13"}, [])
 
 
-def test_the_launch_with_too_few_axes_is_named():
-    told, [finding] = axes(Limits(axes=3), launched((3, 4, 2), (24, 1, 1)))
+@pytest.mark.parametrize(("grid", "axis"), [((52, 1, 1), 0), ((2, 26, 1), 1)],
+                         ids=["one line", "batch and rows in one"])
+def test_the_launch_whose_axis_counts_several_dimensions_is_named(grid, axis):
+    told, [finding] = axes(Limits(axis=13), launched((13, 2, 2), grid))
 
-    assert told == {"axes of the grid": "1, at least 3"}
+    assert told == {"programs along an axis": f"{max(grid)}, limit 13"}
     assert (finding.code, finding.line) == ("T03", 7)
-    assert "(24, 1, 1)" in finding.seen
+    assert f"is {grid}: axis {axis} has {max(grid)} programs" in finding.seen
 
 
 @pytest.mark.parametrize("asked", [True, False])

@@ -318,7 +318,11 @@ suite = Suite(
         performance("33 x 65 floats, counted", rand(1, 33, 65),
                     traffic=1.00, sectors=USED_UNALIGNED, launches=1, programs=15, spills=0),
         performance("3 matrices of 256 x 128 floats, counted", rand(3, 256, 128),
-                    traffic=1.00, sectors=USED, launches=1, programs=384, axes=3, spills=0),
+                    traffic=1.00, sectors=USED, launches=1, programs=384, spills=0),
+        # Tiles that use their sectors have at least 8 rows and 8 columns, 12 of each here, and at
+        # most 4,096 elements: an axis that counts tiles of two kinds has more than 13.
+        performance("13 matrices of 96 x 96 floats, counted", rand(13, 96, 96),
+                    traffic=1.00, sectors=USED, launches=1, programs=468, axis=13, spills=0),
         performance("256 x 256 in int8, counted", rand(1, 256, 256, dtype="int8"),
                     traffic=1.00, sectors=USED, launches=1, programs=256, spills=0),
         performance("256 x 256 in float16, counted", rand(1, 256, 256, dtype="float16"),
