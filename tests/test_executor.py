@@ -1315,13 +1315,23 @@ def test_a_file_without_a_kernel_that_can_be_used_is_refused(tmp_path: Path, bod
 
 
 def test_a_problem_of_the_whole_file_refuses_every_kernel(tmp_path: Path) -> None:
-    missing = "from triton.language import nothing_of_this_name\n"
+    twice_the_same = "@triton.jit\ndef wrong(x, x):\n    pass\n\n\n"
 
-    session = Session(tmp_path, missing + TWO.format(helper="twice", body="tl.relu(x)"))
+    session = Session(tmp_path, ADD.replace("@triton.jit", f"{twice_the_same}@triton.jit"))
     session.packed.close()
 
     assert session.loaded["status"] == "refused"
     assert session.loaded["findings"][0]["code"] == "P02"
+
+
+def test_an_import_that_triton_lacks_costs_the_kernels_that_use_it(tmp_path: Path) -> None:
+    missing = "from triton.language import nothing_of_this_name\n"
+    text = missing + TWO.format(helper="twice", body="nothing_of_this_name(x)")
+
+    session = Session(tmp_path, text)
+    session.packed.close()
+
+    assert session.loaded == {"status": "ready", "kernels": ["add_kernel"]}
 
 
 @pytest.mark.parametrize("data", [

@@ -71,6 +71,19 @@ STYLES = {
                                      "SCALE = tl.constexpr(2 * ln(e))"),
     "another name for a function": ("tl.load", "fetch", "@triton", "fetch = tl.load\n\n@triton"),
     "another name for the language": ("import triton.language as tl", "tl = triton.language"),
+    "an integer of 16,385 bits": ("SCALE = tl", "BIG = (1 << 1024) ** 16\nSCALE = tl"),
+    "integers that double their bits": ("SCALE = tl", "".join([
+        "A0 = 3\n", *(f"A{n + 1} = A{n} * A{n}\n" for n in range(16)), "SCALE = tl"])),
+    "a literal of 20,000 bits": ("SCALE = tl", f"BIG = (0x{'f' * 5000}, 2)\n"
+                                 f"WORDS = (0x{'f' * 5000}).bit_length()\nSCALE = tl"),
+    "a text of a gigabyte": ("SCALE = tl", "TEXT = 'a' * 10**9\nSCALE = tl"),
+    "a sum of many names": ("SCALE = tl", f"ONE = 1\nSUM = {'+'.join(['ONE'] * 900)}\nSCALE = tl"),
+    "a long chain of calls": ("SCALE = tl", f"ALL = set(){'.copy()' * 900}\nSCALE = tl"),
+    "arithmetic that is expected to fail": (
+        "SCALE = tl", "try:\n    SAFE = 1 / 0\nexcept ArithmeticError:\n    SAFE = 0\nSCALE = tl"),
+    "an import that this Triton may lack": (
+        "SCALE = tl", "try:\n    from triton.language import tomorrow\n"
+        "except ImportError:\n    tomorrow = None\nSCALE = tl"),
     "overloads": ("def double(x)", "@overload\ndef double(x: int) -> None: ...\n\n\n"
                   "def double(x)"),
 }

@@ -62,14 +62,18 @@ def _names(statement: ast.stmt) -> Iterator[str]:
 
 
 def _stored(node: ast.AST) -> Iterator[str]:
-    """Names that are given a value in a statement, those of the statements in it left out."""
+    """Names that are given a value in a statement, those of the statements in it left out.
+
+    Expressions may be nested more deeply than Python's recursion limit.
+    """
     if isinstance(node, ast.AnnAssign) and node.value is None:
         return
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case | ast.comprehension):
-            continue
-        if isinstance(child, _SCOPES):
-            continue
-        if isinstance(child, ast.Name) and not isinstance(child.ctx, ast.Load):
-            yield child.id
-        yield from _stored(child)
+    pending = [node]
+    while pending:
+        for child in ast.iter_child_nodes(pending.pop()):
+            if isinstance(child, (ast.stmt, ast.excepthandler, ast.match_case, ast.comprehension,
+                                  *_SCOPES)):
+                continue
+            if isinstance(child, ast.Name) and not isinstance(child.ctx, ast.Load):
+                yield child.id
+            pending.append(child)

@@ -6,6 +6,7 @@ import ast
 import linecache
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +14,7 @@ from typing import Any
 
 from triton.runtime.jit import JITFunction
 
-from grader import source
+from grader import source, syntax
 from grader.engine.interpreter.rewrite import assigned
 from grader.executor import allowed, bindings, fields, folding
 from grader.report import Finding
@@ -80,11 +81,7 @@ def from_file(path: str) -> Mapping[str, JITFunction[Any] | Finding]:
     text = source.read(Path(path))
     if text.problem is not None:
         raise Refused([text.problem])
-    try:
-        kept = extract(text.text)
-    except RecursionError:
-        nested = Finding("L05", "an expression of a kernel is nested too deeply")
-        raise Refused([nested]) from None
+    kept = extract(text.text)
     if kept.problems and len(kept.problems) == len(kept.names):
         raise Refused(kept.findings)
     try:
@@ -98,7 +95,7 @@ def extract(text: str) -> Extract:
 
     ``text`` has been parsed before and has ``\\n`` line ends.
     """
-    tree = ast.parse(text)
+    tree = syntax.parse(text)
     lines = text.split("\n")
     kept = Extract([""] * len(lines), lines, fields=fields.declared(tree))
     kept.math = folding.math_names(tree)
@@ -106,7 +103,8 @@ def extract(text: str) -> Extract:
         if isinstance(node, ast.Import | ast.ImportFrom):
             _keep_import(node, kept)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
-            _keep_constant(node, kept)
+            with suppress(RecursionError):  # nested too deeply: of no use to a kernel
+                _keep_constant(node, kept)
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     kernels = [node for node in functions if _has(node, allowed.JIT, kept)]
     kept.functions = frozenset(node.name for node in functions)
@@ -173,7 +171,7 @@ def _keep_import(node: ast.Import | ast.ImportFrom, kept: Extract) -> None:
             continue
         bound = alias.asname or alias.name.split(".")[0]
         kept.imports[bound] = target if alias.asname or module else "triton"
-        if allowed.importable(target):
+        if allowed.importable(target) and allowed.resolved(target) is not None:
             aliases.append(alias)
     if aliases:
         if isinstance(node, ast.Import):
