@@ -990,7 +990,7 @@ def test_a_launch_of_a_function_that_is_no_kernel(tmp_path: Path) -> None:
     reply, _ = session.run()
 
     assert list(seen(reply)) == ["L05"]
-    assert "no function with @triton.jit" in seen(reply)["L05"]
+    assert "the file defines no kernel of this name" in seen(reply)["L05"]
 
 
 def test_too_many_programs_are_not_started(tmp_path: Path) -> None:
@@ -1292,11 +1292,11 @@ def test_a_name_of_its_own_is_no_use_of_a_refused_kernel() -> None:
     assert list(kept.problems) == ["offs"]
 
 
-def test_a_definition_that_hides_another_hides_no_problem() -> None:
+def test_of_two_kernels_with_one_name_each_has_its_own_problems() -> None:
     kept = kernels.extract(COPY + "\n\n" + COPY.removeprefix(HEADER).replace("tl.load", "tl.get"))
 
     assert list(kept.problems) == ["copy_kernel"]
-    assert kernels.load(kept, "/nowhere/kernel.py") == {}
+    assert list(kernels.load(kept, "/nowhere/kernel.py")) == ["copy_kernel (line 7)"]
 
 
 @pytest.mark.parametrize(("body", "seen"), [

@@ -7,7 +7,7 @@ import builtins
 import difflib
 import importlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -66,6 +66,7 @@ class Scope:
     evaluated: frozenset[str] = frozenset()  # with @triton.constexpr_function
     bound: frozenset[str] | None = None  # all names that the file gives to anything, if known
     imported: frozenset[str] = frozenset()  # modules that the file imports, or names of them
+    around: Mapping[str, str] = field(default_factory=dict)  # why a name is not seen in here
 
 
 def check(kernel: ast.FunctionDef, scope: Scope) -> Iterator[Finding]:
@@ -166,6 +167,8 @@ def _plain_name_problem(node: ast.Name, local: set[str], scope: Scope) -> str:
         return "a `constexpr_function`; such functions run as Python while a kernel is compiled"
     if name in scope.functions:
         return "a plain Python function; a kernel calls functions with `@triton.jit`"
+    if name in scope.around:
+        return scope.around[name]
     if scope.bound is not None and name not in scope.bound and not hasattr(builtins, name):
         near = difflib.get_close_matches(name, [*local, *scope.imports], n=1)
         return f"and `{name}` is not defined" + (f"; the nearest name is `{near[0]}`" if near else
