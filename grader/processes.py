@@ -25,6 +25,7 @@ from grader.sandbox import (
     MalformedReply,
     NotStarted,
     Sandbox,
+    SandboxBroken,
     folders,
 )
 from grader.sandbox.limits import Role, of_a_gpu
@@ -46,7 +47,7 @@ class _Process:
         self._fork, self._load = fork, load
         self._child: Child | None = None
         self._loaded: Later[None] | None = None
-        self._refusal: Stopped | None = None  # a file that cannot be used stays so
+        self._failure: Exception | None = None  # of loading: the next process would fail as well
         self._printed = ""
 
     def begin(self) -> Child:
@@ -63,16 +64,19 @@ class _Process:
 
         Raises:
             Stopped: it did not survive, or refuses the file.
+            RuntimeError: the grader's own code failed while it loaded the file.
         """
-        if self._refusal is not None:
-            raise self._refusal
+        if self._failure is not None:
+            raise self._failure.with_traceback(None)
         child = self.begin()
         if self._loaded is not None:
             loaded, self._loaded = self._loaded, None
             try:
                 loaded()
-            except Stopped as stop:
-                self._refusal = stop
+            except (NotStarted, SandboxBroken):
+                raise  # another process can load the file
+            except Exception as error:
+                self._failure = error
                 raise
         return child
 
@@ -230,9 +234,16 @@ class Processes:
         reply = self._begin(child, request, [], LOAD_S, what, final=True)
 
         def loaded() -> None:
-            answer = reply()
-            if answer["status"] == "refused":
-                raise Stopped(Finding.from_dict(answer["findings"][0]), final=True)
+            match reply():
+                case {"status": "ready"}:
+                    pass
+                case {"status": "refused", "findings": [first, *_]}:
+                    raise Stopped(Finding.from_dict(first), final=True)
+                case {"status": "raised", "types": ["MemoryError", *_]}:
+                    seen = sentence(f"{what} used too much memory")
+                    raise Stopped(Finding("R04", seen), final=True)
+                case answer:
+                    raise RuntimeError(f"{what} failed: {answer.get('why', answer)}")
 
         return loaded
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from grader import syntax
 from grader.blanks import blanks_left, blanks_left_in, bound_names, functions
+from grader.definitions import definitions, is_jit
 from grader.places import Places, numbered_comments, places
 from grader.report import Finding
 
@@ -261,7 +262,7 @@ def _nodes(tree: ast.AST) -> list[ast.AST]:
 
 def _kernels(tree: ast.Module, nodes: Sequence[ast.AST]) -> Finding | None:
     defined = {function.name: function for function in functions(tree)}
-    jitted = {name for name, function in defined.items() if is_kernel(function)}
+    jitted = {kernel.node.name for kernel in definitions(tree)}
     for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
             launched = node.func.value
@@ -274,32 +275,11 @@ def _kernels(tree: ast.Module, nodes: Sequence[ast.AST]) -> Finding | None:
                 return Finding("P03", seen, line=defined[launched.id].lineno)
     imports_kernels = any(
         isinstance(node, ast.ImportFrom | ast.Import) for node in tree.body
-    ) and any(is_jit_call(node) for node in nodes)
+    ) and any(isinstance(node, ast.Call) and is_jit(node) and node.args for node in nodes)
     if not jitted and not imports_kernels:
-        inside = next((node for node in nodes
-                       if isinstance(node, ast.FunctionDef) and is_kernel(node)), None)
-        if inside is not None:
-            seen = (f"`{inside.name}` is decorated with `@triton.jit` inside a class, a function "
-                    f"or a branch; kernels are taken from the top level of the file.")
-            return Finding("P03", seen, line=inside.lineno)
-        return Finding("P03", "No function of the file is decorated with `@triton.jit`.")
+        return Finding("P03", "No function of the file is decorated with `@triton.jit`, or given "
+                              "to `triton.jit` by its name.")
     return None
-
-
-def is_kernel(function: ast.FunctionDef) -> bool:
-    """Whether one of the decorators is Triton's ``jit``, called or not."""
-    return any(is_jit(decorator) for decorator in function.decorator_list)
-
-
-def is_jit(decorator: ast.expr) -> bool:
-    target = decorator.func if isinstance(decorator, ast.Call) else decorator
-    name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
-    return name == "jit"
-
-
-def is_jit_call(node: ast.AST) -> bool:
-    """``kernel = triton.jit(function)``."""
-    return isinstance(node, ast.Call) and is_jit(node) and bool(node.args)
 
 
 def _signature(tree: ast.Module, entry: str, parameters: tuple[str, ...],

@@ -16,12 +16,29 @@ UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 _PARSING = threading.Lock()
 
 
+_DECIMAL_BITS = 14_000  # of the largest integers that ``repr`` writes: 4,300 digits
+
+
+class _LongInteger(int):
+    """Writes itself in hexadecimal, which Python allows for any length."""
+
+    def __repr__(self) -> str:
+        return hex(self)
+
+
 def parse(text: str, name: str = "<unknown>") -> ast.Module:
-    """The tree of a text; ``name`` is what errors call it.
+    """Parses a text to a tree that ``ast.unparse`` can write, however long its integers are.
+
+    ``name`` is what errors call the text. The tree is for reading: it cannot be compiled.
 
     Raises:
         SyntaxError, ValueError, RecursionError, MemoryError: as ``ast.parse`` does; see
             ``UNREADABLE``.
     """
     with _PARSING:
-        return ast.parse(text, name)
+        tree = ast.parse(text, name)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and type(node.value) is int and \
+                node.value.bit_length() > _DECIMAL_BITS:
+            node.value = _LongInteger(node.value)
+    return tree

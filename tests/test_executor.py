@@ -990,7 +990,7 @@ def test_a_launch_of_a_function_that_is_no_kernel(tmp_path: Path) -> None:
     reply, _ = session.run()
 
     assert list(seen(reply)) == ["L05"]
-    assert "no function with @triton.jit" in seen(reply)["L05"]
+    assert "the file defines no kernel of this name" in seen(reply)["L05"]
 
 
 def test_too_many_programs_are_not_started(tmp_path: Path) -> None:
@@ -1292,11 +1292,11 @@ def test_a_name_of_its_own_is_no_use_of_a_refused_kernel() -> None:
     assert list(kept.problems) == ["offs"]
 
 
-def test_a_definition_that_hides_another_hides_no_problem() -> None:
+def test_of_two_kernels_with_one_name_each_has_its_own_problems() -> None:
     kept = kernels.extract(COPY + "\n\n" + COPY.removeprefix(HEADER).replace("tl.load", "tl.get"))
 
     assert list(kept.problems) == ["copy_kernel"]
-    assert kernels.load(kept, "/nowhere/kernel.py") == {}
+    assert list(kernels.load(kept, "/nowhere/kernel.py")) == ["copy_kernel (line 7)"]
 
 
 @pytest.mark.parametrize(("body", "seen"), [
@@ -1315,13 +1315,23 @@ def test_a_file_without_a_kernel_that_can_be_used_is_refused(tmp_path: Path, bod
 
 
 def test_a_problem_of_the_whole_file_refuses_every_kernel(tmp_path: Path) -> None:
-    missing = "from triton.language import nothing_of_this_name\n"
+    twice_the_same = "@triton.jit\ndef wrong(x, x):\n    pass\n\n\n"
 
-    session = Session(tmp_path, missing + TWO.format(helper="twice", body="tl.relu(x)"))
+    session = Session(tmp_path, ADD.replace("@triton.jit", f"{twice_the_same}@triton.jit"))
     session.packed.close()
 
     assert session.loaded["status"] == "refused"
     assert session.loaded["findings"][0]["code"] == "P02"
+
+
+def test_an_import_that_triton_lacks_costs_the_kernels_that_use_it(tmp_path: Path) -> None:
+    missing = "from triton.language import nothing_of_this_name\n"
+    text = missing + TWO.format(helper="twice", body="nothing_of_this_name(x)")
+
+    session = Session(tmp_path, text)
+    session.packed.close()
+
+    assert session.loaded == {"status": "ready", "kernels": ["add_kernel"]}
 
 
 @pytest.mark.parametrize("data", [

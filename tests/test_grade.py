@@ -11,6 +11,7 @@ import torch
 import grader
 from grader import Verdict, draws, judge, large, outcome, processes, session, source
 from grader.large import limits
+from grader.processes import Processes
 from grader.suite import (
     EXACT,
     Cost,
@@ -472,6 +473,33 @@ def test_an_error_of_ours_is_an_error_and_no_failure(graded):
     report = graded(RIGHT, suite=broken, effort="uncompiled")
 
     assert (report.verdict, report.exit_code) == (Verdict.ERROR, 3)
+
+
+@pytest.mark.parametrize(("loading", "reply"), [
+    ("reading the kernels", {"status": "broken", "traceback": "ValueError"}),
+    ("reading the kernels", {"status": "malformed", "why": "an unknown target"}),
+    ("reading the kernels to compile", {"status": "broken", "traceback": "ValueError"}),
+])
+@pytest.mark.parametrize("effort", ["whole", "first"])
+def test_a_process_that_fails_to_load_the_file_is_an_error_and_no_failure(
+        graded, monkeypatch, loading, reply, effort):
+    begin = Processes._begin
+
+    def failing(self, child, request, fds, seconds, what, **more):
+        if what != loading:
+            return begin(self, child, request, fds, seconds, what, **more)
+        child.begin = lambda *_: lambda: reply
+        try:
+            return begin(self, child, request, fds, seconds, what, **more)
+        finally:
+            del child.begin
+
+    monkeypatch.setattr(Processes, "_begin", failing)
+
+    report = graded(RIGHT, effort=effort)
+
+    assert (report.verdict, report.exit_code) == (Verdict.ERROR, 3)
+    assert not report.findings()
 
 
 def test_public_cases_alone_give_no_evidence(graded):

@@ -58,6 +58,7 @@ def graded(tmp_path, sandbox):
 
 KERNEL = RIGHT[RIGHT.index("@triton.jit"):RIGHT.index("def double(x)")]
 INDENTED = "".join(f"    {line}\n" if line else "\n" for line in KERNEL.splitlines())
+THREEFOLD = INDENTED.replace("x * SCALE", "x * 3.0")
 STYLES = {
     "inference mode": ("def double(x)", "@torch.inference_mode()\ndef double(x)"),
     "a profiler": ("    out = torch", "    with torch.profiler.record_function('double'):\n"
@@ -71,6 +72,51 @@ STYLES = {
                                      "SCALE = tl.constexpr(2 * ln(e))"),
     "another name for a function": ("tl.load", "fetch", "@triton", "fetch = tl.load\n\n@triton"),
     "another name for the language": ("import triton.language as tl", "tl = triton.language"),
+    "an integer of 16,385 bits": ("SCALE = tl", "BIG = (1 << 1024) ** 16\nSCALE = tl"),
+    "integers that double their bits": ("SCALE = tl", "".join([
+        "A0 = 3\n", *(f"A{n + 1} = A{n} * A{n}\n" for n in range(16)), "SCALE = tl"])),
+    "a literal of 20,000 bits": ("SCALE = tl", f"BIG = (0x{'f' * 5000}, 2)\n"
+                                 f"WORDS = (0x{'f' * 5000}).bit_length()\nSCALE = tl"),
+    "a text of a gigabyte": ("SCALE = tl", "TEXT = 'a' * 10**9\nSCALE = tl"),
+    "a sum of many names": ("SCALE = tl", f"ONE = 1\nSUM = {'+'.join(['ONE'] * 900)}\nSCALE = tl"),
+    "a long chain of calls": ("SCALE = tl", f"ALL = set(){'.copy()' * 900}\nSCALE = tl"),
+    "arithmetic that is expected to fail": (
+        "SCALE = tl", "try:\n    SAFE = 1 / 0\nexcept ArithmeticError:\n    SAFE = 0\nSCALE = tl"),
+    "an import that this Triton may lack": (
+        "SCALE = tl", "try:\n    from triton.language import tomorrow\n"
+        "except ImportError:\n    tomorrow = None\nSCALE = tl"),
+    "a kernel in a class": (
+        (KERNEL, f"class Ops:\n{INDENTED}\n"), ("    double_kernel[", "    Ops.double_kernel[")),
+    "a static method": (
+        (KERNEL, f"class Ops:\n    @staticmethod\n{INDENTED}\n"),
+        ("    double_kernel[", "    Ops().double_kernel[")),
+    "a factory": ((KERNEL, f"def make():\n{INDENTED}    return double_kernel\n\n\n"),
+                  ("    double_kernel[", "    make()[")),
+    "a factory with an import and a constant": (
+        ("import triton.language as tl\n\nSCALE = tl.constexpr(2.0)\n", ""),
+        (KERNEL, "def make():\n    import triton.language as tl\n    SCALE = tl.constexpr(2.0)\n"
+                 f"{INDENTED}    return double_kernel\n\n\n"),
+        ("    double_kernel[", "    make()[")),
+    "a condition": ((KERNEL, f"if torch is not None:\n{INDENTED}\n"),),
+    "two branches": (
+        (KERNEL, f"if torch is not None:\n{INDENTED}else:\n{THREEFOLD}\n"),),
+    "the other of two branches": (
+        (KERNEL, f"try:\n    import nowhere\n{THREEFOLD}except ImportError:\n{INDENTED}\n"),),
+    "a context": (("import math\n", "import contextlib\nimport math\n"),
+                  (KERNEL, f"with contextlib.suppress(ImportError):\n{INDENTED}\n")),
+    "two classes": ((KERNEL, f"class Ops:\n{INDENTED}\n\nclass Others:\n{THREEFOLD}\n"),
+                    ("    double_kernel[", "    Ops.double_kernel[")),
+    "jit as a call": (("@triton.jit\n", ""), ("def double(x)", "double_kernel = triton.jit("
+                                              "double_kernel)\n\n\ndef double(x)")),
+    "jit as a call with options": (
+        ("@triton.jit\n", ""), ("    double_kernel[", "    kernel["),
+        ("def double(x)", "kernel = triton.jit(do_not_specialize=['n'])(double_kernel)\n\n\n"
+                          "def double(x)")),
+    "jit as a call for a helper": (
+        ("x * SCALE", "doubled(x)"), ("@triton.jit\n", "def twice(x):\n    return x * SCALE\n\n\n"
+                                      "doubled = triton.jit(twice)\n\n\n@triton.jit\n")),
+    "another name for jit": (
+        ("@triton.jit", "@jit"), ("SCALE = tl", "jit = triton.jit\nSCALE = tl")),
     "overloads": ("def double(x)", "@overload\ndef double(x: int) -> None: ...\n\n\n"
                   "def double(x)"),
 }
@@ -78,10 +124,26 @@ STYLES = {
 
 @pytest.mark.parametrize("changes", STYLES.values(), ids=STYLES)
 def test_a_right_solution_passes_in_this_style(graded, changes):
-    report = graded(*zip(changes[::2], changes[1::2], strict=True))
+    if isinstance(changes[0], str):
+        changes = tuple(zip(changes[::2], changes[1::2], strict=True))
+    report = graded(*changes)
 
     assert report.verdict is Verdict.PASSED, [
         (f.code, f.seen) for f in report.findings()] or report.reason
+
+
+@pytest.mark.parametrize("changes", [
+    ((KERNEL, f"if torch is None:\n{INDENTED}else:\n{THREEFOLD}\n"),),
+    ((KERNEL, f"class Ops:\n{INDENTED}\n\nclass Others:\n{THREEFOLD}\n"),
+     ("    double_kernel[", "    Others.double_kernel[")),
+    ((KERNEL, f"if torch:\n{THREEFOLD}\n"),),
+    (("@triton.jit\n", ""), ("x * SCALE", "x * 3.0"),
+     ("def double(x)", "double_kernel = triton.jit(double_kernel)\n\n\ndef double(x)")),
+], ids=["two branches", "two classes", "a condition", "jit as a call"])
+def test_of_kernels_with_one_name_the_launched_one_is_judged(graded, changes):
+    report = graded(*changes)
+
+    assert {f.code for f in report.findings()} == {"N01"}
 
 
 @pytest.mark.parametrize("constant", ["math.log2(2)", "math.e", "math.factorial(3)", "2 ** 9999",
@@ -108,8 +170,22 @@ EXPLAINED = {
     "a device that is asked for": (
         ("import math\n", "import math, torch\nDEVICE = torch.cuda.current_stream()\n"),
         "P02", "torch.cuda.is_available()"),
-    "a kernel under a condition": (
-        (KERNEL, f"if torch is not None:\n{INDENTED}\n"), "P03", "top level"),
+    "a variable of a factory": (
+        (KERNEL, "def make(FACTOR):\n" + INDENTED.replace("SCALE", "FACTOR")
+         + "    return double_kernel\n\n\n"), ("    double_kernel[", "    make(SCALE)["),
+        "L05", "variable of the function `make`"),
+    "an attribute of a class": (
+        (KERNEL, "class Ops:\n    FACTOR = SCALE\n" + INDENTED.replace("SCALE", "FACTOR")),
+        ("    double_kernel[", "    Ops.double_kernel["), "L05", "attribute of the class `Ops`"),
+    "a helper in a class": (
+        ("@triton.jit\n", "class Ops:\n    @triton.jit\n    def twice(x):\n        return x * 2\n"
+                          "\n\n@triton.jit\n"), ("x * SCALE", "twice(x)"),
+        "L05", "not found under this name"),
+    "a helper in one of two branches": (
+        ("@triton.jit\n", "if torch:\n    @triton.jit\n    def twice(x):\n        return x * 2\n"
+         "else:\n    twice = None\n\n\n@triton.jit\n"), ("x * SCALE", "twice(x)"),
+        "L05", "lines 13 and 16 bind"),
+    "a kernel of no text": ((KERNEL, f"exec({KERNEL!r})\n\n\n"), "P03", "triton.jit"),
     "Python's max of a block": (
         ("x * SCALE", "x * SCALE + max(x) * 0"), "L05", "tl.max(x, axis=0)"),
 }

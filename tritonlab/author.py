@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from grader import syntax
 from grader.blanks import blanks_left
+from grader.definitions import is_kernel
 from grader.places import numbered_comments
 from grader.report import Kind
-from grader.source import is_kernel
 from grader.words import ranges
 from tritonlab.written import Material, entries, folders, nothing_astray, python_of
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from grader import syntax
+from grader.definitions import is_kernel
 from grader.places import numbered_comments
-from grader.source import is_kernel
 
 _NEAR = 2  # steps: addresses and mask themselves, then what they are made of
 _FAR = 16

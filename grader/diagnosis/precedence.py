@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from grader import syntax
+from grader.definitions import is_kernel
 from grader.report import Finding
-from grader.source import is_kernel
 
 _CODES = frozenset(("M01", "M02", "M03", "M04", "M06", "N01", "N02", "N03"))  # of wrong masks
 _LONGEST = 40  # characters of code that are quoted

@@ -7,7 +7,7 @@ import builtins
 import difflib
 import importlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -15,8 +15,9 @@ from typing import Any
 import triton.language as tl
 from triton.runtime.jit import JITCallable
 
-from grader import visible
+from grader import syntax, visible
 from grader.engine.interpreter.rewrite import assigned
+from grader.executor import folding
 from grader.report import Finding
 
 _BUILTINS = frozenset((
@@ -65,6 +66,7 @@ class Scope:
     evaluated: frozenset[str] = frozenset()  # with @triton.constexpr_function
     bound: frozenset[str] | None = None  # all names that the file gives to anything, if known
     imported: frozenset[str] = frozenset()  # modules that the file imports, or names of them
+    around: Mapping[str, str] = field(default_factory=dict)  # why a name is not seen in here
 
 
 def check(kernel: ast.FunctionDef, scope: Scope) -> Iterator[Finding]:
@@ -78,7 +80,8 @@ def check(kernel: ast.FunctionDef, scope: Scope) -> Iterator[Finding]:
         if any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node)):
             yield _finding(node, "an annotation holds `:=`, which a kernel cannot use")
     for default in [*kernel.args.defaults, *(d for d in kernel.args.kw_defaults if d is not None)]:
-        if not is_constant(default, scope.imports, scope.constants):
+        value = folding.folded(default, {}, scope.constants)
+        if not is_constant(value, scope.imports, scope.constants):
             yield _finding(default, f"a parameter's default is `{ast.unparse(default):.60}`, and "
                                     "a kernel's defaults must be constants")
     if kernel.args.vararg or kernel.args.kwarg:
@@ -128,7 +131,7 @@ def _name_problem(node: ast.AST, local: set[str], scope: Scope) -> str:
         return ""
     target = dotted(node, scope.imports, local)
     if target is not None:
-        found = _resolve(target)
+        found = resolved(target)
         if found is None or not _usable(found, target):
             return _why_not(target)
         return _not_imported(target, scope)
@@ -153,7 +156,7 @@ def _plain_name_problem(node: ast.Name, local: set[str], scope: Scope) -> str:
     if name in local or name in scope.kernels or name in _BUILTINS:
         return ""
     if name in scope.imports:
-        found = _resolve(scope.imports[name])
+        found = resolved(scope.imports[name])
         target = scope.imports[name]
         return "" if found is not None and _usable(found, target) else _why_not(target)
     if name in scope.constants:
@@ -164,6 +167,8 @@ def _plain_name_problem(node: ast.Name, local: set[str], scope: Scope) -> str:
         return "a `constexpr_function`; such functions run as Python while a kernel is compiled"
     if name in scope.functions:
         return "a plain Python function; a kernel calls functions with `@triton.jit`"
+    if name in scope.around:
+        return scope.around[name]
     if scope.bound is not None and name not in scope.bound and not hasattr(builtins, name):
         near = difflib.get_close_matches(name, [*local, *scope.imports], n=1)
         return f"and `{name}` is not defined" + (f"; the nearest name is `{near[0]}`" if near else
@@ -176,7 +181,7 @@ def _plain_name_problem(node: ast.Name, local: set[str], scope: Scope) -> str:
 def names_bound(text: str) -> frozenset[str]:
     """All names that a file gives to anything, anywhere."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(syntax.parse(text)):
         match node:
             case ast.Name(name, ast.Store()) | ast.FunctionDef(name) | ast.ClassDef(name):
                 found.add(name)
@@ -220,7 +225,7 @@ def importable(target: str) -> bool:
 
 
 @cache
-def _resolve(target: str) -> Any:
+def resolved(target: str) -> Any:
     """The object behind a dotted name, walking only through Triton's language; None if absent."""
     if any(part.startswith("_") for part in target.split(".")):
         return None
@@ -257,7 +262,7 @@ def _not_imported(target: str, scope: Scope) -> str:
     names = target.split(".")
     for count in range(2, len(names) + 1):
         module = ".".join(names[:count])
-        if isinstance(_resolve(module), ModuleType) and not visible.is_plain(module) and (
+        if isinstance(resolved(module), ModuleType) and not visible.is_plain(module) and (
                 module not in scope.imported):
             return (f"but nothing imports the module `{module}`: a package has no attribute for a "
                     "module that was never imported")
@@ -303,21 +308,17 @@ def value_attributes() -> frozenset[str]:
 
 def is_constant(node: ast.expr, imports: Mapping[str, str],
                 constants: Mapping[str, ast.expr]) -> bool:
-    """A number, word or type, an arithmetic expression of numbers, or tl.constexpr of one."""
+    """A number, word or type, or tl.constexpr of one; arithmetic has been folded before."""
     def constant(inner: ast.expr) -> bool:
         return is_constant(inner, imports, constants)
 
     match node:
         case ast.Constant(value):
-            return value is None or isinstance(value, bool | int | float | str)
+            if isinstance(value, int):
+                return value.bit_length() <= folding.MOST_BITS
+            return value is None or isinstance(value, float | str)
         case ast.UnaryOp(ast.USub() | ast.UAdd(), operand):
             return constant(operand)
-        case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Div() | ast.FloorDiv() | ast.Mod(), right):
-            return _is_number(left) and _is_number(right)
-        case ast.BinOp(left, ast.Mult(), right):
-            return _is_number(left) and _is_number(right)
-        case ast.BinOp(ast.Constant(int()), ast.LShift() | ast.Pow(), ast.Constant(int(power))):
-            return 0 <= power < 64
         case ast.Name(name):
             return name in constants or is_type(node, imports)
         case ast.Attribute():
@@ -329,19 +330,6 @@ def is_constant(node: ast.expr, imports: Mapping[str, str],
                 constant(argument))
         case ast.Tuple(items):
             return all(constant(item) for item in items)
-    return False
-
-
-def _is_number(node: ast.expr) -> bool:
-    match node:
-        case ast.Constant(value):
-            return isinstance(value, int | float) and not isinstance(value, bool)
-        case ast.UnaryOp(ast.USub() | ast.UAdd(), operand):
-            return _is_number(operand)
-        case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult() | ast.Div(), right):
-            return _is_number(left) and _is_number(right)
-        case ast.BinOp(ast.Constant(int()), ast.LShift() | ast.Pow(), ast.Constant(int(power))):
-            return 0 <= power < 64
     return False
 
 
@@ -360,7 +348,7 @@ def is_type(node: ast.expr, imports: Mapping[str, str]) -> bool:
     target = dotted(node, imports)
     if target is None or not target.startswith("triton.language"):
         return False
-    found = _resolve(target)
+    found = resolved(target)
     return found in (tl.constexpr, tl.const) or isinstance(found, tl.dtype)
 
 

@@ -42,8 +42,9 @@ class Binder:
         """
         if launch.kernel not in self.kernels:
             raise NoSuchLaunch(
-                f"`{launch.kernel:.60}` is launched, and no function with @triton.jit at the top "
-                "of the file has this name", launch.line)
+                f"`{launch.kernel:.60}` is launched, and the file defines no kernel of this name: "
+                "kernels are functions with `@triton.jit`, or given to `triton.jit` by name",
+                launch.line)
         kernel = self._usable(launch.kernel)
         unknown = launch.arguments.keys() - {parameter.name for parameter in kernel.params}
         if unknown:

@@ -44,7 +44,8 @@ def _fields(node: ast.AST) -> Iterator[str]:
 
 
 def _makes_tuples(node: ast.expr) -> bool:
-    return ast.unparse(node).rpartition(".")[2] in ("NamedTuple", "namedtuple")
+    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    return name in ("NamedTuple", "namedtuple")
 
 
 @cache

@@ -17,7 +17,7 @@ _OPERATORS: dict[type[ast.operator], Any] = {
     ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
     ast.Pow: operator.pow, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
 }
-_LARGEST_POWER = 1024  # of what may be computed here; a float holds no larger power of two
+MOST_BITS = 4096  # of an integer; Python writes at most 4,300 decimal digits, about 14,000 bits
 
 
 def math_names(tree: ast.Module) -> dict[str, str]:
@@ -32,7 +32,9 @@ def math_names(tree: ast.Module) -> dict[str, str]:
 
 
 def folded(node: ast.expr, names: Mapping[str, str], known: Mapping[str, ast.expr]) -> ast.expr:
-    """An expression, or the argument of a call such as ``tl.constexpr(...)``, as a literal.
+    """Replaces arithmetic by its result, in calls such as ``tl.constexpr(...)`` and tuples too.
+
+    An expression stays as it is where it has no result, or an integer of over ``MOST_BITS`` bits.
 
     Args:
         node: the value of an assignment.
@@ -42,8 +44,11 @@ def folded(node: ast.expr, names: Mapping[str, str], known: Mapping[str, ast.exp
     value = _value(node, names, known)
     if value is not None:
         return _literal(value)
-    if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
-        return ast.Call(node.func, [folded(node.args[0], names, known)], [])
+    match node:
+        case ast.Call(function, [argument], []):
+            return ast.Call(function, [folded(argument, names, known)], [])
+        case ast.Tuple(items):
+            return ast.Tuple([folded(item, names, known) for item in items], ast.Load())
     return node
 
 
@@ -61,7 +66,7 @@ def _value(node: ast.expr, names: Mapping[str, str],
 
     match node:
         case ast.Constant(int() | float() as number) if not isinstance(number, bool):
-            return number
+            return _bounded(number)
         case ast.Name(name) if name in known:
             return value(known[name])
         case ast.UnaryOp(ast.USub() | ast.UAdd() as sign, operand):
@@ -94,8 +99,10 @@ def _computed(operation: type[ast.operator], left: Number | None,
               right: Number | None) -> Number | None:
     if left is None or right is None:
         return None
-    if operation in (ast.Pow, ast.LShift) and abs(right) > _LARGEST_POWER:
-        return None
+    if isinstance(left, int) and isinstance(right, int):
+        bits = {ast.Pow: left.bit_length() * right, ast.LShift: left.bit_length() + right}
+        if bits.get(operation, 0) > MOST_BITS:  # checked first: the result may exceed any memory
+            return None
     return _called(_OPERATORS[operation], left, right)
 
 
@@ -104,4 +111,8 @@ def _called(function: Any, *arguments: Any) -> Number | None:
         result = function(*arguments)
     except (ArithmeticError, TypeError, ValueError):
         return None
-    return result if isinstance(result, int | float) else None
+    return _bounded(result) if isinstance(result, int | float) else None
+
+
+def _bounded(number: Number) -> Number | None:
+    return None if isinstance(number, int) and number.bit_length() > MOST_BITS else number

@@ -5,15 +5,25 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import triton
 from triton.runtime.jit import JITFunction
 
-from grader import source
+from grader import source, syntax
+from grader.definitions import (
+    Definition,
+    Scope,
+    definitions,
+    given_to_jit,
+    is_kernel,
+    scopes_of,
+)
 from grader.engine.interpreter.rewrite import assigned
 from grader.executor import allowed, bindings, fields, folding
 from grader.report import Finding
@@ -32,7 +42,8 @@ class Extract:
 
     lines: list[str]
     source: Sequence[str] = ()  # the lines of the file itself
-    names: list[str] = field(default_factory=list)
+    kernels: list[Definition] = field(default_factory=list)
+    aliases: dict[str, Definition] = field(default_factory=dict)  # `name = triton.jit(kernel)`
     imports: dict[str, str] = field(default_factory=dict)  # name -> what it stands for, dotted
     imported: set[str] = field(default_factory=set)  # modules of Triton, and names of them
     constants: dict[str, ast.expr] = field(default_factory=dict)
@@ -43,7 +54,7 @@ class Extract:
     evaluated: frozenset[str] = frozenset()  # of these, those with @triton.constexpr_function
     statements: set[ast.stmt] = field(default_factory=set)  # those that were kept
     scattered: Mapping[str, Sequence[int]] = field(default_factory=dict)  # lines that bind a name
-    problems: dict[str, list[Finding]] = field(default_factory=dict)  # by kernel, where it has any
+    problems: dict[str, list[Finding]] = field(default_factory=dict)  # by key, where it has any
 
     @property
     def text(self) -> str:
@@ -80,12 +91,8 @@ def from_file(path: str) -> Mapping[str, JITFunction[Any] | Finding]:
     text = source.read(Path(path))
     if text.problem is not None:
         raise Refused([text.problem])
-    try:
-        kept = extract(text.text)
-    except RecursionError:
-        nested = Finding("L05", "an expression of a kernel is nested too deeply")
-        raise Refused([nested]) from None
-    if kept.problems and len(kept.problems) == len(kept.names):
+    kept = extract(text.text)
+    if kept.problems and len(kept.problems) == len(kept.kernels):
         raise Refused(kept.findings)
     try:
         return {**load(kept, path), **{name: found[0] for name, found in kept.problems.items()}}
@@ -96,32 +103,43 @@ def from_file(path: str) -> Mapping[str, JITFunction[Any] | Finding]:
 def extract(text: str) -> Extract:
     """Keep Triton's imports, literal constants and jit functions; blank out the rest.
 
+    What lies in branches of the file, and in functions around kernels, is kept as if it stood at
+    the top of the file: ``bindings`` finds the names for which that makes a difference.
+
     ``text`` has been parsed before and has ``\\n`` line ends.
     """
-    tree = ast.parse(text)
+    tree = syntax.parse(text)
     lines = text.split("\n")
     kept = Extract([""] * len(lines), lines, fields=fields.declared(tree))
     kept.math = folding.math_names(tree)
-    for node in _module_level(tree.body):
+    written = definitions(tree)
+    scopes = scopes_of(written)
+    for node in bindings.statements(tree, scopes):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            _keep_import(node, kept)
+            _keep_import(node, kept, sure=node in tree.body)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
-            _keep_constant(node, kept)
+            with suppress(RecursionError):  # nested too deeply: of no use to a kernel
+                _keep_constant(node, kept)
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    kernels = [node for node in functions if _has(node, allowed.JIT, kept)]
+    kept.kernels = [one for one in written if _is(one.jit, allowed.JIT, kept)]
+    aliases = _aliases(tree, scopes, kept)
+    kept.aliases = {name: one for name, (_, one) in aliases.items()}
+    kept.statements.update(statement for statement, _ in aliases.values())
     kept.functions = frozenset(node.name for node in functions)
     kept.evaluated = frozenset(
         node.name for node in functions if _has(node, allowed.CONSTEXPR_FUNCTION, kept))
-    kept.names = list(dict.fromkeys(node.name for node in kernels))
-    kept.scattered = bindings.scattered(tree, {*kept.statements, *kernels})
-    for node in kernels:
-        found = _problems(node, kept)[:_MAX_FINDINGS]
-        if found:
-            kept.problems.setdefault(node.name, []).extend(found)
-    _pass_on(kernels, kept)
-    for node in kernels:
-        if node.name not in kept.problems:
-            _keep_kernel(node, kept)
+    kept.scattered = bindings.scattered(
+        tree, {*kept.statements, *(one.node for one in kept.kernels)}, scopes)
+    for one in kept.kernels:
+        if found := _problems(one, kept)[:_MAX_FINDINGS]:
+            kept.problems[one.key] = found
+    _pass_on(kept)
+    for one in kept.kernels:
+        if one.key not in kept.problems:
+            _keep_kernel(one, kept)
+    for name, (statement, one) in aliases.items():
+        if one.key not in kept.problems:
+            kept.keep(statement.lineno, f"{name} = {_plain_jit(one.jit)}({one.node.name})")
     return kept
 
 
@@ -134,8 +152,22 @@ def load(kept: Extract, path: str) -> Mapping[str, JITFunction[Any]]:
     module = ModuleType(_MODULE)
     module.__file__ = path
     sys.modules[_MODULE] = module
-    exec(compile(kept.text, path, "exec", dont_inherit=True), module.__dict__)
-    return {name: getattr(module, name) for name in kept.names if name not in kept.problems}
+    loaded: dict[str, JITFunction[Any]] = {}
+    by_line = {one.node.lineno: one for one in kept.kernels if one.key not in kept.problems}
+    for statement in ast.parse(kept.text, path).body:  # a name may be defined again further down
+        exec(compile(ast.Module([statement], []), path, "exec", dont_inherit=True), vars(module))
+        if isinstance(statement, ast.FunctionDef):
+            one = by_line[statement.lineno]
+            function = vars(module)[statement.name]
+            loaded[one.key] = function if is_kernel(one.node) else _jitted(function, one)
+    return loaded
+
+
+def _jitted(function: Any, one: Definition) -> JITFunction[Any]:
+    """``triton.jit(function)`` with those options of the learner's call that count here."""
+    assert isinstance(one.jit, ast.Call)
+    options = {word.arg: ast.literal_eval(word.value) for word in _options(one.jit)}
+    return triton.jit(**options)(function)
 
 
 def _import_problem(error: Exception, path: str) -> Finding:
@@ -152,16 +184,8 @@ def _import_problem(error: Exception, path: str) -> Finding:
 # Imports and constants
 
 
-def _module_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Statements at the top of the file; of ``try`` and ``if``, the first branch."""
-    for node in body:
-        if isinstance(node, ast.Try | ast.If):
-            yield from _module_level(node.body)
-        else:
-            yield node
-
-
-def _keep_import(node: ast.Import | ast.ImportFrom, kept: Extract) -> None:
+def _keep_import(node: ast.Import | ast.ImportFrom, kept: Extract, *, sure: bool) -> None:
+    """``sure``: it always runs. Of imports in branches the first that works is kept."""
     module = "" if isinstance(node, ast.Import) else f"{node.module}."
     if isinstance(node, ast.ImportFrom) and (node.level or node.module is None):
         return
@@ -172,9 +196,12 @@ def _keep_import(node: ast.Import | ast.ImportFrom, kept: Extract) -> None:
         if alias.name == "*" or target.split(".")[0] != "triton":
             continue
         bound = alias.asname or alias.name.split(".")[0]
-        kept.imports[bound] = target if alias.asname or module else "triton"
-        if allowed.importable(target):
-            aliases.append(alias)
+        works = allowed.resolved(target) is not None
+        if sure or bound not in kept.imports:
+            if works or sure:
+                kept.imports[bound] = target if alias.asname or module else "triton"
+            if works and allowed.importable(target):
+                aliases.append(alias)
     if aliases:
         if isinstance(node, ast.Import):
             kept.keep(node.lineno, ast.unparse(ast.Import(aliases)))
@@ -216,8 +243,8 @@ def _keep_constant(node: ast.Assign | ast.AnnAssign, kept: Extract) -> None:
 def _keep_alias(targets: Sequence[ast.expr], value: ast.expr, kept: Extract) -> bool:
     """Whether this is ``exp = tl.exp`` or ``tl = triton.language``: another name for Triton's."""
     target = allowed.dotted(value, kept.imports)
-    if target is None or not target.startswith("triton.language") or allowed.is_type(
-            value, kept.imports):
+    if target is None or allowed.is_type(value, kept.imports) or not (
+            target.startswith("triton.language") or target in allowed.JIT):
         return False
     if len(targets) != 1 or not isinstance(targets[0], ast.Name):
         return False
@@ -229,24 +256,44 @@ def _keep_alias(targets: Sequence[ast.expr], value: ast.expr, kept: Extract) -> 
 # Kernels
 
 
+def _aliases(tree: ast.Module, scopes: Collection[Scope],
+             kept: Extract) -> dict[str, tuple[ast.stmt, Definition]]:
+    """Names that the file gives to kernels in statements like ``add = triton.jit(add_kernel)``."""
+    kernels = {one.node.name: one for one in kept.kernels}
+    found: dict[str, tuple[ast.stmt, Definition]] = {}
+    for statement in bindings.statements(tree, scopes):
+        match statement:
+            case ast.Assign([ast.Name(name)], value) if (
+                    given := given_to_jit(value)) in kernels and not is_kernel(
+                        kernels[given].node):
+                found[name] = statement, kernels[given]
+    return found
+
+
 def _is(decorator: ast.expr, which: frozenset[str], kept: Extract) -> bool:
     target = decorator.func if isinstance(decorator, ast.Call) else decorator
     return allowed.dotted(target, kept.imports) in which
+
+
+def _name(decorator: ast.expr) -> str:
+    return decorator.id if isinstance(decorator, ast.Name) else ""
 
 
 def _has(node: ast.FunctionDef, which: frozenset[str], kept: Extract) -> bool:
     return any(_is(decorator, which, kept) for decorator in node.decorator_list)
 
 
-def _problems(node: ast.FunctionDef, kept: Extract) -> list[Finding]:
+def _problems(one: Definition, kept: Extract) -> list[Finding]:
     """What forbids the use of a kernel."""
+    node = one.node
     found = [Finding("L05", f"kernel `{node.name}` is decorated with "
                             f"`{ast.unparse(decorator):.60}`, which the grader does not know",
                      line=decorator.lineno)
              for decorator in node.decorator_list
-             if not _is(decorator, allowed.JIT, kept) and not _is(decorator, _TUNERS, kept)]
+             if not _is(decorator, allowed.JIT, kept) and not _is(decorator, _TUNERS, kept)
+             and not (one.scopes and _name(decorator) == "staticmethod")]
     try:
-        found += _forbidden(node, kept)
+        found += _forbidden(one, kept)
     except RecursionError:
         found.append(Finding("L05", "an expression of a kernel is nested too deeply",
                              line=node.lineno))
@@ -271,11 +318,20 @@ def _of_several(node: ast.FunctionDef, kept: Extract) -> Iterator[Finding]:
                              "passed to the launch", line=used[name])
 
 
-def _forbidden(node: ast.FunctionDef, kept: Extract) -> Iterator[Finding]:
+def _forbidden(one: Definition, kept: Extract) -> Iterator[Finding]:
     """What the sanitiser finds in a kernel's body and signature."""
-    scope = allowed.Scope(kept.imports, kept.constants, kept.annotated, frozenset(kept.names),
-                          kept.functions, kept.evaluated,
-                          allowed.names_bound("\n".join(kept.source)), frozenset(kept.imported))
+    node = one.node
+    visible = {other.node.name for other in kept.kernels if one.sees(other)}
+    around = {other.node.name: f"a kernel in `{other.scopes[-1].name}`, which is not found under "
+              "this name from here; kernels call those at the top of the file"
+              for other in kept.kernels if not one.sees(other)}
+    around |= {scope.name: "a class; kernels call those at the top of the file, not in a class"
+               for scope in scopes_of(kept.kernels) if isinstance(scope, ast.ClassDef)}
+    around |= {name: words for scope in one.scopes for name, words in _not_followed(scope)}
+    scope = allowed.Scope(kept.imports, kept.constants, kept.annotated,
+                          frozenset(visible | kept.aliases.keys()), kept.functions, kept.evaluated,
+                          allowed.names_bound("\n".join(kept.source)), frozenset(kept.imported),
+                          around)
     if not kept.fields:
         yield from allowed.check(node, scope)
         return
@@ -286,25 +342,37 @@ def _forbidden(node: ast.FunctionDef, kept: Extract) -> Iterator[Finding]:
                              "value, which a kernel cannot do", line=place.lineno)
 
 
-def _pass_on(kernels: Sequence[ast.FunctionDef], kept: Extract) -> None:
+def _not_followed(scope: Scope) -> Iterator[tuple[str, str]]:
+    """Why a kernel does not see the names of a function or class around it."""
+    words = f"an attribute of the class `{scope.name}`, whose names a kernel in it does not see"
+    if not isinstance(scope, ast.ClassDef):
+        words = (f"a variable of the function `{scope.name}` around the kernel; its value is known "
+                 "only when that function runs, so pass it to the launch as a parameter")
+    return ((name, words) for name in bindings.names_in(scope))
+
+
+def _pass_on(kept: Extract) -> None:
     """A kernel that uses one with problems has the same problems, however far away it is."""
+    keys = {one.node.name: one.key for one in kept.kernels}
+    keys |= {name: one.key for name, one in kept.aliases.items()}
     uses: dict[str, set[str]] = {}
-    for node in kernels:
-        local = assigned(node)
-        uses.setdefault(node.name, set()).update(
-            inner.id for inner in ast.walk(node)
-            if isinstance(inner, ast.Name) and inner.id in kept.names and inner.id not in local)
+    for one in kept.kernels:
+        local = assigned(one.node)
+        uses[one.key] = {keys[inner.id] for inner in ast.walk(one.node) if isinstance(
+            inner, ast.Name) and inner.id in keys and inner.id not in local}
     spread = True
     while spread:
         spread = False
-        for name, used in uses.items():
+        for key, used in uses.items():
             broken = sorted(used & kept.problems.keys())
-            if broken and name not in kept.problems:
-                kept.problems[name] = kept.problems[broken[0]]
+            if broken and key not in kept.problems:
+                kept.problems[key] = kept.problems[broken[0]]
                 spread = True
 
 
-def _keep_kernel(node: ast.FunctionDef, kept: Extract) -> None:
+def _keep_kernel(one: Definition, kept: Extract) -> None:
+    """The text of a kernel, moved to the left where it is indented."""
+    node = one.node
     for decorator in node.decorator_list:
         if _is(decorator, allowed.JIT, kept):
             kept.keep(decorator.lineno, f"@{_plain_jit(decorator)}")
@@ -315,7 +383,8 @@ def _keep_kernel(node: ast.FunctionDef, kept: Extract) -> None:
     if node.returns is not None:
         arrow = _arrow(node.returns, kept.source)
         _blank(body, (node.returns.lineno, arrow), _end(node.returns), node.lineno)
-    kept.lines[node.lineno - 1:last] = [line.decode() for line in body]
+    indent = body[0][:node.col_offset]
+    kept.lines[node.lineno - 1:last] = [line.removeprefix(indent).decode() for line in body]
 
 
 def _arrow(returns: ast.expr, source: Sequence[str]) -> int:
@@ -327,15 +396,15 @@ def _plain_jit(decorator: ast.expr) -> str:
     """The decorator with those of its options that are literals and mean something here."""
     if not isinstance(decorator, ast.Call):
         return ast.unparse(decorator)
-    options = []
-    for keyword in decorator.keywords:
-        try:
+    return f"{ast.unparse(decorator.func)}({', '.join(map(ast.unparse, _options(decorator)))})"
+
+
+def _options(jit: ast.Call) -> Iterator[ast.keyword]:
+    for keyword in jit.keywords:
+        with suppress(ValueError, TypeError, RecursionError):
             ast.literal_eval(keyword.value)
-        except ValueError:
-            continue
-        if keyword.arg in _OPTIONS:
-            options.append(ast.unparse(keyword))
-    return f"{ast.unparse(decorator.func)}({', '.join(options)})"
+            if keyword.arg in _OPTIONS:
+                yield keyword
 
 
 def _annotations(node: ast.FunctionDef,

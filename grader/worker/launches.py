@@ -28,7 +28,7 @@ from grader.recording import (
     dtype_name,
     outside_grid,
 )
-from grader.worker.learner import current_line, kernel_lines
+from grader.worker.learner import current_line, kernels_by_line
 from grader.worker.recorder import Recorder
 
 _OPTIONS = frozenset(CUDAOptions.__dataclass_fields__)
@@ -104,7 +104,7 @@ def record(recorder: Recorder, kernel: Any, args: tuple[Any, ...], kwargs: dict[
     if recorder.launches >= MAX_LAUNCHES:
         recorder.stop("T03", f"Launch {MAX_LAUNCHES + 1} in one call; at most {MAX_LAUNCHES} "
                              f"can be recorded.")
-    _check_definition(recorder, kernel, name)
+    key = _key(recorder, kernel)
     for hook in kernel.pre_run_hooks:
         hook(*args, **kwargs)
     values, options = _bind(recorder, kernel, name, args, kwargs)
@@ -114,25 +114,31 @@ def record(recorder: Recorder, kernel: Any, args: tuple[Any, ...], kwargs: dict[
     parameters = {parameter.name: parameter for parameter in kernel.params}
     arguments = {key: _argument(recorder, name, parameters[key], value)
                  for key, value in values.items()}
-    recorder.note(Launch(name, sizes, arguments, options, current_line(recorder.path)))
+    recorder.note(Launch(key, sizes, arguments, options, current_line(recorder.path)))
 
 
-def _check_definition(recorder: Recorder, kernel: Any, name: str) -> None:
-    """L05 for a kernel that is another than the file has under its name.
+def _key(recorder: Recorder, kernel: Any) -> str:
+    """By what the executor finds a kernel in the text of the file.
 
-    What is run later is taken from the file by name. A kernel that the file has not is refused
-    there, in words of its own.
+    A kernel that the file does not define is refused there.
+
+    Raises:
+        Stop: the file defines another kernel of this name.
     """
-    line = kernel_lines(recorder.path).get(name)
-    code = getattr(kernel.fn, "__code__", None)
-    if line is None or code is None or (code.co_filename, code.co_firstlineno) == (
-            recorder.path, line):
-        return
-    where = f"is that of line {code.co_firstlineno}"
-    if code.co_filename != recorder.path:
-        where = "was made elsewhere than in the text of the file"
-    recorder.stop("L05", f"The kernel `{name}` that is launched {where}; the file defines `{name}` "
-                         f"in line {line}, and only that text is compiled and run.")
+    name, code = str(kernel.__name__), getattr(kernel.fn, "__code__", None)
+    known = kernels_by_line(recorder.path)
+    if code is None:
+        return name
+    if code.co_filename == recorder.path and code.co_firstlineno in known:
+        return known[code.co_firstlineno].key
+    line = next((line for line, one in known.items() if one.key == name), None)
+    if line is not None:
+        where = f"is that of line {code.co_firstlineno}"
+        if code.co_filename != recorder.path:
+            where = "was made elsewhere than in the text of the file"
+        recorder.stop("L05", f"The kernel `{name}` that is launched {where}; the file defines "
+                             f"`{name}` in line {line}, and only that text is compiled and run.")
+    return name
 
 
 def _bind(recorder: Recorder, kernel: Any, name: str, args: tuple[Any, ...],
@@ -267,7 +273,7 @@ def _value(recorder: Recorder, kernel: str, name: str, value: Any, *, numpy: boo
     if isinstance(value, tl.dtype):
         return Argument("dtype", str(value))
     if isinstance(value, JITFunction):
-        return Argument("function", str(value.__name__))
+        return Argument("function", _key(recorder, value))
     if isinstance(value, tuple) and depth < _MAX_DEPTH:
         items = [_value(recorder, kernel, name, item, numpy=numpy, depth=depth + 1)
                  for item in value]

@@ -13,6 +13,7 @@ from typing import Any
 
 import triton
 
+from grader.definitions import Definition, definitions
 from grader.recording import MAX_MESSAGE
 
 NAME = "kernel"
@@ -48,17 +49,13 @@ def current_line(path: str) -> int | None:
 
 
 @cache
-def kernel_lines(path: str) -> dict[str, int]:
-    """The first line of every function with a decorator at the top of the file, by name.
-
-    Of several with one name the last counts, as it does for Python.
-    """
+def kernels_by_line(path: str) -> dict[int, Definition]:
+    """The kernels of the file by their first lines, as code objects count them."""
     try:
         tree = ast.parse(Path(path).read_bytes())
     except (OSError, SyntaxError, ValueError):
         return {}
-    return {node.name: node.decorator_list[0].lineno for node in tree.body
-            if isinstance(node, ast.FunctionDef) and node.decorator_list}
+    return {one.first_line: one for one in definitions(tree)}
 
 
 @cache
