@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any
 
 from grader.binary import Factor
 from grader.inputs import Size
 from grader.report import Kind
+from grader.sizes import COUNT, Drawn, Sizes, words
 
 CALL_S = 10.0  # that a call of host code may take
 
@@ -131,7 +132,7 @@ class Case:
     must hold. ``public`` cases are the ones that ``python kernel.py`` runs. ``advisory`` cases are
     shown and never decide. ``function`` is the learner's function that is called, where a suite has
     several; ``call`` is set where host code is asked and no kernel's result is looked at, and
-    ``reading`` where files are only read.
+    ``reading`` where files are only read. With ``sizes`` it stands for a run at each size drawn.
     """
 
     name: str
@@ -146,6 +147,13 @@ class Case:
     function: str = ""
     call: Call | None = None
     reading: Reading | None = None
+    sizes: Sizes | None = None
+
+    def at(self, size: Drawn) -> Case:
+        """The run at one of the drawn sizes."""
+        assert self.sizes is not None
+        return replace(self, name=f"{self.name}: {words(size)}", sizes=None,
+                       inputs=tuple(self.sizes.make(**size)))
 
     @property
     def about(self) -> str:
@@ -167,6 +175,25 @@ def correctness(name: str, *inputs: Any, public: bool = False, launches: int | N
 def edge(name: str, *inputs: Any, public: bool = False, launches: int | None = None,
          advisory: bool = False) -> Case:
     return Case(name, Kind.EDGE, inputs, public=public, launches=launches, advisory=advisory)
+
+
+def sizes(make: Callable[..., Sequence[Any]], *, count: int = COUNT, call: Call | None = None,
+          name: str = "sizes drawn anew", **dimensions: Sequence[Any]) -> Case:
+    """A case at ``count`` sizes that each grade draws anew; what fails is shrunk and named.
+
+    ``sizes(lambda rows, columns: (rand(rows, columns),), rows=(1, 9), columns=(1, 5_000))``: two
+    numbers are the lowest and the highest size; anything else, such as dtypes, is chosen from. All
+    that can be drawn has to be within the module's contract, and small: a case is judged in a few
+    milliseconds. With ``call`` the inputs are those of host code.
+    """
+    ranges = {key: (low, high) for key, (low, high) in (
+        (key, values) for key, values in dimensions.items() if _is_range(values))}
+    choices = {key: tuple(values) for key, values in dimensions.items() if key not in ranges}
+    return Case(name, Kind.PROPERTY, call=call, sizes=Sizes(make, ranges, choices, count))
+
+
+def _is_range(values: Sequence[Any]) -> bool:
+    return len(values) == 2 and all(type(value) is int for value in values)
 
 
 def refuses(name: str, *inputs: Any, raises: type[Exception], mentions: Sequence[str] = (),
