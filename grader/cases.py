@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any
 
 from grader.binary import Factor
 from grader.inputs import Size
 from grader.report import Kind
+from grader.sizes import COUNT, Drawn, Sizes, words
 
 CALL_S = 10.0  # that a call of host code may take
 
@@ -133,7 +134,7 @@ class Case:
     shown and never decide. ``function`` is the learner's function that is called, where a suite has
     several; ``call`` is set where host code is asked and no kernel's result is looked at, and
     ``reading`` where files are only read. A case that does not ``runs`` is recorded, which checks
-    its grids, and no kernel runs.
+    its grids, and no kernel runs. With ``sizes`` it stands for a run at each size drawn.
     """
 
     name: str
@@ -149,6 +150,13 @@ class Case:
     call: Call | None = None
     reading: Reading | None = None
     runs: bool = True
+    sizes: Sizes | None = None
+
+    def at(self, size: Drawn) -> Case:
+        """The run at one of the drawn sizes."""
+        assert self.sizes is not None
+        return replace(self, name=f"{self.name}: {words(size)}", sizes=None,
+                       inputs=tuple(self.sizes.make(**size)))
 
     @property
     def about(self) -> str:
@@ -178,6 +186,25 @@ def launchable(name: str, *inputs: Any) -> Case:
     For sizes that are cheap to launch and would take long to interpret.
     """
     return Case(name, Kind.EDGE, inputs, runs=False)
+
+
+def sizes(make: Callable[..., Sequence[Any]], *, count: int = COUNT, call: Call | None = None,
+          name: str = "sizes drawn anew", **dimensions: Sequence[Any]) -> Case:
+    """A case at ``count`` sizes that each grade draws anew; what fails is shrunk and named.
+
+    ``sizes(lambda rows, columns: (rand(rows, columns),), rows=(1, 9), columns=(1, 5_000))``: two
+    numbers are the lowest and the highest size; anything else, such as dtypes, is chosen from. All
+    that can be drawn has to be within the module's contract, and small: a case is judged in a few
+    milliseconds. With ``call`` the inputs are those of host code.
+    """
+    ranges = {key: (low, high) for key, (low, high) in (
+        (key, values) for key, values in dimensions.items() if _is_range(values))}
+    choices = {key: tuple(values) for key, values in dimensions.items() if key not in ranges}
+    return Case(name, Kind.PROPERTY, call=call, sizes=Sizes(make, ranges, choices, count))
+
+
+def _is_range(values: Sequence[Any]) -> bool:
+    return len(values) == 2 and all(type(value) is int for value in values)
 
 
 def refuses(name: str, *inputs: Any, raises: type[Exception], mentions: Sequence[str] = (),

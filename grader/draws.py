@@ -6,12 +6,14 @@ import hashlib
 import secrets
 from collections.abc import Sequence
 from contextlib import nullcontext
+from random import Random
 from typing import Any
 
 import torch
 
 from grader.recording import Recording
 from grader.sandbox.arena import SparseTensor
+from grader.sizes import Drawn, Sizes
 from grader.suite import Input, Sparse
 
 DEFAULT_BLOCK = 1024  # where a launch names no BLOCK size
@@ -41,10 +43,7 @@ class Draws:
             outlines: tensors that need no values get none, and take no memory.
             device: where they are drawn; each has other values for the same seed.
         """
-        self.seed = self.seed or secrets.token_hex(16)
-        key = f"{self.seed}/{self._suite}/{name}".encode()
-        number = int.from_bytes(hashlib.sha256(key).digest()[:8], "big")
-        generator = torch.Generator(device).manual_seed(number)
+        generator = torch.Generator(device).manual_seed(self._number(name))
         drawn: list[Any] = []
         for spec in specs:
             outline = spec.outline(block) \
@@ -59,6 +58,16 @@ class Draws:
             else:
                 drawn.append(spec)
         return drawn
+
+    def sizes(self, name: str, sizes: Sizes) -> list[Drawn]:
+        """The sizes that belong to the case ``name`` and the seed."""
+        return sizes.draw(Random(self._number(name)))
+
+    def _number(self, name: str) -> int:
+        """What the random numbers of ``name`` begin with."""
+        self.seed = self.seed or secrets.token_hex(16)
+        key = f"{self.seed}/{self._suite}/{name}".encode()
+        return int.from_bytes(hashlib.sha256(key).digest()[:8], "big")
 
 
 def rolled(inputs: Sequence[Any]) -> list[Any]:

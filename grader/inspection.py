@@ -241,7 +241,7 @@ def cases_of(suite: Suite, wanted: str | None = None) -> list[Case]:
         grader.selection.UnknownCase: no case, or more than one, is meant.
     """
     launching = [case for case in suite.ordered()
-                 if isinstance(case, Case) and not case.raises and case.call is None]
+                 if isinstance(case, Case) and not (case.raises or case.call or case.sizes)]
     if wanted is not None:
         name = selection.select(wanted, [case.name for case in launching])
         return [case for case in launching if case.name == name]

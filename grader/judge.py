@@ -8,7 +8,7 @@ import time
 import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 
 import torch
 
-from grader import alone, asked, compare, hardware, large, plain, selection, source, speed
+from grader import alone, asked, compare, drawn, hardware, large, plain, selection, source, speed
 from grader.ahead import Ahead
 from grader.bulk import once
 from grader.cases import Call
@@ -50,6 +50,7 @@ from grader.recording import Recording
 from grader.report import SPARED, CaseResult, Finding, Kind, Report, Verdict, versions
 from grader.sandbox import Sandbox, SandboxBroken, cancellation
 from grader.session import Session
+from grader.sizes import Drawn
 from grader.suite import Case, Property, Suite
 from grader.words import sentence
 
@@ -385,6 +386,8 @@ class Judge:
             self._sized_by(case)
         if isinstance(case, Property):
             return asked.law(self, case)
+        if case.sizes is not None:
+            return drawn.verdict(self, case, shrink=self._leads)
         if case.reading is not None or case.call is not None:
             return asked.host_code(self, case)
         if large.is_measured(case):
@@ -400,7 +403,7 @@ class Judge:
         if case.raises:
             return result_of(case, list(trial.outcome.findings)
                              or broken_refusal(case, trial.outcome.error))
-        return self._values(trial)
+        return self.values(trial)
 
     def _call(self, case: Case) -> Later[Trial]:
         """Begin to have the learner's function called: the first step of a case.
@@ -456,7 +459,10 @@ class Judge:
             findings = idle_grid(suite, session, recording, trial.inputs)
         if recording is None or findings:
             return lambda: replace(trial, findings=findings)
-        if not trial.case.advisory:
+        # Drawn sizes are of kind PROPERTY. They are not compiled: a variant for each would take
+        # longer than all cases together. Triton specializes on dtypes, on sizes of 1 and multiples
+        # of 16, and on constexprs, all of which fixed cases show it.
+        if not trial.case.advisory and trial.case.kind is not Kind.PROPERTY:
             self.gate.add(trial.case.name, recording, trial.outcome.configurations)
         run = session.begin_replay(recording, trial.inputs, {"other": True})
         return lambda: replace(trial, run=run())
@@ -476,14 +482,32 @@ class Judge:
         block = self.draws.block(case.function)
         return self.draws.draw(case.name, case.inputs, block, outlines=True)
 
-    def _values(self, trial: Trial) -> CaseResult:
+    def trials(self, cases: Sequence[Case]) -> Iterator[Trial]:
+        """The trials of cases that are not the suite's own, run ahead of who takes them."""
+        ahead = self._ahead(cases)
+        return (ahead.take() for _ in cases)
+
+    def sizes(self, case: Case) -> list[Drawn]:
+        """The sizes of a case that draws them; none are drawn before the file was imported."""
+        assert case.sizes is not None
+        self.session.ready()
+        return self.draws.sizes(case.name, case.sizes)
+
+    @contextmanager
+    def without_notes(self) -> Iterator[None]:
+        """Inside, no details of the one case that is graded are gathered."""
+        notes, self._notes = self._notes, None
+        try:
+            yield
+        finally:
+            self._notes = notes
+
+    def found(self, trial: Trial) -> list[Finding]:
+        """What is wrong with a call, before its cause is looked for."""
         case, inputs, run = trial.case, trial.inputs, trial.run
         recording = trial.outcome.recording
-        self._look_at(trial)
-        if self.device is not None:
-            self.device.keep(trial)
         if recording is None or run is None:
-            return result_of(case, trial.findings)
+            return trial.findings
         findings = self._said_of_run(run.findings, recording, inputs)
         broken = broken_contract(self.suite, case, recording, inputs)
         if not findings or (broken and wrong_places_follow(broken[0], findings)):
@@ -494,6 +518,18 @@ class Judge:
             findings = undefined_or_ordered(
                 self.session, recording, inputs, run, None if self.suite.reproducible else
                 lambda results: self.difference(results, inputs) is None) or findings
+        return findings
+
+    def values(self, trial: Trial) -> CaseResult:
+        """The verdict on a call, with the cause of what is wrong."""
+        case, inputs, run = trial.case, trial.inputs, trial.run
+        recording = trial.outcome.recording
+        self._look_at(trial)
+        if self.device is not None:
+            self.device.keep(trial)
+        findings = self.found(trial)
+        if recording is None or run is None:
+            return result_of(case, findings)
         if findings:
             findings = self.session.decided_by_values(recording, inputs) or findings
         if findings:

@@ -41,7 +41,7 @@ def is_large(case: Case) -> bool:
 
 def is_tried(case: Case) -> bool:
     """Whether a case takes the two steps that can be begun ahead."""
-    return case.call is None and case.reading is None and not is_large(case)
+    return not (case.call or case.reading or case.sizes or is_large(case))
 
 
 def has_holes(case: Case) -> bool:

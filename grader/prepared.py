@@ -54,13 +54,16 @@ class Prepared(Draws):
         """Prepare case after case; between two of them it can be left."""
         parts = {part.entry: part for part in self._whole.parts}
         first = next(iter(parts.values()))
-        for case in self._whole.ordered():
-            if isinstance(case, Case) and large.is_tried(case) and not (
-                    case.raises or large.has_holes(case)):
-                self._prepare(case, parts.get(case.function, first))
-                yield
-            if self._room < 0:
-                return
+        for listed in self._whole.ordered():
+            cases = [listed] if isinstance(listed, Case) else []
+            if cases and cases[0].sizes:
+                cases = [cases[0].at(size) for size in self.sizes(listed.name, cases[0].sizes)]
+            for case in cases:
+                if large.is_tried(case) and not (case.raises or large.has_holes(case)):
+                    self._prepare(case, parts.get(case.function, first))
+                    yield
+                if self._room < 0:
+                    return
 
     def _prepare(self, case: Case, part: Function) -> None:
         block = self.sized_by.get(case.name, DEFAULT_BLOCK) if case.follows_block else None

@@ -27,6 +27,7 @@ from grader.cases import (
     performance,
     reads,
     refuses,
+    sizes,
 )
 from grader.inputs import (
     Input,
@@ -92,6 +93,7 @@ __all__ = [
     "row_with",
     "rows",
     "sibling",
+    "sizes",
     "special",
     "spike",
     "wide",
@@ -365,8 +367,10 @@ class Suite(Function):
         cases = [case for part in self.parts for case in _by_group(part.cases)
                  if case.public or not public_only]
         laws = [] if public_only else self.properties
+        fixed = [case for case in cases if not case.sizes]  # their failures come again
+        drawn = [case for case in cases if case.sizes]
         found: list[Case | Property] = _by_group(
-            [*cases, *laws], _GROUPS_OF_SEVERAL if self.functions else _GROUPS)
+            [*fixed, *laws, *drawn], _GROUPS_OF_SEVERAL if self.functions else _GROUPS)
         return [case for case in found if only in ("", case.name)]
 
 

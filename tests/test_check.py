@@ -21,7 +21,19 @@ from grader import processes
 from grader.mutants import Patch
 from grader.report import CaseResult, Finding, Kind, Report, Verdict
 from grader.sandbox.processes import descendants
-from grader.suite import Function, Limits, Mutant, Property, Suite, Tree, call, reads, refuses
+from grader.suite import (
+    Function,
+    Limits,
+    Mutant,
+    Property,
+    Suite,
+    Tree,
+    call,
+    rand,
+    reads,
+    refuses,
+    sizes,
+)
 from tritonlab import author, course, graded, mutated, proof, proving, written
 from tritonlab.crew import Broken, Crew
 
@@ -437,7 +449,8 @@ def test_functions_that_reach_nothing_of_a_mutant_are_left_to_the_solution(
     cases = [replace(made.material.suite.all_cases[0], name=name, function="") for name in "ab"]
     known = replace(MUTANT, id="known", codes=("N01",), right=("two: b",))
     suite = Suite(functions=[Function("one", cases=cases), Function("two", cases=cases)],
-                  cases=[call("asked", "f", check=print), reads("read", "texts", check=print)],
+                  cases=[call("asked", "f", check=print), reads("read", "texts", check=print),
+                         sizes(lambda n: (rand(n),), n=(1, 9))],
                   mutants=(known,))
     mutant = replace(MUTANT, codes=(code,), patches=(Patch(find, put),))
     material = replace(made.material, suite=suite, solution={"kernel.py": TWO})

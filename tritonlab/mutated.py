@@ -28,6 +28,8 @@ def draws(suite: Suite, name: str) -> bool:
 def concerned(material: Material, mutant: Mutant) -> Suite:
     """The suite without cases that run nothing of a mutant: they give what the solution's give.
 
+    Nor does it draw sizes: what kills a mutant has to kill it at every size drawn, and so is fixed.
+
     That is so of functions that reach nothing which it changes, and where all files that it changes
     are replaced. Cases stay that tell mistakes of its code apart, for the diagnosis.
     """
@@ -39,6 +41,8 @@ def concerned(material: Material, mutant: Mutant) -> Suite:
                for name in (*other.wrong, *other.right)}
 
     def is_left(case: Case) -> bool:
+        if case.sizes:
+            return False
         trees = case.call.trees if case.call else ()
         return not trees or not all(name.startswith(tree.instead_of) or name in tree.files
                                     for tree in trees for name in changed)

@@ -25,6 +25,7 @@ from grader.suite import (
     row,
     row_with,
     rows,
+    sizes,
     special,
     spike,
 )
@@ -195,6 +196,9 @@ suite = Suite(
              special(4, 129, values=extremes("bfloat16"), dtype="bfloat16")),
         edge("nothing but the largest float32 and its negative",
              special(4, 128, values=extremes("float32")[:2], share=1.0)),
+
+        sizes(lambda rows, columns, dtype: (rand(rows, columns, dtype=dtype),),
+              rows=(1, 5), columns=(1, 5_000), dtype=UNIT_ROUNDOFF),
 
         # What the contract does not cover has to be refused before anything is launched.
         refuses("x is a list", [[1.0, 2.0]], raises=TypeError, mentions=("x", "list")),
