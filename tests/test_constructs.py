@@ -7,11 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import torch
-from fidelity.constructs import compiles, matrix, running
+from fidelity.constructs import calls, compiles, matrix, running
 from fidelity.constructs.construct import Check, Construct, Theme, difference, equal, near, rounded
 from fidelity.constructs.every import CONSTRUCTS
 from fidelity.constructs.running import Row, Settings
 from fidelity.constructs.values import given, whole
+
+from grader.engine.compiler.build import address
 
 # As the engine runs by itself, and the other way round: whatever a GPU leaves open must not matter.
 _SETTINGS = (Settings(), Settings(chunk=1, order="reverse", poison=1))
@@ -56,6 +58,15 @@ def test_the_table_says_what_the_compiler_says(name: str, compiler: None):
     accepted, said = compiles.compiles(construct)
 
     assert accepted is not construct.rejected, said
+
+
+@pytest.mark.parametrize("call", calls.LOOPS)
+def test_the_compiled_loop_runs_as_often_as_the_table_says(call: str):
+    kernel, out = calls.loop_kernel(call), address("int32", 0)
+
+    turns = compiles.turns(kernel, out, calls.VALUES, calls.CONSTANTS)
+
+    assert turns == len(calls.LOOPS[call])
 
 
 @pytest.fixture(scope="module")

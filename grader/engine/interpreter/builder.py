@@ -433,6 +433,9 @@ class Builder:
         self._hold(condition, f": {message}" if str(message) else "", "an assertion")
 
     def create_assume(self, condition: Handle) -> None:
+        if condition.shape:
+            raise NotInAKernel("tl.assume takes a scalar condition, and this one is a block of "
+                               f"shape {list(condition.shape)}")
         self._hold(condition, "", "what tl.assume promises")
 
     def _hold(self, condition: Handle, message: str, what: str) -> None:

@@ -19,13 +19,14 @@ import triton
 import triton.language as tl
 from triton.runtime import interpreter
 
-from grader.engine.interpreter import elementwise, libdevice, reduce, subset
+from grader.engine.interpreter import elementwise, libdevice, numerics, reduce, subset
 from grader.engine.interpreter.attempt import of_all_programs
-from grader.engine.interpreter.errors import NotInAKernel
+from grader.engine.interpreter.errors import KernelError, NotInAKernel
 from grader.engine.interpreter.handle import Handle
 
 TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2])
 _ABSENT = object()
+_RANGE, _STATIC_RANGE = tl.range, tl.static_range  # kernels see others while they run
 _PREFIX = "__tritonlab_"  # of the names that rewritten code uses; a kernel cannot spell them
 _rewritten: dict[int, tuple[Any, Callable[..., Any]]] = {}  # by id: hashing a kernel costs its key
 
@@ -292,47 +293,64 @@ def _iterated(values: Any, line: int) -> Any:
     return values
 
 
-def program_range(*bounds: Any, **options: Any) -> Any:
-    """``range`` and ``tl.range``: the loop variable is a scalar of the kernel, 32 bits wide
-    unless a bound is wider, so that arithmetic on it wraps round as it does on a GPU."""
-    names = ("start", "end", "step")
-    bounds = (*bounds, *(options[name] for name in names[len(bounds):] if name in options))
-    wide = any(isinstance(b, tl.tensor) and b.dtype.primitive_bitwidth == 64 for b in bounds)
-    numbers = [_integers(bound) for bound in bounds]
-    zero, one = np.zeros(1, np.int64), np.ones(1, np.int64)
-    start, stop, step = (zero, numbers[0], one) if len(numbers) == 1 else (*numbers, one)[:3]
-    if not step.all():
+def program_range(*bounds: Any, **options: Any) -> Iterator[Any]:
+    """``tl.range``: which bound is which, Triton's own class decides."""
+    loop = _RANGE(*map(_constant, bounds), **{k: _constant(v) for k, v in options.items()})
+    return _turns(loop.start, loop.end, loop.step)
+
+
+def _python_range(first: Any, *others: Any, **_: Any) -> Iterator[Any]:
+    """``range``: the compiler takes up to three arguments by position and ignores all others."""
+    start, end, step = (first, *others, 1)[:3] if others else (0, first, 1)
+    return _turns(start, end, step)
+
+
+def _turns(start: Any, end: Any, step: Any) -> Iterator[Any]:
+    """The loop variable of each turn, a scalar of the type that the compiler promotes to.
+
+    The compiler swaps the bounds where a constant step is negative. All other loops count upwards,
+    and bounds are compared as signed integers of the promoted type.
+
+    Raises:
+        NotInAKernel: a bound or the step is no scalar integer, or a constant step is zero.
+        KernelError: a step that is not a constant is zero or negative.
+    """
+    semantic = interpreter.interpreter_semantic
+    constant = not isinstance(step, tl.tensor)
+    bounds = [_integer(semantic.to_tensor(value)) for value in (start, end, step)]
+    first, second, third = (bound.dtype for bound in bounds)
+    kind = semantic.integer_promote_impl(semantic.integer_promote_impl(first, second), third)
+    unsigned = numerics.numpy_dtype(kind)
+    signed = np.dtype(f"i{unsigned.itemsize}")
+    low, high, stride = (bound.handle.data.reshape(-1).astype(signed).astype(np.int64)
+                         for bound in bounds)
+    if constant and not stride.all():
         raise NotInAKernel("a loop's step must not be zero")
-    memory = interpreter.interpreter_semantic.builder.memory
-    counts = np.maximum(0, -((start - stop) // step))
-    far = wide or not all((n >= -2**31).all() and (n < 2**31).all() for n in numbers)
-    kind, dtype = (tl.int64, np.int64) if far else (tl.int32, np.int32)
-    for turn in memory.turns(counts):
-        yield tl.tensor(Handle((start + turn * step).astype(dtype), kind), kind)
+    if not constant and (stride <= 0).any():
+        raise KernelError(f"a loop has the step {int(stride.min())}, which is not a constant; "
+                          "Triton counts downwards only by a tl.constexpr")
+    counts = np.maximum(0, -((low - high) // stride))
+    for turn in semantic.builder.memory.turns(counts):
+        yield tl.tensor(Handle((low + turn * stride).astype(signed).view(unsigned), kind), kind)
+
+
+def _integer(bound: Any) -> Any:
+    if bound.handle.shape or not bound.dtype.is_int():
+        raise NotInAKernel(f"a loop's bounds and step must be scalar integers, not {bound.type}")
+    return bound
 
 
 def static_range(*bounds: Any, **options: Any) -> range:
     """``tl.static_range``: unrolled by the compiler, so the loop variable is a plain number."""
-    names = ("arg1", "arg2", "step")
-    bounds = (*bounds, *(options[name] for name in names[len(bounds):] if name in options))
-    for bound in bounds:
-        if isinstance(bound, tl.tensor):
-            raise NotInAKernel("tl.static_range needs bounds that are tl.constexpr")
-    return range(*(int(_integers(bound)[0]) for bound in bounds))
+    if any(isinstance(bound, tl.tensor) for bound in (*bounds, *options.values())):
+        raise NotInAKernel("tl.static_range needs bounds that are tl.constexpr")
+    loop = _STATIC_RANGE(*map(_constant, bounds), **{k: _constant(v) for k, v in options.items()})
+    return range(loop.start.value, loop.end.value, loop.step.value)
 
 
-def _integers(value: Any) -> Any:
-    """A bound of a loop, one for each program."""
-    if isinstance(value, tl.constexpr):
-        value = value.value
-    if isinstance(value, tl.tensor):
-        data = value.handle.data
-        if math.prod(value.handle.shape) != 1 or data.dtype.kind not in "iu":
-            raise NotInAKernel("a loop's bounds must be scalar integers")
-        return data.reshape(-1).astype(np.int64)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise NotInAKernel(f"a loop's bounds must be integers, not {value!r:.40}")
-    return np.array([value], np.int64)
+def _constant(value: Any) -> Any:
+    """Every number in a kernel's text is a constexpr to the compiler, and so is ``None``."""
+    return value if isinstance(value, tl.tensor | tl.constexpr) else tl.constexpr(value)
 
 
 def _smaller(*values: Any) -> Any:
@@ -374,9 +392,9 @@ _PYTHON: dict[str, Any] = {
     "list": list, "print": print, "tuple": tuple, "AssertionError": AssertionError,
     "getattr": _attribute, "hasattr": _has_attribute,
 }
-_BUILTINS: dict[str, Any] = {"range": program_range, "min": _smaller, "max": _larger}
+_BUILTINS: dict[str, Any] = {"range": _python_range, "min": _smaller, "max": _larger}
 _IMPORTED = (
-    (tl.range, program_range), (tl.static_range, static_range),
+    (_RANGE, program_range), (_STATIC_RANGE, static_range),
     (tl.reduce, reduce.reduce), (tl.associative_scan, reduce.scan),
     (tl.map_elementwise, elementwise.map_elementwise),
 )

@@ -9,7 +9,7 @@ import signal
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -17,8 +17,10 @@ from unittest import mock
 import torch
 import triton
 import triton.language as tl
+from triton.backends.nvidia.compiler import CUDABackend
 from triton.runtime.driver import driver
 
+from grader.engine.compiler.build import _FarEnough, build
 from grader.engine.compiler.driver import Driver
 from grader.engine.compiler.targets import find
 
@@ -95,6 +97,35 @@ def compiles(construct: Construct) -> tuple[bool, str]:
             raise TimeoutError(f"{construct.name}: no answer within {_LIMIT_SECONDS} s")
         return False, f"the compiler ended with {signal.Signals(number).name}"
     return said == "", said
+
+
+def turns(kernel: Any, pointer: Any, values: Mapping[str, int],
+          constants: Mapping[str, int]) -> int:
+    """How often the only loop of a kernel runs, by the IR that the compiler's front end makes.
+
+    ``kernel`` has one pointer parameter, then those of ``values`` and ``constants``; an unrolled
+    loop stores once a turn, and once more after it.
+    """
+    texts: list[str] = []
+
+    def keep(module: Any, *_: Any, **__: Any) -> None:
+        texts.append(str(module))
+        raise _FarEnough
+
+    with mock.patch.object(CUDABackend, "make_ttir", staticmethod(keep)), \
+            contextlib.suppress(_FarEnough):
+        build(kernel, {"out_ptr": pointer, **values, **constants}, {}, find())
+    text = texts[0]
+    loop = re.search(r"scf\.for %\w+ = (%\w+) to (%\w+) step (%\w+)", text)
+    if loop is None:
+        return text.count("tt.store") - 1
+    parameters = re.findall(r"(%\w+): i32", text.split("attributes")[0])
+    known = dict(zip(parameters, values.values(), strict=True))
+    for name, operation, operand in re.findall(
+            r"(%\w+) = arith\.(constant|bitcast) (\S+)(?: :|$)", text):
+        known[name] = int(operand) if operation == "constant" else known[operand]
+    start, end, step = (known[name] for name in loop.groups())
+    return len(range(start, end, step))
 
 
 def _in_child(construct: Construct, writing: int) -> None:

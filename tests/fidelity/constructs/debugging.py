@@ -160,6 +160,18 @@ def _(device):
 
 
 @triton.jit
+def assumed_block_kernel(out_ptr, N: tl.constexpr):
+    offs = tl.arange(0, N)
+    tl.assume(offs < N)
+    tl.store(out_ptr + offs, offs)
+
+
+@theme("assume of a block", rejects=EVERY)
+def _(device):
+    launch(assumed_block_kernel, device, out(16, dtype=torch.int32), N=16)
+
+
+@triton.jit
 def two_axes_hint_kernel(x_ptr, out_ptr, N: tl.constexpr):
     at = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
     at = tl.max_contiguous(tl.multiple_of(at, (N, N)), (1, N))

@@ -8,6 +8,7 @@ from . import (  # aggregates adds to the theme of functions
     arithmetic,
     atomics,
     branches,
+    calls,
     cooperation,
     debugging,
     descriptors,
@@ -36,7 +37,7 @@ from .construct import Construct
 
 THEMES = tuple(room.theme for room in (
     memory, pointers, integers, arithmetic, dtypes, mathematics, library, library_bits, randomness,
-    shapes, rearranging, reductions, scans, dot, branches, loops, loop_forms, functions, arguments,
-    python, launching, tuning, debugging, descriptors, atomics, cooperation, many))
+    shapes, rearranging, reductions, scans, dot, branches, loops, loop_forms, calls, functions,
+    arguments, python, launching, tuning, debugging, descriptors, atomics, cooperation, many))
 assert aggregates.theme is functions.theme
 CONSTRUCTS: tuple[Construct, ...] = tuple(c for theme in THEMES for c in theme.constructs)

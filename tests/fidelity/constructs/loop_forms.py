@@ -314,6 +314,25 @@ def _(device):
     return equal(got, sum(range(-7, 0, 3)))
 
 
+@theme("a loop whose runtime step is negative", fails="R01",
+       not_on_gpu="Triton leaves open what it does")
+def _(device):
+    launch(negative_runtime_kernel, device, out(dtype=torch.int32), n=7, step=-3)
+
+
+@triton.jit
+def wide_range_kernel(out_ptr, n: tl.uint32):
+    for i in tl.range(n - 1, n):
+        tl.store(out_ptr, (i // 2).to(tl.int64))
+        tl.store(out_ptr + 1, i.to(tl.int64) * 2)
+
+
+@theme("a loop over unsigned bounds")
+def _(device):
+    got = launch(wide_range_kernel, device, out(2, dtype=torch.int64), n=2**31 + 4)
+    return equal(got, [(2**31 + 3) // 2, 2 * (2**31 + 3)])
+
+
 @triton.jit
 def comprehension_kernel(out_ptr):
     values = [i * 2 for i in (1, 2, 3)]
