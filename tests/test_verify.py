@@ -451,13 +451,41 @@ def test_a_grader_that_breaks_is_exit_code_3_and_no_verdict(run, passed, judge):
     assert "The grader itself failed: ours" in answer.out
 
 
-def test_a_certificate_of_nothing_claims_nothing(run, home):
+def test_where_nothing_is_claimed_nothing_is_verified(run, home):
     run("start", "softmax")
     run("certificate")
 
     answer = run("verify", "tritonlab-workspace")
 
-    assert (answer.code, "claims no module as passed" in answer.out) == (0, True)
+    assert (answer.code, answer.out) == (2, "")
+    assert "claims no module as passed, so there is nothing to verify" in answer.err
+
+
+@pytest.mark.parametrize("stale", ["from before the pass", "gone"])
+def test_a_workspace_is_verified_by_its_journal(run, home, judge, stale):
+    judge(toy.PASSING, **EFFICIENT)
+    run("start", "softmax")
+    file = home / "tritonlab-workspace/.tritonlab/certificate.json"
+    before = file.read_bytes()
+    run("grade")
+    file.unlink() if stale == "gone" else file.write_bytes(before)
+
+    answer = run("verify", "tritonlab-workspace")
+
+    assert (answer.code, answer.err) == (0, "")
+    assert "1 of 1 claimed module holds." in answer.out
+
+
+@pytest.mark.parametrize("left", [b"", None], ids=["emptied", "deleted"])
+def test_where_the_journal_has_lost_records_the_certificate_is_verified(run, passed, left):
+    journal = passed / ".tritonlab" / "journal.jsonl"
+    journal.unlink() if left is None else journal.write_bytes(left)
+
+    status, answer = run("status"), run("verify", str(passed))
+
+    assert "has lost its last records" in status.err
+    assert (answer.code, "1 of 1 claimed module holds." in answer.out) == (0, True)
+    assert "has lost its last records" in answer.err
 
 
 def test_for_real_a_right_kernel_holds_and_a_wrong_one_does_not(tmp_path, sandbox, monkeypatch):
@@ -579,7 +607,7 @@ def test_a_name_cannot_leave_the_data_of_a_page(run, passed):
 @pytest.mark.parametrize(("what", "said"), [
     ("nothing.json", "nothing.json cannot be read: no such file or directory."),
     ("empty", "empty is a folder and no workspace."),
-    ("fresh", "The workspace fresh holds no certificate yet."),
+    ("fresh", "The workspace fresh holds no record yet."),
     ("/dev/zero", "it is no regular file")])
 def test_what_is_not_there_is_said(run, home, what, said):
     for folder in ("empty", "fresh/.tritonlab"):
