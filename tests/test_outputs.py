@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import stat
 from pathlib import Path
 
@@ -65,6 +67,35 @@ def test_links_in_a_circle_are_one_sentence(tmp_path):
 
     with pytest.raises(TritonlabError, match="Name another file with `--html FILE`"):
         outputs.write(b"new", tmp_path / "a.html", PAGE)
+
+
+def test_a_page_that_the_disk_does_not_take_is_a_result_that_was_not_saved(tmp_path):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
+    try:
+        with pytest.raises(TritonlabError) as failure:
+            outputs.write(b"a page of more than ten bytes", tmp_path / "page.html", PAGE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    assert failure.value.exit_code == 3
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("kind", [PAGE, PICTURE], ids=["page", "picture"])
+@pytest.mark.parametrize(("number", "code"), [
+    (errno.ENOSPC, 3), (errno.EDQUOT, 3), (errno.EROFS, 3), (errno.EACCES, 2), (errno.ENOTDIR, 2)])
+def test_a_full_or_read_only_disk_is_told_from_a_path_that_cannot_be_used(
+        tmp_path, monkeypatch, kind, number, code):
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(outputs.durable, "replace", refuse)
+
+    with pytest.raises(TritonlabError) as failure:
+        outputs.write(b"new", tmp_path / f"new{kind.endings[0]}", kind)
+
+    assert failure.value.exit_code == code
 
 
 @pytest.mark.parametrize(("name", "kind", "said"), [

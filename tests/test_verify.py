@@ -227,25 +227,20 @@ def test_what_was_spoilt_is_kept_anew_when_it_passes_again(run, passed):
 def test_what_fails_and_what_changed_while_it_was_graded_is_not_kept(run, passed, judge,
                                                                      monkeypatch):
     forget(passed)
-    kernel = passed / SOFTMAX / "kernel.py"
     judge(toy.FAILING, **EFFICIENT)
     run("grade")
     judge(toy.PASSING, **EFFICIENT)
-    snapshot = kept.snapshot
+    monkeypatch.setattr(kept, "snapshot", lambda submission: {"kernel.py": b"# of another save"})
+    answer = run("grade")
 
-    def slow(submission):
-        content = snapshot(submission)
-        kernel.write_text("# saved in the meantime\n")
-        return content
-
-    monkeypatch.setattr(kept, "snapshot", slow)
-    run("grade")
+    assert "not kept: it was edited while it was graded." in answer.err
 
     assert not [*(passed / ".tritonlab" / kept.FOLDER).rglob("*.py")]
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
-def test_where_nothing_can_be_kept_a_pass_is_a_pass(run, passed, monkeypatch, number):
+@pytest.mark.parametrize(("number", "why"), [
+    (errno.ENOSPC, "no space is left on the disk"), (errno.EROFS, "the file system is read-only")])
+def test_where_nothing_can_be_kept_a_pass_is_a_pass(run, passed, monkeypatch, number, why):
     forget(passed)
 
     def refuse(*_: object, **__: object) -> None:
@@ -254,7 +249,8 @@ def test_where_nothing_can_be_kept_a_pass_is_a_pass(run, passed, monkeypatch, nu
     monkeypatch.setattr(kept.tempfile, "TemporaryDirectory", refuse)
     answer = run("grade")
 
-    assert (answer.code, answer.err) == (0, "")
+    assert answer.code == 0
+    assert "The pass is recorded, but the source that passed was not saved: " + why in answer.err
 
 
 def test_several_that_differ_are_counted_in_the_plural(run, passed):
@@ -451,13 +447,41 @@ def test_a_grader_that_breaks_is_exit_code_3_and_no_verdict(run, passed, judge):
     assert "The grader itself failed: ours" in answer.out
 
 
-def test_a_certificate_of_nothing_claims_nothing(run, home):
+def test_where_nothing_is_claimed_nothing_is_verified(run, home):
     run("start", "softmax")
     run("certificate")
 
     answer = run("verify", "tritonlab-workspace")
 
-    assert (answer.code, "claims no module as passed" in answer.out) == (0, True)
+    assert (answer.code, answer.out) == (2, "")
+    assert "claims no module as passed, so there is nothing to verify" in answer.err
+
+
+@pytest.mark.parametrize("stale", ["from before the pass", "gone"])
+def test_a_workspace_is_verified_by_its_journal(run, home, judge, stale):
+    judge(toy.PASSING, **EFFICIENT)
+    run("start", "softmax")
+    file = home / "tritonlab-workspace/.tritonlab/certificate.json"
+    before = file.read_bytes()
+    run("grade")
+    file.unlink() if stale == "gone" else file.write_bytes(before)
+
+    answer = run("verify", "tritonlab-workspace")
+
+    assert (answer.code, answer.err) == (0, "")
+    assert "1 of 1 claimed module holds." in answer.out
+
+
+@pytest.mark.parametrize("left", [b"", None], ids=["emptied", "deleted"])
+def test_where_the_journal_has_lost_records_the_certificate_is_verified(run, passed, left):
+    journal = passed / ".tritonlab" / "journal.jsonl"
+    journal.unlink() if left is None else journal.write_bytes(left)
+
+    status, answer = run("status"), run("verify", str(passed))
+
+    assert "has lost its last records" in status.err
+    assert (answer.code, "1 of 1 claimed module holds." in answer.out) == (0, True)
+    assert "has lost its last records" in answer.err
 
 
 def test_for_real_a_right_kernel_holds_and_a_wrong_one_does_not(tmp_path, sandbox, monkeypatch):
@@ -579,7 +603,7 @@ def test_a_name_cannot_leave_the_data_of_a_page(run, passed):
 @pytest.mark.parametrize(("what", "said"), [
     ("nothing.json", "nothing.json cannot be read: no such file or directory."),
     ("empty", "empty is a folder and no workspace."),
-    ("fresh", "The workspace fresh holds no certificate yet."),
+    ("fresh", "The workspace fresh holds no record yet."),
     ("/dev/zero", "it is no regular file")])
 def test_what_is_not_there_is_said(run, home, what, said):
     for folder in ("empty", "fresh/.tritonlab"):

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from tritonlab import certificate
 from tritonlab.certificate import EVIDENCE, State
+from tritonlab.course import Course
 from tritonlab.errors import TritonlabError, shown
-from tritonlab.journal import CERTIFICATE
+from tritonlab.journal import CERTIFICATE, LOST
 from tritonlab.records import SHIPPED
-from tritonlab.workspace import MARK
+from tritonlab.workspace import MARK, Workspace
 
 MARKER = '<script type="application/json" id="certificate">'  # before the data in a page
 SCHEMAS = (1, 2)  # of certificates; in the first, what earlier tests had passed did not count
@@ -88,22 +90,40 @@ def fingerprint(data: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def locate(path: Path) -> Path:
-    """The file that holds the certificate: the one named, or that of a workspace.
+@dataclass(frozen=True)
+class Located:
+    """A certificate: its file, what it claims, and what is damaged in the journal behind it."""
+
+    file: Path
+    claims: Claims
+    problems: tuple[str, ...] = ()
+
+
+def locate(course: Course, path: Path) -> Located:
+    """The certificate in a file, or that which the journal of a workspace gives now.
+
+    Where the journal has lost records, it is the certificate.json that was made from them.
 
     Raises:
-        NoCertificate: a folder is no workspace, or one without a certificate.
+        NoCertificate: the file is no certificate, or a folder is no workspace or holds no record.
+        NotSaved: the journal cannot be read.
+        OtherCourse: the workspace belongs to another course.
     """
     if not path.is_dir():
-        return path
+        return Located(path, read(path))
     folder = path if path.name == MARK else path / MARK
     if not folder.is_dir():
         raise NoCertificate(f"{shown(path)} is a folder and no workspace.",
                             "Name a certificate: a page, a certificate.json or a workspace.")
-    if not (folder / CERTIFICATE).exists():
-        raise NoCertificate(f"The workspace {shown(path)} holds no certificate yet.",
-                            "`tritonlab certificate`, typed there, makes it.")
-    return folder / CERTIFICATE
+    file = folder / CERTIFICATE
+    reading = Workspace(folder.parent).journal(course).read()
+    if file.exists() and (LOST in reading.problems or not reading.records):
+        return Located(file, read(file), reading.problems)
+    if not reading.records:
+        raise NoCertificate(f"The workspace {shown(path)} holds no record yet.",
+                            "`tritonlab grade`, typed there, makes the first.")
+    made = certificate.build(course, reading).to_dict()
+    return Located(file, _claims(made), reading.problems)
 
 
 def read(path: Path) -> Claims:

@@ -79,8 +79,8 @@ def verify(
 
     screen = screen_on(plain)
     the_course = course.load()
-    file = claims.locate(file)
-    claimed = claims.read(file)
+    located = claims.locate(the_course, file)
+    file, claimed = located.file, located.claims
     root = sources or verification.sources(file, claimed)
     if not root.is_dir():
         raise TritonlabError(f"There is no folder {shown(root)}.",
@@ -92,6 +92,7 @@ def verify(
         print_json({**found.to_dict(), "sources": str(root), "next": command})
     else:
         view.show(screen, found, shown(root.absolute()), command, before)
+    guard.warn(*located.problems)
     return found.exit_code
 
 

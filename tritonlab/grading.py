@@ -308,10 +308,15 @@ def save(course: Course, submission: Submission, report: Report) -> Result:
         return Result(journal.saved, str(error), error, before)
     except KeyboardInterrupt:
         raise Stopped(recorded=journal.saved) from None
+    not_kept = ""
     if saved.record.passed:
-        claimed = certificate.build(course, reading).entry(submission.module).source_sha256
-        kept.prune(submission.workspace.mark, submission.module, (claimed,))
-    return Result(True, " ".join(filter(None, (saved.warning, *reading.problems))), None, reading)
+        mark, module = submission.workspace.mark, submission.module
+        if kept.find(mark, module, report.source_sha256) is None:
+            not_kept = kept.keep(mark, module, kept.snapshot(submission), report.source_sha256)
+        claimed = certificate.build(course, reading).entry(module).source_sha256
+        kept.prune(mark, module, (claimed,))
+    complaint = " ".join(filter(None, (saved.warning, not_kept, *reading.problems)))
+    return Result(True, complaint, None, reading)
 
 
 def reading_of(course: Course, submission: Submission) -> Reading:

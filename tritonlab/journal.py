@@ -61,9 +61,9 @@ CERTIFICATE = "certificate.json"
 NEWEST = 16_000_000  # bytes of a file of records that are read whole, about 16,000 records
 _BLOCK = 1 << 20  # bytes that are looked at together
 MOST_MERGED = 64_000_000  # bytes of such a file that is merged
-_LOST = ("The journal has lost its last records since certificate.json was made from it. "
-         "`tritonlab verify` of this workspace grades what certificate.json claims; `tritonlab "
-         "merge` adds the records of a backup.")
+LOST = ("The journal has lost its last records since certificate.json was made from it. "
+        "`tritonlab verify` of this workspace grades what certificate.json claims; `tritonlab "
+        "merge` adds the records of a backup.")
 _SUBJECTS = {"graded": "The result", "started": "The start", "hint": "The hint's use",
              "named": "The name", "reset": "The record of the reset",
              "solution": "That you look at the solution"}
@@ -116,7 +116,7 @@ class Journal:
                 reading = _read(folder)
                 with contextlib.suppress(OSError):
                     if _knows_more(durable.read(folder, CERTIFICATE) or b"", reading):
-                        reading = replace(reading, problems=(*reading.problems, _LOST))
+                        reading = replace(reading, problems=(*reading.problems, LOST))
                 return reading.of(self.course)
         except FileNotFoundError:
             return Reading(())

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 from grader import source
 from tritonlab import workspace
 from tritonlab.course import Module
-from tritonlab.errors import TritonlabError
+from tritonlab.errors import TritonlabError, not_saved
 from tritonlab.workspace import EXERCISE
 
 if TYPE_CHECKING:
     from tritonlab.grading import Submission
 
 FOLDER = "passed"  # in the workspace's own folder; below it <module id>/<SHA-256>/
+_SUBJECT = "The pass is recorded, but the source that passed"
 MOST = 8  # of a module; what its certificate claims is kept besides
 
 Snapshot = Mapping[str, bytes]
@@ -36,18 +37,18 @@ def snapshot(submission: Submission) -> Snapshot:
     return found
 
 
-def keep(mark: Path, module: Module, content: Snapshot, sha256: str) -> None:
-    """Keep files, if ``sha256`` is theirs, whole or not at all.
+def keep(mark: Path, module: Module, content: Snapshot, sha256: str) -> str:
+    """Keep files, if ``sha256`` is theirs, whole or not at all; returns why they are not kept.
 
     Nothing waits for the disk: a save is graded in the meantime, and what a crash of the machine
     spoils has another digest. Where files cannot be kept, `verify` has only the workspace's to go
     by, and says so.
     """
     target = _place(mark, module, sha256)
-    with contextlib.suppress(OSError):
+    try:
         if find(mark, module, sha256):
             os.utime(target)  # it passed again
-            return
+            return ""
         if target.is_dir():
             shutil.rmtree(target)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -56,8 +57,12 @@ def keep(mark: Path, module: Module, content: Snapshot, sha256: str) -> None:
             for name, data in content.items():
                 (made / name).parent.mkdir(parents=True, exist_ok=True)
                 (made / name).write_bytes(data)
-            if digest(made / EXERCISE, module.files) == sha256:
-                made.rename(target)
+            if digest(made / EXERCISE, module.files) != sha256:
+                return f"{_SUBJECT} is not kept: it was edited while it was graded."
+            made.rename(target)
+    except OSError as error:
+        return str(not_saved(_SUBJECT, error, mark / FOLDER))
+    return ""
 
 
 def prune(mark: Path, module: Module, claimed: Container[str | None]) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from pathlib import Path
 
 from tritonlab import durable
-from tritonlab.errors import TritonlabError, shown
+from tritonlab.errors import NotSaved, TritonlabError, shown
+
+# The path is right, and the disk is full, read-only or broken.
+_DISK = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO))
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,8 @@ def write(content: bytes, path: Path, kind: Kind) -> None:
     """Put the file where the user wants it; until it is whole, what was there stays.
 
     Raises:
-        TritonlabError: it cannot be written there.
+        NotSaved: the disk does not take it.
+        TritonlabError: no file can be written at that path.
     """
     try:
         real = path.resolve()  # of a link, the file that it leads to
@@ -56,5 +61,6 @@ def write(content: bytes, path: Path, kind: Kind) -> None:
             durable.replace(folder, real.name, content, mode=0o666)
     except (OSError, RuntimeError) as error:  # the latter for links that lead in a circle
         reason = str(getattr(error, "strerror", None) or error).lower()
-        raise TritonlabError(f"The {kind.name} cannot be written to {shown(path)}: {reason}.",
-                             kind.another) from error
+        failure = NotSaved if getattr(error, "errno", None) in _DISK else TritonlabError
+        raise failure(f"The {kind.name} cannot be written to {shown(path)}: {reason}.",
+                      kind.another) from error

@@ -119,6 +119,7 @@ def verify(course: Course, claims: Claims, root: Path, *, gpu: bool = True,
     Raises:
         CannotGrade: the grader does not start.
         OtherCourse: the certificate is of another course.
+        TritonlabError: nothing is claimed.
     """
     if claims.course != course.id:
         raise other_course("The certificate", claims.course, course.id)
@@ -143,7 +144,11 @@ def verify(course: Course, claims: Claims, root: Path, *, gpu: bool = True,
                 standing, said = _judged(source.module, claim, report)
                 checks.append(Check(claim, standing, f"{found.instead}{said}", report,
                                     source.kernel))
-    return Verification(claims, tuple(checks), tuple(_wrong(course, claims)))
+    wrong = tuple(_wrong(course, claims))
+    if not checks and not wrong:
+        raise TritonlabError("The certificate claims no module as passed, so there is nothing to "
+                             "verify.", "`tritonlab status` shows how far each module is.")
+    return Verification(claims, tuple(checks), wrong)
 
 
 def onward(found: Verification, file: str, root: str) -> tuple[str, str]:
