@@ -10,7 +10,7 @@ from typing import Any
 from grader.binary import Binary
 from grader.facts import Prediction, Survey, Unsurveyable
 from grader.outcome import Stopped
-from grader.recording import Recording
+from grader.recording import Launch, Recording
 from grader.report import Finding
 from grader.variants import Variant
 
@@ -35,7 +35,10 @@ def compiled_of(reply: Mapping[str, Any], recording: Recording) -> Compiled:
         launches = _one_each(reply["launches"], recording)
         return Compiled(
             tuple(Binary.from_dict(one["binary"]) for one in launches if "binary" in one),
-            tuple(Finding.from_dict(one["finding"]) for one in launches if "finding" in one))
+            (*(Finding.from_dict(one["finding"]) for one in launches if "finding" in one),
+             *(_given_up(launch, one["given_up"])
+               for launch, one in zip(recording.launches, launches, strict=True)
+               if "given_up" in one)))
 
 
 @dataclass(frozen=True)
@@ -140,13 +143,23 @@ def too_long(kernels: Iterable[str], how: str, line: int | None = None) -> Findi
     """R02 of kernels that compiling takes too long; ``how`` says what it did instead of ending."""
     names = " and ".join(f"`{name}`" for name in dict.fromkeys(kernels))
     return Finding("R02", f"Compiling {names} {how}.", line=line, means=(
-        "What one program computes is written out in single operations: with large blocks, or "
-        "loops that are unrolled, there are more of them than a compiler is done with in time."))
+        "The compiler writes out every operation of a thread: with large blocks on few warps, or "
+        "loops that are unrolled, there are too many of them. Larger `num_warps`, smaller blocks "
+        "or loops that are not unrolled make fewer."))
+
+
+def _given_up(launch: Launch, spent: Mapping[str, Any]) -> Finding:
+    """R02 of a kernel whose variants have taken too much CPU time; nothing more is compiled."""
+    variant = f" (with {spent['slowest']})" if spent["slowest"] else ""
+    return too_long((launch.kernel,), f"was given up after {spent['cpu_s']:.0f} s of CPU time: "
+                    f"one variant{variant} took {spent['slowest_s']:.0f} s. What the kernel "
+                    "computes was judged apart from that", launch.line)
 
 
 def slow(stop: Stopped, recording: Recording) -> Stopped:
     """Compiling the launches did not end in time: the same in words that say what was compiled."""
     how = stop.finding.seen.partition(" a kernel ")[2].rstrip(".")
+    how += ", the limit for the launches of one call"
     lines = {launch.line for launch in recording.launches}
     return Stopped(too_long((launch.kernel for launch in recording.launches), how,
                             lines.pop() if len(lines) == 1 else None))

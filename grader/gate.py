@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from grader.compilation import Compiled, too_long
+from grader.compilation import Compiled
 from grader.engine.compiler.targets import Target, find
 from grader.outcome import Stopped
 from grader.processes import Later
@@ -18,7 +18,6 @@ from grader.sandbox import SandboxBroken
 from grader.session import Session
 from grader.words import sentence
 
-ALL_S = 240.0  # to compile all launches of a grade; most take a few seconds together
 _TOO_LARGE = "T05"
 
 
@@ -126,17 +125,20 @@ class Gate:
         refused = (self._refusal(begun.recording) for begun in self._begun if begun.case == case)
         return next(filter(None, refused), None)
 
-    def result(self, *, whole: bool = True) -> CaseResult:
+    def result(self, *, whole: bool = True,
+               tell: Callable[[str], None] = lambda event: None) -> CaseResult:
         """Wait for all of them; a fault of the grader's own is an error, never the learner's.
 
-        ``whole``: say of all cases in which something does not compile, not of the first alone.
+        Args:
+            whole: say of all cases in which something does not compile, not of the first alone.
+            tell: is told what is waited for.
 
         Raises:
             SandboxBroken: the processes are gone.
         """
         started = time.monotonic()
         try:
-            refused = list(islice(self._refused(), None if whole else 1))
+            refused = list(islice(self._refused(tell), None if whole else 1))
         except SandboxBroken:
             raise
         except Exception:
@@ -153,21 +155,18 @@ class Gate:
             result = replace(result, verdict=Verdict.FAILED, findings=(told,), facts={})
         return replace(result, seconds=time.monotonic() - started)
 
-    def _refused(self) -> Iterator[tuple[str, Finding]]:
+    def _refused(self, tell: Callable[[str], None]) -> Iterator[tuple[str, Finding]]:
         """Case and finding of what does not compile.
 
-        Once compiling a launch did not end, or all of them took too long, nothing more is compiled.
+        Once compiling a launch did not end, nothing more is compiled.
         """
-        began = time.monotonic()
         too_large: list[tuple[str, Finding]] = []
         fits = False
-        for begun in self._begun:
-            if self._stopped is None and time.monotonic() - began > ALL_S:
-                names = dict.fromkeys(launch.kernel for one in self._begun
-                                      for launch in one.recording.launches)
-                self._stopped = too_long(names, f"took longer than {ALL_S:.0f} s in all")
+        for number, begun in enumerate(self._begun):
             if self._stopped is not None:
                 return
+            kernels = dict.fromkeys(f"`{launch.kernel}`" for launch in begun.recording.launches)
+            tell(f"{self.name}: {number} of {len(self._begun)} calls, {' and '.join(kernels)} next")
             try:
                 findings = begun.compiled().findings
             except Stopped as stop:

@@ -294,7 +294,7 @@ class Judge:
                 ahead = self._ahead(left)
         if self.gate.used and not self.spares_work:
             tell(self.gate.name)
-            result = self.gate.result(whole=self.tells_all)
+            result = self.gate.result(whole=self.tells_all, tell=tell)
             results.append(result)
             if not aside or result.verdict is not Verdict.PASSED:
                 yield result

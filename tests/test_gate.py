@@ -11,8 +11,7 @@ from test_grade import KERNEL, SUITE
 
 import grader
 from grader import Verdict, session
-from grader import gate as gate_room
-from grader.compilation import crashed
+from grader.compilation import compiled_of, crashed
 from grader.engine.compiler import targets
 from grader.executor import compiling
 from grader.gate import Gate
@@ -547,7 +546,7 @@ def test_a_kernel_that_takes_too_long_to_compile_fails_and_the_next_grade_is_as_
 
     (finding,) = gate(report).findings
     assert finding.code == "R02"
-    assert "Compiling `double_kernel` did not end within 2 s" in finding.seen
+    assert "did not end within 2 s, the limit for the launches of one call." in finding.seen
     assert "unrolled" in finding.means
     assert gate(report).seconds < 2 + 4  # the other three are not tried
     monkeypatch.undo()
@@ -578,7 +577,7 @@ def test_a_fault_of_the_graders_own_is_an_error_and_never_the_learners(monkeypat
         raise RuntimeError("the grader's own code failed")
 
     made = Gate(SimpleNamespace(begin_compile=lambda *_, **__: broken), targets.find())
-    made.add("a case", SimpleNamespace(launches=[object()]))
+    made.add("a case", SimpleNamespace(launches=[SimpleNamespace(kernel="f")]))
 
     result = made.result()
 
@@ -643,19 +642,56 @@ def test_what_does_not_compile_is_told_of_all_cases_or_of_the_first_alone(whole,
 
     made = Gate(SimpleNamespace(begin_compile=begin_compile), targets.find(), ahead=False)
     for name, refused in (("one", True), ("two", False), ("three", True)):
-        made.add(name, SimpleNamespace(launches=["a launch"], refused=refused))
+        made.add(name, SimpleNamespace(
+            launches=[SimpleNamespace(kernel="f")], refused=refused))
 
     (finding,) = made.result(whole=whole).findings
 
     assert (len(begun), finding.seen) == (compiled, says)
 
 
-def test_all_launches_together_have_to_compile_in_time(monkeypatch):
-    monkeypatch.setattr(gate_room, "ALL_S", -1.0)
-    made = Gate(SimpleNamespace(begin_compile=lambda *_, **__: pytest.fail), targets.find())
-    made.add("a case", SimpleNamespace(launches=[SimpleNamespace(kernel="sum_kernel")]))
+@pytest.mark.parametrize(("slow_s", "all_s", "given_up"), [
+    (0.0, 1e9, True), (1e9, 0.0, True), (60.0, 240.0, False)],
+    ids=["slow variants", "all variants", "neither"])
+def test_a_kernel_whose_variants_take_too_much_cpu_time_together_is_given_up(
+        tmp_path, monkeypatch, slow_s, all_s, given_up):
+    monkeypatch.setattr(compiling, "SLOW_S", 0.0)
+    monkeypatch.setattr(compiling, "SLOW_VARIANTS_S", slow_s)
+    monkeypatch.setattr(compiling, "ALL_VARIANTS_S", all_s)
+    path = tmp_path / "kernel.py"
+    path.write_text("import triton\nimport triton.language as tl\n" + ONE_BLOCK + ONE_BLOCK.replace(
+        "block_kernel", "other_kernel"))
+    handler = compiling.Handler()
+    handler.handle({"op": "load", "path": str(path)}, [])
+    out = View(0, "int32", (1024,), (1,), 0)
 
-    (finding,) = made.result().findings
+    def compiled(kernel: str, block: int):
+        arguments = {"out_ptr": Argument("tensor", out), "BLOCK": Argument("int", block),
+                     "MODE": Argument("int", 0)}
+        recorded = Recording((out,), (Launch(kernel, (1, 1, 1), arguments, line=7),), (out,))
+        return compiled_of(handler.handle({
+            "op": "compile", "target": "h100", "whole": True, "recording": to_json(recorded)}, []),
+            recorded)
 
-    assert finding.code == "R02"
-    assert finding.seen == "Compiling `sum_kernel` took longer than -1 s in all."
+    first, second, same, other = (compiled(*launch) for launch in (
+        ("block_kernel", 64), ("block_kernel", 128), ("block_kernel", 64), ("other_kernel", 64)))
+
+    assert not first.findings + same.findings + other.findings  # what is compiled stays so
+    assert [finding.code for finding in second.findings] == ["R02"] * given_up
+    if given_up:
+        assert "Compiling `block_kernel` was given up after " in second.findings[0].seen
+        assert "s of CPU time: one variant (with BLOCK=64, MODE=0) took" in second.findings[0].seen
+        assert (second.findings[0].line, "num_warps" in second.findings[0].means) == (7, True)
+
+
+def test_what_is_waited_for_is_told_before_each_call():
+    made = Gate(SimpleNamespace(begin_compile=lambda *_, **__: lambda: SimpleNamespace(
+        findings=[])), targets.find())
+    for name in ("one", "two"):
+        made.add(name, SimpleNamespace(launches=[SimpleNamespace(kernel="sum_kernel")]))
+    told = []
+
+    made.result(tell=told.append)
+
+    assert [line.partition(": ")[2] for line in told] == [
+        "0 of 2 calls, `sum_kernel` next", "1 of 2 calls, `sum_kernel` next"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -38,6 +39,11 @@ _LONGEST_LISTING = 20_000  # lines
 _ALIGNED = 16  # bytes of an address, or a factor of an integer, that the compiler makes use of
 _ENOUGH = 2  # launches of a kind that are compiled to the end, unless asked for
 _SIZE = 8  # a constant from which on it is a size, and no choice among a few
+# CPU time, so that a busy machine changes no verdict. Of the course's solutions, the slowest
+# variant takes 3.4 s and all variants of one kernel take 43 s (attention), on 2 cores of 2026.
+SLOW_S = 10.0  # a variant that takes longer is slow
+SLOW_VARIANTS_S = 40.0  # for all slow variants of one kernel
+ALL_VARIANTS_S = 240.0  # for all variants of one kernel
 
 
 class Handler:
@@ -47,6 +53,7 @@ class Handler:
         self._kernels: Kernels | None = None
         self._answers: dict[Any, Json] = {}  # by all that the code can depend on
         self._built: dict[Any, list[_Form]] = {}  # those that were compiled to the end, by kind
+        self._spent: dict[str, _Spent] = {}  # by kernel
 
     def handle(self, request: Json, fds: Sequence[int]) -> Json:
         """Answer one request; the descriptors stay the caller's to close."""
@@ -152,7 +159,13 @@ class Handler:
         whole = whole or not (len(larger) >= _ENOUGH or any(one.knows(form) for one in larger))
         answer = self._answers.get((kind, form))
         if answer is None or (whole and not answer):
+            spent = self._spent.setdefault(launch.kernel, _Spent())
+            if spent.all_s > ALL_VARIANTS_S or spent.slow_s > SLOW_VARIANTS_S:
+                return {"given_up": {"cpu_s": spent.all_s, "slowest": spent.slowest,
+                                     "slowest_s": spent.slowest_s}}
+            started = _cpu_s()
             answer = self._answers[kind, form] = _answer(kernel, bound, launch, target, whole)
+            spent.note(_cpu_s() - started, _variant_title(kernel, bound, launch.options))
             if "binary" in answer:  # what is refused says nothing of smaller ones
                 built.append(form)
         return answer
@@ -168,6 +181,34 @@ def _answer(kernel: Any, bound: Mapping[str, Any], launch: Launch, target: Targe
     except DoesNotCompile as error:
         return {"finding": _plain(error)}
     return {"binary": binary_of(made, target, launch.kernel, launch.options).to_dict()}
+
+
+@dataclass
+class _Spent:
+    """CPU seconds that compiling the variants of one kernel has taken."""
+
+    all_s: float = 0.0
+    slow_s: float = 0.0
+    slowest_s: float = 0.0
+    slowest: str = ""
+
+    def note(self, seconds: float, variant: str) -> None:
+        self.all_s += seconds
+        self.slow_s += seconds if seconds > SLOW_S else 0.0
+        if seconds > self.slowest_s:
+            self.slowest_s, self.slowest = seconds, variant
+
+
+def _cpu_s() -> float:
+    """CPU seconds of this process and of children that have ended, such as the assembler."""
+    return sum(os.times()[:4])
+
+
+def _variant_title(kernel: Any, bound: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+    """The constants and options of a launch: "BLOCK_SIZE=65536, num_warps=1"."""
+    constants = {parameter.name: bound[parameter.name] for parameter in kernel.params
+                 if parameter.is_constexpr}
+    return ", ".join(f"{name}={value!r:.40}" for name, value in {**constants, **options}.items())
 
 
 @dataclass(frozen=True)
