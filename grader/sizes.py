@@ -97,7 +97,7 @@ def edges(low: int, high: int) -> list[int]:
 
 def words(size: Drawn) -> str:
     """A drawn size in words, such as ``rows = 3, columns = 1,021, dtype = float16``."""
-    return ", ".join(f"{name} = {value:,}" if isinstance(value, int) else f"{name} = {value}"
+    return ", ".join(f"{name} = {value:,}" if type(value) is int else f"{name} = {value}"
                      for name, value in size.items())
 
 

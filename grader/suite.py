@@ -30,6 +30,7 @@ from grader.cases import (
     sizes,
 )
 from grader.inputs import (
+    FLOATS,
     Input,
     Size,
     Sparse,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:  # a course is listed without loading torch
 __all__ = [
     "EXACT",
     "FLOAT32",
+    "FLOATS",
     "TENSOR_CORES",
     "Amplitude",
     "Bench",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -10,8 +11,9 @@ import grader
 from grader import Verdict
 from grader.prepared import Prepared
 from grader.sizes import COUNT, Sizes, edges
-from grader.suite import EXACT, Cost, Suite, call, correctness, rand, sizes
+from grader.suite import EXACT, Cost, Suite, call, correctness, load, rand, sizes
 
+SUITES = sorted((Path(grader.__file__).parent / "suites").glob("*/*/suite.py"))
 RANGE = (1, 5_000)
 WINDOW = (2_401, 2_500)  # 2 % of the range
 
@@ -180,3 +182,13 @@ def test_a_call_of_host_code_is_asked_at_drawn_sizes(graded):
 
     assert finding.seen.startswith("At n = 64")
     assert "2 blocks for 64 elements" in finding.seen
+
+
+@pytest.mark.parametrize("path", SUITES, ids=lambda path: path.parent.name)
+def test_every_suite_draws_sizes_on_which_no_mutant_depends(path):
+    suite = load(path)
+    drawn = [case for case in suite.all_cases if case.sizes]
+
+    assert sum(case.sizes.count for case in drawn) >= 20
+    assert {name for mutant in suite.mutants for name in (*mutant.wrong, *mutant.right)}.isdisjoint(
+        case.name for case in drawn)

@@ -13,6 +13,7 @@ import torch.nn.functional as F  # noqa: N812 - torch's own spelling
 from grader import amplitudes
 from grader.suite import (
     EXACT,
+    FLOATS,
     TENSOR_CORES,
     Amplitude,
     Bench,
@@ -32,6 +33,7 @@ from grader.suite import (
     row,
     row_with,
     rows,
+    sizes,
     special,
     spike,
 )
@@ -87,6 +89,10 @@ scale = Function(
         correctness("1 000 floats", rand(1_000), 2.5, public=True),
         correctness("1 000 floats by 0", rand(1_000), 0.0),
         *vectors(-0.75),
+
+        sizes(lambda n, dtype: (rand(n, dtype=dtype), 2.5),
+              n=(1, 5_000), dtype=FLOATS, count=20),
+
         performance("20 000 floats", rand(20_000), 2.5, traffic=1.0, launches=1),
     ],
 )
@@ -104,6 +110,10 @@ clip_add = Function(
         *vectors(-0.5, 1.25, count=2),
         correctness("sums that are never clipped", rand(500), rand(500), -100.0, 100.0),
         correctness("sums that are always clipped", rand(500, mean=50.0), rand(500), -1.0, 2.0),
+
+        sizes(lambda n, dtype: (rand(n, dtype=dtype), rand(n, dtype=dtype), -0.5, 1.25),
+              n=(1, 5_000), dtype=FLOATS, count=20),
+
         # Little more than a whole number of blocks: a padded copy is a fifth longer.
         performance("1 025 floats", rand(1_025), rand(1_025), -0.5, 1.25,
                     traffic=1.0, launches=1),
@@ -121,6 +131,10 @@ relu = Function(
         correctness("1 000 floats", rand(1_000)),
         *vectors(),
         correctness("nothing but negative numbers", rand(1_000, mean=-30.0)),
+
+        sizes(lambda n, dtype: (rand(n, dtype=dtype),),
+              n=(1, 5_000), dtype=FLOATS, count=20),
+
         performance("20 000 floats", rand(20_000), traffic=1.0, launches=1),
     ],
 )
@@ -160,6 +174,10 @@ col_sum = Function(
         edge("one column", rand(70, 1)),
         edge("NaN and infinities stay in their columns",
              rows(*(row(40, {n: value}) for n, value in enumerate((NAN, INF, -INF))), row(40))),
+
+        sizes(lambda rows, columns, dtype: (rand(rows, columns, dtype=dtype),),
+              rows=(1, 100), columns=(1, 200), dtype=FLOATS, count=20),
+
         performance("512 x 96 floats", rand(512, 96), traffic=1.0, launches=1),
     ],
 )
@@ -185,6 +203,10 @@ row_max = Function(
         edge("the largest number and its negative",
              special(4, 129, values=extremes("float32")[:2], share=1.0)),
         edge("all equal to -7.25", full(3, 100, value=-7.25), public=True),
+
+        sizes(lambda rows, columns, dtype: (rand(rows, columns, dtype=dtype),),
+              rows=(1, 100), columns=(1, 200), dtype=FLOATS, count=20),
+
         performance("64 x 1 000 floats", rand(64, 1_000), traffic=1.0, launches=1),
     ],
 )
@@ -204,6 +226,10 @@ first_elem = Function(
         edge("one column", rand(100, 1)),
         edge("NaN and infinities in front, and behind",
              rows(row(50, {0: NAN}), row(50, {0: INF}), row(50, {1: NAN, 49: INF}), row(50))),
+
+        sizes(lambda rows, columns, dtype: (rand(rows, columns, dtype=dtype),),
+              rows=(1, 100), columns=(1, 200), dtype=FLOATS, count=20),
+
         performance("500 x 64 floats", rand(500, 64), traffic=1.0, launches=1),
     ],
 )
@@ -239,6 +265,9 @@ masked_outer = Function(
         edge("x is empty", *outer(0, 60)),
         edge("y is empty", *outer(60, 0)),
         edge("NaN, infinities and 0", special(40, values=NONFINITE), rand(30)),
+
+        sizes(outer, m=(1, 100), n=(1, 200), dtype=FLOATS, count=20),
+
         performance("one tile of 33 x 60 floats", *outer(33, 60), traffic=1.0, launches=1),
     ],
 )
@@ -284,6 +313,10 @@ avg_pool1d = Function(
         edge("exactly one window", rand(9), 9, 4, 0),
         edge("NaN and infinities stay in their windows",
              special(100, values=[NAN, INF, -INF], share=0.03), 3, 2, 1),
+
+        sizes(lambda n, k, stride, dtype: (rand(n, dtype=dtype), k, stride, k // 2),
+              n=(9, 2_000), k=(1, 9), stride=(1, 5), dtype=FLOATS, count=20),
+
         performance("4 096 floats, k 4, stride 4", rand(4_096), 4, 4, 0, traffic=1.0, launches=1),
     ],
 )
@@ -326,6 +359,9 @@ weighted_sum = Function(
         edge("one column", *operands(40, 100, 1)),
         edge("a value of 65 504 and one of infinity",
              rand(8, 40), special(40, 8, values=[65_504.0, INF], share=0.01, dtype="float16")),
+
+        sizes(operands, m=(1, 60), k=(1, 200), n=(1, 60), dtype=("float16", "bfloat16"), count=20),
+
         performance("32 x 512 times 512 x 32", *operands(32, 512, 32), traffic=1.0, launches=1),
     ],
 )

@@ -11,6 +11,7 @@ import torch
 
 from grader import amplitudes
 from grader.suite import (
+    FLOATS,
     TENSOR_CORES,
     Bench,
     Case,
@@ -27,6 +28,7 @@ from grader.suite import (
     rand,
     row,
     rows,
+    sizes,
 )
 
 INF, NAN = math.inf, math.nan
@@ -92,6 +94,10 @@ matmul_robust = Function(
              rand(5, 33, mean=-4.0)),
         edge("NaN and infinity stay in their rows",
              rows(row(40, {7: NAN}), row(40, {3: INF}), row(40)), rand(40, 33)),
+
+        sizes(lambda m, k, n, dtype: pair(m, k, n, dtype=dtype),
+              m=(1, 100), k=(1, 200), n=(1, 100), dtype=FLOATS),
+
         performance("256 x 256 times 256 x 256 in float16, counted",
                     *pair(256, 256, 256, dtype="float16"),
                     traffic=(2 * 256 / 32 + 1) / 3, launches=1, tensor_cores=True),

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own spelling
 
 from grader.suite import (
+    FLOATS,
     Amplitude,
     Bench,
     Case,
@@ -31,6 +32,7 @@ from grader.suite import (
     row,
     row_with,
     rows,
+    sizes,
     spike,
 )
 
@@ -564,6 +566,9 @@ suite = Suite(
         refuses("16 385 columns", rand(1, 16_385), raises=ValueError,
                 mentions=("x", "16384", "16385")),
         refuses("an eps of 0", rand(4, 4), 0.0, raises=ValueError, mentions=("eps", "0")),
+
+        sizes(lambda rows, columns, dtype: (rand(rows, columns, dtype=dtype),),
+              rows=(1, 5), columns=(1, 5_000), dtype=FLOATS),
 
         performance("256 x 1 024 floats, counted", rand(256, 1_024), traffic=1.0, sectors=USED,
                     launches=1, programs=256, spills=0),

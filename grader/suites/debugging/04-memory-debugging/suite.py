@@ -11,6 +11,7 @@ import torch
 
 from grader.suite import (
     EXACT,
+    FLOATS,
     Bench,
     Case,
     Cost,
@@ -27,6 +28,7 @@ from grader.suite import (
     performance,
     rand,
     refuses,
+    sizes,
     special,
 )
 
@@ -127,6 +129,11 @@ gather_rows = Function(
                 raises=ValueError, mentions=("index", "1", "2")),
         refuses("places on another device", rand(20, 33), places(8, 20).on_meta(),
                 raises=ValueError, mentions=("index", "meta")),
+
+        sizes(lambda rows, columns, taken, dtype: (
+                  rand(rows, columns, dtype=dtype), places(taken, rows)),
+              rows=(1, 20), columns=(1, 500), taken=(1, 40), dtype=FLOATS, count=20),
+
         performance("1 024 of 500 rows of 32 floats", rand(500, 32), places(1_024, 500),
                     traffic=1.0, launches=1),
     ],
@@ -173,6 +180,10 @@ copy_rows = Function(
         edge("columns 2**30 elements apart", rand(70, 4, dtype="int8").apart(1, FAR)),
         refuses("a vector", rand(70), raises=ValueError, mentions=("x", "2", "1")),
         refuses("three dimensions", rand(4, 5, 6), raises=ValueError, mentions=("x", "2", "3")),
+
+        sizes(lambda rows, columns, dtype: (rand(rows, columns, dtype=dtype),),
+              rows=(1, 9), columns=(1, 5_000), dtype=FLOATS, count=20),
+
         performance("256 x 1 024 floats", rand(256, 1_024), traffic=1.0, launches=1, vector=128),
         performance("16 384 x 8 192 floats", rand(16_384, 8_192), pass_at=0.80, stretch=0.90),
     ],
@@ -232,6 +243,10 @@ shift_right = Function(
         edge("all equal", full(1_000, value=3.5), 7, 0.0),
         refuses("by -1", rand(1_000), -1, 0.0, raises=ValueError, mentions=("k", "1")),
         refuses("a matrix", rand(10, 10), 1, 0.0, raises=ValueError, mentions=("x", "1", "2")),
+
+        sizes(lambda n, by, dtype: (rand(n, dtype=dtype), by, -7.25),
+              n=(1, 5_000), by=(0, 1_000), dtype=FLOATS, count=20),
+
         performance("20 000 floats by 5", rand(20_000), 5, 1.0, traffic=1.0, launches=1),
     ],
 )
@@ -293,6 +308,10 @@ bincount = Function(
         refuses("a matrix of values", integers(3, 3, low=0, dtype="int64"), 10, raises=ValueError,
                 mentions=("values", "1", "2")),
         refuses("no bin", bins(5, 1), 0, raises=ValueError, mentions=("num_bins", "0")),
+
+        sizes(lambda n, num_bins, dtype: (bins(n, num_bins, dtype), num_bins),
+              n=(1, 5_000), num_bins=(1, 500), dtype=("int64", "int32"), count=20),
+
         performance("20 480 int32 values, 100 bins", bins(20_480, 100, "int32"), 100,
                     traffic=1.0, launches=1),
     ],

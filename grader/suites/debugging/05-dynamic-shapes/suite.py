@@ -12,6 +12,7 @@ import torch
 
 from grader import amplitudes
 from grader.suite import (
+    FLOATS,
     Amplitude,
     Bench,
     Case,
@@ -33,6 +34,7 @@ from grader.suite import (
     row_with,
     rows,
     sibling,
+    sizes,
     special,
     spike,
 )
@@ -149,6 +151,10 @@ masked_mean = Function(
         edge("a slice of longer sequences", rand(3, 80, 8)[:, 5:45], lengths(40, 7, 39)),
         edge("every other column", rand(3, 40, 16)[:, :, ::2], lengths(40, 7, 39)),
         edge("lengths with gaps", rand(3, 40, 8), lengths(40, 0, 7, 0, 13, 0)[::2]),
+
+        sizes(lambda samples, steps, columns, dtype: sequences(samples, steps, columns, dtype),
+              samples=(1, 5), steps=(1, 100), columns=(1, 100), dtype=FLOATS),
+
         performance("8 x 200 x 64, half of the steps count", rand(8, 200, 64),
                     lengths(100, 20, 180, 64, 136, 200, 1, 99), traffic=1.0, launches=1),
     ],
@@ -256,6 +262,10 @@ softmax_any = Function(
         edge("every other row, 100 of 200 columns", rand(12, 200)[::2, 50:150]),
         edge("every other row, 66 000 of 67 000 columns", rand(4, 67_000)[::2, 500:66_500]),
         edge("a transposed matrix", rand(100, 9).mT),
+
+        sizes(lambda rows, columns, dtype: (rand(rows, columns, dtype=dtype),),
+              rows=(1, 5), columns=(1, 5_000), dtype=FLOATS),
+
         performance("512 x 1 000: rows share programs", rand(512, 1_000), traffic=1.0, sectors=1.0,
                     launches=1, programs=128),
         performance("512 x 10: rows share programs", rand(512, 10), traffic=1.0, launches=1,

@@ -13,6 +13,7 @@ from grader.designs import is_designed
 from grader.designs import product_of as of
 from grader.suite import (
     FLOAT32,
+    FLOATS,
     KAPPA,
     Amplitude,
     Bench,
@@ -35,6 +36,7 @@ from grader.suite import (
     refuses,
     row,
     rows,
+    sizes,
     special,
     wide,
 )
@@ -226,6 +228,9 @@ poly_act = Function(
                 mentions=("coeffs", "str")),
         refuses("coeffs is a number", rand(8), 2.0, raises=TypeError,
                 mentions=("coeffs", "float")),
+
+        sizes(lambda n, dtype: (rand(n, dtype=dtype), CUBIC), n=(1, 5_000), dtype=FLOATS, count=20),
+
         performance("262 144 floats, degree 8", rand(N), DEGREE_8, traffic=1.00, sectors=1.00,
                     launches=1, spills=0),
         performance("134 217 728 floats, degree 8", rand(MANY), DEGREE_8, spills=0,
@@ -267,6 +272,9 @@ swish_function = Function(
         refuses("beta is a text", rand(8), "1", raises=TypeError, mentions=("beta", "str")),
         refuses("beta is a tensor", rand(8), rand(1), raises=TypeError,
                 mentions=("beta", "Tensor")),
+
+        sizes(lambda n, dtype: (rand(n, dtype=dtype), 1.5), n=(1, 5_000), dtype=FLOATS, count=20),
+
         performance("262 144 floats", rand(N), 1.5, traffic=1.00, sectors=1.00, launches=1,
                     spills=0),
         performance("134 217 728 floats", rand(MANY), 1.5, spills=0, pass_at=0.80, stretch=0.90),
@@ -319,6 +327,10 @@ glu = Function(
                 mentions=("gate", "4", "8")),
         refuses("tensors on two devices", rand(8), rand(8).on_meta(), raises=ValueError,
                 mentions=("gate", "meta")),
+
+        sizes(lambda n, dtype: (rand(n, dtype=dtype), rand(n, dtype=dtype)),
+              n=(1, 5_000), dtype=FLOATS, count=20),
+
         performance("262 144 floats", rand(N), rand(N), traffic=1.00, sectors=1.00, launches=1,
                     spills=0),
         performance("134 217 728 floats", rand(MANY), rand(MANY), spills=0,
@@ -375,6 +387,9 @@ complex_mul = Function(
                 mentions=("b", "8", "9")),
         refuses("a row beside a matrix is not broadcast", pairs(4, 8), pairs(8),
                 raises=ValueError, mentions=("b", "4", "8")),
+
+        sizes(lambda n: (pairs(n), pairs(n)), n=(1, 5_000), count=20),
+
         performance("131 072 numbers", pairs(N // 2), pairs(N // 2), traffic=1.00, sectors=1 / 0.95,
                     launches=1, spills=0),
         performance("67 108 864 numbers", pairs(MANY // 2), pairs(MANY // 2), spills=0,
@@ -445,6 +460,10 @@ l2_norm = Function(
         refuses("three dimensions", rand(4, 5, 6), raises=ValueError, mentions=("x", "2", "3")),
         refuses("65 537 columns", rand(1, 65_537), raises=ValueError,
                 mentions=("x", "65536", "65537")),
+
+        sizes(lambda rows, columns, dtype: (rand(rows, columns, dtype=dtype),),
+              rows=(1, 5), columns=(1, 5_000), dtype=FLOATS, count=20),
+
         performance("64 x 1 024 floats", rand(64, 1_024), traffic=1.00, sectors=1.00, launches=1,
                     programs=64, spills=0),
         performance("16 384 x 4 096 floats", rand(16_384, 4_096), spills=0,

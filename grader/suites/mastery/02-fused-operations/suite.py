@@ -12,6 +12,7 @@ import torch.nn.functional as F  # noqa: N812 - torch's own spelling
 from grader import amplitudes
 from grader.designs import Count, is_designed, product_of
 from grader.suite import (
+    FLOATS,
     TENSOR_CORES,
     Amplitude,
     Bench,
@@ -36,6 +37,7 @@ from grader.suite import (
     row,
     row_with,
     rows,
+    sizes,
     special,
     spike,
     wide,
@@ -349,6 +351,11 @@ add_relu_mul_function = Function(
                 raises=ValueError, mentions=("bias", "8", "7")),
         refuses("the bias on another device", rand(8), rand(8).on_meta(), 0.5,
                 raises=ValueError, mentions=("bias", "device")),
+
+        sizes(lambda rows, columns, dtype: (
+                  rand(rows, columns, dtype=dtype), rand(columns, dtype=dtype), 0.5),
+              rows=(1, 5), columns=(1, 2_000), dtype=FLOATS, count=20),
+
         performance("262 144 floats and a bias like x", rand(1 << 18), rand(1 << 18), 0.5,
                     traffic=1.00, sectors=1.00, launches=1, spills=0),
         performance("512 x 512 floats and a vector", rand(512, 512), rand(512), 0.5,
@@ -482,6 +489,11 @@ linear_function = Function(
                 raises=ValueError, mentions=("b", "4", "3")),
         refuses("w on another device", rand(8, 16), rand(4, 16).on_meta(), rand(4),
                 raises=ValueError, mentions=("w", "device")),
+
+        sizes(lambda m, k, n, act, dtype: (*layer(m, k, n, dtype), act),
+              m=(1, 100), k=(1, 200), n=(1, 100), act=("relu", "gelu", "silu"), dtype=FLOATS,
+              count=20),
+
         performance("256 x 256 into 256 in float16, gelu, counted",
                     *layer(SIDE, SIDE, SIDE, "float16"), "gelu",
                     traffic=LAYER_ISSUED / LAYER_LEAST, launches=1, programs=TILES**2,
@@ -578,6 +590,10 @@ norm_gelu_function = Function(
                 mentions=("bias", "1", "2")),
         refuses("a bias on another device", rand(4, 8), rand(8), rand(8).on_meta(),
                 raises=ValueError, mentions=("bias", "device")),
+
+        sizes(lambda rows, columns, dtype: table(rows, columns, dtype),
+              rows=(1, 5), columns=(1, 5_000), dtype=FLOATS, count=20),
+
         performance("64 x 512 floats, counted", *table(64, 512),
                     traffic=4 * 64 * 512 / (2 * 64 * 512 + 2 * 512), sectors=1.00, launches=1,
                     programs=64, spills=0),
@@ -684,6 +700,10 @@ norm_linear_function = Function(
                 mentions=("b", "3", "4")),
         refuses("w on another device", *table(4, 8), rand(3, 8).on_meta(), rand(3),
                 raises=ValueError, mentions=("w", "device")),
+
+        sizes(lambda m, k, n, dtype: normed(m, k, n, dtype),
+              m=(1, 60), k=(1, 200), n=(1, 60), dtype=FLOATS, count=20),
+
         performance("256 x 256 into 256 in float16, counted",
                     *normed(SIDE, SIDE, SIDE, "float16"), traffic=NORMED_ISSUED / NORMED_LEAST,
                     launches=1, programs=TILES**2, tensor_cores=True),

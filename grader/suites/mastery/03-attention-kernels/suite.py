@@ -11,6 +11,7 @@ import torch
 from grader import amplitudes
 from grader.rounding import spread
 from grader.suite import (
+    FLOATS,
     TENSOR_CORES,
     Amplitude,
     Bench,
@@ -25,6 +26,7 @@ from grader.suite import (
     performance,
     rand,
     refuses,
+    sizes,
     wide,
 )
 
@@ -374,6 +376,12 @@ suite = Suite(
                 rand(1, 1, 3, 16), raises=ValueError, mentions=("k", "meta")),
 
         *designs,
+
+        sizes(lambda queries, keys, width, shared, causal, dtype: (
+                  *heads(1, 2, queries, width, dtype, shared=shared,
+                         keys=queries if causal else keys), causal),
+              queries=(1, 100), keys=(1, 100), width=(1, 64), shared=(1, 2), causal=(False, True),
+              dtype=FLOATS),
 
         performance("1 x 2 x 256 x 64 in float16, counted", *heads(1, HEADS, SIDE, WIDTH, HALF),
                     traffic=(2 + 2 * SIDE / QUERIES) / 4 + LSE, flops=1.0, scratch=REST,

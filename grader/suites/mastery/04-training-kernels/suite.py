@@ -14,6 +14,7 @@ from grader import amplitudes
 from grader.designs import is_designed, product_of
 from grader.suite import (
     FLOAT32,
+    FLOATS,
     Amplitude,
     Bench,
     Case,
@@ -35,6 +36,7 @@ from grader.suite import (
     refuses,
     row,
     rows,
+    sizes,
     special,
     spike,
     wide,
@@ -219,6 +221,10 @@ layer_norm = Function(
         refuses("16 385 columns", rand(1, WIDEST + 1), *vectors(WIDEST + 1), raises=ValueError,
                 mentions=("x", "16384", "16385")),
         refuses("an eps of 0", *table(4, 8), 0.0, raises=ValueError, mentions=("eps", "0")),
+
+        sizes(lambda rows, columns, dtype: table(rows, columns, dtype=dtype),
+              rows=(1, 5), columns=(1, 5_000), dtype=FLOATS, count=20),
+
         # Each program may load both vectors: 4 R C e + 8 R bytes.
         performance("64 x 512 floats", *table(64, 512), launches=1, sectors=1.0, spills=0,
                     traffic=(4 * 64 * 512 * 4 + 8 * 64) / (2 * 65 * 512 * 4 + 8 * 64)),
@@ -342,6 +348,10 @@ backward = gradient_function(
         edge("NaN in one row of x", *of(rows(*(row(129, {60: NAN} if n == 1 else None)
                                               for n in range(5))), 129), rand(5, 129)),
         edge("NaN in one place of dy", *table(5, 129), special(5, 129, values=[NAN], share=0.0)),
+
+        sizes(lambda rows, columns, dtype: with_dy(rows, columns, dtype=dtype),
+              rows=(1, 9), columns=(1, 500), dtype=FLOATS, count=20),
+
         performance("512 x 768 floats, both passes", *with_dy(ROWS, COLUMNS), **BOTH_PASSES),
         performance("16 384 x 4 096 in float16, both passes", *with_dy(
             16_384, 4_096, dtype="float16"), spills=0, pass_at=0.50, stretch=0.70),
@@ -579,6 +589,10 @@ adam_step = Function(
                 raises=ValueError, mentions=("exp_avg", "contiguous")),
         refuses("a second moment with gaps", rand(8), rand(8), rand(8), rand(16)[::2], 1,
                 raises=ValueError, mentions=("exp_avg_sq", "contiguous")),
+
+        sizes(lambda n, dtype: (*state(n, dtype=dtype), *KNOWN), n=(1, 5_000), dtype=FLOATS,
+              count=20),
+
         performance("262 144 floats", *state(FLAT), *KNOWN, traffic=1.00, sectors=1.00,
                     launches=1, spills=0),
         performance("262 144 in float16", *state(FLAT, dtype="float16"), *KNOWN, traffic=1.00,

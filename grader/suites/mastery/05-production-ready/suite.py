@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own spelling
 
 from grader.suite import (
+    FLOATS,
     Amplitude,
     Bench,
     Case,
@@ -34,6 +35,7 @@ from grader.suite import (
     row_with,
     rows,
     sibling,
+    sizes,
     special,
     wide,
 )
@@ -611,6 +613,10 @@ suite = Suite(
         cases=[
             *values,
             *refusals,
+
+            sizes(lambda rows, columns, dtype: three(rows, columns, dtype=dtype),
+                  rows=(1, 5), columns=(1, 5_000), dtype=FLOATS),
+
             # Each program may read the weight: 5 R C e of the least 4 R C e + C e bytes.
             performance("64 x 1 024 floats", *three(64, 1_024),
                         traffic=320 / 257, sectors=1.00, launches=1, programs=64, spills=0),

@@ -11,6 +11,7 @@ import torch.nn.functional as F  # noqa: N812 - torch's own spelling
 
 from grader.suite import (
     FLOAT32,
+    FLOATS,
     TENSOR_CORES,
     Amplitude,
     Bench,
@@ -29,6 +30,7 @@ from grader.suite import (
     refuses,
     row,
     rows,
+    sizes,
     wide,
 )
 
@@ -522,6 +524,10 @@ operator = Function(
                 mentions=("b", "5", "4")),
         refuses("a negative eps", *layer(4, 8, 4)[:4], -1e-6, raises=ValueError,
                 mentions=("eps", "-1e-06")),
+
+        sizes(lambda m, k, n, dtype: layer(m, k, n, dtype),
+              m=(1, 60), k=(1, 200), n=(1, 60), dtype=FLOATS),
+
         performance("256 x 256 into 256 in float16, counted", *layer(SIDE, SIDE, SIDE, "float16"),
                     traffic=TRAFFIC, launches=1, tensor_cores=True, spills=0),
         performance("256 x 256 into 256, counted", *layer(SIDE, SIDE, SIDE),

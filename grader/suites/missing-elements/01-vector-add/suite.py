@@ -10,6 +10,7 @@ import torch
 
 from grader.suite import (
     EXACT,
+    FLOATS,
     Bench,
     Cost,
     Input,
@@ -22,6 +23,7 @@ from grader.suite import (
     performance,
     rand,
     refuses,
+    sizes,
     special,
     wide,
 )
@@ -168,6 +170,9 @@ suite = Suite(
                 raises=ValueError, mentions=("y", "meta")),
 
         edge("more than 2**31 elements", Sparse(2**31 + 7), Sparse(2**31 + 7), advisory=True),
+
+        sizes(lambda n, dtype: pair(rand, n, dtype=dtype),
+              n=(1, 5_000), dtype=(*FLOATS, "int32", "int64")),
 
         performance("262 144 floats", *pair(rand, N),
                     traffic=1.00, sectors=1.00, launches=1, programs=lambda B: -(-N // B),

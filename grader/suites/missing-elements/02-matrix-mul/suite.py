@@ -11,6 +11,7 @@ import torch
 from grader import amplitudes
 from grader.inputs import Row
 from grader.suite import (
+    FLOATS,
     TENSOR_CORES,
     Bench,
     Cost,
@@ -26,6 +27,7 @@ from grader.suite import (
     refuses,
     row,
     rows,
+    sizes,
     special,
     wide,
 )
@@ -281,6 +283,9 @@ suite = Suite(
                 raises=ValueError, mentions=("b", "64", "63", "32")),
         refuses("a and b on different devices", rand(8, 16), rand(16, 8).on_meta(),
                 raises=ValueError, mentions=("b", "device")),
+
+        sizes(lambda m, k, n, dtype: pair(m, k, n, dtype=dtype),
+              m=(1, 100), k=(1, 200), n=(1, 100), dtype=FLOATS),
 
         performance("256 x 256 times 256 x 256 in float16, counted",
                     *pair(SIDE, SIDE, SIDE, dtype="float16"),

@@ -12,6 +12,7 @@ from grader import amplitudes
 from grader.rounding import spread
 from grader.suite import (
     FLOAT32,
+    FLOATS,
     KAPPA,
     Amplitude,
     Bench,
@@ -33,6 +34,7 @@ from grader.suite import (
     row,
     row_with,
     rows,
+    sizes,
     special,
     spike,
 )
@@ -356,6 +358,9 @@ suite = Suite(
         refuses("an eps below 0", *table(4, 128), -1e-5,
                 raises=ValueError, mentions=("eps", "-1e-05")),
         refuses("an eps of NaN", *table(4, 128), NAN, raises=ValueError, mentions=("eps", "nan")),
+
+        sizes(lambda rows, columns, dtype, stats: (*table(rows, columns, dtype), EPS, stats),
+              rows=(1, 5), columns=(1, 5_000), dtype=FLOATS, stats=(False, True)),
 
         performance("64 x 512 floats, counted", *table(64, 512),
                     traffic=ISSUED / LEAST, sectors=1.00, launches=1, programs=64, spills=0),

@@ -10,6 +10,7 @@ import torch.nn.functional as F  # noqa: N812 - torch's own spelling
 
 from grader import amplitudes
 from grader.suite import (
+    FLOATS,
     TENSOR_CORES,
     Amplitude,
     Bench,
@@ -28,6 +29,7 @@ from grader.suite import (
     performance,
     rand,
     refuses,
+    sizes,
     special,
 )
 
@@ -296,6 +298,13 @@ suite = Suite(
         refuses("windows wider than the padded image, by their dilation", rand(1, 3, 20, 4),
                 rand(2, 3, 3, 3), None, 1, 1, 4, raises=ValueError,
                 mentions=("weight", "14", "-2")),
+
+        sizes(lambda channels, filters, height, width, window, stride, padding, dtype: (
+                  rand(2, channels, height + window - 1, width + window - 1, dtype=dtype),
+                  rand(filters, channels, window, window, dtype=dtype), rand(filters, dtype=dtype),
+                  stride, padding),
+              channels=(1, 20), filters=(1, 50), height=(1, 9), width=(1, 50), window=(1, 3),
+              stride=(1, 2), padding=(0, 1), dtype=FLOATS),
 
         performance("2 images of 16 x 16 x 16 to 32 channels", *layer(), 1, 1,
                     traffic=BUDGET),

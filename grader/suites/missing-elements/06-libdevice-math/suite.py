@@ -25,6 +25,7 @@ from grader.suite import (
     performance,
     rand,
     refuses,
+    sizes,
     special,
     wide,
 )
@@ -167,6 +168,10 @@ suite = Suite(
                         raises=TypeError, mentions=("x", "bfloat16")),
                 refuses("int64 is not supported", integers(8, low=0, high=1, dtype="int64"),
                         raises=TypeError, mentions=("x", "int64")),
+
+                sizes(lambda n, dtype: (uniform(n, dtype=dtype),),
+                      n=(1, 5_000), dtype=("float32", "float64"), count=20),
+
                 performance("100 000 floats", uniform(100_000),
                             traffic=1.00, sectors=1.00, launches=1, programs=tiles, spills=0),
                 performance("134 217 728 floats", uniform(HUGE), spills=0, pass_at=0.80,
@@ -216,6 +221,10 @@ suite = Suite(
                         raises=TypeError, mentions=("x", "bfloat16")),
                 refuses("int32 is not supported", rand(8, dtype="int32"),
                         raises=TypeError, mentions=("x", "int32")),
+
+                sizes(lambda n, dtype: (rand(n, dtype=dtype),),
+                      n=(1, 5_000), dtype=("float32", "float16"), count=20),
+
                 performance("100 000 float16", rand(100_000, dtype="float16"),
                             traffic=1.00, sectors=1.00, launches=1, programs=tiles, spills=0),
                 # 0.90 of what the solution reaches on an H200: arithmetic takes longer than moving.
@@ -276,6 +285,9 @@ suite = Suite(
                         raises=TypeError, mentions=("x", "float64")),
                 refuses("p is a word", rand(8), "2", raises=TypeError, mentions=("p", "str")),
                 refuses("p is None", rand(8), None, raises=TypeError, mentions=("p", "None")),
+
+                sizes(lambda n: (rand(n), 3.0), n=(1, 5_000), count=20),
+
                 performance("100 000 floats cubed", rand(100_000), 3.0,
                             traffic=1.00, sectors=1.00, launches=1, programs=tiles, spills=0),
             ],

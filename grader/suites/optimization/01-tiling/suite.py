@@ -11,6 +11,7 @@ import torch
 from grader.predictions import predictions
 from grader.suite import (
     EXACT,
+    FLOATS,
     Bench,
     Cost,
     Suite,
@@ -21,6 +22,7 @@ from grader.suite import (
     performance,
     rand,
     refuses,
+    sizes,
     special,
 )
 
@@ -312,6 +314,9 @@ suite = Suite(
         refuses("four dimensions", rand(2, 3, 4, 5), raises=ValueError, mentions=("x", "3", "4")),
         refuses("one dimension without elements", rand(0),
                 raises=ValueError, mentions=("x", "3", "1")),
+
+        sizes(lambda matrices, m, n, dtype: (rand(matrices, m, n, dtype=dtype),),
+              matrices=(1, 3), m=(1, 150), n=(1, 150), dtype=(*FLOATS, "int8", "int64")),
 
         performance("256 x 256 floats, counted", rand(1, 256, 256),
                     traffic=1.00, sectors=USED, launches=1, programs=256, spills=0),

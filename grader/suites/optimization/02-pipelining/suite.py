@@ -11,6 +11,7 @@ import torch
 from grader import amplitudes
 from grader.predictions import predictions
 from grader.suite import (
+    FLOATS,
     TENSOR_CORES,
     Bench,
     Cost,
@@ -27,6 +28,7 @@ from grader.suite import (
     refuses,
     row,
     rows,
+    sizes,
     special,
 )
 
@@ -206,6 +208,9 @@ matmul_pipelined = Function(
         refuses("a stage and a half", *half(8, 16, 8), 1.5,
                 raises=TypeError, mentions=("num_stages", "float")),
 
+        sizes(lambda m, k, n, stages, dtype: (*pair(m, k, n, dtype=dtype), stages),
+              m=(1, 100), k=(1, 200), n=(1, 100), stages=(1, 5), dtype=FLOATS),
+
         performance("256 x 256 times 256 x 256 in float16, counted", *half(SIDE, SIDE, SIDE),
                     traffic=TRAFFIC, sectors=1.00, launches=1, programs=(SIDE // TILE) ** 2,
                     tensor_cores=True, vector=128, stages=2, most_stages=3),
@@ -285,6 +290,9 @@ row_sum = Function(
         refuses("six stages", rand(2, 8), 6, raises=ValueError, mentions=("num_stages", "6")),
         refuses("a number of stages in words", rand(2, 8), "4",
                 raises=TypeError, mentions=("num_stages", "str")),
+
+        sizes(lambda rows, columns, stages, dtype: (rand(rows, columns, dtype=dtype), stages),
+              rows=(1, 5), columns=(1, 5_000), stages=(1, 5), dtype=FLOATS),
 
         performance("64 x 8 192 floats, counted", rand(64, 8_192), traffic=1.00, sectors=1.00,
                     launches=1, vector=128, stages=3, most_stages=4, loop_shuffles=0),

@@ -13,6 +13,7 @@ from grader import amplitudes
 from grader.predictions import predictions
 from grader.suite import (
     FLOAT32,
+    FLOATS,
     KAPPA,
     TENSOR_CORES,
     Amplitude,
@@ -33,6 +34,7 @@ from grader.suite import (
     refuses,
     row,
     rows,
+    sizes,
 )
 
 INF, NAN = math.inf, math.nan
@@ -294,6 +296,8 @@ gram_function = Function(
         refuses("one dimension", rand(16), raises=ValueError, mentions=("x", "2", "1")),
         refuses("three dimensions", rand(3, 8, 16), raises=ValueError, mentions=("x", "2", "3")),
 
+        sizes(lambda m, k, dtype: (rand(m, k, dtype=dtype),), m=(1, 80), k=(1, 150), dtype=FLOATS),
+
         # 1.5 times what the planner's tiles move, which read x four times and store the result.
         performance("256 x 256 in float16, counted", rand(SIDE, SIDE, dtype="float16"),
                     traffic=3.0, shared=SMEM, spills=0, tensor_cores=True),
@@ -357,6 +361,9 @@ stats_function = Function(
         refuses("one dimension", rand(16), raises=ValueError, mentions=("x", "2", "1")),
         refuses("no row", rand(0, 8), raises=ValueError, mentions=("x", "row")),
         refuses("neither row nor column", rand(0, 0), raises=ValueError, mentions=("x", "row")),
+
+        sizes(lambda rows, columns, dtype: (rand(rows, columns, dtype=dtype, mean=3.0),),
+              rows=(1, 200), columns=(1, 60), dtype=FLOATS),
 
         performance("512 x 256 floats, counted", rand(512, 256),
                     traffic=1.00, sectors=USED, spills=0),

@@ -10,6 +10,7 @@ import torch
 
 from grader.predictions import predictions
 from grader.suite import (
+    FLOATS,
     TENSOR_CORES,
     Amplitude,
     Bench,
@@ -27,6 +28,7 @@ from grader.suite import (
     refuses,
     row,
     rows,
+    sizes,
     special,
     wide,
 )
@@ -236,6 +238,10 @@ linear_relu = Function(
                 raises=ValueError, mentions=("w", "device")),
         refuses("groups of no row", *layer(8, 16, 4), 0, raises=ValueError,
                 mentions=("group_m", "0")),
+
+        sizes(lambda m, k, n, dtype: layer(m, k, n, dtype),
+              m=(1, 100), k=(1, 200), n=(1, 100), dtype=FLOATS),
+
         performance("256 x 256 into 256 in float16, counted", *layer(SIDE, SIDE, SIDE, "float16"),
                     traffic=TRAFFIC, launches=1, programs=(SIDE // SMALLEST_TILE) ** 2,
                     tensor_cores=True),
@@ -305,6 +311,12 @@ matmul_ws = Function(
         refuses("b_t on another device", rand(8, 16, dtype="float16"),
                 rand(8, 16, dtype="float16").on_meta(), raises=ValueError,
                 mentions=("b_t", "device")),
+
+        # Rows of descriptors start at multiples of 16 bytes: 8 numbers of float16.
+        sizes(lambda m, k_eighths, n_eighths, specialized: (
+                  *pair(m, 8 * k_eighths, 8 * n_eighths), specialized),
+              m=(1, 100), k_eighths=(1, 25), n_eighths=(1, 25), specialized=(False, True)),
+
         performance("256 x 256 times 256 x 256, for an H100", *pair(SIDE, SIDE, SIDE),
                     traffic=TRAFFIC, launches=1, programs=(SIDE // SMALLEST_TILE) ** 2,
                     tensor_cores=True, bulk=True, target="h100"),

@@ -13,6 +13,7 @@ from grader import amplitudes
 from grader.predictions import predictions
 from grader.suite import (
     EXACT,
+    FLOATS,
     TENSOR_CORES,
     Bench,
     Cost,
@@ -31,6 +32,7 @@ from grader.suite import (
     row,
     row_with,
     rows,
+    sizes,
 )
 
 INF, NAN = math.inf, math.nan
@@ -130,6 +132,10 @@ matmul = Function(
         refuses("a number of programs that is a fraction", *pair(8, 16, 8), 2.5, raises=TypeError,
                 mentions=("num_sms", "float")),
 
+        sizes(lambda m, k, n, programs, dtype: (*pair(m, k, n, dtype=dtype), programs),
+              m=(1, 100), k=(1, 200), n=(1, 100), programs=(1, 5), dtype=("float16", "bfloat16"),
+              count=20),
+
         performance("256 x 256 times 256 x 256, 3 programs, counted", *pair(SIDE, SIDE, SIDE), 3,
                     traffic=TRAFFIC, sectors=1.00, launches=1, programs=3, tensor_cores=True,
                     stages=2, spills=0),
@@ -190,6 +196,9 @@ softmax = Function(
         refuses("a number of programs that is a text", rand(4, 128), "4", raises=TypeError,
                 mentions=("num_programs", "str")),
 
+        sizes(lambda rows, columns, programs, dtype: (rand(rows, columns, dtype=dtype), programs),
+              rows=(1, 5), columns=(1, 5_000), programs=(1, 5), dtype=FLOATS, count=20),
+
         performance("64 x 1 024 floats, 8 programs, counted", rand(64, 1_024), 8,
                     traffic=1.00, sectors=1.00, launches=1, programs=8, spills=0),
         performance("16 384 x 4 096 floats", rand(16_384, 4_096), spills=0, pass_at=0.75,
@@ -245,6 +254,10 @@ scaling = Function(
                 mentions=("s", "1", "2")),
         refuses("factors on another device", rand(3, 4), rand(3).on_meta(), raises=ValueError,
                 mentions=("s", "device")),
+
+        sizes(lambda rows, columns, dtype: (
+                  rand(rows, columns, dtype=dtype), rand(rows, dtype=dtype)),
+              rows=(1, 5), columns=(1, 5_000), dtype=FLOATS, count=20),
 
         performance("64 x 1 024 floats, counted", rand(64, 1_024), rand(64), traffic=1.05,
                     sectors=1.00, launches=1, spills=0),

@@ -11,6 +11,7 @@ import torch
 from grader import amplitudes
 from grader.predictions import predictions
 from grader.suite import (
+    FLOATS,
     Amplitude,
     Bench,
     Case,
@@ -26,6 +27,7 @@ from grader.suite import (
     rand,
     refuses,
     rows,
+    sizes,
     special,
 )
 
@@ -86,6 +88,9 @@ def sum_cases() -> list[Case]:
                 raises=TypeError, mentions=("x", "float64")),
         refuses("int32 is not supported, even without elements", rand(0, dtype="int32"),
                 raises=TypeError, mentions=("x", "int32")),
+
+        sizes(lambda n, dtype: (rand(n, dtype=dtype, mean=0.5),), n=(1, 10_000), dtype=FLOATS,
+              count=20),
     ]
 
 
@@ -188,6 +193,9 @@ column_sum_locked = Function(
         refuses("no group", rand(8, 8), 0, raises=ValueError, mentions=("groups", "0")),
         refuses("a negative number of groups", rand(8, 8), -3,
                 raises=ValueError, mentions=("groups", "-3")),
+
+        sizes(lambda rows, columns, groups, dtype: (rand(rows, columns, dtype=dtype), groups),
+              rows=(1, 40), columns=(1, 100), groups=(1, 9), dtype=FLOATS, count=20),
 
         performance("1 024 x 128 floats, counted", rand(1_024, 128),
                     traffic=1.25, sectors=USED, launches=2, spills=0),

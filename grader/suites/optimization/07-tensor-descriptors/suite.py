@@ -11,6 +11,7 @@ import torch
 from grader.predictions import predictions
 from grader.suite import (
     EXACT,
+    FLOATS,
     TENSOR_CORES,
     Amplitude,
     Bench,
@@ -27,6 +28,7 @@ from grader.suite import (
     performance,
     rand,
     refuses,
+    sizes,
     special,
 )
 
@@ -219,6 +221,12 @@ matmul_desc = Function(
         refuses("b_t on another device", rand(8, 16, dtype="float16"),
                 rand(8, 16, dtype="float16").on_meta(), True, raises=ValueError,
                 mentions=("b_t", "device")),
+
+        # Rows of descriptors start at multiples of 16 bytes: 8 numbers of 16 bits.
+        sizes(lambda m, k_eighths, n_eighths, host, dtype: (
+                  *pair(m, 8 * k_eighths, 8 * n_eighths, dtype), host),
+              m=(1, 100), k_eighths=(1, 25), n_eighths=(1, 15), host=(True, False), dtype=FLOATS),
+
         *(performance(f"256 x 256 times 256 x 256, made {where}, for {title}",
                       *pair(SIDE, SIDE, SIDE), host, traffic=TRAFFIC, launches=1,
                       programs=(SIDE // SMALLEST_TILE) ** 2, tensor_cores=True, bulk=True,
@@ -276,6 +284,11 @@ nhwc_channel_scale = Function(
                 mentions=("scale", "float")),
         refuses("float64 is not supported", *images(1, 2, 3, 8, "float64"), raises=TypeError,
                 mentions=("x", "float64")),
+
+        sizes(lambda n, height, width, channel_eighths, dtype: images(
+                  n, height, width, 8 * channel_eighths, dtype),
+              n=(1, 2), height=(1, 5), width=(1, 50), channel_eighths=(1, 25), dtype=FLOATS),
+
         performance("4 images of 14 x 64 with 128 channels, for an H100",
                     *images(4, 14, 64, 128), traffic=1.10, sectors=1.00, launches=1, bulk=True,
                     target="h100"),

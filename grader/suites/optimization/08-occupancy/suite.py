@@ -11,6 +11,7 @@ import torch
 from grader import amplitudes
 from grader.predictions import predictions
 from grader.suite import (
+    FLOATS,
     Bench,
     Cost,
     Suite,
@@ -21,6 +22,7 @@ from grader.suite import (
     performance,
     rand,
     refuses,
+    sizes,
     special,
 )
 
@@ -285,6 +287,9 @@ suite = Suite(
                 mentions=("x", "2")),
         refuses("different lengths", rand(4), rand(5), 2.0, raises=ValueError,
                 mentions=("y", "4", "5")),
+
+        sizes(lambda n, dtype: (rand(n, dtype=dtype), rand(n, dtype=dtype), -0.75),
+              n=(1, 5_000), dtype=FLOATS),
 
         performance("65 536 floats, counted", rand(65_536), rand(65_536), 2.5,
                     traffic=1.00, sectors=1.00, launches=1, vector=128, spills=0),

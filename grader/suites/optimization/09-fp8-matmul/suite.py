@@ -11,6 +11,7 @@ import torch
 from grader.predictions import predictions
 from grader.recording import dtype_name
 from grader.suite import (
+    FLOATS,
     TENSOR_CORES,
     Amplitude,
     Bench,
@@ -30,6 +31,7 @@ from grader.suite import (
     refuses,
     row,
     rows,
+    sizes,
     special,
     wide,
 )
@@ -147,6 +149,11 @@ quantize_fp8 = Function(
                 mentions=("x", FLOAT8)),
         refuses("x has three dimensions", rand(2, 4, 8), False, raises=ValueError,
                 mentions=("x", "2", "3")),
+
+        sizes(lambda rows, columns, per_row, dtype: (
+                  up_to_seven(rows, columns, dtype=dtype), per_row),
+              rows=(1, 5), columns=(1, 1_000), per_row=(False, True), dtype=FLOATS),
+
         *(performance(f"128 x 4 096 in float16, {how}",
                       up_to_seven(128, 4_096, dtype="float16"), per_row,
                       traffic=1.75, sectors=1.0, launches=2)
@@ -314,6 +321,10 @@ matmul_fp8 = Function(
         refused("b_q_t on another device", rand(8, 32, dtype=FLOAT8),
                 rand(8, 32, dtype=FLOAT8).on_meta(), one_scale(), one_scale(),
                 mentions=("b_q_t", "device")),
+
+        sizes(lambda m, k, n, per_row: (with_scales if per_row else with_one_scale)(m, k, n),
+              m=(1, 100), k=(1, 200), n=(1, 100), per_row=(False, True)),
+
         *(performance(f"256 x 256 times 256 x 256, for an {title}",
                       *with_scales(SIDE, SIDE, SIDE), traffic=TRAFFIC, launches=1,
                       programs=(SIDE // SMALLEST_TILE) ** 2, tensor_cores=True, factors="fp8",
