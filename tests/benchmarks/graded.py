@@ -182,7 +182,7 @@ def narrowed(suite: Suite, *, timed: bool, most: int | None = None,
     """
     def kept(function: Function) -> list[Case]:
         values = [case for case in function.cases if case.limits is None and not case.raises
-                  and case.call is None and case.reading is None]
+                  and not (case.call or case.reading or case.sizes)]
         measured = [case for case in function.cases if is_measured(case)]
         if timed:
             return [*values[:1], *measured] if measured else []

@@ -165,7 +165,7 @@ def has_result(case: Case) -> bool:
     """Whether a case asks for a result that fits into memory."""
     measured = case.limits is not None and case.limits.pass_at is not None
     sparse = any(isinstance(spec, Sparse) for spec in case.inputs)
-    return not (measured or sparse or case.raises or case.call or case.reading)
+    return not (measured or sparse or case.raises or case.call or case.reading or case.sizes)
 
 
 def on_gpu(entry: Callable[..., Any], suite: Suite, case: Case) -> str:

@@ -117,7 +117,7 @@ def submission(module: Path, name: str, suite: Suite) -> Iterator[source.Source]
 
 def has_values(case: Case) -> bool:
     """Whether a case asks for a result that is run whole."""
-    return not (large.is_large(case) or case.raises or case.call or case.reading)
+    return not (large.is_large(case) or case.raises or case.call or case.reading or case.sizes)
 
 
 # ---------------------------------------------------------------------------------------------
