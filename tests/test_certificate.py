@@ -158,7 +158,7 @@ def test_what_is_left_open_is_gone_on_from_and_the_last_leads_to_the_first(toy_c
     assert certificate.next_module(toy_course, reading, softmax) == copy
 
 
-def test_after_a_pass_the_first_behind_it_that_is_not_passed_is_next_and_after_all_none(place, course_root):
+def test_after_a_pass_the_first_left_behind_it_is_next_and_after_all_none(place, course_root):
     for folder in ("02-sum", "04-norm"):
         toy.write_module(course_root, "missing-elements", folder, folder, core=folder != "02-sum")
     the_course = course.load(course.roots_in(course_root))
