@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from grader.diagnosis.explanation import telling_cases
+from grader.diagnosis.explanation import explained, telling_cases
 from grader.draws import block_of
 from grader.outcome import Stopped
-from grader.report import CaseResult, Kind
+from grader.report import CaseResult, Kind, Verdict
 from grader.suite import Case, Property
 
 if TYPE_CHECKING:
@@ -57,3 +57,10 @@ def witnesses(judge: Judge, results: Sequence[CaseResult]) -> list[CaseResult]:
         return []
     with judge.beside() as other:
         return [other.verdict_on(case) for case in cases]
+
+
+def diagnosed(judge: Judge, result: CaseResult) -> CaseResult:
+    """One result in words, as a grade of its case alone explains it."""
+    told = witnesses(judge, [result]) if result.verdict is Verdict.FAILED else []
+    (found,) = explained([result], judge.whole, judge.submitted, witnesses=told)
+    return found

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from grader import measurement, source
+from grader import alone, measurement, source
 from grader.diagnosis import codes
 from grader.measurement import Units
 from grader.report import EXIT_FAILED, EXIT_PASSED, CaseResult, Finding, Kind, Verdict, versions
@@ -329,10 +329,7 @@ def _first_wrong(judge: Judge, part: Suite) -> CaseResult | None:
     for case in value_cases(part):
         result = judge.verdict_on(case)
         if result.verdict in (Verdict.FAILED, Verdict.ERROR):
-            explained = tuple(_explained(finding, judge.whole, judge.submitted)
-                              for finding in result.findings)
-            return CaseResult(result.name, result.kind, result.verdict, explained,
-                              reason=result.reason)
+            return alone.diagnosed(judge, result)
     return None
 
 

@@ -369,11 +369,18 @@ class Judge:
         deciding = [(self._traits[r.name], r.verdict) for r in results
                     if r.name in self._traits and not r.advisory
                     and not (r.findings and r.findings[0].code.startswith("T"))]
-        first = next((cases[traits.name].function for traits, verdict in deciding
-                      if verdict is Verdict.FAILED), "")
+        lead = next((r.name for r in results
+                     if not r.advisory and r.verdict is Verdict.FAILED), "")
+        leading = [traits for traits, _ in deciding if traits.name == lead]
+        if not leading:
+            return ""  # the failure that is shown first is of another kind
+        first = cases[lead].function
         failed, passed = ([traits for traits, verdict in deciding if verdict is wanted
                            and cases[traits.name].function == first]
                           for wanted in (Verdict.FAILED, Verdict.PASSED))
+
+        if not leading[0].elements and any(traits.elements for traits in failed):
+            return ""
 
         def values(traits: Traits) -> Values | None:
             specs = cases[traits.name].inputs
@@ -533,7 +540,8 @@ class Judge:
         if findings:
             findings = self.session.decided_by_values(recording, inputs) or findings
         if findings:
-            findings = located(codes.in_order(findings), self.text, recording, run.facts)
+            findings = located(codes.in_order(findings), self.text, recording, run.facts,
+                               self.suite.result_names)
             findings = name_the_cause(inputs, findings, self._passes)
             findings = explained_by_precedence(findings, self.submitted.text)
         if not findings and case.kind is Kind.CORRECTNESS and not case.advisory:

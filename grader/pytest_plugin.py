@@ -86,7 +86,7 @@ class SuiteItem(pytest.Item):
         self.case = case
 
     def runtest(self) -> None:
-        from grader.diagnosis.explanation import explained
+        from grader import alone
 
         suite_file = self.parent
         if suite_file.refused:
@@ -98,7 +98,7 @@ class SuiteItem(pytest.Item):
             result = suite_file.judge.gate.result()
         else:
             pytest.skip("nothing was launched")
-        (result,) = explained([result], suite_file.suite, suite_file.submitted)
+        result = alone.diagnosed(suite_file.judge, result)
         match result.verdict:
             case Verdict.SKIPPED | Verdict.INCONCLUSIVE:
                 pytest.skip(result.reason)

@@ -134,6 +134,18 @@ def test_wrong_values_are_not_timed(sandbox, tmp_path):
     assert found.exit_code == 1
 
 
+def test_a_wrong_file_is_diagnosed_as_by_a_grade(sandbox, tmp_path):
+    module = "missing-elements/03-softmax"
+    suite = suite_of(module)
+    mistake = next(mutant for mutant in suite.mutants if mutant.id == "b")
+    wrong = tmp_path / "kernel.py"
+    wrong.write_text(mistake.apply(solution(module).read_text()))
+
+    found = bench(wrong, suite, benched.FakeClock(), sandbox=sandbox)
+
+    assert found.charts[0].contenders[0].wrong.findings[0].means == mistake.meaning
+
+
 def test_an_unfinished_file_leaves_the_others_to_be_timed(sandbox):
     exercise = ROOT / "tracks" / VECTOR_ADD / "kernel.py"
     suite = shortened(suite_of(VECTOR_ADD), 1 << 10)

@@ -97,6 +97,17 @@ def test_hints_and_the_solution_are_on_it(place, toy_course):
     assert (entry.hints_used, entry.solution_seen) == (1, True)
 
 
+def test_hints_that_are_read_after_a_pass_are_free(place, toy_course):
+    module = toy_course.find("softmax")
+    place.journal(toy_course).append("hint", module.id, group="B", rung=1)
+    put_grade(place, toy_course, toy.PASSING)
+    place.journal(toy_course).append("hint", module.id, group="B", rung=2)
+
+    entry = put_grade(place, toy_course, toy.PASSING).entry(module)
+
+    assert entry.hints_used == 1
+
+
 def test_the_json_has_the_documented_fields(place, toy_course):
     made = put_grade(place, toy_course, toy.PASSING)
 
@@ -148,7 +159,7 @@ def test_what_is_left_open_is_gone_on_from_and_the_last_leads_to_the_first(toy_c
     assert certificate.next_module(toy_course, reading, softmax) == copy
 
 
-def test_after_a_pass_the_first_that_is_not_passed_is_next_and_after_all_none(place, course_root):
+def test_after_a_pass_the_first_left_behind_it_is_next_and_after_all_none(place, course_root):
     for folder in ("02-sum", "04-norm"):
         toy.write_module(course_root, "missing-elements", folder, folder, core=folder != "02-sum")
     the_course = course.load(course.roots_in(course_root))
@@ -162,7 +173,7 @@ def test_after_a_pass_the_first_that_is_not_passed_is_next_and_after_all_none(pl
     put_grade(place, the_course, toy.PASSING, name="sum")
     after_all = place.journal(the_course).read()
 
-    assert certificate.next_module(the_course, after_softmax, softmax) == copy
+    assert certificate.next_module(the_course, after_softmax, softmax) == norm
     assert certificate.next_module(the_course, after_softmax, copy) == norm  # left for later
     assert certificate.next_module(the_course, after_softmax, norm) == copy
     assert certificate.next_module(the_course, after_core, norm) == elective

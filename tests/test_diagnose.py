@@ -25,7 +25,18 @@ from grader.diagnosis.where import Tiling, place
 from grader.outcome import Run
 from grader.recording import Launch, Recording
 from grader.selection import UnknownCase, select, shortest
-from grader.suite import EXACT, Cost, Mutant, Suite, call, correctness, edge, rand, refuses
+from grader.suite import (
+    EXACT,
+    Cost,
+    Mutant,
+    Suite,
+    call,
+    correctness,
+    edge,
+    integers,
+    rand,
+    refuses,
+)
 from grader.words import NOTHING_TO_DO, mentions, sentence
 
 ROOT = Path(__file__).parent.parent
@@ -428,7 +439,8 @@ def test_inputs_that_change_places_are_named_where_terms_nearly_cancel():
     got = other.float() + 2e-7 * torch.randn(16, 256)  # as rounding of the terms does
 
     def told(result):
-        return likeness((result - exact).abs() > 1e-6, result, exact, [("what f(x, b, w) gives", other)])
+        return likeness((result - exact).abs() > 1e-6, result, exact,
+                        [("what f(x, b, w) gives", other)])
 
     assert told(got) == "Every element is what f(x, b, w) gives."
     assert "f(x, b, w)" not in told(got + 1e-4)
@@ -530,6 +542,96 @@ def test_a_failure_says_where_the_difference_lies(graded, name):
     assert says in seen(graded(changed(old, new)))
 
 
+LAUNCH = "    double_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)\n"
+STORE = "    tl.store(out_ptr + offs, x * 2, mask=mask)\n"
+NOT_STORED = {
+    "no launch": ((LAUNCH, ""), "; the function launched no kernel.", "launch one"),
+    "another tensor": (("(x, out, x", "(x, torch.empty_like(x), x"), "; no launch gets this tensor",
+                       "another tensor in the place"),
+    "no store": ((STORE, ""), " programs stored nothing.", "there is no store"),
+    "nothing passes the mask": ((STORE, STORE.replace("mask=mask", "mask=offs < 0")),
+                                " programs stored nothing.", "leaves everything out"),
+    "too few programs": (("triton.cdiv(x.numel(), 64)", "1"), "the only program stored others.",
+                         "the grid is too small"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_STORED)
+def test_why_elements_are_not_stored_is_told_by_what_was_launched(graded, name):
+    change, says, means = NOT_STORED[name]
+
+    finding = graded(changed(*change), only="a thousand, as floats").first_failure.findings[0]
+
+    assert finding.code == "M03"
+    assert says in finding.seen
+    assert means in finding.means
+
+
+ROWS = '''\
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def rows_kernel(x_ptr, out_ptr, sums_ptr, R, C, BLOCK_R: tl.constexpr, BLOCK_C: tl.constexpr):
+    rows, cols = tl.arange(0, BLOCK_R), tl.arange(0, BLOCK_C)
+    offs = rows[:, None] * C + cols[None, :]
+    mask = (rows < R)[:, None] & (cols < C)[None, :]
+    x = tl.load(x_ptr + offs, mask=mask, other=0.0)
+    tl.store(out_ptr + offs, x * 2, mask=mask)
+    tl.store(sums_ptr + rows, tl.sum(x, axis=1), mask=rows < R)
+
+
+def doubled(x):
+    out, sums = torch.empty_like(x), x.new_empty(x.shape[0])
+    rows_kernel[(1,)](x, out, sums, x.shape[0], x.shape[1], BLOCK_R=32, BLOCK_C=32)
+    return out, sums
+'''
+TWO_RESULTS = Suite(
+    entry="doubled", parameters=("x",), result_names=("out", "sums"),
+    reference=lambda x: (2 * x.double(), x.double().sum(1)), tolerance=EXACT,
+    cost=lambda x: Cost(bytes=1), cases=[correctness("whole numbers", integers(20, 30))])
+OUT_MASK = "x * 2, mask=mask)"
+SUMS = "    tl.store(sums_ptr + rows, tl.sum(x, axis=1), mask=rows < R)\n"
+
+
+@pytest.mark.parametrize(("old", "new", "code", "says", "means"), [
+    (OUT_MASK, "x * 2, mask=(rows <= R)[:, None] & (cols < C)[None, :])", "M02",
+     "; that is one row more than it has.", "one row behind the last"),
+    (OUT_MASK, "x * 2, mask=(rows < R)[:, None] & (cols <= C)[None, :])", "M02",
+     "stored 1 element past the end", "lets them through"),
+    (OUT_MASK, "x * 2, mask=(cols < C)[None, :])", "M02", "stored 360 elements", "has no mask"),
+    (SUMS, "", "M03", "of `sums` were never stored by a kernel; the first is index 0; programs "
+     "stored to other tensors only.", "none of their stores"),
+], ids=["a row", "a column", "all rows of the tile", "one of two results"])
+def test_one_row_too_many_and_a_result_that_no_store_reaches_are_told(
+        graded, old, new, code, says, means):
+    assert old in ROWS
+
+    finding = graded(ROWS.replace(old, new), TWO_RESULTS).first_failure.findings[0]
+
+    assert finding.code == code
+    assert says in finding.seen
+    assert means in finding.means
+
+
+def test_a_grid_with_an_axis_that_nothing_asks_for_is_a_place_to_look_at():
+    text = KERNEL_LINES.replace("def kernel", "@triton.jit\ndef kernel") + """\
+
+def host(x, y, n):
+    grid = (n, 2)
+    kernel[grid](x, y, n)
+"""
+    seen = "Programs (0, 0) and (0, 1) both stored element 0 of `y_ptr`"
+    told = f"{seen}; the grid is (8, 2), and the kernel asks for its place along axis 0 only"
+
+    places = [codes.explain(Finding("M04", words, line=8), [], {5: 4, 8: 7, 11: 9}, text=text).todos
+              for words in (told, seen)]
+
+    assert places == [(9, 7, 4), (7, 4)]
+
+
 def test_garbage_is_located_too(graded):
     report = graded(changed(*CHANGES["garbage"][:2]))
 
@@ -546,6 +648,22 @@ def test_a_failure_says_what_separates_the_cases(graded):
     again = graded(changed("x * 2", "tl.where(tl.program_id(0) == n // BLOCK, x, x * 2)"), more)
     assert seen(again).endswith("All 4 cases whose last block is not full fail; all 2 whose "
                                 "elements fill whole blocks pass.")
+
+
+def test_what_separates_the_cases_is_told_of_a_case_that_it_is_about(graded):
+    views = [edge(f"every other of {n}", rand(n)[::2]) for n in (100, 200, 300)]
+    empty = edge("no element", rand(0), launches=0)
+    suite = replace(SUITE, cases=[*SUITE.cases[:3], empty, *views])
+    text = changed("    x = x.contiguous()\n", "")
+    text = text.replace("torch.empty_like(x)", "x.new_empty(x.shape)")
+
+    failed = graded(text, suite).first_failure
+    without_empty = "    if not x.numel():\n        return x.new_empty(0)\n    out = "
+    launched = graded(text.replace("    out = ", without_empty), suite).first_failure
+
+    assert (failed.name, launched.name) == ("no element", "every other of 100")
+    assert "views" not in failed.findings[0].seen
+    assert "with views" in launched.findings[0].seen
 
 
 def alone(graded, text: str, report: grader.Report, result: grader.CaseResult) -> grader.Report:
@@ -621,6 +739,41 @@ def test_a_case_alone_names_the_mistake_that_the_whole_grade_names(graded, modul
     assert [result.name for result in report.results] == [case.name]
     assert report.results[0].findings[0].means == mistake.meaning
     assert report.results[0].findings[0].todos == mistake.todos
+
+
+QUOTIENT = "y = numerator * (1.0 / denominator)"
+STORED = "acc.to(c_ptr.dtype.element_ty)"
+SIBLINGS = [
+    ("03-softmax", "f", QUOTIENT, "y = shifted - tl.log(denominator)", "is the logarithm of"),
+    ("03-softmax", "f", QUOTIENT, "y = x", "is that of `x`"),
+    ("04-layer-norm", "c", "var = tl.sum(centred * centred, axis=0) / n_cols",
+     "var = tl.sum(centred * centred, axis=0)", "not divided by n_cols"),
+    ("04-layer-norm", "f", "weight_ptr + cols", "weight_ptr + n_cols - 1 - cols", "are wrong"),
+    ("04-layer-norm", "j", "tl.store(rstd_ptr + row, rstd)",
+     "tl.store(rstd_ptr + row, tl.sqrt(var + eps))", "is the reciprocal of"),
+    ("02-matrix-mul", "n", STORED, f"tl.maximum({STORED}, 0)", "Every negative number became 0"),
+    ("02-matrix-mul", "g", "c_mask = in_m", "c_mask = (offs_m <= M)", "one row more"),
+    ("01-vector-add", "g", "total = x + y", "total = 2 * tl.maximum(x, y)", "are wrong"),
+    ("01-tiling", "e", "(n_batch, triton.cdiv(m, block_m), triton.cdiv(n, block_n))",
+     "(n_batch, max(1, m // block_m), max(1, n // block_n))", "stored others"),
+]
+
+
+@pytest.mark.parametrize(("module", "name", "old", "new", "says"), SIBLINGS)
+def test_a_known_mistake_does_not_speak_for_another_that_fails_alike(
+        graded, module, name, old, new, says):
+    (path,) = (ROOT / "grader/suites").glob(f"*/{module}/suite.py")
+    suite = grader.load_suite(path)
+    solution = (ROOT / "solutions" / path.parent.parent.name / module / "kernel.py").read_text()
+    mistake = next(mutant for mutant in suite.mutants if mutant.id == name)
+    assert old in solution
+
+    finding, known = (graded(text, suite, effort="diagnosis").first_failure.findings[0]
+                      for text in (solution.replace(old, new), mistake.apply(solution)))
+
+    assert known.means == mistake.meaning
+    assert finding.means != mistake.meaning
+    assert says in finding.seen
 
 
 def test_without_its_own_mutant_no_mistake_is_called_by_another_s_name(graded):

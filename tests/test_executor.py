@@ -1301,8 +1301,12 @@ def test_of_two_kernels_with_one_name_each_has_its_own_problems() -> None:
 
 @pytest.mark.parametrize(("body", "seen"), [
     ("tl.relu(x)", "calls `tl.relu`, which Triton does not offer to kernels"),
+    ("x + tl.arrange(0, 8)", "calls `tl.arrange`, which Triton does not offer to kernels; the "
+     "nearest name is `arange`"),
+    ("tl.math.expp(x)", "the nearest name is `exp`"),
+    ("x.too(tl.float32)", "calls `x.too`, which a kernel cannot use; the nearest name is `to`"),
     (f"x{' + x' * 990}", "an expression of a kernel is nested too deeply"),
-], ids=["a name", "nesting"])
+], ids=["a name", "a near name", "of a module", "of a tensor", "nesting"])
 def test_a_file_without_a_kernel_that_can_be_used_is_refused(tmp_path: Path, body: str,
                                                              seen: str) -> None:
     only = TWO.replace(ADD, HEADER).format(helper="twice", body=body)

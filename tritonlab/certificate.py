@@ -194,14 +194,13 @@ def build(course: Course, reading: Reading) -> Certificate:
 def next_module(course: Course, reading: Reading, after: Module | None = None) -> Module | None:
     """The module to do next, electives once no core module is left; None where all are passed.
 
-    It is the first in the order of the course that is not passed, so that none is left behind. Who
-    leaves ``after`` open goes on behind it instead, and from the last module to the first: so every
-    module can be reached by going on, and nobody is sent back and forth between two.
+    It is the first behind ``after`` that is not passed, whether ``after`` is or not, and from the
+    last module it goes on to the first: so every module is reached by going on.
     """
     certificate = build(course, reading)
     modules = list(course.modules)
     start = 0
-    if after in modules and not certificate.entry(after).done:
+    if after in modules:
         start = modules.index(after) + 1
     rest = [m for m in (*modules[start:], *modules[:start])
             if not certificate.entry(m).done and m != after]

@@ -353,7 +353,7 @@ def record(submission: Submission, report: Report, reading: Reading) -> Mapping[
         "ceilings": dict(report.ceilings),
         "isolation": report.isolation,
         "seed": report.seed,
-        "hints_used": reading.hints(submission.module.id),
+        "hints_used": reading.hints_before_pass(submission.module.id),
         "solution_seen": is_solution(submission.module, report.source_sha256)
         or reading.saw_solution(submission.module.id, report.source_sha256),
     }

@@ -108,6 +108,13 @@ class Reading:
         return len({(r["group"], r["rung"]) for r in self.records
                     if r.event == "hint" and r.module == module and group in (None, r["group"])})
 
+    def hints_before_pass(self, module: str) -> int:
+        """How many rungs were shown before the module was passed; those read after it are free."""
+        passes = [r for r in self.records if r.module == module and r.passed]
+        return len({(r["group"], r["rung"]) for r in self.records
+                    if r.event == "hint" and r.module == module
+                    and not any(self._surely_before(one, r) for one in passes)})
+
     def saw_solution(self, module: str, source_sha256: str | None,
                      grade: Record | None = None) -> bool:
         """Whether the solution was shown before ``source_sha256`` was passed.

@@ -6,7 +6,15 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from grader.diagnosis.pointing import agrees, places_of
+from grader.diagnosis.likeness import OTHER_FORMULA
+from grader.diagnosis.pointing import (
+    NO_ARGUMENT,
+    NO_LAUNCH,
+    NO_STORE,
+    ONE_ROW_MORE,
+    agrees,
+    places_of,
+)
 from grader.report import Finding
 from grader.suite import Mutant
 from grader.words import NOT_WRITTEN, ONLY_HERE, ranges, sentence
@@ -27,8 +35,10 @@ MEANINGS = {
     "R02": "A loop does not end, or does far more work than the case needs.",
     "R03": "The process that ran the code is gone, so there is no result to judge.",
     "R04": "The code asked for more memory than a case of this size can need.",
-    "M01": "Some indices reach past the tensor, and no mask keeps the load from them.",
-    "M02": "Some indices reach past the tensor, and no mask keeps the store from them.",
+    "M01": "Some indices reach past the tensor, and the load has no mask that keeps it from them, "
+           "or a mask that lets them through.",
+    "M02": "Some indices reach past the tensor, and the store has no mask that keeps it from them, "
+           "or a mask that lets them through.",
     "M03": "No program stores these elements: the grid is too small, or indices or a mask leave "
            "them out.",
     "M04": "Two programs own the same elements: the program id does not separate their indices.",
@@ -39,7 +49,8 @@ MEANINGS = {
     "M08": "The addresses are right for a contiguous tensor only; strides say where elements lie.",
     "M09": "Programs run in no particular order, and the result depends on one.",
     "N01": "The formula, an index or a mask is not what the module asks for.",
-    "N02": "An intermediate value left the range of its type although the result fits.",
+    "N02": "An intermediate value left the range of its type although the result fits, or an "
+           "operation had no result there, such as 0 / 0 or the root of a negative number.",
     "N03": "NaN and infinities in the input have to arrive where the contract says.",
     "N04": "An intermediate was kept in a type with too few bits, most often an accumulator.",
     "N05": "The factors of a product kept 10 bits of mantissa, where float32 has 23. Float16 keeps "
@@ -77,11 +88,22 @@ _OF_ANSWERS = dict.fromkeys(
 CLOSER = (
     ("S01", r"is given (no|the) device", "What is allocated lies where the call says, and not "
      "where the inputs are: result and buffers belong on the device of the inputs."),
+    ("M02", ONE_ROW_MORE, "Exactly one row behind the last is stored: a bound is one too high, as "
+     "rows are numbered from zero, or the block has a row more and no bound keeps it back."),
+    ("M03", NO_LAUNCH, "Only kernels store results: the function has to launch one on every way "
+     "to its `return`."),
+    ("M03", NO_ARGUMENT, "A kernel stores to the tensors that it gets: the launch that should "
+     "store these elements is missing, or it gets another tensor in the place of this one."),
+    ("M03", NO_STORE, "Programs ran and stored, and none of their stores goes to this tensor."),
+    ("M03", r"(\d+) of \1 programs stored nothing", "The programs ran and stored nothing at all: "
+     "there is no store, or its mask leaves everything out."),
     ("M04", r"^[Tt]wo lanes of ", "Within one program, lanes of a tile arrive at the same element: "
      "their indices coincide, or the mask lets lanes through that own no element."),
     ("M09", r" itself, without a barrier ", "The threads of a program run at their own pace, and a "
      "load may deal elements out to other threads than the store did, even by the same pointers: "
      "a thread then gets what stood there before."),
+    ("N01", OTHER_FORMULA, "Each element stands in its place and holds the value of another "
+     "formula."),
     ("X01", r"^Host code copies ", "In this module host code may allocate and view tensors and "
      "check its arguments; it copies none, and `.contiguous()` may be a copy."),
     ("L05", r"`constexpr_function`; such|puts assembly|`\*` or `\*\*` parameters|a comprehension,"

@@ -1,4 +1,4 @@
-"""What a run tells of a failure that only shows in the result: its line, and idle programs."""
+"""What a run shows about a finding beyond its words: its line, idle programs, missing launches."""
 
 from __future__ import annotations
 
@@ -8,46 +8,95 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from grader import syntax
-from grader.diagnosis.pointing import NO_PROGRAM_LEFT
+from grader.diagnosis.pointing import (
+    NO_ARGUMENT,
+    NO_LAUNCH,
+    NO_PROGRAM_LEFT,
+    NO_STORE,
+    ONE_ROW_MORE,
+)
 from grader.facts import LaunchFacts
-from grader.recording import Recording, View
+from grader.recording import Recording, View, views_of
 from grader.report import Finding
 
-_WHICH = re.compile(r"of result (\d+) ")
+_WHICH = re.compile(r"elements of (?:result (\d+)|`(\w+)`) ")
+_PAST = re.compile(r"stored (\d+) elements? past the end of `(\w+)` \(first index (\d+) of (\d+)\)"
+                   r"(?!; \d+ more)")
 
 
 def located(findings: Sequence[Finding], text: str, recording: Recording,
-            facts: Sequence[LaunchFacts]) -> list[Finding]:
+            facts: Sequence[LaunchFacts], names: Sequence[str] = ()) -> list[Finding]:
     """The findings with the one line that each can be about; where there are several, with none.
 
-    Where elements were never stored, they also say whether programs were left that stored nothing.
+    Where elements were never stored, they also say whether a launch could store them and whether
+    programs were left that stored nothing; where elements past the end were, whether they are a
+    row.
 
     Args:
         findings: of one run.
         text: of the file with the kernels.
         recording: what was run.
         facts: of its launches, in order.
+        names: of the results, where the suite names them.
     """
     def line_of(finding: Finding) -> int | None:
         lines: set[int] = set()
         if finding.code == "M03":
-            which = _WHICH.search(finding.seen)
-            lines = _stores(recording, facts, int(which[1]) if which else 0)
+            lines = _stores(recording, facts, _number(finding, names))
             if facts and all(0 < fact.programs == fact.idle_programs for fact in facts):
                 lines = set(_calls(text, "store"))
         elif finding.code == "M06":
             lines = _lines(facts, "load") & set(_without_other(text))
         return lines.pop() if len(lines) == 1 else None
 
+    def more(finding: Finding) -> str:
+        if finding.code == "M02":
+            return _row(finding, recording)
+        if finding.code != "M03":
+            return ""
+        return _no_store(recording, facts, _number(finding, names)) or _programs(finding, facts)
+
     return [replace(finding, line=finding.line or line_of(finding),
-                    seen=finding.seen + _programs(finding, facts)) for finding in findings]
+                    seen=finding.seen + more(finding)) for finding in findings]
+
+
+def _number(finding: Finding, names: Sequence[str]) -> int:
+    """Which of the results the finding names."""
+    which = _WHICH.search(finding.seen)
+    if which is None:
+        return 0
+    return int(which[1]) - 1 if which[1] else (*names, which[2]).index(which[2])
+
+
+def _no_store(recording: Recording, facts: Sequence[LaunchFacts], number: int) -> str:
+    """Whether nothing was stored to a result, and whether that is a matter of host code."""
+    if not recording.launches:
+        return NO_LAUNCH
+    reached = {view.storage for launch in recording.launches
+               for argument in launch.arguments.values() for view in views_of(argument)}
+    if recording.results[number].storage not in reached:
+        return NO_ARGUMENT
+    stored = any(fact.idle_programs < fact.programs for fact in facts)
+    return NO_STORE if stored and not _stores(recording, facts, number) else ""
+
+
+def _row(finding: Finding, recording: Recording) -> str:
+    """Whether what was stored past the end of a matrix is exactly one further row."""
+    found = _PAST.search(finding.seen)
+    if found is None:
+        return ""
+    count, name, first, size = int(found[1]), found[2], int(found[3]), int(found[4])
+    shapes = {view.shape for launch in recording.launches if name in launch.arguments
+              for view in views_of(launch.arguments[name])}
+    rows = {shape[-1] for shape in shapes if len(shape) > 1}
+    return ONE_ROW_MORE if 0 < first == size and count > 1 and rows == {count} else ""
 
 
 def _programs(finding: Finding, facts: Sequence[LaunchFacts]) -> str:
     """Whether elements were left out by programs that had nothing else to do, or by too few."""
     programs = sum(launch.programs for launch in facts)
     idle = sum(launch.idle_programs for launch in facts)
-    if finding.code != "M03" or len(facts) != 1 or not programs:
+    if len(facts) != 1 or not programs:
         return ""
     if idle:
         return f"; {idle} of {programs} programs stored nothing"

@@ -10,12 +10,18 @@ from grader.report import Finding
 from grader.suite import Mutant
 
 NO_PROGRAM_LEFT = " stored others"  # M03: all programs did what they could, so there are too few
+NO_LAUNCH = "; the function launched no kernel"
+NO_ARGUMENT = "; no launch gets this tensor as an argument"
+NO_STORE = "; programs stored to other tensors only"
+ONE_ROW_MORE = "; that is one row more than it has"
 
 _ACCESSES = frozenset(("M01", "M02", "M06", "M08", "M09"))  # an address or a mask is wrong
 _VALUES = frozenset(("N01", "N02", "N03", "N04"))
 _GRIDS = re.compile(r"^The grid of | programs stored nothing| programs ran where ")
 _SIZES = re.compile(r"power of 2|maximum tensor numel|and K >= \d")
 _SHAPES = re.compile(r"incompatible|equal reduction dimensions")
+_IDLE = re.compile(r"(\d+) of \1 programs stored nothing")
+_GRID_TOLD = "; the grid is ("
 _OF_OTHER_PROGRAMS = "which are program 0's"
 _WORD = re.compile(r"\w+")
 _SEEN = re.compile(r"(?!\^\(\?!).")  # a sign that is there, not one that something is not
@@ -114,8 +120,15 @@ def _lines(finding: Finding, text: str, entry: str) -> tuple[behind.Lines, behin
         return behind.lines_of_results(text, entry), nothing
     if code in _VALUES and _OF_OTHER_PROGRAMS in seen:
         return behind.lines_of_addresses(text), nothing
+    if code == "M03" and NO_LAUNCH in seen:
+        return behind.lines_of_launches(text), nothing
+    if code == "M03" and NO_ARGUMENT in seen:
+        return behind.lines_of_launches(text), behind.lines_of_results(text, entry)
+    grid = behind.lines_of_grid(text, None, entry)
+    if code == "M03" and (NO_STORE in seen or _IDLE.search(seen)):
+        grid = nothing  # no further program would store more
     if code == "M03" and line is None:
-        return nothing, behind.lines_of_stores(text)
+        return nothing, (*behind.lines_of_stores(text), *grid)
     if line is None:
         return nothing, nothing
     if code == "L05" and _SIZES.search(seen):
@@ -131,11 +144,13 @@ def _lines(finding: Finding, text: str, entry: str) -> tuple[behind.Lines, behin
     if code == "M04":
         lines, written = behind.lines_behind(text, line, far=True, mask=False), text.split("\n")
         owned = any("program_id" in written[one - 1] for one in lines)
-        return (lines, nothing) if owned else (nothing, lines)  # else it is lost on the way
+        grid = grid if _GRID_TOLD in seen else nothing
+        # Where no line asks for the program, it is lost on the way.
+        return ((*grid, *lines), nothing) if owned else (grid, lines)
     if code == "M03" and NO_PROGRAM_LEFT in seen:
         sizes = behind.lines_of_arguments(text, behind.sizes_in(text, line))
-        return ((*behind.lines_of_grid(text, None, entry), *sizes, *behind.lines_of_launches(text)),
+        return ((*grid, *sizes, *behind.lines_of_launches(text)),
                 behind.lines_behind(text, line, far=True))
     if code == "M03":
-        return behind.lines_behind(text, line, far=True), behind.lines_of_grid(text, None, entry)
+        return behind.lines_behind(text, line, far=True), grid
     return nothing, nothing

@@ -6,7 +6,7 @@ import ast
 import builtins
 import difflib
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
@@ -145,7 +145,7 @@ def _name_problem(node: ast.AST, local: set[str], scope: Scope) -> str:
         if problem:
             return problem
     if node.attr.startswith("_") or node.attr not in value_attributes():
-        return "which a kernel cannot use"
+        return "which a kernel cannot use" + _nearest_of(node.attr, value_attributes())
     return ""
 
 
@@ -270,8 +270,23 @@ def _not_imported(target: str, scope: Scope) -> str:
 
 
 def _why_not(target: str) -> str:
-    name = target.rpartition(".")[2]
-    return _NOT_RUN.get(name, "which Triton does not offer to kernels")
+    owner, _, name = target.rpartition(".")
+    return _NOT_RUN.get(name, "which Triton does not offer to kernels" + _nearest(owner, name))
+
+
+def _nearest(owner: str, name: str) -> str:
+    """A suggestion where a module of the language has no such name and a similar one."""
+    module = _resolve(owner) if owner else None
+    if not isinstance(module, ModuleType) or hasattr(module, name):
+        return ""
+    names = [one for one in dir(module) if not one.startswith("_")
+             and _usable(getattr(module, one), f"{owner}.{one}")]
+    return _nearest_of(name, names)
+
+
+def _nearest_of(name: str, names: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.7)
+    return f"; the nearest name is `{near[0]}`" if near else ""
 
 
 def _usable(found: Any, target: str) -> bool:

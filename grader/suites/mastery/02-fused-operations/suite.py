@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -62,6 +63,10 @@ ACTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     # As the formula stands: of infinity in float32, `F.gelu` on a processor gives NaN.
     "gelu": lambda z: z * (0.5 + 0.5 * torch.erf(z * math.sqrt(0.5))),
 }
+WRONG_GELUS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "what GELU by tanh gives": lambda z: F.gelu(z, approximate="tanh"),
+    "what x * sigmoid(1.702 * x) gives in the place of GELU": lambda z: z * (1.702 * z).sigmoid(),
+}
 STEEPEST = 1.13  # slope of GELU; that of the others is smaller
 
 
@@ -84,6 +89,18 @@ def add_relu_mul_cost(x: torch.Tensor, bias: torch.Tensor, scale: float) -> Cost
 def linear(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None,
            act: str = "none") -> torch.Tensor:
     return ACTS[act](F.linear(x.double(), w.double(), None if b is None else b.double()))
+
+
+def with_gelu(gelu: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor, w: torch.Tensor,
+              b: torch.Tensor | None, act: str = "none") -> torch.Tensor:
+    z = linear(x, w, b)
+    return gelu(z) if act == "gelu" else ACTS[act](z)
+
+
+def with_a_bias_for_each_row(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor,
+                             act: str = "none") -> torch.Tensor:
+    rows = torch.arange(x.shape[0]) % w.shape[0]
+    return ACTS[act](linear(x, w, None) + b.double()[rows, None])
 
 
 def linear_amplitude(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None,
@@ -118,14 +135,22 @@ def linear_cost(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None,
 def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
                eps: float = EPS) -> torch.Tensor:
     """As the formula stands, in the dtype of x."""
+    return with_sum_over(x.shape[1], x, weight, bias, eps)
+
+
+def with_sum_over(count: int, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
+                  eps: float = EPS) -> torch.Tensor:
+    """The same with a variance that is the sum of squares over ``count``."""
     centred = x - x.mean(1, keepdim=True)
-    rstd = torch.rsqrt((centred * centred).mean(1, keepdim=True) + eps)
+    rstd = torch.rsqrt((centred * centred).sum(1, keepdim=True) / count + eps)
     return centred * rstd * weight + bias
 
 
-def norm_gelu(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
-              eps: float = EPS) -> torch.Tensor:
-    return ACTS["gelu"](layer_norm(x.double(), weight.double(), bias.double(), eps))
+def norm_gelu(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = EPS, *,
+              gelu: Callable[[torch.Tensor], torch.Tensor] = ACTS["gelu"],
+              count: int | None = None) -> torch.Tensor:
+    return gelu(with_sum_over(count or x.shape[1], x.double(), weight.double(), bias.double(),
+                              eps))
 
 
 def norm_gelu_amplitude(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
@@ -270,6 +295,13 @@ add_relu_mul_function = Function(
     entry="fused_add_relu_mul",
     parameters=("x", "bias", "scale"),
     reference=add_relu_mul,
+    wrong_formulas={
+        "what no ReLU gives": lambda x, bias, scale: (x.double() + bias.double()) * scale,
+        "what ReLU gives before the bias is added":
+            lambda x, bias, scale: (torch.relu(x.double()) + bias.double()) * scale,
+        "what ReLU gives after the product":
+            lambda x, bias, scale: torch.relu((x.double() + bias.double()) * scale),
+    },
     tolerance=Tolerance(add_relu_mul_amplitude),
     peer=lambda x, bias, scale: (torch.relu(x.float() + bias.float()) * scale).to(x.dtype),
     cost=add_relu_mul_cost,
@@ -375,6 +407,14 @@ linear_function = Function(
     entry="linear_bias_act",
     parameters=("x", "w", "b", "act"),
     reference=linear,
+    wrong_formulas={
+        **{name: partial(with_gelu, gelu) for name, gelu in WRONG_GELUS.items()},
+        "what a bias for each row gives": with_a_bias_for_each_row,
+        "what the activation gives before the bias is added":
+            lambda x, w, b, act="none": linear(x, w, None, act) + b.double(),
+        "what no bias gives": lambda x, w, b, act="none": linear(x, w, None, act),
+        "what no activation gives": lambda x, w, b, act="none": linear(x, w, b),
+    },
     tolerance=Tolerance(linear_amplitude, TENSOR_CORES, products=(0, 1)),
     peer=linear_peer,
     reversed_peer=lambda x, w, b, act="none": linear_peer(x.flip(1), w.flip(1), b, act),
@@ -510,6 +550,14 @@ norm_gelu_function = Function(
     entry="layer_norm_gelu",
     parameters=("x", "weight", "bias", "eps"),
     reference=norm_gelu,
+    wrong_formulas={
+        **{name: partial(norm_gelu, gelu=gelu) for name, gelu in WRONG_GELUS.items()},
+        "what a variance over C - 1 gives":
+            lambda x, *others: norm_gelu(x, *others, count=x.shape[1] - 1),
+        "what the sum of squares gives, not divided by C":
+            lambda *inputs: norm_gelu(*inputs, count=1),
+        "what no GELU gives": lambda *inputs: norm_gelu(*inputs, gelu=ACTS["none"]),
+    },
     tolerance=Tolerance(norm_gelu_amplitude),
     peer=norm_gelu_peer,
     reversed_peer=lambda x, weight, bias, eps=EPS: norm_gelu_peer(

@@ -75,6 +75,12 @@ suite = Suite(
     blanks=18,
     reference=reference,
     contiguous_result=True,
+    wrong_formulas={
+        "what softmax(-x) gives": lambda x: torch.softmax(-x.double(), dim=1),
+        "what softmax over the columns gives": lambda x: torch.softmax(x.double(), dim=0),
+        "what powers of 2 instead of e give":
+            lambda x: torch.softmax(math.log(2) * x.double(), dim=1),
+    },
     tolerance=Tolerance(amplitudes.softmax),
     peer=peer,
     reversed_peer=reversed_peer,

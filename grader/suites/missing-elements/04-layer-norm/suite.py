@@ -54,12 +54,54 @@ LEAST = 2 * 64 * 512 * 4 + 2 * 512 * 4 + 8 * 64
 def reference(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = EPS,
               return_stats: bool = False) -> torch.Tensor | tuple[torch.Tensor, ...]:
     """Layer norm in float64, as the formula stands."""
+    return with_sum_over(x.shape[1], x, weight, bias, eps, return_stats)
+
+
+def with_sum_over(count: int, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
+                  eps: float = EPS,
+                  return_stats: bool = False) -> torch.Tensor | tuple[torch.Tensor, ...]:
+    """The same with a variance that is the sum of squares over ``count``."""
     x = x.double()
     mean = x.mean(1, keepdim=True)
     centred = x - mean
-    rstd = torch.rsqrt((centred * centred).mean(1, keepdim=True) + eps)
+    rstd = torch.rsqrt((centred * centred).sum(1, keepdim=True) / count + eps)
     y = centred * rstd * weight.double() + bias.double()
     return (y, mean[:, 0], rstd[:, 0]) if return_stats else y
+
+
+def with_variances(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = EPS,
+                   return_stats: bool = False) -> tuple[torch.Tensor, ...] | torch.Tensor:
+    """Variances in the place of reciprocal deviations."""
+    right = reference(x, weight, bias, eps, return_stats)
+    return (*right[:2], x.double().var(1, unbiased=False)) if return_stats else right
+
+
+def with_a_weight_for_each_row(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
+                               eps: float = EPS, return_stats: bool = False) -> torch.Tensor:
+    ones, zeros = torch.ones_like(weight), torch.zeros_like(bias)
+    rows = weight.double()[:x.shape[0], None]
+    return reference(x, ones, zeros, eps) * rows + bias.double()
+
+
+def rms_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = EPS,
+             return_stats: bool = False) -> torch.Tensor:
+    x = x.double()
+    return x * torch.rsqrt((x * x).mean(1, keepdim=True) + eps) * weight.double() + bias.double()
+
+
+WRONG_FORMULAS = {
+    "what a variance over n_cols - 1 gives":
+        lambda x, *others: with_sum_over(x.shape[1] - 1, x, *others),
+    "what the sum of squares gives, not divided by n_cols":
+        lambda *inputs: with_sum_over(1, *inputs),
+    "the variance of its row": with_variances,
+    "what a weight for each row gives": with_a_weight_for_each_row,
+    "what RMS norm gives, in which no mean is subtracted": rms_norm,
+    "what layer norm gives without its weight":
+        lambda x, weight, *others: reference(x, torch.ones_like(weight), *others),
+    "what layer norm gives without its bias":
+        lambda x, weight, bias, *others: reference(x, weight, torch.zeros_like(bias), *others),
+}
 
 
 def peer(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = EPS,
@@ -159,6 +201,7 @@ suite = Suite(
     keyword_only=("return_stats",),
     blanks=20,
     reference=reference,
+    wrong_formulas=WRONG_FORMULAS,
     tolerance=Tolerance(amplitude),
     contiguous_result=True,
     result_names=("out", "mean", "rstd"),
