@@ -268,7 +268,7 @@ def test_tests_meet_other_packages_in_place_of_their_own(tmp_path, sandbox):
 def test_trees_are_asked_until_the_case_is_settled_where_not_all_is_to_be_told(
     tmp_path, sandbox, monkeypatch, effort, asked
 ):
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)  # one tree after the other
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})  # one tree after the other
     seen: list[str] = []
 
     def check(answers: Mapping[str, object], stop: bool) -> None:
