@@ -143,7 +143,7 @@ def findings(report: grader.Report) -> list[str]:
     ({"lib/twice/kernel.py": KERNEL.replace("@triton.jit", "")}, "P03", ("triton.jit",)),
     ({"lib/twice/api.py": API.replace("double(x)", "double(y)")}, "P04", ("double(x)",)),
     ({"kernel.py": "import torch\n", "lib/twice/api.py": "x = 1\n"}, "P04", ("no function",)),
-    ({"lib/NOTES.md": "x" * MAX_BYTES}, "P02", ("1 MiB",)),
+    ({"lib/NOTES.md": "x" * MAX_BYTES}, "P02", ("1,000,000",)),
 ], ids=["right", "missing", "no Python", "a blank", "a blank method", "a protocol", "no kernel",
         "another signature", "nothing defined", "too large"])
 def test_what_is_known_before_anything_runs(tmp_path, changes, code, words):
