@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from grader import roofline, selection, source
 from grader.annotation import Line, annotate
 from grader.defects import Defect
+from grader.defects.code import spills
 from grader.diagnosis import codes
 from grader.engine.compiler.targets import Target
 from grader.examination import Examined, InspectedLaunch
@@ -235,13 +236,14 @@ def inspect(kernel: Path, suite: Suite, target: Target, *, case: str | None = No
 def cases_of(suite: Suite, wanted: str | None = None) -> list[Case]:
     """The cases that are looked at: the one that is meant, or the performance cases.
 
-    Cases that ask for an exception launch nothing, so they are none.
+    Cases that ask for an exception or only read the files launch nothing, so they are none.
 
     Raises:
         grader.selection.UnknownCase: no case, or more than one, is meant.
     """
     launching = [case for case in suite.ordered()
-                 if isinstance(case, Case) and not (case.raises or case.call or case.sizes)]
+                 if isinstance(case, Case)
+                 and not (case.raises or case.call or case.reading or case.sizes)]
     if wanted is not None:
         name = selection.select(wanted, [case.name for case in launching])
         return [case for case in launching if case.name == name]
@@ -276,8 +278,18 @@ def _inspected(submitted: source.Source, suite: Suite, chosen: Sequence[Case], t
         except Stopped as stop:
             answer = Examined(findings=(stop.finding,))
         yield InspectedCase(case.name, case.kind, notes.details().inputs, least, answer.launches,
-                            answer.defects, tuple(map(explained, answer.findings)),
-                            answer.unknown, answer.prediction)
+                            (*answer.defects, *_beyond(case, answer)),
+                            tuple(map(explained, answer.findings)), answer.unknown,
+                            answer.prediction)
+
+
+def _beyond(case: Case, answer: Examined) -> list[Defect]:
+    """The worst spill above the case's own limit, where it is not among the defects yet."""
+    if case.limits is None or case.limits.spills is None or not answer.launches:
+        return []
+    worst = max((launch.binary for launch in answer.launches), key=lambda one: one.spill_bytes)
+    found = spills(worst, case.limits.spills)
+    return [one for one in found if one.name not in {defect.name for defect in answer.defects}]
 
 
 def _explained(suite: Suite, submitted: source.Source) -> Callable[[Finding], Finding]:

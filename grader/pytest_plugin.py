@@ -1,4 +1,4 @@
-"""Every hidden suite under pytest: ``pytest --kernel kernel.py …/suite.py``, the same verdicts."""
+"""Hidden suites under pytest, with a grade's verdicts: ``--tritonlab-kernel PATH suite.py``."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ if TYPE_CHECKING:  # loaded with the first suite, so that other test runs stay f
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tritonlab")
-    group.addoption("--kernel", metavar="PATH", help="the kernel.py that suites are to judge")
-    group.addoption("--kernel-seed", metavar="HEX", help="repeat the inputs of an earlier grade")
+    group.addoption("--tritonlab-kernel", metavar="PATH",
+                    help="the kernel.py that hidden suites judge")
+    group.addoption("--tritonlab-seed", metavar="HEX", help="repeat the inputs of an earlier grade")
 
 
 def pytest_pycollect_makemodule(module_path: Path,
                                 parent: pytest.Collector) -> pytest.Collector | None:
-    if module_path.name != "suite.py" or not parent.config.getoption("--kernel"):
+    if module_path.name != "suite.py" or not parent.config.getoption("--tritonlab-kernel"):
         return None
     return SuiteFile.from_parent(parent, path=module_path)
 
 
 @pytest.fixture
 def submission() -> None:
-    """Stands in where a suite is collected without ``--kernel``."""
-    raise pytest.UsageError("A suite judges a kernel: give --kernel PATH.")
+    """Stands in where a suite is collected without ``--tritonlab-kernel``."""
+    raise pytest.UsageError("A suite judges a kernel: give --tritonlab-kernel PATH.")
 
 
 class CaseFailed(Exception):
@@ -52,7 +53,7 @@ class SuiteFile(pytest.File):
 
         self.suite = load(self.path)
         try:
-            self.submitted = source.read(Path(self.config.getoption("--kernel")),
+            self.submitted = source.read(Path(self.config.getoption("--tritonlab-kernel")),
                                          self.suite.files, self.suite.kernel_file)
         except source.UnreadableSubmission as error:
             raise pytest.UsageError(str(error)) from error
@@ -67,7 +68,7 @@ class SuiteFile(pytest.File):
 
         self.refused: list[Finding] = source.inspect(
             self.submitted, self.suite.signatures, self.suite.blanks)
-        seed = self.config.getoption("--kernel-seed")
+        seed = self.config.getoption("--tritonlab-seed")
         self.sandbox = Sandbox()
         self.judge: Judge = Judge(self.submitted, self.suite, seed, self.sandbox)
 

@@ -22,7 +22,7 @@ from grader.places import Places, numbered_comments, places
 from grader.report import Finding
 
 KERNEL = "kernel.py"  # what a submission is called by
-MAX_BYTES = 1 << 20  # a kernel file of more than a mebibyte is no kernel file
+MAX_BYTES = 1_000_000  # of a submission; an exercise has about 5,000
 # Others run long (punycode), raise what they like (undefined) or say another thing than they show.
 _ENCODINGS = re.compile(r"utf-8(-sig)?|ascii|iso8859-\d+|cp125\d")
 
@@ -97,8 +97,8 @@ def read(path: Path, files: Sequence[str] = (), kernel_file: str = KERNEL) -> So
     problem = next((one.problem for one in (first, *found.values()) if one.problem), None)
     size = sum(len(one.data) for one in (first, *found.values()))
     if problem is None and size > MAX_BYTES:
-        problem = Finding("P02", f"The files have {size / 1e6:.1f} MB together; a submission may "
-                                 f"have 1 MiB.")
+        problem = Finding("P02", f"The files have {size:,} bytes together; a submission may have "
+                                 f"{MAX_BYTES:,}.")
     every = {KERNEL: first, **found}
     held = every[kernel_file]
     digest = hashlib.sha256()
@@ -181,8 +181,8 @@ def _content(path: Path) -> bytes:
         reason = (error.strerror or str(error)).lower()
         raise UnreadableSubmission(f"{path} cannot be read: {reason}.") from error
     if len(data) > MAX_BYTES:
-        size = f"{max(status.st_size, len(data)) / 1e6:.1f} MB"
-        raise UnreadableSubmission(f"{path} has {size}; a kernel file may have 1 MiB.")
+        raise UnreadableSubmission(f"{path} has {max(status.st_size, len(data)):,} bytes; a kernel "
+                                   f"file may have {MAX_BYTES:,}.")
     return data
 
 

@@ -25,7 +25,7 @@ def answers(call: Call, inputs: Sequence[Any], drivers: str, submitted: Source, 
     """What the call answers in each tree, by its name; where it did not end, ``other`` says how.
 
     Each tree has a worker of its own, so that nothing that ran in one is left in the next. As many
-    run at the same time as there are processors.
+    run at the same time as this process may use CPUs.
 
     Args:
         call: of host code; its ``trees`` are tried in their order.
@@ -44,7 +44,7 @@ def answers(call: Call, inputs: Sequence[Any], drivers: str, submitted: Source, 
     running: deque[tuple[Tree, Session, Later[Answer]]] = deque()
     try:
         while left or running:
-            while left and len(running) < (os.cpu_count() or 1):
+            while left and len(running) < len(os.sched_getaffinity(0)):
                 tree = left.popleft()
                 session = Session(submitted.with_files(tree.files, tree.instead_of), "", sandbox,
                                   limits, target=target)

@@ -17,10 +17,12 @@ import grader
 from grader import inspection as the_inspection
 from grader.defects import Defect
 from grader.engine.compiler.targets import find
+from grader.examination import Examined
 from grader.inspection import InspectedCase, Inspection, cases_of
 from grader.report import Finding, Kind
 from grader.sandbox import SandboxBroken
-from grader.suite import Cost
+from grader.suite import Cost, performance
+from tritonlab import course
 from tritonlab.render import quantities as q
 
 SUITE = Path(grader.__file__).parent / "suites" / "missing-elements" / "03-softmax" / "suite.py"
@@ -487,6 +489,28 @@ def test_performance_cases_are_looked_at_unless_another_is_named():
     assert {case.kind for case in usual} == {Kind.PERFORMANCE}
     assert [case.name for case in named] == ["32 x 128 in float16"]
     assert cases_of(replace(suite, cases=suite.cases[:3]))[0].name == "32 x 128 floats"
+
+
+def test_of_every_module_cases_with_launches_are_inspected_unless_one_is_named():
+    for module in course.load(course.shipped_roots()).modules:
+        cases = cases_of(grader.load_suite(module.suite))
+
+        assert cases, module.id
+        assert not [case.name for case in cases if case.reading or case.call or case.raises]
+
+
+@pytest.mark.parametrize(("spilled", "limit", "defects"), [
+    (64, 0, 1), (64, 64, 0), (64, None, 0), (0, 0, 0), (200, 0, 1)])
+def test_a_spill_beyond_the_limit_of_a_case_is_a_defect_as_for_a_grade(
+        softmax, spilled, limit, defects):
+    launch = softmax.cases[0].launches[0]
+    launch = replace(launch, binary=replace(launch.binary, spill_bytes=spilled))
+    case = performance("64 x 1 024", spills=limit)
+
+    found = the_inspection._beyond(case, Examined(launches=(launch,)))
+
+    assert [(one.name, one.code, one.weight) for one in found] == [
+        ("register spills", "T04", "defect")] * defects
 
 
 def test_a_case_that_asks_for_an_exception_cannot_be_inspected():

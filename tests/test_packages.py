@@ -143,7 +143,7 @@ def findings(report: grader.Report) -> list[str]:
     ({"lib/twice/kernel.py": KERNEL.replace("@triton.jit", "")}, "P03", ("triton.jit",)),
     ({"lib/twice/api.py": API.replace("double(x)", "double(y)")}, "P04", ("double(x)",)),
     ({"kernel.py": "import torch\n", "lib/twice/api.py": "x = 1\n"}, "P04", ("no function",)),
-    ({"lib/NOTES.md": "x" * MAX_BYTES}, "P02", ("1 MiB",)),
+    ({"lib/NOTES.md": "x" * MAX_BYTES}, "P02", ("1,000,000",)),
 ], ids=["right", "missing", "no Python", "a blank", "a blank method", "a protocol", "no kernel",
         "another signature", "nothing defined", "too large"])
 def test_what_is_known_before_anything_runs(tmp_path, changes, code, words):
@@ -268,7 +268,7 @@ def test_tests_meet_other_packages_in_place_of_their_own(tmp_path, sandbox):
 def test_trees_are_asked_until_the_case_is_settled_where_not_all_is_to_be_told(
     tmp_path, sandbox, monkeypatch, effort, asked
 ):
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)  # one tree after the other
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})  # one tree after the other
     seen: list[str] = []
 
     def check(answers: Mapping[str, object], stop: bool) -> None:

@@ -29,7 +29,7 @@ def test_the_solution_passes_with_the_same_cases_as_a_grade(sandbox):
     suite = grader.load_suite(SUITE)
     report = grader.grade(SOLUTION, suite, sandbox=sandbox)
 
-    result = run("--kernel", SOLUTION, SUITE)
+    result = run("--tritonlab-kernel", SOLUTION, SUITE)
 
     assert result.returncode == 0, result.stdout[-3000:]
     passed, skipped = (int(re.search(rf"(\d+) {word}", result.stdout)[1])
@@ -46,7 +46,7 @@ def test_a_wrong_kernel_fails_in_the_same_cases_and_pytest_shows_the_diagnosis(s
     suite = grader.load_suite(path)
     report = grader.grade(kernel, suite, sandbox=sandbox, seed="77")
 
-    result = run("--kernel", kernel, "--kernel-seed", "77", path)
+    result = run("--tritonlab-kernel", kernel, "--tritonlab-seed", "77", path)
 
     assert result.returncode == 1
     failed = {r.name for r in report.deciding if r.verdict is grader.Verdict.FAILED}
@@ -56,8 +56,9 @@ def test_a_wrong_kernel_fails_in_the_same_cases_and_pytest_shows_the_diagnosis(s
 
 
 @pytest.mark.parametrize(("arguments", "says"), [
-    ([SUITE], "give --kernel PATH"),
-    (["--kernel", "nowhere.py", SUITE], "cannot be read"),
+    ([SUITE], "give --tritonlab-kernel PATH"),
+    (["--tritonlab-kernel", "nowhere.py", SUITE], "cannot be read"),
+    (["--kernel", "nowhere.py", SUITE], "unrecognized arguments: --kernel"),
 ])
 def test_a_suite_without_a_kernel_says_what_is_missing(arguments, says):
     result = run(*arguments)

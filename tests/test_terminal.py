@@ -399,6 +399,44 @@ def test_plain_output_has_one_fact_a_line_and_says_that_keys_are_off(place):
     assert not any("\x1b" in line or line.startswith(" ") for line in lines)
 
 
+@pytest.mark.parametrize(("variables", "said"), [
+    ({}, "needs a terminal, and there is none here. Open a terminal; or add --plain"),
+    ({"JPY_PARENT_PID": "1"}, "in a cell of a notebook no key can be typed"),
+], ids=["a pipe", "a notebook"])
+def test_without_a_terminal_it_says_so_and_ends(place, variables, said):
+    ended = subprocess.run([*TYPED, "watch"], cwd=place, env=os.environ | variables, text=True,
+                           stdin=subprocess.DEVNULL, capture_output=True, timeout=WAIT_S)
+
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert said in ended.stderr
+
+
+NOTEBOOKS = {"Jupyter": {"JPY_PARENT_PID": "1"},
+             "a kernel without it": {"GIT_PAGER": "cat", "CLICOLOR_FORCE": "1"}}
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_in_the_terminal_of_a_notebook_it_ends_and_no_line_is_redrawn(place, monkeypatch, name):
+    for variable, value in NOTEBOOKS[name].items():
+        monkeypatch.setenv(variable, value)
+
+    said = [pexpect.run(" ".join([*TYPED, verb]), cwd=str(place), timeout=WAIT_S, encoding="utf-8",
+                        withexitstatus=True) for verb in ("watch", "grade")]
+
+    assert [code for _, code in said] == [2, 1]
+    assert "in a cell of a notebook no key can be typed" in said[0][0]
+    assert "FAILED" in said[1][0]
+    assert "\x1b[2K" not in said[1][0]
+
+
+def test_forced_colour_makes_no_terminal(place, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+
+    graded = subprocess.run([*TYPED, "grade"], cwd=place, capture_output=True, text=True)
+
+    assert (graded.returncode, graded.stderr) == (1, "")
+
+
 def test_a_reader_that_leaves_ends_it_quietly(place):
     with piped(place, "--plain") as program:
         assert program.stdout is not None

@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from grader import source
 from tritonlab import workspace
 from tritonlab.errors import NotSaved, NoWorkspace, UnusableFile
 from tritonlab.workspace import Workspace
@@ -106,7 +107,7 @@ def make(path, kind):
     ("pipe", "kernel.py is not a regular file"),
     ("device", "kernel.py is not a regular file"),
     ("link to itself", "kernel.py cannot be read: too many levels"),
-    ("large", r"kernel.py has 1.0 MB; an exercise may have 1 MB"),
+    ("large", r"kernel.py has 1,000,001 bytes; an exercise may have 1,000,000\."),
 ])
 def test_what_cannot_be_an_exercise_is_refused(home, kind, complaint):
     path = home / "kernel.py"
@@ -117,3 +118,17 @@ def test_what_cannot_be_an_exercise_is_refused(home, kind, complaint):
 
     assert error.value.next_step
     assert error.value.exit_code == 2
+
+
+def test_the_command_and_the_grader_have_one_limit_for_a_file(tmp_path):
+    path = tmp_path / "kernel.py"
+    path.write_bytes(b"#" * source.MAX_BYTES)
+
+    workspace.check_file(path)
+    source.read(path)
+
+    path.write_bytes(b"#" * (source.MAX_BYTES + 1))
+    with pytest.raises(UnusableFile):
+        workspace.check_file(path)
+    with pytest.raises(source.UnreadableSubmission, match="a kernel file may have 1,000,000"):
+        source.read(path)

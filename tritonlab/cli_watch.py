@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
 import typer
 
 from tritonlab import completion, course, editor, grading, guard
+from tritonlab.errors import TritonlabError
 from tritonlab.verbs import CurrentOr, Json, OfModule, Plain, screen_on
 
 
@@ -39,11 +41,20 @@ def watch(
     """
     from tritonlab.actions import ACTIONS
     from tritonlab.regrade import Options
+    from tritonlab.render import screen
     from tritonlab.render.watch import Watched
     from tritonlab.terminal import Keyboard
     from tritonlab.watch import Watch
     from tritonlab.watch_view import Lines, View
 
+    if screen.in_notebook() and not as_json:
+        raise TritonlabError("`tritonlab watch` needs a terminal: in a cell of a notebook no key "
+                             "can be typed, and the cell would never end.",
+                             "Open a terminal, or run `tritonlab grade` in a cell.")
+    if not (as_json or screen_on(plain).plain) and not any(map(os.isatty, (0, 1, 2))):
+        raise TritonlabError("`tritonlab watch` needs a terminal, and there is none here.",
+                             "Open a terminal; or add --plain, to have every save graded and "
+                             "printed until Ctrl-C.")
     if target is not None:
         grading.find_target(target)
     the_course = course.load()

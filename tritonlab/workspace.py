@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader import source
 from tritonlab import certificate, durable
 from tritonlab.course import Course, Module
 from tritonlab.errors import (
@@ -28,7 +29,6 @@ MARK = ".tritonlab"
 COURSE = "course.json"  # in it; {"schema": 1, "course": ID}
 DEFAULT = "tritonlab-workspace"
 EXERCISE = "kernel.py"
-LARGEST_FILE = 1_000_000  # bytes; an exercise has about 5 000
 LESSON = "README.md"
 _BESIDE = (LESSON, "lesson.py")
 
@@ -223,9 +223,10 @@ def check_file(path: Path, module: Module | None = None) -> None:
         if not stat.S_ISREG(status.st_mode):
             raise UnusableFile(f"{where} is not a regular file.",
                                "Put a file in its place, or name another.")
-        if status.st_size > LARGEST_FILE:
+        if status.st_size > source.MAX_BYTES:
             raise UnusableFile(
-                f"{where} has {status.st_size / 1e6:.1f} MB; an exercise may have 1 MB.",
+                f"{where} has {status.st_size:,} bytes; an exercise may have "
+                f"{source.MAX_BYTES:,}.",
                 "Remove what does not belong to the kernel.")
     finally:
         os.close(descriptor)

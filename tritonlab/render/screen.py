@@ -50,7 +50,8 @@ class Screen:
         self.width = min(self.full_width, WIDEST)
         self.is_terminal = self._console.is_terminal
         self.colour = self._console.color_system is not None and not self._console.no_color
-        self.live = not plain and self.is_terminal and not self._console.is_dumb_terminal
+        self.live = not plain and is_interactive(self.stream) \
+            and not self._console.is_dumb_terminal
 
     def line(self, *parts: Part, lead: Sequence[Part] = ()) -> None:
         """Print a paragraph; ``lead`` stands before its first line and indents the others."""
@@ -176,6 +177,26 @@ class Progress:
         if self._screen.live:
             self._screen.stream.write("\r\x1b[2K" + text[: self._screen.width - 1])
             self._screen.stream.flush()
+
+
+def is_interactive(stream: TextIO) -> bool:
+    """Whether a stream is a terminal with a user at it, which a cell of a notebook is not.
+
+    FORCE_COLOR, which ipykernel sets, makes no terminal.
+    """
+    try:
+        return stream.isatty() and not in_notebook()
+    except ValueError:  # closed
+        return False
+
+
+def in_notebook() -> bool:
+    """Whether this process was started from a notebook, whose kernel sets these variables.
+
+    A cell's `!command` gets a pseudo-terminal that shows every redrawn line and takes no keys.
+    """
+    return "JPY_PARENT_PID" in os.environ or (
+        os.environ.get("GIT_PAGER") == "cat" and "CLICOLOR_FORCE" in os.environ)
 
 
 def clean(text: str) -> str:
