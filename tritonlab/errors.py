@@ -11,8 +11,7 @@ from datetime import date
 from pathlib import Path
 
 from grader.report import EXIT_GRADER_BROKE, EXIT_USAGE
-
-EXIT_STOPPED = 130  # 128 + SIGINT, as shells report it
+from tritonlab.interrupts import EXIT_STOPPED
 
 
 class TritonlabError(Exception):
