@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import re
@@ -1046,11 +1047,21 @@ def test_help_fits_40_columns(words):
     assert [line for line in shown.stdout.splitlines() if len(line) > 40] == []
 
 
-def test_a_lesson_in_the_c_locale_is_ascii(home):
+def test_words_stand_below_a_lead_that_leaves_no_room_for_them():
+    printed = io.StringIO()
+
+    Screen(printed, width=40).line("2.13.0+cpu, supported is <2.14,>=2.8",
+                                   lead=("  ", "PASS  ", f"{'torch':<22} "))
+
+    assert printed.getvalue() == "  PASS  torch\n    2.13.0+cpu, supported is <2.14,>=2.8\n"
+
+
+def test_a_lesson_in_the_c_locale_is_ascii():
     shown = subprocess.run([sys.executable, "-m", "tritonlab", "read", "softmax"],
                            env={**os.environ, "LC_ALL": "C"}, capture_output=True)
 
-    assert (shown.returncode, shown.stdout.isascii(), b"\n * " in shown.stdout) == (0, True, True)
+    assert (shown.returncode, shown.stdout.isascii(), b"\n * Give" in shown.stdout) == (
+        0, True, True)
 
 
 @pytest.mark.parametrize("environment", [
