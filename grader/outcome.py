@@ -29,6 +29,7 @@ from grader.recording import (
     line_from_json,
 )
 from grader.report import Finding
+from grader.sandbox.limits import Limits
 from grader.suite import Function
 from grader.words import NOT_WRITTEN, sentence
 
@@ -233,7 +234,13 @@ def _no_reply(what: str, error: Exception, *, final: bool = False) -> Stopped:
 
 
 def _unimportable(error: Raised) -> Finding:
-    """P02. What Python's compiler says of a file that it could parse ends with name and line."""
+    """P02, or R04 where memory ran out.
+
+    What Python's compiler says of a file that it could parse ends with name and line.
+    """
+    if _out_of_memory(error):
+        return Finding("R04", f"Importing the file raised {error.types[0]}.{memory_limit()}",
+                       line=error.line)
     said = _COMPILER_SAYS.fullmatch(error.message)
     if error.types[0] == "SyntaxError" and said and error.line:
         seen = f"Python cannot compile line {error.line}: {said[1]}"
@@ -392,9 +399,18 @@ _OF_A_COMPILED_KERNEL = re.compile(
     r"'(_init_handles|asm|n_regs|n_spills|n_max_threads|metadata|kernel|function)'")
 
 
+_NO_MODULE = re.compile(r"^No module named '(\w+)'")
+_NO_THREAD = re.compile(r"can't start new thread|thread constructor failed")
+
+
 def hint(message: str) -> str:
     """What an exception has to do with how a grade runs, as a further sentence."""
     said = message.casefold()
+    if missing := _NO_MODULE.search(message):
+        return (f" Only the files of the exercise are graded: where `{missing[1]}` is a file of "
+                "yours, put what it defines into the exercise's file.")
+    if _NO_THREAD.search(said):
+        return " Threads and further processes are forbidden to host code in a grade."
     if "outside of the scope of a kernel" in said:
         return " A kernel is launched with its grid: `kernel[grid](...)`."
     if _OF_A_COMPILED_KERNEL.search(message):
@@ -414,6 +430,17 @@ def not_written(error: Raised, of: str = "The function") -> list[Finding]:
                     means=NOT_WRITTEN)]
 
 
+def _out_of_memory(error: Raised) -> bool:
+    """Whether Python's or torch's allocator got no more memory."""
+    return "MemoryError" in error.types or "can't allocate memory" in error.message
+
+
+def memory_limit() -> str:
+    """The limit on a submission's memory, as a further sentence."""
+    return (f" A submission may take {Limits().address_space / 1e9:.1f} GB of memory beside the "
+            "inputs of its module.")
+
+
 def unusable(outcome: Outcome) -> list[Finding]:
     """Why a call gave no new tensors to judge: its findings first; empty when it did."""
     if outcome.findings:
@@ -422,10 +449,10 @@ def unusable(outcome: Outcome) -> list[Finding]:
         error = outcome.error
         if later := not_written(error):
             return later
-        code = "R04" if "MemoryError" in error.types else "R01"
+        code = "R04" if _out_of_memory(error) else "R01"
         said = f": {error.message}" if error.message else ""
         seen = sentence(f"The function raised {error.types[0]}{said}")
-        seen += hint(error.message)
+        seen += memory_limit() if code == "R04" else hint(error.message)
         return [Finding(code, seen, line=error.line)]
     if outcome.recording is None:
         kind = outcome.value or "something else"

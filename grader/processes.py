@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from grader import gpus
-from grader.outcome import Stopped, refusal_of
+from grader.outcome import Stopped, memory_limit, refusal_of
 from grader.report import Finding
 from grader.sandbox import (
     Child,
@@ -36,6 +36,7 @@ T = TypeVar("T")
 Later = Callable[[], T]  # waits for what was begun
 
 LOAD_S = 20.0  # to import the learner's file
+HOG = 512 << 20  # bytes; a run that holds more at the end of its time is short of memory, not slow
 LESS_PATIENCE = 3.0  # once a run has hung, all later ones get this fraction of their time
 
 
@@ -253,7 +254,9 @@ class Processes:
         before, so a reply that blames the grader may be its own.
         """
         seconds = seconds / LESS_PATIENCE if self._hung else seconds
-        reply = child.begin(request, fds, seconds)
+        # Importing a file takes a hundredth of its time, which is enough on a busy machine too.
+        reply = child.begin(request, fds, seconds, 0.0) if final else \
+            child.begin(request, fds, seconds)
         return partial(self._finish, reply, seconds, what, final=final, forgeable=forgeable)
 
     def _finish(self, later: Later[dict[str, Any]], seconds: float, what: str, *,
@@ -268,8 +271,13 @@ class Processes:
         except ChildTimedOut as error:
             self._hung = True
             finding = Finding("R02", f"{what} did not end within {seconds:.0f} s", error.line)
+            if error.held > HOG:
+                finding = replace(finding, code="R04", seen=(
+                    f"{what} held {error.held / 1e9:.1f} GB of memory after {seconds:.0f} s and "
+                    f"went on.{memory_limit()}"))
         except ChildOutOfMemory as error:
-            finding = Finding("R04", f"{what} used too much memory", error.line)
+            finding = Finding("R04", f"{what} took {error.resident / 1e9:.1f} GB of memory; the "
+                                     f"limit is {error.limit / 1e9:.1f} GB", error.line)
         except ChildDied as error:
             how = f"was {error.how}" if error.how.startswith("killed") else error.how
             seen = f"the process ended while {what} ran: it {how}"

@@ -190,6 +190,10 @@ def _parsed(text: str) -> ast.Module | Finding:
     """The syntax tree. What only a compiler finds is left to the process that imports the file:
     there, time and memory are bounded.
     """
+    if "\0" in text:  # of which Python names no line
+        line = text[:text.index("\0")].count("\n") + 1
+        return Finding("P02", f"Line {line} holds a NUL byte, which no Python file may hold.",
+                       line=line)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they quote the file, to the judge's own output

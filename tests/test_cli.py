@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -857,6 +859,38 @@ def test_an_exercise_that_was_deleted_can_be_made_anew(run):
                         "makes a fresh one.\n"
 
 
+@pytest.mark.parametrize("verb", ["grade", "start"])
+@pytest.mark.parametrize(("put", "says"), [
+    (lambda path: path.mkdir(), "is a folder. Move it away. "),
+    (lambda path: path.symlink_to(path.name), "is a symbolic link that leads back to itself. "
+                                              "Remove the link. "),
+], ids=["folder", "loop"])
+def test_what_lies_where_the_exercise_should_is_named_with_the_next_step(run, verb, put, says):
+    run("start", "softmax")
+    KERNEL.unlink()
+    put(KERNEL)
+
+    shown = run(verb, "softmax")
+
+    assert (shown.code, shown.err) == (
+        2, f"{KERNEL} {says}`tritonlab start track1/softmax` makes a fresh one.\n")
+
+
+@pytest.mark.parametrize("words", [["grade"], ["start", "softmax"]], ids=" ".join)
+@pytest.mark.parametrize(("put", "kind"), [
+    (lambda path: path.write_text("x"), "a file"),
+    (lambda path: path.symlink_to("nowhere"), "a link that leads to no folder"),
+], ids=["file", "link"])
+def test_a_workspace_whose_records_are_no_folder_says_so(run, home, words, put, kind):
+    put(home / ".tritonlab")
+
+    shown = run(*words)
+
+    assert (shown.code, shown.err) == (
+        2, f".tritonlab is {kind}; a workspace keeps its records in a folder of that name. "
+           "Move it away, then repeat the command.\n")
+
+
 def test_a_file_of_no_module_asks_for_one(run, home):
     (home / "mine.py").write_text("x")
 
@@ -1015,6 +1049,33 @@ def test_the_details_of_a_failure_that_fit_nowhere(monkeypatch):
     assert errors.keep("details", None) == "The details could not be written anywhere."
 
 
+@pytest.mark.parametrize("words", [["--help"], ["grade", "--help"], ["doctor", "--help"]],
+                         ids=" ".join)
+def test_help_fits_40_columns(words):
+    shown = subprocess.run([sys.executable, "-m", "tritonlab", *words], text=True,
+                           env={**os.environ, "COLUMNS": "40"}, capture_output=True)
+
+    assert shown.returncode == 0
+    assert [line for line in shown.stdout.splitlines() if len(line) > 40] == []
+
+
+def test_words_stand_below_a_lead_that_leaves_no_room_for_them():
+    printed = io.StringIO()
+
+    Screen(printed, width=40).line("2.13.0+cpu, supported is <2.14,>=2.8",
+                                   lead=("  ", "PASS  ", f"{'torch':<22} "))
+
+    assert printed.getvalue() == "  PASS  torch\n    2.13.0+cpu, supported is <2.14,>=2.8\n"
+
+
+def test_a_lesson_in_the_c_locale_is_ascii():
+    shown = subprocess.run([sys.executable, "-m", "tritonlab", "read", "softmax"],
+                           env={**os.environ, "LC_ALL": "C"}, capture_output=True)
+
+    assert (shown.returncode, shown.stdout.isascii(), b"\n * Give" in shown.stdout) == (
+        0, True, True)
+
+
 @pytest.mark.parametrize("environment", [
     {"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}, {"TERM": "dumb"}, {"HOME": "/nonexistent"},
     {"NO_COLOR": "1"},
@@ -1046,6 +1107,54 @@ def test_a_signal_while_grading_stops_cleanly(home, run):
 
     assert (process.returncode, errors.strip()) == (130, "Stopped. Nothing was recorded.")
     assert len(records()) == 1
+
+
+@pytest.mark.parametrize("delay_s", [0.3, 0.8, 1.3, 2.0])
+def test_ctrl_c_ends_a_grade_at_any_time_with_one_sentence_and_130(home, delay_s):
+    kernel = Path(__file__).parents[1] / "solutions/missing-elements/03-softmax/kernel.py"
+    script = ("import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+              "from tritonlab import __main__, interrupts; interrupts.install()\n"
+              "print('ready', flush=True); __main__.main()")
+    grading = subprocess.Popen([sys.executable, "-c", script, "grade", str(kernel), "--module",
+                                "track1/softmax"], text=True, start_new_session=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert grading.stdout is not None and grading.stdout.readline() == "ready\n"
+
+    time.sleep(delay_s)
+    os.killpg(grading.pid, signal.SIGINT)  # as a terminal does
+    _, errors = grading.communicate(timeout=30)
+
+    assert (grading.returncode, errors.strip()) == (130, "Stopped. Nothing was recorded.")
+
+
+LOST = {
+    "while torch is imported": ("class torch:\n"
+                                "    def find_spec(self, name, *_):\n"
+                                "        if name == 'wanted': __main__.stop()\n",
+                                "import wanted"),
+    "in a finalizer": ("class Lost:\n    def __del__(self): __main__.stop()\n", "Lost()"),
+}
+
+
+@pytest.mark.parametrize("where", LOST)
+def test_ctrl_c_is_not_lost(where):
+    defined, used = LOST[where]
+    script = ("import os, signal, sys, time, __main__\n"
+              "from tritonlab import interrupts\n"
+              "signal.signal(signal.SIGINT, signal.default_int_handler); interrupts.install()\n"
+              "def stop(): os.kill(os.getpid(), signal.SIGINT)\n"
+              f"exec({defined!r}, lost := {{'__name__': 'torch', '__main__': __main__}})\n"
+              "if 'torch' in lost: sys.meta_path.insert(0, lost['torch']())\n"
+              "try:\n"
+              f"    try: exec({used!r}, lost)\n"
+              "    except KeyboardInterrupt: print('swallowed')\n"
+              "    time.sleep(10)\n"
+              "except KeyboardInterrupt: sys.exit(130)\n")
+
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                           timeout=30)
+
+    assert (shown.returncode, shown.stdout) == (130, "")
 
 
 def test_colour_repeats_words_and_no_color_takes_it_away(monkeypatch, capsys):

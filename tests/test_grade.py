@@ -373,6 +373,32 @@ def test_what_does_not_end_normally_ends_the_grade_with_one_sentence(
     assert next_one.verdict is Verdict.PASSED  # the sandbox is as good as before
 
 
+def test_a_run_that_holds_much_memory_when_its_time_is_up_is_out_of_memory(graded, monkeypatch):
+    monkeypatch.setattr(session, "CALL_S", 2.0)
+    monkeypatch.setattr(processes, "HOG", 64 << 20)
+    change = "    out = torch.empty_like(x)", "    HOG\n    while True: pass\n    out = x"
+
+    hog, slow = (first(graded(RIGHT.replace(*change).replace("HOG", line), effort="first"))
+                 for line in ("hog = b'x' * (1 << 28)", "hog = None"))
+
+    assert (hog.code, slow.code) == ("R04", "R02")
+    assert "The function held 0.3 GB of memory after 2 s" in hog.seen and "2.1 GB" in hog.seen
+
+
+@pytest.mark.parametrize(("change", "code", "says"), [
+    (("    out = ", "    import threading; threading.Thread(target=print).start()\n    out = "),
+     "R01", "Threads and further processes are forbidden"),
+    (("import torch\n", "import helper\nimport torch\n"), "P02",
+     "Only the files of the exercise are graded: where `helper` is a file of yours"),
+    (("import torch\n", "import torch\nHOG = bytearray(1 << 36)\n"), "R04",
+     "may take 2.1 GB of memory"),
+], ids=["a thread", "a file beside it", "memory at import"])
+def test_what_a_grade_withholds_is_named_as_the_cause(graded, change, code, says):
+    found = first(graded(RIGHT.replace(*change), effort="first"))
+
+    assert (found.code, says in found.seen) == (code, True), found
+
+
 LOST = [
     ("a host loop", "while True: pass", "R02", "host"),
     ("a kernel loop", "", "R02", "kernel"),

@@ -175,6 +175,13 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
     assert finding.code == "P02"
 
 
+def test_a_nul_byte_is_told_with_its_line(tmp_path):
+    (finding,) = findings(tmp_path, RIGHT + 'TITLE = "a\0b"\n')
+
+    assert (finding.code, finding.line) == ("P02", RIGHT.count("\n") + 1)
+    assert finding.seen == f"Line {finding.line} holds a NUL byte, which no Python file may hold."
+
+
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-8", "ascii", "cp1252", "iso-8859-15"])
 def test_a_plain_encoding_may_be_declared(tmp_path, encoding):
     said = "# plain" if encoding == "ascii" else "# \N{LATIN SMALL LETTER E WITH ACUTE}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+TYPE_CHECKING = False  # the command has no handler of Ctrl-C yet while this file is imported
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 __all__ = ["__version__", "run_public_cases"]
 __version__ = "0.1.0"

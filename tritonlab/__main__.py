@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+
+from tritonlab import interrupts
 
 
 def main() -> None:
     """The command `tritonlab`."""
-    _open_closed_streams()
     try:
+        interrupts.install()
+        _open_closed_streams()
         from tritonlab import cli
+
+        cli.main()
     except KeyboardInterrupt:  # importing takes long enough to be interrupted
-        print("Stopped. Nothing was recorded.", file=sys.stderr)
-        sys.exit(130)
-    cli.main()
+        print(interrupts.STOPPED, file=sys.stderr)
+        interrupts.leave()
+    except SystemExit as leaving:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # everything is shown and recorded
+        if leaving.code == interrupts.EXIT_STOPPED:
+            interrupts.leave()
+        raise
 
 
 def _open_closed_streams() -> None:

@@ -11,8 +11,9 @@ from tritonlab import answers, certificate, editor, grading, hints, sole, worksp
 from tritonlab import begin as the_begin
 from tritonlab import reset as the_reset
 from tritonlab.begin import Following
-from tritonlab.errors import EXIT_STOPPED, NoWorkspace, shown
+from tritonlab.errors import NoWorkspace, shown
 from tritonlab.grading import Submission
+from tritonlab.interrupts import EXIT_STOPPED
 from tritonlab.reset import Backup
 from tritonlab.watch import Action, Watch
 from tritonlab.workspace import Workspace

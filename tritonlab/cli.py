@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shutil
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -45,8 +46,17 @@ from tritonlab.verbs import (
 if TYPE_CHECKING:
     from grader.report import Report
 
+NARROW = 52  # columns; in fewer, help would be wrapped at 50 columns all the same
+
+
+def narrow_help(columns: int) -> dict[str, int]:
+    """The width of help texts, as a setting, where typer's own would overflow the terminal."""
+    return {"terminal_width": columns} if columns < NARROW else {}
+
+
 app = typer.Typer(name="tritonlab", rich_markup_mode=None, pretty_exceptions_enable=False,
-                  no_args_is_help=True, help="Learn to write GPU kernels in Triton.")
+                  no_args_is_help=True, help="Learn to write GPU kernels in Triton.",
+                  context_settings=narrow_help(shutil.get_terminal_size().columns))
 
 
 def main() -> None:

@@ -11,9 +11,8 @@ from datetime import date
 from pathlib import Path
 
 from grader.report import EXIT_GRADER_BROKE, EXIT_USAGE
+from tritonlab.interrupts import EXIT_STOPPED
 from tritonlab.records import SHIPPED
-
-EXIT_STOPPED = 130  # 128 + SIGINT, as shells report it
 
 
 class TritonlabError(Exception):

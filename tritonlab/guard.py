@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import functools
+import os
 import sys
 from collections.abc import Callable
 from typing import Any, ParamSpec
@@ -81,8 +83,24 @@ def nobody_reads(error: OSError) -> None:
         warn(f"The report could not be printed: {reason}.")
 
 
+_IN_ASCII = {"•": "*", "…": "...", "·": "-", "×": "x", "µ": "u", "²": "^2", "–": "-", "—": "-",
+             "≤": "<=", "≥": ">=", "→": "->", "←": "<-", "─": "-", "│": "|"}
+
+
 def never_fail_to_encode() -> None:
-    """Print a replacement for what the terminal's encoding lacks, instead of failing."""
+    """Print a replacement for what the terminal's encoding lacks, instead of failing.
+
+    With LC_ALL=C that is all but ASCII, although Python then writes UTF-8 (PEP 540).
+    """
+    codecs.register_error("tritonlab", _respelled)
+    ascii_only = os.environ.get("LC_ALL") in ("C", "POSIX")
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(encoding="ascii" if ascii_only else None, errors="tritonlab")
+
+
+def _respelled(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start:error.end]
+    return "".join(_IN_ASCII.get(char, "?") for char in lacking), error.end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -113,7 +114,8 @@ def locate(near: Path | None = None) -> Path:
     that holds ``.tritonlab``; else ``./tritonlab-workspace``.
 
     Raises:
-        NoWorkspace: the current folder has been removed.
+        NoWorkspace: the current folder has been removed, or a file is where the workspace would
+            keep its records.
     """
     try:
         here = Path.cwd()
@@ -121,12 +123,29 @@ def locate(near: Path | None = None) -> Path:
         raise NoWorkspace("The current folder is gone or cannot be read.",
                           "Go to another folder, then repeat the command.") from error
     if named := os.environ.get("TRITONLAB_WORKSPACE"):
+        _has_mark(here / named)
         return here / named
     for start in (near, here):
         for folder in _upwards(start):
-            if (folder / MARK).is_dir():
+            if _has_mark(folder):
                 return folder
     return here / DEFAULT
+
+
+def _has_mark(folder: Path) -> bool:
+    """Whether a folder is a workspace.
+
+    Raises:
+        NoWorkspace: what it holds under the name of the records is not a folder.
+    """
+    mark = folder / MARK
+    if mark.is_dir():
+        return True
+    if mark.is_file() or mark.is_symlink():
+        kind = "a link that leads to no folder" if mark.is_symlink() else "a file"
+        raise NoWorkspace(f"{shown(mark)} is {kind}; a workspace keeps its records in a folder of "
+                          "that name.", "Move it away, then repeat the command.")
+    return False
 
 
 def find(near: Path | None = None) -> Workspace | None:
@@ -163,6 +182,7 @@ def start(module: Module, root: Path) -> tuple[Workspace, Started]:
     Raises:
         NotSaved: a folder or a file cannot be written.
         OtherCourse: the workspace belongs to another course.
+        UnusableFile: what is there under the name of the exercise is not a file that can be graded.
     """
     workspace = Workspace(root)
     workspace.check_course(module.course)
@@ -181,6 +201,8 @@ def start(module: Module, root: Path) -> tuple[Workspace, Started]:
             (copied if made else kept).append(name)
     except OSError as error:
         raise not_saved("The exercise", error, folder) from error
+    if EXERCISE in kept:
+        check_file(folder / EXERCISE, module)
     return workspace, Started(workspace.kernel(module), tuple(copied), tuple(kept))
 
 
@@ -206,19 +228,22 @@ def check_file(path: Path, module: Module | None = None) -> None:
         UnusableFile: says why.
     """
     where = shown(path)
-    advice = f"`tritonlab start {module.id}` makes a fresh one." if module else \
-        "Check the path, then repeat the command."
+    fresh_one = f"`tritonlab start {module.id}` makes a fresh one." if module else ""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except FileNotFoundError:
-        raise UnusableFile(f"There is no file at {where}.", advice) from None
+        raise UnusableFile(f"There is no file at {where}.", fresh_one or
+                           "Check the path, then repeat the command.") from None
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise UnusableFile(f"{where} is a symbolic link that leads back to itself.",
+                               f"Remove the link. {fresh_one}".strip()) from None
         raise UnusableFile(f"{where} cannot be read: {(error.strerror or str(error)).lower()}.",
                            "Check its permissions, then repeat the command.") from error
     try:
         status = os.fstat(descriptor)
         if stat.S_ISDIR(status.st_mode):
-            raise UnusableFile(f"{where} is a folder.",
+            raise UnusableFile(f"{where} is a folder.", f"Move it away. {fresh_one}" if module else
                                f"Name the file in it, such as {shown(path / EXERCISE)}.")
         if not stat.S_ISREG(status.st_mode):
             raise UnusableFile(f"{where} is not a regular file.",

@@ -40,10 +40,12 @@ Request = Callable[[dict[str, Any]], dict[str, Any]]
 class _Exchange:
     """A request on its way, and in the end the reply or what came instead of one."""
 
-    def __init__(self, message: bytes, fds: Sequence[int], timeout_s: float) -> None:
+    def __init__(self, message: bytes, fds: Sequence[int], timeout_s: float,
+                 patience: float) -> None:
         self.rest = memoryview(message)  # what has not been sent
         self.fds = fds  # they go with the first bytes
         self.timeout_s = timeout_s
+        self.patience = patience
         self.deadline = time.monotonic() + timeout_s
         self.seen: tuple[float, float] | None = None  # when its work was looked at, and that work
         self.starved_s = 0.0  # in which the child could run, and no processor was free for it
@@ -91,12 +93,13 @@ class Child:
         """
         return self.begin(request, fds, timeout_s)()
 
-    def begin(self, request: Mapping[str, Any], fds: Sequence[int] = (),
-              timeout_s: float = 10.0) -> Callable[[], dict[str, Any]]:
+    def begin(self, request: Mapping[str, Any], fds: Sequence[int] = (), timeout_s: float = 10.0,
+              patience: float = PATIENT) -> Callable[[], dict[str, Any]]:
         """Send a request; what is returned waits for its reply, and raises what ``ask`` does.
 
         The descriptors may be closed at once. Requests are answered in order, and the time of each
-        begins when the one before it is answered.
+        begins when the one before it is answered. On a busy machine, up to ``patience`` times that
+        time is granted on top of it.
 
         Raises:
             NotStarted: there, if the child is gone because of an earlier request.
@@ -107,7 +110,7 @@ class Child:
         message = protocol.encode(request)
         if len(message) > protocol.MAX_REQUEST:
             raise ValueError(f"a request of {len(message)} bytes")
-        exchange = _Exchange(message, fds, timeout_s)
+        exchange = _Exchange(message, fds, timeout_s, patience)
         while any(before.rest for before in self._queue):  # larger than what the channel holds
             self._guarded(self._step)
         self._queue.append(exchange)
@@ -183,7 +186,8 @@ class Child:
             self._look_at_work(exchange)
             self._next_look = time.monotonic() + POLL_S
         if now >= exchange.deadline:
-            raise ChildTimedOut(exchange.timeout_s, self._where(ask=True))
+            held = processes.anonymous(self.pid) - self._inherited
+            raise ChildTimedOut(exchange.timeout_s, self._where(ask=True), held)
         unsent = next((one for one in self._queue if one.rest), None)
         events = self._wait(min(exchange.deadline - now, cancellation.LOOK_S),
                             sending=unsent is not None)
@@ -279,7 +283,8 @@ class Child:
         if runnable and exchange.seen is not None:
             at, before = exchange.seen
             exchange.starved_s += (now - at) - (used - before)
-            due = min(exchange.starved_s, PATIENT * exchange.timeout_s) - exchange.granted_s
+            most = exchange.patience * exchange.timeout_s
+            due = min(exchange.starved_s, most) - exchange.granted_s
             if due > 0:
                 exchange.granted_s += due
                 exchange.deadline += due

@@ -20,11 +20,12 @@ class ChildError(Exception):
 
 
 class ChildTimedOut(ChildError):
-    """The child did not answer in time and was killed."""
+    """The child did not answer in time and was killed. ``held`` is how many bytes it had taken."""
 
-    def __init__(self, timeout_s: float, line: int | None = None) -> None:
+    def __init__(self, timeout_s: float, line: int | None = None, held: int = 0) -> None:
         super().__init__(f"no answer within {timeout_s:g} s", line)
         self.timeout_s = timeout_s
+        self.held = held
 
 
 class ChildDied(ChildError):

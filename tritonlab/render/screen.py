@@ -17,6 +17,8 @@ Part = str | tuple[str, str]  # words, or words with a style
 
 WIDEST = 100
 _LEAST_ROOM = 12  # columns for words beside others; with less they stand below each other
+_LEAST_PROSE = 20  # columns for a paragraph beside its lead
+_BELOW = 4  # columns before a paragraph that stands below its lead
 STYLES = {
     "pass": "green",
     "fail": "bold red",
@@ -54,13 +56,21 @@ class Screen:
             and not self._console.is_dumb_terminal
 
     def line(self, *parts: Part, lead: Sequence[Part] = ()) -> None:
-        """Print a paragraph; ``lead`` stands before its first line and indents the others."""
+        """Print a paragraph; ``lead`` stands before its first line and indents the others.
+
+        Where that leaves no room for the words, they stand below it.
+        """
         if self.plain:
             words = "".join(_words(part) for part in (*lead, *parts))
             self._write(" ".join(clean(words).split()) + "\n")
             return
         head, body = _text(lead), _text(parts)
-        room = max(self.width - head.cell_len, 20)
+        if self.width - head.cell_len < _LEAST_PROSE:
+            for row in head.wrap(self._console, self.width):
+                row.rstrip()
+                self._print(row)
+            head = Text(" " * _BELOW)
+        room = max(self.width - head.cell_len, _LEAST_PROSE)
         for number, row in enumerate(body.wrap(self._console, room) or [Text()]):
             row.rstrip()
             before = head if number == 0 else Text(" " * head.cell_len)
