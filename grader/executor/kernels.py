@@ -34,6 +34,7 @@ class Extract:
     source: Sequence[str] = ()  # the lines of the file itself
     names: list[str] = field(default_factory=list)
     imports: dict[str, str] = field(default_factory=dict)  # name -> what it stands for, dotted
+    libraries: dict[str, str] = field(default_factory=dict)  # the same of all other modules
     imported: set[str] = field(default_factory=set)  # modules of Triton, and names of them
     constants: dict[str, ast.expr] = field(default_factory=dict)
     math: dict[str, str] = field(default_factory=dict)  # what stands for Python's module, dotted
@@ -169,9 +170,11 @@ def _keep_import(node: ast.Import | ast.ImportFrom, kept: Extract) -> None:
     for alias in node.names:
         target = module + alias.name
         kept.imported.update(_prefixes(target))
+        bound = alias.asname or alias.name.split(".")[0]
+        if alias.name != "*" and target.split(".")[0] != "triton":
+            kept.libraries[bound] = target
         if alias.name == "*" or target.split(".")[0] != "triton":
             continue
-        bound = alias.asname or alias.name.split(".")[0]
         kept.imports[bound] = target if alias.asname or module else "triton"
         if allowed.importable(target):
             aliases.append(alias)
@@ -275,7 +278,8 @@ def _forbidden(node: ast.FunctionDef, kept: Extract) -> Iterator[Finding]:
     """What the sanitiser finds in a kernel's body and signature."""
     scope = allowed.Scope(kept.imports, kept.constants, kept.annotated, frozenset(kept.names),
                           kept.functions, kept.evaluated,
-                          allowed.names_bound("\n".join(kept.source)), frozenset(kept.imported))
+                          allowed.names_bound("\n".join(kept.source)), frozenset(kept.imported),
+                          kept.libraries)
     if not kept.fields:
         yield from allowed.check(node, scope)
         return
