@@ -35,7 +35,10 @@ def verdict(judge: Judge, case: Case, *, shrink: bool) -> CaseResult:
         size, code = failed
         smallest = case.sizes.shrunk(size, lambda other: _code(judge, case, other) == code) \
             if shrink else size
-    result = _whole(judge, case.at(smallest))
+    shown = case.at(smallest)
+    result = _whole(judge, shown)
+    if shown.name in judge.printed:
+        judge.printed[case.name] = judge.printed.pop(shown.name)
     note = f" (the smallest found; drawn: {words(size)})" if smallest != size else ""
     findings = [_named(finding, words(smallest) + note) for finding in result.findings]
     return result_of(case, findings, dict(result.facts))

@@ -116,6 +116,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
     findings = source.inspect(submitted, suite.signatures, suite.blanks)
     output = reason = isolation = compiled_for = ""
     device: Device | None = None
+    printed: dict[str, tuple[str, ...]] = {}
     if findings:
         results.append(result_of(Case("the file can be graded", Kind.CORRECTNESS), findings))
     else:
@@ -142,8 +143,12 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
             results = judge.order.sorted(results)
             output, seed = judge.output(), judge.draws.seed
             separated = judge.separation(results)
+            printed = judge.printed
     used = device is not None and bool(device.results or device.ceilings)
     on_gpu = explained(device.results, suite, submitted, names, seed or "") if device else ()
+    shown = next((r.name for r in results if r.fails), "")
+    if not shown and (public_only or only or repeated):
+        shown = next((r.name for r in results if r.name in printed), "")
     return Report(
         suite=suite.name,
         source_sha256=submitted.sha256,
@@ -165,6 +170,8 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         ceilings=device.told() if device else {},
         on_gpu=on_gpu,
         unusable_gpu=device.unusable if device else "",
+        printed=printed.get(shown, ()),
+        printed_in=shown if shown in printed else "",
     )
 
 
@@ -212,6 +219,7 @@ class Judge:
         self._in_vain: Counter[str] = Counter()  # contrasts, by function
         self._notes: details.Notes | None = None  # where a case is graded alone
         self._printed = ""
+        self.printed: dict[str, tuple[str, ...]] = {}  # by kernels, in the cases where they did
         self._answers: dict[str, Answer] = {}  # of host code, by what was asked
         self._tell: Callable[[str], None] = lambda event: None
         if suite.compiles_graphs:
@@ -537,6 +545,8 @@ class Judge:
         findings = self.found(trial)
         if recording is None or run is None:
             return result_of(case, findings)
+        if run.printed:
+            self.printed[case.name] = run.printed
         if findings:
             findings = self.session.decided_by_values(recording, inputs) or findings
         if findings:

@@ -21,6 +21,8 @@ from grader.recording import (
     MAX_EVENTS,
     MAX_FINDINGS,
     MAX_MESSAGE,
+    MAX_PRINTED,
+    MAX_PRINTED_LINE,
     MalformedRecording,
     Recording,
     View,
@@ -99,7 +101,8 @@ class Run:
 
     ``determined``: with the programs in another order, or with other garbage where nothing is
     defined, the same would come out. ``other``: the results of another run, with both changed;
-    none where it was not asked for, not needed, or did not fit.
+    none where it was not asked for, not needed, or did not fit. ``printed``: the first lines that
+    kernels printed.
     """
 
     findings: tuple[Finding, ...]
@@ -107,6 +110,7 @@ class Run:
     facts: tuple[LaunchFacts, ...] = ()
     determined: bool = False
     other: tuple[torch.Tensor, ...] = ()
+    printed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -327,6 +331,7 @@ def run_of(reply: Mapping[str, Any], results: MemoryFile) -> Run:
         _facts(reply["launches"]),
         determined=reply.get("determined") is True,
         other=other,
+        printed=tuple(str(line)[:MAX_PRINTED_LINE] for line in reply["printed"][:MAX_PRINTED]),
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 MAX_LAUNCHES = 64  # per call; a right solution of the course needs fewer than ten
 MAX_EVENTS = 4096
 MAX_FINDINGS = 16  # of one call
+MAX_PRINTED, MAX_PRINTED_LINE = 24, 160  # lines that kernels print in one run; characters
 MAX_MESSAGE = 2000  # characters of an exception's message; the rest is cut
 MAX_TEXT = 4096  # characters of a name, or of an argument that is a text
 # Of one launch that is run whole. So many take 0.1 s where each moves one element; with 64 elements

@@ -111,7 +111,9 @@ class Report:
     ``repeated`` says that the seed was given, so that the inputs could be known beforehand.
     ``gpu`` is the one that kernels ran on, ``ceilings`` how fast it was found to be, and ``on_gpu``
     the result of each value case there; one of ``results`` sums those up, and decides.
-    ``unusable_gpu`` says why a GPU that is there was of no use.
+    ``unusable_gpu`` says why a GPU that is there was of no use. ``printed`` are the first lines
+    that kernels printed in the case ``printed_in``: the first one that failed; where none did and
+    the report is partial, the first one that printed.
     """
 
     suite: str
@@ -134,6 +136,8 @@ class Report:
     ceilings: Mapping[str, Any] = field(default_factory=dict)
     on_gpu: tuple[CaseResult, ...] = ()
     unusable_gpu: str = ""
+    printed: tuple[str, ...] = ()
+    printed_in: str = ""
 
     @property
     def partial(self) -> bool:

@@ -813,6 +813,20 @@ def test_running_an_exercise_grades_its_public_cases_and_records_nothing(run, ju
     assert [record["event"] for record in records()] == ["started"]
 
 
+def test_what_a_kernel_prints_is_shown_with_its_case_and_cut(run, judge, capsys):
+    lines = [f"({n}, 0, 0)  x: [{n}.]" for n in range(20)]
+    judge(toy.FAILING, printed=tuple(lines), printed_in="two rows")
+    run("start", "softmax")
+
+    with pytest.raises(SystemExit):
+        tritonlab.run_public_cases(str(KERNEL))
+
+    out = capsys.readouterr().out
+    assert "Printed by your kernel, two rows\n  (0, 0, 0)  x: [0.]\n" in out
+    assert "(11, 0, 0)  x: [11.]\n  … more lines follow" in out
+    assert "(12, 0, 0)" not in out
+
+
 def test_running_an_exercise_in_the_course_itself(home, judge, course_root, capsys):
     judge(toy.FAILING)
     file = course_root / "tracks/missing-elements/03-softmax/kernel.py"

@@ -143,6 +143,7 @@ def test_a_recording_is_replayed(tmp_path: Path, order: str, poison: int) -> Non
                         [12, "store", "out_ptr", 1000, 4000, 125, 125, 125]],
             "footprint": {"out_ptr": [0, 125], "x_ptr": [125, 0], "y_ptr": [125, 0]}}],
         "modified_inputs": [], "determined": False, "other": [],
+        "printed": [],
     }
 
 
@@ -1117,7 +1118,18 @@ def test_what_triton_compiles_is_accepted(body: str, before: str) -> None:
 
 
 REFUSED = {
-    "numpy": ("y = np.exp(n)", "import numpy as np\n", "calls `np.exp`, which a kernel cannot use"),
+    "numpy": ("y = np.exp(n)", "import numpy as np\n",
+              "calls `np.exp`, which Python runs on the host; a kernel is compiled and has only "
+              "Triton's own functions: use `tl.exp`"),
+    "torch": ("y = torch.amax(n)", "import torch\n", "only Triton's own functions: use `tl.max`"),
+    "a module of torch": ("y = F.softmax(n)", "import torch.nn.functional as F\n",
+                          "use `tl.softmax`"),
+    "a function of torch": ("y = sigmoid(n)", "from torch import sigmoid\n", "use `tl.sigmoid`"),
+    "math": ("y = math.tanh(n)", "import math\n",
+             "use `libdevice.tanh`, from `triton.language.extra`"),
+    "a type of torch": ("y = n.to(torch.float16)", "import torch\n", "use `tl.float16`"),
+    "a function that Triton has not": ("y = torch.svd(n)", "import torch\n",
+                                       "a kernel is compiled and has only Triton's own functions"),
     "a name that is nowhere": ("y = off_s + n\noffs = n", "",
                                "uses `off_s`, and `off_s` is not defined; the nearest name is "
                                "`offs`"),

@@ -102,6 +102,27 @@ def contiguous_only(text: str) -> str:
 
 
 RIGHT = contiguous_only(KERNEL)
+PRINTING = RIGHT.replace("    tl.store(", """    if tl.program_id(0) < 2:
+        tl.device_print("x", x)
+        tl.device_print("pid", tl.program_id(0), hex=True)
+    tl.store(""")
+
+
+@pytest.mark.parametrize(("text", "options", "case"), [
+    (PRINTING.replace("x * 2", "x * 3"), {}, "a thousand"),
+    (PRINTING, {"public_only": True}, "a thousand"),
+    (PRINTING, {"only": "one element"}, "one element"),
+    (PRINTING, {"effort": "uncompiled"}, ""),
+], ids=["wrong", "public cases", "one case", "right"])
+def test_what_a_kernel_prints_is_reported_of_one_case(graded, text, options, case):
+    report = graded(text, **options)
+
+    assert report.printed_in == case
+    first = " ".join(report.printed)
+    assert bool(first) is bool(case)
+    assert not case or first.startswith("(0, 0, 0)  x: [")
+    assert "(0, 0, 0)  pid: 0x00000000" in report.printed or not case
+    assert "..." in first or case != "a thousand"
 
 
 def test_a_right_kernel_passes_with_its_numbers_beside_their_limits(graded):

@@ -670,9 +670,14 @@ def recursive_kernel(x_ptr, BLOCK_SIZE: tl.constexpr):
     recursive_kernel(x_ptr, BLOCK_SIZE)
 
 
-@triton.jit
+@triton.jit(debug=True)
 def device_assert_kernel(x_ptr, BLOCK_SIZE: tl.constexpr):
     tl.device_assert(tl.load(x_ptr) > 5, "x is small")
+
+
+@triton.jit
+def python_print_kernel(x_ptr, BLOCK_SIZE: tl.constexpr):
+    print(tl.load(x_ptr))
 
 
 STOPPED = {
@@ -684,6 +689,7 @@ STOPPED = {
     "unset variable": (unset_kernel, "L05", "'y'", 3),
     "endless recursion": (recursive_kernel, "R01", "calls itself", 1),
     "device assert": (device_assert_kernel, "R01", "x is small", 1),
+    "print without a name": (python_print_kernel, "L05", '`tl.device_print("x", x)`', 1),
 }
 
 

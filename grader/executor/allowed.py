@@ -33,6 +33,19 @@ _NOT_RUN = {
                               "judged here",
 }
 
+# What a kernel uses for names of torch, NumPy and math that Triton has under another name.
+_INSTEAD = {
+    "absolute": "tl.abs", "fabs": "tl.abs", "amax": "tl.max", "amin": "tl.min",
+    "fmax": "tl.maximum", "fmin": "tl.minimum", "clip": "tl.clamp", "concat": "tl.cat",
+    "concatenate": "tl.cat", "stack": "tl.join", "transpose": "tl.trans", "pow": "x ** y",
+    "power": "x ** y", "square": "x * x", "matmul": "tl.dot", "mm": "tl.dot", "bmm": "tl.dot",
+    "mean": "tl.sum(x, axis=0) / n", "relu": "tl.maximum(x, 0)", "isnan": "x != x",
+    "pi": "3.141592653589793", "inf": 'float("inf")', "nan": 'float("nan")',
+    "empty": "tl.zeros", "ones": "tl.full", "tensor": "tl.full", "array": "tl.full",
+    "bool": "tl.int1", "float": "tl.float32", "double": "tl.float64", "half": "tl.float16",
+    "long": "tl.int64", "int": "tl.int32",
+}
+
 _REFUSED: tuple[tuple[tuple[type[ast.AST], ...], str], ...] = (
     ((ast.Import, ast.ImportFrom), "an import"),
     ((ast.Lambda,), "a lambda"),
@@ -67,6 +80,7 @@ class Scope:
     bound: frozenset[str] | None = None  # all names that the file gives to anything, if known
     imported: frozenset[str] = frozenset()  # modules that the file imports, or names of them
     around: Mapping[str, str] = field(default_factory=dict)  # why a name is not seen in here
+    libraries: Mapping[str, str] = field(default_factory=dict)  # other imports: name -> module
 
 
 def check(kernel: ast.FunctionDef, scope: Scope) -> Iterator[Finding]:
@@ -140,6 +154,8 @@ def _name_problem(node: ast.AST, local: set[str], scope: Scope) -> str:
     root: ast.expr = node
     while isinstance(root, ast.Attribute):
         root = root.value
+    if isinstance(root, ast.Name) and root.id in scope.libraries and root.id not in local:
+        return _of_the_host(node.attr, scope)
     if isinstance(root, ast.Name) and root.id not in local:
         problem = _plain_name_problem(root, local, scope)
         if problem:
@@ -155,6 +171,8 @@ def _plain_name_problem(node: ast.Name, local: set[str], scope: Scope) -> str:
         return "which a kernel cannot use"
     if name in local or name in scope.kernels or name in _BUILTINS:
         return ""
+    if name in scope.libraries:
+        return _of_the_host(scope.libraries[name].rpartition(".")[2], scope)
     if name in scope.imports:
         found = resolved(scope.imports[name])
         target = scope.imports[name]
@@ -175,6 +193,26 @@ def _plain_name_problem(node: ast.Name, local: set[str], scope: Scope) -> str:
                                                  "")
     return ("which a kernel cannot use; it sees its parameters, tl.constexpr globals, other "
             "kernels and what the file imports of Triton")
+
+
+def _of_the_host(name: str, scope: Scope) -> str:
+    """Why a name of another library cannot be used, with what Triton has instead."""
+    tl_name = next((n for n, target in scope.imports.items() if target == "triton.language"), "tl")
+    instead = _INSTEAD.get(name, "")
+    if not instead and name in tl.__all__ and not isinstance(getattr(tl, name), ModuleType):
+        instead = f"tl.{name}"
+    if not instead and name in _libdevice():
+        instead = f"libdevice.{name}"
+    why = "which Python runs on the host; a kernel is compiled and has only Triton's own functions"
+    if instead.startswith("libdevice."):
+        return f"{why}: use `{instead}`, from `triton.language.extra`"
+    return f"{why}: use `{instead.replace('tl.', f'{tl_name}.')}`" if instead else why
+
+
+@cache
+def _libdevice() -> frozenset[str]:
+    module = importlib.import_module("triton.language.extra.libdevice")
+    return frozenset(name for name in dir(module) if not name.startswith("_"))
 
 
 @cache
@@ -276,7 +314,7 @@ def _why_not(target: str) -> str:
 
 def _nearest(owner: str, name: str) -> str:
     """A suggestion where a module of the language has no such name and a similar one."""
-    module = _resolve(owner) if owner else None
+    module = resolved(owner) if owner else None
     if not isinstance(module, ModuleType) or hasattr(module, name):
         return ""
     names = [one for one in dir(module) if not one.startswith("_")

@@ -45,6 +45,7 @@ class Extract:
     kernels: list[Definition] = field(default_factory=list)
     aliases: dict[str, Definition] = field(default_factory=dict)  # `name = triton.jit(kernel)`
     imports: dict[str, str] = field(default_factory=dict)  # name -> what it stands for, dotted
+    libraries: dict[str, str] = field(default_factory=dict)  # the same of all other modules
     imported: set[str] = field(default_factory=set)  # modules of Triton, and names of them
     constants: dict[str, ast.expr] = field(default_factory=dict)
     math: dict[str, str] = field(default_factory=dict)  # what stands for Python's module, dotted
@@ -193,9 +194,11 @@ def _keep_import(node: ast.Import | ast.ImportFrom, kept: Extract, *, sure: bool
     for alias in node.names:
         target = module + alias.name
         kept.imported.update(_prefixes(target))
+        bound = alias.asname or alias.name.split(".")[0]
+        if alias.name != "*" and target.split(".")[0] != "triton":
+            kept.libraries[bound] = target
         if alias.name == "*" or target.split(".")[0] != "triton":
             continue
-        bound = alias.asname or alias.name.split(".")[0]
         works = allowed.resolved(target) is not None
         if sure or bound not in kept.imports:
             if works or sure:
@@ -331,7 +334,7 @@ def _forbidden(one: Definition, kept: Extract) -> Iterator[Finding]:
     scope = allowed.Scope(kept.imports, kept.constants, kept.annotated,
                           frozenset(visible | kept.aliases.keys()), kept.functions, kept.evaluated,
                           allowed.names_bound("\n".join(kept.source)), frozenset(kept.imported),
-                          around)
+                          around, kept.libraries)
     if not kept.fields:
         yield from allowed.check(node, scope)
         return

@@ -56,6 +56,7 @@ class Replayed:
     modified_inputs: list[int] = field(default_factory=list)
     determined: bool = False  # another order or other garbage would have given the same
     other: list[list[Any]] = field(default_factory=list)  # results of a run that was so
+    printed: list[str] = field(default_factory=list)  # by tl.device_print, its first lines
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -66,6 +67,7 @@ class Replayed:
             "modified_inputs": self.modified_inputs,
             "determined": self.determined,
             "other": self.other,
+            "printed": self.printed,
         }
 
 
@@ -85,6 +87,7 @@ def replay(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ou
     storages = Storages(arena, layout, recording, settings.poison)
     memory = Memory(settings.poison, duplicate_writes=settings.duplicate_writes)
     replayed = Replayed()
+    memory.printed = replayed.printed
     try:
         with installed(memory):
             for event in recording.events:

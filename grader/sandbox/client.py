@@ -32,7 +32,8 @@ ANSWER_S = 30.0  # of a zygote that is warm: it forks, kills, and does one thing
 CLOSE_S = 5.0
 _MAX_ANSWER = 64 << 10
 _PIPE_BYTES = 1 << 20
-_OF_THE_DRIVER = ("LD_LIBRARY_PATH", "TRITON_LIBCUDA_PATH", "CC")  # where it and a compiler lie
+# Where the driver and a compiler lie, and whether kernels are compiled with their assertions.
+_PASSED_ON = ("LD_LIBRARY_PATH", "TRITON_LIBCUDA_PATH", "CC", "TRITON_DEBUG")
 
 
 class Sandbox:
@@ -244,7 +245,7 @@ def _environment(folder: Path) -> dict[str, str]:
     GPUs are hidden from all children, until the one before the GPU is told which it may see; and
     torch asks the driver's library for their number, as CUDA cannot be used after a fork.
     """
-    given = {name: os.environ[name] for name in _OF_THE_DRIVER if name in os.environ}
+    given = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     return {
         **given,
         "CUDA_VISIBLE_DEVICES": "",

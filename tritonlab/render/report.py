@@ -23,6 +23,7 @@ GROUPS = (
 )
 _FOLD_ABOVE = 8  # checks of a group that are still shown one a line
 _HEAD_LINES, _TAIL_LINES = 4, 2  # of what the learner's code printed
+_KERNEL_LINES = 12  # of what a kernel printed
 
 
 def show(screen: Screen, module: Module, report: Report, next_command: str,
@@ -58,6 +59,7 @@ def show(screen: Screen, module: Module, report: Report, next_command: str,
     for result in report.results:
         if result.details:
             _case_details(screen, result.details)
+    show_printed(screen, report)
     show_output(screen, report.output)
     screen.blank()
     show_summary(screen, report)
@@ -233,6 +235,17 @@ def next_step(module: Module, finding: Finding, reading: Reading | None = None) 
     return f"`tritonlab hint {module.id}` asks a question that helps." if module.hints else ""
 
 
+def show_printed(screen: Screen, report: Report) -> None:
+    """The first lines of ``tl.device_print``: the program, the prefix and its values."""
+    if not report.printed:
+        return
+    screen.blank()
+    screen.line((f"Printed by your kernel, {report.printed_in}", "strong"))
+    _show_lines(screen, report.printed[:_KERNEL_LINES])
+    if len(report.printed) > _KERNEL_LINES:
+        _show_lines(screen, ["… more lines follow; an `if` around it lets one program print"])
+
+
 def show_output(screen: Screen, output: str) -> None:
     """What the learner's code printed: its head and its tail."""
     lines = [line for line in output.splitlines() if line.strip()]
@@ -244,6 +257,10 @@ def show_output(screen: Screen, output: str) -> None:
     if hidden > 1:
         note = f"… {hidden} lines left out …"
         lines = [*lines[:_HEAD_LINES], note, *lines[-_TAIL_LINES:]]
+    _show_lines(screen, lines)
+
+
+def _show_lines(screen: Screen, lines: Iterable[str]) -> None:
     for line in lines:
         room = screen.width - 4
         screen.line((line if len(line) <= room else line[: room - 1] + "…", "dim"),

@@ -59,6 +59,7 @@ _UNARY: dict[str, Callable[..., Array]] = {
     "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "sin": np.sin, "cos": np.cos,
     "sqrt": np.sqrt, "precise_sqrt": np.sqrt, "rsqrt": libdevice.rsqrt, "erf": libdevice.erf,
 }
+_WHOLE = 32  # values of a block that tl.device_print shows whole
 _TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2])
 _ONE_BIT = (np.add, np.subtract, np.multiply)
 _ATOMICS = {
@@ -72,7 +73,7 @@ class Options:
     """What Triton's semantics ask of a backend: those of an NVIDIA GPU."""
 
     num_warps: int = 4
-    debug: bool = True  # device_assert speaks
+    debug: bool = False  # without it the compiler leaves out every device_assert
     sanitize_overflow: bool = False  # would compute every integer operation twice more
     arch: str | None = None
     extern_libs: None = None
@@ -423,11 +424,13 @@ class Builder:
 
     def create_print(self, prefix: str, hexadecimal: bool, values: list[Handle],
                      is_signed: Any) -> None:
-        running = self._watched.running
-        for value in values:
-            for row, place in enumerate(running.places()):
-                shown = value.full(running.count)[row]
-                print(f"{place}{prefix}{_hexadecimal(shown) if hexadecimal else shown}")
+        memory = self._watched
+        if memory.printed_enough:
+            return
+        blocks = [value.full(memory.running.count) for value in values]
+        for row, place in enumerate(memory.running.places()):
+            for shown in [_text(block[row], hexadecimal) for block in blocks] or [""]:
+                memory.print(f"{place}{prefix}{shown}")
 
     def create_assert(self, condition: Handle, message: str) -> None:
         self._hold(condition, f": {message}" if str(message) else "", "an assertion")
@@ -546,9 +549,14 @@ def _scales(handle: Handle, length: int) -> Array:
     return np.repeat(factors, length // factors.shape[-1], axis=-1)
 
 
-def _hexadecimal(values: Array) -> str:
-    bits = np.asarray(values).view(np.dtype(f"u{values.dtype.itemsize}"))
-    return np.array2string(bits, formatter={"int": lambda n: f"0x{n:0{2 * bits.itemsize}x}"})
+def _text(values: Array, hexadecimal: bool) -> str:
+    """One program's values; of more than 32, the first and last ones along each axis."""
+    formatter: Any = None
+    if hexadecimal:
+        values = np.asarray(values).view(np.dtype(f"u{values.dtype.itemsize}"))
+        digits = 2 * values.itemsize
+        formatter = {"int": lambda n: f"0x{n:0{digits}x}"}
+    return np.array2string(np.asarray(values), threshold=_WHOLE, formatter=formatter)
 
 
 def _min_dot_size(lhs: Any, rhs: Any) -> tuple[int, int, int]:

@@ -186,6 +186,7 @@ def _patch_language(scope: Any) -> None:
         scope.set_attr(language, "range", rewrite.program_range)
         scope.set_attr(language, "static_range", rewrite.static_range)
         scope.set_attr(language, "static_assert", rewrite.static_assert)
+        scope.set_attr(language, "device_print", rewrite.device_print)
 
 
 def _quick_init(original: Any) -> Any:

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 import triton.language as tl
+from triton import knobs
 from triton.runtime import interpreter
 
 from grader.engine.interpreter import analysis
@@ -100,7 +101,7 @@ def run(kernel: Any, grid: tuple[int, int, int], arguments: Mapping[str, Any], m
     failure = None
     with installed(memory) as builder:
         running.warps = _warps((options or {}).get("num_warps"))
-        builder.options = Options(num_warps=running.warps)
+        builder.options = Options(num_warps=running.warps, debug=_debugs(kernel, options or {}))
         try:
             facts = analysis.facts(kernel)
             body = rewritten(kernel.fn)
@@ -120,6 +121,11 @@ def run(kernel: Any, grid: tuple[int, int, int], arguments: Mapping[str, Any], m
 def _warps(given: Any) -> int:
     """Warps of a program; what is no number of warps is for the compiler to refuse."""
     return given if type(given) is int and given > 0 else Options.num_warps
+
+
+def _debugs(kernel: Any, options: Mapping[str, Any]) -> bool:
+    """Whether Triton would compile assertions into the launch."""
+    return bool(options.get("debug", kernel.debug) or knobs.runtime.debug)
 
 
 def _outcome(running: Running, failure: Finding | None) -> Outcome:

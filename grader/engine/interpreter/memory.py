@@ -28,6 +28,7 @@ from grader.engine.interpreter.races import Cell, Order
 from grader.engine.interpreter.regions import Finder, Part, Regions
 from grader.engine.interpreter.shadow import LEAST_SEGMENT
 from grader.engine.interpreter.traffic import Key, Ledger
+from grader.recording import MAX_PRINTED, MAX_PRINTED_LINE
 
 LOCKS = ("CAS", "XCHG")  # atomics that locks are made of
 Change = Callable[[Array, Array, Part], Array]
@@ -61,8 +62,11 @@ class Running:
         return self.attempt.count
 
     def place_along(self, axis: int) -> Array:
-        """The programs' places along one axis of the grid."""
+        """The programs' places along one axis of the grid, for which the kernel asks."""
         self.attempt.axes.add(axis)
+        return self._along(axis)
+
+    def _along(self, axis: int) -> Array:
         programs, (width, height, _) = self.programs, self.grid
         rest = (programs % width, programs // width % height, programs // (width * height))
         place: Array = rest[axis].astype(np.int32)
@@ -73,7 +77,7 @@ class Running:
 
     def places(self) -> Iterator[str]:
         """Where each program of the group is, as ``(x, y, z) ``."""
-        along = [self.place_along(axis).tolist() for axis in range(3)]
+        along = [self._along(axis).tolist() for axis in range(3)]
         return (f"({x}, {y}, {z}) " for x, y, z in zip(*along, strict=True))
 
 
@@ -95,6 +99,7 @@ class Memory:
         self.duplicate_writes = duplicate_writes
         self.observed = Observations()
         self.determined = not duplicate_writes
+        self.printed: list[str] | None = None  # by tl.device_print; None: to standard output
         self._launches = 0
         self._last_segment = LEAST_SEGMENT
         self.running = self._launch((0, 0, 0), "")
@@ -107,6 +112,18 @@ class Memory:
             Diverged: programs have different numbers.
         """
         return range(int(of_all_programs(counts)))
+
+    @property
+    def printed_enough(self) -> bool:
+        """Whether no more lines are kept."""
+        return self.printed is not None and len(self.printed) >= MAX_PRINTED
+
+    def print(self, text: str) -> None:
+        """Print or keep what ``tl.device_print`` shows of one program."""
+        if self.printed is None:
+            print(text)
+        elif not self.printed_enough:
+            self.printed += [line[:MAX_PRINTED_LINE] for line in text.splitlines()]
 
     @property
     def attempt(self) -> Attempt:

@@ -26,7 +26,8 @@ from grader.engine.interpreter.handle import Handle
 
 TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2])
 _ABSENT = object()
-_RANGE, _STATIC_RANGE = tl.range, tl.static_range  # kernels see others while they run
+# Kernels see others in their place while they run.
+_RANGE, _STATIC_RANGE, _DEVICE_PRINT = tl.range, tl.static_range, tl.device_print
 _PREFIX = "__tritonlab_"  # of the names that rewritten code uses; a kernel cannot spell them
 _rewritten: dict[int, tuple[Any, Callable[..., Any]]] = {}  # by id: hashing a kernel costs its key
 
@@ -179,8 +180,8 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         self.generic_visit(node)
-        node.test = _call("asserted", node.test)
-        return node
+        message = node.msg or ast.copy_location(ast.Constant(""), node.test)
+        return ast.copy_location(ast.Expr(_call("asserted", node.test, message)), node)
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:
         _since((3, 8), "`:=`", node)
@@ -258,9 +259,9 @@ def truth(value: Any, keyword: str = "if") -> bool:
     return result
 
 
-def _asserted(value: Any) -> bool:
-    """A GPU ignores ``assert`` unless it debugs; there it holds when every element does."""
-    return bool(value.handle.data.all()) if isinstance(value, tl.tensor) else bool(value)
+def _asserted(condition: Any, message: Any) -> None:
+    """``assert`` is ``tl.device_assert`` to the compiler."""
+    tl.core.device_assert(condition, message, _semantic=interpreter.interpreter_semantic)
 
 
 def _logical(method: str, *values: Callable[[], Any]) -> Any:
@@ -374,6 +375,19 @@ def _extreme(on_tensors: Any, on_numbers: Any, values: tuple[Any, ...]) -> Any:
     return result
 
 
+def device_print(*args: Any, **options: Any) -> None:
+    """``tl.device_print``, which is also what ``print`` means to the compiler.
+
+    Raises:
+        NotInAKernel: the first argument is not a string.
+    """
+    prefix = args[0] if args else options.get("prefix")
+    if not isinstance(prefix.value if isinstance(prefix, tl.constexpr) else prefix, str):
+        raise NotInAKernel("a kernel prints by `tl.device_print`, and its first argument must be a "
+                           'string that names the value: `tl.device_print("x", x)`')
+    _DEVICE_PRINT(*args, **options, _semantic=interpreter.interpreter_semantic)
+
+
 _HELPERS: dict[str, Any] = {
     _PREFIX + "assigned": _assigned,
     _PREFIX + "condition": truth,
@@ -389,12 +403,13 @@ _HELPERS: dict[str, Any] = {
 # All of Python that a kernel can reach, whatever it is called there.
 _PYTHON: dict[str, Any] = {
     "abs": abs, "bool": bool, "float": float, "int": int, "isinstance": isinstance, "len": len,
-    "list": list, "print": print, "tuple": tuple, "AssertionError": AssertionError,
+    "list": list, "tuple": tuple, "AssertionError": AssertionError,
     "getattr": _attribute, "hasattr": _has_attribute,
 }
-_BUILTINS: dict[str, Any] = {"range": _python_range, "min": _smaller, "max": _larger}
+_BUILTINS: dict[str, Any] = {"range": _python_range, "min": _smaller, "max": _larger,
+                              "print": device_print}
 _IMPORTED = (
-    (_RANGE, program_range), (_STATIC_RANGE, static_range),
+    (_RANGE, program_range), (_STATIC_RANGE, static_range), (_DEVICE_PRINT, device_print),
     (tl.reduce, reduce.reduce), (tl.associative_scan, reduce.scan),
     (tl.map_elementwise, elementwise.map_elementwise),
 )

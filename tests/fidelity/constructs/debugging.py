@@ -12,7 +12,6 @@ from .values import exact, floats, integers, launch, out
 
 theme = Theme("assertions and hints")
 
-_STRICTER = "the engine checks device_assert always, a GPU only when it debugs"
 _ASSEMBLY = "assembly is not interpreted"
 
 
@@ -65,6 +64,18 @@ def _(device):
 
 
 @triton.jit
+def unnamed_print_kernel(x_ptr, out_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    print(x)
+    tl.store(out_ptr + tl.arange(0, N), x)
+
+
+@theme("print of a value alone", rejects=EVERY)
+def _(device):
+    launch(unnamed_print_kernel, device, floats(8), out(8), N=8)
+
+
+@triton.jit
 def assert_kernel(x_ptr, out_ptr, limit, N: tl.constexpr):
     offs = tl.arange(0, N)
     x = tl.load(x_ptr + offs)
@@ -79,7 +90,7 @@ def _(device):
     return equal(launch(assert_kernel, device, x, out(16), limit=99.0, N=16), x)
 
 
-@theme("device_assert that fails, not debugging", differs=_STRICTER)
+@theme("device_assert that fails, not debugging")
 def _(device):
     x = floats(16)
     return equal(launch(assert_kernel, device, x, out(16), limit=0.0, N=16), x)
@@ -97,6 +108,18 @@ def debug_kernel(x_ptr, out_ptr, limit, N: tl.constexpr):
        not_on_gpu="a failed assertion leaves the GPU unusable")
 def _(device):
     launch(debug_kernel, device, floats(16), out(16), limit=0.0, N=16)
+
+
+@theme("device_assert that fails in a launch that debugs", fails="R01",
+       not_on_gpu="a failed assertion leaves the GPU unusable")
+def _(device):
+    launch(assert_kernel, device, floats(16), out(16), limit=0.0, N=16, debug=True)
+
+
+@theme("assert that fails in a launch that debugs", fails="R01",
+       not_on_gpu="a failed assertion leaves the GPU unusable")
+def _(device):
+    launch(python_assert_kernel, device, floats(16), out(16), limit=-1.0, N=16, debug=True)
 
 
 @theme("device_assert that holds in a kernel that debugs")
@@ -134,7 +157,7 @@ def _(device):
     return equal(launch(python_assert_kernel, device, x, out(16), limit=99.0, N=16), x)
 
 
-@theme("assert that fails, not debugging", differs=_STRICTER)
+@theme("assert that fails, not debugging")
 def _(device):
     x = floats(16)
     return equal(launch(python_assert_kernel, device, x, out(16), limit=-1.0, N=16), x)

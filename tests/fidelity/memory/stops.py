@@ -12,7 +12,7 @@ from .cases import Kind, Right, Wrong, numbers
 # device_assert
 
 
-@triton.jit
+@triton.jit(debug=True)
 def scalar_assert_kernel(x_ptr, out_ptr):
     pid = tl.program_id(0)
     x = tl.load(x_ptr + pid)
@@ -20,7 +20,7 @@ def scalar_assert_kernel(x_ptr, out_ptr):
     tl.store(out_ptr + pid, x)
 
 
-@triton.jit
+@triton.jit(debug=True)
 def block_assert_kernel(x_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     offs = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     x = tl.load(x_ptr + offs, mask=offs < n, other=0.0)
@@ -28,7 +28,7 @@ def block_assert_kernel(x_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     tl.store(out_ptr + offs, x, mask=offs < n)
 
 
-@triton.jit
+@triton.jit(debug=True)
 def grid_assert_kernel(out_ptr, limit):
     column, row = tl.program_id(0), tl.program_id(1)
     if row == 2:
@@ -36,7 +36,7 @@ def grid_assert_kernel(out_ptr, limit):
     tl.store(out_ptr + row * tl.num_programs(0) + column, 1.0)
 
 
-@triton.jit
+@triton.jit(debug=True)
 def masked_assert_kernel(x_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     offs = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     x = tl.load(x_ptr + offs, mask=offs < n)
