@@ -179,6 +179,21 @@ def outcome_of(reply: Mapping[str, Any], given: Sequence[View], entry: str) -> O
         raise _no_reply("the function", error) from error
 
 
+def question_of(reply: Mapping[str, Any]) -> Recording:
+    """The launch whose code the worker asks for, alone in a recording.
+
+    Raises:
+        Stopped: it is no such question.
+    """
+    try:
+        recording = from_json(reply.get("question"))
+        if len(recording.events) != 1 or len(recording.launches) != 1:
+            raise MalformedRecording("a question is about one launch")
+        return recording
+    except MalformedRecording as error:
+        raise _no_reply("the function", error) from error
+
+
 def in_place(outcome: Outcome, function: Function, given: Mapping[int, View]) -> Outcome:
     """The outcome of a function that works in place: what it leaves in its arguments is the result.
 
@@ -399,11 +414,6 @@ def _facts(launches: Any) -> tuple[LaunchFacts, ...]:
                                      f"that is no account of them: {error}.")) from error
 
 
-_OF_A_COMPILED_KERNEL = re.compile(
-    r"'NoneType' object has no attribute "
-    r"'(_init_handles|asm|n_regs|n_spills|n_max_threads|metadata|kernel|function)'")
-
-
 _NO_MODULE = re.compile(r"^No module named '(\w+)'")
 _NO_THREAD = re.compile(r"can't start new thread|thread constructor failed")
 
@@ -418,8 +428,6 @@ def hint(message: str) -> str:
         return " Threads and further processes are forbidden to host code in a grade."
     if "outside of the scope of a kernel" in said:
         return " A kernel is launched with its grid: `kernel[grid](...)`."
-    if _OF_A_COMPILED_KERNEL.search(message):
-        return " Launches are written down here and not compiled, so they return nothing."
     if any(word in said for word in ("cuda", "gpu")):
         return (" The tensors of this grade are on the CPU; their device says so, and "
                 "`torch.cuda.is_available()` that there is no GPU.")
@@ -462,8 +470,8 @@ def unusable(outcome: Outcome) -> list[Finding]:
     if outcome.recording is None:
         kind = outcome.value or "something else"
         seen = f"The function returned a {kind}, expected a torch.Tensor."
-        if kind == "NoneType":
-            seen += " A launch returns nothing; the result is the tensor that it wrote to."
+        if kind == "CompiledKernel":
+            seen += " A launch returns the compiled kernel; the result is the tensor that it wrote."
         return [Finding("S01", seen)]
     given = {view.storage for view in outcome.recording.inputs}
     if not outcome.recording.in_place and any(

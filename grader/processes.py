@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from grader import gpus
-from grader.outcome import Stopped, memory_limit, refusal_of
+from grader.compilation import Compiled
+from grader.outcome import Stopped, memory_limit, question_of, refusal_of
+from grader.recording import Recording, to_json
 from grader.report import Finding
 from grader.sandbox import (
     Child,
@@ -37,6 +39,8 @@ Later = Callable[[], T]  # waits for what was begun
 
 LOAD_S = 20.0  # to import the learner's file
 HOG = 512 << 20  # bytes; a run that holds more at the end of its time is short of memory, not slow
+MAX_COMPILED = 32  # kernels of whose code host code may read figures, in one call
+REGISTER = 4  # bytes
 LESS_PATIENCE = 3.0  # once a run has hung, all later ones get this fraction of their time
 
 
@@ -101,10 +105,12 @@ class Processes:
     """
 
     def __init__(self, submitted: Source, sandbox: Sandbox, limits: Limits | None = None, *,
-                 target: str, values_first: bool = False, compiles: bool = True) -> None:
+                 target: str, compiled: Callable[[Recording], Compiled],
+                 values_first: bool = False, compiles: bool = True) -> None:
         """Nothing is started yet.
 
         Args:
+            compiled: has a launch compiled whose figures host code reads.
             target: the name of the GPU that host code and kernels find where they ask for one.
             values_first: where there are processors for it, a second executor takes turns with the
                 first.
@@ -112,6 +118,7 @@ class Processes:
         """
         self._sandbox = sandbox
         self._compiles = compiles
+        self._compiled = compiled
         self._submitted = submitted
         self._target = target
         self._folder: Path | None = None
@@ -194,10 +201,38 @@ class Processes:
         reply = self._begin(child, request, fds, seconds, what, forgeable=role == "worker")
 
         def replied() -> dict[str, Any]:
-            process.ready()
-            return reply()
+            if at_once:
+                process.ready()
+            return self._with_figures(child, reply(), seconds, what)
 
-        return replied if at_once else reply
+        return replied if role == "worker" else reply
+
+    def _with_figures(self, worker: Child, reply: dict[str, Any], seconds: float,
+                      what: str) -> dict[str, Any]:
+        """The worker's reply, once it has all figures of compiled kernels that host code reads.
+
+        A figure depends on types, sizes and options alone. It is public: no value is in it.
+
+        Raises:
+            Stopped: a kernel does not compile, or the reply is none.
+        """
+        for _ in range(MAX_COMPILED):
+            if reply.get("status") != "figures":
+                return reply
+            question = question_of(reply)
+            compiled = self._compiled(question)
+            if compiled.findings:
+                raise Stopped(compiled.findings[0])
+            if not worker.alive:
+                raise NotStarted
+            binary = compiled.binaries[0]
+            figures = {"n_regs": binary.registers, "n_spills": binary.spill_bytes // REGISTER,
+                       "shared": binary.shared, "num_warps": binary.warps}
+            request = {"op": "again", "number": reply.get("number"),
+                       "question": to_json(question), "figures": figures}
+            reply = self._begin(worker, request, [], seconds, what, forgeable=True)()
+        raise Stopped(Finding("L05", sentence(
+            f"{what} reads figures of more than {MAX_COMPILED} compiled kernels")))
 
     def _compiler(self, alike: Hashable) -> _Process:
         turn = self._compilers[len(self._compiled_by) % len(self._compilers)]
@@ -219,10 +254,14 @@ class Processes:
         if self._submitted.files:
             request |= {"folder": str(folder),
                         "kernels": str(folder / self._submitted.kernel_file)}
-        reply = self._begin(worker, request, [], LOAD_S, "importing the file", final=True)
+        what = "importing the file"
+        reply = self._begin(worker, request, [], LOAD_S, what, final=True)
 
         def loaded() -> None:
-            refusal = refusal_of(reply())
+            try:
+                refusal = refusal_of(self._with_figures(worker, reply(), LOAD_S, what))
+            except Stopped as stop:
+                raise Stopped(stop.finding, final=True) from None
             if refusal is not None:
                 raise Stopped(refusal, final=True)
 

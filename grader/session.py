@@ -84,7 +84,10 @@ class Session:
         """Nothing is started yet; ``entry`` is the function that is called, and ``target`` names
         the GPU that the submission finds where it asks for one.
         """
-        self.processes = Processes(submitted, sandbox, limits, target=target,
+        def compiled(recording: Recording) -> Compiled:
+            return self.begin_compile(recording, targets.find(target), whole=True)()
+
+        self.processes = Processes(submitted, sandbox, limits, target=target, compiled=compiled,
                                    values_first=values_first, compiles=compiles)
         self._function = Function(entry)
         self._drivers = ""  # the text of calls.py, for a function that is called by a driver

@@ -546,7 +546,7 @@ def test_a_process_that_fails_to_load_the_file_is_an_error_and_no_failure(
     report = graded(RIGHT, effort=effort)
 
     assert (report.verdict, report.exit_code) == (Verdict.ERROR, 3)
-    assert not report.findings()
+    assert not list(report.findings())
 
 
 def test_public_cases_alone_give_no_evidence(graded):

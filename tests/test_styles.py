@@ -56,6 +56,38 @@ def graded(tmp_path, sandbox):
     return grade
 
 
+HOST = RIGHT[RIGHT.index("def double(x)"):]
+BY_OCCUPANCY = """\
+def double(x):
+    x = x.contiguous()
+    out = torch.empty_like(x)
+    driver = triton.runtime.driver.active
+    properties = driver.utils.get_device_properties(driver.get_active_torch_device().index)
+    kernel = double_kernel.warmup(x, out, x.numel(), BLOCK=64, num_warps=2, grid=(1,))
+    kernel._init_handles()
+    programs = properties["max_num_regs"] // (kernel.n_regs * properties["warpSize"] * 2)
+    if kernel.metadata.shared:
+        programs = min(programs, properties["max_shared_mem"] // kernel.metadata.shared)
+    assert 16 <= programs <= 128 and kernel.n_spills == 0
+    assert (kernel.metadata.num_warps, kernel.metadata.num_stages) == (2, 3)
+    kernel[(min(triton.cdiv(x.numel(), 64), 2**16), 1, 1)](x, out, x.numel(), 64)
+    return out
+"""
+AT_IMPORT = """
+
+x = torch.rand(98432)
+assert torch.equal(double(x), 2 * x)
+
+
+@triton.testing.perf_report(triton.testing.Benchmark(
+    x_names=["n"], x_vals=[2**i for i in range(12, 28)], line_arg="provider", line_vals=["triton"],
+    line_names=["Triton"], plot_name="double", args={}))
+def benchmark(n, provider):
+    return triton.testing.do_bench(lambda: double(torch.rand(n)))
+
+
+benchmark.run(print_data=True, show_plots=True)
+"""
 KERNEL = RIGHT[RIGHT.index("@triton.jit"):RIGHT.index("def double(x)")]
 INDENTED = "".join(f"    {line}\n" if line else "\n" for line in KERNEL.splitlines())
 THREEFOLD = INDENTED.replace("x * SCALE", "x * 3.0")
@@ -117,6 +149,17 @@ STYLES = {
                                       "doubled = triton.jit(twice)\n\n\n@triton.jit\n")),
     "another name for jit": (
         ("@triton.jit", "@jit"), ("SCALE = tl", "jit = triton.jit\nSCALE = tl")),
+    "a tutorial with its benchmark": ("    return out\n", f"    return out\n{AT_IMPORT}"),
+    "programs by occupancy": (HOST, BY_OCCUPANCY),
+    "programs by occupancy, at import too": (HOST, BY_OCCUPANCY + AT_IMPORT),
+    "a warmup of types": (HOST, BY_OCCUPANCY.replace("warmup(x, out", "warmup(x.dtype, out.dtype")),
+    "figures of a launch": (
+        "    double_kernel[", "    kernel = double_kernel[",
+        "    return out", "    assert kernel.n_regs > 0 and kernel.metadata.num_warps == 4\n"
+        "    return out"),
+    "a failure to read a figure that is caught": (HOST, BY_OCCUPANCY.replace(
+        "    programs = properties", "    try:\n        kernel.n_regs\n    except BaseException:\n"
+        "        return x\n    programs = properties")),
     "overloads": ("def double(x)", "@overload\ndef double(x: int) -> None: ...\n\n\n"
                   "def double(x)"),
 }
@@ -164,7 +207,21 @@ EXPLAINED = {
         ("    return out", "    assert not out.isnan().any()\n    return out"),
         "X01", "yet to write"),
     "a launch for a result": (
-        ("    double_kernel[", "    return double_kernel["), "S01", "A launch returns nothing"),
+        ("    double_kernel[", "    return double_kernel["),
+        "S01", "A launch returns the compiled kernel"),
+    "a figure before the code is loaded": (
+        (HOST, BY_OCCUPANCY.replace("    kernel._init_handles()\n", "")), "R01", "_init_handles"),
+    "what else a compiled kernel has": (
+        (HOST, BY_OCCUPANCY.replace("kernel._init_handles()", "print(kernel.asm['ptx'])")),
+        "R01", "no `asm`"),
+    "a launch by a compiled kernel without its constexprs": (
+        (HOST, BY_OCCUPANCY.replace("x.numel(), 64)\n    return", "x.numel())\n    return")),
+        "R01", "constexprs too; it got 3"),
+    "figures of code that does not compile": (
+        (HOST, BY_OCCUPANCY.replace("BLOCK=64, num", "BLOCK=63, num")), "L05", "power of 2"),
+    "a launch at import that goes wrong": (
+        ("    return out\n", f"    return out\n{AT_IMPORT}"), ("x * SCALE", "x * 3.0"),
+        "P02", "AssertionError"),
     "a launch without a grid": (
         ("[(triton.cdiv(x.numel(), 64),)](", "("), "R01", "kernel[grid]"),
     "a device that is asked for": (

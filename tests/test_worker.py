@@ -110,6 +110,15 @@ def events(reply: dict[str, Any]) -> list[Any]:
 # ---------------------------------------------------------------------------------------------
 # Loading
 
+DOUBLE = PRELUDE + """
+@triton.jit
+def double(x_ptr, n, BLOCK: tl.constexpr = 64):
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    tl.store(x_ptr + offs, 2 * x, mask=offs < n)
+
+double[(1,)](LATER, 8)
+"""
 LOADS = [
     ("ready", "def f(): ...", {"status": "ready"}),
     ("raises", "x = 1\n\n1 / 0", {"status": "raised", "line": 3, "message": "division by zero"}),
@@ -134,19 +143,16 @@ LOADS = [
     ("asks which GPU there is, as tutorials begin",
      "import triton\nDEVICE = triton.runtime.driver.active.get_active_torch_device()\n"
      "assert str(DEVICE) == 'cpu'", {"status": "ready"}),
-    ("measures", "import triton.testing\ntriton.testing.do_bench(int)",
-     {"status": "raised", "line": 2,
-      "message": "the driver of a grade has no `get_device_interface`: it tells of the GPU that "
-                 "kernels are compiled for, and no GPU is there"}),
-    ("launches", PRELUDE + "launch(LATER, LATER)",
-     {"status": "raised", "line": 23,
-      "message": "`k` is launched, and no launch is taken here: kernels run for calls of what is "
-                 "graded, and not while a file is imported"}),
+    ("measures", "import triton.testing\n"
+     "assert triton.testing.do_bench(int) != triton.testing.do_bench(int)\n"
+     "assert len(triton.testing.do_bench(int, quantiles=[0.5, 0.2, 0.8])) == 3",
+     {"status": "ready"}),
+    ("launches", DOUBLE + "assert LATER.tolist() == [2.0] * 8", {"status": "ready"}),
     ("launches what is tuned", PRELUDE + "configs = [triton.Config({'BLOCK': 2 ** n}) "
      "for n in (5, 6)]\ntriton.autotune(configs, ['n'])(k)[(1,)](LATER, LATER, 8)",
-     {"status": "raised", "line": 27,
-      "message": "`k` is launched, and no launch is taken here: kernels run for calls of what is "
-                 "graded, and not while a file is imported"}),
+     {"status": "ready"}),
+    ("launches and fails", DOUBLE.replace("2 * x", "2 * x[None]"),
+     {"status": "raised", "line": 33}),
     ("raises without a message", "class E(Exception):\n    def __str__(self): 1 / 0\nraise E",
      {"status": "raised", "line": 3}),
 ]

@@ -167,7 +167,7 @@ def load(kept: Extract, path: str) -> Mapping[str, JITFunction[Any]]:
 def _jitted(function: Any, one: Definition) -> JITFunction[Any]:
     """``triton.jit(function)`` with those options of the learner's call that count here."""
     assert isinstance(one.jit, ast.Call)
-    options = {word.arg: ast.literal_eval(word.value) for word in _options(one.jit)}
+    options = {str(word.arg): ast.literal_eval(word.value) for word in _options(one.jit)}
     return triton.jit(**options)(function)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from unittest import mock
 
@@ -14,7 +14,7 @@ import torch
 import triton.language as tl
 from triton.backends.nvidia.compiler import CUDAOptions
 from triton.runtime.autotuner import Autotuner
-from triton.runtime.jit import JITFunction
+from triton.runtime.jit import JITFunction, MockTensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from grader.recording import (
@@ -36,12 +36,13 @@ _MAX_DEPTH = 4  # of tuples as arguments
 
 
 @contextlib.contextmanager
-def recorded(recorder: Recorder) -> Iterator[None]:
-    """Inside, launches go to ``recorder`` and to no device."""
+def recorded(recorder: Recorder, returned: Callable[..., Any]) -> Iterator[None]:
+    """Inside, launches go to ``recorder`` and to no device; ``returned`` makes what they return."""
 
-    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> None:
+    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if not warmup:
             record(recorder, self, args, kwargs, grid)
+        return returned(self, args, kwargs, warmup=warmup)
 
     def tuned(self: Any, *args: Any, **kwargs: Any) -> Any:
         return _tuned(recorder, self, args, kwargs)
@@ -111,10 +112,26 @@ def record(recorder: Recorder, kernel: Any, args: tuple[Any, ...], kwargs: dict[
     sizes = _grid(recorder, name, grid, values)
     recorder.check_untouched()
     recorder.launches += 1
-    parameters = {parameter.name: parameter for parameter in kernel.params}
-    arguments = {key: _argument(recorder, name, parameters[key], value)
-                 for key, value in values.items()}
+    arguments = _arguments(recorder, kernel, values)
     recorder.note(Launch(key, sizes, arguments, options, current_line(recorder.path)))
+
+
+def bound_arguments(recorder: Any, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+                    ) -> tuple[str, dict[str, Argument], dict[str, Any]]:
+    """A launch without its grid: the kernel's key, every parameter, and the options apart.
+
+    Raises:
+        TypeError, KeyError, ValueError: what Triton raises for such a call.
+    """
+    values, options = _bind(recorder, kernel, str(kernel.__name__), args, kwargs)
+    return _key(recorder, kernel), _arguments(recorder, kernel, values), options
+
+
+def _arguments(recorder: Recorder, kernel: Any,
+               values: Mapping[str, Any]) -> dict[str, Argument]:
+    parameters = {parameter.name: parameter for parameter in kernel.params}
+    return {key: _argument(recorder, str(kernel.__name__), parameters[key], value)
+            for key, value in values.items()}
 
 
 def _key(recorder: Recorder, kernel: Any) -> str:
@@ -252,6 +269,8 @@ def _value(recorder: Recorder, kernel: str, name: str, value: Any, *, numpy: boo
         value = _plain(value)
     if isinstance(value, torch.Tensor):
         return Argument("tensor", _tensor(recorder, kernel, name, value))
+    if isinstance(value, MockTensor):  # of a warmup, which is given no memory
+        return Argument("tensor", recorder.view(value))
     if isinstance(value, TensorDescriptor):
         return Argument("descriptor", _descriptor(recorder, kernel, name, value))
     if isinstance(value, bool):

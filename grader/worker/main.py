@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from grader.engine.compiler import targets
 from grader.recording import MAX_FINDINGS
 from grader.sandbox import arena
 from grader.worker import drivers, learner, target
+from grader.worker.compiled import Figures, Returned
 from grader.worker.launches import recorded
 from grader.worker.modes import Calls, Operations, differentiated
 from grader.worker.recorder import Recorder, Stop
@@ -27,14 +29,40 @@ _SAMPLE = Path(__file__).with_name("sample.py")
 
 
 class Handler:
-    """Answers "load" once and then any number of "call"s and "ask"s."""
+    """Answers "load" once and then any number of "call"s and "ask"s.
+
+    Where one of these reads a figure of a compiled kernel that is not known yet, the reply is a
+    question. With the answer the judge sends "again", and the same request is handled once more.
+    """
 
     def __init__(self) -> None:
         self._path = ""
         self._module: ModuleType | None = None
         self._drivers = ModuleType("calls")
+        self._figures = Figures()
+        self._waiting: list[tuple[dict[str, Any], list[int]]] = []  # for figures, by their numbers
 
     def handle(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        if request["op"] != "again":
+            return self._tried(request, fds)
+        self._figures.learn(request["question"], request["figures"])
+        waiting, own_fds = self._waiting[request["number"]]
+        try:
+            return self._tried(waiting, own_fds)
+        finally:
+            for fd in own_fds:
+                os.close(fd)
+
+    def _tried(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        self._figures.begin()
+        reply = self._reply(request, fds)
+        if self._figures.question is None:
+            return reply
+        self._waiting.append((request, [os.dup(fd) for fd in fds]))
+        return {"status": "figures", "question": self._figures.question,
+                "number": len(self._waiting) - 1}
+
+    def _reply(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         match request["op"]:
             case "load":
                 visible.hide()
@@ -50,7 +78,8 @@ class Handler:
         """Import a file; ``kernels`` is another one of the same submission that holds them."""
         self._path = kernels or path  # whose lines are named
         try:
-            self._module = learner.load(path)
+            with target.run_at_import(self._figures.returned(self._path)):
+                self._module = learner.load(path)
         except BaseException as error:
             return {"status": "raised", **learner.describe(path, error)}
         return {"status": "ready"}
@@ -73,7 +102,7 @@ class Handler:
                 _tensors_at(request), inputs, strict=True) if position in changing},
             trials=int(request.get("trials", 0)))
         try:
-            with _watched(recorder):
+            with _watched(recorder, self._figures.returned(self._path)):
                 result = entry(*arguments[:split],
                                **dict(zip(names, arguments[split:], strict=True)))
         except Stop as stop:
@@ -94,7 +123,8 @@ class Handler:
         arguments = _arguments(request, fds)
         found: list[dict[str, Any]] = []
         try:
-            with _eager(found) if request.get("eager") else contextlib.nullcontext():
+            with _eager(found, self._figures.returned(self._path)) if request.get("eager") else \
+                    contextlib.nullcontext():
                 answer = asked(*arguments)
             return {"status": "answered", "answer": plain.to_json(answer), "findings": found}
         except plain.NotPlain as error:
@@ -126,13 +156,13 @@ def _arguments(request: Mapping[str, Any], fds: list[int]) -> list[Any]:
 
 
 @contextlib.contextmanager
-def _eager(found: list[dict[str, Any]]) -> Iterator[None]:
+def _eager(found: list[dict[str, Any]], returned: Returned) -> Iterator[None]:
     """Inside, launches run at once, under watch; what is found about them goes to ``found``."""
     from grader.engine.interpreter.eager import interpreted
 
     trace = None
     try:
-        with interpreted(capability=target.capability()) as trace:
+        with interpreted(capability=target.capability(), returned=returned) as trace:
             yield
     finally:
         if trace is not None:
@@ -163,8 +193,9 @@ def _argument(item: Mapping[str, Any], storages: list[torch.Tensor]) -> Any:
 
 
 @contextlib.contextmanager
-def _watched(recorder: Recorder) -> Iterator[None]:
-    with recorded(recorder), differentiated(recorder), Calls(recorder), Operations(recorder):
+def _watched(recorder: Recorder, returned: Returned) -> Iterator[None]:
+    with (recorded(recorder, returned), differentiated(recorder), Calls(recorder),
+          Operations(recorder)):
         yield
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 from typing import Any, NoReturn
+from unittest import mock
 
 import torch
+import triton.testing
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
@@ -52,7 +57,8 @@ def tell_of(target: Target) -> None:
     Triton's driver answers for it, and so do ``torch.cuda.get_device_capability``,
     ``get_device_properties`` and ``get_device_name``. It is device 0 and the only one; making it
     the current one, or waiting for it, does nothing. ``torch.cuda.is_available`` stays false:
-    tensors are on the CPU. A launch that nobody records or interprets raises a RuntimeError.
+    tensors are on the CPU. A launch that nobody records or interprets raises a RuntimeError, and
+    functions that measure times return NaN.
     """
     driver.set_active(_Told(target))
     JITFunction.run = _not_run
@@ -71,6 +77,47 @@ def tell_of(target: Target) -> None:
     for name, answer in answers.items():
         setattr(torch.cuda, name, lambda device=None, answer=answer: answer)
     torch.cuda.device = _OneDevice  # type: ignore[misc]
+    triton.testing.do_bench = triton.testing.do_bench_cudagraph = _not_measured
+    triton.testing.Mark.run = _not_drawn
+
+
+@contextmanager
+def run_at_import(returned: Callable[..., Any]) -> Iterator[None]:
+    """Inside, launches run on the interpreter, which is put in its place for the first of them.
+
+    ``returned`` makes what a launch returns.
+    """
+    def start() -> None:
+        from grader.engine.interpreter.eager import interpreted
+
+        engine.enter_context(interpreted(capability=capability(), returned=returned))
+
+    def run(kernel: Any, *args: Any, warmup: bool, **kwargs: Any) -> Any:
+        if not warmup:
+            start()
+            return JITFunction.run(kernel, *args, warmup=warmup, **kwargs)
+        kwargs.pop("grid")
+        return returned(kernel, args, kwargs, warmup=warmup)
+
+    def tuned(tuner: Any, *args: Any, **kwargs: Any) -> Any:
+        start()
+        return Autotuner.run(tuner, *args, **kwargs)
+
+    with mock.patch.object(JITFunction, "run", run), mock.patch.object(Autotuner, "run", tuned), \
+            ExitStack() as engine:
+        yield
+
+
+def _not_measured(fn: Any, *args: Any, quantiles: Any = None, **kwargs: Any) -> Any:
+    """``triton.testing.do_bench`` where no GPU is: NaN for each time."""
+    count = len(quantiles) if quantiles else 1
+    return [math.nan] * count if count > 1 else math.nan
+
+
+def _not_drawn(mark: Any, *args: Any, **kwargs: Any) -> None:
+    """``run`` of a ``triton.testing.perf_report``."""
+    print(f"`{mark.fn.__name__}` is not run here: a grade has no clock of a GPU. "
+          "`tritonlab bench` measures on one.")
 
 
 def _not_run(kernel: Any, *args: Any, warmup: bool, **kwargs: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import gc
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,8 +66,8 @@ class Trace:
 
 @contextmanager
 def interpreted(*, order: Order = "forward", poison: int = 0, duplicate_writes: bool = False,
-                config: int = 0, chunk: int | None = None,
-                capability: int | None = None) -> Iterator[Trace]:
+                config: int = 0, chunk: int | None = None, capability: int | None = None,
+                returned: Callable[..., Any] = lambda *_, **__: None) -> Iterator[Trace]:
     """Inside the block ``kernel[grid](...)`` on CPU tensors runs at once, under watch.
 
     Memory from ``torch.empty`` and its like counts as unwritten; all else as written by the host.
@@ -79,6 +79,7 @@ def interpreted(*, order: Order = "forward", poison: int = 0, duplicate_writes: 
         config: which of an autotuner's configurations is taken, counted round.
         chunk: how many programs run at once, at most; None leaves it to the engine.
         capability: of the GPU that a kernel finds where it asks for one, as for ``installed``.
+        returned: makes what a launch returns, of kernel, args, kwargs and ``warmup``.
 
     Raises:
         KernelFailed: from the launch of a kernel that could not go on.
@@ -87,9 +88,10 @@ def interpreted(*, order: Order = "forward", poison: int = 0, duplicate_writes: 
     memory = Memory(poison, duplicate_writes=duplicate_writes, find=tensors.at_address)
     trace = Trace(memory, order, config, chunk)
 
-    def launch(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> None:
+    def launch(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if not warmup:
             _launch(trace, tensors, self, args, kwargs, grid)
+        return returned(self, args, kwargs, warmup=warmup)
 
     def tuned(self: Any, *args: Any, **kwargs: Any) -> Any:
         return _tuned(self, trace.config, args, kwargs)
