@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -304,6 +305,32 @@ def test_paths():
     assert said["test_paths"] == ("failed", "OSError: test_twice.py")
 
 
+@pytest.mark.parametrize(("body", "line", "code", "why"), [
+    ("    assert double(x).sum() == 7, 'too much'", 14, "assert double(x).sum() == 7, 'too much'",
+     "AssertionError: too much; assert tensor(6.) == 7"),
+    ("    equal(double(x), 7)", 14, "equal(double(x), 7)",
+     "AssertionError: Not equal to tolerance"),
+    ("    double(None)", 14, "double(None)", "TypeError: "),
+], ids=["a message and a comparison", "another library's", "an exception of the package"])
+def test_a_failed_test_names_its_line_and_what_failed(tmp_path, sandbox, body, line, code, why):
+    said = {}
+
+    def check(result: Mapping[str, object], stop: bool) -> None:
+        said.update({test["name"]: test for test in result["tests"]})
+
+    tests = f"""from numpy.testing import assert_allclose as equal{TESTS}
+def test_three():
+    x = torch.ones(3)
+{body}
+"""
+    judged = suite(call("its tests", "tests", False, check=check, seconds=20.0))
+    graded(write(tmp_path, {"lib/tests/test_twice.py": tests}), judged, sandbox)
+
+    assert (said["test_three"]["line"], said["test_three"]["code"]) == (line, code)
+    assert said["test_three"]["why"].startswith(why)
+    assert said["test_values[8]"]["line"] is None
+
+
 def test_a_tree_that_does_not_end_well_is_told_and_stops_no_other(tmp_path, sandbox):
     said = {}
 
@@ -513,7 +540,8 @@ def told(name: str, answer: object, *inputs: object) -> str:
 def ran(**outcomes: str) -> dict[str, object]:
     """Tests by their markers: each did what it says."""
     return {"problems": [], "tests": [
-        {"name": f"test_{marker}", "markers": [marker], "outcome": outcome, "why": "no"}
+        {"name": f"test_{marker}", "markers": [marker], "outcome": outcome, "why": "no",
+         "line": 7, "code": "assert yes"}
         for marker, outcome in outcomes.items()]}
 
 
@@ -567,12 +595,108 @@ def test_a_critical_mutant_that_lives_settles_what_tests_are_worth(results, sett
 
 
 @pytest.mark.parametrize(("result", "says"), [
-    (ran(unit="failed"), "your test `test_unit` rejects a right package other than yours: no"),
-    (ran(unit="failed", edge="failed"), "other than yours, as does 1 more: no"),
-    (ran(unit="error"), "`test_unit` was not begun; it cannot be set up: no"),
+    (ran(unit="failed"), "your test `test_unit` rejects a right package other than yours (this "
+                         "way); line 7, `assert yes`: no"),
+    (ran(unit="failed", edge="failed"), "(this way), as does 1 more; line 7"),
+    (ran(unit="error"), "`test_unit` was not begun; it cannot be set up: line 7, `assert yes`: no"),
 ], ids=["one", "two", "not begun"])
 def test_why_a_right_package_was_not_accepted_is_said(result, says):
-    assert says in told("your tests pass on other right packages", {"one": Answer(result)})
+    assert says in told("your tests pass on other right packages", {"this way": Answer(result)})
+
+
+CONTRACT = """
+import torch
+from addrmsnorm import Config, InputTypeError, InputValidationError, add_rms_norm
+
+def refused(call):
+    try:
+        call()
+    except InputValidationError as error:
+        return isinstance(error, InputTypeError), [
+            name for problem in error.problems
+            for name in ("x", "residual", "weight", "eps", "config", "num_warps", "max_columns",
+                         "check_outputs") if problem.startswith(name)]
+
+def test_contract():
+    x, w, meta = torch.ones(4, 8), torch.ones(8), torch.ones(4, 7, device="meta")
+    assert refused(lambda: Config(num_warps=3, max_columns="8", check_outputs=1)) == (
+        False, ["num_warps", "max_columns", "check_outputs"])
+    assert refused(lambda: Config(num_warps=True, check_outputs=None)) == (
+        True, ["num_warps", "check_outputs"])
+    assert refused(lambda: Config(num_warps=64, max_columns=0)) == (
+        False, ["num_warps", "max_columns"])
+    assert refused(lambda: add_rms_norm(x, None, w.half(), "1", config=4)) == (
+        True, ["residual", "weight", "eps", "config"])
+    assert refused(lambda: add_rms_norm(x, meta, w, config=4)) == (
+        False, ["residual", "residual", "config"])
+    import numpy
+    assert refused(lambda: add_rms_norm(x, x, w, numpy.float64(1e-6))) is None
+    y, _ = add_rms_norm(1e10 * x, 0 * x, 1e30 * w)
+    assert torch.allclose(y, 1e30 * x)
+"""
+
+
+@pytest.mark.parametrize("name", ["the solution", *(
+    tree.name for case in PRODUCTION.cases
+    if case.name == "your tests pass on other right packages" for tree in case.call.trees)])
+def test_a_package_that_learners_tests_have_to_accept_keeps_the_contract(name, tmp_path):
+    folder = ROOT / "solutions" / "mastery" / "05-production-ready" / "package" / "addrmsnorm"
+    [case] = [one for one in PRODUCTION.cases
+              if one.name == "your tests pass on other right packages"]
+    files = next((tree.files for tree in case.call.trees if tree.name == name),
+                 {f"package/addrmsnorm/{file.name}": file.read_text()
+                  for file in folder.glob("*.py")})
+    for path, text in (files | {"package/test_contract.py": CONTRACT}).items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+
+    ended = on_the_interpreter(tmp_path / "package")
+
+    assert ended.returncode == 0, ended.stdout
+
+
+def on_the_interpreter(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs pytest in a folder as a job of CI does, with the grader's interpreter."""
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "tritonlab.interpreter", "-c", os.devnull,
+         "--rootdir", folder, folder], env=os.environ | {"TRITON_INTERPRET": "1"},
+        cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+
+
+ROUNDS = """
+import os
+os.environ.setdefault("TRITON_INTERPRET", "1")
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def narrow_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    tl.store(y_ptr + offs, x.to(tl.bfloat16), mask=offs < n)
+
+def narrowed(n):
+    x, y = torch.randn(n), torch.empty(n, dtype=torch.bfloat16)
+    narrow_kernel[(1,)](x, y, 100, BLOCK=128)
+    return x, y
+
+def test_it_rounds():
+    x, y = narrowed(100)
+    assert torch.equal(y, x.bfloat16())
+
+def test_it_strays():
+    narrowed(99)
+"""
+
+
+def test_the_interpreter_for_ci_rounds_bfloat16_and_watches_every_access(tmp_path):
+    (tmp_path / "test_rounds.py").write_text(ROUNDS)
+
+    ended = on_the_interpreter(tmp_path)
+
+    assert "1 failed, 1 passed" in ended.stdout
+    assert "AssertionError: program 0 loaded 1 element past the end of `x_ptr`" in ended.stdout
 
 
 def test_a_launch_where_an_error_is_asked_for_is_no_matter_of_this_machine():

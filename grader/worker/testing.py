@@ -34,8 +34,9 @@ def run(file: Path, *, stop: bool = False) -> dict[str, Any]:
         stop: at the first test that fails.
 
     Returns:
-        ``tests``: for each its ``name``, ``markers``, ``outcome`` (passed, failed, error, skipped)
-        and ``why``. ``problems``: what kept tests from being found.
+        ``tests``: for each its ``name``, ``markers``, ``outcome`` (passed, failed, error, skipped),
+        ``why``, the ``line`` of the file where it failed (None if it did not fail there) and the
+        ``code`` of that line. ``problems``: what kept tests from being found.
     """
     watched = _Watched()
     folder = str(file.parent)  # nothing above it is looked at: it may be out of reach
@@ -46,7 +47,7 @@ def run(file: Path, *, stop: bool = False) -> dict[str, Any]:
     if stop:
         arguments.append("--exitfirst")
     with _quiet():
-        pytest.main(arguments, plugins=[watched])
+        pytest.main(arguments, plugins=[OnEngine(), watched])
     tests = [test | {"why": test["why"].replace(f"{folder}{os.sep}", "")}
              for test in watched.tests.values()]
     problems = [why.replace(f"{folder}{os.sep}", "") for why in watched.problems]
@@ -78,18 +79,10 @@ def _quiet() -> Iterator[None]:
             del os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"]
 
 
-class _Watched:
-    """A plugin: it puts the engine in its place for each test, and gathers what became of them."""
+class OnEngine:
+    """A plugin of pytest: launches run on the engine, and a faulty access fails its test."""
 
-    def __init__(self) -> None:
-        self.tests: dict[str, dict[str, Any]] = {}
-        self.problems: list[str] = []
-        self._trace: Any = None
-
-    def pytest_configure(self, config: pytest.Config) -> None:
-        config.option.tbstyle = "line"  # the source around a failure takes longer than most tests
-        for name in ("unit", "edge", "property", "regression", "gpu"):
-            config.addinivalue_line("markers", f"{name}: a kind of test")
+    _trace: Any = None
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection(self) -> Iterator[None]:
@@ -97,10 +90,7 @@ class _Watched:
             return (yield)
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        self.tests[item.nodeid] = {
-            "name": item.name[:_MAX_WORDS], "outcome": "error", "why": "it did not end",
-            "markers": sorted({mark.name for mark in item.iter_markers()})}
+    def pytest_runtest_protocol(self) -> Iterator[None]:
         with interpreted(capability=capability()) as self._trace:
             return (yield)
 
@@ -109,6 +99,34 @@ class _Watched:
         yield
         if self._trace.findings:
             raise AssertionError(self._trace.findings[0].seen)
+
+
+class _Watched:
+    """A plugin of pytest that collects outcomes."""
+
+    def __init__(self) -> None:
+        self.tests: dict[str, dict[str, Any]] = {}
+        self.problems: list[str] = []
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        config.option.tbstyle = "line"  # the source around a failure takes longer than most tests
+        for name in ("unit", "edge", "property", "regression", "gpu"):
+            config.addinivalue_line("markers", f"{name}: a kind of test")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
+        self.tests[item.nodeid] = {
+            "name": item.name[:_MAX_WORDS], "outcome": "error", "why": "it did not end",
+            "line": None, "code": "",
+            "markers": sorted({mark.name for mark in item.iter_markers()})}
+
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+        if call.excinfo is not None:
+            places = [entry for entry in call.excinfo.traceback if entry.path == item.path]
+            if places:
+                self.tests[item.nodeid] |= {
+                    "line": places[-1].lineno + 1,
+                    "code": str(places[-1].statement).strip()[:_MAX_WORDS]}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         entry = self.tests[report.nodeid]
@@ -125,11 +143,15 @@ class _Watched:
 
 
 def _why(report: Any) -> str:
-    """The last line of what pytest says of a failure; of a fixture that is not there, the first."""
+    """The message of a failure and the comparison that failed; of a missing fixture, its name."""
     if missing := getattr(report.longrepr, "errorstring", ""):
         return str(missing).strip().partition("\n")[0][:_MAX_WORDS]
     crash = getattr(report.longrepr, "reprcrash", None)
     text = crash.message if crash is not None else report.longreprtext if report.failed else ""
     lines = [line for line in str(text).splitlines() if line.strip()]
     said = lines[0] if crash is not None and lines else lines[-1] if lines else ""
+    if crash is not None:
+        if said.rstrip().endswith(":") and len(lines) > 1:  # NumPy begins with an empty line
+            said = f"{said.rstrip()} {lines[1].strip()}"
+        said += next((f"; {line}" for line in lines[1:] if line.startswith("assert ")), "")
     return re.sub(r"^E\s+", "", said)[:_MAX_WORDS]

@@ -15,7 +15,8 @@ Missing: 32 blanks, in five groups with one idea each.
 Judged:  values  as near to the exact ones as float32 sums allow: images and windows that are not
                  square, every stride, padding and dilation, tiles that are not full
          memory  no program touches an element that is not there; every element is written once;
-                 images, weights and biases may have any strides, and are not copied for that
+                 images, weights and biases may have any strides; host code may copy them for
+                 that, and the strides of the kernel make it unnecessary
          cost    tiles of at least 16 x 16 results, so that pixels and weights are used again;
                  float16 is multiplied by tensor cores
          errors  bad arguments are refused before anything is launched

@@ -392,9 +392,10 @@ def failures(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def said_by(test: Mapping[str, Any]) -> str:
-    """What a test that did not pass says; one that was not begun was neither wrong nor right."""
+    """Where a test failed and why; one that was not begun was neither wrong nor right."""
     begun = "" if test["outcome"] == "failed" else "it cannot be set up: "
-    return f"{begun}{test['why']}"
+    place = f"line {test['line']}, `{test['code']}`: " if test["line"] else ""
+    return f"{begun}{place}{test['why']}"
 
 
 def reached(answers: Mapping[str, Any], tree: str) -> Mapping[str, Any]:
@@ -443,8 +444,10 @@ def check_right(answers: Mapping[str, Any], *_: Any) -> None:
         others = f", as {'does' if more == 1 else 'do'} {more} more" * bool(more)
         assert first["outcome"] == "failed", (
             f"your test `{first['name']}` was not begun{others}; {said_by(first)}")
-        raise AssertionError(f"your test `{first['name']}` rejects a right package other than "
-                             f"yours{others}: {first['why']}")
+        raise AssertionError(
+            f"your test `{first['name']}` rejects a right package other than yours ({tree})"
+            f"{others}; {said_by(first)}. The contract allows what this package does: a test may "
+            "ask for nothing else")
 
 
 def notices(result: Mapping[str, Any]) -> bool:

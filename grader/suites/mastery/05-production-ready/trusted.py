@@ -23,9 +23,11 @@ class Wrong:
 
 
 def right() -> tuple[Tree, ...]:
-    """Two packages that keep the contract, written apart from each other."""
+    """Two packages that keep the contract, named by how they differ from a usual one."""
     first = _files("one")
-    return (Tree("one", first, _PLACE), Tree("another", {**first, **_files("two")}, _PLACE))
+    return (Tree("one row for each program", first, _PLACE),
+            Tree("up to four rows for each program, other words in messages",
+                 {**first, **_files("two")}, _PLACE))
 
 
 def wrong() -> tuple[Wrong, ...]:

@@ -313,7 +313,7 @@ suite = Suite(
         performance("32 images of 64 x 56 x 56 to 64 channels, float16",
                     rand(32, 64, 56, 56, dtype="float16"), rand(64, 64, 3, 3, dtype="float16"),
                     rand(64, dtype="float16"), 1, 1, tensor_cores=True,
-                    pass_at=0.0165, stretch=0.033),  # 20 % and 40 % of F.conv2d on an H200
+                    pass_at=0.03, stretch=0.06),  # of matmul: 20 % and 40 % of F.conv2d on an H200
         # A measured case is not run whole, and its tensors take no memory: 7.9 GB would be much.
         Case("three images, 1.3 billion elements apart", Kind.PERFORMANCE, (
             rand(3, 1, 1 << 15, 40_000, dtype="float16")[:, :, :8, :8],

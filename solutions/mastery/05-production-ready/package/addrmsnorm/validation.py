@@ -9,10 +9,12 @@ import torch
 
 from addrmsnorm.errors import InputTypeError, InputValidationError
 
+MOST_COLUMNS = 65_536  # as float32 they fill the registers of one multiprocessor, 256 KiB
 SUPPORTED = (torch.float32, torch.float16, torch.bfloat16)
 
 
-def check_arguments(x: Any, residual: Any, weight: Any, eps: Any, max_columns: int) -> None:
+def check_arguments(x: Any, residual: Any, weight: Any, eps: Any, max_columns: int,
+                    *, wrong_config: str = "") -> None:
     """Refuse what the contract of `add_rms_norm` excludes.
 
     Args:
@@ -21,6 +23,7 @@ def check_arguments(x: Any, residual: Any, weight: Any, eps: Any, max_columns: i
         weight: a tensor (C,) with the dtype and device of x.
         eps: a positive, finite number.
         max_columns: the largest C.
+        wrong_config: the problem of the last argument, if there is one.
 
     Raises:
         InputTypeError: all problems are of types and dtypes.
@@ -37,6 +40,9 @@ def check_arguments(x: Any, residual: Any, weight: Any, eps: Any, max_columns: i
     elif not (math.isfinite(eps) and eps > 0):
         values.append((3, f"eps: expected a positive, finite number, got {eps}"))
 
+    if wrong_config:
+        types.append((4, wrong_config))
+
     if isinstance(x, torch.Tensor):
         types += _dtypes(x, residual, weight)
         values += _shapes(x, residual, weight, max_columns)
@@ -44,6 +50,20 @@ def check_arguments(x: Any, residual: Any, weight: Any, eps: Any, max_columns: i
             if isinstance(tensor, torch.Tensor) and tensor.device != x.device:
                 problem = f"{name}: expected device {x.device}, as x, got {tensor.device}"
                 values.append((position, problem))
+    refuse(types, values)
+
+
+def refuse(types: list[tuple[int, str]], values: list[tuple[int, str]]) -> None:
+    """Raise for all problems together, in the order of the arguments.
+
+    Args:
+        types: problems of types and dtypes, each after the position of its argument.
+        values: all other problems.
+
+    Raises:
+        InputTypeError: all problems are of types and dtypes.
+        InputValidationError: there are others, or both kinds.
+    """
     if types or values:
         problems = [problem for _, problem in sorted(types + values, key=lambda pair: pair[0])]
         raise InputValidationError(problems) if values else InputTypeError(problems)

@@ -150,6 +150,33 @@ def test_all_problems_are_told_at_once():
 
 
 @pytest.mark.unit
+def test_a_wrong_config_is_told_beside_other_problems():
+    x, residual, _ = inputs(4, 8)
+
+    with pytest.raises(InputTypeError) as caught:
+        add_rms_norm(x, residual.half(), None, "1", config=8)
+
+    assert [problem.split(":")[0] for problem in caught.value.problems] == [
+        "residual", "weight", "eps", "config"]
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(("fields", "error"), [
+    ({"num_warps": 3, "max_columns": 0}, InputValidationError),
+    ({"num_warps": "4", "max_columns": 0, "check_outputs": 1}, InputValidationError),
+    ({"num_warps": True, "max_columns": 1.5, "check_outputs": None}, InputTypeError),
+], ids=["values", "types and a value", "types"])
+def test_all_problems_of_a_config_are_told_at_once(fields, error):
+    with pytest.raises(InputValidationError) as caught:
+        Config(**fields)
+
+    assert type(caught.value) is error
+    problems = caught.value.problems
+    assert len(problems) == len(fields)
+    assert all(map(str.startswith, problems, fields))
+
+
+@pytest.mark.unit
 def test_errors_survive_pickling():
     with pytest.raises(InputValidationError) as caught:
         add_rms_norm(*inputs(4, 8), eps=0.0)

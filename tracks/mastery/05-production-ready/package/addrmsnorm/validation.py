@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def check_arguments(x: Any, residual: Any, weight: Any, eps: Any, max_columns: int) -> None:
+def check_arguments(x: Any, residual: Any, weight: Any, eps: Any, max_columns: int,
+                    *, wrong_config: str = "") -> None:
     """What is refused, and by which error."""
     ...

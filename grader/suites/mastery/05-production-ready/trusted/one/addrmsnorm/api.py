@@ -7,14 +7,9 @@ from dataclasses import dataclass
 import torch
 import triton
 
-from addrmsnorm.errors import (
-    InputTypeError,
-    InputValidationError,
-    KernelExecutionError,
-    safe_launch,
-)
+from addrmsnorm.errors import KernelExecutionError, safe_launch
 from addrmsnorm.kernel import add_rms_norm_kernel
-from addrmsnorm.validation import validate
+from addrmsnorm.validation import Problems, validate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,27 +19,26 @@ class Config:
     check_outputs: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("num_warps", "max_columns"):
+        problems = Problems(("num_warps", "max_columns", "check_outputs"))
+        for name, allowed, words in (
+                ("num_warps", [None, 1, 2, 4, 8, 16, 32], "a power of two up to 32, or None"),
+                ("max_columns", range(1, 65_537), "1 to 65536")):
             value = getattr(self, name)
-            if value is None and name == "num_warps":
-                continue
-            if type(value) is not int:
-                raise InputTypeError([f"{name}: expected an int, got {type(value).__name__}"])
-        if self.num_warps not in (None, 1, 2, 4, 8, 16, 32):
-            raise InputValidationError([f"num_warps: expected 1 to 32, got {self.num_warps}"])
-        if not 1 <= self.max_columns <= 65_536:
-            raise InputValidationError([f"max_columns: at most 65536, got {self.max_columns}"])
+            if type(value) is not int and not (value is None and None in allowed):
+                problems.type(name, f"expected an int, got {type(value).__name__}")
+            elif value not in allowed:
+                problems.value(name, f"expected {words}, got {value}")
         if type(self.check_outputs) is not bool:
             kind = type(self.check_outputs).__name__
-            raise InputTypeError([f"check_outputs: expected a bool, got {kind}"])
+            problems.type("check_outputs", f"expected a bool, got {kind}")
+        problems.tell()
 
 
 def add_rms_norm(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float = 1e-6,
                  *, config: Config | None = None) -> tuple[torch.Tensor, torch.Tensor]:
-    config = Config() if config is None else config
-    if not isinstance(config, Config):
-        raise InputTypeError([f"config: expected a Config, got {type(config).__name__}"])
-    validate(x, residual, weight, eps, config.max_columns)
+    given, is_config = config, config is None or isinstance(config, Config)
+    config = config if isinstance(config, Config) else Config()
+    validate(x, residual, weight, eps, given, config.max_columns, is_config=is_config)
     n_cols = x.shape[-1]
     y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     s = torch.empty(x.shape, dtype=x.dtype, device=x.device)

@@ -15,6 +15,7 @@ from addrmsnorm.errors import (
 )
 from addrmsnorm.kernel import add_rms_norm_kernel
 
+Problem = tuple[type[Exception], str]
 FLOATS = {torch.float16: "half", torch.bfloat16: "bfloat16", torch.float32: "float"}
 
 
@@ -25,27 +26,27 @@ class Config:
     check_outputs: bool = False
 
     def __post_init__(self) -> None:
-        types = [f"{name} is to be {kind.__name__}, and is {value!r}" for name, value, kind in (
-            ("num_warps", 1 if self.num_warps is None else self.num_warps, int),
-            ("max_columns", self.max_columns, int),
-            ("check_outputs", self.check_outputs, bool)) if type(value) is not kind]
-        if types:
-            raise InputTypeError(types)
-        values = []
-        if self.num_warps is not None and self.num_warps not in [2**k for k in range(6)]:
-            values.append(f"num_warps is to be 1, 2, 4, 8, 16 or 32, and is {self.num_warps}")
-        if self.max_columns < 1 or self.max_columns > 1 << 16:
-            values.append(f"max_columns is to be 1 to 65536, and is {self.max_columns}")
-        if values:
-            raise InputValidationError(values)
+        problems: list[Problem] = []
+        warps, most, check = self.num_warps, self.max_columns, self.check_outputs
+        for name, value, kind, valid, wanted in (
+                ("num_warps", 1 if warps is None else warps, int,
+                 lambda v: v in [2**k for k in range(6)], "1, 2, 4, 8, 16 or 32"),
+                ("max_columns", most, int, lambda v: 1 <= v <= 1 << 16, "1 to 65536"),
+                ("check_outputs", check, bool, lambda v: True, "")):
+            if type(value) is not kind:
+                problems.append((TypeError, f"{name} is to be {kind.__name__}, and is {value!r}"))
+            elif not valid(value):
+                problems.append((ValueError, f"{name} is to be {wanted}, and is {value!r}"))
+        _refuse(problems)
 
 
 def add_rms_norm(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float = 1e-6,
                  *, config: Config | None = None) -> tuple[torch.Tensor, torch.Tensor]:
-    if config is not None and not isinstance(config, Config):
-        raise InputTypeError([f"config: a Config or nothing, not {config!r}"])
-    options = config or Config()
-    _check(x, residual, weight, eps, options.max_columns)
+    options = config if isinstance(config, Config) else Config()
+    problems = _wrong(x, residual, weight, eps, options.max_columns)
+    if config is not None and config is not options:
+        problems.append((TypeError, f"config: a Config or nothing, not {config!r}"))
+    _refuse(problems)
     out, total = x.new_empty(x.shape), x.new_empty(x.shape)
     rows, cols = math.prod(x.shape[:-1]), x.shape[-1]
     if rows:
@@ -63,8 +64,14 @@ def add_rms_norm(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, 
     return out, total
 
 
-def _check(x: object, residual: object, weight: object, eps: object, most: int) -> None:
-    problems: list[tuple[type[Exception], str]] = []
+def _refuse(problems: list[Problem]) -> None:
+    if problems:
+        every = all(kind is TypeError for kind, _ in problems)
+        raise (InputTypeError if every else InputValidationError)([text for _, text in problems])
+
+
+def _wrong(x: object, residual: object, weight: object, eps: object, most: int) -> list[Problem]:
+    problems: list[Problem] = []
 
     def refuse(kind: type[Exception], name: str, wanted: str, came: object) -> None:
         problems.append((kind, f"{name}: expected {wanted}, got {came}"))
@@ -87,10 +94,8 @@ def _check(x: object, residual: object, weight: object, eps: object, most: int) 
         wanted = like.shape[-1:] if name == "weight" else like.shape
         if like.dim() and tensor.shape != wanted:
             refuse(ValueError, name, str(tuple(wanted)), tuple(tensor.shape))
-    if type(eps) not in (int, float):
+    if isinstance(eps, bool) or not isinstance(eps, int | float):
         refuse(TypeError, "eps", "number", type(eps))
     elif not (eps > 0 and eps != math.inf):
         refuse(ValueError, "eps", "positive number", eps)
-    if problems:
-        every = all(kind is TypeError for kind, _ in problems)
-        raise (InputTypeError if every else InputValidationError)([text for _, text in problems])
+    return problems

@@ -21,7 +21,7 @@ def add_rms_norm_kernel(
     scaled = total * (1.0 / n_cols)
     root = tl.sqrt(tl.sum(scaled * total, axis=1) + eps)[:, None]
     scale = tl.load(scale_ptr + cols, mask=cols < n_cols, other=0.0).to(tl.float32)
-    out = (total * scale) / root
+    out = (total / root) * scale
     where = rows * n_cols + cols
     tl.store(out_ptr + where, out.to(out_ptr.dtype.element_ty), mask=inside)
     tl.store(sum_ptr + where, total.to(sum_ptr.dtype.element_ty), mask=inside)

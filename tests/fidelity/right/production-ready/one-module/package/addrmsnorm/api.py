@@ -28,17 +28,14 @@ class Config:
     check_outputs: bool = False
 
     def __post_init__(self) -> None:
-        wrong_type = [f"{name} is {value!r}" for name, value, kinds in (
-            ("num_warps", self.num_warps, (int, type(None))),
-            ("max_columns", self.max_columns, (int,)),
-            ("check_outputs", self.check_outputs, (bool,))) if type(value) not in kinds]
-        if wrong_type:
-            raise InputTypeError(wrong_type)
-        if self.num_warps is not None and (
-                self.num_warps < 1 or self.num_warps > 32 or self.num_warps.bit_count() != 1):
-            raise InputValidationError([f"num_warps is {self.num_warps}, no power of two to 32"])
-        if not 0 < self.max_columns <= 2**16:
-            raise InputValidationError([f"max_columns is {self.max_columns}, not 1 to 65536"])
+        found = []
+        for name, value, kinds, good in (
+                ("num_warps", self.num_warps, (int, type(None)), (None, 1, 2, 4, 8, 16, 32)),
+                ("max_columns", self.max_columns, (int,), range(1, 2**16 + 1)),
+                ("check_outputs", self.check_outputs, (bool,), (False, True))):
+            if type(value) not in kinds or value not in good:
+                found.append((type(value) not in kinds, f"{name} is {value!r}"))
+        _raise(found)
 
 
 def add_rms_norm(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float = 1e-6,
@@ -64,13 +61,11 @@ def add_rms_norm(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, 
         >>> add_rms_norm(one, one, one[0])[1]
         tensor([[2., 2., 2., 2.]])
     """
-    settings = Config() if config is None else config
-    if type(settings) is not Config:
-        raise InputTypeError([f"config is a {type(config).__name__}"])
+    settings = config if type(config) is Config else Config()
     found = list(_problems(x, residual, weight, eps, settings.max_columns))
-    if found:
-        kind = InputTypeError if all(of_type for of_type, _ in found) else InputValidationError
-        raise kind([text for _, text in found])
+    if config is not None and config is not settings:
+        found.append((True, f"config: want a Config, have {type(config).__name__}"))
+    _raise(found)
     columns = x.size(-1)
     y, s = (torch.empty_like(x, memory_format=torch.contiguous_format) for _ in range(2))
     if s.numel():
@@ -91,6 +86,12 @@ def add_rms_norm(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, 
     if settings.check_outputs and not all(bool(t.isfinite().all()) for t in (y, s)):
         raise KernelExecutionError("NaN or infinity in a result")
     return y, s
+
+
+def _raise(found: list[tuple[bool, str]]) -> None:
+    if found:
+        kind = InputTypeError if all(of_type for of_type, _ in found) else InputValidationError
+        raise kind([text for _, text in found])
 
 
 def _problems(x: Any, residual: Any, weight: Any, eps: Any,

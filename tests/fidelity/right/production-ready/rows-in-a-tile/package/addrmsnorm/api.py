@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import triton
-from addrmsnorm.errors import (
-    InputTypeError,
-    InputValidationError,
-    KernelExecutionError,
-    translated,
-)
+from addrmsnorm.errors import KernelExecutionError, translated
 from addrmsnorm.kernel import add_rms_norm_kernel
-from addrmsnorm.validation import check_arguments
+from addrmsnorm.validation import check_arguments, refuse
 
 MOST_COLUMNS = 65_536  # as float32 they fill the registers of one multiprocessor, 256 KiB
 
@@ -43,18 +37,23 @@ class Config:
     check_outputs: bool = False
 
     def __post_init__(self) -> None:
-        if self.num_warps is not None:
-            _check_integer("num_warps", self.num_warps)
-            if self.num_warps not in (1, 2, 4, 8, 16, 32):
-                raise InputValidationError([
-                    f"num_warps: expected a power of two from 1 to 32, got {self.num_warps}"])
-        _check_integer("max_columns", self.max_columns)
-        if not 1 <= self.max_columns <= MOST_COLUMNS:
-            raise InputValidationError([
-                f"max_columns: expected 1 to {MOST_COLUMNS}, got {self.max_columns}"])
+        types: list[tuple[int, str]] = []
+        values: list[tuple[int, str]] = []
+        for position, (name, value, valid, wanted) in enumerate((
+                ("num_warps", self.num_warps, (1, 2, 4, 8, 16, 32), "a power of two from 1 to 32"),
+                ("max_columns", self.max_columns, range(1, MOST_COLUMNS + 1),
+                 f"1 to {MOST_COLUMNS}"))):
+            if value is None and name == "num_warps":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int):
+                kind = type(value).__name__
+                types.append((position, f"{name}: expected an int, got {kind}"))
+            elif value not in valid:
+                values.append((position, f"{name}: expected {wanted}, got {value}"))
         if not isinstance(self.check_outputs, bool):
             kind = type(self.check_outputs).__name__
-            raise InputTypeError([f"check_outputs: expected a bool, got {kind}"])
+            types.append((2, f"check_outputs: expected a bool, got {kind}"))
+        refuse(types, values)
 
 
 def add_rms_norm(
@@ -101,9 +100,11 @@ def add_rms_norm(
     """
     if config is None:
         config = Config()
-    elif not isinstance(config, Config):
-        raise InputTypeError([f"config: expected a Config, got {type(config).__name__}"])
-    check_arguments(x, residual, weight, eps, config.max_columns)
+    wrong_config = ""
+    if not isinstance(config, Config):
+        wrong_config = f"config: expected a Config, got {type(config).__name__}"
+        config = Config()  # its limits hold for the other arguments
+    check_arguments(x, residual, weight, eps, config.max_columns, wrong_config=wrong_config)
     n_cols = x.shape[-1]
 
     s = torch.empty(x.shape, dtype=x.dtype, device=x.device)  # without gaps, unlike empty_like
@@ -144,8 +145,3 @@ def _check_finite(**results: torch.Tensor) -> None:
             raise KernelExecutionError(
                 f"add_rms_norm: {name} holds {wrong} of {result.numel()} elements that are NaN or "
                 f"infinite")
-
-
-def _check_integer(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InputTypeError([f"{name}: expected an int, got {type(value).__name__}"])
