@@ -181,7 +181,7 @@ def code_limits(limits: Limits, launches: Sequence[Counted],
         if least < limits.vector and not in_tiles:
             seen = (f"A thread of `{kernel}` moves {least} bits at a time where {limits.vector} "
                     f"do{why}." if widths else
-                    "No load or store of the compiled kernels moves a good part of the bytes, where "
+                    "No load or store of the compiled kernels moves a good part of the bytes; "
                     f"threads are asked to move {limits.vector} bits at a time.")
             findings.append(Finding("T06", seen, line=line))
     if limits.spills is not None:
