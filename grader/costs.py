@@ -180,9 +180,11 @@ def code_limits(limits: Limits, launches: Sequence[Counted],
         told["vector"] = f"{'whole tiles' if in_tiles else f'{least} bits'}, " \
                          f"at least {limits.vector}"
         if least < limits.vector and not in_tiles:
-            findings.append(Finding(
-                "T06", f"A thread of `{kernel}` moves {least} bits at a time where "
-                       f"{limits.vector} do{why}.", line=line))
+            seen = (f"A thread of `{kernel}` moves {least} bits at a time where {limits.vector} "
+                    f"do{why}." if widths else
+                    "No load or store of the compiled kernels moves a good part of the bytes; "
+                    f"threads are asked to move {limits.vector} bits at a time.")
+            findings.append(Finding("T06", seen, line=line))
     if limits.spills is not None:
         most = max(binaries, key=lambda binary: binary.spill_bytes)
         told["spills"] = f"{most.spill_bytes} bytes a thread, limit {limits.spills}"
