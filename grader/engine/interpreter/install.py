@@ -19,7 +19,14 @@ from triton.runtime import interpreter
 from triton.runtime.jit import JITFunction
 
 from grader.engine.compiler.targets import WARP
-from grader.engine.interpreter import elementwise, libdevice, plans, reduce, rewrite
+from grader.engine.interpreter import (
+    elementwise,
+    libdevice,
+    plans,
+    promises,
+    reduce,
+    rewrite,
+)
 from grader.engine.interpreter.builder import Builder
 from grader.engine.interpreter.memory import Memory
 
@@ -187,6 +194,8 @@ def _patch_language(scope: Any) -> None:
         scope.set_attr(language, "static_range", rewrite.static_range)
         scope.set_attr(language, "static_assert", rewrite.static_assert)
         scope.set_attr(language, "device_print", rewrite.device_print)
+        for promise in (promises.multiple_of, promises.max_contiguous, promises.max_constancy):
+            scope.set_attr(language, promise.__name__, promise)
 
 
 def _quick_init(original: Any) -> Any:

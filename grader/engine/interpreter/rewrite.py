@@ -19,7 +19,14 @@ import triton
 import triton.language as tl
 from triton.runtime import interpreter
 
-from grader.engine.interpreter import elementwise, libdevice, numerics, reduce, subset
+from grader.engine.interpreter import (
+    elementwise,
+    libdevice,
+    numerics,
+    promises,
+    reduce,
+    subset,
+)
 from grader.engine.interpreter.attempt import of_all_programs
 from grader.engine.interpreter.errors import KernelError, NotInAKernel
 from grader.engine.interpreter.handle import Handle
@@ -410,6 +417,8 @@ _BUILTINS: dict[str, Any] = {"range": _python_range, "min": _smaller, "max": _la
                               "print": device_print}
 _IMPORTED = (
     (_RANGE, program_range), (_STATIC_RANGE, static_range), (_DEVICE_PRINT, device_print),
+    (tl.multiple_of, promises.multiple_of), (tl.max_contiguous, promises.max_contiguous),
+    (tl.max_constancy, promises.max_constancy),
     (tl.reduce, reduce.reduce), (tl.associative_scan, reduce.scan),
     (tl.map_elementwise, elementwise.map_elementwise),
 )

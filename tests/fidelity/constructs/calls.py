@@ -17,7 +17,7 @@ from .values import integers, launch, out
 theme = Theme("forms of calls")
 
 
-def _kernel(name: str, text: str) -> Any:
+def kernel_of(name: str, text: str) -> Any:
     """A kernel from its text, which Triton and the engine read again by its file's name."""
     file = f"<construct {name}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
@@ -111,7 +111,7 @@ LOOPS = {**_loops("tl.range", "a", "n", "k"), **_loops("tl.static_range", "A", "
 
 def loop_kernel(call: str) -> Any:
     """A kernel that stores the number of turns and then the variable of each."""
-    return _kernel(call, _LOOP.format(call=call))
+    return kernel_of(call, _LOOP.format(call=call))
 
 
 def _loop(call: str, expected: list[int], **options: Any) -> None:
@@ -257,7 +257,7 @@ def _function(name: str, function: Any, **options: Any) -> None:
 
     @theme(f"every form of tl.{name}", **options)
     def _(device: str) -> Any:
-        kernel = _kernel(name, _HEAD + "".join(f"    {line}\n" for line in lines))
+        kernel = kernel_of(name, _HEAD + "".join(f"    {line}\n" for line in lines))
         results = launch(kernel, device, torch.arange(1, 17) / 2, integers(16, low=1, high=16),
                          out(len(calls), _ROOM, dtype=torch.float64, fill=-77),
                          out(len(calls), 16, dtype=torch.int32, fill=0))

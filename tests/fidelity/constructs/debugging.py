@@ -208,6 +208,57 @@ def _(device):
 
 
 @triton.jit
+def wrapped_hint_kernel(x_ptr, out_ptr, m, BLOCK: tl.constexpr, CLAMP: tl.constexpr):
+    """As in the tutorials: the last tile sticks out, and what is brought back is not stored."""
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = offs % m
+    if CLAMP:
+        inside = tl.where(offs < m, offs, 0)
+    inside = tl.max_contiguous(tl.multiple_of(inside, BLOCK), BLOCK)
+    tl.store(out_ptr + offs, tl.load(x_ptr + inside), mask=offs < m)
+
+
+@theme("hints for a tile that is brought back into its tensor",
+       not_on_gpu="the last tile may read past the end")
+def _(device):
+    x = floats(50)
+    return [equal(launch(wrapped_hint_kernel, device, x, out(50), grid=(2,), m=50, BLOCK=32,
+                         CLAMP=clamp), x) for clamp in (False, True)]
+
+
+FALSE_HINTS = {
+    "multiple_of of a block": "tl.multiple_of(at + 1, 16)",
+    "multiple_of of a stride": "tl.multiple_of(stride, 16) + at",
+    "multiple_of of a pointer": "tl.load(tl.multiple_of(x_ptr + stride + 1, 16)) + at",
+    "multiple_of of two axes": "tl.sum(tl.multiple_of(at[:, None] * 17 + at[None, :], (1, 16)), 1)",
+    "max_contiguous of every other element": "tl.max_contiguous(at * 2, 8)",
+    "max_contiguous backwards": "tl.max_contiguous(15 - at, 16)",
+    "max_contiguous of pairs": "tl.max_contiguous(at // 2, 4)",
+    "max_contiguous of the wrong axis":
+        "tl.sum(tl.max_contiguous(at[:, None] * 16 + at[None, :], (2, 1)), 1)",
+    "max_constancy of a mask": "tl.max_constancy(at < 5, 16).to(tl.int32) + at",
+}
+
+
+def _false_hint(name, hint):
+    from .calls import kernel_of
+
+    @theme(f"a false {name}", fails="R01", not_on_gpu="what it does is left open")
+    def _(device):
+        kernel = kernel_of(name, f"""@triton.jit
+def kernel(x_ptr, out_ptr, stride):
+    at = tl.arange(0, 16)
+    hinted = {hint}
+    tl.store(out_ptr + at, tl.load(x_ptr + at) + hinted)
+""")
+        launch(kernel, device, integers(64), out(16, dtype=torch.int32), stride=24)
+
+
+for _name, _hint in FALSE_HINTS.items():
+    _false_hint(_name, _hint)
+
+
+@triton.jit
 def wrong_hint_kernel(x_ptr, out_ptr, N: tl.constexpr):
     offs = tl.max_contiguous(tl.arange(0, N), (N, 1))
     tl.store(out_ptr + offs, tl.load(x_ptr + offs))

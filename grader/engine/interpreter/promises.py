@@ -1,0 +1,131 @@
+"""``tl.multiple_of``, ``tl.max_contiguous`` and ``tl.max_constancy``, checked on the values.
+
+Triton's axis analysis takes such a promise over its own result. It then loads and stores a group of
+``max_contiguous`` elements from the address of the first one, in pieces as wide as ``multiple_of``
+lets them be, under the mask of the first one. A false promise gives other elements or a misaligned
+access.
+
+One kind of false promise passes: a tile that sticks out of a tensor and was brought back into it,
+by ``offs % M``, ``tl.where(offs < M, offs, 0)`` or ``tl.minimum(offs, M - 1)``. Triton's tutorials
+promise ``max_contiguous(multiple_of(offs % M, BLOCK), BLOCK)`` there. The elements before the end
+of the tensor are as promised, and those behind it are computed for nothing and never stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import triton.language as tl
+from triton.runtime import interpreter
+
+from grader.engine.interpreter.errors import AssertionFailed
+from grader.engine.interpreter.handle import Array
+
+
+def multiple_of(input: Any, values: Any) -> Any:
+    """``tl.multiple_of``: the first element of every contiguous group is a multiple.
+
+    Raises:
+        AssertionFailed: it is not, in some program.
+        ValueError: there is not one value for each axis.
+    """
+    return _checked(input, values, "tl.multiple_of", max(1, len(_shape(input))), _not_divisible)
+
+
+def max_contiguous(input: Any, values: Any) -> Any:
+    """``tl.max_contiguous``: groups along an axis count up by one. Raises as ``multiple_of``."""
+    return _checked(input, values, "tl.max_contiguous", len(_shape(input)), _not_contiguous)
+
+
+def max_constancy(input: Any, values: Any) -> Any:
+    """``tl.max_constancy``: groups along an axis are equal. Raises as ``multiple_of``."""
+    return _checked(input, values, "tl.max_constancy", len(_shape(input)), _not_constant)
+
+
+def _shape(block: Any) -> Sequence[int]:
+    return block.handle.shape if isinstance(block, tl.tensor) else ()
+
+
+def _checked(block: Any, values: Any, name: str, axes: int,
+             broken: Callable[[Array, int, int, int], str]) -> Any:
+    if not isinstance(block, tl.tensor):
+        return block  # a number that is known when the kernel is compiled
+    listed = values if isinstance(values, list | tuple | tl.tuple) else [values]
+    numbers = [v.value if isinstance(v, tl.constexpr) else v for v in listed]
+    if len(numbers) != axes:
+        raise ValueError(f"{name} takes one value for each of {axes} axes, and got {len(numbers)}")
+    memory = interpreter.interpreter_semantic.builder.memory
+    handle = block.handle
+    kind = handle.dtype
+    if not memory.computes or not (kind.is_int() or kind.is_ptr()):
+        return block
+    step = max(1, handle.get_element_ty().primitive_bitwidth // 8) if kind.is_ptr() else 1
+    data = handle.full()
+    if data.dtype.kind != "u":
+        data = data.astype(np.int64, copy=False)
+    running = memory.running
+    for row in range(len(data)):
+        line = data[row] if handle.shape else data[row].reshape(1)
+        for axis, number in enumerate(numbers):
+            if number > 1 and (said := broken(line, axis, step, number)):
+                program = int(running.programs.min() if len(data) == 1 else running.programs[row])
+                raise AssertionFailed(f"what {name} promises does not hold in "
+                                      f"{running.place(program)}: {said}")
+    return block
+
+
+def _not_divisible(values: Array, axis: int, step: int, width: int) -> str:
+    """What is no multiple, of elements that start a contiguous run along all axes."""
+    starts = np.ones(values.shape, np.bool_)
+    for along in range(values.ndim):
+        lines = np.moveaxis(values, along, -1)
+        rises = lines[..., 1:] - lines[..., :-1]
+        first = np.ones(lines.shape, np.bool_)
+        first[..., 1:] = rises != step
+        # Equal elements up to the end of an axis are those that were brought back.
+        tail = np.logical_and.accumulate((rises == 0)[..., ::-1], axis=-1)[..., ::-1]
+        first[..., 1:] &= ~tail
+        starts &= np.moveaxis(first, -1, along)
+    wrong = values[starts & (values % width != 0)]
+    return f"{wrong[0]} is not a multiple of {width}" if wrong.size else ""
+
+
+def _lines(values: Array, axis: int, width: int) -> tuple[Array, Array, Array]:
+    """[lines, n] along an axis, the rise from each element to the next, and whether both are of one
+    group."""
+    lines = np.moveaxis(values, axis, -1).reshape(-1, values.shape[axis])
+    return lines, lines[:, 1:] - lines[:, :-1], np.arange(1, lines.shape[1]) % width != 0
+
+
+def _not_contiguous(values: Array, axis: int, step: int, width: int) -> str:
+    lines, rises, grouped = _lines(values, axis, width)
+    wrong = (rises != step) & grouped
+    for line in np.flatnonzero(wrong.any(axis=1)):
+        if not _brought_back(lines[line], rises[line], step):
+            return _pair(lines[line], axis, wrong[line])
+    return ""
+
+
+def _brought_back(line: Array, rises: Array, step: int) -> bool:
+    """Whether elements count up to the end of a tensor and go on, as often as it takes, from one
+    place before it, or stay there."""
+    at = np.flatnonzero(rises != step)
+    back = line[at + 1]
+    if (rises[at[0] + 1:] == 0).all() and back[0] <= line[at[0]]:
+        return True
+    return bool((rises[at] < 0).all() and (back == back[0]).all())
+
+
+def _not_constant(values: Array, axis: int, step: int, width: int) -> str:
+    lines, rises, grouped = _lines(values, axis, width)
+    wrong = (rises != 0) & grouped
+    for line in np.flatnonzero(wrong.any(axis=1)):
+        return _pair(lines[line], axis, wrong[line])
+    return ""
+
+
+def _pair(line: Array, axis: int, wrong: Array) -> str:
+    at = int(np.flatnonzero(wrong)[0])
+    return f"element {at + 1} along axis {axis} is {line[at + 1]} after {line[at]}"
