@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,8 @@ from grader.suite import Case
 if TYPE_CHECKING:
     from grader.judge import Judge
 
+SHRINK_S = 10.0  # most failures shrink in a tenth of a second
+
 
 def verdict(judge: Judge, case: Case, *, shrink: bool) -> CaseResult:
     """Judges every drawn size until one fails, which is described at the smallest that fails too.
@@ -27,31 +31,30 @@ def verdict(judge: Judge, case: Case, *, shrink: bool) -> CaseResult:
         grader.outcome.Stopped: a process did not survive a size; the finding names it.
     """
     assert case.sizes is not None
-    drawn = judge.sizes(case)
     with judge.without_notes():
-        failed = _first_failure(judge, case, drawn)
-        if failed is None:
+        size, findings = _first_failure(judge, case)
+        if not findings:
             return result_of(case, [])
-        size, code = failed
-        smallest = case.sizes.shrunk(size, lambda other: _code(judge, case, other) == code) \
-            if shrink else size
-    shown = case.at(smallest)
-    result = _whole(judge, shown)
-    if shown.name in judge.printed:
-        judge.printed[case.name] = judge.printed.pop(shown.name)
+        smallest = _shrunk(judge, case, size, findings[0].code) if shrink else size
+    described = case.at(smallest)
+    result = asked.host_code(judge, described) if case.call else \
+        judge.values(next(judge.trials([described])))
+    if described.name in judge.printed:
+        judge.printed[case.name] = judge.printed.pop(described.name)
     note = f" (the smallest found; drawn: {words(size)})" if smallest != size else ""
-    findings = [_named(finding, words(smallest) + note) for finding in result.findings]
-    return result_of(case, findings, dict(result.facts))
+    # A result that changes from run to run may be right this time.
+    return result_of(case, [_named(finding, words(smallest) + note)
+                            for finding in result.findings or findings])
 
 
-def _first_failure(judge: Judge, case: Case, drawn: list[Drawn]) -> tuple[Drawn, str] | None:
-    """The first size that fails, and the code of its finding."""
-    trials = judge.trials([case.at(size) for size in drawn])
+def _first_failure(judge: Judge, case: Case) -> tuple[Drawn, Sequence[Finding]]:
+    """The first drawn size that fails, and why; no findings where none does."""
+    drawn = judge.sizes(case)
+    found = _found(judge, [case.at(size) for size in drawn])
     for size in drawn:
         cancellation.check()
         try:
-            findings = asked.host_code(judge, case.at(size)).findings if case.call \
-                else judge.found(next(trials))
+            findings = next(found)
         except Stopped as stop:
             if stop.final:
                 raise
@@ -60,28 +63,33 @@ def _first_failure(judge: Judge, case: Case, drawn: list[Drawn]) -> tuple[Drawn,
             error.add_note(f"at the drawn size {words(size)}")
             raise
         if findings:
-            return size, findings[0].code
-    return None
+            return size, findings
+    return {}, ()
 
 
-def _code(judge: Judge, case: Case, size: Drawn) -> str:
-    """What fails at a size; nothing where it passes, or where the kernel does not end."""
-    cancellation.check()
-    try:
-        if case.call:
-            findings = asked.host_code(judge, case.at(size)).findings
-        else:
-            findings = tuple(judge.found(next(judge.trials([case.at(size)]))))
-    except Stopped:
-        return ""
-    return findings[0].code if findings else ""
+def _shrunk(judge: Judge, case: Case, size: Drawn, code: str) -> Drawn:
+    """The smallest size found that fails with the same code."""
+    assert case.sizes is not None
+    started = time.monotonic()
+
+    def fails(other: Drawn) -> bool:
+        cancellation.check()
+        if time.monotonic() - started > SHRINK_S:
+            return False
+        try:
+            findings = next(_found(judge, [case.at(other)]))
+        except Stopped:
+            return False
+        return bool(findings) and findings[0].code == code
+
+    return case.sizes.shrunk(size, fails)
 
 
-def _whole(judge: Judge, case: Case) -> CaseResult:
-    """The verdict at one size, with its diagnosis."""
-    if case.call:
-        return asked.host_code(judge, case)
-    return judge.values(next(judge.trials([case])))
+def _found(judge: Judge, cases: Sequence[Case]) -> Iterator[Sequence[Finding]]:
+    """What is wrong in each of the cases, which are of one kind."""
+    if cases[0].call:
+        return (asked.host_code(judge, case).findings for case in cases)
+    return map(judge.found, judge.trials(cases))
 
 
 def _named(finding: Finding, size: str) -> Finding:

@@ -28,10 +28,9 @@ def draws(suite: Suite, name: str) -> bool:
 def concerned(material: Material, mutant: Mutant) -> Suite:
     """The suite without cases that run nothing of a mutant: they give what the solution's give.
 
-    Nor does it draw sizes: what kills a mutant has to kill it at every size drawn, and so is fixed.
-
     That is so of functions that reach nothing which it changes, and where all files that it changes
-    are replaced. Cases stay that tell mistakes of its code apart, for the diagnosis.
+    are replaced. Cases stay that tell mistakes of its code apart, for the diagnosis. Cases that
+    draw sizes go: which mutant they kill would change from run to run.
     """
     suite = material.suite
     changed = [patch.file for patch in mutant.patches]
