@@ -635,7 +635,7 @@ def test_without_its_own_mutant_no_mistake_is_called_by_another_s_name(graded):
                          ).first_failure.findings[0]
 
         assert finding.code == mistake.codes[0]
-        assert finding.means == codes.MEANINGS[finding.code]
+        assert finding.means not in {other.meaning for other in others}
 
 
 @pytest.mark.parametrize("options", [

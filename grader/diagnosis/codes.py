@@ -178,8 +178,7 @@ def _of_mask(finding: Finding, text: str) -> str:
     masked = has_mask(text, finding.line) if access and finding.line else None
     if masked is None:
         return ""
-    why = "its mask is true for them: it does not compare every index with its own bound" \
-        if masked else f"the {access} has no mask"
+    why = "its mask is true for them" if masked else f"the {access} has no mask"
     return f"Some indices of the {access} reach past the tensor, and {why}."
 
 
