@@ -32,6 +32,16 @@ def lines_behind(text: str, line: int, *, far: bool = False, mask: bool = True) 
     return _in_order(_made(function, names, _FAR if far else _NEAR), without=line)
 
 
+def has_mask(text: str, line: int) -> bool | None:
+    """Whether the load or store of a line has a mask; None where the text does not show it."""
+    function = _function_at(text, line)
+    calls = [] if function is None else [
+        call for call in _accesses(function) if _holds(call, line)]
+    given = {len(call.args) > _ACCESSES[_attribute(call)]
+             or any(one.arg in ("mask", None) for one in call.keywords) for call in calls}
+    return given.pop() if len(given) == 1 else None
+
+
 def lines_of_values(text: str) -> Lines:
     """The lines of all kernels by which what is loaded becomes what is stored, in order.
 

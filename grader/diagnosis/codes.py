@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from grader.diagnosis.behind import has_mask
 from grader.diagnosis.likeness import OTHER_FORMULA
 from grader.diagnosis.pointing import (
     NO_ARGUMENT,
@@ -35,10 +36,10 @@ MEANINGS = {
     "R02": "A loop does not end, or does far more work than the case needs.",
     "R03": "The process that ran the code is gone, so there is no result to judge.",
     "R04": "The code asked for more memory than a case of this size can need.",
-    "M01": "Some indices reach past the tensor, and the load has no mask that keeps it from them, "
-           "or a mask that lets them through.",
-    "M02": "Some indices reach past the tensor, and the store has no mask that keeps it from them, "
-           "or a mask that lets them through.",
+    "M01": "Some indices of the load reach past the tensor, where no mask or a wrong one leaves "
+           "them active.",
+    "M02": "Some indices of the store reach past the tensor, where no mask or a wrong one leaves "
+           "them active.",
     "M03": "No program stores these elements: the grid is too small, or indices or a mask leave "
            "them out.",
     "M04": "Two programs own the same elements: the program id does not separate their indices.",
@@ -173,7 +174,8 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
     known = [mutant for mutant in known if agrees(mutant, finding, todos, text)]
     likely = known_mistake(finding, known, failed, passed)
     usual = _OF_ANSWERS if answered and finding.code in _OF_ANSWERS else MEANINGS
-    means = likely.meaning if likely else finding.means or closer or usual[finding.code]
+    means = likely.meaning if likely else (
+        finding.means or closer or _of_mask(finding, text) or usual[finding.code])
     signed = [mutant for mutant in mutants if mutant.codes[0] == finding.code
               and re.search(mutant.sign, finding.seen)]
     possible = [m for m in signed if _possible(m, finding, failed, passed)]
@@ -190,6 +192,16 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
         where=where[:1].upper() + where[1:], todos=(*numbers, *further),
         next_step=_of_words(_STEPS, finding) or _next_step(finding.code, numbers),
     )
+
+
+def _of_mask(finding: Finding, text: str) -> str:
+    """Meaning of an access outside a tensor, by whether its call has a mask; empty if unknown."""
+    access = {"M01": "load", "M02": "store"}.get(finding.code)
+    masked = has_mask(text, finding.line) if access and finding.line else None
+    if masked is None:
+        return ""
+    why = "its mask is true for them" if masked else f"the {access} has no mask"
+    return f"Some indices of the {access} reach past the tensor, and {why}."
 
 
 def closer_meaning(finding: Finding) -> str:
