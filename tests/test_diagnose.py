@@ -600,8 +600,9 @@ SUMS = "    tl.store(sums_ptr + rows, tl.sum(x, axis=1), mask=rows < R)\n"
     (OUT_MASK, "x * 2, mask=(rows <= R)[:, None] & (cols < C)[None, :])", "M02",
      "; that is one row more than it has.", "one row behind the last"),
     (OUT_MASK, "x * 2, mask=(rows < R)[:, None] & (cols <= C)[None, :])", "M02",
-     "stored 1 element past the end", "lets them through"),
-    (OUT_MASK, "x * 2, mask=(cols < C)[None, :])", "M02", "stored 360 elements", "has no mask"),
+     "stored 1 element past the end", "its mask is true for them"),
+    (OUT_MASK, "x * 2, mask=(cols < C)[None, :])", "M02", "stored 360 elements",
+     "its mask is true for them"),
     (SUMS, "", "M03", "of `sums` were never stored by a kernel; the first is index 0; programs "
      "stored to other tensors only.", "none of their stores"),
 ], ids=["a row", "a column", "all rows of the tile", "one of two results"])
