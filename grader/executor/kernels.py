@@ -186,7 +186,11 @@ def _import_problem(error: Exception, path: str) -> Finding:
 
 
 def _keep_import(node: ast.Import | ast.ImportFrom, kept: Extract, *, sure: bool) -> None:
-    """``sure``: it always runs. Of imports in branches the first that works is kept."""
+    """Keeps an import of Triton's; of several in branches, the first that works.
+
+    Args:
+        sure: the import always runs.
+    """
     module = "" if isinstance(node, ast.Import) else f"{node.module}."
     if isinstance(node, ast.ImportFrom) and (node.level or node.module is None):
         return
@@ -278,10 +282,6 @@ def _is(decorator: ast.expr, which: frozenset[str], kept: Extract) -> bool:
     return allowed.dotted(target, kept.imports) in which
 
 
-def _name(decorator: ast.expr) -> str:
-    return decorator.id if isinstance(decorator, ast.Name) else ""
-
-
 def _has(node: ast.FunctionDef, which: frozenset[str], kept: Extract) -> bool:
     return any(_is(decorator, which, kept) for decorator in node.decorator_list)
 
@@ -294,7 +294,7 @@ def _problems(one: Definition, kept: Extract) -> list[Finding]:
                      line=decorator.lineno)
              for decorator in node.decorator_list
              if not _is(decorator, allowed.JIT, kept) and not _is(decorator, _TUNERS, kept)
-             and not (one.scopes and _name(decorator) == "staticmethod")]
+             and not (one.scopes and getattr(decorator, "id", "") == "staticmethod")]
     try:
         found += _forbidden(one, kept)
     except RecursionError:
