@@ -86,7 +86,7 @@ def _shrunk(judge: Judge, case: Case, size: Drawn, code: str) -> Drawn:
 
 
 def _found(judge: Judge, cases: Sequence[Case]) -> Iterator[Sequence[Finding]]:
-    """What is wrong in each of the cases, which are of one kind."""
+    """The findings of each case; all cases call host code, or none does."""
     if cases[0].call:
         return (asked.host_code(judge, case).findings for case in cases)
     return map(judge.found, judge.trials(cases))

@@ -215,7 +215,7 @@ def load(roots: Roots | None = None) -> Course:
 
 
 def _id(roots: Roots) -> str:
-    """The id of a course: what its course.toml says, else the name of its folder."""
+    """The id of a course: from its course.toml, otherwise the name of its folder."""
     if roots == shipped_roots():
         return SHIPPED
     file = roots.tracks.parent / SETTINGS
