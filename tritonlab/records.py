@@ -266,8 +266,9 @@ def _in_words(part: Part, found: Sequence[Line], name: str) -> Iterator[str]:
     if part.empty:
         yield f"{subject} is empty. If it held records, they are lost."
     if not part.whole:
-        yield (f"{subject} has more than {len(part.content) / 1e6:.0f} MB: of what lies before "
-               "these, only passes, hints and starts are read, and failures are left out.")
+        size = f"{len(part.content) / 1e6:.0f} MB"
+        yield (f"{subject} has more than {size}: before its last {size}, only passes, hints and "
+               "starts are read.")
     if len(found) > 1:
         saved = sum(len(line.records) for line in found if line.damaged)
         yield (f"{subject} is damaged in {len(found):,} places, first at line "
