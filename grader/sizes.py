@@ -33,9 +33,9 @@ class Sizes:
         """Draws ``count`` sizes, the smallest first; sizes that are drawn twice count once.
 
         Six of seven are spread evenly over the range of each dimension, which a random offset
-        shifts, and every other one of these moves to the edge of a tile nearby. So a window of
-        sizes that is ``share`` of a range is met with probability ``share`` times their number,
-        while that is below 1. The others have an edge in each dimension.
+        shifts; where the range is wide, every other one of these moves to the edge of a tile
+        nearby. So a window of sizes that is ``share`` of a range is met with probability ``share``
+        times their number, while that is below 1. The others have an edge in each dimension.
         """
         biased = self.count // BIASED
         spread = self.count - biased
