@@ -59,11 +59,11 @@ def definitions(tree: ast.Module) -> list[Definition]:
             *_, node, scopes = max(named, key=lambda one: one[:2])
             has_options = call.func if isinstance(call.func, ast.Call) else call
             jits.setdefault(node, (has_options, scopes))
-    found = [Definition(node.name, node, jit, scopes) for node, (jit, scopes) in
-             sorted(jits.items(), key=lambda one: one[0].lineno)]
-    last = {one.node.name: one for one in found}
+    kernels = [Definition(node.name, node, jit, scopes) for node, (jit, scopes) in
+               sorted(jits.items(), key=lambda one: one[0].lineno)]
+    last = {one.node.name: one for one in kernels}
     return [one if last[one.node.name] is one else
-            replace(one, key=f"{one.key} (line {one.node.lineno})") for one in found]
+            replace(one, key=f"{one.key} (line {one.node.lineno})") for one in kernels]
 
 
 def is_kernel(function: ast.FunctionDef) -> bool:

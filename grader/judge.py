@@ -517,7 +517,7 @@ class Judge:
         finally:
             self._notes = notes
 
-    def found(self, trial: Trial) -> list[Finding]:
+    def findings(self, trial: Trial) -> list[Finding]:
         """The findings of a call, without their cause."""
         case, inputs, run = trial.case, trial.inputs, trial.run
         recording = trial.outcome.recording
@@ -542,7 +542,7 @@ class Judge:
         self._look_at(trial)
         if self.device is not None:
             self.device.keep(trial)
-        findings = self.found(trial)
+        findings = self.findings(trial)
         if recording is None or run is None:
             return result_of(case, findings)
         if run.printed:

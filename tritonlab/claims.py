@@ -122,8 +122,8 @@ def locate(course: Course, path: Path) -> Located:
     if not reading.records:
         raise NoCertificate(f"The workspace {shown(path)} holds no record yet.",
                             "`tritonlab grade`, typed there, makes the first.")
-    made = certificate.build(course, reading).to_dict()
-    return Located(file, _claims(made), reading.problems)
+    current = certificate.build(course, reading).to_dict()
+    return Located(file, _claims(current), reading.problems)
 
 
 def read(path: Path) -> Claims:

@@ -267,14 +267,14 @@ def _aliases(tree: ast.Module, scopes: Collection[Scope],
              kept: Extract) -> dict[str, tuple[ast.stmt, Definition]]:
     """Names that the file gives to kernels in statements like ``add = triton.jit(add_kernel)``."""
     kernels = {one.node.name: one for one in kept.kernels}
-    found: dict[str, tuple[ast.stmt, Definition]] = {}
+    aliases: dict[str, tuple[ast.stmt, Definition]] = {}
     for statement in bindings.statements(tree, scopes):
         match statement:
             case ast.Assign([ast.Name(name)], value) if (
                     given := given_to_jit(value)) in kernels and not is_kernel(
                         kernels[given].node):
-                found[name] = statement, kernels[given]
-    return found
+                aliases[name] = statement, kernels[given]
+    return aliases
 
 
 def _is(decorator: ast.expr, which: frozenset[str], kept: Extract) -> bool:

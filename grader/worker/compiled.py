@@ -27,7 +27,7 @@ class Unanswered(BaseException):
 
 
 class Figures:
-    """What the compiler reports of launches; it runs in another process, which the judge asks.
+    """The compiler's reports about launches; it runs in another process, which the judge asks.
 
     ``question`` is the first launch since ``begin`` whose figures are missing.
     """
@@ -56,7 +56,7 @@ class Figures:
         return figures
 
     def returned(self, path: str) -> Returned:
-        """What launches of kernels of the file ``path`` return."""
+        """Makes the results of launches of kernels in the file ``path``."""
         def compiled(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *,
                      warmup: bool) -> CompiledKernel:
             return CompiledKernel(_Asked(self, path, kernel, args, kwargs), loaded=not warmup)
