@@ -61,6 +61,6 @@ def witnesses(judge: Judge, results: Sequence[CaseResult]) -> list[CaseResult]:
 
 def diagnosed(judge: Judge, result: CaseResult) -> CaseResult:
     """One result in words, as a grade of its case alone explains it."""
-    told = witnesses(judge, [result]) if result.verdict is Verdict.FAILED else []
-    (found,) = explained([result], judge.whole, judge.submitted, witnesses=told)
-    return found
+    others = witnesses(judge, [result]) if result.verdict is Verdict.FAILED else []
+    (diagnosis,) = explained([result], judge.whole, judge.submitted, witnesses=others)
+    return diagnosis

@@ -6,6 +6,7 @@ import ast
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
+from grader import syntax
 from grader.places import IMPORTED, regions
 from grader.report import Finding
 from grader.words import ranges
@@ -139,8 +140,7 @@ def functions(tree: ast.Module) -> list[ast.FunctionDef]:
 
 
 def _is_overload(decorator: ast.expr) -> bool:
-    name = decorator.attr if isinstance(decorator, ast.Attribute) else getattr(decorator, "id", "")
-    return name == "overload"
+    return syntax.last_name(decorator) == "overload"
 
 
 def bound_names(tree: ast.Module) -> set[str]:

@@ -133,8 +133,8 @@ class Case:
     must hold. ``public`` cases are the ones that ``python kernel.py`` runs. ``advisory`` cases are
     shown and never decide. ``function`` is the learner's function that is called, where a suite has
     several; ``call`` is set where host code is asked and no kernel's result is looked at, and
-    ``reading`` where files are only read. A case that does not ``runs`` is recorded, which checks
-    its grids, and no kernel runs. With ``sizes`` it stands for a run at each size drawn.
+    ``reading`` where files are only read. Where ``runs`` is false, the call is recorded, which
+    checks its grids, and no kernel runs. With ``sizes`` it stands for a run at each size drawn.
     """
 
     name: str
@@ -197,8 +197,8 @@ def sizes(make: Callable[..., Sequence[Any]], *, count: int = COUNT, call: Call 
     that can be drawn has to be within the module's contract, and small: a case is judged in a few
     milliseconds. With ``call`` the inputs are those of host code.
     """
-    ranges = {key: (low, high) for key, (low, high) in (
-        (key, values) for key, values in dimensions.items() if _is_range(values))}
+    ranges = {key: (values[0], values[1]) for key, values in dimensions.items()
+              if _is_range(values)}
     choices = {key: tuple(values) for key, values in dimensions.items() if key not in ranges}
     return Case(name, Kind.PROPERTY, call=call, sizes=Sizes(make, ranges, choices, count))
 

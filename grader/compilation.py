@@ -152,8 +152,8 @@ def _given_up(launch: Launch, spent: Mapping[str, Any]) -> Finding:
     """R02 of a kernel whose variants have taken too much CPU time; nothing more is compiled."""
     variant = f" (with {spent['slowest']})" if spent["slowest"] else ""
     return too_long((launch.kernel,), f"was given up after {spent['cpu_s']:.0f} s of CPU time: "
-                    f"one variant{variant} took {spent['slowest_s']:.0f} s. What the kernel "
-                    "computes was judged apart from that", launch.line)
+                    f"one variant{variant} took {spent['slowest_s']:.0f} s. Values "
+                    "and memory accesses were judged without it", launch.line)
 
 
 def slow(stop: Stopped, recording: Recording) -> Stopped:

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from grader import syntax
+
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -57,11 +59,11 @@ def definitions(tree: ast.Module) -> list[Definition]:
             *_, node, scopes = max(named, key=lambda one: one[:2])
             has_options = call.func if isinstance(call.func, ast.Call) else call
             jits.setdefault(node, (has_options, scopes))
-    found = [Definition(node.name, node, jit, scopes) for node, (jit, scopes) in
-             sorted(jits.items(), key=lambda one: one[0].lineno)]
-    last = {one.node.name: one for one in found}
+    kernels = [Definition(node.name, node, jit, scopes) for node, (jit, scopes) in
+               sorted(jits.items(), key=lambda one: one[0].lineno)]
+    last = {one.node.name: one for one in kernels}
     return [one if last[one.node.name] is one else
-            replace(one, key=f"{one.key} (line {one.node.lineno})") for one in found]
+            replace(one, key=f"{one.key} (line {one.node.lineno})") for one in kernels]
 
 
 def is_kernel(function: ast.FunctionDef) -> bool:
@@ -71,8 +73,7 @@ def is_kernel(function: ast.FunctionDef) -> bool:
 
 def is_jit(decorator: ast.expr) -> bool:
     target = decorator.func if isinstance(decorator, ast.Call) else decorator
-    name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
-    return name == "jit"
+    return syntax.last_name(target) == "jit"
 
 
 def given_to_jit(node: ast.AST) -> str:
@@ -95,7 +96,7 @@ def scopes_of(kernels: Iterable[Definition]) -> set[Scope]:
 
 
 def _with_scopes(tree: ast.Module) -> Iterator[tuple[ast.AST, tuple[Scope, ...]]]:
-    """All nodes with what is around them. However deep they are nested, nothing recurs."""
+    """All nodes with the scopes around them, without recursion, so at any depth."""
     pending: list[tuple[ast.AST, tuple[Scope, ...]]] = [(tree, ())]
     while pending:
         node, scopes = pending.pop()

@@ -50,11 +50,11 @@ def verdict(judge: Judge, case: Case, *, shrink: bool) -> CaseResult:
 def _first_failure(judge: Judge, case: Case) -> tuple[Drawn, Sequence[Finding]]:
     """The first drawn size that fails, and why; no findings where none does."""
     drawn = judge.sizes(case)
-    found = _found(judge, [case.at(size) for size in drawn])
+    results = _findings(judge, [case.at(size) for size in drawn])
     for size in drawn:
         cancellation.check()
         try:
-            findings = next(found)
+            findings = next(results)
         except Stopped as stop:
             if stop.final:
                 raise
@@ -77,7 +77,7 @@ def _shrunk(judge: Judge, case: Case, size: Drawn, code: str) -> Drawn:
         if time.monotonic() - started > SHRINK_S:
             return False
         try:
-            findings = next(_found(judge, [case.at(other)]))
+            findings = next(_findings(judge, [case.at(other)]))
         except Stopped:
             return False
         return bool(findings) and findings[0].code == code
@@ -85,11 +85,11 @@ def _shrunk(judge: Judge, case: Case, size: Drawn, code: str) -> Drawn:
     return case.sizes.shrunk(size, fails)
 
 
-def _found(judge: Judge, cases: Sequence[Case]) -> Iterator[Sequence[Finding]]:
-    """What is wrong in each of the cases, which are of one kind."""
+def _findings(judge: Judge, cases: Sequence[Case]) -> Iterator[Sequence[Finding]]:
+    """The findings of each case; all cases call host code, or none does."""
     if cases[0].call:
         return (asked.host_code(judge, case).findings for case in cases)
-    return map(judge.found, judge.trials(cases))
+    return map(judge.findings, judge.trials(cases))
 
 
 def _named(finding: Finding, size: str) -> Finding:

@@ -64,7 +64,7 @@ class Draws:
         return sizes.draw(Random(self._number(name)))
 
     def _number(self, name: str) -> int:
-        """What the random numbers of ``name`` begin with."""
+        """The number that seeds the random numbers of ``name``."""
         self.seed = self.seed or secrets.token_hex(16)
         key = f"{self.seed}/{self._suite}/{name}".encode()
         return int.from_bytes(hashlib.sha256(key).digest()[:8], "big")

@@ -130,8 +130,8 @@ class Gate:
         """Wait for all of them; a fault of the grader's own is an error, never the learner's.
 
         Args:
-            whole: say of all cases in which something does not compile, not of the first alone.
-            tell: is told what is waited for.
+            whole: report all cases in which a kernel does not compile, not the first alone.
+            tell: gets a line for each call whose kernels are waited for.
 
         Raises:
             SandboxBroken: the processes are gone.

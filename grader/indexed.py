@@ -72,4 +72,4 @@ def _depends(value: ast.expr, loaded: set[str]) -> bool:
 
 def _name(call: ast.Call) -> str:
     function = call.func
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return syntax.last_name(function)

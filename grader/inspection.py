@@ -288,8 +288,8 @@ def _beyond(case: Case, answer: Examined) -> list[Defect]:
     if case.limits is None or case.limits.spills is None or not answer.launches:
         return []
     worst = max((launch.binary for launch in answer.launches), key=lambda one: one.spill_bytes)
-    found = spills(worst, case.limits.spills)
-    return [one for one in found if one.name not in {defect.name for defect in answer.defects}]
+    beyond = spills(worst, case.limits.spills)
+    return [one for one in beyond if one.name not in {defect.name for defect in answer.defects}]
 
 
 def _explained(suite: Suite, submitted: source.Source) -> Callable[[Finding], Finding]:

@@ -498,7 +498,7 @@ class Judge:
         return self.draws.draw(case.name, case.inputs, block, outlines=True)
 
     def trials(self, cases: Sequence[Case]) -> Iterator[Trial]:
-        """The trials of cases that are not the suite's own, run ahead of who takes them."""
+        """Trials of cases that the suite does not list, begun ahead of the one that is taken."""
         ahead = self._ahead(cases)
         return (ahead.take() for _ in cases)
 
@@ -517,8 +517,8 @@ class Judge:
         finally:
             self._notes = notes
 
-    def found(self, trial: Trial) -> list[Finding]:
-        """What is wrong with a call, before its cause is looked for."""
+    def findings(self, trial: Trial) -> list[Finding]:
+        """The findings of a call, without their cause."""
         case, inputs, run = trial.case, trial.inputs, trial.run
         recording = trial.outcome.recording
         if recording is None or run is None:
@@ -536,13 +536,13 @@ class Judge:
         return findings
 
     def values(self, trial: Trial) -> CaseResult:
-        """The verdict on a call, with the cause of what is wrong."""
+        """The verdict on a call, with the cause of its findings."""
         case, inputs, run = trial.case, trial.inputs, trial.run
         recording = trial.outcome.recording
         self._look_at(trial)
         if self.device is not None:
             self.device.keep(trial)
-        findings = self.found(trial)
+        findings = self.findings(trial)
         if recording is None or run is None:
             return result_of(case, findings)
         if run.printed:

@@ -34,7 +34,7 @@ def waits_for_code(case: Case) -> bool:
 
 
 def is_large(case: Case) -> bool:
-    """Whether it is not run whole, such as where its inputs are memory that nobody has written."""
+    """Whether a case is not run whole, such as one whose inputs are memory without values."""
     return is_measured(case) or not case.runs or any(
         isinstance(spec, Sparse) for spec in case.inputs)
 

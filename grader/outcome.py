@@ -183,7 +183,7 @@ def question_of(reply: Mapping[str, Any]) -> Recording:
     """The launch whose code the worker asks for, alone in a recording.
 
     Raises:
-        Stopped: it is no such question.
+        Stopped: the reply is not such a question.
     """
     try:
         recording = from_json(reply.get("question"))
@@ -255,7 +255,7 @@ def _no_reply(what: str, error: Exception, *, final: bool = False) -> Stopped:
 def _unimportable(error: Raised) -> Finding:
     """P02, or R04 where memory ran out.
 
-    What Python's compiler says of a file that it could parse ends with name and line.
+    The message of Python's compiler about a file that it could parse ends with name and line.
     """
     if _out_of_memory(error):
         return Finding("R04", f"Importing the file raised {error.types[0]}.{memory_limit()}",

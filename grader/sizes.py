@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -51,10 +52,7 @@ class Sizes:
         return list(once.values())
 
     def _volume(self, size: Drawn) -> int:
-        volume = 1
-        for name in self.ranges:
-            volume *= max(1, size[name])
-        return volume
+        return math.prod(max(1, size[name]) for name in self.ranges)
 
     def shrunk(self, size: Drawn, fails: Callable[[Drawn], bool]) -> Drawn:
         """Returns the smallest size found that still fails, with at most ``MOST_TRIES`` tries.

@@ -15,7 +15,6 @@ UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 _PARSING = threading.Lock()
 
-
 _DECIMAL_BITS = 14_000  # of the largest integers that ``repr`` writes: 4,300 digits
 
 
@@ -24,6 +23,11 @@ class _LongInteger(int):
 
     def __repr__(self) -> str:
         return hex(self)
+
+
+def last_name(node: ast.AST) -> str:
+    """``c`` of the expressions ``a.b.c`` and ``c``; empty for every other one."""
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def parse(text: str, name: str = "<unknown>") -> ast.Module:

@@ -101,7 +101,7 @@ def test_the_top_level_holds_nothing_else():
 
     folders = {line.split("/")[0] for line in tracked.stdout.splitlines() if "/" in line}
 
-    assert folders <= {".ci", "tracks", "solutions", "grader", "tritonlab", "tests"}
+    assert folders <= {".ci", "tracks", "solutions", "grader", "tritonlab", "tests", "docs"}
 
 
 def test_tests_that_belong_to_submissions_are_not_collected(pytestconfig):

@@ -897,6 +897,10 @@ def test_what_host_code_answers_is_no_matter_of_the_compiler(tmp_path):
     ("Line 7 calls `half`, a `constexpr_function`; such functions run as Python.", True),
     ("Line 7 uses `ONE`, which lines 3 and 5 bind; the value of a kernel's global is taken from "
      "the text of the file.", True),
+    ("`made` is launched, and the file defines no kernel of this name: kernels are functions with "
+     "`@triton.jit`, or given to `triton.jit` by name.", True),
+    ("Line 7 uses `SCALE`, a variable of the function `make` around the kernel; its value is known "
+     "only when that function runs.", True),
     ("Line 7 calls `tl.tanh`, which Triton does not offer to kernels.", False),
 ])
 def test_what_the_grader_does_not_follow_is_not_put_down_to_triton(seen, policy):

@@ -91,6 +91,8 @@ benchmark.run(print_data=True, show_plots=True)
 KERNEL = RIGHT[RIGHT.index("@triton.jit"):RIGHT.index("def double(x)")]
 INDENTED = "".join(f"    {line}\n" if line else "\n" for line in KERNEL.splitlines())
 THREEFOLD = INDENTED.replace("x * SCALE", "x * 3.0")
+SHOWN = KERNEL.replace("x * SCALE", "x * 3.0")
+SHOWN_AS = SHOWN.replace("double_kernel", "shown")
 STYLES = {
     "inference mode": ("def double(x)", "@torch.inference_mode()\ndef double(x)"),
     "a profiler": ("    out = torch", "    with torch.profiler.record_function('double'):\n"
@@ -138,6 +140,11 @@ STYLES = {
                   (KERNEL, f"with contextlib.suppress(ImportError):\n{INDENTED}\n")),
     "two classes": ((KERNEL, f"class Ops:\n{INDENTED}\n\nclass Others:\n{THREEFOLD}\n"),
                     ("    double_kernel[", "    Ops.double_kernel[")),
+    "the first of two kernels with one name": (
+        (KERNEL, f"{KERNEL}first = double_kernel\n\n\n{SHOWN}"),
+        ("    double_kernel[", "    first[")),
+    "a kernel with the name of another": (
+        (KERNEL, f"{KERNEL}double_kernel.__name__ = 'shown'\n\n\n{SHOWN_AS}"),),
     "jit as a call": (("@triton.jit\n", ""), ("def double(x)", "double_kernel = triton.jit("
                                               "double_kernel)\n\n\ndef double(x)")),
     "jit as a call with options": (
@@ -182,7 +189,11 @@ def test_a_right_solution_passes_in_this_style(graded, changes):
     ((KERNEL, f"if torch:\n{THREEFOLD}\n"),),
     (("@triton.jit\n", ""), ("x * SCALE", "x * 3.0"),
      ("def double(x)", "double_kernel = triton.jit(double_kernel)\n\n\ndef double(x)")),
-], ids=["two branches", "two classes", "a condition", "jit as a call"])
+    ((KERNEL, f"{SHOWN}first = double_kernel\n\n\n{KERNEL}"), ("    double_kernel[", "    first[")),
+    ((KERNEL, f"{SHOWN}double_kernel.__name__ = 'shown'\n\n\n"
+              f"{KERNEL.replace('double_kernel', 'shown')}"),),
+], ids=["two branches", "two classes", "a condition", "jit as a call", "the first of two",
+        "the name of another"])
 def test_of_kernels_with_one_name_the_launched_one_is_judged(graded, changes):
     report = graded(*changes)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # the command has no handler of Ctrl-C yet while this file is imported
+# Not from typing: Ctrl-C during its import would come before `interrupts.install`.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 

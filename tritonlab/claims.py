@@ -92,7 +92,7 @@ def fingerprint(data: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Located:
-    """A certificate: its file, what it claims, and what is damaged in the journal behind it."""
+    """A certificate: its file, its claims, and the damage of the journal that it was made from."""
 
     file: Path
     claims: Claims
@@ -105,7 +105,7 @@ def locate(course: Course, path: Path) -> Located:
     Where the journal has lost records, it is the certificate.json that was made from them.
 
     Raises:
-        NoCertificate: the file is no certificate, or a folder is no workspace or holds no record.
+        NoCertificate: the file is not a certificate, or the folder not a workspace with a record.
         NotSaved: the journal cannot be read.
         OtherCourse: the workspace belongs to another course.
     """
@@ -122,8 +122,8 @@ def locate(course: Course, path: Path) -> Located:
     if not reading.records:
         raise NoCertificate(f"The workspace {shown(path)} holds no record yet.",
                             "`tritonlab grade`, typed there, makes the first.")
-    made = certificate.build(course, reading).to_dict()
-    return Located(file, _claims(made), reading.problems)
+    current = certificate.build(course, reading).to_dict()
+    return Located(file, _claims(current), reading.problems)
 
 
 def read(path: Path) -> Claims:

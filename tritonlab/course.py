@@ -215,20 +215,20 @@ def load(roots: Roots | None = None) -> Course:
 
 
 def _id(roots: Roots) -> str:
-    """The id of a course: what its course.toml says, else the name of its folder."""
+    """The id of a course: from its course.toml, otherwise the name of its folder."""
     if roots == shipped_roots():
         return SHIPPED
     file = roots.tracks.parent / SETTINGS
     if file.exists():
-        found = _read(file).get("id")
+        own = _read(file).get("id")
     else:
-        found = re.sub(r"[^a-z0-9]+", "-", file.parent.resolve().name.lower()).strip("-")
-    if not isinstance(found, str) or not _ID.fullmatch(found) or found == SHIPPED:
-        why = "belongs to the shipped course" if found == SHIPPED else "cannot be a course's id"
-        raise BadCourse(f"{found!r} {why} ({file}).",
+        own = re.sub(r"[^a-z0-9]+", "-", file.parent.resolve().name.lower()).strip("-")
+    if not isinstance(own, str) or not _ID.fullmatch(own) or own == SHIPPED:
+        why = "belongs to the shipped course" if own == SHIPPED else "cannot be a course's id"
+        raise BadCourse(f"{own!r} {why} ({file}).",
                         f'Write a line such as id = "cs149" into {SETTINGS}: small letters, digits '
                         "and single hyphens.")
-    return found
+    return own
 
 
 def _track(file: Path, roots: Roots, course_id: str) -> Track:

@@ -56,8 +56,7 @@ class Submission:
 
     @property
     def in_place(self) -> bool:
-        """Whether the files are the workspace's exercise, links resolved; only these are recorded.
-        """
+        """Whether the files are the workspace's exercise, links resolved; only that is recorded."""
         if self.workspace is None:
             return False
         given, own = self.kernel.parent, self.workspace.folder(self.module)
@@ -283,8 +282,8 @@ class Result:
 def save(course: Course, submission: Submission, report: Report) -> Result:
     """Put a grade on record; that it cannot be written is part of the result.
 
-    A partial grade is not recorded, and nothing is wrong about that. Nor is the grade of a file
-    that is not the workspace's own exercise; the complaint gives this reason.
+    A partial grade is not recorded, without a complaint. The grade of a file other than the
+    workspace's own exercise is not recorded either; the complaint gives this reason.
     """
     if report.partial:
         return Result(False, "", None, reading_of(course, submission))

@@ -25,7 +25,7 @@ def install() -> None:
 def interrupt(number: int, frame: FrameType | None) -> None:
     """Raises KeyboardInterrupt, except where it would be lost.
 
-    While torch is imported, and before a verb runs (typer answers the exception without a word),
+    While torch is imported, and before a verb runs (typer ends silently at the exception),
     the process ends: nothing is recorded by then, and the grader's helper process ends with it. In
     a finalizer Python prints exceptions and goes on, so there the signal is repeated a moment
     later.
@@ -49,7 +49,7 @@ def interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def leave() -> NoReturn:
-    """Ends a stopped program without taking torch down, which takes longer than anybody waits."""
+    """Ends a stopped program at once, without unloading torch."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()

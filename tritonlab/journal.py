@@ -210,7 +210,7 @@ def _read(folder: int) -> Reading:
 
 
 def _part(folder: int, name: str) -> Part:
-    """What is read of a file of records, however long it is."""
+    """Reads a file of records of any length: its end whole, of the beginning a selection."""
     with durable.opened_file(folder, name) as file:
         if file is None:
             return Part()
@@ -223,7 +223,7 @@ def _part(folder: int, name: str) -> Part:
 
 
 def _blocks(file: BinaryIO, end: int) -> Iterator[bytes]:
-    """A file up to the line that passes ``end``, by whole lines; what is longer than any is cut."""
+    """Reads a file by whole lines, up to the line that passes ``end``; overlong lines are cut."""
     while (left := end - file.tell()) > 0:
         yield file.read(min(_BLOCK, left) - 1) + file.readline(LONGEST_LINE)
 

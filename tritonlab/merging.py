@@ -49,13 +49,13 @@ def merge(course: Course, place: Workspace, source: Path) -> Merge:
         NotSaved: the records cannot be written here.
     """
     files = _files(source)
-    found = {record.sha256: record.course for content in files for line in lines(content)
+    courses = {record.sha256: record.course for content in files for line in lines(content)
              for record in line.records}
-    if not found:
+    if not courses:
         raise TritonlabError(f"'{source}' holds no record of tritonlab.", _AGAIN)
-    there = [sha256 for sha256, its_course in found.items() if its_course == course.id]
+    there = [sha256 for sha256, its_course in courses.items() if its_course == course.id]
     if not there:
-        raise other_course(f"The journal '{source}'", next(iter(found.values())), course.id)
+        raise other_course(f"The journal '{source}'", next(iter(courses.values())), course.id)
     absorbed = place.journal(course).absorb(*files)
     return Merge(source, absorbed.added, len(there), certificate.build(course, absorbed.before),
                  certificate.build(course, absorbed.after), absorbed.after.problems,

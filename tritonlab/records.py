@@ -176,7 +176,7 @@ def lines(content: bytes, first: int = 1) -> list[Line]:
 
 @dataclass(frozen=True)
 class Part:
-    """What is read of a file of records: its newest lines whole, of older ones a selection.
+    """The parts of a file of records that are read: its newest lines, of older ones a selection.
 
     ``skipped`` counts the lines before ``content``, of a file that is not read ``whole``; ``empty``
     files exist and hold no line.
@@ -190,10 +190,11 @@ class Part:
 
 
 def selection(older: Iterable[bytes]) -> tuple[tuple[Record, ...], int]:
-    """Of a long file's older lines, the records that decide what is passed, and all lines' number.
+    """The records among a long file's older lines that decide passes, and the number of lines.
 
     ``older`` are blocks of whole lines. Of equal passes, hints and other events the newest is kept,
-    of solutions that were shown the oldest. Failures are left out. Needs memory for what it keeps.
+    of solutions that were shown the oldest. Failures are left out. Memory grows with the records
+    that are kept alone.
     """
     kept: dict[tuple[Any, ...], Record] = {}
     number = 0
@@ -260,13 +261,14 @@ def problems_in(read: Sequence[Line], known: Container[str], name: str = "",
 
 
 def _in_words(part: Part, found: Sequence[Line], name: str) -> Iterator[str]:
-    """What is wrong with a file: a sentence for one line, one sentence for several."""
+    """Describes the damage of a file: a sentence for one line, one sentence for several."""
     where, subject = name or "the journal", name or "The journal"
     if part.empty:
         yield f"{subject} is empty. If it held records, they are lost."
     if not part.whole:
-        yield (f"{subject} has more than {len(part.content) / 1e6:.0f} MB: of what lies before "
-               "these, only passes, hints and starts are read, and failures are left out.")
+        size = f"{len(part.content) / 1e6:.0f} MB"
+        yield (f"{subject} has more than {size}: before its last {size}, only passes, hints and "
+               "starts are read.")
     if len(found) > 1:
         saved = sum(len(line.records) for line in found if line.damaged)
         yield (f"{subject} is damaged in {len(found):,} places, first at line "

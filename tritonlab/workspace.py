@@ -136,7 +136,7 @@ def _has_mark(folder: Path) -> bool:
     """Whether a folder is a workspace.
 
     Raises:
-        NoWorkspace: what it holds under the name of the records is not a folder.
+        NoWorkspace: its ``.tritonlab`` is not a folder.
     """
     mark = folder / MARK
     if mark.is_dir():
@@ -182,7 +182,7 @@ def start(module: Module, root: Path) -> tuple[Workspace, Started]:
     Raises:
         NotSaved: a folder or a file cannot be written.
         OtherCourse: the workspace belongs to another course.
-        UnusableFile: what is there under the name of the exercise is not a file that can be graded.
+        UnusableFile: there is a ``kernel.py`` that cannot be graded.
     """
     workspace = Workspace(root)
     workspace.check_course(module.course)

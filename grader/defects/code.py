@@ -23,7 +23,11 @@ ROUNDS = 8
 
 
 def spills(binary: Binary, allowed: int = SPILLED - 1) -> list[Defect]:
-    """Registers that are kept in memory; ``allowed``: bytes per thread that are no defect."""
+    """Finds registers that are spilled to memory.
+
+    Args:
+        allowed: bytes per thread that are not a defect.
+    """
     if binary.spill_bytes <= allowed:
         return []
     return [Defect(

@@ -108,10 +108,10 @@ CLOSER = (
     ("X01", r"^Host code copies ", "In this module host code may allocate and view tensors and "
      "check its arguments; it copies none, and `.contiguous()` may be a copy."),
     ("L05", r"`constexpr_function`; such|puts assembly|`\*` or `\*\*` parameters|a comprehension,"
-     r"|at the top of the file has this name|it sees its parameters|that runs the kernel, and"
-     r"|is taken from the text of the file", "The grader takes kernels from the text of the file "
-     "and runs them itself; this is a form that it does not follow, whether Triton compiles it or "
-     "not."),
+     r"|defines no kernel of this name|it sees its parameters|that runs the kernel, and"
+     r"|is taken from the text of the file|around the kernel; its value", "The grader takes "
+     "kernels from the text of the file and runs them itself; this is a form that it does not "
+     "follow, whether Triton compiles it or not."),
     ("L05", r"Unsupported ptr type", "A load or a store takes addresses, and an address begins "
      "with a pointer that the kernel was given."),
     ("L05", r"arange's range must be a power of 2", "A block has a power of two of elements; a "

@@ -58,7 +58,7 @@ def _of_parts(wrong: torch.Tensor, result: torch.Tensor, reference: torch.Tensor
 
 def _other_results(suite: Suite, inputs: Sequence[Any],
                    position: int) -> Iterator[tuple[str, torch.Tensor]]:
-    """What the suite's wrong formulas give, and the reference for inputs that changed places."""
+    """Results of the suite's wrong formulas, and of its reference for inputs in other places."""
     calls = [(name, formula, inputs) for name, formula in suite.wrong_formulas.items()]
     calls += [(name, suite.reference, values) for name, values in stand_ins(
         suite.entry, suite.named_inputs[:len(inputs)], inputs)]

@@ -21,7 +21,7 @@ LARGEST_TO_SORT = 1 << 22  # elements
 SAME = {torch.float64: 2.0**-46, torch.float32: 2.0**-18, torch.float16: 2.0**-9,
         torch.bfloat16: 2.0**-6}
 
-# In what is said here: each element is a function of the expected one or of inputs.
+# Sentences of this module in which each element is a function of the expected one or of inputs.
 OTHER_FORMULA = (r" is the (logarithm|exponential|square root|square|reciprocal)\b| is that of `"
                  r"|[Ee]very (negative number|number (above|below) \S+) (became|lost) ")
 

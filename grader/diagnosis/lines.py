@@ -1,4 +1,4 @@
-"""What a run shows about a finding beyond its words: its line, idle programs, missing launches."""
+"""Details of a finding from its run: the line, idle programs, missing launches."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _number(finding: Finding, names: Sequence[str]) -> int:
 
 
 def _no_store(recording: Recording, facts: Sequence[LaunchFacts], number: int) -> str:
-    """Whether nothing was stored to a result, and whether that is a matter of host code."""
+    """Says why nothing was stored to a result: no launch, no argument or no store; or nothing."""
     if not recording.launches:
         return NO_LAUNCH
     reached = {view.storage for launch in recording.launches
@@ -82,10 +82,10 @@ def _no_store(recording: Recording, facts: Sequence[LaunchFacts], number: int) -
 
 def _row(finding: Finding, recording: Recording) -> str:
     """Whether what was stored past the end of a matrix is exactly one further row."""
-    found = _PAST.search(finding.seen)
-    if found is None:
+    past = _PAST.search(finding.seen)
+    if past is None:
         return ""
-    count, name, first, size = int(found[1]), found[2], int(found[3]), int(found[4])
+    count, name, first, size = int(past[1]), past[2], int(past[3]), int(past[4])
     shapes = {view.shape for launch in recording.launches if name in launch.arguments
               for view in views_of(launch.arguments[name])}
     rows = {shape[-1] for shape in shapes if len(shape) > 1}

@@ -12,6 +12,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from grader import syntax
 from grader.engine.interpreter.rewrite import assigned
 from grader.executor import allowed
 from grader.recording import are_fields
@@ -44,8 +45,7 @@ def _fields(node: ast.AST) -> Iterator[str]:
 
 
 def _makes_tuples(node: ast.expr) -> bool:
-    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-    return name in ("NamedTuple", "namedtuple")
+    return syntax.last_name(node) in ("NamedTuple", "namedtuple")
 
 
 @cache

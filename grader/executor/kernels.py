@@ -186,7 +186,11 @@ def _import_problem(error: Exception, path: str) -> Finding:
 
 
 def _keep_import(node: ast.Import | ast.ImportFrom, kept: Extract, *, sure: bool) -> None:
-    """``sure``: it always runs. Of imports in branches the first that works is kept."""
+    """Keeps an import of Triton's; of several in branches, the first that works.
+
+    Args:
+        sure: the import always runs.
+    """
     module = "" if isinstance(node, ast.Import) else f"{node.module}."
     if isinstance(node, ast.ImportFrom) and (node.level or node.module is None):
         return
@@ -263,23 +267,19 @@ def _aliases(tree: ast.Module, scopes: Collection[Scope],
              kept: Extract) -> dict[str, tuple[ast.stmt, Definition]]:
     """Names that the file gives to kernels in statements like ``add = triton.jit(add_kernel)``."""
     kernels = {one.node.name: one for one in kept.kernels}
-    found: dict[str, tuple[ast.stmt, Definition]] = {}
+    aliases: dict[str, tuple[ast.stmt, Definition]] = {}
     for statement in bindings.statements(tree, scopes):
         match statement:
             case ast.Assign([ast.Name(name)], value) if (
                     given := given_to_jit(value)) in kernels and not is_kernel(
                         kernels[given].node):
-                found[name] = statement, kernels[given]
-    return found
+                aliases[name] = statement, kernels[given]
+    return aliases
 
 
 def _is(decorator: ast.expr, which: frozenset[str], kept: Extract) -> bool:
     target = decorator.func if isinstance(decorator, ast.Call) else decorator
     return allowed.dotted(target, kept.imports) in which
-
-
-def _name(decorator: ast.expr) -> str:
-    return decorator.id if isinstance(decorator, ast.Name) else ""
 
 
 def _has(node: ast.FunctionDef, which: frozenset[str], kept: Extract) -> bool:
@@ -294,7 +294,7 @@ def _problems(one: Definition, kept: Extract) -> list[Finding]:
                      line=decorator.lineno)
              for decorator in node.decorator_list
              if not _is(decorator, allowed.JIT, kept) and not _is(decorator, _TUNERS, kept)
-             and not (one.scopes and _name(decorator) == "staticmethod")]
+             and not (one.scopes and getattr(decorator, "id", "") == "staticmethod")]
     try:
         found += _forbidden(one, kept)
     except RecursionError:

@@ -27,7 +27,7 @@ class Unanswered(BaseException):
 
 
 class Figures:
-    """What the compiler reports of launches; the judge asks it, as no compiler runs in here.
+    """The compiler's reports about launches; it runs in another process, which the judge asks.
 
     ``question`` is the first launch since ``begin`` whose figures are missing.
     """
@@ -46,7 +46,7 @@ class Figures:
         """``n_regs``, ``n_spills``, ``shared`` and ``num_warps``.
 
         Raises:
-            Unanswered: they have to be asked for first.
+            Unanswered: the judge has not sent them yet.
         """
         question = to_json(Recording((_ONE,), (launch,), ()))
         figures = self._known.get(json.dumps(question, sort_keys=True))
@@ -56,7 +56,7 @@ class Figures:
         return figures
 
     def returned(self, path: str) -> Returned:
-        """What launches of kernels of the file ``path`` return."""
+        """Makes the results of launches of kernels in the file ``path``."""
         def compiled(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *,
                      warmup: bool) -> CompiledKernel:
             return CompiledKernel(_Asked(self, path, kernel, args, kwargs), loaded=not warmup)
@@ -65,7 +65,7 @@ class Figures:
 
 
 class _Asked:
-    """One launch, of which nothing is known until somebody reads a figure."""
+    """One launch, which is described once a figure is read."""
 
     def __init__(self, figures: Figures, path: str, kernel: Any, args: tuple[Any, ...],
                  kwargs: dict[str, Any]) -> None:
@@ -178,7 +178,7 @@ class _Described:
         return View(0, dtype_name(tensor), (1,), (1,), int(offset) % _ALIGNMENTS)
 
     def find(self, code: str, seen: str, line: int | None = None) -> None:
-        """The exception that follows says it."""
+        """An exception with the same words follows."""
 
     def stop(self, code: str, seen: str) -> NoReturn:
         raise ValueError(seen)

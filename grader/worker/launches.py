@@ -143,12 +143,12 @@ def _key(recorder: Recorder, kernel: Any) -> str:
         Stop: the file defines another kernel of this name.
     """
     name, code = str(kernel.__name__), getattr(kernel.fn, "__code__", None)
-    known = kernels_by_line(recorder.path)
+    kernels = kernels_by_line(recorder.path)
     if code is None:
         return name
-    if code.co_filename == recorder.path and code.co_firstlineno in known:
-        return known[code.co_firstlineno].key
-    line = next((line for line, one in known.items() if one.key == name), None)
+    if code.co_filename == recorder.path and code.co_firstlineno in kernels:
+        return kernels[code.co_firstlineno].key
+    line = next((line for line, one in kernels.items() if one.key == name), None)
     if line is not None:
         where = f"is that of line {code.co_firstlineno}"
         if code.co_filename != recorder.path:

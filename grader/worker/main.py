@@ -31,8 +31,8 @@ _SAMPLE = Path(__file__).with_name("sample.py")
 class Handler:
     """Answers "load" once and then any number of "call"s and "ask"s.
 
-    Where one of these reads a figure of a compiled kernel that is not known yet, the reply is a
-    question. With the answer the judge sends "again", and the same request is handled once more.
+    Where one of these reads a figure of a compiled kernel that the judge has not sent yet, the
+    reply is a question. With the answer the judge sends "again", and the request is handled again.
     """
 
     def __init__(self) -> None:

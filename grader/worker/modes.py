@@ -25,7 +25,7 @@ _ON_THE_CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 
 @cache
 def _name(function: Callable[..., Any]) -> str:
-    """Asking torch takes longer than most of what is called.
+    """Torch's name of a function, kept because looking it up takes longer than most calls.
 
     ``torch.mm`` equals ``torch.spmm``, and ``resolve_name`` keeps the last of equal functions.
     """

@@ -57,8 +57,8 @@ def tell_of(target: Target) -> None:
     Triton's driver answers for it, and so do ``torch.cuda.get_device_capability``,
     ``get_device_properties`` and ``get_device_name``. It is device 0 and the only one; making it
     the current one, or waiting for it, does nothing. ``torch.cuda.is_available`` stays false:
-    tensors are on the CPU. A launch that nobody records or interprets raises a RuntimeError, and
-    functions that measure times return NaN.
+    tensors are on the CPU. A launch that is neither recorded nor interpreted raises a
+    RuntimeError, and functions that measure times return NaN.
     """
     driver.set_active(_Told(target))
     JITFunction.run = _not_run

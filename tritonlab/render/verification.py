@@ -37,8 +37,7 @@ def show(screen: Screen, found: Verification, sources: str, next_command: str,
         _check(screen, check)
     for sentence in found.wrong:
         screen.line(sentence, lead=(("FALSE", "fail"), " "))
-    if found.checks or found.wrong:
-        screen.blank()
+    screen.blank()
     screen.line(summary(found))
     screen.next(next_command, before)
 

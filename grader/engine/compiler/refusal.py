@@ -32,8 +32,8 @@ _ASSEMBLER = re.compile(r"(?:error|fatal)\s*:\s*(.*)")
 _OUTSIDE = "`_semantic` argument must be provided"  # said of what only the language's own may call
 _ROW = re.compile(r"^\S+ (\S+), line (\d+); error", re.MULTILINE)
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-# What is launched and not compiled, by the name of the resource. Triton's own advice is about
-# shared memory alone.
+# Limits of a launch rather than of the code, by the name of the resource. Triton's own advice is
+# about shared memory alone.
 _LAUNCHED = {
     "threads": "`num_warps` asks for {:,} threads a program, and CUDA takes {:,} at most, which "
                "are 32 warps",
@@ -77,8 +77,8 @@ def finding(error: Exception, printed: str, kernel: Any, target: Target) -> Find
     name = kernel.fn.__name__
     if isinstance(error, OutOfResources):
         form = _LAUNCHED.get(error.name)
-        said = form.format(error.required, error.limit) if form else error
-        return Finding("T05", sentence(f"`{name}` does not fit the {target.title}: {said}"),
+        reason = form.format(error.required, error.limit) if form else error
+        return Finding("T05", sentence(f"`{name}` does not fit the {target.title}: {reason}"),
                        line=_first_line(kernel))
     own = _own(kernel)
     begun = f"`{name}` does not compile for the {target.title}: "

@@ -51,7 +51,7 @@ def _shape(block: Any) -> Sequence[int]:
 def _checked(block: Any, values: Any, name: str, axes: int,
              broken: Callable[[Array, int, int, int], str]) -> Any:
     if not isinstance(block, tl.tensor):
-        return block  # a number that is known when the kernel is compiled
+        return block  # a constexpr, which the compiler sees
     listed = values if isinstance(values, list | tuple | tl.tuple) else [values]
     numbers = [v.value if isinstance(v, tl.constexpr) else v for v in listed]
     if len(numbers) != axes:
@@ -69,15 +69,15 @@ def _checked(block: Any, values: Any, name: str, axes: int,
     for row in range(len(data)):
         line = data[row] if handle.shape else data[row].reshape(1)
         for axis, number in enumerate(numbers):
-            if number > 1 and (said := broken(line, axis, step, number)):
+            if number > 1 and (violation := broken(line, axis, step, number)):
                 program = int(running.programs.min() if len(data) == 1 else running.programs[row])
                 raise AssertionFailed(f"what {name} promises does not hold in "
-                                      f"{running.place(program)}: {said}")
+                                      f"{running.place(program)}: {violation}")
     return block
 
 
 def _not_divisible(values: Array, axis: int, step: int, width: int) -> str:
-    """What is no multiple, of elements that start a contiguous run along all axes."""
+    """Names the first start of a contiguous run that is not a multiple of ``width``."""
     starts = np.ones(values.shape, np.bool_)
     for along in range(values.ndim):
         lines = np.moveaxis(values, along, -1)

@@ -320,7 +320,7 @@ def _turns(start: Any, end: Any, step: Any) -> Iterator[Any]:
     and bounds are compared as signed integers of the promoted type.
 
     Raises:
-        NotInAKernel: a bound or the step is no scalar integer, or a constant step is zero.
+        NotInAKernel: a bound or the step is not a scalar integer, or a constant step is zero.
         KernelError: a step that is not a constant is zero or negative.
     """
     semantic = interpreter.interpreter_semantic

@@ -31,7 +31,7 @@ class Config:
         if type(self.check_outputs) is not bool:
             kind = type(self.check_outputs).__name__
             problems.type("check_outputs", f"expected a bool, got {kind}")
-        problems.tell()
+        problems.refuse()
 
 
 def add_rms_norm(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float = 1e-6,

@@ -14,7 +14,7 @@ ORDER = ("x", "residual", "weight", "eps", "config")
 
 
 class Problems:
-    """Problems by the argument that has them, told in the order of the arguments."""
+    """Problems by the argument that has them, raised together in the order of the arguments."""
 
     def __init__(self, order: tuple[str, ...]) -> None:
         self._texts: dict[str, list[str]] = {name: [] for name in order}
@@ -27,7 +27,7 @@ class Problems:
         self._only_types = False
         self.type(name, text)
 
-    def tell(self) -> None:
+    def refuse(self) -> None:
         if texts := [text for of_one in self._texts.values() for text in of_one]:
             raise (InputTypeError if self._only_types else InputValidationError)(texts)
 
@@ -54,7 +54,7 @@ def validate(x: Any, residual: Any, weight: Any, eps: Any, config: Any, max_colu
         problems.value("eps", f"expected a number above 0, got {eps}")
     if not is_config:
         problems.type("config", f"expected a Config, got {type(config).__name__}")
-    problems.tell()
+    problems.refuse()
 
 
 def _shapes(x: torch.Tensor, there: dict[str, torch.Tensor], problems: Problems,
