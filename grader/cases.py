@@ -20,7 +20,8 @@ class Limits:
     """What a performance case allows. ``traffic`` is issued bytes over ``Cost.bytes``.
 
     ``sectors`` bounds the 32-byte sectors of any line that moves much over as few as would hold its
-    bytes. ``programs`` bounds the programs of all launches together; a function gets the learner's
+    bytes, access by access: what a later access finds in a cache was requested again.
+    ``programs`` bounds the programs of all launches together; a function gets the learner's
     block. ``axis`` bounds the programs along any one axis of a grid: where it is the largest count
     that one dimension of the job needs, an axis that counts several dimensions has more.
     ``described`` says whether launches get tensor descriptors, which the host has made. Of the

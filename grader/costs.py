@@ -149,9 +149,17 @@ def _sectors(launches: Sequence[Counted], most: float) -> tuple[float, list[Find
             if share > most:
                 findings.append(Finding(
                     "T02", f"`{launch.kernel}` {row.kind}s {100 / share:.0f} % of each 32-byte "
-                           f"sector of `{row.tensor}` that it moves: the lanes of an access lie "
-                           "apart in memory.", line=row.line))
+                           f"sector of `{row.tensor}` that an access moves: the elements of an "
+                           f"access lie apart in memory.{_again(row, share)}", line=row.line))
     return worst, findings
+
+
+def _again(row: Traffic, share: float) -> str:
+    """How often sectors are requested whose rest other accesses use, as a further sentence."""
+    if row.ideal_sectors < row.unique_sectors:
+        return ""  # nothing uses the rest
+    return (f" Other accesses use the rest: each sector is requested {row.redundancy:.1f} times "
+            f"where {row.redundancy / share:.1f} would do.")
 
 
 def _heavy(launch: Counted) -> list[Traffic]:

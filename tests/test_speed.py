@@ -12,6 +12,7 @@ import grader
 from grader import Verdict, roofline
 from grader.binary import ALL_SUMS, Access, Binary, Occupancy
 from grader.costs import code_limits, count
+from grader.diagnosis.codes import explain
 from grader.engine.compiler.bound import least_seconds
 from grader.engine.compiler.targets import find
 from grader.facts import Interval, LaunchFacts, Survey, Traffic
@@ -47,6 +48,26 @@ def product_kernel(a_ptr, b_ptr, c_ptr, N, BM: tl.constexpr, BK: tl.constexpr):
 def double(x):
     out = torch.empty_like(x)
     product_kernel[(32, 32)](x, x, out, 4096, BM=128, BK=32, num_warps=8)
+    return out
+"""
+
+IN_STEPS = """\
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def double_kernel(x_ptr, out_ptr, N, BK: tl.constexpr):
+    rows = tl.program_id(0) * 16 + tl.arange(0, 16)
+    for start in range(0, N, BK):
+        offs = rows[:, None] * N + start + tl.arange(0, BK)[None, :]
+        tl.store(out_ptr + offs, 2 * tl.load(x_ptr + offs))
+
+
+def double(x):
+    out = torch.empty_like(x)
+    double_kernel[(x.shape[0] // 16,)](x, out, x.shape[1], BK=STEP)
     return out
 """
 
@@ -421,6 +442,33 @@ rows = tl.program_id(0) + tl.num_programs(0) * tl.arange(0, BLOCK)
         Verdict.PASSED, "1.00x of the minimum, limit 1.00x")
     assert (poor.verdict, poor.findings[0].code) == (Verdict.FAILED, "T02")
     assert "12 %" in poor.findings[0].seen
+
+
+@pytest.mark.parametrize(("unique", "rest"), [
+    (4096, ""),
+    (256, " Other accesses use the rest: each sector is requested 16.0 times where 2.0 would do."),
+], ids=["the rest is not used", "later steps of the loop use the rest"])
+def test_a_strided_access_is_told_with_what_becomes_of_the_rest_of_its_sectors(unique, rest):
+    moved = launch(Traffic(3, "load", "a_ptr", 4096, 16_384, 4096, 512, unique))
+
+    _, (finding,) = count(Limits(sectors=1.0), 16_384, [moved], 64)
+    told = explain(finding, (), {})
+
+    assert finding.seen == (
+        f"`{moved.kernel}` loads 12 % of each 32-byte sector of `a_ptr` that an access moves: the "
+        f"elements of an access lie apart in memory.{rest}")
+    assert ("may still lie in a cache" in told.means) == bool(rest)
+    assert "at least 32 bytes that are contiguous" in told.next_step
+
+
+@pytest.mark.parametrize(("columns", "verdict"), [(4, Verdict.FAILED), (8, Verdict.PASSED)])
+def test_a_loop_has_to_take_whole_sectors_in_each_step(judged, columns, verdict):
+    case = performance("rows of 64", rand(64, 64), sectors=1.0)
+
+    result = judged(IN_STEPS.replace("STEP", str(columns)), case)
+
+    assert (result.verdict, [f.code for f in result.findings]) == (
+        verdict, ["T02"] * (verdict is Verdict.FAILED))
 
 
 def test_scalar_loads_fail_a_limit_on_their_width(judged):

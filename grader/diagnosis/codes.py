@@ -116,6 +116,9 @@ CLOSER = (
      "with a pointer that the kernel was given."),
     ("L05", r"arange's range must be a power of 2", "A block has a power of two of elements; a "
      "size that is a constexpr parameter is chosen where the kernel is launched."),
+    ("T02", r" Other accesses use the rest", "A sector that a later step of a loop or another "
+     "program requests again may still lie in a cache, so that memory moves it once; but each "
+     "access requests all of its sectors, and what the caches serve in a second is limited too."),
     ("T05", r": `num_(?:warps|ctas)` asks for ", "The options of a launch decide how many threads "
      "and blocks run together, and CUDA has fixed limits for both."),
     ("T06", r" fit(?:$|\.| as well| at once)", "The plan can be carried out, and leaves a part of "
@@ -264,6 +267,9 @@ def _next_step(code: str, todos: Sequence[int]) -> str:
         return "Repair it, then run `tritonlab grade` again."
     if todos:
         return f"`tritonlab hint --todo {todos[0]}` leads on."
+    if code == "T02":
+        return ("Let each access take at least 32 bytes that are contiguous, such as 8 columns of "
+                "float32 in one step of a loop, then run `tritonlab grade` again.")
     if code == "T07":
         return "`tritonlab inspect` tells what each line moves, and which defects it knows."
     return "Change it, then run `tritonlab grade` again."
