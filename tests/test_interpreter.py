@@ -686,7 +686,7 @@ STOPPED = {
     "unknown argument": (no_such_argument_kernel, "L05", "unexpected keyword argument 'mask'", 2),
     "shapes": (shapes_kernel, "L05", "incompatible", 1),
     "blank": (blank_kernel, "P01", "blank", 2),
-    "unset variable": (unset_kernel, "L05", "'y'", 3),
+    "unset variable": (unset_kernel, "L05", "`y` is not defined here", 3),
     "endless recursion": (recursive_kernel, "R01", "calls itself", 1),
     "device assert": (device_assert_kernel, "R01", "x is small", 1),
     "print without a name": (python_print_kernel, "L05", '`tl.device_print("x", x)`', 1),

@@ -134,7 +134,8 @@ class Attempt:
         """
         self.looping = True
         now = _Turn((id(frame.f_code), frame.f_lineno), self.order.changes,
-                    dict(frame.f_locals), self._polls)
+                    {name: value for name, value in frame.f_locals.items()
+                     if not name.startswith("__tritonlab_")}, self._polls)
         before, self._last, self._polls = self._last, now, []
         if before is None or before.place != now.place or before.changes != now.changes:
             self._alike = 0

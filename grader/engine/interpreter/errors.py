@@ -102,6 +102,12 @@ def _message(error: BaseException) -> str:
         text = f"Triton's `{text}` does not hold"
     elif not text and not isinstance(error, AssertionError):
         text = type(error).__name__
+    unset = re.match(r"cannot access (?:local|free) variable '(\w+)'|local variable '(\w+)' "
+                     r"referenced|free variable '(\w+)' referenced", text)
+    if isinstance(error, NameError) and unset:
+        text = (f"`{unset[unset.lastindex or 0]}` is not defined here: what only one branch of an "
+                "`if` on a runtime value, or only the body of a loop, assigns ends with it; assign "
+                "it before")
     return text if len(text) <= _MAX_MESSAGE else text[:_MAX_MESSAGE] + " …"
 
 

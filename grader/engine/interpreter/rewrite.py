@@ -9,7 +9,7 @@ import itertools
 import linecache
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from types import CodeType, FunctionType, GeneratorType
 from typing import Any
@@ -25,6 +25,7 @@ from grader.engine.interpreter import (
     numerics,
     promises,
     reduce,
+    scopes,
     subset,
 )
 from grader.engine.interpreter.attempt import of_all_programs
@@ -160,6 +161,9 @@ def _visible(value: Any) -> Any:
 class _Rewriter(ast.NodeTransformer):
     """Line numbers stay; every changed node lies where the original lay."""
 
+    def __init__(self) -> None:
+        self._regions = itertools.count()
+
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         self.generic_visit(node)
         if len(node.targets) > 1:
@@ -167,21 +171,78 @@ class _Rewriter(ast.NodeTransformer):
         target = node.targets[0]
         if isinstance(target, ast.Tuple) and any(isinstance(e, ast.Tuple) for e in target.elts):
             _since((3, 8), "unpacking a tuple in a tuple", node)
-        node.value = _call("assigned", node.value)
+        several = isinstance(target, ast.Tuple)
+        node.value = _call("unpacked" if several else "assigned", node.value)
         return node
 
-    def visit_If(self, node: ast.If) -> ast.AST:
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        if not isinstance(node.target, ast.Name):
+            return self.generic_visit(node)
+        old = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
+        value = ast.copy_location(ast.BinOp(old, node.op, node.value), node)
+        return self.visit_Assign(ast.copy_location(ast.Assign([node.target], value), node))
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         self.generic_visit(node)
-        node.test = _call("condition", node.test, ast.Constant("if"))
+        constant = ast.unparse(node.annotation).rpartition(".")[2].strip("'") == "constexpr"
+        if node.value is not None and not constant:
+            node.value = _call("assigned", node.value)
         return node
 
-    def visit_While(self, node: ast.While) -> ast.AST:
+    def visit_If(self, node: ast.If) -> list[ast.stmt]:
+        body, orelse = scopes.bound(node.body), scopes.bound(node.orelse)
+        left = [(body, orelse, scopes.numbers(node.orelse)),
+                (orelse, body, scopes.numbers(node.body))]
+        self.generic_visit(node)
+        if not body and not orelse:
+            node.test = _call("condition", node.test, ast.Constant("if"))
+            return [node]
+        test, entered = self._region(node, {**body, **orelse}, node.test)
+        node.test = _call("condition", _read(test.targets[0]), ast.Constant("if"))
+        for statements, facts in zip((node.body, node.orelse), left, strict=True):
+            mine, others, numbers = facts
+            if mine or numbers:
+                statements += _leave("merged", entered, mine, tuple(others), numbers)
+        return [test, entered, node]
+
+    def visit_While(self, node: ast.While) -> list[ast.stmt]:
+        names = scopes.bound(node.body)
         self.generic_visit(node)
         node.test = _call("condition", node.test, ast.Constant("while"))
-        return node
+        if not names:
+            return [node]
+        runtime, entered = self._region(node, names, ast.Constant("while"))
+        node.body += _leave("carried", entered, names)
+        return [runtime, entered, node]
+
+    def visit_For(self, node: ast.For) -> list[ast.stmt]:
+        names = scopes.bound(node.body)
+        for name in scopes.bound([node.target]):
+            names.pop(name, None)
+        self.generic_visit(node)
+        if not names:
+            return [node]
+        turns, entered = self._region(node, names, node.iter)
+        node.iter = _read(turns.targets[0])
+        node.body += _leave("carried", entered, names)
+        return [turns, entered, node]
+
+    def _region(self, node: ast.stmt, names: Iterable[str], given: ast.expr
+                ) -> tuple[ast.Assign, ast.Assign]:
+        """What decides about a branch or loop, and the types of its names before it."""
+        number = next(self._regions)
+        decides = ast.Name(f"{_PREFIX}{number}_by", ast.Store())
+        before = ast.Name(f"{_PREFIX}{number}_before", ast.Store())
+        types = _call("entered", _read(decides), _constants(tuple(names)))
+        return (ast.copy_location(ast.Assign([decides], given), given),
+                ast.copy_location(ast.Assign([before], types), node))
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        numbers = [scopes.number(side) for side in (node.body, node.orelse)]
         self.generic_visit(node)
+        if numbers != [None, None]:
+            return ast.copy_location(_call("chosen", node.test, _later(node.body),
+                                           _later(node.orelse), _constants(tuple(numbers))), node)
         node.test = _call("condition", node.test, ast.Constant("if"))
         return node
 
@@ -227,6 +288,26 @@ def _call(name: str, *arguments: ast.expr) -> ast.Call:
     return ast.copy_location(call, where) if where is not None else call
 
 
+def _constants(values: Any) -> ast.Constant:
+    return ast.Constant(values)  # a tuple of constants is one too
+
+
+def _read(name: Any) -> ast.Name:
+    return ast.Name(name.id, ast.Load())
+
+
+def _leave(helper: str, entered: ast.Assign, bound: dict[str, int], *facts: Any) -> list[ast.stmt]:
+    """The end of a branch or turn: what was checked, and names that end with it."""
+    gone = ast.Name(_PREFIX + "gone", ast.Store())
+    left = _call(helper, _read(entered.targets[0]),
+                 *map(_constants, (tuple(bound.items()), *facts)))
+    made: list[ast.stmt] = [ast.Assign([gone], left)]
+    for name in bound:
+        ends = ast.Compare(ast.Constant(name), [ast.In()], [_read(gone)])
+        made.append(ast.If(ends, [ast.Delete([ast.Name(name, ast.Del())])], []))
+    return [ast.copy_location(statement, entered) for statement in made]
+
+
 def _later(value: ast.expr) -> ast.expr:
     nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
     return ast.copy_location(ast.Lambda(nothing, value), value)
@@ -239,6 +320,29 @@ def _later(value: ast.expr) -> ast.expr:
 def _assigned(value: Any) -> Any:
     """An assigned number becomes a scalar of the kernel, as it does in compiled code."""
     return interpreter.interpreter_semantic.to_tensor(value, False)
+
+
+def _unpacked(values: Any) -> Any:
+    return tuple(map(_assigned, values)) if isinstance(values, tuple | tl.tuple) else values
+
+
+def _chosen(condition: Any, body: Callable[[], Any], orelse: Callable[[], Any],
+            numbers: tuple[Any, Any]) -> Any:
+    """A ternary with a side that is a number.
+
+    Raises:
+        NotInAKernel: the sides have two types, and the condition is known only at run time.
+    """
+    taken = truth(condition)
+    value = body() if taken else orelse()
+    other = numbers[1] if taken else numbers[0]
+    if isinstance(condition, tl.tensor) and other is not None:
+        kinds = [scopes.kind(_assigned(side)) for side in (value, other)]
+        if scopes.differ(*kinds):
+            raise NotInAKernel(f"one side of a ternary is {scopes.word(kinds[0])} and the "
+                               f"other {scopes.word(kinds[1])}; both need one type "
+                               "where the condition is a runtime value")
+    return value
 
 
 def truth(value: Any, keyword: str = "if") -> bool:
@@ -397,7 +501,12 @@ def device_print(*args: Any, **options: Any) -> None:
 
 _HELPERS: dict[str, Any] = {
     _PREFIX + "assigned": _assigned,
+    _PREFIX + "unpacked": _unpacked,
     _PREFIX + "condition": truth,
+    _PREFIX + "chosen": _chosen,
+    _PREFIX + "entered": scopes.entered,
+    _PREFIX + "merged": scopes.merged,
+    _PREFIX + "carried": scopes.carried,
     _PREFIX + "asserted": _asserted,
     _PREFIX + "logical": _logical,
     _PREFIX + "negated": _negated,

@@ -7,7 +7,7 @@ import torch
 import triton
 import triton.language as tl
 
-from .construct import EVERY, UNTIL_3_8, Theme, equal
+from .construct import EVERY, UNTIL_3_8, Theme, equal, near
 from .values import exact, floats, integers, launch, out
 
 theme = Theme("branches")
@@ -300,8 +300,7 @@ def one_branch_kernel(out_ptr, n):
     tl.store(out_ptr, y)
 
 
-@theme("a variable defined in one branch only", rejects=EVERY,
-       differs="the branch that runs defines it; that the other does not, only the compiler sees")
+@theme("a variable defined in one branch only", rejects=EVERY)
 def _(device):
     launch(one_branch_kernel, device, out(dtype=torch.int32), n=7)
 
@@ -315,8 +314,7 @@ def branch_types_kernel(out_ptr, n):
     tl.store(out_ptr, y)
 
 
-@theme("two branches that give a variable two types", rejects=EVERY,
-       differs="one branch runs, and its type is used; both, only the compiler sees")
+@theme("two branches that give a variable two types", rejects=EVERY)
 def _(device):
     launch(branch_types_kernel, device, out(), n=7)
 
@@ -329,8 +327,7 @@ def branch_retype_kernel(out_ptr, n):
     tl.store(out_ptr, y)
 
 
-@theme("a branch that changes a variable's type", rejects=EVERY,
-       differs="one branch runs, and its type is used; both, only the compiler sees")
+@theme("a branch that changes a variable's type", rejects=EVERY)
 def _(device):
     launch(branch_retype_kernel, device, out(), n=7)
 
@@ -340,8 +337,7 @@ def ternary_types_kernel(out_ptr, n):
     tl.store(out_ptr, 1 if n > 3 else 2.5)
 
 
-@theme("a ternary of two types", rejects=EVERY,
-       differs="one side is computed, and its type is used; both, only the compiler sees")
+@theme("a ternary of two types", rejects=EVERY)
 def _(device):
     launch(ternary_types_kernel, device, out(), n=7)
 
@@ -406,3 +402,90 @@ def one_element_if_kernel(x_ptr, out_ptr):
 @theme("if on a block of one element")
 def _(device):
     return equal(launch(one_element_if_kernel, device, floats(1, low=2), out(dtype=torch.int32)), 1)
+
+
+@triton.jit
+def not_taken_kernel(out_ptr, n):
+    y = 1
+    if n > 30:
+        y = 2.5
+    tl.store(out_ptr, y)
+
+
+@theme("a branch that is not taken and would change a type", rejects=EVERY)
+def _(device):
+    launch(not_taken_kernel, device, out(), n=7)
+
+
+@triton.jit
+def branch_shape_kernel(out_ptr, n, N: tl.constexpr):
+    offs = tl.arange(0, N)
+    y = 1
+    if n > 3:
+        y = offs
+    tl.store(out_ptr + offs, y)
+
+
+@theme("a branch that makes a scalar a block", rejects=EVERY)
+def _(device):
+    launch(branch_shape_kernel, device, out(16, dtype=torch.int32), n=7, N=16)
+
+
+@triton.jit
+def defined_after_return_kernel(out_ptr, n):
+    if n < 3:
+        return
+    else:  # noqa: RET505
+        y = 5
+    tl.store(out_ptr, y)
+
+
+@theme("a variable defined beside an early return only", rejects=EVERY)
+def _(device):
+    launch(defined_after_return_kernel, device, out(dtype=torch.int32), n=7)
+
+
+@triton.jit
+def own_names_kernel(x_ptr, out_ptr, n, bias_ptr, FLAG: tl.constexpr, N: tl.constexpr):
+    offs = tl.arange(0, N)
+    pid = tl.program_id(0)
+    x = tl.load(x_ptr + offs)
+    if FLAG:
+        scale = 2
+        x = x * 1.0
+    else:
+        scale = 2.5
+    extra = None
+    if bias_ptr is not None:
+        extra = tl.load(bias_ptr + offs)
+    if pid >= n:
+        early = 0
+        tl.store(out_ptr + pid * N + offs, early)
+        return
+    if pid == 0:
+        y, size = x * scale, tl.sum(x * 0) + 3.0
+        own = 1
+        x += own
+    elif pid == 1:
+        own = 2.0
+        y = x + own * scale
+        size = 4.0
+    else:
+        y = x * 0.0
+        size = 5.0
+    own = size + 1
+    if pid > 0 and extra is not None:
+        y += extra
+    tl.store(out_ptr + pid * N + offs, y + own + (1.0 if pid > 0 else 2.0))
+
+
+@theme("names of branches' own, and names that every branch defines")
+def _(device):
+    x, bias = floats(16), floats(16, seed=1)
+    got = []
+    for given, flag, scale in ((None, True, 2.0), (bias, False, 2.5)):
+        a, b = x, 0 * x if given is None else given
+        rows = [a * scale + 4.0 + 2.0, a + 2 * scale + b + 5.0 + 1.0, 0 * a + b + 6.0 + 1.0, 0 * a]
+        got.append(near(launch(own_names_kernel, device, x, out(4, 16), 3, given, grid=(4,),
+                               FLAG=flag, N=16), torch.stack(rows), absolute=1e-5))
+    return got

@@ -197,8 +197,7 @@ def retyped_kernel(x_ptr, out_ptr, n):
     tl.store(out_ptr, total)
 
 
-@theme("an int that a loop makes a float", rejects=EVERY,
-       differs="every turn has its own types: the compile gate's job")
+@theme("an int that a loop makes a float", rejects=EVERY)
 def _(device):
     launch(retyped_kernel, device, floats(4), out(), n=4)
 
@@ -212,8 +211,7 @@ def reshaped_kernel(x_ptr, out_ptr, n, N: tl.constexpr):
     tl.store(out_ptr + offs, total)
 
 
-@theme("a scalar that a loop makes a block", rejects=EVERY,
-       differs="every turn has its own shapes: the compile gate's job")
+@theme("a scalar that a loop makes a block", rejects=EVERY)
 def _(device):
     launch(reshaped_kernel, device, floats(4, 16), out(16), n=4, N=16)
 
@@ -226,8 +224,7 @@ def constant_in_loop_kernel(out_ptr, n, START: tl.constexpr):
     tl.store(out_ptr, total)
 
 
-@theme("a constant assigned to in a loop", rejects=EVERY,
-       differs="a constant is a plain number while it is interpreted: the compile gate's job")
+@theme("a constant assigned to in a loop", rejects=EVERY)
 def _(device):
     launch(constant_in_loop_kernel, device, out(dtype=torch.int32), n=3, START=5)
 
@@ -342,3 +339,135 @@ def comprehension_kernel(out_ptr):
 @theme("a list comprehension over a tuple")
 def _(device):
     return equal(launch(comprehension_kernel, device, out(dtype=torch.int32)), 12)
+
+
+@triton.jit
+def carried_kernel(x_ptr, out_ptr, n, N: tl.constexpr):
+    offs = tl.arange(0, N)
+    total, count = 0.0, 0
+    block = tl.zeros((N,), tl.float32)
+    x_ptrs = x_ptr + offs
+    width: tl.constexpr = N
+    for i in range(n):
+        x = tl.load(x_ptrs)
+        for j in range(2):
+            x = x * 2 + j
+        if i > 0:  # noqa: SIM108
+            shift = 1.0
+        else:
+            shift = 0.0
+        total += tl.sum(x) + shift
+        block += x
+        count += 1
+        x_ptrs += width
+    for x in range(3):
+        count += x
+    tl.store(out_ptr + offs, block + total + count)
+
+
+@theme("scalars, blocks and pointers that a loop carries")
+def _(device):
+    x = integers(3, 16, dtype=torch.float32)
+    y = 4 * exact(x) + 1
+    got = launch(carried_kernel, device, x, out(16), n=3, N=16)
+    return equal(got, y.sum(0) + y.sum() + 2 + 6)
+
+
+@triton.jit
+def own_types_kernel(x_ptr, out_ptr, n):
+    total = 0.0
+    for i in range(n):
+        if i % 2 == 0:
+            y = 5
+            total += y
+        y = tl.load(x_ptr + i)
+        total += y
+    tl.store(out_ptr, total)
+
+
+@theme("a name of a turn's own, of two types")
+def _(device):
+    x = integers(4, dtype=torch.float32)
+    return equal(launch(own_types_kernel, device, x, out(), n=4), exact(x).sum() + 10)
+
+
+@triton.jit
+def there_and_back_kernel(x_ptr, out_ptr, n):
+    total = 0
+    for i in range(n):
+        total = total + tl.load(x_ptr + i)
+        total = total.to(tl.int32)
+    tl.store(out_ptr, total)
+
+
+@theme("another type within a turn, and the first one at its end")
+def _(device):
+    x = integers(4, dtype=torch.float32)
+    return equal(launch(there_and_back_kernel, device, x, out(dtype=torch.int32), n=4),
+                 exact(x).sum())
+
+
+@triton.jit
+def annotated_kernel(out_ptr, n):
+    total: tl.int32 = 0
+    for i in range(n):
+        total += i
+    tl.store(out_ptr, total)
+
+
+@theme("a loop that carries an annotated number")
+def _(device):
+    return equal(launch(annotated_kernel, device, out(dtype=torch.int32), n=5), 10)
+
+
+@triton.jit
+def retyped_while_kernel(x_ptr, out_ptr, n):
+    i, total = 0, 0
+    while i < n:
+        total += tl.load(x_ptr + i)
+        i += 1
+    tl.store(out_ptr, total)
+
+
+@theme("an int that a while loop makes a float", rejects=EVERY)
+def _(device):
+    launch(retyped_while_kernel, device, floats(4), out(), n=4)
+
+
+@triton.jit
+def counted_constant_kernel(out_ptr, n, N: tl.constexpr):
+    for _ in range(n):
+        N += 1
+    tl.store(out_ptr, N)
+
+
+@theme("a constexpr parameter that a loop counts up", rejects=EVERY)
+def _(device):
+    launch(counted_constant_kernel, device, out(dtype=torch.int32), n=3, N=5)
+
+
+@triton.jit
+def after_loop_kernel(out_ptr, n):
+    for i in range(n):
+        y = i * 2
+    tl.store(out_ptr, y)
+
+
+@theme("a variable defined inside a loop only", rejects=EVERY)
+def _(device):
+    launch(after_loop_kernel, device, out(dtype=torch.int32), n=3)
+
+
+@triton.jit
+def previous_kernel(out_ptr, n):
+    total = 0
+    for i in range(n):
+        if i > 0:
+            total += previous  # noqa: F821
+        previous = i  # noqa: F841
+    tl.store(out_ptr, total)
+
+
+@theme("what the turn before defined", rejects=EVERY)
+def _(device):
+    launch(previous_kernel, device, out(dtype=torch.int32), n=3)
