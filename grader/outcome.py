@@ -327,7 +327,9 @@ def _is_strange(name: str) -> bool:
 
 
 def run_of(reply: Mapping[str, Any], results: MemoryFile) -> Run:
-    """Read the executor's reply to a run; ``results`` is the file that it wrote to.
+    """Read the reply to a run; ``results`` is the file that it wrote to.
+
+    A GPU's reply has neither ``determined`` nor ``other`` nor ``printed``.
 
     Raises:
         Stopped: it refused the recording, or tells no facts or results that there can be.
@@ -346,7 +348,8 @@ def run_of(reply: Mapping[str, Any], results: MemoryFile) -> Run:
         _facts(reply["launches"]),
         determined=reply.get("determined") is True,
         other=other,
-        printed=tuple(str(line)[:MAX_PRINTED_LINE] for line in reply["printed"][:MAX_PRINTED]),
+        printed=tuple(str(line)[:MAX_PRINTED_LINE]
+                      for line in reply.get("printed", ())[:MAX_PRINTED]),
     )
 
 

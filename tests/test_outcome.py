@@ -211,6 +211,13 @@ def test_a_result_that_cannot_be_read_is_not_read(place):
         run_of({"status": "done", "results": [place], "findings": [], "launches": []}, results)
 
 
+def test_the_reply_of_a_gpu_is_read_though_it_has_less():
+    run = run_of({"status": "done", "results": [], "findings": [], "launches": []},
+                 MemoryFile("results"))
+
+    assert (run.results, run.other, run.printed, run.determined) == ((), (), (), False)
+
+
 @pytest.mark.parametrize("dtype", ["quint8", "qint32", "bits8", "complex32", "uint4"])
 def test_a_tensor_of_a_dtype_that_cannot_cross_is_a_wrong_result(dtype):
     (finding,) = unusable(outcome(changed("results", 0, 1, value=dtype)))

@@ -216,6 +216,7 @@ _LEFT_OUT = frozenset((
     "debug_barrier", "device_print", "static_print", "inline_asm_elementwise", "dot_scaled",
     "map_elementwise", "load_tensor_descriptor", "store_tensor_descriptor", "make_block_ptr",
     "make_tensor_descriptor", "atomic_poll", "expect_zero",
+    "advance",
 ))
 
 
