@@ -172,8 +172,9 @@ def test_a_reply_to_load_of_another_form_is_no_reply(reply):
     (RAISED, "P02", "Importing the file raised ValueError: x."),
     ({**RAISED, "types": ["SyntaxError"], "message": "'return' outside function (kernel.py, line 3)"
       }, "P02", "Python cannot compile line 3: 'return' outside function."),
-    ({**RAISED, "types": ["MemoryError"], "message": ""}, "P02",
-     "Importing the file raised MemoryError."),
+    ({**RAISED, "types": ["MemoryError"], "message": ""}, "R04",
+     "Importing the file raised MemoryError. A submission may take 2.1 GB of memory beside the "
+     "inputs of its module."),
     ({**RAISED, "types": ["SyntaxError"]}, "P02", "Importing the file raised SyntaxError: x."),
 ])
 def test_why_a_file_cannot_be_used_is_said(reply, code, says):
