@@ -188,7 +188,7 @@ def entry(x):
      (3, 4, 5, 6, 10, 16)),
     (Finding("M03", "never stored; each of the 2 programs stored others", line=10),
      (16, 14, 17, 10, 3, 4, 5, 6)),
-    (Finding("M03", "never stored"), (10,)),
+    (Finding("M03", "never stored"), (10, 16)),
     (Finding("L01", "The grid of `kernel` is 1, of type int", line=17), (16, 17)),
     (Finding("L03", "1 of 3 programs stored nothing."), (16,)),
     (Finding("T03", "3 programs ran where 2 do."), (16,)),

@@ -31,7 +31,7 @@ def record(case: Case) -> Recorded:
     path = case.body.__code__.co_filename
     inputs = [(f"tensor {number}", tensor, number) for number, tensor in enumerate(tensors)]
     recorder = Recorder(path, inputs)
-    with recorded(recorder):
+    with recorded(recorder, lambda *args, **kwargs: None):
         case.body(*tensors)
     views = tuple(view_of(tensor, number) for number, tensor in enumerate(tensors))
     events = tuple(event for event in recorder.events if isinstance(event, Launch))
