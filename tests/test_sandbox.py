@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from grader import hardware
 from grader.sandbox import (
     Child,
     ChildDied,
@@ -34,6 +35,7 @@ from grader.sandbox.arena import pack
 from grader.sandbox.conversation import line_in
 from grader.sandbox.output import Output
 from grader.sandbox.zygote import SPARES
+from grader.worker import graphs
 
 MIB = 1 << 20
 ALL_MEASURES = ("user", "landlock", "seccomp")
@@ -301,6 +303,19 @@ def made(module):
         box.expect("graphs")
 
         assert (before, asked(box, "made")) == (False, True)
+
+
+@pytest.mark.parametrize(("gpus", "traced"), [((), 1), (("NVIDIA H200",), 0)])
+def test_nothing_is_traced_before_forks_that_are_to_see_a_gpu(gpus, traced, monkeypatch):
+    """Tracing starts CUDA, and then no fork finds a GPU: "No CUDA GPUs are available"."""
+    calls = []
+    monkeypatch.setattr(hardware, "names", lambda: gpus)
+    monkeypatch.setattr(torch, "compile", lambda function, **options: calls.append(options)
+                        or function)
+
+    graphs.warm()
+
+    assert len(calls) == traced
 
 
 def test_several_children_live_side_by_side(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -6,9 +6,17 @@ import torch
 import torch._dynamo
 import torch.testing._internal.optests  # what `torch.library.opcheck` needs
 
+from grader import hardware
+
 
 def warm() -> None:
-    """Trace and differentiate a small function once: the first time loads most of the compiler."""
+    """Traces a small function once: the first time loads most of the compiler.
+
+    Tracing starts CUDA. Where there is a GPU, which this process does not see, a fork could not
+    start CUDA anew and see it: there the imports have to do.
+    """
+    if hardware.names():
+        return
     compiled = torch.compile(lambda x: (2 * x).relu(), backend="aot_eager", dynamic=True)
     compiled(torch.ones(8))
     torch._dynamo.reset()
