@@ -46,26 +46,25 @@ def test_the_readme_lists_every_phase_and_cause_that_the_suite_takes() -> None:
         assert f"| `{word}` |" in text
 
 
-def test_the_values_give_away_all_but_one_of_the_nine(sandbox: Sandbox) -> None:
+def test_the_values_give_away_all_nine(sandbox: Sandbox) -> None:
     suite = grader.load_suite(SUITE / "suite.py")
 
     report = grader.grade(EXERCISE, suite, sandbox=sandbox, effort="values")
 
     failed = {finding.function for finding in report.findings()}
-    right = {function.entry for function in suite.functions} - failed
-    assert right == {"col_sum"}
+    assert failed >= {function.entry for function in suite.functions}
     assert failed >= {"compare", "compare_shapes", "trace_program", "diagnosis"}
 
 
-def test_the_compiler_gives_away_the_last_one(sandbox: Sandbox) -> None:
+def test_a_sum_that_grows_in_the_loop_gets_its_cause(sandbox: Sandbox) -> None:
     suite = grader.load_suite(SUITE / "suite.py")
     only = [function for function in suite.functions if function.entry == "col_sum"]
 
     report = grader.grade(EXERCISE, replace(suite, functions=only, cases=()), sandbox=sandbox)
 
-    (finding,) = report.findings()
+    finding = report.first_failure.findings[0]
     assert finding.code == "L05"
-    assert "Loop-carried variable acc" in finding.seen
+    assert "`acc` is a block of fp32 of shape [32] before the loop" in finding.seen
     assert "comes in with one shape" in finding.means
     assert finding.function == "col_sum"  # whose hints are offered
 

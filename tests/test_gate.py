@@ -54,19 +54,13 @@ def gate(report: grader.Report) -> grader.CaseResult:
 
 
 INTERPRETS_ONLY = {
-    "a value that changes its type in a loop": ("""
+    "a value that changes its type in a loop that runs no turn": ("""
         x = tl.load(x_ptr + offs, mask=mask)
         total = 0
-        for _ in range(0, n // n):
+        for _ in range(0, n - n):
             total = total + x
-        tl.store(out_ptr + offs, total * 2, mask=mask)
-        """, "for _ in range(0, n // n):", "total"),
-    "a name that only one branch defines": ("""
-        x = tl.load(x_ptr + offs, mask=mask)
-        if n > 0:
-            y = x * 2
-        tl.store(out_ptr + offs, y, mask=mask)
-        """, "tl.store(out_ptr + offs, y, mask=mask)", "y"),
+        tl.store(out_ptr + offs, x * 2 + total, mask=mask)
+        """, "for _ in range(0, n - n):", "total"),
     "host code of Triton": ("""
         x = tl.load(x_ptr + offs, mask=mask)
         few = triton.cdiv(n, 64)
@@ -585,7 +579,7 @@ def test_a_fault_of_the_graders_own_is_an_error_and_never_the_learners(monkeypat
 
 
 def test_a_case_alone_tells_of_the_compiler_only_what_it_refuses(graded):
-    body, *_ = INTERPRETS_ONLY["a name that only one branch defines"]
+    body, *_ = INTERPRETS_ONLY["host code of Triton"]
 
     fine, refused = (graded(text, only="a thousand in") for text in (KERNEL, with_body(body)))
 

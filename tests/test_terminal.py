@@ -272,7 +272,8 @@ def test_keys_typed_while_a_program_prints_come_when_it_has_ended(place):
 def test_a_second_watch_says_so_on_the_terminal_too(place):
     with watching(place) as first:
         first.shows("FAILED", "q quit")
-        second = subprocess.run([*TYPED, "watch"], cwd=place, capture_output=True, text=True)
+        second = subprocess.run([*TYPED, "watch", "--plain"], cwd=place, capture_output=True,
+                                text=True)
 
         assert (second.returncode, second.stdout) == (2, "")
         assert f"Another watch, process {first.program.pid}, since" in second.stderr

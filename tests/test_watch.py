@@ -162,7 +162,7 @@ def test_further_files_of_an_exercise_are_watched(home, course_root):
     (lambda path: path.unlink(), "There is no file at"),
     (lambda path: (path.unlink(), path.mkdir()), "is a folder"),
     (lambda path: (path.unlink(), os.mkfifo(path)), "is not a regular file"),
-    (lambda path: path.write_bytes(b"#" * 1_100_000), "has 1.1 MB"),
+    (lambda path: path.write_bytes(b"#" * 1_100_000), "has 1,100,000 bytes"),
     (lambda path: shutil.rmtree(path.parent), "There is no file at"),
 ], ids=["deleted", "a folder", "a pipe", "too large", "its folder is deleted"])
 def test_what_cannot_be_graded_is_told_and_so_is_its_return(saved, submission, spoil, says):
@@ -515,7 +515,7 @@ def held_elsewhere(module: str) -> Iterator[subprocess.Popen[str]]:
 
 def test_a_second_watch_of_an_exercise_says_who_is_at_it_and_ends(run, submission):
     with held_elsewhere("softmax") as other:
-        answer = run("watch", "softmax")
+        answer = run("watch", "softmax", "--plain")
 
         assert (answer.code, answer.out) == (2, "")
         assert answer.err.startswith(f"Another watch, process {other.pid}, since ")

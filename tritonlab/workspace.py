@@ -232,6 +232,9 @@ def check_file(path: Path, module: Module | None = None) -> None:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except FileNotFoundError:
+        if path.is_symlink():
+            raise UnusableFile(f"{where} is a symbolic link to a file that is not there.",
+                               f"Remove the link. {fresh_one}".strip()) from None
         raise UnusableFile(f"There is no file at {where}.", fresh_one or
                            "Check the path, then repeat the command.") from None
     except OSError as error:
