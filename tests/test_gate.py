@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from dataclasses import replace
 from types import SimpleNamespace
@@ -649,6 +650,8 @@ def test_what_does_not_compile_is_told_of_all_cases_or_of_the_first_alone(whole,
     ids=["slow variants", "all variants", "neither"])
 def test_a_kernel_whose_variants_take_too_much_cpu_time_together_is_given_up(
         tmp_path, monkeypatch, slow_s, all_s, given_up):
+    clock = itertools.count()
+    monkeypatch.setattr(compiling, "_cpu_s", lambda: float(next(clock)))
     monkeypatch.setattr(compiling, "SLOW_S", 0.0)
     monkeypatch.setattr(compiling, "SLOW_VARIANTS_S", slow_s)
     monkeypatch.setattr(compiling, "ALL_VARIANTS_S", all_s)
