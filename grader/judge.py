@@ -377,8 +377,7 @@ class Judge:
         deciding = [(self._traits[r.name], r.verdict) for r in results
                     if r.name in self._traits and not r.advisory
                     and not (r.findings and r.findings[0].code.startswith("T"))]
-        lead = next((r.name for r in results
-                     if not r.advisory and r.verdict is Verdict.FAILED), "")
+        lead = next((r.name for r in results if r.fails), "")
         leading = [traits for traits, _ in deciding if traits.name == lead]
         if not leading:
             return ""  # the failure that is shown first is of another kind
