@@ -1,4 +1,7 @@
-"""Decides whether a kernel is right; knows nothing of tracks, workspaces or terminals."""
+"""Grades Triton kernels: records host code, executes its launches, judges the results.
+
+The public door: `grade`, `Suite`, `Case`, `Report`, `Verdict`. Never imports `tritonlab`.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from grader.report import CaseResult, Finding, Kind, Report, Verdict
 
 if TYPE_CHECKING:
-    from grader.judge import grade
-    from grader.sandbox import Cancelled, Sandbox
-    from grader.selection import UnknownCase
-    from grader.source import UnreadableSubmission
+    from grader.judge.grade import grade
+    from grader.processes.sandbox import GradingSandbox as Sandbox
+    from grader.sandbox import Cancelled
+    from grader.submission.source import UnreadableSubmission
     from grader.suite import Suite
     from grader.suite import load as load_suite
+    from grader.suite.case_selection import UnknownCase
 
 __all__ = [
     "Cancelled",
@@ -30,13 +34,13 @@ __all__ = [
 ]
 
 _LAZY = {  # name -> (module, attribute): the judge loads torch, and a course is listed without it
-    "grade": ("grader.judge", "grade"),
-    "load_suite": ("grader.suite", "load"),
+    "grade": ("grader.judge.grade", "grade"),
+    "load_suite": ("grader.suite.spec", "load"),
     "Cancelled": ("grader.sandbox", "Cancelled"),
-    "Sandbox": ("grader.sandbox", "Sandbox"),
-    "Suite": ("grader.suite", "Suite"),
-    "UnknownCase": ("grader.selection", "UnknownCase"),
-    "UnreadableSubmission": ("grader.source", "UnreadableSubmission"),
+    "Sandbox": ("grader.processes.sandbox", "GradingSandbox"),
+    "Suite": ("grader.suite.spec", "Suite"),
+    "UnknownCase": ("grader.suite.case_selection", "UnknownCase"),
+    "UnreadableSubmission": ("grader.submission.source", "UnreadableSubmission"),
 }
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import enum
 import platform
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+from grader.finding import Circumstance, Data, Sign, data_from_json, data_to_json, matches
 
 
 class Verdict(enum.StrEnum):
@@ -21,6 +23,15 @@ class Verdict(enum.StrEnum):
     ERROR = "ERROR"
     SKIPPED = "SKIPPED"
     INCONCLUSIVE = "INCONCLUSIVE"
+
+
+class Skip(enum.StrEnum):
+    """Why a case was skipped, where code decides by it."""
+
+    EFFORT = "effort"  # less effort was asked for
+    GPU = "gpu"  # only a usable GPU can tell
+    TIME = "time"  # too late, or a case before it ended the grade
+    MACHINE = "machine"  # too large for this machine, or for a sample
 
 
 class Kind(enum.StrEnum):
@@ -39,28 +50,58 @@ EXIT_PASSED, EXIT_FAILED, EXIT_USAGE, EXIT_GRADER_BROKE = 0, 1, 2, 3
 
 @dataclass(frozen=True)
 class Finding:
-    """A diagnosis in four parts.
+    """A diagnosis: a code, the data that it is about, and what these usually mean.
 
-    ``code`` is one of ``grader.diagnosis.codes.MEANINGS``. ``seen`` states numbers, the first index
-    and the program. The other three parts are filled in by ``grader.diagnosis.codes.explain``.
-    ``line`` is a line of the learner's file, counted from 1. ``function`` is the learner's function
-    that the case is about, where a suite has several or asks host code.
+    ``code`` is one of ``grader.diagnosis.codes.MEANINGS``. ``circumstances`` are put around the
+    sentence in order. ``means``, ``where`` and ``next_step`` are filled in by
+    ``grader.diagnosis.codes.explain``. ``line`` is a line of the learner's file, counted from 1.
+    ``function`` is the learner's function that the case is about, where a suite has several or asks
+    host code.
     """
 
     code: str
-    seen: str
+    data: Data
     line: int | None = None
     means: str = ""
     where: str = ""
     next_step: str = ""
     todos: tuple[int, ...] = ()
     function: str = ""
+    circumstances: tuple[Circumstance, ...] = ()
+
+    @property
+    def seen(self) -> str:
+        """The data in words: numbers, the first index, the program."""
+        from grader.diagnosis import messages  # the process of the learner's code shows none
+
+        return messages.text(self.data, self.circumstances)
+
+    def within(self, kind: str, **figures: Any) -> Finding:
+        """The finding with one more circumstance around it."""
+        return replace(self, circumstances=(*self.circumstances, Circumstance(kind, figures)))
+
+    def has(self, sign: Sign) -> bool:
+        """Whether it has the sign of a mistake."""
+        return matches(self.data, self.circumstances, sign)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The finding in words, as plain data."""
+        return {"code": self.code, "seen": self.seen, "line": self.line, "means": self.means,
+                "where": self.where, "next_step": self.next_step, "todos": self.todos,
+                "function": self.function}
+
+    def to_json(self) -> dict[str, Any]:
+        """Code, data and line, for another process."""
+        return {"code": self.code, "data": data_to_json(self.data), "line": self.line}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Finding:
-        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
-        known["todos"] = tuple(known.get("todos", ()))
-        return cls(**known)
+    def from_json(cls, item: Mapping[str, Any]) -> Finding:
+        """The finding of a process of the grader.
+
+        Raises:
+            ValueError: the data are of no family.
+        """
+        return cls(item["code"], data_from_json(item["data"]), item["line"])
 
 
 @dataclass(frozen=True)
@@ -94,12 +135,19 @@ class CaseResult:
     replay: str = ""
     details: Details | None = None
     clocked: bool = False  # it asks for speed, which nothing but a clock can show
+    skipped: Skip | None = None
     measured: Mapping[str, Any] | None = None  # what the clock of a GPU showed; times in ms
 
     @property
     def fails(self) -> bool:
         """Whether it fails the grade: what is shown beside it decides nothing."""
         return self.verdict is Verdict.FAILED and not self.advisory
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result with its findings in words, as plain data."""
+        data = asdict(replace(self, findings=()))
+        del data["skipped"]
+        return data | {"findings": tuple(finding.to_dict() for finding in self.findings)}
 
 
 @dataclass(frozen=True)
@@ -211,6 +259,8 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data, ready for ``json.dumps``; the form is ``schema`` 1."""
         data = asdict(self)
+        for part in ("results", "on_gpu"):
+            data[part] = tuple(result.to_dict() for result in getattr(self, part))
         return {
             "schema": 1,
             "verdict": str(self.verdict),

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import toy
 
-from tritonlab import author, course, scaffold, written
+from tritonlab.authoring import checks, module_files, scaffold
+from tritonlab.course import course
 
 STARTERS = {"track1": "blanks", "track2": "slow", "track3": "broken", "track4": "specification"}
 
@@ -40,8 +41,8 @@ class Made:
         return make(self.root, self.module.id)
 
     @property
-    def material(self) -> written.Material:
-        return written.read(self.module, self.starter)
+    def material(self) -> module_files.Material:
+        return module_files.read(self.module, self.starter)
 
 
 def empty_course(root: Path) -> Path:
@@ -72,4 +73,4 @@ def make(root: Path, module_id: str = "track1/doubling") -> Made:
 def answer(paths: list[Path]) -> None:
     """Put words where the scaffold asks for them."""
     for path in paths:
-        path.write_text(re.sub(rf"{author.PROMPT}: ", "Words about ", path.read_text()))
+        path.write_text(re.sub(rf"{checks.PROMPT}: ", "Words about ", path.read_text()))

@@ -11,11 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from grader import bench, measurement, suite
-from grader.bench import Benchmark, Chart, Contender, Roof, Speed, Without
-from grader.draws import Draws
-from grader.measurement import Units
+from grader.bench import bench
+from grader.bench.bench import Benchmark, Chart, Contender, Roof, Speed, Without
+from grader.engine.gpu import measurement
+from grader.engine.gpu.measurement import Units
+from grader.judge.context import Context
+from grader.judge.draws import Draws
 from grader.report import CaseResult, Finding, Kind, Verdict
+from grader.suite import Case, spec
 
 ROOT = Path(__file__).parent.parent
 H200 = "NVIDIA H200"
@@ -34,7 +37,7 @@ class FakeClock:
         self.device = H200
         self.found = found or {}  # by who, what comes instead of a time
         self.asked: list[tuple[str, str]] = []
-        self._kernels, self._judges = kernels, []
+        self._kernels, self._contexts = kernels, []
 
     def of(self) -> dict[str, Any]:
         return {"ceilings": {"copy_gb_s": COPY / 1e9}} if self.measured else {}
@@ -42,11 +45,12 @@ class FakeClock:
     def roof(self, units: Units) -> Roof:
         return Roof(self.device, self.measured, COPY, PEAKS[units], units)
 
-    def kernels(self, judge: Any, name: str, inputs: Sequence[Any]) -> Speed | Without:
-        if judge not in self._judges:
-            self._judges.append(judge)
-        who = self._kernels[self._judges.index(judge)]
-        return self._time(who, name, judge.suite, inputs)
+    def kernels(self, case: Case, ctx: Context, name: str,
+                inputs: Sequence[Any]) -> Speed | Without:
+        if ctx not in self._contexts:
+            self._contexts.append(ctx)
+        who = self._kernels[self._contexts.index(ctx)]
+        return self._time(who, name, ctx.part(case), inputs)
 
     def peer(self, whole: Any, part: Any, size: int, *, compiled: bool) -> Speed | Without:
         who = bench.COMPILED if compiled else bench.TORCH
@@ -83,7 +87,7 @@ def charted(part: Any, who: Sequence[str] = tuple(REACHED), *, measured: bool = 
 
 def benchmark(module: str, *, measured: bool = True, who: Sequence[str] = ()) -> Benchmark:
     """All functions of one module's suite."""
-    loaded = suite.load(ROOT / "grader" / "suites" / module / "suite.py")
+    loaded = spec.load(ROOT / "grader" / "suites" / module / "suite.py")
     names = who or (tuple(REACHED) if measured else (bench.YOURS, bench.REFERENCE))
     charts = tuple(charted(part, names, measured=measured) for part in bench.benched(loaded))
     return Benchmark(loaded.name, "0" * 64, measured, H200, {}, charts, (),
@@ -96,8 +100,8 @@ def wrong() -> CaseResult:
 
 
 if __name__ == "__main__":
-    from tritonlab import course
-    from tritonlab.render import page, picture
+    from tritonlab.course import course
+    from tritonlab.render import charts, kernel_pages
 
     the_course = course.load()
     folder = Path(sys.argv[1])
@@ -108,6 +112,6 @@ if __name__ == "__main__":
             found = benchmark(name, measured=measured)
             kind = "measured" if measured else "predicted"
             stem = f"{name.split('-', 2)[-1].replace('/', '-')}-{kind}"
-            (folder / f"{stem}.png").write_bytes(picture.png(found, name))
+            (folder / f"{stem}.png").write_bytes(charts.benchmark_png(found, name))
             module = next(m for m in the_course.modules if str(m.suite.parent).endswith(name))
-            (folder / f"{stem}.html").write_text(page.benchmark(module, found))
+            (folder / f"{stem}.html").write_text(kernel_pages.benchmark(module, found))

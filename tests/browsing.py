@@ -65,10 +65,21 @@ const light = color => {
     c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 };
+const shapes = element => {  // drawn before a text of an SVG, below its middle; the topmost first
+  const text = element.getBoundingClientRect();
+  const x = (text.left + text.right) / 2, y = (text.top + text.bottom) / 2;
+  return [...element.closest('svg').querySelectorAll('path, rect, circle, use')].filter(shape => {
+    const box = shape.getBoundingClientRect();
+    return shape.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING
+      && !shape.closest('defs') && getComputedStyle(shape).fill !== 'none'
+      && box.left < x && x < box.right && box.top < y && y < box.bottom;
+  }).map(shape => {
+    const style = getComputedStyle(shape), [r, g, b, a] = rgba(style.fill);
+    return [r, g, b, a * style.opacity];
+  }).reverse();
+};
 const behind = element => {
-  const layers = [], before = element.previousElementSibling;
-  if (element.closest('svg') && before && /rect|circle/.test(before.tagName)
-      && element.tagName === 'text') layers.push(rgba(getComputedStyle(before).fill));
+  const layers = element.closest('svg') ? shapes(element) : [];
   for (let at = element; at; at = at.parentElement)
     layers.push(rgba(getComputedStyle(at).backgroundColor));
   return layers.reverse().reduce((below, top) => over(top, below), [255, 255, 255]);

@@ -12,12 +12,13 @@ from pathlib import Path
 
 from benched import benchmark
 
-from tritonlab import benches, course, overview
-from tritonlab.certificate import Certificate, Entry, State, Total
-from tritonlab.course import Course
-from tritonlab.overview import Overview
-from tritonlab.records import Reading, Record
-from tritonlab.workspace import Workspace
+from tritonlab.course import course
+from tritonlab.course.course import Course
+from tritonlab.progress import bench_cache, progress_report
+from tritonlab.progress.certificate import Certificate, CertificateEntry, ModuleState, Total
+from tritonlab.progress.journal_format import JournalReading, Record
+from tritonlab.progress.progress_report import Overview
+from tritonlab.workspace.workspace import Workspace
 
 TRACKS = (("track1", "Missing Elements", 5, 1), ("track2", "Optimization", 5, 4),
           ("track3", "Debugging", 4, 1), ("track4", "Mastery", 5, 1))
@@ -31,7 +32,7 @@ def sha256(text: str) -> str:
 
 
 def entry(module: str, title: str, core: bool = True, evidence: str = "efficient",
-          settings: int = 0, **more: object) -> Entry:
+          settings: int = 0, **more: object) -> CertificateEntry:
     """A passed module; ``settings`` numbers the versions that it was graded with."""
     on_gpu = evidence == "fast"
     facts = {
@@ -46,15 +47,15 @@ def entry(module: str, title: str, core: bool = True, evidence: str = "efficient
         "ceilings": {"copy_gb_s": 1_582.0, "matmul_tflops": 402.0,
                      "measured_at": "2026-11-22"} if on_gpu else {},
         "date": "2026-11-22"}
-    return Entry(module, title, core,
-                 **{"state": State.PASSED, "evidence": evidence, **facts, **more})
+    return CertificateEntry(module, title, core,
+                            **{"state": ModuleState.PASSED, "evidence": evidence, **facts, **more})
 
 
-def certificate(entries: tuple[Entry, ...], name: str | None = "Ada Lovelace",
+def certificate(entries: tuple[CertificateEntry, ...], name: str | None = "Ada Lovelace",
                 problems: tuple[str, ...] = ()) -> Certificate:
     """With the totals that follow from the entries."""
     def passed(core: bool, track: str = "") -> int:
-        return sum(one.core is core and one.state is State.PASSED
+        return sum(one.core is core and one.state is ModuleState.PASSED
                    and one.module.startswith(track) for one in entries)
 
     return Certificate(
@@ -83,15 +84,15 @@ def beginner() -> Certificate:
     """One module passed, one begun."""
     return certificate((
         entry("track1/vector-add", "Vector addition"),
-        Entry("track1/softmax", "Stable softmax", True, State.TRIED, grades=2),
-        Entry("track1/conv2d", "Convolution", True, State.WAITING)))
+        CertificateEntry("track1/softmax", "Stable softmax", True, ModuleState.TRIED, grades=2),
+        CertificateEntry("track1/conv2d", "Convolution", True, ModuleState.WAITING)))
 
 
 def record(seq: int, event: str, module: str, day: date | str, **data: object) -> Record:
     return Record(seq, event, module, str(day), sha256(str(seq)), sha256(str(seq - 1)), data)
 
 
-def journal(course: Course, days: int = 40, first: date = date(2026, 10, 14)) -> Reading:
+def journal(course: Course, days: int = 40, first: date = date(2026, 10, 14)) -> JournalReading:
     """Some grades on most days, a module after the other, the last of them open."""
     modules, records = list(course.modules), []
     for number in range(days):
@@ -109,7 +110,7 @@ def journal(course: Course, days: int = 40, first: date = date(2026, 10, 14)) ->
         if number % 6 == 1:
             records.append(record(len(records) + 1, "hint", module.id, day, group="A",
                                   rung=1 + number % 3))
-    return Reading(tuple(records))
+    return JournalReading(tuple(records))
 
 
 def progress(place: Workspace, days: int = 40, benched: bool = True) -> Overview:
@@ -118,20 +119,20 @@ def progress(place: Workspace, days: int = 40, benched: bool = True) -> Overview
     for number, name in enumerate(("missing-elements/03-softmax", "mastery/01-custom-kernels",
                                    "optimization/01-tiling") if benched else ()):
         module = next(m for m in the_course.modules if str(m.suite.parent).endswith(name))
-        benches.keep(place, module, benchmark(name, measured=number != 1))
-    return overview.build(the_course, journal(the_course, days), place)
+        bench_cache.keep(place.mark, module, benchmark(name, measured=number != 1))
+    return progress_report.build(the_course, journal(the_course, days), place.mark)
 
 
 if __name__ == "__main__":
-    from tritonlab.render import sheets
+    from tritonlab.render import learner_pages
 
     folder = Path(sys.argv[1])
     folder.mkdir(exist_ok=True)
     for name, way in (("long", progress(Workspace(folder), 200)),
                       ("usual", progress(Workspace(folder))),
                       ("new", progress(Workspace(folder / "new"), 1, benched=False))):
-        (folder / f"report-{name}.html").write_text(sheets.report(way))
+        (folder / f"report-{name}.html").write_text(learner_pages.report(way))
     for name, made in (("everything", everything()), ("beginner", beginner()),
                        ("nothing", certificate((), None))):
         path = folder / f"certificate-{name}.html"
-        path.write_text(sheets.certificate(made, path.name))
+        path.write_text(learner_pages.certificate(made, path.name))

@@ -17,14 +17,15 @@ import toy
 
 import grader
 from grader.report import CaseResult, Report
-from tritonlab import cli, course
-from tritonlab.course import Course, Roots
+from tritonlab.cli import app
+from tritonlab.course import course
+from tritonlab.course.course import Course, Roots
 
 
 @pytest.fixture(scope="session")
 def sandbox() -> Iterator[object]:
     """One warm sandbox for all tests that grade for real."""
-    from grader.sandbox import Sandbox
+    from grader import Sandbox
 
     with Sandbox() as box:
         yield box
@@ -98,7 +99,7 @@ def run(home: Path, capsys: pytest.CaptureFixture[str],
         monkeypatch.setattr(sys, "argv", ["tritonlab", *words])
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            app.main()
         out, err = capsys.readouterr()
         return Ran(int(ended.value.code or 0), out, err)
 

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from grader.binary import Access, Binary, Occupancy
-from grader.compilation import Listing
-from grader.defects import Defect
-from grader.engine.compiler.build import address, build
+from grader.diagnosis.perf_lints import Defect
+from grader.engine.compiler.compile import address, build
 from grader.engine.compiler.ptx import lines as ptx_lines
 from grader.engine.compiler.targets import Target, find
-from grader.executor import kernels
-from grader.facts import Interval, Prediction, Survey, Traffic
-from grader.inspection import InspectedCase, InspectedLaunch, Inspection
+from grader.executor.extract import kernels
+from grader.inspect.inspection import InspectedCase, InspectedLaunch, Inspection
+from grader.processes.compiler_replies import Listing
+from grader.recording.compiled_kernel import Access, Binary, Occupancy
+from grader.recording.launch_stats import Interval, Prediction, Survey, Traffic
 from grader.report import Kind
 from grader.suite import Cost
 

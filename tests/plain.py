@@ -11,8 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from grader.sandbox import Limits, processes
-from grader.sandbox.attacks import Attempt
+from grader.attacks.attacks import RunningAttack
+from grader.sandbox import ResourceLimits, processes
 
 GRACE_S = 0.5
 RUNNER = """
@@ -33,7 +33,7 @@ class Plain:
         self._folder = folder
         self._inherited = inherited
 
-    def run(self, source: str, limits: Limits, patience_s: float) -> Attempt:
+    def run(self, source: str, limits: ResourceLimits, patience_s: float) -> RunningAttack:
         path = self._folder / "attack.py"
         path.write_text(source)
         done, done_end = os.pipe()
@@ -58,7 +58,7 @@ class Plain:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(GRACE_S)
 
-        return Attempt(process.pid, bool(answered), "", printed, stop)
+        return RunningAttack(process.pid, bool(answered), "", printed, stop)
 
     def clean_up(self) -> None:
         """End what the attack left behind, which is what the careless grader does not do."""

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import torch
 
-from grader import hardware
-from grader.gpus import NoGpu
-from grader.measurement import Ceilings, Gpu, Measurement
-from grader.outcome import Run, Stopped, Timed
-from grader.recording import Recording
+from grader.engine.gpu.measurement import Ceilings, Gpu, Measurement
+from grader.gpu import detect
+from grader.gpu.client import NoGpu
+from grader.processes.replies import Run, Stopped, Timed
+from grader.processes.session import Session
+from grader.recording.model import Recording
 from grader.report import Finding
-from grader.session import Session
 
 H200 = Gpu("NVIDIA H200", "GPU-0", "580.65", (9, 0), 50 << 20, 132, 139 << 30)
 CEILINGS = Ceilings(H200, 4_282.0, 790.0, "2026-11-22",
@@ -70,7 +70,7 @@ class Simulated:
 
 def install(monkeypatch: pytest.MonkeyPatch, gpu: Simulated) -> Simulated:
     """Put it where this machine's own would be."""
-    monkeypatch.setattr(hardware, "names", lambda: (H200.name,))
+    monkeypatch.setattr(detect, "names", lambda: (H200.name,))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     for name, answer in (("look", gpu.look), ("run_on_gpu", gpu.run), ("measure", gpu.measure),
                          ("ceilings", lambda session: CEILINGS)):

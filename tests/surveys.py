@@ -10,14 +10,14 @@ from typing import Any
 
 import torch
 
-from grader import recording
-from grader.engine.survey.sampling import Addresses, Sampler
-from grader.executor.arguments import Binder
-from grader.executor.main import Handler
+from grader.engine.dram_model.sampling import Addresses, Sampler
+from grader.executor.binding import Binder
+from grader.executor.main import ExecutorHandler
+from grader.executor.memory import Storages
 from grader.executor.replay import descriptor_of, pointer_of
-from grader.executor.storages import Storages
-from grader.facts import Survey, Unsurveyable
-from grader.recording import Alloc, Argument, Event, Launch, Recording, View
+from grader.recording import model
+from grader.recording.launch_stats import Survey, Unsurveyable
+from grader.recording.model import Alloc, Argument, Event, Launch, Recording, View
 
 KERNELS = Path(__file__).with_name("survey_kernels.py")
 PAGE = 4096
@@ -28,7 +28,7 @@ class Recorded:
     """Records launches by hand; ``virtual`` tensors have a size and no values."""
 
     def __init__(self, path: Path = KERNELS) -> None:
-        self.handler = Handler()
+        self.handler = ExecutorHandler()
         loaded = self.handler.handle({"op": "load", "path": str(path)}, [])
         assert loaded["status"] == "ready", loaded
         self.handler.__exit__()  # the engine stays in its place in a process of its own only
@@ -53,7 +53,7 @@ class Recorded:
         return self.inputs[-1]
 
     def real(self, values: torch.Tensor) -> View:
-        view = self.virtual(*values.shape, dtype=recording.dtype_name(values))
+        view = self.virtual(*values.shape, dtype=model.dtype_name(values))
         os.pwrite(self.arena, values.numpy().tobytes(), self.layout[-1][0])
         return view
 
@@ -76,7 +76,7 @@ class Recorded:
 
     def request(self, l2_bytes: int = 60 << 20, granule: int = 64) -> dict[str, Any]:
         return {
-            "op": "survey", "recording": recording.to_json(self.recorded()),
+            "op": "survey", "recording": model.to_json(self.recorded()),
             "layout": self.layout, "resident": self.resident, "l2_bytes": l2_bytes,
             "granule": granule}
 

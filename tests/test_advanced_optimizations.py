@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import grader
-from grader.contract import wrong_answer
+from grader.judge.contract import wrong_answer
 from grader.report import Finding
 from grader.suite import sibling
 

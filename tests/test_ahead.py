@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from grader.ahead import Ahead
+from grader.judge.pipeline import Pipeline
 
 
 class Steps:
@@ -38,7 +38,7 @@ class Steps:
 
 def test_the_next_cases_are_under_way_when_one_is_taken():
     steps = Steps()
-    ahead = Ahead("abcd", steps.call, steps.replay)
+    ahead = Pipeline("abcd", steps.call, steps.replay)
 
     assert ahead.take() == "A"
     assert steps.seen == [
@@ -51,7 +51,7 @@ def test_the_next_cases_are_under_way_when_one_is_taken():
 
 def test_nothing_begins_before_the_first_case_is_taken():
     steps = Steps()
-    Ahead("abc", steps.call, steps.replay)
+    Pipeline("abc", steps.call, steps.replay)
 
     assert steps.seen == []
 
@@ -60,7 +60,7 @@ def test_nothing_begins_before_the_first_case_is_taken():
                                    "replay b ends"])
 def test_what_a_step_raises_comes_out_where_its_case_is_taken(where):
     steps = Steps(fails=(where,))
-    ahead = Ahead("abcd", steps.call, steps.replay)
+    ahead = Pipeline("abcd", steps.call, steps.replay)
 
     assert ahead.take() == "A"
     with pytest.raises(ValueError, match=where):

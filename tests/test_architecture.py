@@ -1,90 +1,85 @@
-"""The house keeps its shape: imports run one way, listing is light, no stray folder."""
+"""The layout of the code: layers import one way, names are unique, the doors are light."""
 
 from __future__ import annotations
 
 import ast
+import graphlib
+import re
 import subprocess
 import sys
+from collections import Counter, defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ROOMS = [path for package in ("grader", "tritonlab") for path in (ROOT / package).rglob("*.py")
-         if "suites" not in path.parts and not {"tracks", "solutions"} & set(path.parts)]
-MAY_IMPORT_TORCH = tuple(f"grader.{room}" for room in (
-    "worker", "executor", "engine", "compare", "rounding", "amplitudes", "selftest", "judge",
-    "session", "large", "outcome", "submission", "inputs", "draws", "decoys", "suite", "bulk",
-    "device", "timing", "probe", "clocks", "peers", "diagnosis.effects",
-    "sandbox.arena", "sandbox.zygote", "diagnosis.contrast", "diagnosis.where",
-    "diagnosis.likeness", "diagnosis.separation", "diagnosis.details"))
+# From the lowest to the highest: a layer imports from itself and from those before it.
+LAYERS = (
+    "grader.text", "grader.finding", "grader.diagnosis.messages", "grader.report",
+    "grader.recording", "grader.submission", "grader.suite", "grader.engine", "grader.sandbox",
+    "grader.gpu", "grader.executor", "grader.worker", "grader.processes", "grader.diagnosis",
+    "grader.judge", "grader.inspect", "grader.bench", "grader.attacks", "grader.selfcheck",
+    "grader", "tritonlab.version", "tritonlab.interrupts", "tritonlab.errors", "tritonlab.course",
+    "tritonlab.progress", "tritonlab.workspace", "tritonlab.grading", "tritonlab.verify",
+    "tritonlab.authoring", "tritonlab.doctor", "tritonlab.render", "tritonlab.watch",
+    "tritonlab.cli", "tritonlab.interpreter", "tritonlab.__main__", "tritonlab")
+WITHOUT_TORCH = (
+    "grader.text", "grader.finding", "grader.diagnosis.messages", "grader.report",
+    "grader.submission", "grader.sandbox", "grader.gpu", "grader.attacks", "tritonlab")
+SOURCES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for package in ("grader", "tritonlab") for path in sorted((ROOT / package).rglob("*.py"))
+    if "suites" not in path.parts and not {"tracks", "solutions"} & set(path.parts)}
 
 
-def module_name(path: Path) -> str:
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-
-
-def imports(path: Path) -> set[str]:
-    """Modules that a file imports anywhere, those for type checkers apart."""
-    tree = ast.parse(path.read_text())
-    typing_only = {
-        inner for node in ast.walk(tree)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        for inner in ast.walk(node)
-    }
-    found = set()
-    for node in ast.walk(tree):
-        if node in typing_only:
-            continue
+@cache
+def imports(module: str) -> frozenset[str]:
+    """Modules that a module imports anywhere, for type checkers too."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(SOURCES[module].read_text())):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found |= {str(node.module)} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            names |= {name if name in SOURCES else str(node.module) for name in inner}
+    return frozenset(names)
 
 
-@pytest.mark.parametrize("path", ROOMS, ids=module_name)
-def test_imports_run_one_way(path):
-    name, used = module_name(path), imports(path)
-
-    if name.startswith("grader"):
-        assert not [module for module in used if module.split(".")[0] == "tritonlab"]
-    if not name.startswith("tritonlab.render"):
-        assert not [module for module in used if module.split(".")[0] == "rich"]
-    if name.startswith(("grader.worker", "grader.executor", "grader.engine", "grader.sandbox")):
-        judging = ("grader.judge", "grader.compare", "grader.diagnosis")
-        assert not [module for module in used if module.startswith(judging)]
-    if name.startswith("grader.engine"):
-        assert not [m for m in used if m.startswith(("grader.executor", "grader.worker"))]
+def layer(module: str) -> int:
+    """The index of the layer with the longest name that the module begins with."""
+    names = [name for name in LAYERS if f"{module}.".startswith(f"{name}.")]
+    return LAYERS.index(max(names, key=len))
 
 
-@pytest.mark.parametrize("path", ROOMS, ids=module_name)
-def test_only_the_rooms_that_need_it_import_torch(path):
-    if module_name(path).startswith(MAY_IMPORT_TORCH):
-        return
+@pytest.mark.parametrize("module", SOURCES)
+def test_a_layer_imports_only_from_those_below_it(module):
+    upward = {name for name in imports(module)
+              if name.split(".")[0] in ("grader", "tritonlab") and layer(name) > layer(module)}
 
-    assert not [m for m in imports(path) if m.split(".")[0] in ("torch", "triton")]
-
-
-def test_no_import_cycle():
-    graph = {module_name(path): imports(path) for path in ROOMS}
-    state: dict[str, int] = {}
-
-    def visit(name: str, path: tuple[str, ...]) -> None:
-        assert state.get(name) != 1, f"a cycle: {' -> '.join([*path, name])}"
-        if name in graph and name not in state:
-            state[name] = 1
-            # a package imports its own modules through its door; that is no cycle between rooms
-            for used in graph[name]:
-                if not used.startswith(name + "."):
-                    visit(used, (*path, name))
-            state[name] = 2
-
-    for name in graph:
-        visit(name, ())
+    assert not upward
 
 
-@pytest.mark.parametrize("statement", ["import grader", "import tritonlab", "import tritonlab.cli"])
+def test_no_module_imports_itself_by_way_of_others():
+    graph = {module: {name for name in imports(module) if name in SOURCES
+                      and not module.startswith(f"{name}.")} for module in SOURCES}
+
+    graphlib.TopologicalSorter(graph).prepare()
+
+
+@pytest.mark.parametrize("module", [name for name in SOURCES if name.startswith(WITHOUT_TORCH)])
+def test_rooms_without_torch_do_not_import_it(module):
+    assert not {name for name in imports(module) if name.split(".")[0] in ("torch", "triton")}
+
+
+@pytest.mark.parametrize("module", [name for name in SOURCES
+                                    if not name.startswith("tritonlab.render")])
+def test_only_render_imports_rich(module):
+    assert not {name for name in imports(module) if name.split(".")[0] == "rich"}
+
+
+@pytest.mark.parametrize("statement", [
+    "import grader", "import tritonlab", "import tritonlab.cli.app"])
 def test_the_doors_are_light(statement):
     heavy = "[m for m in ('torch', 'triton', 'numpy') if m in sys.modules]"
     command = [sys.executable, "-c", f"import sys\n{statement}\nprint({heavy})"]
@@ -92,6 +87,40 @@ def test_the_doors_are_light(statement):
     result = subprocess.run(command, capture_output=True, text=True, check=True)
 
     assert result.stdout.strip() == "[]"
+
+
+def test_the_grader_shows_its_stages():
+    entries = [path for path in (ROOT / "grader").iterdir() if path.name != "__pycache__"]
+
+    files = [path.name for path in entries if path.is_file()]
+    folders = [path.name for path in entries if path.is_dir() and any(path.iterdir())]
+
+    assert len(files) <= 5
+    assert len(folders) <= 16
+
+
+def test_every_package_names_what_it_owns_in_five_lines():
+    for module, path in SOURCES.items():
+        if path.name == "__init__.py":
+            doc = ast.get_docstring(ast.parse(path.read_text())) or ""
+            assert 0 < len(doc.splitlines()) <= 5, module
+
+
+def test_no_two_modules_of_a_package_differ_by_tense_or_number():
+    stems = defaultdict(list)
+    for module in SOURCES:
+        package, _, name = module.rpartition(".")
+        stems[package, re.sub(r"(s|ed|ing|er|ion)$", "", name)].append(name)
+
+    assert not {names for key, names in stems.items() if len(names) > 1 for names in [tuple(names)]}
+
+
+def test_no_two_public_classes_share_a_name():
+    names = Counter(node.name for path in SOURCES.values()
+                    for node in ast.walk(ast.parse(path.read_text()))
+                    if isinstance(node, ast.ClassDef) and not node.name.startswith("_"))
+
+    assert not {name: count for name, count in names.items() if count > 1}
 
 
 def test_the_top_level_holds_nothing_else():

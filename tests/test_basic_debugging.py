@@ -14,9 +14,9 @@ import pytest
 import torch
 
 import grader
-from grader.contract import wrong_answer
-from grader.draws import Draws
-from grader.plain import from_json, to_json
+from grader.judge.contract import wrong_answer
+from grader.judge.draws import Draws
+from grader.recording.host_values import from_json, to_json
 from grader.report import Finding
 from grader.sandbox import Sandbox
 from grader.suite import Suite

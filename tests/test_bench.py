@@ -13,24 +13,27 @@ import pytest
 import torch
 
 import grader
-from grader import bench as the_bench
-from grader import clocks, compare, gpus, hardware, measurement, peers
-from grader.bench import COMPILED, REFERENCE, TORCH, YOURS, Speed, Without, bench
-from grader.draws import Draws, rolled
+from grader.bench import bench as the_bench
+from grader.bench import timers, torch_baselines
+from grader.bench.bench import COMPILED, REFERENCE, TORCH, YOURS, Speed, Without, bench
+from grader.diagnosis.difference import as_tuple, in_reals
 from grader.engine.compiler import targets
-from grader.measurement import Ceilings, Gpu, Measurement
-from grader.outcome import Timed
-from grader.recording import dtype_name
+from grader.engine.gpu import measurement
+from grader.engine.gpu.measurement import Ceilings, Gpu, Measurement
+from grader.gpu import client, detect
+from grader.judge.draws import Draws, rolled
+from grader.processes.replies import Timed
+from grader.processes.session import Session
+from grader.recording.arena import SparseTensor
+from grader.recording.model import dtype_name
 from grader.report import Finding
-from grader.rounding import UNIT_ROUNDOFF
-from grader.sandbox.arena import SparseTensor
-from grader.session import Session
 from grader.suite import EXACT, Tolerance, load
-from tritonlab import bench as face
-from tritonlab import course
-from tritonlab.render import bench as view
-from tritonlab.render import benched as words
-from tritonlab.render import page, picture, plot
+from grader.suite.rounding import UNIT_ROUNDOFF
+from tritonlab.course import course
+from tritonlab.grading import bench as face
+from tritonlab.render import bench_text as view
+from tritonlab.render import bench_text as words
+from tritonlab.render import charts, kernel_pages, plot
 from tritonlab.render.screen import Screen
 
 ROOT = Path(__file__).parent.parent
@@ -78,14 +81,14 @@ def test_what_torch_is_asked_for_is_the_same_job(path):
 
     for part in the_bench.benched(suite):
         inputs = Draws(suite.name, "5").draw("peer", part.bench.inputs(16))
-        results = compare.as_tuple((part.bench.peer or part.peer)(*inputs))
+        results = as_tuple((part.bench.peer or part.peer)(*inputs))
 
-        exact = compare.as_tuple(part.reference(*inputs))
+        exact = as_tuple(part.reference(*inputs))
         assert len(results) == len(exact)
         for result, right in zip(results, exact, strict=True):
             near = max(2e-2, UNIT_ROUNDOFF.get(dtype_name(result.dtype), 0.0))  # float8 has 4 bits
-            torch.testing.assert_close(compare.in_reals(result).double(),
-                                       compare.in_reals(right).double(), rtol=near, atol=2e-2)
+            torch.testing.assert_close(in_reals(result).double(),
+                                       in_reals(right).double(), rtol=near, atol=2e-2)
 
 
 def test_a_second_set_of_inputs_is_another_one_of_the_same_form():
@@ -191,7 +194,7 @@ def test_one_function_of_several_can_be_timed_alone(sandbox):
 
 def test_without_a_gpu_compiled_code_predicts(sandbox):
     suite = shortened(suite_of(VECTOR_ADD), 1 << 12, 1 << 24)
-    clock = clocks.Predicted(targets.find("h200"))
+    clock = timers.Predicted(targets.find("h200"))
 
     found = bench(solution(VECTOR_ADD), suite, clock, solution=solution(VECTOR_ADD),
                   sandbox=sandbox)
@@ -214,7 +217,7 @@ class NoPeers:
         return "None here." if compiled else Measurement(0.02, 0.019, 0.024, 40, True)
 
 
-def measured(monkeypatch, ms: float = 0.01, **more) -> clocks.Measured:
+def measured(monkeypatch, ms: float = 0.01, **more) -> timers.Measured:
     """The clock of a GPU that runs launches by the interpreter and always takes as long."""
 
     def measure(self, recording, sets, *, others=(), windows=None):
@@ -223,7 +226,7 @@ def measured(monkeypatch, ms: float = 0.01, **more) -> clocks.Measured:
                      results=tuple(run.results for run in runs))
 
     monkeypatch.setattr(Session, "measure", measure)
-    return clocks.Measured(CEILINGS, NoPeers())
+    return timers.Measured(CEILINGS, NoPeers())
 
 
 def test_a_gpu_times_recordings_and_their_results_are_compared(sandbox, monkeypatch):
@@ -252,7 +255,7 @@ def test_wrong_results_of_timed_runs_are_a_finding(sandbox, monkeypatch):
     suite = shortened(suite_of(VECTOR_ADD), 64)
     clock = measured(monkeypatch)
     right = suite.reference
-    monkeypatch.setattr(the_bench, "_first_wrong", lambda judge, part: None)
+    monkeypatch.setattr(the_bench, "_first_wrong", lambda part, ctx: None)
     off = replace(suite, reference=lambda x, y: right(x, y) + 1)
 
     found = bench(solution(VECTOR_ADD), off, clock, sandbox=sandbox)
@@ -264,7 +267,7 @@ def test_wrong_results_of_timed_runs_are_a_finding(sandbox, monkeypatch):
 def test_a_time_that_cannot_be_is_none(sandbox, monkeypatch):
     suite = shortened(suite_of(VECTOR_ADD), 1 << 24)
     clock = measured(monkeypatch, ms=1e-6)
-    monkeypatch.setattr(clocks, "_wrong", lambda *_: [])
+    monkeypatch.setattr(timers, "_wrong", lambda *_: [])
     monkeypatch.setattr(Session, "measure", lambda self, recording, sets, **more: Timed(
         (), Measurement(1e-6, 1e-6, 1e-6, 40, True)))
 
@@ -274,10 +277,10 @@ def test_a_time_that_cannot_be_is_none(sandbox, monkeypatch):
 
 
 def test_no_gpu_is_a_reason_and_no_failure(sandbox, monkeypatch):
-    monkeypatch.setattr(hardware, "present", lambda: False)
+    monkeypatch.setattr(detect, "present", lambda: False)
 
-    with pytest.raises(gpus.NoGpu, match="no GPU was found"), \
-            clocks.measuring(sandbox, SUITES[0]):
+    with pytest.raises(client.NoGpu, match="no GPU was found"), \
+            timers.measuring(sandbox, SUITES[0]):
         pass
 
 
@@ -302,13 +305,13 @@ def test_units_are_those_of_the_matrices_and_not_of_what_they_are_scaled_by():
 # ------------------------------------------------------------ torch, in its own process
 
 
-def answers(module: str) -> peers.Answers:
+def answers(module: str) -> torch_baselines.Answers:
     def time_calls(calls):
         for call in calls:
             call()
         return Measurement(1.0, 1.0, 1.0, len(calls), False)
 
-    return peers.Answers(suite_of(module), time_calls, "cpu")
+    return torch_baselines.Answers(suite_of(module), time_calls, "cpu")
 
 
 def test_torch_is_timed_on_two_sets_of_inputs():
@@ -335,7 +338,7 @@ def test_what_torch_does_not_take_is_said(monkeypatch):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU, so that it does answer")
 def test_a_process_that_ends_costs_its_own_times_only():
-    with peers.Peers(SUITES[0]) as process:
+    with torch_baselines.Peers(SUITES[0]) as process:
         got = process.measure("scale", 64, compiled=False)
 
     assert isinstance(got, str)
@@ -346,7 +349,7 @@ def test_a_process_that_ends_costs_its_own_times_only():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 def test_torch_answers_before_a_gpu():
     path = ROOT / "grader" / "suites" / VECTOR_ADD / "suite.py"
-    with peers.Peers(path) as process:
+    with torch_baselines.Peers(path) as process:
         got = [process.measure("vector_add", 1 << 16, compiled=way) for way in (False, True)]
 
     assert all(isinstance(one, Measurement) for one in got), got
@@ -390,7 +393,7 @@ def test_the_plot_has_a_mark_for_each_time_and_names_the_ceiling():
     text = "\n".join("".join(part if isinstance(part, str) else part[0] for part in row)
                      for row in plot.plot(chart, 90))
     legend = "".join(part if isinstance(part, str) else part[0]
-                     for row in plot.legend(chart) for part in row)
+                     for row in words.legend(chart) for part in row)
 
     assert text.count("●") == len(chart.needed)
     assert text.splitlines()[0].strip() == "TFLOP/s"
@@ -491,7 +494,7 @@ class Page(html.parser.HTMLParser):
 def test_the_page_is_whole_and_takes_its_colours_from_the_reader(module, measured):
     the_module = next(m for m in course.load().modules if str(m.suite.parent).endswith(module))
 
-    text = page.benchmark(the_module, benched.benchmark(module, measured=measured))
+    text = kernel_pages.benchmark(the_module, benched.benchmark(module, measured=measured))
 
     parsed = Page()
     parsed.feed(text)
@@ -506,7 +509,7 @@ def test_the_page_is_whole_and_takes_its_colours_from_the_reader(module, measure
 
 
 def test_the_picture_names_axes_units_device_and_ridge():
-    drawn = picture.svg(benched.benchmark(SOFTMAX), narrow=False)
+    drawn = charts.benchmark_svgs(benched.benchmark(SOFTMAX), "softmax")[0]
 
     for said in ("Roofline of the NVIDIA H200", "intensity: operations per byte (FLOP/B)",
                  "speed (FLOP/s)", "TB/s", "columns", "ridge 11.9 FLOP/B", "copy 4.28 TB/s",
@@ -516,15 +519,21 @@ def test_the_picture_names_axes_units_device_and_ridge():
 
 
 def test_what_only_moves_has_no_roofline():
-    drawn = picture.svg(benched.benchmark("optimization/01-tiling"), narrow=False)
+    drawn = charts.benchmark_svgs(benched.benchmark("optimization/01-tiling"), "tiling")[0]
 
     assert "Roofline" not in drawn
     assert "batched_transpose has no place on the roofline" in " ".join(
         re.sub("<[^>]*>", " ", drawn).split())
 
 
+def test_the_same_benchmark_is_drawn_the_same():
+    found = benched.benchmark(SOFTMAX)
+
+    assert charts.benchmark_svgs(found, "softmax") == charts.benchmark_svgs(found, "softmax")
+
+
 def test_a_picture_is_a_png_that_is_not_empty():
-    made = picture.png(benched.benchmark(SOFTMAX), "track1/softmax: Numerically stable softmax")
+    made = charts.benchmark_png(benched.benchmark(SOFTMAX), "track1/softmax: Stable softmax")
 
     assert made.startswith(b"\x89PNG")
     assert len(made) > 50_000
@@ -575,7 +584,7 @@ def test_a_target_is_predicted_for_even_with_a_gpu(typed):
     assert typed.asked[0][1]["target"].name == "a100"
 
     typed(benched.benchmark(SOFTMAX), "--no-gpu")
-    assert typed.asked[0][1]["target"] == hardware.default_target()
+    assert typed.asked[0][1]["target"] == detect.default_target()
 
     typed(benched.benchmark(SOFTMAX))
     assert typed.asked[0][1]["target"] is None
@@ -615,10 +624,10 @@ def test_an_unknown_function_is_told_which_there_are():
 
 
 def test_without_a_gpu_the_command_predicts_and_says_why(monkeypatch, sandbox):
-    monkeypatch.setattr(hardware, "present", lambda: False)
+    monkeypatch.setattr(detect, "present", lambda: False)
     module = course.load().find("track1/vector-add")
     monkeypatch.setattr(grader, "load_suite", lambda path: shortened(load(path), 1 << 12))
-    from tritonlab.grading import Submission
+    from tritonlab.workspace.submission import Submission
 
     found = face.bench(Submission(module, module.solution, None), sandbox=sandbox)
 

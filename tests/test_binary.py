@@ -21,12 +21,12 @@ import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from grader.binary import ALL_SUMS, MOST_ENTRIES, Access, Binary
 from grader.engine.compiler import ptx
-from grader.engine.compiler.build import address, build
-from grader.engine.compiler.lines import repaired
-from grader.engine.compiler.reading import Unreadable, binary_of
+from grader.engine.compiler.compile import address, build
+from grader.engine.compiler.kernel_reader import Unreadable, binary_of
+from grader.engine.compiler.line_info import repaired
 from grader.engine.compiler.targets import find
+from grader.recording.compiled_kernel import ALL_SUMS, MOST_ENTRIES, Access, Binary
 
 
 @triton.jit

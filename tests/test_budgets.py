@@ -11,9 +11,9 @@ import torch
 
 import grader
 from grader import Verdict
-from grader.budgets import denied_moves, over_budget, replaced_code
-from grader.decoys import decoys, difference
-from grader.recording import Alloc, Argument, Descriptor, Fill, Launch, Move, Recording, View
+from grader.processes.decoy_inputs import decoys, difference
+from grader.recording.budget import denied_moves, over_budget, replaced_code
+from grader.recording.model import Alloc, Argument, Descriptor, Fill, Launch, Move, Recording, View
 from grader.suite import EXACT, Cost, Suite, correctness, integers, rand
 
 N = 1000

@@ -13,8 +13,8 @@ import pytest
 from test_grade import RIGHT, SUITE
 
 import grader
-from grader import Verdict
-from grader.sandbox import Sandbox, processes
+from grader import Sandbox, Verdict
+from grader.sandbox import processes
 from grader.suite import correctness, edge, performance, rand
 
 WITHIN_S = 0.1

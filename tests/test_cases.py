@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from grader.cases import Limits, call, reads
-from grader.costs import axes, described, operations, scratch
-from grader.facts import LaunchFacts
-from grader.recording import Alloc, Argument, Launch, Recording, View
+from grader.judge.perf_limits import axes, described, operations, scratch
+from grader.recording.launch_stats import LaunchFacts
+from grader.recording.model import Alloc, Argument, Launch, Recording, View
 from grader.report import Kind
+from grader.suite.cases import Limits, call, reads
 
 
 def launched(*grids: tuple[int, int, int]) -> Recording:

@@ -14,10 +14,14 @@ import pytest
 import toy
 
 import tritonlab
-from tritonlab import certificate, course, grading, merging, records, workspace
-from tritonlab.certificate import FIELDS, State
-from tritonlab.grading import Submission
-from tritonlab.journal import Reading
+from tritonlab.course import course
+from tritonlab.grading import grade as grading
+from tritonlab.progress import certificate, journal_format
+from tritonlab.progress import merge as merging
+from tritonlab.progress.certificate import FIELDS, ModuleState
+from tritonlab.progress.journal import JournalReading
+from tritonlab.workspace import workspace
+from tritonlab.workspace.submission import Submission
 
 
 @pytest.fixture
@@ -37,11 +41,11 @@ def put_grade(place, toy_course, results, suite_sha256=None, name="softmax"):
 
 
 def test_an_empty_journal_shows_nothing_passed(toy_course):
-    made = certificate.build(toy_course, Reading(()))
+    made = certificate.build(toy_course, JournalReading(()))
 
     assert [str(total) for total in made.tracks.values()] == ["0/5", "0/5", "0/4", "0/5"]
     assert (str(made.core), str(made.electives)) == ("0/19", "0/7")
-    assert {entry.state for entry in made.entries} == {State.WAITING}
+    assert {entry.state for entry in made.entries} == {ModuleState.WAITING}
 
 
 def test_a_pass_counts_and_a_failure_after_it_takes_nothing_away(place, toy_course):
@@ -50,7 +54,7 @@ def test_a_pass_counts_and_a_failure_after_it_takes_nothing_away(place, toy_cour
     made = put_grade(place, toy_course, toy.FAILING)
 
     entry = made.entry(toy_course.find("softmax"))
-    assert (entry.state, entry.evidence, entry.grades) == (State.PASSED, "correct", 2)
+    assert (entry.state, entry.evidence, entry.grades) == (ModuleState.PASSED, "correct", 2)
     assert (entry.cases_passed, entry.cases_total) == (6, 7)
     assert str(made.tracks["track1"]) == "1/5"
     assert (str(made.core), str(made.electives)) == ("1/19", "0/7")
@@ -62,7 +66,7 @@ def test_a_failure_shows_the_best_so_far(place, toy_course):
     made = put_grade(place, toy_course, toy.BLANKS)
 
     entry = made.entry(toy_course.find("softmax"))
-    assert (entry.state, entry.evidence, entry.cases_passed) == (State.TRIED, "", 2)
+    assert (entry.state, entry.evidence, entry.cases_passed) == (ModuleState.TRIED, "", 2)
 
 
 def test_a_pass_of_other_tests_counts_and_is_told_apart(place, toy_course):
@@ -70,13 +74,13 @@ def test_a_pass_of_other_tests_counts_and_is_told_apart(place, toy_course):
 
     entry = made.entry(toy_course.find("softmax"))
     assert (entry.state, entry.evidence, entry.suite_sha256) == (
-        State.OUTDATED, "correct", "0" * 64)
+        ModuleState.OUTDATED, "correct", "0" * 64)
     assert (made.core.passed, made.core.earlier) == (1, 1)
 
 
 def test_an_elective_is_counted_apart(place, course_root):
     toy.write_module(course_root, "missing-elements", "06-libdevice-math", "Maths", core=False)
-    from tritonlab import course
+    from tritonlab.course import course
 
     wider = course.load(course.Roots(course_root / "tracks", course_root / "solutions",
                                      course_root / "suites"))
@@ -152,7 +156,7 @@ def test_the_last_name_counts_and_an_empty_one_takes_it_off(place, toy_course):
 
 def test_what_is_left_open_is_gone_on_from_and_the_last_leads_to_the_first(toy_course):
     copy, softmax = toy_course.modules
-    reading = Reading(())
+    reading = JournalReading(())
 
     assert certificate.next_module(toy_course, reading) == copy
     assert certificate.next_module(toy_course, reading, copy) == softmax
@@ -205,12 +209,12 @@ def history(module, *events):
     suites = {TODAY: module.suite_sha256, OLD: "a" * 64, OLDER: "b" * 64}
     for seq, (event, details) in enumerate(events, start=1):
         data = {"seq": seq, "event": event, "module": module.id, "date": "2026-01-01",
-                "prev": made[-1].sha256 if made else records.GENESIS, **details}
+                "prev": made[-1].sha256 if made else journal_format.GENESIS, **details}
         if "suite" in data:
             data["suite_sha256"] = suites[data.pop("suite")]
-        data["sha256"] = hashlib.sha256(records.canonical(data)).hexdigest()
-        made.append(records.from_data(data))
-    return Reading(tuple(made))
+        data["sha256"] = hashlib.sha256(journal_format.canonical(data)).hexdigest()
+        made.append(journal_format.from_data(data))
+    return JournalReading(tuple(made))
 
 
 def passes(suite, source="s", evidence="correct"):
@@ -227,18 +231,19 @@ LOOK = ("solution", {"gave_up": True})
 
 
 @pytest.mark.parametrize(("events", "state", "evidence", "tests", "regraded"), [
-    ([fails(OLD)], State.TRIED, "", None, None),
-    ([fails(TODAY)], State.TRIED, "", TODAY, None),
-    ([passes(TODAY)], State.PASSED, "correct", TODAY, None),
-    ([passes(OLD)], State.OUTDATED, "correct", OLD, None),
-    ([passes(OLD, evidence="fast")], State.OUTDATED, "fast", OLD, None),
-    ([passes(OLD), fails(TODAY)], State.OUTDATED, "correct", OLD, "FAILED"),
-    ([passes(OLD), fails(TODAY, "changed")], State.OUTDATED, "correct", OLD, "FAILED"),
-    ([passes(OLD), fails(OLD)], State.OUTDATED, "correct", OLD, None),
-    ([passes(OLD, evidence="fast"), passes(TODAY)], State.PASSED, "correct", TODAY, None),
-    ([passes(OLD), passes(TODAY), fails(TODAY)], State.PASSED, "correct", TODAY, None),
-    ([passes(OLDER, evidence="efficient"), passes(OLD)], State.OUTDATED, "efficient", OLDER, None),
-    ([passes(TODAY), passes(OLD, evidence="fast")], State.PASSED, "correct", TODAY, None),
+    ([fails(OLD)], ModuleState.TRIED, "", None, None),
+    ([fails(TODAY)], ModuleState.TRIED, "", TODAY, None),
+    ([passes(TODAY)], ModuleState.PASSED, "correct", TODAY, None),
+    ([passes(OLD)], ModuleState.OUTDATED, "correct", OLD, None),
+    ([passes(OLD, evidence="fast")], ModuleState.OUTDATED, "fast", OLD, None),
+    ([passes(OLD), fails(TODAY)], ModuleState.OUTDATED, "correct", OLD, "FAILED"),
+    ([passes(OLD), fails(TODAY, "changed")], ModuleState.OUTDATED, "correct", OLD, "FAILED"),
+    ([passes(OLD), fails(OLD)], ModuleState.OUTDATED, "correct", OLD, None),
+    ([passes(OLD, evidence="fast"), passes(TODAY)], ModuleState.PASSED, "correct", TODAY, None),
+    ([passes(OLD), passes(TODAY), fails(TODAY)], ModuleState.PASSED, "correct", TODAY, None),
+    ([passes(OLDER, evidence="efficient"), passes(OLD)], ModuleState.OUTDATED, "efficient", OLDER,
+     None),
+    ([passes(TODAY), passes(OLD, evidence="fast")], ModuleState.PASSED, "correct", TODAY, None),
 ], ids=["failed earlier tests", "failed", "passed", "passed earlier tests",
         "fast under earlier tests", "the same file fails today's", "a changed file fails today's",
         "failed the earlier ones later", "passed both, faster then", "passed both, failed since",
@@ -253,8 +258,8 @@ def test_what_is_passed_stays_passed_and_claims_what_was_shown(
     assert (entry.state, entry.evidence, entry.regraded) == (state, evidence, regraded)
     assert entry.suite_sha256 == {TODAY: module.suite_sha256, OLD: "a" * 64, OLDER: "b" * 64,
                                   None: None}[tests]
-    assert made.core.passed == (state in (State.PASSED, State.OUTDATED))
-    assert made.core.earlier == (state is State.OUTDATED)
+    assert made.core.passed == (state in (ModuleState.PASSED, ModuleState.OUTDATED))
+    assert made.core.earlier == (state is ModuleState.OUTDATED)
 
 
 def test_what_was_passed_without_a_gpu_can_be_timed_whichever_tests_it_passed(toy_course):
@@ -283,7 +288,7 @@ def test_no_history_loses_a_pass_or_claims_more_than_it_shows(toy_course):
 
             assert entry.done >= done, "a later grade took a pass away"
             assert entry.done is bool(shown)
-            assert (entry.state is State.PASSED) is any(
+            assert (entry.state is ModuleState.PASSED) is any(
                 r["suite_sha256"] == module.suite_sha256 for r in shown)
             if entry.done:
                 assert any((r["suite_sha256"], r["source_sha256"], r["evidence"]) == (
@@ -299,7 +304,7 @@ def test_a_new_suite_takes_no_pass_away(place, toy_course, course_root):
     after = certificate.build(toy_course, place.journal(toy_course).read())
 
     was, entry = before.entry(module), after.entry(module)
-    assert (was.state, entry.state) == (State.PASSED, State.OUTDATED)
+    assert (was.state, entry.state) == (ModuleState.PASSED, ModuleState.OUTDATED)
     assert replace(entry, state=was.state) == was
     assert (after.core.passed, after.core.earlier) == (1, 1)
     assert certificate.next_module(toy_course, place.journal(toy_course).read()).id == "track1/copy"
@@ -362,7 +367,7 @@ def test_a_look_on_another_machine_counts(toy_course, looked, passed, seen):
     [grade] = history(module, (event, details | {"date": passed})).records
 
     for order in ((look, grade), (grade, look)):
-        reading = Reading(order, merged=frozenset({order[0].sha256}))
+        reading = JournalReading(order, merged=frozenset({order[0].sha256}))
         assert certificate.build(toy_course, reading).entry(module).solution_seen is seen
 
 
@@ -373,8 +378,8 @@ def test_merged_either_way_two_machines_have_the_same_certificate(tmp_path, toy_
     put_grade(places[1], toy_course, toy.PASSING)
     places[1].journal(toy_course).append("named", name="Ada")
 
-    merging.merge(toy_course, places[0], places[1].root)
-    merging.merge(toy_course, places[1], places[0].root)
+    merging.merge(toy_course, places[0].journal(toy_course), places[1].root)
+    merging.merge(toy_course, places[1].journal(toy_course), places[0].root)
 
     one, two = ((place.mark / "certificate.json").read_text() for place in places)
     assert one == two

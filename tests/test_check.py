@@ -17,9 +17,8 @@ import authored
 import pytest
 import toy
 
-from grader import processes
-from grader.mutants import Patch
-from grader.report import CaseResult, Finding, Kind, Report, Verdict
+from grader.processes import pool
+from grader.report import CaseResult, Finding, Kind, Report, Skip, Verdict
 from grader.sandbox.processes import descendants
 from grader.suite import (
     Function,
@@ -34,8 +33,11 @@ from grader.suite import (
     refuses,
     sizes,
 )
-from tritonlab import author, course, graded, mutated, proof, proving, written
-from tritonlab.crew import Broken, Crew
+from grader.suite.mutants import Patch
+from tritonlab.authoring import checks, expectations, module_files, plan, runner
+from tritonlab.authoring import mutants as mutated
+from tritonlab.authoring.worker_pool import BrokenTask, WorkerPool
+from tritonlab.course import course
 
 ROOMY = 120.0  # seconds, for processes to go where many tests share the machine
 
@@ -46,19 +48,19 @@ def made(tmp_path):
 
 
 def found(check: str, made: authored.Made) -> str:
-    return "\n".join(author.READ[check](made.material))
+    return "\n".join(checks.READ[check](made.material))
 
 
 # ------------------------------------------------------------ what is read
 
 
 @pytest.mark.parametrize("track", authored.STARTERS)
-@pytest.mark.parametrize("check", author.READ)
+@pytest.mark.parametrize("check", checks.READ)
 def test_a_module_that_new_made_passes_once_its_prompts_are_answered(tmp_path, track, check):
     made = authored.make(tmp_path, f"{track}/doubling")
 
     assert found(check, made) == ""
-    assert list(written.files(made.module)) == []
+    assert list(module_files.files(made.module)) == []
 
 
 FAULTS = [
@@ -121,7 +123,8 @@ FAULTS = [
     ("mutants can be applied", "suites/mutants.toml", "todos = [4]", "todos = [40]",
      "kernel.py has no TODO 40"),
     ("mutants can be applied", "suites/mutants.toml", "todos = [4]",
-     "todos = [4]\nsign = '(['", "`sign` is no pattern"),
+     "todos = [4]\nsign = { sides = 1, kind = { like = 2 } }",
+     "`sign` names like and sides, which no finding has"),
     ("mutants can be applied", "suites/mutants.toml", '"M03"', "", "it names no code"),
     ("mutants can be applied", "suites/mutants.toml", "x * x, mask", "2 * x, mask",
      "it is the solution"),
@@ -137,7 +140,7 @@ def test_a_check_tells_what_is_wrong(made, check, name, find, put, said):
 
 
 def test_every_check_has_a_module_that_it_must_fail():
-    assert {fault[0] for fault in FAULTS} | {"nothing astray"} == set(author.READ)
+    assert {fault[0] for fault in FAULTS} | {"nothing astray"} == set(checks.READ)
 
 
 @pytest.mark.parametrize("name", [
@@ -147,7 +150,7 @@ def test_a_missing_file_is_named(made, name):
     made.file(name).unlink()
 
     kind, _, rest = name.partition("/")
-    assert list(written.files(made.module)) == [
+    assert list(module_files.files(made.module)) == [
         f"{kind}/missing-elements/01-doubling/{rest} is missing"]
 
 
@@ -156,7 +159,7 @@ def test_a_stray_file_is_named_and_what_python_leaves_is_not(made, name):
     made.file("tracks/__pycache__").mkdir()
     made.file(name).write_text("")
 
-    (said,) = author.READ["nothing astray"](made.material)
+    (said,) = checks.READ["nothing astray"](made.material)
 
     assert made.file(name).name in said
 
@@ -174,7 +177,7 @@ def test_folders_that_belong_to_no_module_are_named(made):
         (made.root / place).mkdir(parents=True)
     roots = course.roots_in(made.root)
 
-    assert list(written.strays(course.load(roots), roots)) == [
+    assert list(module_files.strays(course.load(roots), roots)) == [
         "tracks/missing-elements/halving has no module.toml, or no name such as 07-slug",
         "solutions/missing-elements/07-halving belongs to no module",
         "suites/elsewhere belongs to no track",
@@ -184,7 +187,7 @@ def test_folders_that_belong_to_no_module_are_named(made):
 def test_a_module_without_mutants_is_not_proved(made):
     material = replace(made.material, suite=replace(made.material.suite, mutants=()))
 
-    assert list(author.sound_mutants(material)) == [
+    assert list(checks.sound_mutants(material)) == [
         "mutants.toml holds no mutant: nothing shows that the suite finds a mistake"]
 
 
@@ -196,7 +199,7 @@ def test_what_is_there_twice_or_unknown_is_named(tmp_path):
     (track / "track.toml").write_text((track / "track.toml").read_text().replace("blanks", "gaps"))
     roots = course.roots_in(root)
 
-    said = list(written.strays(course.load(roots), roots))
+    said = list(module_files.strays(course.load(roots), roots))
 
     assert said[:3] == [
         'tracks/missing-elements/track.toml: starter = "gaps" is none of blanks, slow, broken, '
@@ -221,17 +224,17 @@ def test_a_lesson_has_to_run_and_to_print(made):
     said = []
     for text in ("print('a lesson')", "x = 1", "print(1)\nraise ValueError('no')"):
         lesson.write_text(text)
-        said.append(" ".join(proving.lesson_runs(made.material)))
+        said.append(" ".join(runner.lesson_runs(made.material)))
 
     assert said == ["", "lesson.py prints nothing",
                     "lesson.py ended with exit code 1: ValueError: no"]
 
 
 def test_a_lesson_has_to_end(made, monkeypatch):
-    monkeypatch.setattr(proving, "LESSON_S", 0.2)
+    monkeypatch.setattr(runner, "LESSON_S", 0.2)
     made.file("tracks/lesson.py").write_text("while True: pass")
 
-    assert list(proving.lesson_runs(made.material)) == ["lesson.py did not end within 0 s"]
+    assert list(runner.lesson_runs(made.material)) == ["lesson.py did not end within 0 s"]
 
 
 @pytest.mark.parametrize(("text", "said"), [
@@ -242,10 +245,10 @@ def test_a_lesson_has_to_end(made, monkeypatch):
      "@dataclass\nclass A:\n    n: int", ""),
 ])
 def test_an_exercise_has_to_be_importable(made, sandbox, monkeypatch, text, said):
-    monkeypatch.setattr(processes, "LOAD_S", 2.0 if "while" in text else ROOMY)
+    monkeypatch.setattr(pool, "LOAD_S", 2.0 if "while" in text else ROOMY)
     made.file("tracks/kernel.py").write_text(text)
 
-    faults = list(proving.exercise_imports(made.material, sandbox))
+    faults = list(runner.exercise_imports(made.material, sandbox))
 
     assert [fault for fault in faults if said in fault] if said else faults == []
 
@@ -255,8 +258,8 @@ def test_a_loose_suite_fails_the_self_test(made):
                        "tolerance=Tolerance(lambda x: Amplitude(1e9))")
     broken.edit("suites/suite.py", "import EXACT,", "import EXACT, Amplitude, Tolerance,")
 
-    assert "zeros" in " ".join(proving.self_test(broken.material))
-    assert list(proving.self_test(authored.make(made.root, "track2/other").material)) == []
+    assert "zeros" in " ".join(runner.self_test(broken.material))
+    assert list(runner.self_test(authored.make(made.root, "track2/other").material)) == []
 
 
 # ------------------------------------------------------------ what a grade shows
@@ -307,7 +310,7 @@ def test_an_exercise_fails_as_its_track_says(tmp_path, starter, result, said):
     made = authored.make(tmp_path, f"{tracks.get(starter, 'track1')}/doubling")
     material = replace(made.material, starter=starter)
 
-    faults = list(graded.exercise_as_promised(material, result))
+    faults = list(expectations.exercise_as_promised(material, result))
 
     assert [fault for fault in faults if said in fault] if said else faults == []
 
@@ -316,14 +319,15 @@ def test_a_specification_holds_no_code(tmp_path):
     made = authored.make(tmp_path, "track4/doubling")
     broken = made.edit("tracks/kernel.py", "    ...\n", "    y = 2 * x\n    ...\n")
 
-    faults = list(graded.exercise_as_promised(broken.material, report(case("P01"))))
+    faults = list(expectations.exercise_as_promised(broken.material, report(case("P01"))))
 
     assert faults == ["the body of `doubling` in the exercise is more than `...`"]
 
 
 SOLUTIONS = [
     (report(case(), COUNTED), ""),
-    (report(case(), COUNTED, replace(case(verdict=Verdict.SKIPPED), reason="no GPU was found")),
+    (report(case(), COUNTED, replace(case(verdict=Verdict.SKIPPED), reason="no GPU was found",
+             skipped=Skip.GPU)),
      ""),
     (report(case(), COUNTED, case(verdict=Verdict.SKIPPED)), "was not decided: why"),
     (report(case(), COUNTED, case(verdict=Verdict.INCONCLUSIVE)), "was not decided: why"),
@@ -337,7 +341,7 @@ SOLUTIONS = [
 
 @pytest.mark.parametrize(("result", "said"), SOLUTIONS, ids=[s[1] or "right" for s in SOLUTIONS])
 def test_a_solution_passes_everything(result, said):
-    faults = list(graded.solution_passes(result))
+    faults = list(expectations.solution_passes(result))
 
     assert [fault for fault in faults if said in fault] if said else faults == []
 
@@ -363,14 +367,14 @@ KILLS = [
 def test_one_case_of_a_grade_is_looked_at_alone():
     several = report(KILLED, replace(KILLED, name="again"), replace(case(), name="passed"))
 
-    assert list(graded.survives(MUTANT, several, case="again")) == []
-    assert list(graded.survives(MUTANT, several, case="passed")) == ["it lives: PASSED"]
-    assert list(graded.survives(MUTANT, several, case="not run")) == ["it lives: SKIPPED"]
+    assert list(expectations.survives(MUTANT, several, case="again")) == []
+    assert list(expectations.survives(MUTANT, several, case="passed")) == ["it lives: PASSED"]
+    assert list(expectations.survives(MUTANT, several, case="not run")) == ["it lives: SKIPPED"]
 
 
 @pytest.mark.parametrize(("result", "whole", "said"), KILLS, ids=[k[2] or "killed" for k in KILLS])
 def test_a_mutant_is_killed_with_its_codes_and_its_own_diagnosis(result, whole, said):
-    faults = list(graded.survives(MUTANT, result, whole=whole))
+    faults = list(expectations.survives(MUTANT, result, whole=whole))
 
     assert [fault for fault in faults if said in fault] if said else faults == []
 
@@ -393,9 +397,9 @@ def test_a_mutant_is_judged_by_the_cases_that_tell_mistakes_and_by_all_where_tho
         asked.append(effort)
         return narrow if effort == "diagnosis" else report(KILLED, TRAFFIC)
 
-    monkeypatch.setattr(proving.grader, "grade", grade)
+    monkeypatch.setattr(runner.grader, "grade", grade)
 
-    killed = proving.kill(material, known.id, None)
+    killed = runner.kill(material, known.id, None)
 
     assert (killed, asked) == (("a case of N01", []), grades)
 
@@ -412,7 +416,7 @@ def test_a_mutant_has_to_be_killed_with_its_code_in_each_further_run(made, sandb
 
     def found(killer, mutant=first):
         suite = replace(material.suite, mutants=(mutant,))
-        return proving.kill_again(replace(material, suite=suite), "a", killer, 2, sandbox)
+        return runner.kill_again(replace(material, suite=suite), "a", killer, 2, sandbox)
 
     assert found("1 000 floats, less than a tile") == [[], []]
     assert found("1 024 floats") == [[], []]
@@ -461,10 +465,10 @@ def test_functions_that_reach_nothing_of_a_mutant_are_left_to_the_solution(
 @pytest.mark.parametrize(("track", "effort"), [("track2", "whole"), ("track3", "values")])
 def test_an_exercise_that_is_right_and_slow_has_to_compile(tmp_path, monkeypatch, track, effort):
     asked = []
-    monkeypatch.setattr(proving.grader, "grade", lambda kernel, suite, *, effort, sandbox: (
+    monkeypatch.setattr(runner.grader, "grade", lambda kernel, suite, *, effort, sandbox: (
         asked.append(effort) or report(case("M01"))))
 
-    list(proving.exercise_fails(authored.make(tmp_path, f"{track}/doubling").material, None))
+    list(runner.exercise_fails(authored.make(tmp_path, f"{track}/doubling").material, None))
 
     assert asked == [effort]
 
@@ -476,9 +480,9 @@ def test_a_run_that_was_skipped_is_no_run(made, sandbox):
     broken = replace(first, codes=("P02",), patches=(Patch("import torch", "import tortch"),))
     material = replace(material, suite=replace(material.suite, mutants=(broken,)))
 
-    killer, _ = proving.kill(material, first.id, sandbox)
+    killer, _ = runner.kill(material, first.id, sandbox)
 
-    assert proving.kill_again(material, first.id, killer, 3, sandbox) == [[], [], []]
+    assert runner.kill_again(material, first.id, killer, 3, sandbox) == [[], [], []]
 
 
 @pytest.mark.parametrize(("limits", "grades"), [(None, [3]), (Limits(traffic=1.0), [1, 1, 1])])
@@ -492,9 +496,9 @@ def test_what_the_compiler_is_asked_about_is_run_in_a_grade_of_its_own(made, mon
         asked.append(len(suite.all_cases))
         return report(*(replace(case("M01"), name=one.name) for one in suite.all_cases))
 
-    monkeypatch.setattr(proving.grader, "grade", grade)
+    monkeypatch.setattr(runner.grader, "grade", grade)
 
-    found = proving.kill_again(material, "a", "a case", 3, None)
+    found = runner.kill_again(material, "a", "a case", 3, None)
 
     assert (found, asked) == ([[]] * 3, grades)
 
@@ -534,7 +538,7 @@ def test_a_course_is_proved_with_a_kill_matrix(run, tmp_path):
     assert (whole["module"], whole["passed"], lazy["passed"]) == ("track1/doubling", True, False)
     assert all(check["passed"] for module in data["modules"] for check in module["checks"])
     assert [check["name"] for check in whole["checks"]] == [
-        "files", *author.READ, "the solution passes everything", "the exercise can be imported",
+        "files", *checks.READ, "the solution passes everything", "the exercise can be imported",
         "the exercise fails as a track of 'blanks' says", "lesson.py runs",
         "the suite tells wrong answers from right ones"]
     assert [(m["id"], m["codes"], m["case"], m["kills"], m["runs"]) for m in whole["mutants"]] == [
@@ -590,10 +594,10 @@ def test_bad_input_gets_a_sentence_and_a_stable_exit_code(run, home, words, code
 
 
 def test_nothing_is_proved_by_nothing():
-    assert not proof.Proved(()).passed
-    assert not proof.Proof("m", "M").passed
-    assert proof.Proved((), broken="a traceback").exit_code == 3
-    assert not proof.Killed("a", "t", ("N01",)).passed
+    assert not plan.CourseProof(()).passed
+    assert not plan.Proof("m", "M").passed
+    assert plan.CourseProof((), broken="a traceback").exit_code == 3
+    assert not plan.MutantResult("a", "t", ("N01",)).passed
 
 
 # ------------------------------------------------------------ the workers
@@ -602,7 +606,6 @@ def test_nothing_is_proved_by_nothing():
 class workshop:  # noqa: N801 - a context manager for workers, which import it by its name
     def __init__(self, works: bool = True) -> None:
         self.works = works
-        self.two = threading.Barrier(2)
 
     def __enter__(self):
         if not self.works:
@@ -615,8 +618,7 @@ class workshop:  # noqa: N801 - a context manager for workers, which import it b
     def do(self, task: str) -> object:
         if task == "raise":
             raise ValueError("as asked")
-        if task == "meet":
-            self.two.wait(ROOMY)
+        if task == "pid":
             return os.getpid()
         if task == "hang":
             threading.Event().wait()
@@ -625,68 +627,66 @@ class workshop:  # noqa: N801 - a context manager for workers, which import it b
         return threading.Lock() if task == "lock" else task.upper()
 
 
-def test_a_crew_answers_and_says_what_went_wrong():
-    answers = []
-    with Crew(1, workshop) as crew:
-        for task in ("one", "raise", "two", "die"):
-            crew.give(task)
-            answers += crew.results()
-        left = crew.free
-
-    assert (answers[0], answers[2], left) == ("ONE", "TWO", False)
-    assert isinstance(answers[1], Broken)
-    assert "ValueError: as asked" in answers[1].reason
-    assert answers[3] == Broken("die", "its worker process ended unexpectedly")
+def results(pool: WorkerPool, *tasks: str) -> list[object]:
+    found = []
+    for task in tasks:
+        pool.give(task)
+    while pool.busy:
+        found += pool.results()
+    return found
 
 
-def test_a_process_of_a_crew_does_as_many_tasks_at_a_time_as_it_has_room_for():
-    with Crew(2, workshop, room=2) as crew:
-        crew.give("meet")
-        left = crew.free
-        crew.give("meet")
-        full = not crew.free
-        answers = []
-        while crew.busy:
-            answers += crew.results()
+def test_a_pool_returns_results_and_why_there_is_none():
+    with WorkerPool(1, workshop) as pool:
+        one, raised, died, two = (results(pool, task)[0] for task in ("one", "raise", "die", "two"))
 
-    assert (left, full, len(answers), len(set(answers))) == (True, True, 2, 1)
+    assert (one, two) == ("ONE", "TWO")  # a process that died was replaced
+    assert isinstance(raised, BrokenTask)
+    assert "ValueError: as asked" in raised.reason
+    assert died == BrokenTask("die", "its worker process ended unexpectedly")
 
 
-def test_a_process_that_dies_takes_all_its_tasks_along():
-    with Crew(3, workshop, room=2) as crew:  # a process for two tasks, and one for another
-        for task in ("die", "hang", "die"):
-            crew.give(task)
-        answers = []
-        while crew.busy:
-            answers += crew.results()
-        left = crew.free
+def test_processes_of_a_pool_work_beside_each_other_as_far_as_there_are_any():
+    with WorkerPool(2, workshop) as pool:
+        pool.give("pid")
+        left = pool.free
+        pool.give("hang")
+        full = not pool.free
+        (first,) = pool.results()
+        other = pool.free
+
+    assert (left, full, other) == (True, True, True)
+    assert first != os.getpid()
+    assert alive({first}) == set()
+
+
+def test_a_process_that_dies_takes_the_tasks_in_progress_along():
+    with WorkerPool(2, workshop) as pool:
+        answers = results(pool, "hang", "die")
 
     assert {answer.task for answer in answers} == {"die", "hang"}
     assert {answer.reason for answer in answers} == {"its worker process ended unexpectedly"}
-    assert (len(answers), left) == (3, False)
 
 
-def test_what_cannot_be_sent_back_is_no_answer_that_never_comes():
-    with Crew(1, workshop) as crew:
-        crew.give("lock")
-        (answer,) = crew.results()
+def test_a_result_that_cannot_be_sent_is_a_broken_task():
+    with WorkerPool(1, workshop) as pool:
+        (answer,) = results(pool, "lock")
 
-    assert answer == Broken("lock", "its worker process ended unexpectedly")
+    assert (answer.task, "cannot pickle" in answer.reason) == ("lock", True)
 
 
-def test_a_crew_without_a_workshop_says_why():
-    with Crew(1, workshop, False) as crew:
-        crew.give("one")
-        (answer,) = crew.results()
+def test_a_pool_without_a_workshop_says_why():
+    with WorkerPool(1, workshop, False) as pool:
+        (answer,) = results(pool, "one")
 
     assert (answer.task, "OSError: no folder for tools" in answer.reason) == ("one", True)
 
 
 def test_a_check_whose_workers_die_ends_with_3(tmp_path, monkeypatch):
     made = authored.make(tmp_path)
-    monkeypatch.setattr(proving, "_workshop", dying)
+    monkeypatch.setattr(runner, "_workshop", dying)
 
-    proved = proving.prove([made.module], course.roots_in(made.root), workers=2)
+    proved = runner.prove([made.module], course.roots_in(made.root), workers=2)
 
     assert (proved.exit_code, proved.passed) == (3, False)
     assert proved.broken == "track1/doubling: text: its worker process ended unexpectedly"

@@ -20,8 +20,8 @@ import toy
 import grader
 import tritonlab
 from grader.report import CaseResult, Details, Finding, Kind, Verdict
-from grader.selection import UnknownCase
-from grader.words import NOT_WRITTEN
+from grader.suite.case_selection import UnknownCase
+from grader.text import NOT_WRITTEN
 from tritonlab import errors
 from tritonlab.render.screen import Screen
 
@@ -642,7 +642,7 @@ def test_two_graders_at_once_both_record(home, judge, run):
     code = ("import sys; sys.path.insert(0, {tests!r}); import toy, grader\n"
             "vars(grader)['grade'] = lambda kernel, suite, **k: "
             "toy.report(toy.PASSING, kernel, suite.sha256)\n"
-            "from tritonlab import cli; sys.argv = ['tritonlab', 'grade']; cli.main()")
+            "from tritonlab.cli import app; sys.argv = ['tritonlab', 'grade']; app.main()")
     script = code.format(tests=str(Path(toy.__file__).parent.parent))
 
     both = [subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.DEVNULL)
@@ -1017,7 +1017,7 @@ def test_a_verdict_that_nobody_reads_keeps_its_exit_code(run, judge, monkeypatch
 
     monkeypatch.setattr("tritonlab.errors.silence_broken_pipe", lambda: None)
     monkeypatch.setattr(Screen, "line", deaf)
-    monkeypatch.setattr("tritonlab.cli.print_json", deaf)
+    monkeypatch.setattr("tritonlab.cli.grade.print_json", deaf)
     shown = run("grade", *words)
 
     assert (shown.code, shown.err) == (1, says)
@@ -1028,7 +1028,7 @@ def test_ctrl_c_while_the_command_is_imported_is_one_sentence(home):
     script = ("import sys\n"
               "class Stop:\n"
               "    def find_spec(self, name, *_):\n"
-              "        if name == 'tritonlab.course': raise KeyboardInterrupt\n"
+              "        if name == 'tritonlab.course.course': raise KeyboardInterrupt\n"
               "sys.meta_path.insert(0, Stop())\n"
               "from tritonlab.__main__ import main; main()")
 
@@ -1110,7 +1110,7 @@ def test_a_signal_while_grading_stops_cleanly(home, run):
               "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
               "def grade(*a, **k):\n    print('grading', flush=True)\n    time.sleep(30)\n"
               "vars(grader)['grade'] = grade\n"
-              "from tritonlab import cli; sys.argv = ['tritonlab', 'grade']; cli.main()")
+              "from tritonlab.cli import app; sys.argv = ['tritonlab', 'grade']; app.main()")
     process = subprocess.Popen([sys.executable, "-c", script], text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None

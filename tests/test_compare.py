@@ -9,11 +9,19 @@ import pytest
 import torch
 
 import grader
-from grader import amplitudes
-from grader.compare import exactly, judge, right_as_float32, within
 from grader.engine.interpreter import numerics
-from grader.rounding import in_tf32, tf32
-from grader.suite import TENSOR_CORES, Amplitude, Cost, Suite, Tolerance, correctness, rand
+from grader.judge.compare import exactly, judge, right_as_float32, within
+from grader.suite import (
+    TENSOR_CORES,
+    Amplitude,
+    Cost,
+    Suite,
+    Tolerance,
+    correctness,
+    error_bounds,
+    rand,
+)
+from grader.suite.rounding import in_tf32, tf32
 
 DTYPES = [torch.float32, torch.float16, torch.bfloat16]
 NAMES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
@@ -52,7 +60,7 @@ def test_right_softmaxes_pass_in_every_order_of_summation(dtype, family, width):
         softmax_in_float32(x, blocks=16),
         softmax_in_float32(x.flip(1)).flip(1),
     ):
-        assert within(result, reference, amplitudes.softmax(x), NAMES[dtype]) is None
+        assert within(result, reference, error_bounds.softmax(x), NAMES[dtype]) is None
 
 
 def wrong_results(x: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -78,7 +86,7 @@ def test_wrong_softmaxes_fail(dtype, mistake):
     x = torch.randn(8, 16 if mistake.startswith("scaled") else 4097).to(dtype)
 
     difference = within(wrong_results(x)[mistake], torch.softmax(x.double(), 1),
-                        amplitudes.softmax(x), NAMES[dtype])
+                        error_bounds.softmax(x), NAMES[dtype])
 
     assert difference is not None
 
@@ -89,7 +97,7 @@ def test_a_sum_kept_in_float16_is_found_in_a_float16_result():
     e = torch.exp(x.float() - x.float().amax(1, keepdim=True))
     result = (e / e.half().sum(1, keepdim=True).float()).half()  # rounded once, as NumPy sums
 
-    difference = within(result, torch.softmax(x.double(), 1), amplitudes.softmax(x), "float16")
+    difference = within(result, torch.softmax(x.double(), 1), error_bounds.softmax(x), "float16")
 
     assert difference is not None
 
@@ -314,7 +322,7 @@ def three_results(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return x * 2, x.sum(0), x.argmax(1)
 
 
-THREE = Tolerance(lambda x: (Amplitude(), amplitudes.total(x, 0), None))
+THREE = Tolerance(lambda x: (Amplitude(), error_bounds.total(x, 0), None))
 
 
 @pytest.mark.parametrize("corrupt", [0, 1, 2])
@@ -327,7 +335,7 @@ def test_every_output_is_compared_and_the_wrong_one_is_named(corrupt):
 
     assert len(found) == 1
     assert found[0].output == ("dx", "dw", "index")[corrupt]
-    assert f"elements of {found[0].output} is wrong" in str(found[0])
+    assert f"elements of `{found[0].output}` is wrong" in str(found[0])
 
 
 def test_all_wrong_outputs_are_told_and_right_ones_are_not():
@@ -363,8 +371,8 @@ def matrices(seed: int = 8, mean: float = 0.0, k: int = 96) -> list[torch.Tensor
             torch.randn(k, 17, generator=generator) + mean]
 
 
-FULL = Tolerance(amplitudes.matmul, products=(0, 1))
-SHORT = Tolerance(amplitudes.matmul, products=(0, 1), tf32=True)
+FULL = Tolerance(error_bounds.matmul, products=(0, 1))
+SHORT = Tolerance(error_bounds.matmul, products=(0, 1), tf32=True)
 
 
 @pytest.mark.parametrize("mode", ["rz", "rna", "rne"])
@@ -478,7 +486,7 @@ def matmul(a, b):
 def test_a_kernel_that_multiplies_in_tf32_is_told_so(precision, allowed, code, sandbox, tmp_path):
     kernel = tmp_path / "kernel.py"
     kernel.write_text(MATMUL.replace("PRECISION", precision))
-    tolerance = Tolerance(amplitudes.matmul, TENSOR_CORES, products=(0, 1), tf32=allowed)
+    tolerance = Tolerance(error_bounds.matmul, TENSOR_CORES, products=(0, 1), tf32=allowed)
     suite = Suite(entry="matmul", parameters=("a", "b"), reference=product, tolerance=tolerance,
                   cost=lambda a, b: Cost(a.nbytes),
                   cases=[correctness("32 x 32", rand(32, 64), rand(64, 32))])
@@ -502,7 +510,7 @@ def test_float64_computed_in_float32_is_told_from_other_wrong_float64():
     assert not seen(torch.asin(x).index_fill(0, torch.tensor([7]), 0.25))
     assert not seen(torch.asin(x).index_fill(0, torch.tensor([7]), torch.nan))
     (found,) = judge([torch.asin(x.float()) * 1.01], [x.float()], lambda x: torch.asin(x.double()),
-                     Tolerance(amplitudes.elementwise))
+                     Tolerance(error_bounds.elementwise))
     assert not right_as_float32(found), "of a float32 result nothing is said"
 
 

@@ -133,7 +133,7 @@ def test_a_press_of_tab_is_cheap(home) -> None:
 
 
 def test_completing_cases_loads_neither_torch_nor_suites(graded) -> None:
-    script = ("import sys\nfrom tritonlab import cli\ntry:\n    cli.main()\nfinally:\n"
+    script = ("import sys\nfrom tritonlab.cli import app\ntry:\n    app.main()\nfinally:\n"
               "    print([m for m in ('torch', 'triton', 'numpy') if m in sys.modules])")
     ran = subprocess.run([sys.executable, "-c", script], text=True, capture_output=True, check=True,
                          env={**os.environ, "_TRITONLAB_COMPLETE": "complete_bash",

@@ -13,7 +13,7 @@ from fidelity.constructs.every import CONSTRUCTS
 from fidelity.constructs.running import Row, Settings
 from fidelity.constructs.values import given, whole
 
-from grader.engine.compiler.build import address
+from grader.engine.compiler.compile import address
 
 # As the engine runs by itself, and the other way round: whatever a GPU leaves open must not matter.
 _SETTINGS = (Settings(), Settings(chunk=1, order="reverse", poison=1))

@@ -9,9 +9,10 @@ import pytest
 import toy
 
 import grader
-from tritonlab import claims, course
-from tritonlab.course import Roots
+from tritonlab.course import course
+from tritonlab.course.course import Roots
 from tritonlab.errors import BadCourse, UnknownModule
+from tritonlab.verify import certificate_reader
 
 
 @pytest.mark.parametrize("name", [
@@ -189,4 +190,4 @@ def test_records_and_workspaces_of_earlier_versions_belong_to_the_shipped_course
 
     assert "belongs to the course tritonlab, and the course in use is cs149. Unset " in refused.err
     assert run("status").code == 0
-    assert claims.read(home / "old.json").course == "tritonlab"
+    assert certificate_reader.read(home / "old.json").course == "tritonlab"

@@ -9,8 +9,9 @@ import simulated
 import torch
 from test_grade import KERNEL, SUITE, graded  # noqa: F401 - a fixture
 
-from grader import Verdict, bulk, speed, timing
-from grader.device import differences
+from grader import Verdict
+from grader.judge import gpu_timing, large_tensors, perf_bound
+from grader.judge.gpu_values import differences
 from grader.report import Finding
 from grader.suite import Amplitude, Tolerance, performance, rand
 
@@ -98,7 +99,7 @@ def test_a_time_that_stays_noisy_decides_nothing(gpu, on_gpu):
     assert noisy.verdict is Verdict.INCONCLUSIVE
     assert "too noisy to tell" in noisy.facts["measured"]
     assert noisy.reason.startswith("no clear time, however often it was taken. Let nothing else")
-    assert (used.timed, report.noisy) == (timing.TRIES, (noisy,))
+    assert (used.timed, report.noisy) == (gpu_timing.TRIES, (noisy,))
 
 
 def test_a_noisy_time_is_measured_again(gpu, on_gpu):
@@ -229,10 +230,10 @@ def test_the_results_of_timed_runs_are_judged(gpu, on_gpu):
 @pytest.mark.parametrize("right", [True, False])
 def test_of_results_too_large_to_move_parts_are_judged(gpu, on_gpu, monkeypatch, right):
     used = gpu(change=lambda result, run: result if right or result.numel() < N else result * 0)
-    if bulk.device() == "cpu":
-        monkeypatch.setattr(timing.bulk, "device", lambda: "cpu:0")  # and not refused for it
-    monkeypatch.setattr(bulk, "MOST_MOVED", 1_000)
-    monkeypatch.setattr(timing, "LARGE", 1_000)
+    if large_tensors.device() == "cpu":
+        monkeypatch.setattr(large_tensors, "device", lambda: "cpu:0")  # and not refused for it
+    monkeypatch.setattr(large_tensors, "MOST_MOVED", 1_000)
+    monkeypatch.setattr(gpu_timing, "LARGE", 1_000)
 
     timed = result(on_gpu(), TIMED.name)
 
@@ -242,8 +243,8 @@ def test_of_results_too_large_to_move_parts_are_judged(gpu, on_gpu, monkeypatch,
 
 def test_what_nobody_can_draw_in_time_is_left_open(gpu, on_gpu, monkeypatch):
     gpu()
-    monkeypatch.setattr(bulk, "device", lambda: "cpu")
-    monkeypatch.setattr(timing, "LARGE", 1_000)
+    monkeypatch.setattr(large_tensors, "device", lambda: "cpu")
+    monkeypatch.setattr(gpu_timing, "LARGE", 1_000)
 
     assert result(on_gpu(), TIMED.name).reason.startswith("not timed: drawing inputs")
 
@@ -284,7 +285,7 @@ def test_a_bound_that_the_clock_refutes_does_not_fail_a_kernel(gpu, on_gpu, monk
     """
     gpu()
     proved = Finding("T01", "The launches move too many bytes.")
-    monkeypatch.setattr(speed, "_bounded", lambda *args: ({}, [proved]))
+    monkeypatch.setattr(perf_bound, "_bounded", lambda *args: ({}, [proved]))
 
     timed = result(on_gpu(), TIMED.name)
 

@@ -7,24 +7,26 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 import torch
 
 import grader
-import grader.suite
-from grader import Finding, Verdict, source
-from grader.contract import broken_contract, wrong_places_follow
+import grader.suite.spec
+from grader import Finding, Verdict
 from grader.diagnosis import codes
-from grader.diagnosis.behind import lines_behind
-from grader.diagnosis.contrast import undefined_or_ordered
-from grader.diagnosis.explanation import explained, result_of
-from grader.diagnosis.likeness import likeness
-from grader.diagnosis.precedence import comparison_of_joined, explained_by_precedence
-from grader.diagnosis.separation import Traits, Values, separation, traits_of, values_of
-from grader.diagnosis.where import Tiling, place
-from grader.outcome import Run
-from grader.recording import Launch, Recording
-from grader.selection import UnknownCase, select, shortest
+from grader.diagnosis.case_contrast import Traits, Values, separation, traits_of, values_of
+from grader.diagnosis.controlled_reruns import undefined_or_ordered
+from grader.diagnosis.explain import explained, result_of
+from grader.diagnosis.wrong_value_patterns import likeness
+from grader.diagnosis.wrong_value_regions import Tiling, place
+from grader.finding import MemoryAccess
+from grader.judge.contract import broken_contract, wrong_places_follow
+from grader.processes.replies import Run
+from grader.recording.model import Launch, Recording
+from grader.submission import source
+from grader.submission.dataflow import lines_behind
+from grader.submission.operator_precedence import comparison_of_joined, explained_by_precedence
 from grader.suite import (
     EXACT,
     Cost,
@@ -37,7 +39,8 @@ from grader.suite import (
     rand,
     refuses,
 )
-from grader.words import NOTHING_TO_DO, mentions, sentence
+from grader.suite.case_selection import UnknownCase, select, shortest
+from grader.text import NOTHING_TO_DO, mentions, sentence
 
 ROOT = Path(__file__).parent.parent
 
@@ -49,10 +52,12 @@ def mutant(name: str, code: str = "N01", **marks: object) -> Mutant:
     return Mutant(name, name, (), (code,), f"means {name}", todos=(ord(name),), **marks)
 
 
+ONE, THREE = ({"text": {"pattern": f"^{count} of"}} for count in (1, 3))
+NOT_FOUR = {"text": {"not": {"contains": "4 of"}}}
 WRONG = Finding("N01", "3 of 4 elements are wrong.")
 MASK = mutant("m", wrong=("odd",), right=("even",))
 FORMULA = mutant("f", wrong=("odd", "even"))
-SPECIAL = mutant("s", sign="^1 of", wrong=("odd",))
+SPECIAL = mutant("s", sign=ONE, wrong=("odd",))
 
 
 @pytest.mark.parametrize(("mutants", "failed", "passed", "named"), [
@@ -89,7 +94,7 @@ def test_the_places_to_look_at_are_those_of_mistakes_that_are_still_possible():
 
     assert some.todos == (ord("f"), ord("m"))  # the sign of the third is not there
     assert none.todos == (ord("m"),)  # where none is possible, all are named
-    telling = codes.explain(WRONG, [MASK, mutant("s", sign="^1 of")], {}, frozenset({"even"}))
+    telling = codes.explain(WRONG, [MASK, mutant("s", sign=ONE)], {}, frozenset({"even"}))
     assert telling.todos == (ord("m"),)  # or those whose sign is there
 
 
@@ -102,16 +107,18 @@ def test_the_place_of_the_line_comes_first_among_those_of_a_mistake():
     assert (found.where, "--todo 9" in found.next_step) == ("Line 5, TODO 9, 7 or 8", True)
 
 
-CLASH = Finding("M04", "two lanes of program 0 stored different values to element 20 of `c_ptr`")
+CLASH = Finding("M04", MemoryAccess("two lanes", "stored", 1, 20, 0, (1, 1, 1), "c_ptr", 64))
 ELSEWHERE = Finding("S01", "`torch.empty` is given no device: …")
 NO_POINTER = Finding("L05", "Unsupported ptr type <['128'], int64> in `tl.load`, no device")
 
 
-@pytest.mark.parametrize("finding", [CLASH, ELSEWHERE, NO_POINTER],
-                         ids=["lanes", "device", "no pointer"])
-def test_a_mistake_without_a_sign_does_not_speak_for_what_its_words_tell_apart(finding):
+@pytest.mark.parametrize(("finding", "sign"), [
+    (CLASH, {"kind": "two lanes"}), (ELSEWHERE, {"text": {"contains": "no device"}}),
+    (NO_POINTER, {"text": {"contains": "no device"}}),
+], ids=["lanes", "device", "no pointer"])
+def test_a_mistake_without_a_sign_does_not_speak_for_what_its_words_tell_apart(finding, sign):
     plain = mutant("p", finding.code)
-    signed = mutant("s", finding.code, sign="lanes of|no device")
+    signed = mutant("s", finding.code, sign=sign)
 
     alone, with_a_sign = (codes.explain(finding, known, {}).means
                           for known in ([plain], [plain, signed]))
@@ -121,10 +128,10 @@ def test_a_mistake_without_a_sign_does_not_speak_for_what_its_words_tell_apart(f
 
 
 def test_what_threads_of_one_program_miss_has_words_and_a_step_of_its_own():
-    within = Finding("M09", "program 0 loaded 16 elements of `s_ptr` that it stored in line 8 "
-                            "itself, without a barrier in between (first index 0)", line=9)
-    between = Finding("M09", "program 1 loaded 1 element of `s_ptr` that program 0 stored in the "
-                             "same launch (first index 0)", line=9)
+    within = Finding("M09", MemoryAccess("no barrier", "loaded", 16, 0, 0, (1, 1, 1), "s_ptr", 64,
+                                         earlier="stored", earlier_line=8), line=9)
+    between = Finding("M09", MemoryAccess("race", "loaded", 1, 0, 1, (2, 1, 1), "s_ptr", 64),
+                      line=9)
 
     inner, outer = (codes.explain(finding, [mutant("p", "M09")], {9: 2})
                     for finding in (within, between))
@@ -175,11 +182,11 @@ def kernel(x_ptr, y_ptr, n):
 @pytest.mark.parametrize(("mutants", "says"), [
     ([replace(mutant("l"), todos=(8,), wrong=("odd",), right=("even",))],
      "TODO 8, or else 7, 9, 10"),
-    ([replace(mutant("l"), todos=(8,), sign="^3 of", right=("even",))], "TODO 8"),
-    ([replace(mutant("l"), todos=(8,), sign="^3 of", right=("even",)),
-      replace(mutant("k"), todos=(3,), sign="^(?!4 of)", wrong=("odd",), right=("even",))],
+    ([replace(mutant("l"), todos=(8,), sign=THREE, right=("even",))], "TODO 8"),
+    ([replace(mutant("l"), todos=(8,), sign=THREE, right=("even",)),
+      replace(mutant("k"), todos=(3,), sign=NOT_FOUR, wrong=("odd",), right=("even",))],
      "TODO 8"),
-    ([replace(mutant("l"), todos=(3,), sign="^(?!4 of)", right=("even",))],
+    ([replace(mutant("l"), todos=(3,), sign=NOT_FOUR, right=("even",))],
      "TODO 3, or else 7 to 10"),
     ([replace(mutant("l"), todos=(3, 8), right=("odd",))], "TODO 8, 9 or 10, or else 3, 7"),
 ], ids=["a possible one", "one whose sign is there", "beside one without", "what is not a sign",
@@ -428,7 +435,7 @@ def test_another_order_is_seen_where_terms_nearly_cancel(turned, says):
     exact[3, 60] = 1e-5  # a sum of large terms, whose rounding is large beside it
     got = (turned(exact) + 1e-6).half()
 
-    assert likeness(got.double() != exact, got, exact) == says
+    assert likeness(got.double() != exact, got, exact).words == says
 
 
 def test_inputs_that_change_places_are_named_where_terms_nearly_cancel():
@@ -440,7 +447,7 @@ def test_inputs_that_change_places_are_named_where_terms_nearly_cancel():
 
     def told(result):
         return likeness((result - exact).abs() > 1e-6, result, exact,
-                        [("what f(x, b, w) gives", other)])
+                        [("what f(x, b, w) gives", other)]).words
 
     assert told(got) == "Every element is what f(x, b, w) gives."
     assert "f(x, b, w)" not in told(got + 1e-4)
@@ -494,7 +501,7 @@ SUITE = Suite(
         edge("two blocks less one", rand(lambda B: 2 * B - 1)),
         refuses("a matrix", rand(2, 3), raises=ValueError, mentions=["x"]),
     ],
-    properties=(grader.suite.Property("doubles", doubles),),
+    properties=(grader.suite.spec.Property("doubles", doubles),),
     name="toy/double",
 )
 CHANGES = {
@@ -624,11 +631,11 @@ def host(x, y, n):
     grid = (n, 2)
     kernel[grid](x, y, n)
 """
-    seen = "Programs (0, 0) and (0, 1) both stored element 0 of `y_ptr`"
-    told = f"{seen}; the grid is (8, 2), and the kernel asks for its place along axis 0 only"
+    seen = MemoryAccess("two programs", "stored", 1, 0, 8, (8, 2, 1), "y_ptr")
+    told = msgspec.structs.replace(seen, axes="part", asked=(0,))
 
-    places = [codes.explain(Finding("M04", words, line=8), [], {5: 4, 8: 7, 11: 9}, text=text).todos
-              for words in (told, seen)]
+    places = [codes.explain(Finding("M04", data, line=8), [], {5: 4, 8: 7, 11: 9}, text=text).todos
+              for data in (told, seen)]
 
     assert places == [(9, 7, 4), (7, 4)]
 
@@ -835,7 +842,7 @@ def test_any_difference_can_be_described(dtype):
             reference = numbers[1] if dtype.is_floating_point else numbers[1].to(dtype)
             wrong = torch.rand(shape, generator=generator) < density
 
-            told = place(wrong, Tiling((2, 4), (3, 1, 1))), likeness(wrong, result, reference)
+            told = place(wrong, Tiling((2, 4), (3, 1, 1))), likeness(wrong, result, reference).words
 
             assert all(not text or text.endswith(".") for text in told)
 
@@ -929,3 +936,10 @@ def kernel(x_ptr, m):
 """
 
     assert means in codes.explain(Finding(code, "It strayed", line=7), [], {}, text=text).means
+
+
+def test_findings_in_equal_circumstances_count_once():
+    finding = Finding("N01", "3 are wrong.")
+    both = [finding.within("trials", count=4), finding.within("trials", count=4)]
+
+    assert list(dict.fromkeys(both)) == both[:1]

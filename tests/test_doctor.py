@@ -15,15 +15,16 @@ import simulated
 import toy
 
 import grader
-from grader import hardware, probe, trial
+from grader import Sandbox, selfcheck
+from grader.attacks import attacks
+from grader.gpu import detect
 from grader.report import Finding
-from grader.sandbox import Isolation, SandboxBroken, attacks
-from grader.sandbox.client import Sandbox
-from tritonlab import checkup, doctor
+from grader.sandbox import Isolation, SandboxBroken
+from tritonlab.doctor import doctor, environment_checks
 
 GATE = toy.case("every launch compiles for the NVIDIA H100 SXM")
 OUT_OF_BOUNDS = toy.case("part of a block", grader.Verdict.FAILED, finding=Finding(
-    trial.MISTAKE, "Element 100 of a tensor of 100 was read."))
+    selfcheck.MISTAKE, "Element 100 of a tensor of 100 was read."))
 FINE = toy.report((toy.case("two blocks"), toy.case("part of a block"), GATE))
 CAUGHT = toy.report((toy.case("two blocks"), OUT_OF_BOUNDS, GATE))
 
@@ -52,12 +53,12 @@ def machine(monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setitem(vars(grader), "Sandbox", start)
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    monkeypatch.setattr(trial, "run", lambda box, tell: trial.Trial(FINE, CAUGHT))
+    monkeypatch.setattr(selfcheck, "run", lambda box, tell: selfcheck.Trial(FINE, CAUGHT))
     use(Healthy)
     return use
 
 
-def check(found: doctor.Diagnosis, name: str) -> checkup.Check:
+def check(found: doctor.Diagnosis, name: str) -> environment_checks.Check:
     return next(check for check in found.checks if check.name == name)
 
 
@@ -144,7 +145,7 @@ def test_a_library_that_is_not_there_is_a_failure(machine, monkeypatch) -> None:
 
     found = doctor.examine()
 
-    assert check(found, "numpy").state == checkup.State.BAD
+    assert check(found, "numpy").state == environment_checks.Status.BAD
     assert found.exit_code == 3
 
 
@@ -158,11 +159,11 @@ def test_a_library_that_is_not_there_is_a_failure(machine, monkeypatch) -> None:
 ], ids=["a right kernel fails", "nothing is graded", "a wrong one passes", "no compiler"])
 def test_a_self_test_that_fails_leaves_nothing_to_be_decided(machine, monkeypatch, right, wrong,
                                                              name, says) -> None:
-    monkeypatch.setattr(trial, "run", lambda box, tell: trial.Trial(right, wrong))
+    monkeypatch.setattr(selfcheck, "run", lambda box, tell: selfcheck.Trial(right, wrong))
 
     found = doctor.examine()
 
-    assert (check(found, name).state, found.exit_code) == (checkup.State.BAD, 3)
+    assert (check(found, name).state, found.exit_code) == (environment_checks.Status.BAD, 3)
     assert says in check(found, name).seen
     assert "Install tritonlab again" in check(found, name).remedy
     assert name in found.leaves_open[0].hindrance
@@ -170,7 +171,7 @@ def test_a_self_test_that_fails_leaves_nothing_to_be_decided(machine, monkeypatc
 
 
 def test_a_right_kernel_passes_and_a_wrong_one_is_caught_here(sandbox) -> None:
-    tried = trial.run(sandbox)
+    tried = selfcheck.run(sandbox)
 
     assert (tried.interpreter, tried.compiler) == ("", "")
     assert (tried.right.exit_code, tried.wrong.exit_code) == (0, 1)
@@ -187,18 +188,18 @@ def test_a_machine_without_a_temporary_folder_is_told(machine, monkeypatch) -> N
     found = doctor.examine()
 
     for name in ("engine", "disk: temporary"):
-        assert check(found, name).state == checkup.State.BAD
+        assert check(found, name).state == environment_checks.Status.BAD
         assert check(found, name).remedy.startswith("Set TMPDIR to a folder with some space")
 
 
-def with_gpu(monkeypatch, found: probe.Probe) -> doctor.Diagnosis:
+def with_gpu(monkeypatch, found: selfcheck.Probe) -> doctor.Diagnosis:
     simulated.install(monkeypatch, simulated.Simulated())
-    monkeypatch.setattr(probe, "probe", lambda box, tell: found)
+    monkeypatch.setattr(selfcheck, "probe", lambda box, tell: found)
     return doctor.examine()
 
 
 def test_a_gpu_is_shown_with_its_ceilings_and_what_it_decides(machine, monkeypatch) -> None:
-    found = with_gpu(monkeypatch, probe.Probe(simulated.H200, simulated.CEILINGS))
+    found = with_gpu(monkeypatch, selfcheck.Probe(simulated.H200, simulated.CEILINGS))
 
     assert check(found, "GPU").seen == \
         "NVIDIA H200, 139 GiB, compute capability 9.0, driver 580.65"
@@ -223,10 +224,12 @@ def test_a_gpu_that_cannot_be_used_comes_with_a_remedy(machine, monkeypatch, tmp
     if headers:
         (tmp_path / "Python.h").touch()
 
-    found = with_gpu(monkeypatch, probe.Probe(simulated.H200, unusable="it did not compile."))
+    found = with_gpu(
+        monkeypatch, selfcheck.Probe(simulated.H200, unusable="it did not compile."))
 
     ran = check(found, "kernels on the GPU")
-    assert (ran.state, ran.seen) == (checkup.State.NOTE, "cannot be run: it did not compile.")
+    assert (ran.state, ran.seen) == (environment_checks.Status.NOTE,
+                                     "cannot be run: it did not compile.")
     assert remedy in ran.remedy
     assert found.exit_code == 0
     [left] = found.leaves_open
@@ -239,8 +242,8 @@ def test_a_gpu_that_cannot_be_used_comes_with_a_remedy(machine, monkeypatch, tmp
     (("NVIDIA H200",), False, "", "hidden by CUDA_VISIBLE_DEVICES"),
 ], ids=["none", "no driver", "hidden"])
 def test_why_no_gpu_is_used_is_said(machine, monkeypatch, names, driverless, hidden, seen) -> None:
-    monkeypatch.setattr(hardware, "names", lambda: names)
-    monkeypatch.setattr(hardware, "without_driver", lambda: driverless)
+    monkeypatch.setattr(detect, "names", lambda: names)
+    monkeypatch.setattr(detect, "without_driver", lambda: driverless)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
 
     found = doctor.examine()
@@ -259,7 +262,7 @@ def test_the_cuda_of_torch_is_read_from_its_files() -> None:
 def test_a_small_kernel_is_tried_on_the_gpu(sandbox, monkeypatch) -> None:
     simulated.install(monkeypatch, simulated.Simulated())
 
-    assert probe.probe(sandbox) == probe.Probe(simulated.H200, simulated.CEILINGS)
+    assert selfcheck.probe(sandbox) == selfcheck.Probe(simulated.H200, simulated.CEILINGS)
 
 
 @pytest.mark.parametrize(("broken", "says"), [
@@ -270,7 +273,7 @@ def test_a_small_kernel_is_tried_on_the_gpu(sandbox, monkeypatch) -> None:
 def test_a_gpu_that_runs_no_kernel_is_told_why(sandbox, monkeypatch, broken, says) -> None:
     simulated.install(monkeypatch, simulated.Simulated(**broken))
 
-    found = probe.probe(sandbox)
+    found = selfcheck.probe(sandbox)
 
     assert says in found.unusable
     assert found.ceilings is None
@@ -287,11 +290,11 @@ def test_a_gpu_that_runs_no_kernel_is_told_why(sandbox, monkeypatch, broken, say
 ])
 def test_disks_that_are_nearly_full_are_noted(home, monkeypatch, free, short) -> None:
     usage = namedtuple("usage", "total used free")(1 << 40, 0, free)
-    monkeypatch.setattr(checkup.shutil, "disk_usage", lambda folder: usage)
+    monkeypatch.setattr(environment_checks.shutil, "disk_usage", lambda folder: usage)
 
-    checks = checkup.disks()
+    checks = environment_checks.disks()
 
-    assert [one.name for one in checks if one.state is checkup.State.NOTE] == short
+    assert [one.name for one in checks if one.state is environment_checks.Status.NOTE] == short
     assert all(one.remedy for one in checks if one.name in short)
     assert len(checks) == 3
 
@@ -300,9 +303,9 @@ def test_a_real_disk_that_is_full_is_noted(home, small_disk, monkeypatch) -> Non
     with small_disk("64k") as folder:
         monkeypatch.setenv("TRITONLAB_WORKSPACE", str(folder / "work"))
 
-        found = checkup.disks()[0]
+        found = environment_checks.disks()[0]
 
-    assert found.state is checkup.State.NOTE
+    assert found.state is environment_checks.Status.NOTE
     assert f"64 KiB free in {folder}, 10.0 MiB should be" in found.seen
     assert "set TRITONLAB_WORKSPACE to a folder elsewhere" in found.remedy
 
@@ -315,7 +318,7 @@ def test_a_real_disk_that_is_full_is_noted(home, small_disk, monkeypatch) -> Non
     ((True, True, 40, "utf-8"), "NOTE", "Widen it to 60 columns"),
 ], ids=str)
 def test_what_a_terminal_lacks_comes_with_a_remedy(terminal, state, says) -> None:
-    found = checkup.display(checkup.Terminal(*terminal))
+    found = environment_checks.display(environment_checks.Terminal(*terminal))
 
     assert found.state == state
     assert says in f"{found.seen} {found.remedy}"
@@ -334,14 +337,14 @@ def test_the_editor_that_would_be_opened_is_told(monkeypatch, variables, state, 
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
 
-    found = checkup.editors()
+    found = environment_checks.editors()
 
     assert found.state == state
     assert says in f"{found.seen} {found.remedy}"
 
 
-def recorded() -> dict[str, checkup.Check]:
-    return {one.name: one for one in checkup.record()}
+def recorded() -> dict[str, environment_checks.Check]:
+    return {one.name: one for one in environment_checks.record()}
 
 
 def test_a_workspace_and_its_journal_are_looked_at(run) -> None:
@@ -352,7 +355,7 @@ def test_a_workspace_and_its_journal_are_looked_at(run) -> None:
     assert before["course"].seen == "2 modules in 4 tracks"
     assert "`tritonlab start track1/copy` makes it" in before["workspace"].seen
     assert after["journal"].seen == "1 record, none damaged"
-    assert {one.state for one in after.values()} == {checkup.State.GOOD}
+    assert {one.state for one in after.values()} == {environment_checks.Status.GOOD}
 
 
 def test_damaged_lines_of_the_journal_are_counted_and_explained(run) -> None:
@@ -362,7 +365,7 @@ def test_damaged_lines_of_the_journal_are_counted_and_explained(run) -> None:
 
     found = recorded()["journal"]
 
-    assert found.state is checkup.State.NOTE
+    assert found.state is environment_checks.Status.NOTE
     assert found.seen == "1 record. Line 2 of the journal is damaged; only that record is lost."
     assert "nothing has to be repaired" in found.remedy
 
@@ -375,27 +378,29 @@ def test_a_journal_that_cannot_be_read_is_told(run) -> None:
 
     found = recorded()["journal"]
 
-    assert found.state is checkup.State.NOTE
+    assert found.state is environment_checks.Status.NOTE
     assert found.seen.startswith("The journal cannot be read: a folder lies where a file is needed")
     assert found.remedy == "Move that folder away, then repeat the command."
 
 
 def test_a_workspace_that_cannot_be_written_is_told(run, monkeypatch) -> None:
     run("start", "softmax")
-    monkeypatch.setattr(checkup.os, "access", lambda path, mode: False)  # root may write anywhere
+    # root may write anywhere
+    monkeypatch.setattr(environment_checks.os, "access", lambda path, mode: False)
 
     found = recorded()
 
-    assert [found[name].state for name in ("workspace", "journal")] == [checkup.State.NOTE] * 2
+    assert [found[name].state for name in ("workspace", "journal")] == \
+        [environment_checks.Status.NOTE] * 2
     assert "make it writable" in found["workspace"].remedy
 
 
 def test_a_course_that_cannot_be_read_is_told(home, course_root) -> None:
     (course_root / "tracks/missing-elements/track.toml").write_text("number = ")
 
-    [found] = checkup.record()
+    [found] = environment_checks.record()
 
-    assert (found.name, found.state) == ("course", checkup.State.BAD)
+    assert (found.name, found.state) == ("course", environment_checks.Status.BAD)
     assert found.remedy == "Repair it, or install tritonlab again."
 
 

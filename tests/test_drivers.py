@@ -8,9 +8,9 @@ import pytest
 
 import grader
 from grader import Verdict
-from grader.source import inspect, read
+from grader.submission import reachability
+from grader.submission.source import inspect, read
 from grader.suite import EXACT, Cost, Function, Suite, correctness, integers, performance
-from tritonlab import reach
 
 FILE = '''import torch
 import triton
@@ -127,5 +127,5 @@ def test_a_driver_is_no_function_of_the_learner(tmp_path):
     assert set(SUITE.signatures) == {"square"}
     assert inspect(read(tmp_path / "kernel.py"), SUITE.signatures, 0) == []
     assert [part.called for part in SUITE.parts] == ["square", "square"]
-    assert reach.changes("square", {"kernel.py": FILE},
+    assert reachability.changes("square", {"kernel.py": FILE},
                          {"kernel.py": FILE.replace("2 * x * dy", "x * dy")}, {"kernel.py"})

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonlab import editor
+from tritonlab.workspace import editor
 
 RECORDS = '#!/bin/sh\nprintf "%s\\n" "$@" > "$0.opened"\n'
 
@@ -60,7 +60,7 @@ def test_the_first_editor_that_is_named_and_installed_is_taken(install, monkeypa
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
 
-    assert editor.command(Path("kernel.py")) == [*words, str(Path.cwd() / "kernel.py")]
+    assert editor.find().opening(Path("kernel.py")) == [*words, str(Path.cwd() / "kernel.py")]
 
 
 @pytest.mark.parametrize(("installed", "taken"), [
@@ -81,7 +81,7 @@ def test_without_a_variable_a_usual_editor_is_taken_and_named(install, home, ins
 
 
 def test_no_editor_at_all_is_said_with_what_to_do(install) -> None:
-    assert editor.command(Path("kernel.py")) is None
+    assert editor.find() is None
     assert "export EDITOR=nano" in editor.open_in_editor(Path("kernel.py"))
 
 
@@ -127,7 +127,7 @@ def test_an_editor_of_the_terminal_is_not_started_without_one(install, home, mon
 def test_an_editor_of_the_terminal_is_waited_for(install, home, monkeypatch) -> None:
     program = install("vim")
     monkeypatch.setenv("EDITOR", "vim")
-    script = ("from pathlib import Path; from tritonlab.editor import open_in_editor\n"
+    script = ("from pathlib import Path; from tritonlab.workspace.editor import open_in_editor\n"
               "print(open_in_editor(Path('kernel.py'), terminal_is_free=True))")
 
     ours, theirs = os.openpty()

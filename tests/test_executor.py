@@ -6,19 +6,20 @@ import gc
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import torch
+from msgspec import structs
 
-from grader import recording, source
-from grader import session as sessions
-from grader.executor import kernels
-from grader.executor.main import Handler, warm
-from grader.facts import Footprint, LaunchFacts, Traffic
-from grader.recording import (
+from grader.executor.extract import kernels
+from grader.executor.main import ExecutorHandler, warm
+from grader.judge.draws import Draws
+from grader.processes import session as sessions
+from grader.recording import arena, model
+from grader.recording.launch_stats import Footprint, LaunchFacts, Traffic
+from grader.recording.model import (
     Alloc,
     Argument,
     Descriptor,
@@ -30,8 +31,9 @@ from grader.recording import (
     Recording,
     View,
 )
-from grader.sandbox import Child, Sandbox, arena
-from grader.sandbox.arena import SparseTensor
+from grader.report import Finding
+from grader.sandbox import Child, Sandbox
+from grader.submission import source
 from grader.suite import Sparse
 
 HEADER = "import triton\nimport triton.language as tl\n\n\n"
@@ -60,7 +62,7 @@ class Session:
     def __init__(self, folder: Path, source: str | bytes, *inputs: torch.Tensor) -> None:
         self.path = folder / "kernel.py"
         self.path.write_bytes(source.encode() if isinstance(source, str) else source)
-        self.handler = Handler()
+        self.handler = ExecutorHandler()
         self.loaded = self.handler.handle({"op": "load", "path": str(self.path)}, [])
         self.handler.__exit__()  # the engine stays in its place in a process of its own only
         self.packed = arena.pack(inputs)
@@ -92,7 +94,7 @@ class Session:
     def run(self, *results: View, in_place: bool = False,
             **settings: Any) -> tuple[dict[str, Any], list[torch.Tensor]]:
         made = Recording(self.inputs, tuple(self.events), results, in_place=in_place)
-        request = {"op": "run", "recording": recording.to_json(made),
+        request = {"op": "run", "recording": model.to_json(made),
                    "layout": self.packed.layout(), **settings}
         return self.ask(request)
 
@@ -112,7 +114,7 @@ class Session:
 
 
 def seen(reply: dict[str, Any]) -> dict[str, str]:
-    return {finding["code"]: finding["seen"] for finding in reply["findings"]}
+    return {item["code"]: Finding.from_json(item).seen for item in reply["findings"]}
 
 
 # ---------------------------------------------------------------------------------------------
@@ -333,7 +335,7 @@ def test_what_is_changed_in_place_is_the_view_and_nothing_beside_it(
     changed = View(1, "float32", (3,), (2,), 6)
     strided = COPY.replace("out_ptr + offs", f"out_ptr + {steps} * offs")
     session = Session(tmp_path, strided, torch.ones(8), x)
-    into = replace(changed, offset=first, shape=(5,), stride=(1,))
+    into = structs.replace(changed, offset=first, shape=(5,), stride=(1,))
     session.launch("copy_kernel", 1, x_ptr=session.inputs[0], out_ptr=into, n=3, BLOCK=8)
 
     reply, (result,) = session.run(changed, in_place=True)
@@ -409,7 +411,7 @@ def broken_kernel(x_ptr, N: tl.constexpr):
     reply, results = session.run(out)
 
     assert [(f["code"], f["line"]) for f in reply["findings"]] == [("L05", 13)]
-    assert "arange's range must be a power of 2" in reply["findings"][0]["seen"]
+    assert "arange's range must be a power of 2" in reply["findings"][0]["data"]
     assert len(reply["launches"]) == 1
     assert results == []
 
@@ -799,19 +801,19 @@ def test_huge_tensors_are_sampled_without_filling_memory(tmp_path: Path, wide: b
     source = COPY.replace("tl.program_id(0)", "tl.program_id(0).to(tl.int64)") if wide else COPY
     path = tmp_path / "kernel.py"
     path.write_text(source)
-    x = SparseTensor.draw(Sparse(elements), torch.Generator().manual_seed(1))
+    [x] = Draws("suite", "1").draw("huge", [Sparse(elements)])
     out = View(1, "float32", (elements,), (1,), 0)
     arguments = {"x_ptr": Argument("tensor", View(0, "float32", (elements,), (1,), 0)),
                  "out_ptr": Argument("tensor", out),
                  "n": Argument("int", elements), "BLOCK": Argument("int", block)}
     launch = Launch("copy_kernel", (-(-elements // block), 1, 1), arguments)
-    handler, output = Handler(), os.memfd_create("output")
+    handler, output = ExecutorHandler(), os.memfd_create("output")
     try:
         with arena.pack([x]) as packed:
             made = Recording(packed.views, (Alloc(1, 4 * elements), launch), (out,))
             handler.handle({"op": "load", "path": str(path)}, [])
             reply = handler.handle(
-                {"op": "run", "recording": recording.to_json(made), "layout": packed.layout(),
+                {"op": "run", "recording": model.to_json(made), "layout": packed.layout(),
                  "sample": 1, "windows": [[0, block], [elements - 512, 512]]},
                 [packed.fd, output])
         parts = [torch.frombuffer(bytearray(os.pread(output, nbytes, offset)), dtype=torch.float32)
@@ -969,19 +971,19 @@ def test_a_recording_comes_through_json_as_it_was() -> None:
         "empty": Argument("tuple", ())}, {"num_warps": 4}, 7)
     made = Recording((view,), (launch,), (view,), True)
 
-    assert recording.from_json(json.loads(json.dumps(recording.to_json(made)))) == made
+    assert model.from_json(json.loads(json.dumps(model.to_json(made)))) == made
 
 
 def test_what_a_descriptor_reaches_counts_as_its_view() -> None:
     base = View(3, "float32", (1,), (1,), 4)
     argument = Argument("descriptor", Descriptor(base, (2, 8), (16, 1), (2, 4)))
 
-    views = recording.views_of(Argument("tuple", (argument, Argument("tensor", base))))
+    views = model.views_of(Argument("tuple", (argument, Argument("tensor", base))))
 
     assert views == [View(3, "float32", (2, 8), (16, 1), 4), base]
-    made = recording.to_json(Recording((), (Launch("k", (1, 1, 1), {"x": argument}),), ()))
+    made = model.to_json(Recording((), (Launch("k", (1, 1, 1), {"x": argument}),), ()))
     with pytest.raises(MalformedRecording, match="storage 3 does not exist"):
-        recording.from_json(made)
+        model.from_json(made)
 
 
 def test_a_launch_of_a_function_that_is_no_kernel(tmp_path: Path) -> None:
@@ -1005,8 +1007,8 @@ def test_too_many_programs_are_not_started(tmp_path: Path) -> None:
 
 
 def test_requests_that_mean_nothing(tmp_path: Path) -> None:
-    assert Handler().handle({"op": "dance"}, [])["status"] == "malformed"
-    assert Handler().handle({"op": "run"}, [0, 1])["status"] == "malformed"
+    assert ExecutorHandler().handle({"op": "dance"}, [])["status"] == "malformed"
+    assert ExecutorHandler().handle({"op": "run"}, [0, 1])["status"] == "malformed"
 
 
 # ---------------------------------------------------------------------------------------------
@@ -1264,7 +1266,7 @@ def test_a_kernel_that_uses_a_refused_one_is_refused_with_its_finding(tmp_path: 
     line = 1 + text.split("\n").index("    return tl.relu(x)")
     assert reply["findings"] == [{
         "code": "L05", "line": line,
-        "seen": f"Line {line} calls `tl.relu`, which Triton does not offer to kernels."}]
+        "data": f"Line {line} calls `tl.relu`, which Triton does not offer to kernels."}]
 
 
 def test_a_kernel_that_uses_one_that_is_fine_runs(tmp_path: Path) -> None:
@@ -1327,7 +1329,7 @@ def test_a_file_without_a_kernel_that_can_be_used_is_refused(tmp_path: Path, bod
     session.packed.close()
 
     assert session.loaded["status"] == "refused"
-    assert seen in session.loaded["findings"][0]["seen"]
+    assert seen in session.loaded["findings"][0]["data"]
 
 
 def test_a_problem_of_the_whole_file_refuses_every_kernel(tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ import simulated
 import torch
 from test_grade import graded  # noqa: F401 - a fixture
 
-from grader import Verdict, hardware
-from grader.decoys import decoys
+from grader import Verdict
 from grader.engine.compiler.targets import find
-from grader.recording import dtype_name
+from grader.gpu import detect
+from grader.processes.decoy_inputs import decoys
+from grader.recording.model import dtype_name
 from grader.suite import (
     TENSOR_CORES,
     Amplitude,
@@ -150,11 +151,11 @@ def test_what_triton_does_from_ampere_on_is_asked_of_no_older_gpu(limits, least)
 
 
 def test_kernels_are_compiled_for_the_own_gpu_where_it_is_able_to_run_them(monkeypatch):
-    monkeypatch.setattr(hardware, "present", lambda: True)
-    monkeypatch.setattr(hardware, "names", lambda: ("NVIDIA A100-SXM4-40GB",))
+    monkeypatch.setattr(detect, "present", lambda: True)
+    monkeypatch.setattr(detect, "names", lambda: ("NVIDIA A100-SXM4-40GB",))
 
-    assert hardware.default_target() == hardware.default_target((8, 0)) == find("a100")
-    assert hardware.default_target((8, 9)) == find()
+    assert detect.default_target() == detect.default_target((8, 0)) == find("a100")
+    assert detect.default_target((8, 9)) == find()
 
 
 @pytest.mark.parametrize(("coarse", "verdict"), [(2.0**-16, Verdict.PASSED),

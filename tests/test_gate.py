@@ -11,14 +11,15 @@ import pytest
 from test_grade import KERNEL, SUITE
 
 import grader
-from grader import Verdict, session
-from grader.compilation import compiled_of, crashed
+from grader import Verdict
 from grader.engine.compiler import targets
-from grader.executor import compiling
-from grader.gate import Gate
-from grader.outcome import Stopped
-from grader.processes import Processes
-from grader.recording import Argument, Launch, Recording, View, to_json
+from grader.executor import compile_service
+from grader.judge.compile_gate import Gate
+from grader.processes import session
+from grader.processes.compiler_replies import compiled_of, crashed
+from grader.processes.pool import Processes
+from grader.processes.replies import Stopped
+from grader.recording.model import Argument, Launch, Recording, View, to_json
 from grader.report import Finding
 from grader.sandbox import Sandbox
 from grader.suite import EXACT, Cost, Suite, correctness, rand
@@ -362,10 +363,10 @@ def test_of_many_launches_alike_two_are_compiled_to_the_end_and_all_are_read(tmp
     path = tmp_path / "kernel.py"
     path.write_text("import triton\nimport triton.language as tl\n" + WITH_INTEGERS)
     ends = []
-    monkeypatch.setattr(compiling, "binary_of", lambda *_: ends.append(1) or SimpleNamespace(
+    monkeypatch.setattr(compile_service, "binary_of", lambda *_: ends.append(1) or SimpleNamespace(
         to_dict=dict))
     out = View(0, "int32", (1,), (1,), 0)
-    handler = compiling.Handler()
+    handler = compile_service.CompileHandler()
     handler.handle({"op": "load", "path": str(path)}, [])
 
     def compiled(multiple_of_16: int, *, wrong: bool = False, whole: bool = False):
@@ -394,15 +395,15 @@ def block_kernel(out_ptr, BLOCK: tl.constexpr, MODE: tl.constexpr):
 def test_what_is_no_larger_than_what_compiled_is_only_read(tmp_path, monkeypatch):
     path = tmp_path / "kernel.py"
     path.write_text("import triton\nimport triton.language as tl\n" + ONE_BLOCK)
-    build, too_large = compiling.build, 512
+    build, too_large = compile_service.build, 512
 
     def fits(kernel, bound, options, target):
         if bound["BLOCK"] > too_large:
-            raise compiling.DoesNotCompile(Finding("T05", "It does not fit."))
+            raise compile_service.DoesNotCompile(Finding("T05", "It does not fit."))
         return build(kernel, bound, options, target)
 
-    monkeypatch.setattr(compiling, "build", fits)
-    handler = compiling.Handler()
+    monkeypatch.setattr(compile_service, "build", fits)
+    handler = compile_service.CompileHandler()
     handler.handle({"op": "load", "path": str(path)}, [])
     out = View(0, "int32", (1024,), (1,), 0)
 
@@ -651,14 +652,14 @@ def test_what_does_not_compile_is_told_of_all_cases_or_of_the_first_alone(whole,
 def test_a_kernel_whose_variants_take_too_much_cpu_time_together_is_given_up(
         tmp_path, monkeypatch, slow_s, all_s, given_up):
     clock = itertools.count()
-    monkeypatch.setattr(compiling, "_cpu_s", lambda: float(next(clock)))
-    monkeypatch.setattr(compiling, "SLOW_S", 0.0)
-    monkeypatch.setattr(compiling, "SLOW_VARIANTS_S", slow_s)
-    monkeypatch.setattr(compiling, "ALL_VARIANTS_S", all_s)
+    monkeypatch.setattr(compile_service, "_cpu_s", lambda: float(next(clock)))
+    monkeypatch.setattr(compile_service, "SLOW_S", 0.0)
+    monkeypatch.setattr(compile_service, "SLOW_VARIANTS_S", slow_s)
+    monkeypatch.setattr(compile_service, "ALL_VARIANTS_S", all_s)
     path = tmp_path / "kernel.py"
     path.write_text("import triton\nimport triton.language as tl\n" + ONE_BLOCK + ONE_BLOCK.replace(
         "block_kernel", "other_kernel"))
-    handler = compiling.Handler()
+    handler = compile_service.CompileHandler()
     handler.handle({"op": "load", "path": str(path)}, [])
     out = View(0, "int32", (1024,), (1,), 0)
 

@@ -15,17 +15,19 @@ from typing import Any
 import pytest
 import torch
 
-from grader import gpus, source
-from grader import session as session_module
 from grader.engine.gpu import nvml
-from grader.engine.gpu.clock import LEAST_REPEATS, Job, measure, part
-from grader.engine.gpu.memory import ZONE, Memory, same
-from grader.executor import gpu as executor
-from grader.executor import kernels
-from grader.executor.gpu_replay import Refused, prepare, run_checked, time_call
-from grader.measurement import Ceilings, Gpu
-from grader.outcome import MemoryFile, Stopped, run_of, timed_of, unusable
-from grader.recording import (
+from grader.engine.gpu.clock import LEAST_REPEATS, TimingJob, measure, part
+from grader.engine.gpu.measurement import Ceilings, Gpu
+from grader.engine.gpu.memory import ZONE, GpuMemory, same
+from grader.executor import gpu_service as executor
+from grader.executor.extract import kernels
+from grader.executor.gpu_replay import LaunchRefused, prepare, run_checked, time_call
+from grader.gpu import client
+from grader.processes import session as session_module
+from grader.processes.replies import MemoryFile, Stopped, run_of, timed_of, unusable
+from grader.processes.session import Session
+from grader.recording import arena
+from grader.recording.model import (
     Alloc,
     Argument,
     Descriptor,
@@ -38,8 +40,8 @@ from grader.recording import (
     to_json,
 )
 from grader.report import Finding
-from grader.sandbox import Sandbox, arena
-from grader.session import Session
+from grader.sandbox import Sandbox
+from grader.submission import source
 from grader.suite import Function
 
 CPU = torch.device("cpu")
@@ -91,8 +93,8 @@ def inputs(seed: int = 0) -> list[torch.Tensor]:
     return [torch.randn(N, generator=generator) for _ in range(2)]
 
 
-def holding(tensors: list[torch.Tensor], poison: int = 0) -> Memory:
-    memory = Memory(CPU, poison)
+def holding(tensors: list[torch.Tensor], poison: int = 0) -> GpuMemory:
+    memory = GpuMemory(CPU, poison)
     with arena.pack(tensors) as packed:
         for number, place in enumerate(packed.layout()):
             memory.load(number, packed.fd, place)
@@ -295,11 +297,11 @@ class Event:
 class Fake:
     """A device on which every launch takes as long as it is told to."""
 
-    def __init__(self, graphs: bool = True, states: tuple[nvml.State, ...] = ()) -> None:
+    def __init__(self, graphs: bool = True, states: tuple[nvml.ClockState, ...] = ()) -> None:
         self.now = 0.0
         self.log: list[str] = []
         self.graphs = graphs
-        self.states = states or (nvml.State(1980, 3201, 0),)
+        self.states = states or (nvml.ClockState(1980, 3201, 0),)
         self._looks = 0
 
     def event(self) -> Event:
@@ -308,7 +310,7 @@ class Fake:
     def synchronize(self) -> None:
         self.log.append("rest")
 
-    def look(self) -> nvml.State:
+    def look(self) -> nvml.ClockState:
         self._looks += 1
         return self.states[(self._looks - 1) % len(self.states)]
 
@@ -332,7 +334,7 @@ def taking(device: Fake, *ms: float) -> Callable[[], None]:
 def test_median_and_percentiles_of_at_least_twenty_repeats():
     device = Fake()
 
-    made = measure([Job(taking(device, 1.0, 2.0, 3.0, 4.0, 5.0))], device)
+    made = measure([TimingJob(taking(device, 1.0, 2.0, 3.0, 4.0, 5.0))], device)
 
     assert (made.ms, made.p20_ms, made.p80_ms) == (3.0, 2.0, 5.0)
     assert made.repeats >= LEAST_REPEATS
@@ -349,7 +351,7 @@ def test_l2_is_flushed_after_outputs_were_spoilt_and_before_each_start():
     def after() -> None:
         device.log.append("compare")
 
-    measure([Job(taking(device, 1.0), before, after)], device)
+    measure([TimingJob(taking(device, 1.0), before, after)], device)
 
     once = ["spoil", "flush", "event", "work", "event", "compare"]
     repeats = "".join(device.log).split("rest")
@@ -358,7 +360,7 @@ def test_l2_is_flushed_after_outputs_were_spoilt_and_before_each_start():
 
 def test_every_repeat_takes_the_next_set_of_inputs():
     device, order = Fake(), []
-    jobs = [Job(taking(device, 1.0), before=lambda n=n: order.append(n)) for n in range(3)]
+    jobs = [TimingJob(taking(device, 1.0), before=lambda n=n: order.append(n)) for n in range(3)]
 
     measure(jobs, device)
 
@@ -370,14 +372,14 @@ def test_every_repeat_takes_the_next_set_of_inputs():
 def test_without_graphs_the_measurement_says_so():
     device = Fake(graphs=False)
 
-    assert not measure([Job(taking(device, 1.0))], device).graph
+    assert not measure([TimingJob(taking(device, 1.0))], device).graph
 
 
 def test_small_jobs_are_timed_as_part_of_a_graph_of_many():
     device = Fake()
     work = taking(device, 0.002)
 
-    made = measure([Job(work), Job(work)], device)
+    made = measure([TimingJob(work), TimingJob(work)], device)
 
     assert made.ms == pytest.approx(0.002)
     assert device.log.count("work") > 5000
@@ -387,15 +389,16 @@ def test_a_wide_spread_is_measured_again():
     device = Fake()
     noisy = [1.0, 2.0, 3.0] * 34 + [1.0, 1.0]
 
-    made = measure([Job(taking(device, *noisy[:3], *([1.0, 2.0] * 50), *([1.0] * 10_000)))], device)
+    job = TimingJob(taking(device, *noisy[:3], *([1.0, 2.0] * 50), *([1.0] * 10_000)))
+    made = measure([job], device)
 
     assert made.spread == 0
 
 
 def test_clocks_are_the_lowest_and_reasons_all_that_were_seen():
-    device = Fake(states=(nvml.State(1980, 3201, 0x4), nvml.State(1500, 3201, 0x20)))
+    device = Fake(states=(nvml.ClockState(1980, 3201, 0x4), nvml.ClockState(1500, 3201, 0x20)))
 
-    made = measure([Job(taking(device, 1.0))], device)
+    made = measure([TimingJob(taking(device, 1.0))], device)
 
     assert made.clocks_mhz[1] == 3201
     assert "power cap" in made.throttled or "thermal" in made.throttled
@@ -403,7 +406,7 @@ def test_clocks_are_the_lowest_and_reasons_all_that_were_seen():
 
 
 def test_without_its_library_nothing_is_said_of_clocks():
-    assert nvml.Monitor("GPU-of-nobody").look() == nvml.State()
+    assert nvml.Monitor("GPU-of-nobody").look() == nvml.ClockState()
 
 
 def timed(known: Any, launcher: Any, *recordings: Recording, device: Fake | None = None,
@@ -504,7 +507,7 @@ def test_of_several_configurations_the_fastest_counts(known):
 
     def small_enough(kernel: Any, launch: Launch, bound: Any) -> None:
         if bound["BLOCK"] == 64:
-            raise Refused(Finding("T05", "It does not fit."))
+            raise LaunchRefused(Finding("T05", "It does not fit."))
         adding(kernel, launch, bound)
 
     timing = timed(known, small_enough, with_block(512), with_block(64), with_block(256))
@@ -518,7 +521,7 @@ def test_of_several_configurations_the_fastest_counts(known):
 
 def test_what_does_not_compile_is_told(known):
     def refuse(*_: Any) -> None:
-        raise Refused(Finding("L05", "No."))
+        raise LaunchRefused(Finding("L05", "No."))
 
     assert [f.seen for f in timed(known, refuse).findings] == ["No."]
     assert [f.seen for f in timed(known, refuse, recorded(), recorded()).findings] == ["No."]
@@ -590,7 +593,7 @@ def test_requests_are_answered_from_files_to_files(tmp_path):
         device.now += 0.25
         adding(kernel, launch, bound)
 
-    handler = executor.Handler("cpu", lambda: launching, device)
+    handler = executor.GpuHandler("cpu", lambda: launching, device)
     recording = to_json(recorded())
     loaded = handler.handle({"op": "load", "path": str(tmp_path / "kernel.py")}, [])
     file = MemoryFile("results")
@@ -625,7 +628,7 @@ def test_a_broken_context_is_a_finding(said, code):
 
     assert reply["status"] == "faulted"
     assert reply["findings"][0]["code"] == code
-    assert "\n" not in reply["findings"][0]["seen"]
+    assert "\n" not in reply["findings"][0]["data"]
 
 
 @pytest.mark.parametrize("request_, why", [
@@ -634,15 +637,15 @@ def test_a_broken_context_is_a_finding(said, code):
     ({"op": "measure", "layouts": []}, "before a load"),
 ])
 def test_strange_requests_are_malformed(request_, why):
-    assert why in executor.Handler().handle(request_, [])["why"]
+    assert why in executor.GpuHandler().handle(request_, [])["why"]
 
 
 def test_a_machine_without_a_gpu_says_why(sandbox: Sandbox) -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
 
-    with gpus.process(sandbox) as ask, pytest.raises(gpus.NoGpu, match=r"CUDA|GPU|NVIDIA"):
-        gpus.look(ask)
+    with client.process(sandbox) as ask, pytest.raises(client.NoGpu, match=r"CUDA|GPU|NVIDIA"):
+        client.look(ask)
 
 
 def test_the_process_before_the_gpu_is_confined(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -657,7 +660,6 @@ def test_the_process_before_the_gpu_is_confined(sandbox: Sandbox, tmp_path: Path
 
     assert loaded["status"] == "ready"
     assert again["status"] == "malformed"
-    assert "open there: device files" in sandbox.isolation.describe_gpu()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -702,33 +704,33 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_ceilings_are_measured_at_first_use_and_kept(cache):
     asking = Answers(4000.0)
 
-    first, second = gpus.ceilings(asking), gpus.ceilings(asking)
+    first, second = client.ceilings(asking), client.ceilings(asking)
 
     assert first == second == ceilings_of()
     assert asking.asked == ["look", "ceilings again", "look", "ceilings"]
-    assert gpus.cache() == cache
+    assert client.cache() == cache
     assert stat.S_IMODE(cache.stat().st_mode) == 0o600
 
 
 def test_ceilings_that_drift_are_measured_again(cache):
-    gpus.keep(ceilings_of(4000.0))
+    client.keep(ceilings_of(4000.0))
     near, far = Answers(3900.0), Answers(3500.0)
 
-    assert gpus.ceilings(near).copy_gb_s == 4000.0
-    assert gpus.ceilings(far).copy_gb_s == 3500.0
+    assert client.ceilings(near).copy_gb_s == 4000.0
+    assert client.ceilings(far).copy_gb_s == 3500.0
     assert far.asked[-1] == "ceilings again"
-    assert len(gpus.kept()) == 1
+    assert len(client.kept()) == 1
 
 
 def test_ceilings_belong_to_gpu_driver_and_versions(cache):
     for other in (ceilings_of(uuid="GPU-2"), ceilings_of(driver="590"),
                   ceilings_of(torch_version="2.13")):
-        gpus.keep(other)
+        client.keep(other)
 
-    assert gpus.find(GPU, {"torch": "2.11", "triton": "3.6"}) is None
-    gpus.keep(ceilings_of())
-    assert gpus.find(GPU, {"torch": "2.11", "triton": "3.6"}) == ceilings_of()
-    assert len(gpus.kept()) == 4
+    assert client.find(GPU, {"torch": "2.11", "triton": "3.6"}) is None
+    client.keep(ceilings_of())
+    assert client.find(GPU, {"torch": "2.11", "triton": "3.6"}) == ceilings_of()
+    assert len(client.kept()) == 4
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"ceilings": [{}]}', '{"ceilings": 3}'])
@@ -736,23 +738,23 @@ def test_a_broken_cache_holds_nothing(cache, text):
     cache.parent.mkdir(parents=True)
     cache.write_text(text)
 
-    assert gpus.kept() == []
-    gpus.keep(ceilings_of())
-    assert gpus.kept() == [ceilings_of()]
+    assert client.kept() == []
+    client.keep(ceilings_of())
+    assert client.kept() == [ceilings_of()]
 
 
 def test_what_is_timed_runs_alone_and_all_else_side_by_side(cache, monkeypatch):
-    monkeypatch.setattr(gpus, "TURN_S", 0.2)
+    monkeypatch.setattr(client, "TURN_S", 0.2)
 
     def waited(alone: bool) -> bool:
         started = time.monotonic()
-        with gpus.turn(alone=alone):
+        with client.turn(alone=alone):
             return time.monotonic() - started > 0.1
 
-    with gpus.turn(alone=False):
+    with client.turn(alone=False):
         assert not waited(alone=False)
         assert waited(alone=True)
-    with gpus.turn(alone=True):
+    with client.turn(alone=True):
         assert waited(alone=False)
     assert not waited(alone=True)
 
@@ -761,9 +763,9 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
 
-    gpus.keep(ceilings_of())
+    client.keep(ceilings_of())
 
-    assert gpus.kept() == []
+    assert client.kept() == []
 
 
 @pytest.mark.parametrize("reply, why", [
@@ -773,8 +775,8 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
     ({"status": "done", "gpu": {"name": 3}}, "strangely"),
 ])
 def test_what_a_gpu_cannot_tell_has_a_reason(reply, why):
-    with pytest.raises(gpus.NoGpu, match=why):
-        gpus.look(lambda *_: reply)
+    with pytest.raises(client.NoGpu, match=why):
+        client.look(lambda *_: reply)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -898,14 +900,14 @@ def summed(x):
 @pytest.fixture(scope="module")
 def on_gpu(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Sessions of the functions of a file, before a GPU."""
-    if not gpus.present():
+    if not client.present():
         pytest.skip("no driver of a GPU is there")
     path = tmp_path_factory.mktemp("real") / "kernel.py"
     path.write_text(REAL)
     with Session(source.read(path), "scaled", sandbox) as session:
         try:
             session.look()
-        except gpus.NoGpu as error:
+        except client.NoGpu as error:
             pytest.skip(str(error))
         yield session
 

@@ -9,9 +9,12 @@ import pytest
 import torch
 
 import grader
-from grader import Verdict, draws, judge, large, outcome, processes, session, source
-from grader.large import limits
-from grader.processes import Processes
+from grader import Verdict
+from grader.judge import draws, oversized, patience, values
+from grader.judge.oversized import limits
+from grader.processes import pool, replies, session
+from grader.processes.pool import Processes
+from grader.submission import source
 from grader.suite import (
     EXACT,
     Cost,
@@ -152,9 +155,9 @@ def test_other_layouts_are_tried_only_while_one_may_tell_the_cause(graded, monke
     strided = replace(SUITE, cases=[
         edge(f"every other of {n}", rand(2 * n)[::2]) for n in range(40, 48)])
     asked = []
-    monkeypatch.setattr(judge.Judge, "_is_right", (
-        lambda original: lambda self, inputs: asked.append(1) or original(self, inputs)
-    )(judge.Judge._is_right))
+    monkeypatch.setattr(values, "is_right", (
+        lambda original: lambda *inputs: asked.append(1) or original(*inputs)
+    )(values.is_right))
 
     layout = graded(KERNEL, strided, effort="values")
     tried, asked[:] = len(asked), []
@@ -162,7 +165,7 @@ def test_other_layouts_are_tried_only_while_one_may_tell_the_cause(graded, monke
 
     assert {f.code for f in layout.findings()} == {"M08"}
     assert {f.code for f in all_wrong.findings()} == {"N01"}
-    assert (tried, len(asked)) == (8, judge.IN_VAIN)
+    assert (tried, len(asked)) == (8, values.IN_VAIN)
 
 
 def test_which_line_belongs_to_which_place_is_not_asked_for_every_right_case(graded, monkeypatch):
@@ -292,7 +295,7 @@ def test_a_case_without_its_suite_tells_idle_programs_as_it_does_in_it(graded):
 
 
 def test_after_a_failure_a_grade_does_not_go_on_for_ever(graded, monkeypatch):
-    monkeypatch.setattr(judge, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.0)
 
     failing, right = graded(RIGHT.replace("x * 2", "x * 3")), graded(RIGHT)
 
@@ -306,7 +309,7 @@ def test_what_tells_mistakes_apart_does_not_hang_on_how_busy_a_machine_is(
         graded, monkeypatch, effort):
     telling = Mutant("t", "thrice", (), ("N01",), "three times",
                      wrong=("one block and one element",))
-    monkeypatch.setattr(judge, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.0)
 
     report = graded(RIGHT.replace("x * 2", "x * 3"), replace(SUITE, mutants=(telling,)),
                     effort=effort)
@@ -380,9 +383,9 @@ def test_undefined_lanes_are_told_from_wrong_values(graded):
 def test_what_does_not_end_normally_ends_the_grade_with_one_sentence(
         graded, monkeypatch, change, code, says):
     patience = 2.0 if code == "R02" else 20.0
-    for room, limit in ((processes, "LOAD_S"), (session, "CALL_S"), (session, "RUN_S")):
+    for room, limit in ((pool, "LOAD_S"), (session, "CALL_S"), (session, "RUN_S")):
         monkeypatch.setattr(room, limit, patience)
-    monkeypatch.setattr(large, "limits", lambda suite: replace(  # touching 4 GiB takes seconds
+    monkeypatch.setattr(oversized, "limits", lambda suite: replace(  # touching 4 GiB takes seconds
         limits(suite), resident=1 << 29))
     assert change[0] in RIGHT
 
@@ -396,7 +399,7 @@ def test_what_does_not_end_normally_ends_the_grade_with_one_sentence(
 
 def test_a_run_that_holds_much_memory_when_its_time_is_up_is_out_of_memory(graded, monkeypatch):
     monkeypatch.setattr(session, "CALL_S", 2.0)
-    monkeypatch.setattr(processes, "HOG", 64 << 20)
+    monkeypatch.setattr(pool, "HOG", 64 << 20)
     change = "    out = torch.empty_like(x)", "    HOG\n    while True: pass\n    out = x"
 
     hog, slow = (first(graded(RIGHT.replace(*change).replace("HOG", line), effort="first"))
@@ -460,7 +463,7 @@ def test_a_hang_or_a_crash_costs_one_case_and_names_the_line(graded, monkeypatch
 
 def test_a_submission_that_hangs_in_every_case_is_given_up(graded, monkeypatch):
     monkeypatch.setattr(session, "CALL_S", 3.0)
-    monkeypatch.setattr(judge, "LOST_S", 4.5)
+    monkeypatch.setattr(patience, "LOST_S", 4.5)
 
     report = graded(RIGHT.replace("    out =", "    while True: pass\n    out ="))
 
@@ -483,16 +486,16 @@ def test_one_run_is_enough_where_nothing_can_differ_in_another(tmp_path, sandbox
     path.write_text(RIGHT.replace(*change))
     x = torch.randn(1000)
 
-    with session.Session(grader.source.read(path), "double", sandbox) as made:
+    with session.Session(grader.submission.source.read(path), "double", sandbox) as made:
         recording = made.record([x]).recording
         run = made.replay(recording, [x])
         other = made.replay(recording, [x], order="reverse", poison=1)
         both = made.begin_replay(recording, [x], {"other": True})()
 
     assert (run.determined, other.determined) == (determined, determined)
-    assert outcome.same_bits(run.results[0], other.results[0])
+    assert replies.same_bits(run.results[0], other.results[0])
     assert len(both.other) == (not determined and not both.findings)
-    assert all(map(outcome.same_bits, both.other, other.results))
+    assert all(map(replies.same_bits, both.other, other.results))
 
 
 def test_a_million_printed_lines_are_shortened_and_change_nothing(graded):
@@ -652,8 +655,9 @@ def test_the_worker_has_no_channel_for_a_verdict(graded):
     check = ("import os, sys; print('sockets:', sum('socket' in os.readlink('/proc/self/fd/' + f) "
              "for f in os.listdir('/proc/self/fd') if os.path.exists('/proc/self/fd/' + f) or True "
              "if os.path.islink('/proc/self/fd/' + f))); "
-             "print('judging:', sorted(m for m in sys.modules if m in ('grader.judge', "
-             "'grader.compare', 'grader.diagnosis', 'grader.costs') or 'suites' in m)); "
+             "print('judging:', sorted(m for m in sys.modules if m in ('grader.judge.grade', "
+             "'grader.judge.compare', 'grader.diagnosis', 'grader.judge.perf_limits') "
+             "or 'suites' in m)); "
              "print('environment:', sorted(os.environ)); print('arguments:', sys.argv)")
 
     output = found(graded, check)

@@ -10,12 +10,11 @@ from pathlib import Path
 import authored
 import pytest
 
-from tritonlab import author
+from tritonlab.authoring import checks
 
-GUIDE = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text()
-SECTION = GUIDE[GUIDE.index("## Add a module"):GUIDE.index("## Why it is like this")]
-BLOCKS = dict(re.findall(r"<!-- guide: (.+?) -->\n```\w+\n(.*?)```", SECTION, re.DOTALL))
-COMMANDS = [shlex.split(line)[1:] for block in re.findall(r"```bash\n(.*?)```", SECTION, re.DOTALL)
+GUIDE = (Path(__file__).parent.parent / "docs" / "authoring.md").read_text()
+BLOCKS = dict(re.findall(r"<!-- guide: (.+?) -->\n```\w+\n(.*?)```", GUIDE, re.DOTALL))
+COMMANDS = [shlex.split(line)[1:] for block in re.findall(r"```bash\n(.*?)```", GUIDE, re.DOTALL)
             for line in block.splitlines()]
 
 
@@ -71,4 +70,4 @@ def test_a_module_made_by_the_guide_alone_is_checked_and_graded(run, elsewhere):
     assert (started.code, blanks.code, graded.code) == (0, 1, 0)
     assert "5 of 5 blanks are left: TODO 1 to 5." in blanks.out
     assert "Evidence: efficient" in graded.out
-    assert author.PROMPT not in made.file("tracks/README.md").read_text()
+    assert checks.PROMPT not in made.file("tracks/README.md").read_text()

@@ -10,7 +10,6 @@ import pytest
 
 import grader
 from grader import Verdict
-from grader.amplitudes import elementwise
 from grader.suite import (
     Cost,
     Function,
@@ -24,6 +23,7 @@ from grader.suite import (
     rand,
     refuses,
 )
+from grader.suite.error_bounds import elementwise
 
 FILE = '''import torch
 import triton

@@ -11,9 +11,9 @@ import torch
 
 import grader
 from grader import Verdict
-from grader.decoys import decoys
+from grader.processes.decoy_inputs import decoys
+from grader.recording.arena import as_tensor, pack, unpack, view_of
 from grader.sandbox import Sandbox
-from grader.sandbox.arena import as_tensor, pack, unpack, view_of
 from grader.suite import EXACT, Cost, Input, Suite, edge, rand
 
 FAR = 1 << 30  # elements; twice as many are beyond 31 bits

@@ -13,13 +13,14 @@ import triton
 import triton.language as tl
 from numpy.typing import NDArray
 
-from grader.engine.interpreter import atomics, install, numerics, proof, words
-from grader.engine.interpreter.checks import Checks
-from grader.engine.interpreter.launch import Outcome, Pointer, run
+from grader import text
+from grader.engine.interpreter import atomics, memory_checks, numerics, patch_triton, selftest
+from grader.engine.interpreter.address_space import Storage
+from grader.engine.interpreter.index_runs import Elements
+from grader.engine.interpreter.launch import LaunchOutcome, Pointer, run
 from grader.engine.interpreter.memory import Memory
-from grader.engine.interpreter.places import Elements
-from grader.engine.interpreter.regions import Storage
-from grader.engine.interpreter.shadow import KERNEL, NOBODY, Shadow
+from grader.engine.interpreter.memory_checks import Checks
+from grader.engine.interpreter.shadow_memory import KERNEL, NOBODY, Shadow
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 LIMIT = tl.constexpr(4)
@@ -44,7 +45,7 @@ class Bench:
         return Pointer(storage, name, 0, array.nbytes)
 
     def launch(self, kernel: Any, grid: tuple[int, ...], *, order: Any = "forward",
-               sample: int | None = None, **arguments: Any) -> Outcome:
+               sample: int | None = None, **arguments: Any) -> LaunchOutcome:
         full = (*grid, 1, 1)[:3]
         return run(kernel, full, arguments, self.memory, order=order, sample=sample)
 
@@ -223,9 +224,9 @@ def test_duplicate_writes_can_be_allowed() -> None:
 
 
 def test_programs_are_named_by_their_place_in_the_grid() -> None:
-    assert words.program(9, (10, 1, 1)) == "program 9"
-    assert words.program(9, (4, 3, 1)) == "program (1, 2)"
-    assert words.program(9, (2, 2, 3)) == "program (1, 0, 2)"
+    assert text.program(9, (10, 1, 1)) == "program 9"
+    assert text.program(9, (4, 3, 1)) == "program (1, 2)"
+    assert text.program(9, (2, 2, 3)) == "program (1, 0, 2)"
 
 
 @triton.jit
@@ -338,11 +339,11 @@ def test_stores_under_a_lock_are_no_conflict() -> None:
 def test_a_wrapped_index_is_told_from_a_missing_mask() -> None:
     big = 3 << 30
 
-    assert words.wrapped(-(1 << 30), big)  # 3 << 30, cut to 32 bits
-    assert words.wrapped(-5, 1 << 31)
-    assert not words.wrapped(-5, 10_000)
-    assert not words.wrapped(10_000, 10_000)
-    assert not words.wrapped(big, big)
+    assert memory_checks.wrapped(-(1 << 30), big)  # 3 << 30, cut to 32 bits
+    assert memory_checks.wrapped(-5, 1 << 31)
+    assert not memory_checks.wrapped(-5, 10_000)
+    assert not memory_checks.wrapped(10_000, 10_000)
+    assert not memory_checks.wrapped(big, big)
 
 
 @triton.jit
@@ -719,18 +720,19 @@ def test_triton_is_left_as_it_was() -> None:
 
 
 def test_an_unknown_triton_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(install.interpreter, "_patch_lang")
+    monkeypatch.delattr(patch_triton.interpreter, "_patch_lang")
 
-    with pytest.raises(install.UnknownTriton, match=r"_patch_lang is missing.*3\.6 to 3\.9"):
-        install.check_seams.__wrapped__()
+    with pytest.raises(patch_triton.UnknownTriton, match=r"_patch_lang is missing.*3\.6 to 3\.9"):
+        patch_triton.check_seams.__wrapped__()
 
 
 def test_an_operation_that_the_engine_never_heard_of_is_refused_by_name(
         monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(install.Builder, "create_dot")
+    monkeypatch.delattr(patch_triton.Builder, "create_dot")
 
-    with pytest.raises(install.UnknownTriton, match=r"semantic asks for create_dot.*3\.6 to 3\.9"):
-        install.check_seams.__wrapped__()
+    with pytest.raises(patch_triton.UnknownTriton,
+                       match=r"semantic asks for create_dot.*3\.6 to 3\.9"):
+        patch_triton.check_seams.__wrapped__()
 
 
 def test_a_failure_of_the_grader_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -787,7 +789,7 @@ def test_programs_that_store_nothing_are_counted() -> None:
 
 
 def test_the_self_test_passes() -> None:
-    proof.check()
+    selftest.check()
 
 
 @pytest.mark.parametrize(("owner", "name", "broken", "what"), [
@@ -800,5 +802,5 @@ def test_the_self_test_fails_where_the_engine_is_wrong(
         owner: Any, name: str, broken: Any, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owner, name, broken)
 
-    with pytest.raises(install.UnknownTriton, match=f"self-test that {what}"):
-        proof.check()
+    with pytest.raises(patch_triton.UnknownTriton, match=f"self-test that {what}"):
+        selftest.check()

@@ -22,19 +22,19 @@ from typing import get_args
 import pytest
 from plain import Plain
 
+from grader import Sandbox
+from grader.attacks import attacks
 from grader.sandbox import (
     Isolation,
-    Limits,
-    Sandbox,
-    attacks,
+    ResourceLimits,
     confinement,
     landlock,
+    readable_paths,
     seccomp,
-    view,
 )
-from grader.sandbox.kernel import prctl
 from grader.sandbox.limits import Role
-from grader.sandbox.syscalls import ARCHITECTURES, LAST, NUMBERS, X32
+from grader.sandbox.linux import prctl
+from grader.sandbox.syscall_numbers import ARCHITECTURES, LAST, NUMBERS, X32
 
 ROOT = Path(__file__).parent.parent
 PID = 4711
@@ -231,7 +231,7 @@ def test_open_is_looked_at_where_it_exists(machine) -> None:
 def test_the_packed_filter_is_the_assembled_one_and_holds_no_process_yet(machine) -> None:
     for role in get_args(Role):
         packed = seccomp.template(machine.here, role, read_only=False)
-        steps = [seccomp.Instruction(code, value, yes, no)
+        steps = [seccomp.FilterStep(code, value, yes, no)
                  for code, yes, no, value in struct.iter_unpack("=HBBI", packed)]
 
         assert steps == seccomp.assemble(
@@ -242,7 +242,7 @@ def test_the_packed_filter_is_the_assembled_one_and_holds_no_process_yet(machine
 
 def test_a_jump_too_far_for_its_byte_is_a_mistake() -> None:
     with pytest.raises(ValueError, match="255"):
-        seccomp.Instruction(seccomp.JUMP_EQUAL, 1, 256, 0)
+        seccomp.FilterStep(seccomp.JUMP_EQUAL, 1, 256, 0)
 
 
 @pytest.mark.parametrize(
@@ -279,10 +279,10 @@ def test_a_kernel_is_asked_only_for_what_its_abi_knows(version, files, tcp, scop
 
 
 def test_nothing_hidden_lies_in_what_is_readable() -> None:
-    given = view.readable()
+    given = readable_paths.readable()
 
-    assert {ROOT / "grader" / "suites", ROOT / "tritonlab"} <= set(view.hidden())
-    for hidden in view.hidden():
+    assert {ROOT / "grader" / "suites", ROOT / "tritonlab"} <= set(readable_paths.hidden())
+    for hidden in readable_paths.hidden():
         assert not [path for path in given
                     if hidden.is_relative_to(path) or path.is_relative_to(hidden)]
     for name in ("tests", "solutions", "tracks"):
@@ -296,7 +296,7 @@ def test_of_an_installed_package_all_is_given_but_the_hidden_parts(tmp_path: Pat
     (tmp_path / "link").symlink_to(tmp_path / "tritonlab")
     hidden = (tmp_path / "grader" / "suites", tmp_path / "tritonlab")
 
-    given = {str(path.relative_to(tmp_path)) for path in view.without(tmp_path, hidden)}
+    given = {str(path.relative_to(tmp_path)) for path in readable_paths.without(tmp_path, hidden)}
 
     assert given == {"torch", "grader/worker"}
 
@@ -317,7 +317,7 @@ def test_of_an_installed_package_all_is_given_but_the_hidden_parts(tmp_path: Pat
     ])
 def test_a_tier_is_named_in_words(isolation: Isolation, tier: int, words: str) -> None:
     assert (isolation.tier, isolation.describe()) == (tier, words)
-    assert Isolation.from_json(json.loads(json.dumps(isolation.to_json()))) == isolation
+    assert Isolation.from_dict(json.loads(json.dumps(isolation.to_dict()))) == isolation
 
 
 WITHOUT = {  # measures left out: the tier, and attacks that then succeed
@@ -436,11 +436,12 @@ os.execv(sys.executable, [sys.executable, "-c", sys.argv[1]])
 """
 ALL_ATTACKS = """
 import json, os
-from grader.sandbox import Sandbox, attacks
+from grader import Sandbox
+from grader.attacks import attacks
 with attacks.scene() as target, Sandbox() as box:
     arena = attacks.Confined(box)
     found = [attacks.run(one, target, arena) for one in attacks.ATTACKS]
-    print(json.dumps({"user": os.geteuid(), "isolation": box.isolation.to_json(),
+    print(json.dumps({"user": os.geteuid(), "isolation": box.isolation.to_dict(),
                       "zygote": os.stat(f"/proc/{box.pid}/environ").st_uid,
                       "succeeded": {one.name: one.how for one in found if one.succeeded},
                       "count": len(found)}))
@@ -460,7 +461,7 @@ def test_every_attack_of_an_ordinary_user_is_stopped() -> None:
     assert found["user"] != 0
     assert found["count"] == 26
     assert found["succeeded"] == {}
-    assert Isolation.from_json(found["isolation"]).tier == 2
+    assert Isolation.from_dict(found["isolation"]).tier == 2
     assert found["zygote"] != found["user"]  # its memory is closed to its own user
 
 
@@ -523,8 +524,8 @@ def test_the_executor_may_start_threads_and_no_process(tmp_path: Path) -> None:
         import os, sys, threading
         from pathlib import Path
         from grader.sandbox.confinement import confine
-        from grader.sandbox.limits import Limits
-        confine(sys.argv[1], Limits(), Path(os.devnull), Path.cwd(), os.getppid())
+        from grader.sandbox.limits import ResourceLimits
+        confine(sys.argv[1], ResourceLimits(), Path(os.devnull), Path.cwd(), os.getppid())
         for start in (threading.Thread(target=int).start, os.fork):
             try:
                 start()
@@ -553,11 +554,11 @@ def test_a_compiler_runs_the_assembler_writes_at_home_and_does_nothing_else(targ
         from pathlib import Path
         import triton
         from grader.sandbox.confinement import confine
-        from grader.sandbox.limits import Limits
+        from grader.sandbox.limits import ResourceLimits
         home, secret, certificate = map(Path, sys.argv[1:])
         os.chdir(home)
         tools = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
-        print(confine("compiler", Limits(), Path(os.devnull), home, os.getppid()).tier)
+        print(confine("compiler", ResourceLimits(), Path(os.devnull), home, os.getppid()).tier)
         def run(*command):
             return subprocess.run(command, check=True, capture_output=True)
         def replaced():
@@ -637,15 +638,16 @@ def test_a_child_that_is_not_confined_as_promised_runs_nothing(tmp_path: Path) -
     script = textwrap.dedent("""
         import json, os, socket, sys
         from pathlib import Path
-        from grader.sandbox import Isolation, Limits, protocol
-        from grader.sandbox.child import run
+        from grader.processes.sandbox import HANDLERS
+        from grader.sandbox import Isolation, ResourceLimits, protocol
+        from grader.sandbox.child_main import run
         ours, theirs = socket.socketpair()
         output, blame = os.memfd_create("a"), os.memfd_create("b")
         orders, birth = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         zygote = os.getpid()
         if os.fork() == 0:
-            run(birth, Path(sys.argv[1]), zygote, (), Isolation(99, True))
-        given = {"role": "worker", "limits": Limits().to_json(), "name": "child"}
+            run(birth, Path(sys.argv[1]), zygote, (), Isolation(99, True), HANDLERS)
+        given = {"role": "worker", "limits": ResourceLimits().to_dict(), "name": "child"}
         socket.send_fds(orders, [json.dumps(given).encode()], [theirs.fileno(), output, blame])
         ours.sendall(protocol.encode({"op": "load", "path": sys.argv[2]}))
         theirs.close()
@@ -662,7 +664,7 @@ def test_a_child_that_is_not_confined_as_promised_runs_nothing(tmp_path: Path) -
 
 
 def test_limits_count_in_the_units_that_they_say() -> None:
-    assert Limits.from_json(Limits(cpu_s=7).to_json()).cpu_s == 7
+    assert ResourceLimits.from_dict(ResourceLimits(cpu_s=7).to_dict()).cpu_s == 7
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives its files to another user")

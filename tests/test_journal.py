@@ -16,14 +16,22 @@ from pathlib import Path
 
 import pytest
 
-from tritonlab import durable
 from tritonlab.errors import NotSaved
-from tritonlab.journal import CERTIFICATE, JOURNAL, MERGED, Journal, Reading, contents, parse
+from tritonlab.progress import safe_files
+from tritonlab.progress.journal import (
+    CERTIFICATE,
+    JOURNAL,
+    MERGED,
+    Journal,
+    JournalReading,
+    contents,
+    parse,
+)
 
 KILL_LOOP = Path(__file__).parent / "toy" / "kill_loop.py"
 
 
-def view(reading: Reading) -> str:
+def view(reading: JournalReading) -> str:
     return json.dumps({"records": len(reading.records)})
 
 
@@ -45,7 +53,7 @@ def fill(journal: Journal, count: int) -> bytes:
     return (journal.folder / JOURNAL).read_bytes()
 
 
-def numbers(reading: Reading) -> list[int]:
+def numbers(reading: JournalReading) -> list[int]:
     return [record["number"] for record in reading.records]
 
 
@@ -73,7 +81,7 @@ def test_a_line_is_canonical_and_holds_nothing_personal(journal, folder):
 
 
 def test_no_journal_says_nothing(journal):
-    assert journal.read() == Reading(())
+    assert journal.read() == JournalReading(())
 
 
 @pytest.mark.parametrize("cut", [1, 10, 100])
@@ -163,8 +171,8 @@ def test_of_a_long_journal_what_decides_is_read_in_bounded_memory(journal, folde
         grade("PASSED" if number in (3, 5) else "FAILED", number)
     whole = journal.read()
     newest = b"".join((folder / JOURNAL).read_bytes().splitlines(keepends=True)[-4:])
-    monkeypatch.setattr("tritonlab.journal.NEWEST", len(newest))
-    monkeypatch.setattr("tritonlab.journal._BLOCK", 1_000)
+    monkeypatch.setattr("tritonlab.progress.journal.NEWEST", len(newest))
+    monkeypatch.setattr("tritonlab.progress.journal._BLOCK", 1_000)
 
     reading = journal.read()
     grade("FAILED", 20)
@@ -179,7 +187,7 @@ def test_of_a_long_journal_what_decides_is_read_in_bounded_memory(journal, folde
 
 
 def test_junk_of_any_length_is_no_record_and_costs_one_sentence(journal, folder, monkeypatch):
-    monkeypatch.setattr("tritonlab.journal.NEWEST", 200_000)
+    monkeypatch.setattr("tritonlab.progress.journal.NEWEST", 200_000)
     for junk in (b"{" * 300_000, b'{"sha256"' * 300_000, b"\0" * 300_000, b"{}\n" * 300_000):
         (folder / JOURNAL).write_bytes(junk)
 
@@ -285,13 +293,13 @@ def test_strays_older_than_an_hour_are_swept(journal, folder):
 
 
 def test_a_lock_that_is_never_given_back_is_an_error(folder):
-    with durable.opened(folder) as descriptor, durable.locked(descriptor), \
-            pytest.raises(TimeoutError), durable.locked(descriptor, timeout_s=0.1):
+    with safe_files.opened(folder) as descriptor, safe_files.locked(descriptor), \
+            pytest.raises(TimeoutError), safe_files.locked(descriptor, timeout_s=0.1):
         pass
 
 
 def test_four_writers_at_once_lose_nothing(folder):
-    code = ("import sys; from pathlib import Path; from tritonlab.journal import Journal\n"
+    code = ("import sys; from pathlib import Path; from tritonlab.progress.journal import Journal\n"
             "journal = Journal(Path(sys.argv[1]), lambda reading: '{}')\n"
             "for n in range(25): journal.append('graded', sys.argv[2], number=n)\n")
 
@@ -319,13 +327,13 @@ def test_300_kills_lose_no_acknowledged_record(folder):
 
 
 def test_ctrl_c_waits_for_a_commit(journal, monkeypatch):
-    append = durable.append
+    append = safe_files.append
 
     def interrupted(*arguments):
         os.kill(os.getpid(), signal.SIGINT)
         append(*arguments)
 
-    monkeypatch.setattr(durable, "append", interrupted)
+    monkeypatch.setattr(safe_files, "append", interrupted)
 
     with pytest.raises(KeyboardInterrupt):
         journal.append("started", "track1/softmax")
@@ -401,7 +409,7 @@ def machines(tmp_path):
     return make
 
 
-def view_of_all(reading: Reading) -> str:
+def view_of_all(reading: JournalReading) -> str:
     return json.dumps({"journal": {"head": reading.last, "heads": reading.heads}})
 
 
@@ -504,7 +512,7 @@ def test_order_is_by_day_and_a_clock_that_went_back_breaks_no_chain(machines, mo
     a, b = machines("a", "b")
     for journal, day in ((a, "2026-03-02"), (a, "2026-03-01"), (b, "2026-02-28"),
                          (b, "2026-03-03")):
-        monkeypatch.setattr("tritonlab.journal.date", Clock(day))
+        monkeypatch.setattr("tritonlab.progress.journal.date", Clock(day))
         journal.append("graded", f"track1/{journal.folder.name}", day=day)
 
     absorb(a, b)
@@ -592,7 +600,7 @@ def test_a_merge_that_fails_changes_nothing(machines, monkeypatch):
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(durable, "replace", full)
+    monkeypatch.setattr(safe_files, "replace", full)
 
     with pytest.raises(NotSaved, match="The merged record was not saved: no space is left"):
         absorb(a, b)
@@ -601,7 +609,7 @@ def test_a_merge_that_fails_changes_nothing(machines, monkeypatch):
 
 def test_merging_while_the_other_side_writes_takes_whole_records_only(machines):
     a, b = machines("a", "b")
-    code = ("import sys; from pathlib import Path; from tritonlab.journal import Journal\n"
+    code = ("import sys; from pathlib import Path; from tritonlab.progress.journal import Journal\n"
             "journal = Journal(Path(sys.argv[1]), lambda reading: '{}')\n"
             "for n in range(40): journal.append('graded', 'track1/softmax', number=n)\n")
     writer = subprocess.Popen([sys.executable, "-c", code, str(b.folder)])

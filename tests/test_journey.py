@@ -18,7 +18,7 @@ import scripts
 
 import grader
 from grader.suite import Case, Kind
-from tritonlab import course
+from tritonlab.course import course
 
 ROOT = Path(__file__).parent.parent
 SOLUTIONS = ROOT / "solutions" / "missing-elements"

@@ -17,11 +17,14 @@ from types import SimpleNamespace
 import pytest
 import toy
 
-from tritonlab import answers, begin, course, grading, hints, lesson, reset, workspace
+from tritonlab.course import course
 from tritonlab.errors import NotSaved, NoWorkspace
+from tritonlab.grading import hints, solution_diff
 from tritonlab.render import lesson as lesson_view
 from tritonlab.render.screen import Screen
-from tritonlab.workspace import Workspace
+from tritonlab.workspace import reset, start, workspace
+from tritonlab.workspace.submission import exercise
+from tritonlab.workspace.workspace import Workspace
 
 WORKSPACE = Path("tritonlab-workspace")
 FOLDER = WORKSPACE / "track1/softmax"
@@ -237,7 +240,7 @@ def test_the_pager_gets_the_lesson_and_ctrl_c_is_its_own(home, tmp_path):
     pager = tmp_path / "pager"
     pager.write_text("#!/bin/sh\nkill -INT $PPID\necho paged\nexec cat\n")
     pager.chmod(0o755)
-    code = ("import os, sys; from tritonlab import pager\n"
+    code = ("import os, sys; from tritonlab.render import pager\n"
             f"os.environ['PAGER'] = {str(pager)!r}\n"
             "print(pager.show('a lesson'))\n")
 
@@ -248,7 +251,7 @@ def test_the_pager_gets_the_lesson_and_ctrl_c_is_its_own(home, tmp_path):
 
 @pytest.mark.parametrize("pager", ["no-such-pager", "'", ""])
 def test_without_a_pager_the_lesson_is_printed(pager, monkeypatch):
-    from tritonlab import pager as the_pager
+    from tritonlab.render import pager as the_pager
 
     monkeypatch.setenv("PAGER", pager)
     monkeypatch.setenv("TERM", "xterm")
@@ -271,7 +274,7 @@ def test_a_lesson_that_is_missing_is_the_course_s_fault(run, course_root):
 
 @pytest.fixture
 def place(home, toy_course) -> Workspace:
-    begin.begin(toy_course, toy_course.find("softmax"))
+    start.begin(toy_course, toy_course.find("softmax"))
     return Workspace(home / WORKSPACE)
 
 
@@ -366,7 +369,7 @@ def test_on_a_terminal_reset_asks(run, answer, kept, says):
 
 def test_reset_takes_all_files_of_an_exercise_and_what_lies_beside_them(several, home):
     module = several.find("softmax")
-    place = begin.begin(several, module).place
+    place = start.begin(several, module).place
     fresh = tree(place.folder(module))
     (place.folder(module) / "package/one.py").write_text("mine")
     (place.folder(module) / "package/notes.txt").write_text("notes")
@@ -384,7 +387,7 @@ def test_reset_takes_all_files_of_an_exercise_and_what_lies_beside_them(several,
 
 def test_what_python_makes_is_no_work(several, home):
     module = several.find("softmax")
-    place = begin.begin(several, module).place
+    place = start.begin(several, module).place
     (place.folder(module) / "package/__pycache__").mkdir()
     (place.folder(module) / "package/__pycache__/one.pyc").write_bytes(b"\0")
 
@@ -399,7 +402,7 @@ class PowerCut(BaseException):
 @pytest.mark.parametrize("error", [OSError(errno.EIO, "broken"), PowerCut()], ids=["error", "end"])
 def test_whichever_rename_fails_no_work_is_lost(several, home, monkeypatch, error, fatal):
     module = several.find("softmax")
-    place = begin.begin(several, module).place
+    place = start.begin(several, module).place
     folder = place.folder(module)
     (folder / "kernel.py").write_text("my kernel")
     (folder / "package/one.py").write_text("my package")
@@ -426,12 +429,13 @@ def test_whichever_rename_fails_no_work_is_lost(several, home, monkeypatch, erro
 KILLED_RESETS = """
 import os, random, signal, sys, time
 from pathlib import Path
-from tritonlab import begin, course, reset
+from tritonlab.course import course
+from tritonlab.workspace import reset, start
 
 chance, lost, cut = random.Random(8), 0, 0
 the_course = course.load()
 module = the_course.find("softmax")
-place = begin.begin(the_course, module).place
+place = start.begin(the_course, module).place
 folder = place.folder(module)
 reset.reset(the_course, place, module)  # all is imported and cached
 for number in range(50):
@@ -518,7 +522,7 @@ def test_a_full_disk_changes_nothing(small_disk, toy_course, monkeypatch):
     with small_disk("200k") as disk:
         module = toy_course.find("softmax")
         monkeypatch.setenv("TRITONLAB_WORKSPACE", str(disk / "ws"))
-        place = begin.begin(toy_course, module).place
+        place = start.begin(toy_course, module).place
         place.kernel(module).write_text("my work")
         filler = disk / "filler"
         with pytest.raises(OSError, match="No space"), filler.open("wb") as file:
@@ -631,11 +635,11 @@ def test_a_wide_terminal_shows_both_beside_each_other(run, monkeypatch):
 
 def test_files_that_agree_are_named_and_missing_ones_are_empty(several, home):
     module = several.find("softmax")
-    place = begin.begin(several, module).place
+    place = start.begin(several, module).place
     shutil.copy(module.solution, place.kernel(module))
     (place.folder(module) / "package/one.py").unlink()
 
-    files = answers.compare(module, grading.exercise(module, place, several)).files
+    files = solution_diff.compare(module, exercise(module, place, several)).files
 
     assert [(file.name, file.same) for file in files] == [
         ("kernel.py", True), ("package/one.py", False), ("package/inner/two.py", False)]
@@ -678,7 +682,8 @@ def test_the_history_has_columns_and_the_time_of_day_where_it_is_known(run, judg
     run("start", "softmax")
     judge(toy.FAILING)
     with monkeypatch.context() as patch:  # as tritonlab wrote records before it kept the time
-        patch.setattr("tritonlab.journal.time", SimpleNamespace(strftime=lambda form: None))
+        patch.setattr("tritonlab.progress.journal.time",
+                      SimpleNamespace(strftime=lambda form: None))
         run("grade")
     run("hint")
     judge((toy.case("one"),) * 112)
@@ -784,21 +789,21 @@ def test_what_is_no_journal_is_refused(run, path, says):
 
 def test_each_step_of_the_loop_is_a_function(toy_course, home):
     """What a loop on a warm process calls for its keys."""
-    begun = begin.begin(toy_course, toy_course.find("copy"))
+    begun = start.begin(toy_course, toy_course.find("copy"))
     module, place = begun.module, begun.place
     given = hints.give(toy_course, place, module)
     hints.record(toy_course, place, given)
-    comparison = answers.compare(module, grading.exercise(module, place, toy_course))
+    comparison = solution_diff.compare(module, exercise(module, place, toy_course))
     reading = place.journal(toy_course).read()
-    earned = answers.earned(toy_course, reading, module)
-    answers.record(toy_course, place, module)
+    earned = solution_diff.earned(toy_course, reading, module)
+    solution_diff.record(toy_course, place, module)
 
     assert (given.rung, given.text) == (1, "What is missing?")
     assert hints.give(toy_course, place, module).rung == 2
-    assert lesson.text(module) == "# Copying\n"
+    assert module.lesson() == "# Copying\n"
     assert not comparison.same
     assert not earned
-    assert answers.earned(toy_course, place.journal(toy_course).read(), module)
-    assert begin.following(toy_course, place).module.id == "track1/softmax"
-    assert begin.following(toy_course, None).module.id == "track1/copy"
+    assert solution_diff.earned(toy_course, place.journal(toy_course).read(), module)
+    assert start.following(toy_course, place).module.id == "track1/softmax"
+    assert start.following(toy_course, None).module.id == "track1/copy"
     assert workspace.find() == place

@@ -9,11 +9,11 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812 - as PyTorch's own pages call it
 
-from grader import source
 from grader.engine.compiler import targets
 from grader.engine.interpreter.eager import interpreted
+from grader.processes.session import Session
 from grader.sandbox import Sandbox
-from grader.session import Session
+from grader.submission import source
 from tests.benchmarks.modules import solution
 
 

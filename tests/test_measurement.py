@@ -6,8 +6,9 @@ import json
 from dataclasses import replace
 
 import pytest
+import torch
 
-from grader.measurement import (
+from grader.engine.gpu.measurement import (
     Ceilings,
     Gpu,
     Measurement,
@@ -36,6 +37,12 @@ def taking(ms: float, spread: float = 0.02, **more: object) -> Measurement:
 
 def at(part: float, **more: object) -> Measurement:
     return taking(SUM.bytes / (part * CEILINGS.copy_gb_s * 1e6), **more)
+
+
+def test_ceilings_are_written_with_the_version_object_of_torch():
+    data = replace(CEILINGS, versions={"torch": torch.__version__}).to_dict()
+
+    assert json.loads(json.dumps(data))["versions"] == {"torch": str(torch.__version__)}
 
 
 def test_the_bound_is_what_takes_longer():

@@ -26,10 +26,10 @@ def test_the_kept_reports_are_those_that_the_command_makes(place: Path) -> None:
 def test_the_first_program_of_r3_that_goes_astray_is_the_one_that_is_asked_for() -> None:
     notes = evidence.row_sums()[1]
 
-    first = min(notes, key=lambda note: note.program)
+    first = min(notes, key=lambda note: note.access.program)
 
     assert {note.code for note in notes} == {"M05"}
-    assert (first.program, first.index * 4) == (1_652, -8_589_469_184)
+    assert (first.access.program, first.access.index * 4) == (1_652, -8_589_469_184)
 
 
 def test_the_readme_lists_every_cause_and_remedy_that_the_suite_takes() -> None:

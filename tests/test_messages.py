@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.messages.situations import SITUATIONS
 from tests.messages.stage import Situation, kept, spoken
-from tritonlab import cli
+from tritonlab.cli import app as cli
 
 # How the last sentence begins where it is no command: it says what to do.
 ADVICE = ("Check", "Put", "Copy", "Edit", "Free", "Go", "Install", "Let", "Make", "Move", "Name",

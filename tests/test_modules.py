@@ -13,7 +13,9 @@ import pytest
 import grader
 from grader import Verdict
 from tests.fidelity import variants
-from tritonlab import author, course, graded, mutated, proving, written
+from tritonlab.authoring import checks, expectations, module_files, runner
+from tritonlab.authoring import mutants as mutated
+from tritonlab.course import course
 
 ROOT = Path(__file__).parent.parent
 ROOTS = course.Roots(ROOT / "tracks", ROOT / "solutions", ROOT / "grader" / "suites")
@@ -23,9 +25,9 @@ STARTERS = {track.folder: track.starter for track in COURSE.tracks}
 
 
 @cache
-def material_of(module_id: str) -> written.Material:
+def material_of(module_id: str) -> module_files.Material:
     module = MODULES[module_id]
-    return written.read(module, STARTERS[module.track])
+    return module_files.read(module, STARTERS[module.track])
 
 
 MUTANTS = [(name, mutant.id) for name in MODULES for mutant in material_of(name).suite.mutants]
@@ -45,34 +47,34 @@ def test_there_are_modules_mutants_and_variants():
 
 
 def test_nothing_is_astray_in_the_course():
-    assert list(written.strays(COURSE, ROOTS)) == []
+    assert list(module_files.strays(COURSE, ROOTS)) == []
 
 
 @for_every_module
 def test_the_files_are_complete(name):
-    assert list(written.files(MODULES[name])) == []
+    assert list(module_files.files(MODULES[name])) == []
 
 
 @for_every_module
-@pytest.mark.parametrize("check", author.READ)
+@pytest.mark.parametrize("check", checks.READ)
 def test_what_is_read(check, name):
-    assert list(author.READ[check](material_of(name))) == []
+    assert list(checks.READ[check](material_of(name))) == []
 
 
 @for_every_module
 def test_the_exercise_can_be_imported(name, sandbox):
-    assert list(proving.exercise_imports(material_of(name), sandbox)) == []
+    assert list(runner.exercise_imports(material_of(name), sandbox)) == []
 
 
 @for_every_module
 def test_the_untouched_exercise_fails_as_its_track_says(name, sandbox):
-    assert list(proving.exercise_fails(material_of(name), sandbox)) == []
+    assert list(runner.exercise_fails(material_of(name), sandbox)) == []
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if not MODULES[name].core])
 def test_the_solution_of_an_elective_passes_every_case(name, sandbox):
     """Those of core modules are graded whole where the course is walked, in `test_journey`."""
-    assert list(proving.solution_passes(material_of(name), sandbox)) == []
+    assert list(runner.solution_passes(material_of(name), sandbox)) == []
 
 
 @pytest.mark.parametrize(("name", "mutant"), SOME_MUTANTS,
@@ -85,12 +87,12 @@ def test_a_mutant_is_killed_with_its_code(name, mutant, sandbox, tmp_path):
     """
     material = material_of(name)
     [known] = [one for one in material.suite.mutants if one.id == mutant]
-    proving.write(known.apply_to(material.solution), tmp_path)
+    runner.write(known.apply_to(material.solution), tmp_path)
 
-    report = grader.grade(tmp_path / written.KERNEL, mutated.concerned(material, known),
+    report = grader.grade(tmp_path / module_files.KERNEL, mutated.concerned(material, known),
                           sandbox=sandbox, effort="first")
 
-    assert list(graded.survives(known, report, whole=False)) == []
+    assert list(expectations.survives(known, report, whole=False)) == []
 
 
 @pytest.mark.parametrize(("name", "path"), SOME_VARIANTS,

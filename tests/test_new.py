@@ -12,8 +12,10 @@ import authored
 import pytest
 
 import grader
-from tritonlab import author, course, durable, scaffold
+from tritonlab.authoring import checks, scaffold
+from tritonlab.course import course
 from tritonlab.errors import TritonlabError
+from tritonlab.progress import safe_files
 
 FILES = ("tracks/{}/module.toml", "tracks/{}/README.md", "tracks/{}/lesson.py",
          "tracks/{}/kernel.py", "solutions/{}/kernel.py", "suites/{}/suite.py",
@@ -48,8 +50,8 @@ def test_all_files_are_made_in_their_places_and_no_other_is_touched(run, mine):
 def test_nothing_is_made_in_an_installed_package(run, home, monkeypatch):
     package = authored.empty_course(home / "site-packages" / "tritonlab")
     monkeypatch.delenv("TRITONLAB_COURSE")
-    for module in (course, grader):
-        monkeypatch.setattr(module, "__file__", str(package / "module.py"))
+    monkeypatch.setattr(course, "__file__", str(package / "course" / "course.py"))
+    monkeypatch.setattr(grader, "__file__", str(package / "grader.py"))
     before = files_in(home)
 
     refused = run("new", "track2/shared-rows")
@@ -194,14 +196,14 @@ def test_where_a_file_stands_in_the_way_nothing_is_left(run, mine):
 
 
 def test_a_folder_that_cannot_be_written_is_told_and_nothing_is_left(run, mine, monkeypatch):
-    create, before = durable.create, files_in(mine)
+    create, before = safe_files.create, files_in(mine)
 
     def read_only(path: Path, content: bytes) -> bool:
         if path.name == "suite.py":
             raise OSError(errno.EROFS, "read-only", str(path))
         return create(path, content)
 
-    monkeypatch.setattr(durable, "create", read_only)
+    monkeypatch.setattr(safe_files, "create", read_only)
 
     shown = run("new", "track1/rows", "--course", str(mine))
 
@@ -227,4 +229,4 @@ def test_the_prompts_are_those_that_check_looks_for(mine):
     roots = course.roots_in(mine)
     for track in authored.STARTERS:
         for path in scaffold.write(scaffold.plan(course.load(roots), roots, f"{track}/my-rows")):
-            assert author.PROMPT in path.read_text(), path
+            assert checks.PROMPT in path.read_text(), path

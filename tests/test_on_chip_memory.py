@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import grader
-from grader import compare
-from grader.contract import wrong_answer, wrong_text
+from grader.judge import compare
+from grader.judge.contract import wrong_answer, wrong_text
 from grader.report import Finding
 
 SUITES = Path(__file__).parent.parent / "grader" / "suites" / "optimization"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from grader.outcome import (
+from grader.processes.replies import (
     MAX_MESSAGE,
     WORKER_CODES,
     MemoryFile,
@@ -20,7 +20,8 @@ from grader.outcome import (
     run_of,
     unusable,
 )
-from grader.recording import (
+from grader.processes.session import Session
+from grader.recording.model import (
     DTYPES,
     Alloc,
     Argument,
@@ -31,8 +32,7 @@ from grader.recording import (
     to_json,
     view_from_json,
 )
-from grader.session import Session
-from grader.source import read
+from grader.submission.source import read
 
 X = View(0, "float32", (16,), (1,), 0)
 OUT = View(1, "float32", (16,), (1,), 0)
@@ -42,7 +42,7 @@ LAUNCH = Launch("copy_kernel", (1, 1, 1),
 RETURNED = {"status": "returned", "findings": [], "configurations": 2,
             "recording": to_json(Recording((X,), (Alloc(1, 64), LAUNCH), (OUT,)))}
 RAISED = {"status": "raised", "types": ["ValueError", "Exception"], "message": "x", "line": 3,
-          "launches": 0, "findings": [{"code": "X01", "seen": "It reads.", "line": 3}]}
+          "launches": 0, "findings": [{"code": "X01", "data": "It reads.", "line": 3}]}
 
 SUBMISSION = '''\
 import sys
@@ -96,10 +96,10 @@ def test_what_the_worker_really_answers_is_read_whole():
     {"line": "abc"}, {"line": -1}, {"line": 10**12}, {"line": True}, {"line": 1.5},
     {"launches": -1}, {"launches": "2"}, {"launches": True}, {"launches": 1 << 60},
     {"findings": 5}, {"findings": {}}, {"findings": ["x"]}, {"findings": [{}]},
-    {"findings": [{"code": "ZZ9", "seen": "x"}]}, {"findings": [{"code": ["X01"], "seen": "x"}]},
-    {"findings": [{"code": "N01", "seen": "x"}]}, {"findings": [{"code": "X01", "seen": 5}]},
-    {"findings": [{"code": "X01", "seen": "x", "line": "3"}]},
-    {"findings": [{"code": "X01", "seen": "x"}] * 17},
+    {"findings": [{"code": "ZZ9", "data": "x"}]}, {"findings": [{"code": ["X01"], "data": "x"}]},
+    {"findings": [{"code": "N01", "data": "x"}]}, {"findings": [{"code": "X01", "data": 5}]},
+    {"findings": [{"code": "X01", "data": "x", "line": "3"}]},
+    {"findings": [{"code": "X01", "data": "x"}] * 17},
 ], ids=repr)
 def test_a_reply_of_another_form_is_no_reply(changes):
     with pytest.raises(Stopped, match="answered with something that is no reply: ") as stopped:
@@ -144,7 +144,7 @@ def test_a_recording_of_what_cannot_be_is_no_reply(reply):
 
 def test_texts_are_cut_and_can_be_written_to_a_file():
     long = outcome(RAISED, message="\ud800" + "x" * 9000,
-                   findings=[{"code": code, "seen": "y" * 9000} for code in WORKER_CODES])
+                   findings=[{"code": code, "data": "y" * 9000} for code in WORKER_CODES])
 
     assert long.error
     assert len(long.error.message.encode()) < MAX_MESSAGE + 10

@@ -10,17 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from tritonlab import durable, outputs
 from tritonlab.errors import TritonlabError
-from tritonlab.outputs import PAGE, PICTURE
+from tritonlab.progress import safe_files
+from tritonlab.workspace import output_files
+from tritonlab.workspace.output_files import PAGE, PICTURE
 
 
 def test_a_page_takes_the_place_of_an_older_page(tmp_path):
     path = tmp_path / "page.html"
     path.write_text("old")
 
-    outputs.check(path, PAGE)
-    outputs.write(b"new", path, PAGE)
+    output_files.check(path, PAGE)
+    output_files.write(b"new", path, PAGE)
 
     assert path.read_text() == "new"
     assert [entry.name for entry in tmp_path.iterdir()] == ["page.html"]
@@ -29,7 +30,7 @@ def test_a_page_takes_the_place_of_an_older_page(tmp_path):
 def test_a_page_can_be_read_by_others_as_any_file_that_the_user_makes(tmp_path):
     before = os.umask(0o022)
     try:
-        outputs.write(b"new", tmp_path / "page.html", PAGE)
+        output_files.write(b"new", tmp_path / "page.html", PAGE)
     finally:
         os.umask(before)
 
@@ -43,9 +44,9 @@ def test_what_was_there_stays_where_the_new_one_cannot_be_written_whole(tmp_path
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(durable.os, "fsync", full)
+    monkeypatch.setattr(safe_files.os, "fsync", full)
     with pytest.raises(TritonlabError, match="no space left on device"):
-        outputs.write(b"new", path, PAGE)
+        output_files.write(b"new", path, PAGE)
 
     assert path.read_text() == "old"
     assert len(list(tmp_path.iterdir())) == 1
@@ -55,7 +56,7 @@ def test_a_link_stays_one_and_its_file_is_renewed(tmp_path):
     (tmp_path / "real.html").write_text("old")
     (tmp_path / "link.html").symlink_to("real.html")
 
-    outputs.write(b"new", tmp_path / "link.html", PAGE)
+    output_files.write(b"new", tmp_path / "link.html", PAGE)
 
     assert (tmp_path / "link.html").is_symlink()
     assert (tmp_path / "real.html").read_text() == "new"
@@ -66,7 +67,7 @@ def test_links_in_a_circle_are_one_sentence(tmp_path):
     (tmp_path / "b.html").symlink_to("a.html")
 
     with pytest.raises(TritonlabError, match="Name another file with `--html FILE`"):
-        outputs.write(b"new", tmp_path / "a.html", PAGE)
+        output_files.write(b"new", tmp_path / "a.html", PAGE)
 
 
 def test_a_page_that_the_disk_does_not_take_is_a_result_that_was_not_saved(tmp_path):
@@ -74,7 +75,7 @@ def test_a_page_that_the_disk_does_not_take_is_a_result_that_was_not_saved(tmp_p
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
     try:
         with pytest.raises(TritonlabError) as failure:
-            outputs.write(b"a page of more than ten bytes", tmp_path / "page.html", PAGE)
+            output_files.write(b"a page of more than ten bytes", tmp_path / "page.html", PAGE)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
@@ -90,10 +91,10 @@ def test_a_full_or_read_only_disk_is_told_from_a_path_that_cannot_be_used(
     def refuse(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(outputs.durable, "replace", refuse)
+    monkeypatch.setattr(output_files.safe_files, "replace", refuse)
 
     with pytest.raises(TritonlabError) as failure:
-        outputs.write(b"new", tmp_path / f"new{kind.endings[0]}", kind)
+        output_files.write(b"new", tmp_path / f"new{kind.endings[0]}", kind)
 
     assert failure.value.exit_code == code
 
@@ -110,7 +111,7 @@ def test_nothing_else_is_overwritten(tmp_path, name, kind, said):
         (tmp_path / file).write_text("mine")
 
     with pytest.raises(TritonlabError) as refused:
-        outputs.check(tmp_path / name, kind)
+        output_files.check(tmp_path / name, kind)
 
     assert said in str(refused.value)
     assert Path(tmp_path / "notes.txt").read_text() == "mine"

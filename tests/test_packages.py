@@ -15,9 +15,8 @@ import pytest
 import grader
 from grader import Finding, Verdict
 from grader.diagnosis import codes
-from grader.mutants import Mutant, Patch
-from grader.outcome import Answer
-from grader.source import MAX_BYTES, UnreadableSubmission, inspect, read
+from grader.processes.replies import Answer
+from grader.submission.source import MAX_BYTES, UnreadableSubmission, inspect, read
 from grader.suite import (
     EXACT,
     Cost,
@@ -31,8 +30,11 @@ from grader.suite import (
     reads,
     sibling,
 )
-from grader.worker.target import NO_LAUNCH
-from tritonlab import course, grading, workspace
+from grader.suite.mutants import Mutant, Patch
+from grader.worker.fake_driver import NO_LAUNCH
+from tritonlab.course import course
+from tritonlab.workspace import workspace
+from tritonlab.workspace.submission import Submission
 
 ROOT = Path(__file__).parent.parent
 MODULES = {module.slug: module for module in course.load(course.Roots(
@@ -84,8 +86,8 @@ CALLS = """
 from pathlib import Path
 
 def tests(module, stop):
-    from grader.worker import testing
-    return testing.run(Path(module.__file__).parent / "lib/tests/test_twice.py", stop=stop)
+    from grader.worker import pytest_runner
+    return pytest_runner.run(Path(module.__file__).parent / "lib/tests/test_twice.py", stop=stop)
 
 def ends(module, how):
     import os, twice
@@ -380,7 +382,7 @@ def test_module_and_suite_name_the_same_files(slug):
 def test_what_there_is_to_edit_is_the_folder_with_code_or_the_kernel(files, edited, tmp_path,
                                                                      monkeypatch):
     module = replace(MODULES["production-ready"], files=files)
-    submission = grading.Submission(module, tmp_path / module.id / "kernel.py", None)
+    submission = Submission(module, tmp_path / module.id / "kernel.py", None)
     (tmp_path / module.id).mkdir(parents=True)
 
     shown = []

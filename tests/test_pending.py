@@ -8,9 +8,9 @@ import pytest
 import simulated
 import toy
 
-from grader import hardware
+from grader.gpu import detect
 from grader.report import Verdict
-from tritonlab import pending
+from tritonlab.grading import gpu_upgrade
 
 EFFICIENT = {"target": "NVIDIA H100 SXM"}
 TIMED_SUITE = toy.SUITE.replace("cases=[]", "cases=[performance('p', rand(4), pass_at=0.5)]"
@@ -112,8 +112,8 @@ def test_a_file_that_is_gone_costs_that_module_alone(run, judge, passed, home):
 ], ids=["none", "no driver", "hidden"])
 def test_without_a_gpu_it_is_one_sentence_and_exit_code_2(run, passed, monkeypatch, names,
                                                           driverless, hidden, why):
-    monkeypatch.setattr(hardware, "names", lambda: names)
-    monkeypatch.setattr(hardware, "without_driver", lambda: driverless)
+    monkeypatch.setattr(detect, "names", lambda: names)
+    monkeypatch.setattr(detect, "without_driver", lambda: driverless)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
 
     shown = run("grade", "--pending")
@@ -189,7 +189,7 @@ def test_a_noisy_report_says_how_to_repeat(run, judge):
 
 @pytest.mark.parametrize(("verdict", "code"), [(Verdict.ERROR, 3), (Verdict.FAILED, 1)])
 def test_the_exit_code_is_the_worst(verdict, code):
-    fast = pending.Upgrade(None, "efficient", toy.report(toy.FAST, **toy.ON_GPU), None)
-    other = pending.Upgrade(None, "efficient", toy.report((toy.case("x", verdict),)), None)
+    fast = gpu_upgrade.Upgrade(None, "efficient", toy.report(toy.FAST, **toy.ON_GPU), None)
+    other = gpu_upgrade.Upgrade(None, "efficient", toy.report((toy.case("x", verdict),)), None)
 
-    assert pending.exit_code([fast, other, fast]) == code
+    assert gpu_upgrade.exit_code([fast, other, fast]) == code

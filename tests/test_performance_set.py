@@ -10,11 +10,11 @@ from fidelity.performance.analysing import Analysis, analyse
 from fidelity.performance.case import Case
 from fidelity.performance.every import CASES
 
-from grader.binary import Access, Binary, Occupancy
-from grader.defects import SPILLED, Defect, Observed, defects, of_call
+from grader.diagnosis.perf_lints import SPILLED, Defect, Observed, defects, of_call
 from grader.engine.compiler.targets import find
-from grader.facts import Interval, Survey, Traffic
-from grader.indexed import indexed_lines
+from grader.recording.compiled_kernel import Access, Binary, Occupancy
+from grader.recording.launch_stats import Interval, Survey, Traffic
+from grader.submission.dataflow import indirect_lines
 
 H200 = find("h200")
 # All bad ones and every second good one; `python -m tests.fidelity.performance` has them all.
@@ -247,8 +247,8 @@ def kernel(x_ptr, at_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.atomic_add(out_ptr + tl.load(at_ptr), 1)
 """
 
-    assert indexed_lines(source) == {5, 6, 7, 9, 10}
-    assert indexed_lines(source, first_line=11) == {15, 16, 17, 19, 20}
+    assert indirect_lines(source) == {5, 6, 7, 9, 10}
+    assert indirect_lines(source, first_line=11) == {15, 16, 17, 19, 20}
 
 
 def test_a_loop_that_begins_at_a_loaded_number_reaches_indexed_places():
@@ -260,4 +260,4 @@ def test_a_loop_that_begins_at_a_loaded_number_reaches_indexed_places():
         tl.store(out_ptr, total)
 """
 
-    assert indexed_lines(source) == {4}
+    assert indirect_lines(source) == {4}

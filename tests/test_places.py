@@ -9,15 +9,17 @@ from pathlib import Path
 import pytest
 
 import grader
-from grader import Finding, Verdict, source
-from grader.diagnosis import behind, codes
-from grader.diagnosis.details import by_argument
-from grader.diagnosis.explanation import explained, functions_of
-from grader.places import numbered_comments, places, regions
-from grader.recording import Argument, Launch, Recording, View
+from grader import Finding, Verdict
+from grader.diagnosis import codes
+from grader.diagnosis.case_details import by_argument
+from grader.diagnosis.explain import explained, functions_of
+from grader.finding import Excess, MemoryAccess, Unstored, WrongRegion, WrongValues
+from grader.recording.model import Argument, Launch, Recording, View
 from grader.report import CaseResult, Kind
+from grader.submission import dataflow, source
+from grader.submission.todo_regions import numbered_comments, places, regions
 from grader.suite import EXACT, Function, Mutant, Suite, call, correctness, rand
-from tritonlab import course
+from tritonlab.course import course
 
 ROOT = Path(__file__).parent.parent
 MODULES = {module.slug: module for module in course.load(course.Roots(
@@ -181,18 +183,22 @@ def entry(x):
 """
 
 
+PAST = MemoryAccess("past", "stored", 1, 8, 0, (1, 1, 1), "y_ptr", 8)
+TWICE = MemoryAccess("two programs", "stored", 1, 0, 1, (2, 1, 1), "y_ptr", 8)
+
+
 @pytest.mark.parametrize(("finding", "todos"), [
-    (Finding("M02", "stored", line=10), (10, 4, 5, 6)),
-    (Finding("M04", "stored", line=10), (3, 4, 5, 10)),
-    (Finding("M03", "never stored; 1 of 2 programs stored nothing", line=10),
+    (Finding("M02", PAST, line=10), (10, 4, 5, 6)),
+    (Finding("M04", TWICE, line=10), (3, 4, 5, 10)),
+    (Finding("M03", Unstored(1, 4, (3,), reason="idle programs", idle=1, programs=2), line=10),
      (3, 4, 5, 6, 10, 16)),
-    (Finding("M03", "never stored; each of the 2 programs stored others", line=10),
+    (Finding("M03", Unstored(1, 4, (3,), reason="none left", programs=2), line=10),
      (16, 14, 17, 10, 3, 4, 5, 6)),
-    (Finding("M03", "never stored"), (10, 16)),
+    (Finding("M03", Unstored(1, 4, (3,))), (10, 16)),
     (Finding("L01", "The grid of `kernel` is 1, of type int", line=17), (16, 17)),
-    (Finding("L03", "1 of 3 programs stored nothing."), (16,)),
-    (Finding("T03", "3 programs ran where 2 do."), (16,)),
-    (Finding("T03", "The function made 2 launches where 1 does."), ()),
+    (Finding("L03", Excess("idle programs", 1, 3)), (16,)),
+    (Finding("T03", Excess("programs", 3, 2)), (16,)),
+    (Finding("T03", Excess("launches", 2, 1)), ()),
     (Finding("L05", "arange's range must be a power of 2.", line=5), (14, 5)),
     (Finding("L05", "accumulator shape is incompatible.", line=9), (9, 6, 7, 8)),
     (Finding("L05", "they must have equal reduction dimensions.", line=9), (9, 6, 7, 8)),
@@ -202,8 +208,8 @@ def entry(x):
     (Finding("S01", "The result has shape (3,), expected (4,)."), (15,)),
     (Finding("N01", "4 of 4 elements are wrong."), (8, 9, 10, 7, 3, 4, 5)),
     (Finding("N04", "4 of 4 elements are wrong."), (7, 8, 9, 10, 3, 4, 5)),
-    (Finding("N01", "All elements but the first 8, which are program 0's, are wrong."),
-     (3, 4, 5, 8)),
+    (Finding("N01", WrongValues("values", 3, 4, (0,), 1.0, 2.0,
+                                region=WrongRegion(after_first=True))), (3, 4, 5, 8)),
     (Finding("M08", "right for a contiguous input"), (3, 4, 5, 8)),
     (Finding("E01", "No exception was raised."), ()),
 ], ids=lambda value: value if isinstance(value, tuple) else f"{value.code} {value.seen[:24]}")
@@ -231,23 +237,23 @@ def test_a_descriptor_is_behind_what_it_loads():
                         "    x_desc = tl.make_tensor_descriptor(x_ptr, [n], [1], [BLOCK])\n"
                         "    x = x_desc.load([start])\n")
 
-    assert behind.lines_behind(code, 9) == (3, 4, 8)
-    assert 8 in behind.lines_of_addresses(code)
+    assert dataflow.lines_behind(code, 9) == (3, 4, 8)
+    assert 8 in dataflow.lines_of_addresses(code)
 
 
 def test_what_cannot_be_parsed_has_no_places():
     deep = f"x = {'-' * 100_000}1\n"
 
-    assert behind.lines_of_values(deep) == behind.comments_in(deep, {"x"}, "TODO") == ()
+    assert dataflow.lines_of_values(deep) == dataflow.comments_in(deep, {"x"}, "TODO") == ()
 
 
 def test_two_launches_have_no_grid_in_common():
     twice = CODE.replace("    return out", "    kernel[(1,)](x, out, 1, BLOCK=8)\n    return out")
 
-    assert behind.lines_of_grid(twice, None) == ()
-    assert behind.lines_of_grid(twice, 17) == (16,)
-    assert behind.lines_of_grid(twice, 18) == (18,)
-    assert behind.lines_of_grid("def (", None) == ()
+    assert dataflow.lines_of_grid(twice, None) == ()
+    assert dataflow.lines_of_grid(twice, 17) == (16,)
+    assert dataflow.lines_of_grid(twice, 18) == (18,)
+    assert dataflow.lines_of_grid("def (", None) == ()
 
 
 SEVERAL = """
@@ -362,7 +368,7 @@ def test_host_code_is_called_by_way_of_the_suite():
 
 def test_of_several_functions_the_one_that_was_called_has_the_grid():
     other = CODE + "\n\ndef other(x):\n    kernel[(2,)](x, x, 1, BLOCK=8)\n"
-    idle = Finding("L03", "1 of 3 programs stored nothing.")
+    idle = Finding("L03", Excess("idle programs", 1, 3))
 
     todos = [codes.explain(idle, [], {16: 1, 22: 2}, text=other, entry=entry).todos
              for entry in ("entry", "other", "")]
@@ -374,7 +380,8 @@ def test_of_several_functions_the_one_that_was_called_has_the_grid():
 def test_an_input_that_is_passed_as_an_output_is_the_launch_s_mistake(parameter, todos):
     view = View(0, "float32", (4,), (1,), 0)
     launch = Launch("k", (1, 1, 1), {parameter: Argument("tensor", view)}, {}, line=9)
-    finding = Finding("M07", f"input `{parameter}` was modified: program 0 did it", line=5)
+    finding = Finding("M07", MemoryAccess("modified", "stored", 4, 0, 0, (1, 1, 1), parameter, 4),
+                      line=5)
 
     told = by_argument(finding, Recording((view,), (launch,), ()), ["x"], {5: 1, 9: 2})
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import grader
-from grader.contract import wrong_answer
 from grader.diagnosis import codes
 from grader.engine.compiler.occupancy import occupancy as counted
 from grader.engine.compiler.targets import find
+from grader.judge.contract import wrong_answer
 from grader.report import Finding
 
 SUITES = Path(__file__).parent.parent / "grader" / "suites" / "optimization"

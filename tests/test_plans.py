@@ -141,7 +141,7 @@ def steps_kernel(out_ptr, N: tl.constexpr):
 
 def test_a_loop_over_constants_makes_plans_without_end_for_nobody(
         monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("grader.engine.interpreter.plans._MOST", 20)
+    monkeypatch.setattr("grader.engine.interpreter.op_cache._MOST", 20)
 
     with interpreted():
         out = torch.empty(1, dtype=torch.int32)

@@ -10,10 +10,11 @@ import pytest
 import torch
 
 import grader
-from grader import Verdict, source
-from grader.outcome import Outcome
+from grader import Verdict
+from grader.processes.replies import Outcome
+from grader.processes.session import Session
 from grader.sandbox import Sandbox
-from grader.session import Session
+from grader.submission import source
 from grader.suite import Amplitude, Cost, Suite, Tolerance, correctness, rand
 
 PRELUDE = """\

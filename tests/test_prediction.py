@@ -5,14 +5,15 @@ from __future__ import annotations
 import dataclasses
 import math
 
+import msgspec
 import pytest
 import timed
 from timed import H200, N, add_survey, made, matmul_survey, row, survey
 
-from grader.engine.compiler.bound import least_seconds
-from grader.engine.compiler.prediction import GAP, predict, predict_all
 from grader.engine.compiler.targets import all_targets
-from grader.facts import Interval, Prediction
+from grader.engine.compiler.time_lower_bound import least_seconds
+from grader.engine.compiler.timing_model.prediction import GAP, predict, predict_call, predict_each
+from grader.recording.launch_stats import Interval, Prediction
 
 PARTS = {"dram", "l2", "compute", "latency", "launch", "programs", "atomics"}
 
@@ -70,7 +71,7 @@ def test_two_lines_that_read_the_same_sectors_share_them_in_l1():
     x, y, z = add_survey().traffic
 
     def l2(second: str, unique: int) -> float:
-        rows = [x, dataclasses.replace(y, tensor=second, unique_sectors=unique), z]
+        rows = [x, msgspec.structs.replace(y, tensor=second, unique_sectors=unique), z]
         return predict(binary, code, survey(N // 1024, rows), H200).parts["l2"]
 
     assert l2(x.tensor, x.unique_sectors) == pytest.approx(l2(y.tensor, x.unique_sectors) * 2 / 3)
@@ -122,7 +123,7 @@ def test_one_program_too_many_costs_another_wave():
     def of(programs: int) -> float:
         scaled = dataclasses.replace(
             full, programs=programs, flops=2 * 128 * 256 * 8192 * programs,
-            traffic=tuple(dataclasses.replace(
+            traffic=tuple(msgspec.structs.replace(
                 one, lanes=one.lanes * programs // full.programs,
                 sectors=one.sectors * programs // full.programs) for one in full.traffic))
         return predict(binary, code, scaled, H200).seconds
@@ -198,11 +199,15 @@ def test_what_an_earlier_launch_left_in_l2_is_read_faster():
             == predict(binary, code, large, H200).parts["dram"])
 
 
+def call_of(launches):
+    return predict_call(predict_each(launches, H200), H200)
+
+
 def test_more_launches_are_slower_and_wait_for_python():
     binary, code = made("add")
     one = (binary, code, add_survey(4096))
 
-    single, three = predict_all([one], H200), predict_all([one] * 3, H200)
+    single, three = call_of([one]), call_of([one] * 3)
 
     assert single == predict(*one, H200)
     assert three.seconds == pytest.approx(single.seconds + 2 * GAP, rel=0.05)
@@ -213,14 +218,14 @@ def test_long_launches_hide_what_python_does_between_them():
     binary, code = made("add")
     one = (binary, code, add_survey())
 
-    single, three = predict_all([one], H200), predict_all([one] * 3, H200)
+    single, three = call_of([one]), call_of([one] * 3)
 
     assert three.seconds == pytest.approx(3 * single.seconds, rel=0.05)
 
 
 def test_a_call_without_launches_is_refused():
     with pytest.raises(ValueError, match="without launches"):
-        predict_all([], H200)
+        call_of([])
 
 
 def test_a_launch_without_programs_takes_as_long_as_a_launch():
@@ -276,7 +281,7 @@ def test_the_proof_knows_that_fma_pipes_are_slower():
 
 def test_a_program_that_holds_nothing_resident_is_still_predicted():
     binary, code = made("add")
-    none = dataclasses.replace(binary, occupancy=dataclasses.replace(
+    none = dataclasses.replace(binary, occupancy=msgspec.structs.replace(
         binary.occupancy, programs=0, warps=0))
 
     assert math.isfinite(predict(none, code, add_survey(), H200).seconds)

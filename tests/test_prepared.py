@@ -15,10 +15,11 @@ import pytest
 import torch
 
 import grader
-from grader import Verdict, prepared
-from grader.decoys import Drawn
-from grader.draws import Draws
-from grader.prepared import Prepared
+from grader import Verdict
+from grader.judge import prefetch
+from grader.judge.draws import Draws
+from grader.judge.prefetch import Prepared
+from grader.processes.decoy_inputs import Drawn
 from grader.suite import (
     Amplitude,
     Cost,
@@ -29,9 +30,10 @@ from grader.suite import (
     rand,
     refuses,
 )
-from tritonlab import course, regrade
-from tritonlab.grading import Submission
-from tritonlab.regrade import Regrader
+from tritonlab.course import course
+from tritonlab.watch import grade_thread
+from tritonlab.watch.grade_thread import GradeThread
+from tritonlab.workspace.submission import Submission
 
 KERNEL = """\
 import torch
@@ -130,7 +132,7 @@ def test_a_case_of_another_size_than_expected_is_drawn_anew():
 
 
 def test_no_more_is_kept_than_there_is_room_for(monkeypatch):
-    monkeypatch.setattr(prepared, "MOST_BYTES", 100)
+    monkeypatch.setattr(prefetch, "MOST_BYTES", 100)
     made = all_of(Prepared(SUITE))
 
     drawn = [made.draw(case.name, case.inputs) for case in SUITE.cases[:2]]
@@ -166,14 +168,14 @@ def test_what_is_prepared_serves_one_grade_only_and_none_of_another_suite(graded
 def test_watch_prepares_each_grade_after_the_first_and_none_twice(monkeypatch):
     module = course.load().find("track1/vector-add")
     given: queue.Queue[Prepared | None] = queue.Queue()
-    monkeypatch.setattr(regrade.grading, "started",
+    monkeypatch.setattr(grade_thread.grading, "start_sandbox",
                         lambda: SimpleNamespace(pid=1, close=lambda: None))
-    monkeypatch.setattr(regrade.grading, "save", lambda *_: None)
-    monkeypatch.setattr(regrade.grading, "grade", lambda _, **options: (
+    monkeypatch.setattr(grade_thread.grading, "save", lambda *_: None)
+    monkeypatch.setattr(grade_thread.grading, "grade", lambda _, **options: (
         given.put(options["prepared"]), SimpleNamespace(reason=""))[1])
 
     made = []
-    with Regrader(course.load(), lambda event: None) as regrader:
+    with GradeThread(course.load(), lambda event: None) as regrader:
         for _ in range(3):
             regrader.begin(Submission(module, module.solution, None))
             made.append(given.get(timeout=60))

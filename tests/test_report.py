@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import date, timedelta
 from itertools import pairwise
@@ -13,13 +14,14 @@ import certified
 import pytest
 import toy
 
-from tritonlab import bench as face
-from tritonlab import benches, course, overview
-from tritonlab.overview import Day
-from tritonlab.records import Reading
-from tritonlab.render import certified as words
-from tritonlab.render import timeline
-from tritonlab.workspace import Workspace
+from tritonlab.course import course
+from tritonlab.grading import bench as face
+from tritonlab.progress import bench_cache, progress_report
+from tritonlab.progress.journal_format import JournalReading
+from tritonlab.progress.progress_report import Day
+from tritonlab.render import certificate_text as words
+from tritonlab.render import charts
+from tritonlab.workspace.workspace import Workspace
 
 SOFTMAX = "missing-elements/03-softmax"
 
@@ -109,7 +111,7 @@ def test_records_with_odd_fields_are_shown_as_far_as_they_go(tmp_path):
            certified.record(2, "graded", "track1/softmax", date(2026, 1, 1), cases={"total": "x"}),
            certified.record(3, "graded", "no/such-module", date(2026, 1, 1))]
 
-    found = overview.build(course.load(), Reading(tuple(odd)), Workspace(tmp_path))
+    found = progress_report.build(course.load(), JournalReading(tuple(odd)), tmp_path)
 
     assert len(found.attempts) == 2
     assert [(day.grades, day.passes) for day in found.days] == [(1, 0)]
@@ -125,35 +127,34 @@ def days(*numbers: int, module: str = "track1/softmax") -> list[Day]:
 
 @pytest.mark.parametrize(("span", "period"), [
     (1, "a day"), (20, "a day"), (30, "2 days"), (60, "4 days"), (300, "2 weeks"),
-    (100_000, "4546 days")])
+    (100_000, "3847 days")])
 def test_columns_are_as_short_as_there_is_room_for(span, period):
-    drawn = timeline.draw(days(0, span - 1), 780)
+    (_, wide), _ = charts.timeline_svgs(days(0, span - 1))
 
-    widest = max(cell.x + cell.width for lane in drawn.lanes for cell in lane.cells)
-    assert drawn.period == period
-    assert widest <= 780
+    assert wide == period
 
 
 def test_a_column_holds_all_that_happened_in_it():
-    drawn = timeline.draw(days(0, 1, 2, 3, 59), 780)
+    for drawing, _ in charts.timeline_svgs(days(0, 1, 2, 3, 59)):
+        first, last = re.findall(r"<title>(.*?)</title>", drawing)
 
-    first, last = drawn.lanes[0].cells
-    assert (first.count, first.passed) == ("8", True)
-    assert first.about == "track1/softmax, 2026-11-01 to 2026-11-04: 8 grades, 2 passed"
-    assert (last.count, last.passed) == ("2", True)
+        assert first == "track1/softmax, 2026-11-01 to 2026-11-04: 8 grades, 2 passed"
+        assert last == "track1/softmax, 2026-12-30: 2 grades, 1 passed"
+        assert ">8</text>" in drawing
 
 
 def test_no_attempts_make_no_timeline():
-    assert timeline.draw([], 780) is None
+    assert charts.timeline_svgs([]) == []
 
 
-@pytest.mark.parametrize("width", [336, 900])
-def test_dates_and_names_do_not_meet(width):
-    drawn = timeline.draw(days(*range(0, 60, 3)), width, above=width == 336)
+@pytest.mark.parametrize("narrow", [False, True])
+def test_dates_and_names_do_not_meet(narrow):
+    drawing, _ = charts.timeline_svgs(days(*range(0, 60, 3)))[narrow]
 
-    places = [x for x, _ in drawn.ticks]
+    places = [float(x) for x in re.findall(r' x="([\d.]+)"[^>]*>\d\d \w{3}</text>', drawing)]
+    assert len(places) > 1
     assert all(later - earlier >= 60 for earlier, later in pairwise(places))
-    assert places[-1] + 60 <= width
+    assert places[-1] + 60 <= (336 if narrow else 900)
 
 
 # ------------------------------------------------------------ benchmarks that are kept
@@ -163,23 +164,23 @@ def test_a_benchmark_is_kept_as_it_was_found(tmp_path):
     found = benched.benchmark(SOFTMAX)
     module = course.load().find("softmax")
 
-    assert benches.keep(Workspace(tmp_path), module, found) == ""
+    assert bench_cache.keep(tmp_path, module, found) == ""
 
-    kept = benches.kept(Workspace(tmp_path), module)
+    kept = bench_cache.kept(tmp_path, module)
     assert kept.found == found
     assert kept.date == str(date.today())
-    assert (tmp_path / ".tritonlab" / "bench" / "track1" / "softmax.json").is_file()
+    assert (tmp_path / "bench" / "track1" / "softmax.json").is_file()
 
 
 def test_a_prediction_does_not_take_the_place_of_a_measurement_of_the_same_file(tmp_path):
     place, module = Workspace(tmp_path), course.load().find("softmax")
     measured, predicted = (benched.benchmark(SOFTMAX, measured=one) for one in (True, False))
-    benches.keep(place, module, measured)
+    bench_cache.keep(place.mark, module, measured)
 
-    benches.keep(place, module, predicted)
-    same = benches.kept(place, module)
-    benches.keep(place, module, replace(predicted, source_sha256="1" * 64))
-    other = benches.kept(place, module)
+    bench_cache.keep(place.mark, module, predicted)
+    same = bench_cache.kept(place.mark, module)
+    bench_cache.keep(place.mark, module, replace(predicted, source_sha256="1" * 64))
+    other = bench_cache.kept(place.mark, module)
 
     assert (same.found.measured, other.found.measured) == (True, False)
 
@@ -192,19 +193,19 @@ def test_a_prediction_does_not_take_the_place_of_a_measurement_of_the_same_file(
     lambda data: json.dumps(data).replace('"repeats": 40', '"repeats": null'),
     lambda data: json.dumps(data).replace('"who": "yours"', '"who": "<b>me</b>"'),
     lambda data: json.dumps(data).replace('"copy": 4', '"copy": 1' + "0" * 400),
-    lambda data: json.dumps(data) + " " * benches.LARGEST,
+    lambda data: json.dumps(data) + " " * bench_cache.LARGEST,
     lambda data: json.dumps(data).replace('"axis": "columns"', '"axis": "$x^$"'),
     lambda data: json.dumps(data).replace('"sizes": [{', '"sizes": [], "others": [{'),
 ], ids=range(13))
 def test_a_damaged_benchmark_is_left_out(run, begun, damage, home):
     place = Workspace(home / "tritonlab-workspace")
     module = course.load().find("softmax")
-    benches.keep(place, module, benched.benchmark(SOFTMAX))
-    file = benches.path(place, module)
+    bench_cache.keep(place.mark, module, benched.benchmark(SOFTMAX))
+    file = bench_cache.path(place.mark, module)
 
     file.write_text(damage(json.loads(file.read_text())))
 
-    assert benches.kept(place, module) is None
+    assert bench_cache.kept(place.mark, module) is None
     assert run("report", "--html", "r.html").code == 0
     assert "Benchmarks" not in Path("r.html").read_text()
 
@@ -235,7 +236,7 @@ def test_a_benchmark_that_cannot_be_kept_is_said_and_shown_all_the_same(run, mon
 
 def test_the_report_shows_benchmarks_in_words_and_pictures(run, begun, home):
     place, module = Workspace(home / "tritonlab-workspace"), course.load().find("softmax")
-    benches.keep(place, module, benched.benchmark(SOFTMAX))
+    bench_cache.keep(place.mark, module, benched.benchmark(SOFTMAX))
 
     shown = run("report", "--html", "r.html")
 
@@ -266,7 +267,7 @@ def test_rows_say_what_was_shown_and_what_was_not():
 
 def test_noise_and_earlier_tests_are_said():
     entry = certified.entry("track1/softmax", "Softmax", cases_passed=30, hints_used=1,
-                            solution_seen=True, state=certified.State.OUTDATED)
+                            solution_seen=True, state=certified.ModuleState.OUTDATED)
 
     assert words.checks(entry) == "30 of 37 checks; 3 skipped and 4 too noisy, not shown"
     assert words.notes(entry) == "1 hint, solution seen, by earlier tests"

@@ -16,7 +16,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from grader import hardware
+from grader import Sandbox
+from grader.gpu import detect
+from grader.recording.arena import pack
 from grader.sandbox import (
     Child,
     ChildDied,
@@ -24,16 +26,14 @@ from grader.sandbox import (
     ChildOutOfMemory,
     ChildTimedOut,
     Isolation,
-    Limits,
     MalformedReply,
-    Sandbox,
+    ResourceLimits,
     SandboxBroken,
     processes,
     protocol,
 )
-from grader.sandbox.arena import pack
-from grader.sandbox.conversation import line_in
-from grader.sandbox.output import Output
+from grader.sandbox.captured_output import Output
+from grader.sandbox.child_client import line_in
 from grader.sandbox.zygote import SPARES
 from grader.worker import graphs
 
@@ -57,7 +57,7 @@ def load(sandbox: Sandbox, tmp_path: Path) -> Iterator[Callable[..., tuple[Child
             **limits: int) -> tuple[Child, dict]:
         path = tmp_path / "kernel.py"
         path.write_text(textwrap.dedent(source), encoding="utf-8")
-        child = within.fork("worker", Limits(**limits))
+        child = within.fork("worker", ResourceLimits(**limits))
         children.append(child)
         request = {"op": "load", "path": str(path)}
         return child, child.ask(request, timeout_s=timeout_s)
@@ -309,7 +309,7 @@ def made(module):
 def test_nothing_is_traced_before_forks_that_are_to_see_a_gpu(gpus, traced, monkeypatch):
     """Tracing starts CUDA, and then no fork finds a GPU: "No CUDA GPUs are available"."""
     calls = []
-    monkeypatch.setattr(hardware, "names", lambda: gpus)
+    monkeypatch.setattr(detect, "names", lambda: gpus)
     monkeypatch.setattr(torch, "compile", lambda function, **options: calls.append(options)
                         or function)
 
@@ -584,7 +584,7 @@ def test_a_judge_that_is_killed_takes_everything_with_it(tmp_path: Path) -> None
     judge.write_text(textwrap.dedent(
         f"""
         import time
-        from grader.sandbox import Sandbox
+        from grader import Sandbox
         child = Sandbox({ALL_MEASURES!r}).fork("worker")
         child.ask({{"op": "load", "path": {str(kernel)!r}}})
         print(child.output().strip(), flush=True)
@@ -708,13 +708,14 @@ def test_an_object_is_read() -> None:
 def test_a_judge_that_is_killed_while_it_starts_leaves_no_folder(tmp_path, place):
     code = f"""
 import os, signal
+from grader import Sandbox
 from grader.sandbox import client
 real = client.subprocess.Popen
 def popen(*words, **how):
     process = real(*words, **how) if {place!r} == "started" else None
     os.kill(os.getpid(), signal.SIGKILL)
 client.subprocess.Popen = popen
-client.Sandbox()
+Sandbox()
 """
     ended = subprocess.run([sys.executable, "-c", code], env=os.environ | {"TMPDIR": str(tmp_path)})
 
@@ -758,7 +759,7 @@ def test_the_answer_to_an_interrupted_request_is_not_taken_for_the_next_one(box,
 
     answer = box.request({"op": "isolation"})
 
-    assert Isolation.from_json(answer) == expected
+    assert Isolation.from_dict(answer["isolation"]) == expected
 
 
 def _only_waiting(box: Sandbox) -> bool:

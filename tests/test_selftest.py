@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from grader import amplitudes, selftest
-from grader.selftest import ENOUGH, SCALED, WRONG, examine
+from grader.judge import discrimination
+from grader.judge.discrimination import ENOUGH, SCALED, WRONG, examine
 from grader.suite import (
     EXACT,
     Amplitude,
@@ -19,6 +19,7 @@ from grader.suite import (
     Tolerance,
     correctness,
     edge,
+    error_bounds,
     families,
     full,
     integers,
@@ -64,10 +65,10 @@ def possible(suite: Suite) -> set[str]:
     generator = torch.Generator().manual_seed(1)
     for part in suite.parts:
         for case in part.cases if part.entry else ():
-            inputs = selftest._drawn(case, generator)
+            inputs = discrimination._drawn(case, generator)
             shapes = {value.shape for value in inputs or () if isinstance(value, torch.Tensor)}
             if shapes and any(right.numel() and right.shape in shapes
-                              for right in selftest._results(part.reference(*inputs))):
+                              for right in discrimination._results(part.reference(*inputs))):
                 return set(WRONG)
     return set(WRONG) - {"the first input"}
 
@@ -182,7 +183,7 @@ def test_the_sum_of_a_single_row_may_equal_that_row():
     suite = Suite(entry="sums", parameters=("x",), cost=lambda x: Cost(x.nbytes),
                   reference=lambda x: x.double().sum(0), peer=lambda x: x.sum(0),
                   reversed_peer=lambda x: x.flip(0).sum(0),
-                  tolerance=Tolerance(lambda x: amplitudes.total(x, dim=0)),
+                  tolerance=Tolerance(lambda x: error_bounds.total(x, dim=0)),
                   cases=[correctness("4 rows", rand(4, 9)), edge("one row", rand(1, 9)),
                          edge("one number", rand(1, 1))])
 
@@ -297,7 +298,7 @@ def backward_suite(amplitude) -> Suite:
 
 
 def test_each_of_several_results_is_made_wrong_alone():
-    examined = examine(backward_suite(amplitudes.layer_norm_backward), 1)
+    examined = examine(backward_suite(error_bounds.layer_norm_backward), 1)
 
     answers = {trial.answer for trial in examined.trials if trial.outcome == "caught"}
     assert examined.faults == ()
@@ -306,7 +307,7 @@ def test_each_of_several_results_is_made_wrong_alone():
 
 def test_a_loose_last_result_is_found_beside_strict_ones():
     def loose(dy, x, w):
-        dx, dw, db = amplitudes.layer_norm_backward(dy, x, w)
+        dx, dw, db = error_bounds.layer_norm_backward(dy, x, w)
         return dx, dw, replace(db, pointwise=1e9)
 
     faults = faults_of(backward_suite(loose))

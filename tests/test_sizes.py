@@ -9,9 +9,9 @@ import pytest
 
 import grader
 from grader import Verdict
-from grader.prepared import Prepared
-from grader.sizes import COUNT, Sizes, edges
+from grader.judge.prefetch import Prepared
 from grader.suite import EXACT, Cost, Suite, call, correctness, load, rand, sizes
+from grader.suite.sizes import COUNT, Sizes, edges
 
 SUITES = sorted((Path(grader.__file__).parent / "suites").glob("*/*/suite.py"))
 RANGE = (1, 5_000)
@@ -134,7 +134,7 @@ def test_a_failure_is_shown_at_the_smallest_size_and_repeated_by_its_seed(graded
     (RAISES, "R01", "n = 2,401, "), (NEVER_ENDS, "R02", "n = "),
 ], ids=["raises", "does not end"])
 def test_a_size_at_which_nothing_is_returned_is_named(graded, monkeypatch, text, code, size):
-    monkeypatch.setattr("grader.session.CALL_S", 0.5)
+    monkeypatch.setattr("grader.processes.session.CALL_S", 0.5)
 
     finding = graded(text, seed="01").first_failure.findings[0]
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.blanks import MAX_SHOWN
-from grader.outcome import Stopped
-from grader.session import Session
-from grader.source import MAX_BYTES, UnreadableSubmission, inspect, read
+from grader.processes.replies import Stopped
+from grader.processes.session import Session
+from grader.submission.placeholders import MAX_SHOWN
+from grader.submission.source import MAX_BYTES, UnreadableSubmission, inspect, read
 
 RIGHT = '''\
 from __future__ import annotations

@@ -9,16 +9,17 @@ import pytest
 from test_grade import KERNEL, RIGHT, SUITE
 
 import grader
-from grader import Verdict, roofline
-from grader.binary import ALL_SUMS, Access, Binary, Occupancy
-from grader.costs import code_limits, count
+from grader import Verdict
 from grader.diagnosis.codes import explain
-from grader.engine.compiler.bound import least_seconds
+from grader.diagnosis.perf_lints.launch import peak
 from grader.engine.compiler.targets import find
-from grader.facts import Interval, LaunchFacts, Survey, Traffic
-from grader.measurement import Units
+from grader.engine.compiler.time_lower_bound import least_seconds
+from grader.engine.gpu.measurement import Units
+from grader.judge.perf_bound import Yardstick, peak_of, traffic
+from grader.judge.perf_limits import code_limits, count
+from grader.recording.compiled_kernel import ALL_SUMS, Access, Binary, Occupancy
+from grader.recording.launch_stats import Interval, LaunchFacts, Survey, Traffic
 from grader.report import SPARED, CaseResult
-from grader.speed import Yardstick, peak_of, traffic
 from grader.suite import Cost, Limits, correctness, integers, performance, rand
 
 N = 1 << 26
@@ -277,7 +278,7 @@ def test_what_takes_the_job_longer_is_the_yardstick():
 def test_a_kernel_lies_under_the_roof_of_what_its_products_multiply(code, units):
     h200 = find("h200")
 
-    rate, name = roofline.peak(h200, binary(dot=True, **code))
+    rate, name = peak(h200, binary(dot=True, **code))
 
     assert name == units
     assert (rate == h200.fp8_tensor) == (units == "FP8 tensor cores")

@@ -11,7 +11,7 @@ import pytest
 import torch
 from surveys import KERNELS, Recorded
 
-from grader.facts import Interval, Survey, Unsurveyable
+from grader.recording.launch_stats import Interval, Survey, Unsurveyable
 
 REAL = 1 << 27  # elements of a vector
 ROWS, COLUMNS = 16384, 4096

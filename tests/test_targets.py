@@ -11,9 +11,9 @@ import triton
 import triton.language as tl
 
 from grader.engine.compiler import targets
-from grader.engine.compiler.build import address, build
+from grader.engine.compiler.compile import address, build
+from grader.engine.compiler.kernel_reader import binary_of
 from grader.engine.compiler.occupancy import occupancy, waves
-from grader.engine.compiler.reading import binary_of
 
 TARGETS = targets.all_targets()
 ORIGINS = {"datasheet", "architecture", "measured", "estimated"}

@@ -24,7 +24,8 @@ from tests.fidelity.chaos import module
 
 ROOT = Path(__file__).parents[1]
 WAIT_S = 120.0  # until something is shown that has to be; starting takes 2 s
-LIMITS = {"grader.processes.LOAD_S": 3.0, "grader.session.CALL_S": 3.0, "grader.session.RUN_S": 3.0}
+LIMITS = {"grader.processes.pool.LOAD_S": 3.0, "grader.processes.session.CALL_S": 3.0,
+          "grader.processes.session.RUN_S": 3.0}
 HOOKED = [sys.executable, "-c", "from tests.fidelity.chaos.hooks import main; main()",
           json.dumps({"limits": LIMITS})]
 TYPED = [sys.executable, "-m", "tritonlab"]
@@ -223,7 +224,7 @@ def test_other_programs_get_the_terminal_and_give_it_back(place, monkeypatch):
 
 LENDS = """
 import sys
-from tritonlab.terminal import Attention, Inbox, Keyboard
+from tritonlab.watch.terminal import Attention, Inbox, Keyboard
 inbox = Inbox()
 with Keyboard() as keyboard, Attention(inbox, keyboard) as attention:
     code = attention.lend([sys.executable, "-c", sys.argv[1]], lambda: False)
@@ -249,7 +250,7 @@ def test_keys_typed_while_a_program_prints_are_kept_unseen_and_q_ends_it(place):
         terminal.press("q")
         terminal.program.expect("ended with 130 and typed were .*\n")
 
-        assert "Typed(keys='h?')" in terminal.program.after
+        assert "TypedKeys(keys='h?')" in terminal.program.after
         assert terminal.program.before.strip() == ""  # nothing was echoed
         assert terminal.ends() == 0
     finally:
@@ -264,7 +265,7 @@ def test_keys_typed_while_a_program_prints_come_when_it_has_ended(place):
         terminal.press("h")
         terminal.program.expect("ended with 0 and typed were .*\n")
 
-        assert "Typed(keys='h')" in terminal.program.after
+        assert "TypedKeys(keys='h')" in terminal.program.after
     finally:
         terminal.kill()
 
@@ -313,7 +314,7 @@ def test_every_way_out_puts_the_terminal_back(place, way, code):
 
 
 def test_a_mistake_of_ours_puts_the_terminal_back(place):
-    broken = ("from tritonlab import watch; watch.Watch._look_at = None; "
+    broken = ("from tritonlab.watch import watcher; watcher.Watch._look_at = None; "
               "from tritonlab.__main__ import main; main()")
     with watching(place, command=[sys.executable, "-c", broken]) as terminal:
         terminal.shows("tritonlab itself failed (TypeError)")

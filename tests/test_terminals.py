@@ -15,8 +15,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.messages.situations import SITUATIONS
 from tests.messages.stage import Situation, act, small_course, stage
-from tritonlab import bench, checkup, grading, inspection, proving
-from tritonlab.grading import Submission
+from tritonlab.authoring import runner
+from tritonlab.doctor import environment_checks
+from tritonlab.grading import bench, grade, inspect
+from tritonlab.workspace.submission import Submission
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
@@ -74,11 +76,12 @@ def the_same_answers() -> Iterator[None]:
         return answer
 
     with ExitStack() as held:
-        for room, name in ((grading, "grade"), (inspection, "inspect"), (bench, "bench"),
-                           (proving, "prove")):
+        for room, name in ((grade, "grade"), (inspect, "inspect"), (bench, "bench"),
+                           (runner, "prove")):
             held.enter_context(mock.patch.object(room, name, again(name, getattr(room, name))))
-        held.enter_context(mock.patch.object(checkup, "display", lambda terminal: checkup.Check(
-            "terminal", checkup.State.GOOD, "any")))
+        held.enter_context(mock.patch.object(
+            environment_checks, "display", lambda terminal: environment_checks.Check(
+                "terminal", environment_checks.Status.GOOD, "any")))
         yield
 
 

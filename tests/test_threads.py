@@ -23,10 +23,10 @@ from fidelity.memory.threads import (
 )
 from packaging.version import Version
 
-from grader.engine.compiler.build import address, build
+from grader.engine.compiler.compile import address, build
 from grader.engine.compiler.targets import find
+from grader.engine.interpreter.barrier_check import Recent
 from grader.engine.interpreter.eager import interpreted
-from grader.engine.interpreter.threads import Recent
 from grader.report import Finding
 
 either_order = pytest.mark.parametrize("order", ["forward", "reverse"])

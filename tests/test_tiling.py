@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import pytest
 
 import grader
-from grader.contract import wrong_answer
 from grader.diagnosis import codes
-from grader.plain import Fields
+from grader.judge.contract import wrong_answer
+from grader.recording.host_values import Fields
 from grader.report import Finding
-from grader.worker.drivers import design, prediction
+from grader.worker.suite_drivers import design, prediction
 
 SUITE = Path(__file__).parent.parent / "grader" / "suites" / "optimization" / "01-tiling"
 

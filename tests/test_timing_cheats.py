@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 import torch
 
-from grader import source
-from grader.gpus import NoGpu, present
-from grader.outcome import Outcome, Stopped, Timed, unusable
-from grader.recording import Launch
+from grader.gpu.client import NoGpu, present
+from grader.processes.replies import Outcome, Stopped, Timed, unusable
+from grader.processes.session import Session
+from grader.recording.model import Launch
 from grader.sandbox import Sandbox
-from grader.session import Session
+from grader.submission import source
 
 CHEATS = Path(__file__).parent / "fidelity" / "cheats" / "timing"
 # What the second of two calls gives: a recording as the honest file's, or a finding.

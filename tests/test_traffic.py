@@ -13,7 +13,7 @@ import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from grader.engine.interpreter.eager import interpreted
-from grader.engine.interpreter.launch import Outcome
+from grader.engine.interpreter.launch import LaunchOutcome
 
 SECTOR = 32
 
@@ -28,7 +28,7 @@ def distinct(starts: Iterable[int]) -> int:
     return len({start // SECTOR for start in starts})
 
 
-def launched(run: Callable[[], object], chunk: int | None = None) -> Outcome:
+def launched(run: Callable[[], object], chunk: int | None = None) -> LaunchOutcome:
     with interpreted(chunk=chunk) as trace:
         run()
     assert trace.findings == []
@@ -36,7 +36,7 @@ def launched(run: Callable[[], object], chunk: int | None = None) -> Outcome:
     return outcome
 
 
-def counted(outcome: Outcome) -> dict[tuple[str, str], tuple[int, int, int, int, int]]:
+def counted(outcome: LaunchOutcome) -> dict[tuple[str, str], tuple[int, int, int, int, int]]:
     """(kind, tensor) -> lanes, bytes, sectors, ideal sectors, unique sectors."""
     return {(t.kind, t.tensor): (t.lanes, t.bytes, t.sectors, t.ideal_sectors, t.unique_sectors)
             for t in outcome.traffic}
@@ -213,7 +213,7 @@ CONTIGUOUS = (N, 4 * N, N // 8, N // 8, N // 8)
 
 
 def copied(dtype: torch.dtype = torch.float32, *, n: int = N, step: int = 1, shift: int = 0,
-           block: int = BLOCK) -> Outcome:
+           block: int = BLOCK) -> LaunchOutcome:
     x, out = ones(n * step + shift, dtype=dtype), torch.empty(n, dtype=dtype)
     return launched(lambda: strided_kernel[(triton.cdiv(n, block),)](
         x, out, n, step, shift, BLOCK_SIZE=block))

@@ -9,10 +9,11 @@ import pytest
 from test_grade import KERNEL, SUITE
 
 import grader
-from grader import Verdict, session
+from grader import Verdict
+from grader.processes import session
+from grader.processes.specializations import Variant, too_many
 from grader.sandbox import NotStarted
 from grader.suite import Property, rand
-from grader.variants import Variant, too_many
 
 LENGTHS = (1, 2, 3, 16, 17, 32, 48, 100)
 SIZES = "8 lengths between 1 and 100"

@@ -14,10 +14,15 @@ import pytest
 import toy
 
 from grader.report import Kind, Verdict
-from tritonlab import claims, course, grading, kept, verification, workspace
-from tritonlab.claims import NoCertificate
-from tritonlab.grading import Submission
-from tritonlab.verification import Standing
+from grader.submission import source
+from tritonlab.course import course
+from tritonlab.grading import grade as grading
+from tritonlab.verify import certificate_reader
+from tritonlab.verify import verify as verification
+from tritonlab.verify.certificate_reader import NoCertificate
+from tritonlab.verify.verify import Standing
+from tritonlab.workspace import passed_sources, workspace
+from tritonlab.workspace.submission import Submission
 
 EFFICIENT = {"target": "NVIDIA H100 SXM"}
 SOFTMAX = "track1/softmax"
@@ -53,7 +58,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
 
 def forget(place: Path) -> None:
     """As if it had passed before what passes was kept."""
-    shutil.rmtree(place / ".tritonlab" / kept.FOLDER)
+    shutil.rmtree(place / ".tritonlab" / passed_sources.FOLDER)
 
 
 def standing(answer) -> str:
@@ -142,7 +147,7 @@ def test_what_passed_is_kept_and_graded_where_the_file_moved_on(run, passed, mon
 
 
 def test_what_is_kept_counts_by_its_digest_alone(run, passed):
-    [kernel] = (passed / ".tritonlab" / kept.FOLDER).rglob("kernel.py")
+    [kernel] = (passed / ".tritonlab" / passed_sources.FOLDER).rglob("kernel.py")
     kernel.write_text("# another under the same name\n")
     (passed / SOFTMAX / "kernel.py").write_text("# later\n")
 
@@ -152,7 +157,7 @@ def test_what_is_kept_counts_by_its_digest_alone(run, passed):
 
 
 def test_what_is_kept_may_be_no_link_that_leads_elsewhere(run, passed, home):
-    [kernel] = (passed / ".tritonlab" / kept.FOLDER).rglob("kernel.py")
+    [kernel] = (passed / ".tritonlab" / passed_sources.FOLDER).rglob("kernel.py")
     kernel.rename(home / "elsewhere.py")
     kernel.symlink_to(home / "elsewhere.py")
     (passed / SOFTMAX / "kernel.py").write_text("# later\n")
@@ -205,18 +210,19 @@ def test_where_no_workspace_is_a_file_that_differs_is_only_looked_at(run, passed
 def test_the_newest_that_passed_are_kept_and_always_what_is_claimed(run, passed, judge):
     own = data_of(passed)["modules"][1]["source_sha256"]
     judge(tuple(one for one in toy.PASSING if one.kind is not Kind.PERFORMANCE))  # less evidence
-    for number in range(kept.MOST + 3):
+    for number in range(passed_sources.MOST + 3):
         (passed / SOFTMAX / "kernel.py").write_text(f"# {number}\n")
         run("grade")
 
-    folder = passed / ".tritonlab" / kept.FOLDER / SOFTMAX
+    folder = passed / ".tritonlab" / passed_sources.FOLDER / SOFTMAX
     there = {(path / "kernel.py").read_text() for path in folder.iterdir()}
-    assert there == {"# my own\n", *(f"# {number}\n" for number in range(3, kept.MOST + 3))}
+    assert there == {"# my own\n",
+                     *(f"# {number}\n" for number in range(3, passed_sources.MOST + 3))}
     assert data_of(passed)["modules"][1]["source_sha256"] == own
 
 
 def test_what_was_spoilt_is_kept_anew_when_it_passes_again(run, passed):
-    [kernel] = (passed / ".tritonlab" / kept.FOLDER).rglob("kernel.py")
+    [kernel] = (passed / ".tritonlab" / passed_sources.FOLDER).rglob("kernel.py")
     kernel.write_text("")
 
     run("grade")
@@ -230,12 +236,13 @@ def test_what_fails_and_what_changed_while_it_was_graded_is_not_kept(run, passed
     judge(toy.FAILING, **EFFICIENT)
     run("grade")
     judge(toy.PASSING, **EFFICIENT)
-    monkeypatch.setattr(kept, "snapshot", lambda submission: {"kernel.py": b"# of another save"})
+    monkeypatch.setattr(passed_sources, "snapshot",
+                        lambda submission: {"kernel.py": b"# of another save"})
     answer = run("grade")
 
     assert "not kept: it was edited while it was graded." in answer.err
 
-    assert not [*(passed / ".tritonlab" / kept.FOLDER).rglob("*.py")]
+    assert not [*(passed / ".tritonlab" / passed_sources.FOLDER).rglob("*.py")]
 
 
 @pytest.mark.parametrize(("number", "why"), [
@@ -246,7 +253,7 @@ def test_where_nothing_can_be_kept_a_pass_is_a_pass(run, passed, monkeypatch, nu
     def refuse(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(kept.tempfile, "TemporaryDirectory", refuse)
+    monkeypatch.setattr(passed_sources.tempfile, "TemporaryDirectory", refuse)
     answer = run("grade")
 
     assert answer.code == 0
@@ -411,7 +418,7 @@ def test_a_solution_that_is_not_said_to_be_one_is_contradicted(run, passed, judg
     solution = course_root / "solutions" / "missing-elements" / "03-softmax" / "kernel.py"
     shutil.copy(solution, passed / SOFTMAX / "kernel.py")
     run("grade")
-    sha256 = grading.grader.source.read(solution).sha256
+    sha256 = source.read(solution).sha256
 
     honest = run("verify", forged(passed, source_sha256=sha256, solution_seen=True), "--json")
     denied = run("verify", forged(passed, source_sha256=sha256, solution_seen=False), "--json")
@@ -485,7 +492,7 @@ def test_where_the_journal_has_lost_records_the_certificate_is_verified(run, pas
 
 
 def test_for_real_a_right_kernel_holds_and_a_wrong_one_does_not(tmp_path, sandbox, monkeypatch):
-    monkeypatch.setattr(grading, "started", lambda: contextlib.nullcontext(sandbox))
+    monkeypatch.setattr(grading, "start_sandbox", lambda: contextlib.nullcontext(sandbox))
     the_course = course.load()
     module = the_course.find("track1/vector-add")
     place, _ = workspace.start(module, tmp_path / "ws")
@@ -495,7 +502,7 @@ def test_for_real_a_right_kernel_holds_and_a_wrong_one_does_not(tmp_path, sandbo
     journal = place.journal(the_course)
     journal.append("graded", module.id, **grading.record(
         Submission(module, kernel, place), report, journal.read()))
-    claimed = claims.read(place.mark / "certificate.json")
+    claimed = certificate_reader.read(place.mark / "certificate.json")
 
     [right] = verification.verify(the_course, claimed, place.root, gpu=False).checks
     kernel.write_text(module.folder.joinpath("kernel.py").read_text())
@@ -507,7 +514,7 @@ def test_for_real_a_right_kernel_holds_and_a_wrong_one_does_not(tmp_path, sandbo
     assert right.report.seed != report.seed
     assert (later.standing, later.source == kernel) == (Standing.HOLDS, False)
     assert blank.standing is Standing.DIFFERS
-    assert "it fails 'the file can be graded'" in blank.said
+    assert "it fails 'the file can be graded'" in blank.text
 
 
 # ------------------------------------------------------------ what a hostile file may not do
@@ -528,11 +535,11 @@ HOSTILE = {
     "a schema that is no number": (b'{"schema": true}', "schema is not of the type"),
     "an infinite number": (b'{"schema": 1e999}', "a number is too large"),
     "no number": (b'{"schema": NaN}', "NaN is no number"),
-    "too large": (b" " * (claims.LARGEST + 1), "it has more than 4 MB"),
+    "too large": (b" " * (certificate_reader.LARGEST + 1), "it has more than 4 MB"),
     "another schema": (b'{"schema": 3}', "its schema is not one of (1, 2)"),
     "nothing in it": (b'{"schema": 1}', "modules is missing"),
     "a page without data": (page("<p>hello").encode(), "the page holds no certificate"),
-    "a page with two": (page(f"{claims.MARKER}{{}}</script>" * 2).encode(),
+    "a page with two": (page(f"{certificate_reader.MARKER}{{}}</script>" * 2).encode(),
                         "the page holds more than one certificate"),
 }
 
@@ -634,4 +641,4 @@ def test_a_certificate_that_cannot_be_read_is_no_crash(passed, tmp_path):
         text = (passed / ".tritonlab" / "certificate.json").read_text()
         (tmp_path / "cut.json").write_text(text[: number * len(text) // 200])
         with pytest.raises(NoCertificate):
-            claims.read(tmp_path / "cut.json")
+            certificate_reader.read(tmp_path / "cut.json")

@@ -22,16 +22,20 @@ import toy
 
 import grader
 from grader.report import Report, Verdict
-from tritonlab import actions, course, durable, grading, journal, regrade, saves, sole, workspace
+from tritonlab.course import course
 from tritonlab.errors import CannotGrade
-from tritonlab.grading import Submission
-from tritonlab.journal import Reading
+from tritonlab.grading import grade as grading
+from tritonlab.progress import journal, safe_files
+from tritonlab.progress.journal import JournalReading
 from tritonlab.render.screen import Screen
 from tritonlab.render.watch import Watched
-from tritonlab.saves import Content, Saves
-from tritonlab.terminal import Keyboard, Typed
-from tritonlab.watch import Watch
-from tritonlab.watch_view import Lines
+from tritonlab.watch import file_events, grade_thread, key_actions
+from tritonlab.watch.file_events import Content, Saves
+from tritonlab.watch.terminal import Keyboard, TypedKeys
+from tritonlab.watch.view import Lines
+from tritonlab.watch.watcher import Watch
+from tritonlab.workspace import watch_lock, workspace
+from tritonlab.workspace.submission import Submission
 
 WAIT_S = 30.0  # until something that has to happen did
 STILL_S = 0.5  # in which something that must not happen would
@@ -97,14 +101,14 @@ def test_a_save_is_told_once_however_an_editor_writes(saved, submission, save):
     wait_for(lambda: len(saved) > 1)
     time.sleep(STILL_S)
     assert [content.complaint for content in saved] == ["", ""]
-    assert saved[-1] == saves.look(submission)
+    assert saved[-1] == file_events.look(submission)
 
 
 def test_a_save_that_changes_nothing_is_not_told(saved, submission):
     submission.kernel.write_text(submission.kernel.read_text())
     os.utime(submission.kernel)
 
-    time.sleep(saves.LOOK_S + STILL_S)
+    time.sleep(file_events.LOOK_S + STILL_S)
     assert len(saved) == 1
 
 
@@ -113,7 +117,7 @@ def test_many_saves_in_a_row_end_with_the_last(saved, submission):
         submission.kernel.write_text(f"x = {number}\n")
         time.sleep(0.002)
 
-    wait_for(lambda: saved[-1] == saves.look(submission))
+    wait_for(lambda: saved[-1] == file_events.look(submission))
     time.sleep(STILL_S)
     assert len(saved) < 40
 
@@ -122,7 +126,7 @@ def test_a_save_is_seen_without_events(submission, monkeypatch):
     def no_events(*args: object, **options: object) -> Iterator[set[object]]:
         raise OSError(errno.ENOSPC, "OS file watch limit reached")
 
-    monkeypatch.setattr(saves.watchfiles, "watch", no_events)
+    monkeypatch.setattr(file_events.watchfiles, "watch", no_events)
     told: list[Content] = []
     with Saves(submission, told.append):
         wait_for(lambda: told)
@@ -239,7 +243,7 @@ class Session:
         self.cancelled: list[str] = []
         self.hold = threading.Event()  # lets slow ones go on
         self.clock = time.monotonic
-        self.watch = Watch(the_course, submission, self.view, actions=actions.ACTIONS,
+        self.watch = Watch(the_course, submission, self.view, actions=key_actions.ACTIONS,
                            keyboard=Fingers(), clock=lambda: self.clock())
         self.code: int | None = None
         self._thread = threading.Thread(target=self._run)
@@ -292,7 +296,7 @@ class Session:
         return self.until("failing", told + 1)
 
     def press(self, keys: str) -> None:
-        self.watch.inbox.put(Typed(keys))
+        self.watch.inbox.put(TypedKeys(keys))
 
     def until(self, event: str, count: int = 1) -> dict[str, Any]:
         """Wait until so many events of a name were told; returns the last."""
@@ -312,8 +316,8 @@ def session(toy_course, submission, monkeypatch) -> Iterator[Session]:
     Box.made = 0
     made = Session(toy_course, submission)
     monkeypatch.setattr(grading, "grade", made.grade)
-    monkeypatch.setattr(grading, "started", Box)
-    monkeypatch.setattr(regrade, "first_in_words", lambda submission, results: next(
+    monkeypatch.setattr(grading, "start_sandbox", Box)
+    monkeypatch.setattr(grade_thread, "first_failure", lambda submission, results: next(
         r for r in results if r.verdict is Verdict.FAILED))
     with made:
         yield made
@@ -408,7 +412,7 @@ def test_a_record_that_cannot_be_written_is_said_and_the_loop_goes_on(
         raise OSError(number, os.strerror(number))
 
     with monkeypatch.context() as patch:
-        patch.setattr(durable, "append", refuse)
+        patch.setattr(safe_files, "append", refuse)
         session.save(WRONG)
         unsaved = session.until("graded", 2)
     session.save(RIGHT)
@@ -468,7 +472,7 @@ def test_a_grade_that_was_on_its_way_to_the_record_is_shown_and_not_denied(sessi
     session.until("graded")
     save, saving, go_on = grading.save, threading.Event(), threading.Event()
 
-    def slowly(*args: Any) -> grading.Result:
+    def slowly(*args: Any) -> grading.SaveResult:
         saving.set()
         assert go_on.wait(WAIT_S)
         return save(*args)
@@ -490,11 +494,12 @@ def test_a_grade_that_was_on_its_way_to_the_record_is_shown_and_not_denied(sessi
 HOLDS = """
 import sys, time
 from pathlib import Path
-from tritonlab import course, sole
-from tritonlab.grading import Submission
-from tritonlab.workspace import Workspace
+from tritonlab.course import course
+from tritonlab.workspace import watch_lock
+from tritonlab.workspace.submission import Submission
+from tritonlab.workspace.workspace import Workspace
 module, place = course.load().find(sys.argv[1]), Workspace(Path("tritonlab-workspace").absolute())
-sole.hold(Submission(module, place.kernel(module), place))
+watch_lock.hold(Submission(module, place.kernel(module), place))
 print("held", flush=True)
 time.sleep(600)
 """
@@ -521,7 +526,7 @@ def test_a_second_watch_of_an_exercise_says_who_is_at_it_and_ends(run, submissio
         assert answer.err.startswith(f"Another watch, process {other.pid}, since ")
         assert "grades every save of tritonlab-workspace/track1/softmax/kernel.py" in answer.err
         assert f"end it there with q or here with `kill {other.pid}` first.\n" in answer.err
-    with sole.hold(submission):  # killed as it was, it is in nobody's way
+    with watch_lock.hold(submission):  # killed as it was, it is in nobody's way
         pass
 
 
@@ -541,7 +546,7 @@ def test_another_exercise_can_be_watched_beside_it_but_not_gone_to(session, toy_
         session.until("graded", 2)
     session.press("ny")
     assert session.until("watching", 2)["module"] == "track1/copy"
-    with sole.hold(session.submission):  # what was left is free again
+    with watch_lock.hold(session.submission):  # what was left is free again
         pass
 
 
@@ -552,8 +557,8 @@ def test_where_no_lock_can_be_had_it_goes_without(submission, monkeypatch, numbe
 
     monkeypatch.setattr(Path, "mkdir", refuse)
 
-    with sole.hold(submission):
-        assert not (submission.workspace.mark / sole.FOLDER).exists()
+    with watch_lock.hold(submission):
+        assert not (submission.workspace.mark / watch_lock.FOLDER).exists()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -608,7 +613,7 @@ def test_a_narrow_line_still_says_how_to_end_and_where_the_other_keys_are(width,
     monkeypatch.setenv("COLUMNS", str(width))
     shown = Terminal()
 
-    Watched(lambda: Screen(shown)).resting(actions.ACTIONS)
+    Watched(lambda: Screen(shown)).resting(key_actions.ACTIONS)
 
     assert shown.getvalue().strip("\r").rpartition("\x1b[J")[2] == line
 
@@ -617,14 +622,14 @@ def test_of_two_cases_that_fail_alike_the_second_says_only_what_is_new(submissio
     shown = io.StringIO()
     view = Watched(lambda: Screen(shown, plain=True))
     early = toy.case("large", Verdict.FAILED, finding=toy.WRONG)
-    first = toy.case("small", Verdict.FAILED, finding=replace(toy.WRONG, seen="3 are wrong."))
+    first = toy.case("small", Verdict.FAILED, finding=replace(toy.WRONG, data="3 are wrong."))
     other = toy.case("small", Verdict.FAILED, finding=replace(toy.WRONG, code="M03"))
 
     said = []
     for one in (first, other):
         shown.truncate(0)
         report = toy.report((one, early), submission.kernel)
-        view.graded(submission.module, report, Reading(()), early, "", "")
+        view.graded(submission.module, report, JournalReading(()), early, "", "")
         said.append(shown.getvalue())
 
     assert "the first that fails so is another, small" in said[0]
@@ -647,8 +652,9 @@ def test_a_next_step_is_a_key_where_there_are_keys(submission, keys, step, said)
     view = Watched(lambda: Screen(shown, plain=True))
     finding = replace(toy.WRONG, next_step=step, todos=(2,) if "hint" in step else ())
 
-    view.watching(submission, actions.ACTIONS if keys else ())
-    view.failing(submission.module, toy.case("x", Verdict.FAILED, finding=finding), Reading(()))
+    view.watching(submission, key_actions.ACTIONS if keys else ())
+    view.failing(submission.module, toy.case("x", Verdict.FAILED, finding=finding),
+                 JournalReading(()))
 
     assert f"Hint: {said}" in " ".join(shown.getvalue().split())
 
@@ -752,7 +758,7 @@ def test_a_key_that_fails_is_a_sentence_and_the_loop_goes_on(session, monkeypatc
         raise ZeroDivisionError
 
     session.until("graded")
-    monkeypatch.setattr(actions.hints, "give", fails)
+    monkeypatch.setattr(key_actions.hints, "give", fails)
     session.press("h")
     assert "tritonlab itself failed (ZeroDivisionError)" in session.until("notice")["text"]
     session.save(RIGHT)

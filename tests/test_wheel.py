@@ -40,7 +40,7 @@ def test_the_wheel_holds_every_file_of_every_module(wheel):
         for file in suite.rglob("*"):
             if file.is_file() and "__pycache__" not in file.parts:
                 assert f"grader/suites/{module}/{file.relative_to(suite)}" in names
-    for template in (ROOT / "tritonlab" / "render" / "templates").rglob("*.*"):
+    for template in (ROOT / "tritonlab").glob("*/templates/**/*.*"):
         assert str(template.relative_to(ROOT)) in names
     assert not [name for name in names if name.startswith("tests")]
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from grader import compare
-from grader.diagnosis import details
-from grader.diagnosis.likeness import likeness, stand_ins
-from grader.diagnosis.where import Tiling, place
+from grader.diagnosis import case_details
+from grader.diagnosis.wrong_value_patterns import likeness, stand_ins
+from grader.diagnosis.wrong_value_regions import Tiling, place
+from grader.judge import compare
 from grader.suite import EXACT, Suite
 
 FLAT = Tiling((64,), (16, 1, 1))  # 1,000 elements in blocks of 64
@@ -208,10 +208,10 @@ def test_a_likeness_is_told_and_its_near_miss_is_not(name):
     reference, change, says = LIKENESSES[name]
     wrong, result = compared(reference, change)
 
-    told = likeness(wrong, result, reference)
+    told = likeness(wrong, result, reference).words
     near = result.clone(memory_format=torch.contiguous_format)
     near.flatten()[334] = 7
-    missed = likeness(wrong, near, reference)
+    missed = likeness(wrong, near, reference).words
 
     assert says in told if says else told == "", told
     assert not says or says not in missed, missed
@@ -220,7 +220,7 @@ def test_a_likeness_is_told_and_its_near_miss_is_not(name):
 def test_elements_that_are_right_are_not_spoken_of():
     wrong = mask((1000,), S(500, None))
 
-    said = likeness(wrong, torch.where(wrong, 3 * VECTOR, VECTOR).float(), VECTOR)
+    said = likeness(wrong, torch.where(wrong, 3 * VECTOR, VECTOR).float(), VECTOR).words
 
     assert said == "Each of these elements is 3 times the expected one."
 
@@ -236,7 +236,7 @@ def test_elements_that_are_right_are_not_spoken_of():
 def test_a_clamp_is_told_from_elements_set_to_one_number(change, says):
     result = change(VECTOR).float()
 
-    told = likeness((result - VECTOR).abs() > 1e-3, result, VECTOR)
+    told = likeness((result - VECTOR).abs() > 1e-3, result, VECTOR).words
 
     assert told == says
 
@@ -257,14 +257,15 @@ def test_what_the_inputs_or_a_known_wrong_formula_give_is_told(change, says):
 
     (found,) = compare.judge([change(x, y)], [x, y], suite.reference, suite.tolerance)
 
-    assert details.pattern(found, suite, [x, y], None) == says
+    region, like = case_details.pattern(found, suite, [x, y], None)
+    assert " ".join(filter(None, (region.words, like.words))) == says
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64], ids=str)
 def test_rounding_hides_no_likeness(dtype):
     result = (2 * VECTOR).to(dtype)
 
-    assert likeness(torch.ones_like(VECTOR, dtype=torch.bool), result, VECTOR) == \
+    assert likeness(torch.ones_like(VECTOR, dtype=torch.bool), result, VECTOR).words == \
         "Every element is 2 times the expected one."
 
 
@@ -276,7 +277,7 @@ def test_two_inputs_taken_for_one_another_are_told():
 
     assert [name for name, _ in others] == [
         "what sub(x, x) gives", "what sub(y, x) gives", "what sub(y, y) gives"]
-    assert likeness(wrong, y - x, x.double() - y.double(), others[1:2]) == \
+    assert likeness(wrong, y - x, x.double() - y.double(), others[1:2]).words == \
         "Every element is what sub(y, x) gives."
     assert list(stand_ins("f", ("x", "y"), [x, torch.randn(99)])) == []
 
@@ -290,4 +291,4 @@ def test_of_several_results_the_wrong_one_is_compared_with_its_own_likenesses():
     (found,) = compare.judge(results, [x, y], suite.reference, suite.tolerance)
 
     assert found.position == 1
-    assert "both(y, x)" in details.pattern(found, suite, [x, y], None)
+    assert "both(y, x)" in case_details.pattern(found, suite, [x, y], None)[1].words

@@ -15,9 +15,10 @@ import pytest
 import torch
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from grader import plain, recording
-from grader.recording import Alloc, Argument, Descriptor, Fill, Launch, Move, Recording, View
-from grader.sandbox import Child, Sandbox, arena
+from grader import Sandbox
+from grader.recording import arena, host_values, model
+from grader.recording.model import Alloc, Argument, Descriptor, Fill, Launch, Move, Recording, View
+from grader.sandbox import Child
 
 PRELUDE = """\
 import numpy as np
@@ -73,15 +74,16 @@ def call(sandbox: Sandbox, tmp_path: Path) -> Iterator[Call]:
         with arena.pack(tensors) as packed:
             views = iter(packed.views)
             items = [
-                {"tensor": recording.view_to_json(next(views))} if isinstance(a, torch.Tensor)
-                else {"meta": list(a)} if isinstance(a, tuple) else {"value": plain.to_json(a)}
+                {"tensor": model.view_to_json(next(views))} if isinstance(a, torch.Tensor)
+                else {"meta": list(a)} if isinstance(a, tuple)
+                else {"value": host_values.to_json(a)}
                 for a in arguments
             ]
             request = {"op": "call", "entry": "f", "layout": packed.layout(), "arguments": items,
                        **more}
             reply = child.ask(request, [packed.fd])
         if reply["status"] == "returned":
-            reply["recording"] = recording.from_json(reply["recording"])
+            reply["recording"] = model.from_json(reply["recording"])
         reply["output"] = child.output()
         return reply
 
@@ -205,7 +207,7 @@ def test_host_code_that_asks_which_gpu_there_is_finds_the_target(
         child.ask({"op": "load", "path": str(tmp_path / "kernel.py")} | target)
         reply = child.ask({"op": "ask", "of": "f", "drivers": "", "arguments": []})
 
-    assert plain.from_json(reply["answer"]) == expected
+    assert host_values.from_json(reply["answer"]) == expected
 
 
 @pytest.mark.parametrize("source", ["def g(): ...", "f = 3"])
@@ -723,7 +725,7 @@ def test_what_host_code_may_not_do_is_a_finding(
     assert reply["status"] == "raised"
     finding = reply["findings"][0]
     assert finding["code"] == code
-    assert word in finding["seen"]
+    assert word in finding["data"]
     assert finding["line"] is not None
 
 
@@ -737,7 +739,7 @@ def test_the_finding_names_the_learners_line(call: Call) -> None:
     reply = call(body, x8())
 
     assert reply["findings"][0]["line"] == line_of(body, "x.exp()")
-    assert "torch.exp" in reply["findings"][0]["seen"]
+    assert "torch.exp" in reply["findings"][0]["data"]
 
 
 def test_a_finding_stays_when_the_learner_catches_everything(call: Call) -> None:
@@ -886,7 +888,7 @@ def test_memory_that_is_written_past_torch_is_a_finding(call: Call, after: str) 
 
     assert reply["status"] == "returned"
     assert [finding["code"] for finding in reply["findings"]] == ["X01"]
-    assert "past torch" in reply["findings"][0]["seen"]
+    assert "past torch" in reply["findings"][0]["data"]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -959,7 +961,8 @@ def test_the_worker_holds_no_secret_of_the_judge(call: Call) -> None:
     assert "found 0 canaries True enough True" in output
     modules = set(re.search(r"modules (.*)", output)[1].split())  # type: ignore[index]
     assert not {name for name in modules if name.startswith(
-        ("grader.judge", "grader.compare", "grader.diagnosis", "grader.suites", "tritonlab.")
+        ("grader.judge.grade", "grader.judge.compare", "grader.diagnosis", "grader.suites",
+         "tritonlab.")
     )}
     numbers = re.findall(r"fd (\d+) (\S+)", output.partition("fds ")[2])
     assert {number for number, _ in numbers} <= {"0", "1", "2", "3", "4", *map(str, range(5, 12))}
@@ -980,5 +983,5 @@ class _Answer:
     ([torch.tensor(3)], "^a Tensor$"),
 ], ids=["field", "key", "item"])
 def test_an_answer_that_is_no_plain_value_names_the_field(value: object, says: str) -> None:
-    with pytest.raises(plain.NotPlain, match=says):
-        plain.to_json(value)
+    with pytest.raises(host_values.NotPlain, match=says):
+        host_values.to_json(value)

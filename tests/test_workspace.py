@@ -6,10 +6,10 @@ import os
 
 import pytest
 
-from grader import source
-from tritonlab import workspace
+from grader.submission import source
 from tritonlab.errors import NotSaved, NoWorkspace, UnusableFile
-from tritonlab.workspace import Workspace
+from tritonlab.workspace import workspace
+from tritonlab.workspace.workspace import Workspace
 
 
 def test_the_workspace_is_the_nearest_folder_upwards_with_the_mark(home, monkeypatch):

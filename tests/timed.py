@@ -12,12 +12,12 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from grader.binary import Binary
-from grader.engine.compiler.build import address, build
-from grader.engine.compiler.reading import binary_of
+from grader.engine.compiler.compile import address, build
+from grader.engine.compiler.kernel_reader import binary_of
 from grader.engine.compiler.sass import Code, code_of
 from grader.engine.compiler.targets import Target, find
-from grader.facts import Interval, Survey, Traffic
+from grader.recording.compiled_kernel import Binary
+from grader.recording.launch_stats import Interval, Survey, Traffic
 
 H200 = find("h200")
 SECTOR = 32

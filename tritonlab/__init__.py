@@ -1,6 +1,8 @@
-"""The face of the course: what learners, authors and teachers type and see."""
+"""The course for learners, authors and teachers: commands, progress, pages."""
 
 from __future__ import annotations
+
+from tritonlab.version import __version__
 
 # Not from typing: Ctrl-C during its import would come before `interrupts.install`.
 TYPE_CHECKING = False
@@ -8,15 +10,14 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 __all__ = ["__version__", "run_public_cases"]
-__version__ = "0.1.0"
 
 
 def run_public_cases(path: str) -> NoReturn:
-    """Grade the public cases of the exercise at ``path``, print the report, and end the program.
+    """Grades the public cases of the exercise at ``path``, prints the report and exits.
 
-    The last lines of every exercise call it, so that ``python kernel.py`` answers at once. Nothing
-    is recorded; ``tritonlab grade`` runs the hidden cases too.
+    The last lines of every exercise call it, for ``python kernel.py``. Nothing is recorded;
+    ``tritonlab grade`` runs the hidden cases too.
     """
-    from tritonlab.cli import run_exercise  # only now: importing tritonlab stays cheap
+    from tritonlab.cli.grade import run_exercise  # lazy: importing tritonlab stays cheap
 
     raise SystemExit(run_exercise(path))

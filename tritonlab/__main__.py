@@ -1,4 +1,4 @@
-"""`python -m tritonlab` and the command `tritonlab`: what has to be in order before the rest."""
+"""Entry point of `python -m tritonlab` and the command `tritonlab`."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from tritonlab import interrupts
 
 
 def main() -> None:
-    """The command `tritonlab`."""
+    """Handles interrupts and closed streams, then runs the command `tritonlab`."""
     try:
         interrupts.install()
         _open_closed_streams()
-        from tritonlab import cli
+        from tritonlab.cli import app
 
-        cli.main()
-    except KeyboardInterrupt:  # importing takes long enough to be interrupted
+        app.main()
+    except KeyboardInterrupt:  # during an import
         print(interrupts.STOPPED, file=sys.stderr)
         interrupts.leave()
     except SystemExit as leaving:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # everything is shown and recorded
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all output is written
         if leaving.code == interrupts.EXIT_STOPPED:
             interrupts.leave()
         raise
 
 
 def _open_closed_streams() -> None:
-    """Let standard streams that are closed lead nowhere, before a file gets one's number."""
+    """Opens closed standard streams on /dev/null, so that no file gets their descriptor."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)

@@ -1,4 +1,4 @@
-"""What goes wrong for a user: one sentence, the next step, and a stable exit code."""
+"""Errors that users see: a sentence, the next step and a stable exit code."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from pathlib import Path
 
 from grader.report import EXIT_GRADER_BROKE, EXIT_USAGE
 from tritonlab.interrupts import EXIT_STOPPED
-from tritonlab.records import SHIPPED
 
 
 class TritonlabError(Exception):
-    """An error to show: what happened and where, then what to do next."""
+    """An error for users: what happened and where, then the next step."""
 
     exit_code = EXIT_USAGE
 
@@ -30,19 +29,19 @@ class TritonlabError(Exception):
 
 
 class UnknownModule(TritonlabError):
-    """No module, or more than one, goes by the given name."""
+    """No module, or more than one, has the given name."""
 
 
 class NoWorkspace(TritonlabError):
-    """There is no workspace, or it does not hold what was asked for."""
+    """There is no workspace, or it lacks the requested module."""
 
 
 class OtherCourse(TritonlabError):
-    """A workspace, a journal or a certificate belongs to another course than the one in use."""
+    """A workspace, journal or certificate belongs to another course than the one in use."""
 
 
 class UnusableFile(TritonlabError):
-    """A file that cannot be graded: missing, a folder, not a text, too large."""
+    """A file cannot be graded: missing, a folder, not text, too large."""
 
 
 class BadCourse(TritonlabError):
@@ -52,18 +51,18 @@ class BadCourse(TritonlabError):
 
 
 class NotSaved(TritonlabError):
-    """Something could not be written; what was found out is still shown."""
+    """A file could not be written; results are still shown."""
 
     exit_code = EXIT_GRADER_BROKE
 
 
 class CannotGrade(TritonlabError):
-    """The grader does not start on this machine; nothing is known of the kernel."""
+    """The grader does not start on this machine, so the kernel has no verdict."""
 
     exit_code = EXIT_GRADER_BROKE
 
 
-class Stopped(TritonlabError):
+class Interrupted(TritonlabError):
     """The user pressed Ctrl-C."""
 
     exit_code = EXIT_STOPPED
@@ -94,21 +93,13 @@ _REASONS[errno.EPERM] = _REASONS[errno.EACCES]
 
 
 def not_saved(subject: str, error: OSError, place: Path) -> NotSaved:
-    """The error for ``subject`` ("The result") that could not be written to ``place``."""
+    """Returns the error for ``subject`` ("The result") that was not written to ``place``."""
     reason, advice = _reason(error)
     return NotSaved(f"{subject} was not saved: {reason} ({shown(place)}).", advice)
 
 
-def other_course(subject: str, own: str, used: str) -> OtherCourse:
-    """The error for ``subject`` ("The workspace") of the course ``own``, used for ``used``."""
-    way = "Unset TRITONLAB_COURSE" if own == SHIPPED else \
-        f"Let TRITONLAB_COURSE name the folder of {own}"
-    return OtherCourse(f"{subject} belongs to the course {own}, and the course in use is {used}.",
-                       f"{way}, then repeat the command.")
-
-
 def cannot_make(module: str, error: OSError) -> TritonlabError:
-    """The error for a new module whose files cannot be written; none of them is left."""
+    """Returns the error for a new module whose files cannot be written."""
     reason, _ = _reason(error)
     place = f" ({shown(Path(error.filename))})" if isinstance(error.filename, str) else ""
     return TritonlabError(f"{module} was not made: {reason}{place}.",
@@ -116,21 +107,21 @@ def cannot_make(module: str, error: OSError) -> TritonlabError:
 
 
 def cannot_grade(error: OSError) -> CannotGrade:
-    """The error for a grader that gets no folder for its temporary files."""
+    """Returns the error for a grader without a folder for temporary files."""
     reason = "none can be written" if error.errno == errno.ENOENT else _reason(error)[0]
     return CannotGrade(f"The grader cannot start: it has no folder for temporary files; {reason}.",
                        "Set TMPDIR to a folder with some space, then repeat the command.")
 
 
 def out_of_date(error: OSError, place: Path) -> str:
-    """What to say where the record is safe and only the certificate made from it is not fresh."""
+    """Returns the warning for a certificate that could not be renewed."""
     reason, _ = _reason(error)
     return (f"The journal is safe, but certificate.json beside it is out of date: {reason} "
             f"({shown(place)}). `tritonlab certificate` makes it anew.")
 
 
 def unreadable(error: OSError, place: Path) -> NotSaved:
-    """The error for a journal in ``place`` that cannot be read."""
+    """Returns the error for a journal in ``place`` that cannot be read."""
     reason, advice = _reason(error)
     return NotSaved(f"The journal cannot be read: {reason} ({shown(place)}).", advice)
 
@@ -141,7 +132,7 @@ def _reason(error: OSError) -> tuple[str, str]:
 
 
 def shown(path: Path) -> str:
-    """A path as the user would type it: relative to the current folder where it lies below it."""
+    """Returns a path relative to the current folder if it lies below it."""
     try:
         return str(path.relative_to(Path.cwd()))
     except (ValueError, OSError):
@@ -149,19 +140,19 @@ def shown(path: Path) -> str:
 
 
 def unexpected(error: BaseException, folder: Path | None) -> TritonlabError:
-    """Write the traceback of a mistake of ours to a file, and say so in one sentence."""
-    kept = keep("".join(traceback.format_exception(error)), folder)
+    """Writes the traceback of an internal error to a file and returns an error that names it."""
+    details = keep("".join(traceback.format_exception(error)), folder)
     failure = TritonlabError(
-        f"tritonlab itself failed ({type(error).__name__}); your work is untouched. {kept}",
+        f"tritonlab itself failed ({type(error).__name__}); your work is untouched. {details}",
         "Repeat the command; if it fails again, report it with these details.")
     failure.exit_code = EXIT_GRADER_BROKE
     return failure
 
 
 def keep(details: str, folder: Path | None) -> str:
-    """Write the details of a failure to a file and say where it is.
+    """Writes the details of a failure to a file and returns a sentence that names it.
 
-    The file goes into ``folder`` (the workspace's own) or, failing that, the temporary folder.
+    The file goes into ``folder`` (the workspace's own), otherwise into the temporary folder.
     """
     name = f"traceback-{date.today():%Y-%m-%d}-{os.getpid()}.txt"
     for place in filter(None, (folder, _temporary())):
@@ -179,18 +170,18 @@ def keep(details: str, folder: Path | None) -> str:
 def _temporary() -> Path | None:
     try:
         return Path(tempfile.gettempdir())
-    except OSError:  # not one of the usual folders can be written
+    except OSError:  # none of the usual folders is writable
         return None
 
 
 def brief(reason: str) -> str:
-    """A reason without the traceback that may follow it, at most 240 characters long."""
+    """Returns a reason without its traceback, at most 240 characters long."""
     text = " ".join(reason.partition("Traceback (most recent call last)")[0].split())
     return text if len(text) <= 240 else text[:239] + "…"
 
 
 def silence_broken_pipe() -> None:
-    """Send what is still to be printed nowhere: whoever read it has left."""
+    """Discards further output, as its reader has closed the pipe."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

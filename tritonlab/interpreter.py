@@ -15,7 +15,7 @@ os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 import pytest
 
-from grader.worker.testing import OnEngine
+from grader.worker.pytest_runner import OnEngine
 
 
 def pytest_configure(config: pytest.Config) -> None:

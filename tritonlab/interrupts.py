@@ -1,4 +1,4 @@
-"""Ctrl-C: ends the program at once, also where Python would lose the exception."""
+"""SIGINT: ends the program at once, also where Python would lose the exception."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def interrupt(number: int, frame: FrameType | None) -> None:
         importing |= code.co_filename.startswith("<frozen importlib")
         module = str(frame.f_globals.get("__name__"))
         fragile |= module.partition(".")[0] in _FRAGILE
-        guarded |= module == "tritonlab.guard"
+        guarded |= module == "tritonlab.cli.boundary"
         frame = frame.f_back
     if not guarded or (importing and fragile):
         os.write(2, f"\n{STOPPED}\n".encode())

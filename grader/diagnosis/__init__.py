@@ -1,1 +1,1 @@
-"""What lies behind a failure: where it shows, what it looks like, what sets it apart."""
+"""From findings to words: where values are wrong, which mistake explains it, which TODO."""

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from grader.diagnosis.behind import has_mask
-from grader.diagnosis.likeness import OTHER_FORMULA
-from grader.diagnosis.pointing import (
-    NO_ARGUMENT,
-    NO_LAUNCH,
-    NO_STORE,
-    ONE_ROW_MORE,
-    agrees,
-    places_of,
-)
+from grader.diagnosis.todo_pointers import agrees, places_of
+from grader.finding import Sign
 from grader.report import Finding
+from grader.submission.dataflow import has_mask
 from grader.suite import Mutant
-from grader.words import NOT_WRITTEN, ONLY_HERE, ranges, sentence
+from grader.text import NOT_WRITTEN, ONLY_HERE, ranges
 
 # code -> what it usually means, in words that hold for every module; nothing where none do
 MEANINGS = {
@@ -87,48 +79,64 @@ _OF_ANSWERS = dict.fromkeys(
 # What the words of a finding tell beyond its code. A known mistake speaks in its place only where
 # it has a sign of its own.
 CLOSER = (
-    ("S01", r"is given (no|the) device", "What is allocated lies where the call says, and not "
+    ("S01", {"text": {"pattern": r"is given (no|the) device"}},
+     "What is allocated lies where the call says, and not "
      "where the inputs are: result and buffers belong on the device of the inputs."),
-    ("M02", ONE_ROW_MORE, "Exactly one row behind the last is stored: a bound is one too high, as "
+    ("M02", {"row": True}, "Exactly one row behind the last is stored: a bound is one too high, as "
      "rows are numbered from zero, or the block has a row more and no bound keeps it back."),
-    ("M03", NO_LAUNCH, "Only kernels store results: the function has to launch one on every way "
+    ("M03", {"reason": "no launch"},
+     "Only kernels store results: the function has to launch one on every way "
      "to its `return`."),
-    ("M03", NO_ARGUMENT, "A kernel stores to the tensors that it gets: the launch that should "
+    ("M03", {"reason": "no argument"},
+     "A kernel stores to the tensors that it gets: the launch that should "
      "store these elements is missing, or it gets another tensor in the place of this one."),
-    ("M03", NO_STORE, "Programs ran and stored, and none of their stores goes to this tensor."),
-    ("M03", r"(\d+) of \1 programs stored nothing", "The programs ran and stored nothing at all: "
+    ("M03", {"reason": "no store"},
+     "Programs ran and stored, and none of their stores goes to this tensor."),
+    ("M03", {"all_idle": True}, "The programs ran and stored nothing at all: "
      "there is no store, or its mask leaves everything out."),
-    ("M04", r"^[Tt]wo lanes of ", "Within one program, lanes of a tile arrive at the same element: "
+    ("M04", {"kind": "two lanes"},
+     "Within one program, lanes of a tile arrive at the same element: "
      "their indices coincide, or the mask lets lanes through that own no element."),
-    ("M09", r" itself, without a barrier ", "The threads of a program run at their own pace, and a "
+    ("M09", {"kind": "no barrier"}, "The threads of a program run at their own pace, and a "
      "load may deal elements out to other threads than the store did, even by the same pointers: "
      "a thread then gets what stood there before."),
-    ("N01", OTHER_FORMULA, "Each element stands in its place and holds the value of another "
+    ("N01", {"pattern": ["function", "input", "sign lost", "clamp"]},
+     "Each element stands in its place and holds the value of another "
      "formula."),
-    ("X01", r"^Host code copies ", "In this module host code may allocate and view tensors and "
+    ("X01", {"text": {"pattern": r"^Host code copies "}},
+     "In this module host code may allocate and view tensors and "
      "check its arguments; it copies none, and `.contiguous()` may be a copy."),
-    ("L05", r"`constexpr_function`; such|puts assembly|`\*` or `\*\*` parameters|a comprehension,"
+    ("L05", {"text": {"pattern":
+     r"`constexpr_function`; such|puts assembly|`\*` or `\*\*` parameters|a comprehension,"
      r"|defines no kernel of this name|it sees its parameters|that runs the kernel, and"
-     r"|is taken from the text of the file|around the kernel; its value", "The grader takes "
+     r"|is taken from the text of the file|around the kernel; its value"}}, "The grader takes "
      "kernels from the text of the file and runs them itself; this is a form that it does not "
      "follow, whether Triton compiles it or not."),
-    ("L05", r"Unsupported ptr type", "A load or a store takes addresses, and an address begins "
+    ("L05", {"text": {"contains": "Unsupported ptr type"}},
+     "A load or a store takes addresses, and an address begins "
      "with a pointer that the kernel was given."),
-    ("L05", r"arange's range must be a power of 2", "A block has a power of two of elements; a "
+    ("L05", {"text": {"contains": "arange's range must be a power of 2"}},
+     "A block has a power of two of elements; a "
      "size that is a constexpr parameter is chosen where the kernel is launched."),
-    ("T02", r" Other accesses use the rest", "A sector that a later step of a loop or another "
+    ("T02", {"reused": True},
+     "A sector that a later step of a loop or another "
      "program requests again may still lie in a cache, so that memory moves it once; but each "
      "access requests all of its sectors, and what the caches serve in a second is limited too."),
-    ("T05", r": `num_(?:warps|ctas)` asks for ", "The options of a launch decide how many threads "
+    ("T05", {"text": [{"contains": f": `{option}` asks for "}
+                       for option in ("num_warps", "num_ctas")]},
+     "The options of a launch decide how many threads "
      "and blocks run together, and CUDA has fixed limits for both."),
-    ("T06", r" fit(?:$|\.| as well| at once)", "The plan can be carried out, and leaves a part of "
+    ("T06", {"text": [{"contains": words}
+                       for words in (" fit.", " fit as well", " fit at once")]},
+     "The plan can be carried out, and leaves a part of "
      "the GPU unused."),
-    ("T06", r" shared by \d+ threads", "No thread can move more at once than its share of a block: "
+    ("T06", {"divided": True},
+     "No thread can move more at once than its share of a block: "
      "elements, their size and the number of threads decide how much that is."),
 )
 # What to do next where the words of a finding tell it, whatever places there are to look at.
 _STEPS = (
-    ("M09", r" itself, without a barrier ", "Keep the value in a variable instead of loading it, "
+    ("M09", {"kind": "no barrier"}, "Keep the value in a variable instead of loading it, "
      "or let all threads wait between store and load: `tl.debug_barrier()`."),
 )
 
@@ -180,7 +188,7 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
     means = likely.meaning if likely else (
         finding.means or closer or _of_mask(finding, text) or usual[finding.code])
     signed = [mutant for mutant in mutants if mutant.codes[0] == finding.code
-              and re.search(mutant.sign, finding.seen)]
+              and finding.has(mutant.sign)]
     possible = [m for m in signed if _possible(m, finding, failed, passed)]
     numbers, further = (finding.todos, ()) if finding.todos else \
         places_of(finding, todos, text, entry, likely, possible, signed, roots)
@@ -191,7 +199,7 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
         places.append(f"or else {ranges(further)}")
     where = ", ".join(places)
     return replace(
-        finding, seen=sentence(finding.seen), means=means,
+        finding.within("sentence"), means=means,
         where=where[:1].upper() + where[1:], todos=(*numbers, *further),
         next_step=_of_words(_STEPS, finding) or _next_step(finding.code, numbers),
     )
@@ -212,9 +220,9 @@ def closer_meaning(finding: Finding) -> str:
     return _of_words(CLOSER, finding)
 
 
-def _of_words(table: Iterable[tuple[str, str, str]], finding: Finding) -> str:
-    return next((text for code, pattern, text in table
-                 if code == finding.code and re.search(pattern, finding.seen)), "")
+def _of_words(table: Iterable[tuple[str, Sign, str]], finding: Finding) -> str:
+    return next((text for code, sign, text in table
+                 if code == finding.code and finding.has(sign)), "")
 
 
 def known_mistake(finding: Finding, mutants: Sequence[Mutant], failed: frozenset[str],
@@ -254,7 +262,7 @@ def _most_marks(mutant: Mutant) -> int:
 def _possible(mutant: Mutant, finding: Finding, failed: frozenset[str],
               passed: frozenset[str]) -> bool:
     """Whether nothing that was seen speaks against this mistake."""
-    return (re.search(mutant.sign, finding.seen) is not None
+    return (finding.has(mutant.sign)
             and failed.isdisjoint(mutant.right) and passed.isdisjoint(mutant.wrong))
 
 

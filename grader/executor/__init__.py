@@ -1,1 +1,1 @@
-"""The trusted side: takes kernels from a source file and replays recordings on an engine."""
+"""EXECUTE: the trusted processes that extract kernels and replay recordings on an engine."""

@@ -10,14 +10,14 @@ from typing import Any, Protocol
 import torch
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from grader.engine.gpu.clock import Device, Job, measure
-from grader.engine.gpu.memory import Memory, Overrun, differs, within_host
-from grader.executor.arguments import Binder, Kernels, NoSuchLaunch
-from grader.measurement import Measurement
-from grader.recording import Alloc, Descriptor, Fill, Launch, Move, Recording, views_of
+from grader.engine.gpu.clock import TimedDevice, TimingJob, measure
+from grader.engine.gpu.measurement import Measurement
+from grader.engine.gpu.memory import GpuMemory, Overrun, differs, within_host
+from grader.executor.binding import Binder, Kernels, NoSuchLaunch
+from grader.recording.arena import itemsize
+from grader.recording.model import Alloc, Descriptor, Fill, Launch, Move, Recording, views_of
 from grader.report import Finding
-from grader.sandbox.arena import itemsize
-from grader.words import sentence
+from grader.text import sentence
 
 MOST_COPIES = 32  # of the buffers of a small job
 _ROTATE = 2.25  # times L2 that the buffers of all copies take together
@@ -25,7 +25,7 @@ _SHORT_MS = 60.0  # of a configuration that may not be the fastest
 _MOST_CONFIGURATIONS = 64
 
 
-class Refused(Exception):
+class LaunchRefused(Exception):
     """A launch did not run; ``finding`` says why."""
 
     def __init__(self, finding: Finding) -> None:
@@ -34,7 +34,7 @@ class Refused(Exception):
 
 
 class Launcher(Protocol):
-    """Launches a kernel; it raises ``Refused`` where Triton does not take it."""
+    """Launches a kernel; it raises ``LaunchRefused`` where Triton does not take it."""
 
     def __call__(self, kernel: Any, launch: Launch, bound: Mapping[str, Any]) -> None: ...
 
@@ -43,7 +43,7 @@ class Launcher(Protocol):
 class Replay:
     """The steps of a recording on one memory, ready to be run again and again."""
 
-    memory: Memory
+    memory: GpuMemory
     steps: list[tuple[Launch | None, Callable[[], object]]]
     results: list[torch.Tensor]
     in_place: bool = False  # what it works on has to be given anew before it is run again
@@ -54,12 +54,13 @@ class Replay:
             step()
 
 
-def prepare(recording: Recording, memory: Memory, kernels: Kernels, launcher: Launcher) -> Replay:
+def prepare(recording: Recording, memory: GpuMemory, kernels: Kernels,
+            launcher: Launcher) -> Replay:
     """Allocate what a recording allocates and bind its launches; nothing runs yet.
 
     Raises:
         MalformedRecording: views, names or arguments do not fit together.
-        Refused: a kernel cannot be used.
+        LaunchRefused: a kernel cannot be used.
     """
     for view in recording.inputs:
         memory.check(view)
@@ -79,7 +80,7 @@ def prepare(recording: Recording, memory: Memory, kernels: Kernels, launcher: La
                   recording.in_place)
 
 
-def _host_step(event: Fill | Move, memory: Memory) -> Callable[[], object]:
+def _host_step(event: Fill | Move, memory: GpuMemory) -> Callable[[], object]:
     target = memory.tensor(event.target)
     if isinstance(event, Fill):
         value = event.value
@@ -91,17 +92,17 @@ def _host_step(event: Fill | Move, memory: Memory) -> Callable[[], object]:
     return lambda: within_host(lambda: target.copy_(source))
 
 
-def _launch_step(launch: Launch, memory: Memory, kernels: Kernels,
+def _launch_step(launch: Launch, memory: GpuMemory, kernels: Kernels,
                  launcher: Launcher) -> Callable[[], object]:
     binder = Binder(kernels, memory.tensor, lambda descriptor: _descriptor(descriptor, memory))
     try:
         kernel, bound = binder.bind(launch)
     except NoSuchLaunch as error:
-        raise Refused(error.finding) from error
+        raise LaunchRefused(error.finding) from error
     return lambda: launcher(kernel, launch, bound)
 
 
-def _descriptor(descriptor: Descriptor, memory: Memory) -> Any:
+def _descriptor(descriptor: Descriptor, memory: GpuMemory) -> Any:
     memory.check(descriptor.reach)
     more = {"round_f32_to_tf32": True} if descriptor.round_f32_to_tf32 else {}
     return TensorDescriptor(memory.tensor(descriptor.base), list(descriptor.shape),
@@ -117,7 +118,7 @@ def run_checked(replay: Replay, recording: Recording) -> list[Finding]:
     """Run the steps, and look at every red zone after each launch; what was found ends the run.
 
     Raises:
-        Refused: a launch does not compile.
+        LaunchRefused: a launch does not compile.
     """
     memory = replay.memory
     for launch, step in replay.steps:
@@ -148,7 +149,7 @@ def _owner(storage: int, launch: Launch) -> tuple[str, int]:
     return "a tensor that it was not given", 1
 
 
-def modified(memory: Memory, recording: Recording) -> list[Finding]:
+def modified(memory: GpuMemory, recording: Recording) -> list[Finding]:
     """M07 for inputs that are not what they were."""
     changed = set(memory.changed_inputs())
     numbers = [number for number, view in enumerate(recording.inputs) if view.storage in changed]
@@ -182,9 +183,9 @@ class _Attempt:
     copies: list[tuple[Replay, int]]  # with the number of their set
     differ: torch.Tensor
 
-    def jobs(self) -> list[Job]:
+    def jobs(self) -> list[TimingJob]:
         every = [*((replay, number) for number, replay in enumerate(self.replays)), *self.copies]
-        return [Job(replay.run, replay.memory.spoil, self._comparison(replay, number),
+        return [TimingJob(replay.run, replay.memory.spoil, self._comparison(replay, number),
                     once=replay.in_place) for replay, number in every]
 
     def _comparison(self, replay: Replay, number: int) -> Callable[[], object]:
@@ -196,8 +197,8 @@ class _Attempt:
         return compare
 
 
-def time_call(recordings: Sequence[Recording], inputs: Sequence[Memory], kernels: Kernels,
-              launcher: Launcher, device: Device, l2_bytes: int,
+def time_call(recordings: Sequence[Recording], inputs: Sequence[GpuMemory], kernels: Kernels,
+              launcher: Launcher, device: TimedDevice, l2_bytes: int,
               room: Callable[[], int] = lambda: 1 << 62) -> Timing:
     """Time a call: each configuration of its autotuners, of which the fastest counts.
 
@@ -222,7 +223,7 @@ def time_call(recordings: Sequence[Recording], inputs: Sequence[Memory], kernels
         timing.best = measure(attempt.jobs(), device, config=name)
     except _Found as found:
         timing.findings = found.findings
-    except Refused as refusal:
+    except LaunchRefused as refusal:
         timing.findings = [refusal.finding]
     else:
         if not several:
@@ -235,21 +236,21 @@ def _name(number: int, count: int) -> str:
     return f"configuration {number + 1} of {count}"
 
 
-def _fastest(timing: Timing, recordings: Sequence[Recording], inputs: Sequence[Memory],
-             kernels: Kernels, launcher: Launcher, device: Device) -> tuple[int, Recording]:
+def _fastest(timing: Timing, recordings: Sequence[Recording], inputs: Sequence[GpuMemory],
+             kernels: Kernels, launcher: Launcher, device: TimedDevice) -> tuple[int, Recording]:
     """Which configuration is fastest, timed for a short while each.
 
     An autotuner passes over what does not compile; where nothing does, that is what is told.
 
     Raises:
-        Refused, _Found: there is nothing to time.
+        LaunchRefused, _Found: there is nothing to time.
     """
-    refusal: Refused | None = None
+    refusal: LaunchRefused | None = None
     times: list[tuple[float, int]] = []
     for number, recording in enumerate(recordings[:_MOST_CONFIGURATIONS]):
         try:
             attempt = _attempt(recording, inputs, kernels, launcher)
-        except Refused as refused:
+        except LaunchRefused as refused:
             refusal = refusal or refused
             continue
         made = measure(attempt.jobs(), device, config=_name(number, len(recordings)),
@@ -269,7 +270,7 @@ class _Found(Exception):
         self.findings = findings
 
 
-def _attempt(recording: Recording, inputs: Sequence[Memory], kernels: Kernels,
+def _attempt(recording: Recording, inputs: Sequence[GpuMemory], kernels: Kernels,
              launcher: Launcher) -> _Attempt:
     """Run each set once, checked, and make ready what is timed."""
     replays, expected = [], []
@@ -284,7 +285,7 @@ def _attempt(recording: Recording, inputs: Sequence[Memory], kernels: Kernels,
                     torch.zeros((), dtype=torch.bool, device=inputs[0].device))
 
 
-def _copies(attempt: _Attempt, recording: Recording, inputs: Sequence[Memory], kernels: Kernels,
+def _copies(attempt: _Attempt, recording: Recording, inputs: Sequence[GpuMemory], kernels: Kernels,
             launcher: Launcher, l2_bytes: int, room: Callable[[], int]
             ) -> Iterator[tuple[Replay, int]]:
     """The same at further addresses, until all buffers together are more than L2 holds."""

@@ -12,25 +12,25 @@ from typing import Any, Self
 
 import torch
 
-from grader import recording, source
 from grader.engine.compiler import targets
 from grader.engine.compiler.targets import Target
-from grader.engine.interpreter.install import installed
 from grader.engine.interpreter.memory import Memory
-from grader.executor import kernels
-from grader.executor.arguments import Kernels
+from grader.engine.interpreter.patch_triton import installed
+from grader.executor.binding import Kernels
+from grader.executor.extract import kernels
 from grader.executor.replay import Settings, replay
 from grader.executor.survey import survey
-from grader.recording import MalformedRecording
+from grader.recording import arena, model
+from grader.recording.model import MalformedRecording
 from grader.report import Finding
-from grader.sandbox import arena
+from grader.submission import source
 
 OTHER_S = 1.0  # that a run may have taken, so that another one fits into the same time
 
 Json = dict[str, Any]
 
 
-class Handler:
+class ExecutorHandler:
     """The executor of one grade. ``load`` comes first, then any number of the others."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Handler:
     def _load(self, path: str, target: Target) -> Json:
         try:
             self._kernels = kernels.from_file(path)
-        except kernels.Refused as refusal:
+        except kernels.KernelsRefused as refusal:
             return refused(refusal.findings)
         self._engine.enter_context(installed(Memory(), target.capability))
         usable = [name for name, kernel in self._kernels.items() if not isinstance(kernel, Finding)]
@@ -70,7 +70,7 @@ class Handler:
     def _run(self, request: Json, fds: Sequence[int]) -> Json:
         if self._kernels is None or len(fds) != 2:
             return malformed("a run before a load, or without its two files")
-        asked, settings = recording.from_json(request.get("recording")), _settings(request)
+        asked, settings = model.from_json(request.get("recording")), _settings(request)
         started = time.monotonic()
         made = replay(asked, request["layout"], fds[0], fds[1], self._kernels, settings)
         if request.get("other") and not (made.findings or made.determined) \
@@ -89,7 +89,7 @@ class Handler:
             return malformed("a survey needs resident programs for each launch, and an L2")
         if granule not in (32, 64):
             return malformed("DRAM moves 32 or 64 bytes at least")
-        made = survey(recording.from_json(request.get("recording")), request["layout"], fds[0],
+        made = survey(model.from_json(request.get("recording")), request["layout"], fds[0],
                       self._kernels, resident, l2_bytes, granule)
         return made.to_json()
 
@@ -100,11 +100,11 @@ def _is_count(value: Any) -> bool:
 
 def warm() -> None:
     """Grade a tiny kernel, so that forked children find every cache full."""
-    with Handler() as handler:
+    with ExecutorHandler() as handler:
         _grade_a_tiny_kernel(handler)
 
 
-def _grade_a_tiny_kernel(handler: Handler) -> None:
+def _grade_a_tiny_kernel(handler: ExecutorHandler) -> None:
     path = Path(__file__).with_name("warmup.py")
     handler.handle({"op": "load", "path": str(path)}, [])
     x = torch.arange(12, dtype=torch.float32).reshape(3, 4)
@@ -119,19 +119,19 @@ def _grade_a_tiny_kernel(handler: Handler) -> None:
         raise RuntimeError(f"the engine cannot run its own kernel: {reply}")
 
 
-def warm_recording(x: recording.View) -> Json:
-    out = recording.View(1, "float32", (3, 4), (4, 1), 0)
+def warm_recording(x: model.View) -> Json:
+    out = model.View(1, "float32", (3, 4), (4, 1), 0)
     arguments = {
-        "x_ptr": recording.Argument("tensor", x),
-        "y_ptr": recording.Argument("tensor", out),
-        "stride": recording.Argument("int", 4),
-        "n_cols": recording.Argument("int", 4),
-        "scale": recording.Argument("float", 1.0),
-        "BLOCK_SIZE": recording.Argument("int", 8),
+        "x_ptr": model.Argument("tensor", x),
+        "y_ptr": model.Argument("tensor", out),
+        "stride": model.Argument("int", 4),
+        "n_cols": model.Argument("int", 4),
+        "scale": model.Argument("float", 1.0),
+        "BLOCK_SIZE": model.Argument("int", 8),
     }
-    launch = recording.Launch("softmax_kernel", (3, 1, 1), arguments)
-    events = (recording.Alloc(1, 48), launch)
-    return recording.to_json(recording.Recording((x,), events, (out,)))
+    launch = model.Launch("softmax_kernel", (3, 1, 1), arguments)
+    events = (model.Alloc(1, 48), launch)
+    return model.to_json(model.Recording((x,), events, (out,)))
 
 
 def _settings(request: Json) -> Settings:
@@ -148,8 +148,7 @@ def _settings(request: Json) -> Settings:
 
 
 def refused(findings: Sequence[Finding]) -> Json:
-    return {"status": "refused", "findings": [
-        {"code": f.code, "seen": f.seen, "line": f.line} for f in findings]}
+    return {"status": "refused", "findings": [f.to_json() for f in findings]}
 
 
 def malformed(why: str) -> Json:

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from grader.engine.interpreter.install import installed
-from grader.engine.interpreter.launch import HostDescriptor, Order, Outcome, Pointer, run
+from grader.engine.interpreter.launch import HostDescriptor, LaunchOutcome, Order, Pointer, run
 from grader.engine.interpreter.memory import Memory
 from grader.engine.interpreter.numerics import TRITON
-from grader.executor.arguments import Binder, Kernels, NoSuchLaunch
-from grader.executor.storages import Storages, windows_of
-from grader.recording import (
+from grader.engine.interpreter.patch_triton import installed
+from grader.executor.binding import Binder, Kernels, NoSuchLaunch
+from grader.executor.memory import Storages, windows_of
+from grader.recording.arena import extent, itemsize
+from grader.recording.model import (
     MAX_PROGRAMS,
     MAX_SAMPLED_PROGRAMS,
     Alloc,
@@ -26,7 +27,6 @@ from grader.recording import (
     View,
 )
 from grader.report import Finding
-from grader.sandbox.arena import extent, itemsize
 
 _TMA_ALIGNMENT = 16  # bytes, of a descriptor's base and strides
 _MOST_PLACES = 64  # lines and tensors of one launch whose traffic is told, the heaviest
@@ -61,7 +61,7 @@ class Replayed:
     def to_json(self) -> dict[str, Any]:
         return {
             "status": "done",
-            "findings": [{"code": f.code, "seen": f.seen, "line": f.line} for f in self.findings],
+            "findings": [finding.to_json() for finding in self.findings],
             "results": self.results,
             "launches": self.launches,
             "modified_inputs": self.modified_inputs,
@@ -145,10 +145,10 @@ def _step(event: Any, storages: Storages, memory: Memory, kernels: Kernels, sett
 
 
 def _launch(launch: Launch, storages: Storages, memory: Memory, kernels: Kernels,
-            settings: Settings) -> Outcome:
+            settings: Settings) -> LaunchOutcome:
     limit = MAX_PROGRAMS if settings.sample is None else MAX_SAMPLED_PROGRAMS
     if launch.programs > limit:
-        return Outcome(launch.programs, failure=Finding(
+        return LaunchOutcome(launch.programs, failure=Finding(
             "T03", f"`{launch.kernel}` is launched with {launch.programs} programs; the grader "
                    f"runs at most {limit} of one launch", line=launch.line))
     binder = Binder(kernels, lambda view: pointer_of(view, storages),
@@ -156,7 +156,7 @@ def _launch(launch: Launch, storages: Storages, memory: Memory, kernels: Kernels
     try:
         kernel, bound = binder.bind(launch)
     except NoSuchLaunch as error:
-        return Outcome(launch.programs, failure=error.finding)
+        return LaunchOutcome(launch.programs, failure=error.finding)
     return run(kernel, launch.grid, bound, memory, order=settings.order, sample=settings.sample,
                options=launch.options)
 
@@ -182,7 +182,7 @@ def descriptor_of(descriptor: Descriptor, storages: Storages) -> HostDescriptor:
         descriptor.block_shape, descriptor.padding, descriptor.round_f32_to_tf32)
 
 
-def _facts(launch: Launch, outcome: Outcome, kernels: Kernels) -> dict[str, Any]:
+def _facts(launch: Launch, outcome: LaunchOutcome, kernels: Kernels) -> dict[str, Any]:
     return {
         "kernel": launch.kernel,
         "programs": outcome.programs,
@@ -198,7 +198,7 @@ def _facts(launch: Launch, outcome: Outcome, kernels: Kernels) -> dict[str, Any]
     }
 
 
-def _traffic(outcome: Outcome) -> list[list[Any]]:
+def _traffic(outcome: LaunchOutcome) -> list[list[Any]]:
     """What moved at each line of the source, in the order of the fields of ``facts.Traffic``."""
     heaviest = sorted(outcome.traffic, key=lambda t: -t.sectors)[:_MOST_PLACES]
     return [
@@ -208,7 +208,7 @@ def _traffic(outcome: Outcome) -> list[list[Any]]:
     ]
 
 
-def _footprint(outcome: Outcome) -> dict[str, list[int]]:
+def _footprint(outcome: LaunchOutcome) -> dict[str, list[int]]:
     """Distinct sectors read and written of each tensor."""
     sectors = {name: [f.read_sectors, f.written_sectors] for name, f in outcome.footprint.items()}
     heaviest = sorted(sectors, key=lambda name: -sum(sectors[name]))[:_MOST_PLACES]

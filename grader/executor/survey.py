@@ -8,23 +8,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from grader.engine.interpreter.attempt import Spinning
-from grader.engine.survey.sampling import Addresses, Sampler, Stopped, TooLong
-from grader.engine.survey.scaling import Unsteady, surveyed
-from grader.executor.arguments import Binder, Kernels, NoSuchLaunch
+from grader.engine.dram_model.extrapolate import Unsteady, surveyed
+from grader.engine.dram_model.sampling import Addresses, Sampler, SamplingStopped, TooLong
+from grader.engine.interpreter.transaction import Spinning
+from grader.executor.binding import Binder, Kernels, NoSuchLaunch
+from grader.executor.memory import SMALL, Storages, elements
 from grader.executor.replay import descriptor_of, pointer_of
-from grader.executor.storages import SMALL, Storages, elements
-from grader.facts import Survey, Unsurveyable
-from grader.recording import Alloc, Fill, Launch, MalformedRecording, Move, Recording, View
+from grader.recording.arena import itemsize
+from grader.recording.launch_stats import Survey, Unsurveyable
+from grader.recording.model import Alloc, Fill, Launch, MalformedRecording, Move, Recording, View
 from grader.report import Finding
-from grader.sandbox.arena import itemsize
 
 _BUDGET_S = 3.0  # for all launches; what is run of them takes about 1 s where nothing is odd
 _LEAST_S, _LEAST_EFFORT = 0.1, 0.06  # of one launch
 
 
 @dataclass
-class Surveyed:
+class SurveyResult:
     """One entry for each launch, up to the one that failed; ``findings`` say why it did."""
 
     launches: list[Survey | Unsurveyable] = field(default_factory=list)
@@ -34,13 +34,13 @@ class Surveyed:
         return {
             "status": "done",
             "launches": [launch.to_dict() for launch in self.launches],
-            "findings": [{"code": f.code, "seen": f.seen, "line": f.line} for f in self.findings],
+            "findings": [finding.to_json() for finding in self.findings],
         }
 
 
 def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, kernels: Kernels,
            resident: Sequence[int], l2_bytes: int, granule: int = 64,
-           budget_s: float = _BUDGET_S) -> Surveyed:
+           budget_s: float = _BUDGET_S) -> SurveyResult:
     """Survey every launch of a recording; an access out of bounds ends it with a finding.
 
     Args:
@@ -62,7 +62,7 @@ def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ke
     memory = Addresses()
     memory.known = {id(storages.check(view)) for view in recording.inputs
                     if view.storage not in virtual}
-    made = Surveyed()
+    made = SurveyResult()
     end = time.process_time() + budget_s
     for event in recording.events:
         try:
@@ -81,7 +81,7 @@ def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ke
                     made.launches.append(_launch(event, storages, memory, kernels,
                                                  resident[number], l2_bytes, granule,
                                                  max(_LEAST_EFFORT, 1 / len(launches))))
-        except (NoSuchLaunch, Stopped) as error:
+        except (NoSuchLaunch, SamplingStopped) as error:
             memory.observed.add(error.finding)
         except MemoryError as error:
             memory.observed.add(Finding("R04", f"There is not enough memory for {error}."))

@@ -1,10 +1,10 @@
-"""The process side: a warm zygote, a fork per grade, limits, and messages that are only data."""
+"""Process isolation: a warm zygote, a fork per grade, resource limits, framed messages."""
 
 from __future__ import annotations
 
+from grader.sandbox.child_client import Child
 from grader.sandbox.client import Sandbox
 from grader.sandbox.confinement import Isolation, Measure
-from grader.sandbox.conversation import Child
 from grader.sandbox.errors import (
     Cancelled,
     ChildDied,
@@ -15,7 +15,8 @@ from grader.sandbox.errors import (
     NotStarted,
     SandboxBroken,
 )
-from grader.sandbox.limits import Limits, Role
+from grader.sandbox.handlers import Handlers
+from grader.sandbox.limits import ResourceLimits, Role
 
 __all__ = [
     "Cancelled",
@@ -24,11 +25,12 @@ __all__ = [
     "ChildError",
     "ChildOutOfMemory",
     "ChildTimedOut",
+    "Handlers",
     "Isolation",
-    "Limits",
     "MalformedReply",
     "Measure",
     "NotStarted",
+    "ResourceLimits",
     "Role",
     "Sandbox",
     "SandboxBroken",

@@ -1,4 +1,4 @@
-"""Work that another thread may cancel: who waits for a process looks whether it still should."""
+"""Cancellation of a thread's work by another thread, checked while it waits for a process."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _cancelled: ContextVar[threading.Event | None] = ContextVar("cancelled", default
 
 @contextmanager
 def cancelled_by(event: threading.Event | None) -> Iterator[None]:
-    """Inside, whoever waits in this thread raises ``Cancelled`` once ``event`` is set.
+    """Makes waits of this thread raise ``Cancelled`` once ``event`` is set.
 
-    Other threads are not concerned, even where they use the same sandbox.
+    Other threads are unaffected, even with the same sandbox.
     """
     token = _cancelled.set(event)
     try:
@@ -28,16 +28,12 @@ def cancelled_by(event: threading.Event | None) -> Iterator[None]:
 
 
 def is_cancelled() -> bool:
-    """Whether the work of this thread is not wanted any more."""
+    """Whether the work of this thread was cancelled."""
     event = _cancelled.get()
     return event is not None and event.is_set()
 
 
 def check() -> None:
-    """Go on, if the work is still wanted.
-
-    Raises:
-        Cancelled: it is not.
-    """
+    """Raises ``Cancelled`` if the work of this thread was cancelled."""
     if is_cancelled():
         raise Cancelled

@@ -1,4 +1,4 @@
-"""The judge's end: starts the zygote, asks it for children, and cleans up after both."""
+"""The judge's client of the zygote: starts it, forks children, and cleans up after both."""
 
 from __future__ import annotations
 
@@ -19,13 +19,16 @@ import time
 import weakref
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from grader.sandbox import cancellation, folders, processes
+import msgspec
+
+from grader.sandbox import cancellation, processes, tempdirs
+from grader.sandbox.child_client import Child
 from grader.sandbox.confinement import Isolation, Measure, hide_memory
-from grader.sandbox.conversation import Child
 from grader.sandbox.errors import SandboxBroken
-from grader.sandbox.limits import Limits, Role
+from grader.sandbox.handlers import Handlers
+from grader.sandbox.limits import ResourceLimits, Role
 
 START_S = 120.0  # importing torch from a slow disk; two seconds are usual
 ANSWER_S = 30.0  # of a zygote that is warm: it forks, kills, and does one thing ahead, of a second
@@ -37,17 +40,20 @@ _PASSED_ON = ("LD_LIBRARY_PATH", "TRITON_LIBCUDA_PATH", "CC", "TRITON_DEBUG")
 
 
 class Sandbox:
-    """The zygote's client. Forks from several threads take turns; a lost zygote is replaced.
+    """Forks confined children. Threads may share it; a lost zygote is replaced.
 
-    ``without`` names measures to leave out, as on a machine that lacks them; ``isolation`` tells.
+    Args:
+        handlers: the code of the children.
+        without: measures to leave out, as on a machine that lacks them; see ``isolation``.
 
     Raises:
         SandboxBroken: this Python cannot be started a second time.
         OSError: there is no place for temporary files.
     """
 
-    def __init__(self, without: Collection[Measure] = ()) -> None:
+    def __init__(self, handlers: Handlers, without: Collection[Measure] = ()) -> None:
         hide_memory()  # it holds seeds and expected values
+        self._handlers = handlers
         self._without = tuple(without)
         self._lock = threading.RLock()
         self._numbers = itertools.count(1)  # of requests
@@ -56,13 +62,13 @@ class Sandbox:
         self._closed = False
         self._start()
 
-    def fork(self, role: Role, limits: Limits | None = None) -> Child:
-        """A new child, once the zygote is warm.
+    def fork(self, role: Role, limits: ResourceLimits | None = None) -> Child:
+        """Forks a child, once the zygote is warm.
 
         Raises:
             SandboxBroken: the zygote could not be started, or was lost while forking.
         """
-        limits = limits or Limits()
+        limits = limits or ResourceLimits()
         with self._lock:
             if self._closed:
                 raise SandboxBroken("The sandbox is closed.")
@@ -72,7 +78,7 @@ class Sandbox:
             return self._fork(role, limits)
 
     def close(self) -> None:
-        """Kill every child and the zygote, and remove their files."""
+        """Kills every child and the zygote, and removes their files."""
         with self._lock:
             if not self._closed:
                 self._discard()
@@ -96,26 +102,25 @@ class Sandbox:
 
     @property
     def spares(self) -> list[int]:
-        """Process ids of children that were forked ahead; they wait, and have run nothing."""
+        """Process ids of children that were forked ahead and wait for a role."""
         return list(self.request({"op": "spares"})["pids"])
 
-    def expect(self, what: Literal["tests", "graphs"]) -> None:
-        """Let workers that are forked from now on run tests, or have torch's compiler make graphs,
-        without importing first what that takes.
+    def expect(self, key: str) -> None:
+        """Warms what children forked from now on will need: a key of ``Handlers.expected``.
 
         Raises:
             SandboxBroken: the zygote is gone.
         """
-        self.request({"op": "expect", "what": what})
+        self.request({"op": "expect", "key": key})
 
     @functools.cached_property
     def isolation(self) -> Isolation:
-        """What keeps the children apart from everything else, as tried by one of them.
+        """The isolation of the children, as proved by one of them.
 
         Raises:
             SandboxBroken: the zygote is gone.
         """
-        return Isolation.from_json(self.request({"op": "isolation"}))
+        return Isolation.from_dict(self.request({"op": "isolation"})["isolation"])
 
     def _start(self) -> None:
         self._listens = False  # it does once it is warm
@@ -128,7 +133,8 @@ class Sandbox:
             try:
                 self._zygote = subprocess.Popen(
                     [sys.executable, "-I", "-B", "-m", "grader.sandbox.zygote", str(self._folder),
-                     str(os.getpid()), str(theirs.fileno()), *self._without],
+                     str(os.getpid()), str(theirs.fileno()),
+                     msgspec.json.encode(self._handlers).decode(), *self._without],
                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._log,
                     pass_fds=(theirs.fileno(),), start_new_session=True, cwd="/",
                     env=_environment(self._folder),
@@ -137,7 +143,7 @@ class Sandbox:
                 self._give_up()
                 raise SandboxBroken(f"The grader's helper process cannot start: {error}") from error
         try:
-            folders.make(self._folder)
+            tempdirs.make(self._folder)
         except OSError:
             self._zygote.kill()
             self._zygote.wait()
@@ -162,9 +168,9 @@ class Sandbox:
             self._zygote.wait()
         os.close(self._log)
         processes.end_marked(f"HOME={self._folder}\0")  # strays, if the zygote was killed
-        folders.remove(self._folder)
+        tempdirs.remove(self._folder)
 
-    def _fork(self, role: Role, limits: Limits) -> Child:
+    def _fork(self, role: Role, limits: ResourceLimits) -> Child:
         name = next(self._names)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         output, output_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -172,7 +178,7 @@ class Sandbox:
         os.set_blocking(output_end, True)
         _enlarge(output_end)
         ends = (theirs.fileno(), output_end, blame_end)
-        request = {"op": "fork", "role": role, "limits": limits.to_json(), "name": name}
+        request = {"op": "fork", "role": role, "limits": limits.to_dict(), "name": name}
         try:
             pid = self.request(request, ends)["pid"]
         except BaseException:  # also where the user loses patience: then the child reads its end
@@ -189,7 +195,7 @@ class Sandbox:
         return child
 
     def request(self, request: dict[str, Any], fds: Sequence[int] = ()) -> dict[str, Any]:
-        """Ask the zygote for one thing.
+        """Sends one request to the zygote and returns its answer.
 
         Raises:
             SandboxBroken: it is gone, or does not answer.
@@ -214,7 +220,7 @@ class Sandbox:
             return answer
 
     def _receive(self) -> dict[str, Any]:
-        """The next answer, empty if none comes."""
+        """Receives the next answer; empty if none comes in time."""
         seconds = ANSWER_S if self._listens else START_S
         deadline = time.monotonic() + seconds
         ready, _, _ = select.select([self._control], [], [], seconds if self._listens else 0.0)
@@ -226,7 +232,7 @@ class Sandbox:
         return answer
 
     def _complaint(self) -> str:
-        """Why the zygote is gone; one that only hangs is ended, as no answer may come late."""
+        """Says why the zygote is gone; one that hangs is killed, so that no answer comes late."""
         if self._closed:
             return "The sandbox is closed."
         try:
@@ -235,15 +241,15 @@ class Sandbox:
             self._zygote.kill()
             status = self._zygote.wait()
         log = os.pread(self._log, 8192, max(0, os.fstat(self._log).st_size - 8192))
-        said = log.decode("utf-8", "replace").strip()
-        return f"The grader's helper process ended with status {status}.\n{said}".strip()
+        text = log.decode("utf-8", "replace").strip()
+        return f"The grader's helper process ended with status {status}.\n{text}".strip()
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """All that the zygote learns of where it runs. TRITON_INTERPRET is left out on purpose.
+    """The environment of the zygote. TRITON_INTERPRET is left out on purpose.
 
-    GPUs are hidden from all children, until the one before the GPU is told which it may see; and
-    torch asks the driver's library for their number, as CUDA cannot be used after a fork.
+    GPUs are hidden until the GPU process gets CUDA_VISIBLE_DEVICES with its first request; torch
+    counts them through NVML, as CUDA cannot be used after a fork.
     """
     given = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     return {

@@ -1,4 +1,4 @@
-"""Where a child gives up, for good, all that it does not need; and what came of it, in words."""
+"""Drops a child's privileges (user, Landlock, seccomp, rlimits) and reports what took effect."""
 
 from __future__ import annotations
 
@@ -7,24 +7,20 @@ import os
 import signal
 import stat
 import struct
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-from grader.sandbox import landlock, limits, seccomp, view
-from grader.sandbox.kernel import prctl, syscall
-from grader.sandbox.limits import Limits, Role
+from grader.recording.codec import JsonObject
+from grader.sandbox import landlock, limits, readable_paths, seccomp
+from grader.sandbox.limits import ResourceLimits, Role
+from grader.sandbox.linux import prctl, syscall
 from grader.sandbox.processes import die_with_parent
-from grader.sandbox.syscalls import NUMBERS
+from grader.sandbox.syscall_numbers import NUMBERS
 
 Measure = Literal["user", "landlock", "seccomp"]
 
-OPEN_BEFORE_A_GPU = "device files and their ioctl, threads, the C compiler, listening within " \
-                    "the machine, all that the system tells of itself"
-"""What the process before a GPU has beside the others. Only kernels run in it, and no host code of
-the learner; it knows neither seeds nor expected values, and reaches neither suites nor solutions.
-"""
 NOBODY = 65534
 _SET_DUMPABLE, _SET_KEEP_CAPABILITIES, _AMBIENT, _RAISE = 4, 8, 47, 2
 _CAPABILITY_VERSION = 0x20080522
@@ -39,8 +35,8 @@ _REMEDIES = {
 
 
 @dataclass(frozen=True)
-class Isolation:
-    """What keeps a learner's code apart from everything else, as the child itself found it.
+class Isolation(JsonObject):
+    """The measures that confine a child, as the child itself found them.
 
     ``landlock`` is the ABI version, 0 without. ``privileged``: the child runs as root. ``missing``
     holds a pair for each measure that is not in force: what is missing, and what would mend it.
@@ -53,13 +49,13 @@ class Isolation:
 
     @property
     def tier(self) -> int:
-        """2: files, system calls and user are all confined. 1: some are. 0: only limits hold."""
+        """2 if files, system calls and user are confined, 1 if some are, 0 with limits only."""
         if self.landlock and self.seccomp and not self.privileged:
             return 2
         return 1 if self.landlock or self.seccomp else 0
 
     def describe(self) -> str:
-        """For reports and certificates, such as ``tier 2: landlock ABI 7, seccomp, ...``."""
+        """A line for reports and certificates: ``tier 2: landlock ABI 7, seccomp, ...``."""
         if self.tier == 0:
             return "separate processes with limits only" + (", as root" if self.privileged else "")
         parts = [f"landlock ABI {self.landlock}"] if self.landlock else []
@@ -70,15 +66,11 @@ class Isolation:
         without = f"; without {' and '.join(absent)}" if absent else ""
         return f"tier {self.tier}: {', '.join(parts)}{without}"
 
-    def describe_gpu(self) -> str:
-        """The same of the process before a GPU, which has to be let more."""
-        return f"{self.describe()}; open there: {OPEN_BEFORE_A_GPU}"
-
     def prove(self) -> None:
-        """Try, in a child that is confined so, whether what was taken away is gone.
+        """Tries forbidden operations, in a child that is confined so.
 
         Raises:
-            RuntimeError: it is not.
+            RuntimeError: one of them succeeded.
         """
         tries: list[tuple[object, Callable[[], object]]] = [
             (self.landlock, lambda: os.listdir("/")),  # noqa: PTH208 - raises for want of a right
@@ -90,23 +82,17 @@ class Isolation:
                     attempt()
                     raise RuntimeError(f"what should be out of reach is not: {self.describe()}")
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Isolation:
-        missing = tuple((str(what), str(remedy)) for what, remedy in data["missing"])
-        return cls(int(data["landlock"]), bool(data["seccomp"]), bool(data["privileged"]), missing)
-
-
-def confine(role: Role, most: Limits, kernel: Path, folder: Path, parent: int,
+def confine(role: Role, most: ResourceLimits, kernel: Path, folder: Path, parent: int,
             without: Collection[Measure] = ()) -> Isolation:
-    """Take away, in the child and for good, all that its role does not need.
+    """Drops, in the child and for good, all that its role does not need.
 
     Args:
         role: the executor may start threads, as programs that wait for each other take turns. The
             compiler may run Triton's assembler and write to its own folder. The process before a
-            GPU may do both, run a C compiler, and use the device; see ``OPEN_BEFORE_A_GPU``.
+            GPU may do both, run a C compiler, use device files and their ioctl, listen within the
+            machine, and read all that the system reports about itself. Only kernels run there, no
+            host code of the learner; no seed, expected value, suite or solution is within reach.
         most: what the child may use.
         kernel: the learner's file, or the folder of all of them, which it may read.
         folder: the child's own.
@@ -144,10 +130,10 @@ def confine(role: Role, most: Limits, kernel: Path, folder: Path, parent: int,
 
 
 def warm() -> None:
-    """Find out, before any child is forked, what is the same for all of them."""
+    """Fills the caches that are the same for all children, before any is forked."""
     landlock.abi()
-    view.readable()
-    view.keep_listings()
+    readable_paths.readable()
+    readable_paths.keep_listings()
     if seccomp.available() and (here := seccomp.architecture()):
         for role in get_args(Role):
             for read_only in (False, True):
@@ -155,32 +141,34 @@ def warm() -> None:
 
 
 def _files(role: Role, kernel: Path, folder: Path) -> landlock.Ruleset:
-    """Nothing is writable but the null device: only a compiler has something to keep, and a driver
-    device files and what the system tells of this very process.
+    """The files of a role. Only the compiler and the GPU process may write, to their own folder.
+
+    The GPU's driver also writes to device files, /dev/shm and /proc/self.
     """
     files = landlock.Ruleset()
-    files.read((*view.readable(), kernel, Path(f"/proc/{os.getpid()}")))
-    files.write(view.WRITABLE)
+    files.read((*readable_paths.readable(), kernel, Path(f"/proc/{os.getpid()}")))
+    files.write(readable_paths.WRITABLE)
     if role == "compiler":
         files.own(folder)
-        files.execute(view.programs())
+        files.execute(readable_paths.programs())
     elif role == "gpu":
         files.own(folder)
         files.own(Path(f"/proc/{os.getpid()}"))
         files.own(Path("/dev/shm"))
-        files.execute((*view.readable(), *view.of_a_gpu(), *view.programs()))
-        files.devices(view.gpu_devices())
+        files.execute((*readable_paths.readable(), *readable_paths.of_a_gpu(),
+                       *readable_paths.programs()))
+        files.devices(readable_paths.gpu_devices())
     return files
 
 
 def _become_nobody(kernel: Path, bounded: bool, *, inherited: bool) -> str:
-    """Stop being root; the reason why not, if so.
+    """Becomes the user nobody; returns the reason if that is not possible.
 
     Where Python lies in a folder that only root may enter, the child keeps the privilege to read
     any file. That is safe only if something else, landlock, bounds which files those are.
     ``inherited``: programs that the child starts get it too, bounded as it is.
     """
-    needed = (*view.of_python(), kernel)
+    needed = (*readable_paths.of_python(), kernel)
     try:
         os.setgroups([])
         os.setresgid(NOBODY, NOBODY, NOBODY)
@@ -214,7 +202,7 @@ def _keep_only(capability: int, *, inherited: bool) -> None:
 
 
 def admit(kernel: Path, folder: Path) -> None:
-    """Let every user pass the sandbox's folder, and read a file in it.
+    """Lets every user pass the sandbox's folder and read the learner's file in it.
 
     Only a copy that lies there is touched, and only as root. There may be no file: the process
     before a GPU is also asked what it is without one, and has a folder of its own to write to.
@@ -235,11 +223,11 @@ def _add_permissions(paths: Iterable[Path], bits: int) -> None:
 
 
 def hide_memory() -> None:
-    """Keep other processes of this user from reading this one's memory and environment."""
+    """Keeps other processes of this user from reading this one's memory and environment."""
     prctl(_SET_DUMPABLE, 0)
 
 
 def show_memory() -> None:
-    """Let the judge, as the same user, see how much memory this process takes."""
+    """Lets the judge, as the same user, read how much memory this process takes."""
     if os.geteuid() != 0:
         prctl(_SET_DUMPABLE, 1)

@@ -1,18 +1,18 @@
-"""What can go wrong with a child, each as an exception of its own."""
+"""Exceptions of the sandbox and of its children."""
 
 from __future__ import annotations
 
 
 class SandboxBroken(RuntimeError):
-    """The grader's own helper process is gone; nothing is known of the kernel."""
+    """The zygote is gone; that says nothing about the kernel."""
 
 
 class Cancelled(BaseException):
-    """Nobody wants the result any more. No Exception, as no verdict may be made of it."""
+    """The work was cancelled. Not an Exception, so that it never becomes a verdict."""
 
 
 class ChildError(Exception):
-    """A child gave no answer. ``line`` is where in the learner's file it was, if known."""
+    """A child did not reply. ``line`` is its line in the learner's file, if known."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message)
@@ -20,7 +20,7 @@ class ChildError(Exception):
 
 
 class ChildTimedOut(ChildError):
-    """The child did not answer in time and was killed. ``held`` is how many bytes it had taken."""
+    """The child exceeded its time limit and was killed. ``held``: bytes of memory it had taken."""
 
     def __init__(self, timeout_s: float, line: int | None = None, held: int = 0) -> None:
         super().__init__(f"no answer within {timeout_s:g} s", line)
@@ -29,7 +29,7 @@ class ChildTimedOut(ChildError):
 
 
 class ChildDied(ChildError):
-    """The child ended by itself. ``how`` is "killed by SIGSEGV" or "exited with status 0"."""
+    """The child ended. ``how`` is "killed by SIGSEGV" or "exited with status 0"."""
 
     def __init__(self, how: str, line: int | None = None) -> None:
         super().__init__(how, line)
@@ -37,14 +37,14 @@ class ChildDied(ChildError):
 
 
 class NotStarted(ChildError):
-    """The child ended over an earlier request; nothing is known of this one."""
+    """The child ended during an earlier request, before it came to this one."""
 
     def __init__(self) -> None:
         super().__init__("the process ended before it came to this")
 
 
 class ChildOutOfMemory(ChildError):
-    """The child and its descendants held ``resident`` bytes, too many, and were killed."""
+    """The child and its descendants exceeded the memory limit and were killed."""
 
     def __init__(self, resident: int, limit: int, line: int | None = None) -> None:
         super().__init__(f"{resident / 1e9:.1f} GB of memory, limit {limit / 1e9:.1f} GB", line)
@@ -53,7 +53,7 @@ class ChildOutOfMemory(ChildError):
 
 
 class MalformedReply(ChildError):
-    """What the child sent is no reply. ``why`` says what is wrong with it."""
+    """The child sent something that is not a reply; ``why`` describes it."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)

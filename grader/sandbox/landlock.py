@@ -1,4 +1,4 @@
-"""Landlock: this process and what it starts sees only the files it is given, for good."""
+"""Landlock: restricts this process and its descendants to given files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
-from grader.sandbox.kernel import prctl, syscall
+from grader.sandbox.linux import prctl, syscall
 
 # From <linux/landlock.h>; the numbers of these calls are the same on every architecture but alpha.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
@@ -29,7 +29,7 @@ _ABSTRACT_SOCKETS_AND_SIGNALS = 0b11  # from ABI 6
 
 @functools.cache
 def abi() -> int:
-    """The ABI version of this kernel's landlock, 0 where it has none or it is switched off."""
+    """The ABI version of this kernel's Landlock; 0 without, or where it is switched off."""
     try:
         return syscall(_CREATE_RULESET, None, 0, _VERSION)
     except OSError:
@@ -37,10 +37,10 @@ def abi() -> int:
 
 
 def attributes(version: int) -> bytes:
-    """The ruleset that takes away all that an ABI version can take away.
+    """Packs the ruleset that handles every right of an ABI version.
 
-    That is every access to files, TCP, and signals and abstract sockets to processes outside. A
-    kernel refuses bits that it does not know, and a structure that is longer than its own.
+    These are all accesses to files, TCP, and signals and abstract sockets to processes outside. A
+    kernel refuses unknown bits, and a structure that is longer than its own.
     """
     files = 0
     for since, bits in _FILES_OF_ABI.items():
@@ -51,44 +51,44 @@ def attributes(version: int) -> bytes:
 
 
 class Ruleset:
-    """Files to give, collected first and enforced at the end; the rest is out of reach.
+    """Collects the files that stay accessible; ``enforce`` takes away all others.
 
     Raises:
         OSError: this kernel has no landlock.
     """
 
     def __init__(self) -> None:
-        made = attributes(abi())
-        self._files = int.from_bytes(made[:8], "little")
-        self._fd = syscall(_CREATE_RULESET, made, len(made), 0)
+        ruleset = attributes(abi())
+        self._files = int.from_bytes(ruleset[:8], "little")
+        self._fd = syscall(_CREATE_RULESET, ruleset, len(ruleset), 0)
 
     def read(self, paths: Iterable[Path]) -> None:
-        """Give reading of files, and of folders with all below them; none has to exist."""
+        """Allows reading of files and of folders with all below them; none has to exist."""
         for path in paths:
             self._give(path, _READ_FILE | _READ_DIR)
 
     def write(self, paths: Iterable[Path]) -> None:
-        """Give reading and writing of files and devices that are there already."""
+        """Allows reading and writing of existing files and devices."""
         for path in paths:
             self._give(path, _READ_FILE | _WRITE_FILE | _TRUNCATE | _IOCTL_DEVICE)
 
     def execute(self, paths: Iterable[Path]) -> None:
-        """Give reading and running of files, and of all below folders."""
+        """Allows reading and executing of files and of all below folders."""
         for path in paths:
             self._give(path, _EXECUTE | _READ_FILE | _READ_DIR)
 
     def own(self, folder: Path) -> None:
-        """Give all that can be done to files and folders below a folder, but for running them."""
+        """Allows everything but execution below a folder."""
         self._give(folder, _WRITE_FILE | _READ_FILE | _READ_DIR | _REMOVE_DIR | _REMOVE_FILE
                    | _MAKE_DIR | _MAKE_FILE | _MOVE | _TRUNCATE)
 
     def devices(self, paths: Iterable[Path]) -> None:
-        """Give all that can be done to device files, and to those in folders of them."""
+        """Allows everything, ioctl too, on device files and on those in folders of them."""
         for path in paths:
             self._give(path, _READ_FILE | _WRITE_FILE | _READ_DIR | _TRUNCATE | _IOCTL_DEVICE)
 
     def enforce(self) -> None:
-        """Give up all the rest, for good. A process that did not do so can undo none of it."""
+        """Takes away all other files for good, from this process and its descendants."""
         prctl(_SET_NO_NEW_PRIVS, 1)
         syscall(_RESTRICT_SELF, self._fd, 0)
         os.close(self._fd)

@@ -1,4 +1,4 @@
-"""How much a child may use: memory, processor time, files, output."""
+"""Resource limits of a child: memory, CPU time, files, output."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import contextlib
 import ctypes
 import os
 import resource
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
+
+from grader.recording.codec import JsonObject
 
 Role = Literal["worker", "executor", "compiler", "gpu"]
 
@@ -20,13 +21,13 @@ SPARE_PROCESSES = 64  # beyond those that the user has already
 
 
 @dataclass(frozen=True)
-class Limits:
-    """In bytes, but for ``cpu_s``, seconds that one process may compute before it is killed.
+class ResourceLimits(JsonObject):
+    """Limits of one child, in bytes; ``cpu_s`` in seconds of CPU time of one process.
 
     ``address_space`` and ``resident`` come on top of what the process has when it is forked; the
-    latter is for the process and its descendants together. ``output`` is what is kept of what it
-    prints, and ``files`` bounds each file that it writes, memory files included. ``cpu_s`` is for
-    what nobody waits for any more; every request has a deadline of its own, which is shorter.
+    latter is for the process and its descendants together. ``output`` is how much of its output is
+    kept, and ``files`` bounds each file that it writes, memory files included. ``cpu_s`` ends what
+    outlives its request; the deadline of a request is shorter.
     """
 
     address_space: int = 2 * GIB
@@ -35,25 +36,17 @@ class Limits:
     files: int = 64 * MIB
     cpu_s: int = 1800
 
-    def to_json(self) -> dict[str, int]:
-        return asdict(self)
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Limits:
-        return cls(**{name: int(data[name]) for name in cls.__dataclass_fields__})
+def of_a_gpu() -> ResourceLimits:
+    """Limits of the GPU process: its driver maps terabytes, and tensors have their real size."""
+    return ResourceLimits(address_space=1 << 46, resident=64 * GIB, files=64 * GIB)
 
 
-def of_a_gpu() -> Limits:
-    """What the process before a GPU may use: its driver maps memory by the terabyte, and inputs and
-    results are there at their real size.
-    """
-    return Limits(address_space=1 << 46, resident=64 * GIB, files=64 * GIB)
+def apply(limits: ResourceLimits, *, processes: bool) -> None:
+    """Sets the hard limits of this process and its descendants.
 
-
-def apply(limits: Limits, *, processes: bool) -> None:
-    """Bound what this process and its children may use; hard limits, so none is raised again.
-
-    ``processes``: bound their number too, where nothing else keeps it from starting any.
+    Args:
+        processes: limit their number too, where seccomp does not forbid new processes.
     """
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_NOFILE, MAX_DESCRIPTORS)
@@ -65,9 +58,9 @@ def apply(limits: Limits, *, processes: bool) -> None:
 
 
 def keep_memory() -> None:
-    """Have the C library keep what is freed for the next tensor: a fresh page costs microseconds.
+    """Makes the C library keep freed memory for the next tensor: a page fault costs microseconds.
 
-    Its other habit is to hand every block of 128 KiB or more back to the system at once.
+    By default it returns every block of 128 KiB or more to the system at once.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # not every C library has it
     if mallopt is not None:
@@ -76,7 +69,7 @@ def keep_memory() -> None:
 
 
 def _tasks_of(user: int) -> int:
-    """Processes and threads of a user on this machine, which is what the system counts."""
+    """Processes and threads of a user, which is what RLIMIT_NPROC counts."""
     count = 0
     for entry in os.scandir("/proc"):
         with contextlib.suppress(OSError):

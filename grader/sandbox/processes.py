@@ -1,4 +1,4 @@
-"""Looking at process trees through /proc, and ending them."""
+"""Process trees: memory and CPU time from /proc, and how to kill them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from grader.sandbox.kernel import prctl
+from grader.sandbox.linux import prctl
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _TICKS = os.sysconf("SC_CLK_TCK")  # a second
@@ -19,27 +19,27 @@ _PASSES = 50  # a tree that still grows after so many rounds is forking faster t
 
 
 def die_with_parent(number: int) -> None:
-    """Get signal ``number`` when the thread that made this process ends."""
+    """Has the kernel send signal ``number`` when the thread that forked this process ends."""
     prctl(_PR_SET_PDEATHSIG, number)
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent ends."""
+    """Makes this process the parent of every descendant whose own parent ends."""
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def children(pid: int) -> list[int]:
-    """The processes whose parent is ``pid``, dead ones that nobody has waited for included."""
-    found: list[int] = []
+    """The processes whose parent is ``pid``, zombies included."""
+    pids: list[int] = []
     try:
         tasks = list(Path(f"/proc/{pid}/task").iterdir())
     except OSError:
-        return found
+        return pids
     for task in tasks:
         with contextlib.suppress(OSError):
             text = (task / "children").read_text(encoding="ascii")
-            found += map(int, text.split())
-    return found
+            pids += map(int, text.split())
+    return pids
 
 
 def descendants(pid: int) -> Iterator[int]:
@@ -49,7 +49,7 @@ def descendants(pid: int) -> Iterator[int]:
 
 
 def resident(pid: int, limit: int, inherited: int) -> int:
-    """Bytes of memory that ``pid`` and its descendants took since it was forked.
+    """Bytes of memory that ``pid`` and its descendants allocated since it was forked.
 
     The quick sum counts shared pages once per process, and what was ``inherited`` too; only where
     it is over ``limit`` are they told apart, which takes some milliseconds. A page that several
@@ -74,7 +74,7 @@ def _parent(pid: int) -> int:
 
 
 def anonymous(pid: int) -> int:
-    """Bytes in memory that belong to no file; of a fresh fork, what it shares with its parent."""
+    """Bytes of anonymous memory; a fresh fork shares them with its parent."""
     return _sizes(Path(f"/proc/{pid}/status"), ("RssAnon:",))
 
 
@@ -86,7 +86,7 @@ def _resident(pid: int) -> int:
 
 
 def _proportional(pid: int) -> int:
-    """Without pages of files, which can be dropped; a page of n processes counts 1/n in each."""
+    """Bytes without pages of files; a page of n processes counts 1/n in each."""
     shares = _sizes(Path(f"/proc/{pid}/smaps_rollup"), ("Pss_Anon:", "Pss_Shmem:"))
     return shares or _resident(pid)  # kernels before 5.9 do not tell them apart
 
@@ -100,8 +100,7 @@ def _sizes(table: Path, names: tuple[str, ...]) -> int:
 
 
 def work(pid: int) -> tuple[float, bool]:
-    """Seconds of processors that ``pid`` and its descendants took, and whether one could run now.
-    """
+    """CPU seconds of ``pid`` and its descendants, and whether one of them is runnable now."""
     ticks, runnable = 0, False
     for member in (pid, *descendants(pid)):
         with contextlib.suppress(OSError):
@@ -113,7 +112,7 @@ def work(pid: int) -> tuple[float, bool]:
 
 
 def stop_tree(pid: int) -> None:
-    """SIGSTOP and then SIGKILL ``pid`` and all its descendants; what is stopped cannot fork."""
+    """Stops, then kills ``pid`` and all its descendants; a stopped process cannot fork."""
     stopped: set[int] = set()
     for _ in range(_PASSES):
         fresh = {pid, *descendants(pid)} - stopped
@@ -127,25 +126,25 @@ def stop_tree(pid: int) -> None:
 
 
 def end_marked(mark: str) -> None:
-    """Kill all processes that have ``mark`` in their environment, and wait until they are gone."""
+    """Kills all processes with ``mark`` in their environment, and waits for their end."""
     for _ in range(_PASSES):
-        found = _marked(mark.encode())
-        if not found:
+        pids = _marked(mark.encode())
+        if not pids:
             return
-        for pid in found:
+        for pid in pids:
             send(pid, signal.SIGKILL)
         time.sleep(0.02)
 
 
 def _marked(mark: bytes) -> list[int]:
-    """A process has the environment that it, or the one it was forked from, was started with."""
-    found = []
+    """Processes with ``mark`` in the environment that they, or their forebears, started with."""
+    pids = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             with contextlib.suppress(OSError):
                 if mark in (entry / "environ").read_bytes():
-                    found.append(int(entry.name))
-    return found
+                    pids.append(int(entry.name))
+    return pids
 
 
 def send(pid: int, number: int) -> None:

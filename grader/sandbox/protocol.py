@@ -1,4 +1,4 @@
-"""How judge and child talk: JSON objects with a length before them, over a Unix socket."""
+"""Framing between judge and child: JSON objects after their length, over a Unix socket."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def length(header: bytes) -> int:
 
 
 def decode(body: bytes) -> dict[str, Any]:
-    """Read a reply that nobody vouches for.
+    """Reads one frame from an untrusted child.
 
     Raises:
-        MalformedReply: it is no JSON object.
+        MalformedReply: it is not a JSON object.
     """
     try:
         message = json.loads(body, parse_constant=_no_constant)
@@ -48,7 +48,7 @@ def _no_constant(name: str) -> float:
 
 
 def receive(channel: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    """Wait for a request, in the child; None when the judge has closed the channel."""
+    """Waits, in the child, for a request; None when the judge has closed the channel."""
     header, descriptors, _, _ = socket.recv_fds(
         channel, HEADER, MAX_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC | socket.MSG_WAITALL
     )

@@ -1,4 +1,4 @@
-"""Seccomp: a filter in the kernel that refuses the system calls which a child does not need.
+"""Seccomp: a filter that refuses the system calls which a child does not need.
 
 Everything is allowed that is not refused here by name, up to the last call that was known when this
 was written; later ones do not exist, as on an older kernel. A list of what is allowed would be
@@ -23,9 +23,9 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from grader.sandbox.kernel import prctl, syscall
 from grader.sandbox.limits import Role
-from grader.sandbox.syscalls import ARCHITECTURES, LAST, NUMBERS, SECCOMP, X32, Architecture
+from grader.sandbox.linux import prctl, syscall
+from grader.sandbox.syscall_numbers import ARCHITECTURES, LAST, NUMBERS, SECCOMP, X32, Architecture
 
 _SET_MODE_FILTER, _SET_NO_NEW_PRIVS = 1, 38
 KILL_PROCESS, ALLOW, _ERRNO = 0x80000000, 0x7FFF0000, 0x00050000
@@ -56,8 +56,8 @@ _HARMLESS = (2, 3, 7, 11, 15, 16, 21, 23, 27, 30, 37, 38, 39, 40, 42, 0x53564D41
 
 
 @dataclass(frozen=True)
-class Instruction:
-    """One step of a filter: ``if_true`` and ``if_false`` are how many steps a jump passes over."""
+class FilterStep:
+    """One BPF instruction; ``if_true`` and ``if_false`` are how many a jump skips."""
 
     code: int
     value: int
@@ -72,39 +72,39 @@ class Instruction:
         return struct.pack("=HBBI", self.code, self.if_true, self.if_false, self.value)
 
 
-Steps = list[Instruction]
+Steps = list[FilterStep]
 
 
 def refuse(number: int = errno.EPERM) -> Steps:
-    return [Instruction(RETURN, _ERRNO | number)]
+    return [FilterStep(RETURN, _ERRNO | number)]
 
 
 def _allow() -> Steps:
-    return [Instruction(RETURN, ALLOW)]
+    return [FilterStep(RETURN, ALLOW)]
 
 
-def _argument(position: int, upper_half: bool = False) -> Instruction:
-    return Instruction(LOAD, _ARGUMENTS + 8 * position + 4 * upper_half)
+def _argument(position: int, upper_half: bool = False) -> FilterStep:
+    return FilterStep(LOAD, _ARGUMENTS + 8 * position + 4 * upper_half)
 
 
 def _if_in(position: int, values: Sequence[int], then: Steps, otherwise: Steps) -> Steps:
-    """By the lower 32 bits of an argument; the kernel reads no more of an int."""
+    """Tests the lower 32 bits of an argument, all that the kernel reads of an int."""
     steps = [_argument(position)]
     for value in values:
-        steps += [Instruction(JUMP_EQUAL, value, 0, len(then)), *then]
+        steps += [FilterStep(JUMP_EQUAL, value, 0, len(then)), *then]
     return steps + otherwise
 
 
 def _if_any_bit(position: int, bits: int, then: Steps, otherwise: Steps) -> Steps:
-    return [_argument(position), Instruction(JUMP_ANY_BIT, bits, 0, len(then)), *then, *otherwise]
+    return [_argument(position), FilterStep(JUMP_ANY_BIT, bits, 0, len(then)), *then, *otherwise]
 
 
 def _if_null(position: int, then: Steps, otherwise: Steps) -> Steps:
     return [
         _argument(position),
-        Instruction(JUMP_EQUAL, 0, 0, 2 + len(then)),
+        FilterStep(JUMP_EQUAL, 0, 0, 2 + len(then)),
         _argument(position, upper_half=True),
-        Instruction(JUMP_EQUAL, 0, 0, len(then)),
+        FilterStep(JUMP_EQUAL, 0, 0, len(then)),
         *then, *otherwise,
     ]
 
@@ -114,13 +114,13 @@ ITSELF = 0x7FFFFFFF  # stands for the process id of the child, and is greater th
 
 @functools.cache
 def template(here: Architecture, role: Role, *, read_only: bool) -> bytes:
-    """The filter as the kernel reads it, made once, with ``ITSELF`` where a process id belongs."""
+    """The packed filter, cached, with ``ITSELF`` in place of the process id."""
     chosen = rules(role=role, read_only=read_only)
     return b"".join(step.packed() for step in assemble(here, chosen))
 
 
 def rules(pid: int = ITSELF, *, role: Role, read_only: bool) -> dict[str, Steps]:
-    """What happens to each call that is not simply allowed.
+    """The steps for each system call that is not plainly allowed.
 
     Args:
         pid: the only process that may be signalled.
@@ -130,8 +130,8 @@ def rules(pid: int = ITSELF, *, role: Role, read_only: bool) -> dict[str, Steps]
             compiler has to write.
     """
     refused, allowed = refuse(), _allow()
-    found = dict.fromkeys(NUMBERS, refused)
-    found |= {
+    actions = dict.fromkeys(NUMBERS, refused)
+    actions |= {
         "clone": refused,
         "clone3": refuse(errno.ENOSYS),  # its flags lie in memory; the C library then calls clone
         "kill": _if_in(0, [pid], allowed, refused),
@@ -146,20 +146,20 @@ def rules(pid: int = ITSELF, *, role: Role, read_only: bool) -> dict[str, Steps]
         "openat": _if_any_bit(2, _WRITING, refused, allowed) if read_only else allowed,
     }
     if role == "executor":
-        found["clone"] = _if_any_bit(0, _THREAD, allowed, refused)
+        actions["clone"] = _if_any_bit(0, _THREAD, allowed, refused)
     elif role == "compiler":
-        found |= dict.fromkeys((*_OF_A_COMPILER, "open", "openat"), allowed)
-        found["clone"] = _if_any_bit(0, _NAMESPACES, refused, allowed)
+        actions |= dict.fromkeys((*_OF_A_COMPILER, "open", "openat"), allowed)
+        actions["clone"] = _if_any_bit(0, _NAMESPACES, refused, allowed)
     elif role == "gpu":
-        found |= dict.fromkeys((*_OF_A_COMPILER, *_OF_A_GPU, "open", "openat"), allowed)
-        found["socket"] = _if_in(0, [socket.AF_UNIX], allowed, refused)
-        found["clone"] = _if_any_bit(0, _NAMESPACES, refused, allowed)
-    return found
+        actions |= dict.fromkeys((*_OF_A_COMPILER, *_OF_A_GPU, "open", "openat"), allowed)
+        actions["socket"] = _if_in(0, [socket.AF_UNIX], allowed, refused)
+        actions["clone"] = _if_any_bit(0, _NAMESPACES, refused, allowed)
+    return actions
 
 
 def assemble(architecture: Architecture, chosen: Mapping[str, Steps]) -> Steps:
-    """The filter: the numbering first, then a binary search for the number of the call."""
-    wrong = [Instruction(RETURN, KILL_PROCESS)]
+    """Assembles the filter: checks the architecture, then searches the call's number."""
+    wrong = [FilterStep(RETURN, KILL_PROCESS)]
     by_number = {number: steps for name, steps in chosen.items()
                  if (number := NUMBERS[name][architecture.column]) is not None}
     ranges: list[tuple[int, Steps]] = []  # (first number, what happens from there on)
@@ -176,10 +176,10 @@ def assemble(architecture: Architecture, chosen: Mapping[str, Steps]) -> Steps:
         if steps != merged[-1][1]:
             merged.append((first, steps))
     return [
-        Instruction(LOAD, _ARCHITECTURE),
-        Instruction(JUMP_EQUAL, architecture.audit, 1, 0),
+        FilterStep(LOAD, _ARCHITECTURE),
+        FilterStep(JUMP_EQUAL, architecture.audit, 1, 0),
         *wrong,
-        Instruction(LOAD, _NUMBER),
+        FilterStep(LOAD, _NUMBER),
         *_search(merged),
     ]
 
@@ -190,20 +190,20 @@ def _search(ranges: Sequence[tuple[int, Steps]]) -> Steps:
     middle = len(ranges) // 2
     lower, upper = _search(ranges[:middle]), _search(ranges[middle:])
     if len(lower) > 255:  # too far for a jump with a condition: jump over a jump without one
-        return [Instruction(JUMP_AT_LEAST, ranges[middle][0], 0, 1),
-                Instruction(JUMP_ALWAYS, len(lower)), *lower, *upper]
-    return [Instruction(JUMP_AT_LEAST, ranges[middle][0], len(lower), 0), *lower, *upper]
+        return [FilterStep(JUMP_AT_LEAST, ranges[middle][0], 0, 1),
+                FilterStep(JUMP_ALWAYS, len(lower)), *lower, *upper]
+    return [FilterStep(JUMP_AT_LEAST, ranges[middle][0], len(lower), 0), *lower, *upper]
 
 
 def architecture() -> Architecture | None:
-    """That of this process, if its numbers are known."""
+    """The architecture of this process; None if its numbers are unknown."""
     wide = struct.calcsize("P") == 8
     return ARCHITECTURES.get(platform.machine()) if wide else None
 
 
 @functools.cache
 def available() -> bool:
-    """Whether this kernel takes filters at all; asking changes nothing."""
+    """Whether this kernel supports filters."""
     here = architecture()
     if here is None:
         return False
@@ -212,7 +212,7 @@ def available() -> bool:
 
 
 def enforce(here: Architecture, role: Role, *, read_only: bool) -> None:
-    """Have every later system call of this process filtered; see ``rules``.
+    """Filters every later system call of this process; see ``rules``.
 
     Raises:
         OSError: the kernel takes no filters.
@@ -220,7 +220,7 @@ def enforce(here: Architecture, role: Role, *, read_only: bool) -> None:
     packed = template(here, role, read_only=read_only)
     packed = packed.replace(struct.pack("=I", ITSELF), struct.pack("=I", os.getpid()))
     code = ctypes.create_string_buffer(packed, len(packed))
-    steps = len(packed) // len(Instruction(RETURN, ALLOW).packed())
+    steps = len(packed) // len(FilterStep(RETURN, ALLOW).packed())
     program = struct.pack("=HxxxxxxQ", steps, ctypes.addressof(code))
     prctl(_SET_NO_NEW_PRIVS, 1)
     syscall(SECCOMP[here.column], _SET_MODE_FILTER, 0, program)

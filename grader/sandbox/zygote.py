@@ -1,8 +1,7 @@
-"""A warm process that forks: everything slow is imported once, and every child starts from there.
+"""The zygote: a process that has imported everything slow, and forks the children.
 
-Its life hangs on the control socket: when that closes, all children are killed, the
-folder of temporary files is removed and the process ends. It is single-threaded and holds nothing
-that a child must not see.
+When the control socket closes, it kills all children, removes the folder of temporary files and
+ends. It is single-threaded and holds nothing that a child must not read.
 """
 
 from __future__ import annotations
@@ -19,28 +18,32 @@ import tempfile
 import time
 import traceback
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from grader import visible
-from grader.sandbox import child, confinement, folders, idle, processes
+import msgspec
+
+from grader.sandbox import child_main, confinement, handlers, memory_trim, processes, tempdirs
 from grader.sandbox.confinement import Isolation, Measure, confine, hide_memory
-from grader.sandbox.limits import Limits, keep_memory
+from grader.sandbox.handlers import Handlers
+from grader.sandbox.limits import ResourceLimits, keep_memory
 
 MAX_MESSAGE = 64 << 10
-SPARES = 3  # children forked ahead: a grade needs a worker, an executor and a compiler
+SPARES = 3  # children forked ahead: worker, executor and compiler of a grade
 IDLE_S = 0.05  # without a request and without work, before another one is forked
 PAUSE_S = 0.2  # without a request, before something is done that is done once
-_SAMPLE = Path(child.__file__)  # stands in for a learner's file
+_SAMPLE = Path(child_main.__file__)  # stands in for a learner's file
 
 
 class Zygote:
-    """Forks on request, and knows how each child ended."""
+    """Forks on request, and keeps how each child ended."""
 
-    def __init__(self, folder: Path, judge: int, control: int,
+    def __init__(self, folder: Path, judge: int, control: int, code: Handlers,
                  without: tuple[Measure, ...] = ()) -> None:
         self._folder = folder
+        self._code = code
         self._without = without
         self._isolation = Isolation()
         self._judge = judge
@@ -51,31 +54,45 @@ class Zygote:
             signal.signal(number, _noted)
         processes.adopt_orphans()
         self._living: set[int] = set()
-        self._ended: dict[int, str] = {}
+        self._ended: dict[int, str] = {}  # how, by process id
         self._homes: dict[int, Path] = {}  # the folders of children that got their orders
-        self._dismissed: set[int] = set()  # nobody asks how these end
+        self._dismissed: set[int] = set()  # how these end is not asked for
         self._spares: dict[int, socket.socket] = {}  # they wait there for their orders
         # What was done here once is fast in children.
-        self._ahead = deque((_warm_compiler, _import_more, _settle))
-        self._expected: set[str] = set()  # what else is warm
+        self._idle: deque[Callable[[], None]] = deque(
+            (*(partial(_warm_idle, name) for name in code.idle), _settle))
+        self._expected: set[str] = set()  # keys of what else is warm
 
     def serve(self) -> None:
-        """Warm up, then answer until the judge is gone."""
+        """Warms up, then answers until the judge is gone."""
         try:
             self._warm_up()
             while os.getppid() == self._judge and self._wait():
                 pass
         finally:
             self._end_all()
-            folders.remove(self._folder)
+            tempdirs.remove(self._folder)
 
     def _warm_up(self) -> None:
-        """Import what children need; there are none yet, so without a judge it ends at once."""
+        """Imports what children need. There are none yet, so SIGTERM may end it at once."""
         signal.signal(signal.SIGTERM, _leave)
         if os.getppid() == self._judge:
-            _preload()
+            self._preload()
             self._isolation = self._probe()
         signal.signal(signal.SIGTERM, _noted)
+
+    def _preload(self) -> None:
+        """Imports and tries out all that a grade needs, so that children start warm."""
+        keep_memory()
+        handlers.call(self._code.first)
+        self._warm()
+        confinement.warm()
+        gc.collect()
+        gc.freeze()  # no collector run in a child touches, and so copies, these pages
+
+    def _warm(self) -> None:
+        """Runs what children run first: one that runs it once more has copies of the pages."""
+        handlers.call(self._code.warm)
 
     def _wait(self) -> bool:
         control = self._control.fileno()
@@ -90,16 +107,16 @@ class Zygote:
         return control not in ready or self._answer()
 
     def _leisure_s(self) -> float | None:
-        """How long to wait for a request before something is made ready; None: for ever."""
-        if self._ahead:
+        """Seconds to wait for a request before something is prepared; None: no limit."""
+        if self._idle:
             return PAUSE_S
         # While a grade runs, the processors are for its children.
         return IDLE_S if len(self._spares) < SPARES and not self._homes else None
 
     def _make_ready(self) -> None:
-        """Do one thing that a grade will need; who asks meanwhile waits for no more than that."""
-        if self._ahead:
-            self._ahead.popleft()()
+        """Prepares one thing that a grade will need; requests wait for no more than that."""
+        if self._idle:
+            self._idle.popleft()()
         else:
             self._prepare(ahead=True)
 
@@ -116,11 +133,11 @@ class Zygote:
                     case "fork":
                         reply = self._fork(request, fds)
                     case "isolation":
-                        reply = self._isolation.to_json()
+                        reply = {"isolation": self._isolation.to_dict()}
                     case "spares":
                         reply = {"pids": list(self._spares)}
                     case "expect":
-                        reply = self._expect(request["what"])
+                        reply = self._expect(request["key"])
                     case _:
                         reply = self._about(request)
             if request["answered"]:
@@ -129,21 +146,19 @@ class Zygote:
             return False
         return True
 
-    def _expect(self, what: str) -> dict[str, Any]:
-        """Warm up for what few modules need: others are spared pytest, or torch's compiler."""
-        if what not in self._expected:
-            self._expected.add(what)
-            if what == "tests":
-                _warm_tests()
-            else:
-                _warm_graphs()
+    def _expect(self, key: str) -> dict[str, Any]:
+        """Warms what only some grades need."""
+        if key not in self._expected:
+            self._expected.add(key)
+            with contextlib.suppress(Exception):
+                handlers.call(self._code.expected[key])
             _settle()
             for pid in list(self._spares):  # forked before
                 self._kill(pid)
         return {}
 
     def _fork(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Give a child its orders, and the ends of its channel and pipes."""
+        """Sends a child its orders, and the ends of its channel and pipes."""
         if not self._spares:
             self._prepare()
         pid, orders = self._spares.popitem()
@@ -153,20 +168,20 @@ class Zygote:
         return {"pid": pid}
 
     def _prepare(self, *, ahead: bool = False) -> None:
-        """Fork a child that waits for orders; ``ahead`` of them, it has the time to warm up."""
+        """Forks a child that waits for orders; if ``ahead`` of them, it warms up."""
         zygote = os.getpid()
         orders, birth = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with birth:
             pid = os.fork()
             if pid == 0:
                 self._control.detach()
-                child.run(birth, self._folder, zygote, self._without, self._isolation,
-                          _warm if ahead else None)
+                child_main.run(birth, self._folder, zygote, self._without, self._isolation,
+                               self._code, self._warm if ahead else None)
         self._living.add(pid)
         self._spares[pid] = orders
 
     def _probe(self) -> Isolation:
-        """How isolated a child is: one is forked, confines itself, and tries whether it holds.
+        """Finds the isolation of children by a fork that confines itself and proves it.
 
         Raises:
             RuntimeError: it could not be confined as far as this machine says that it can.
@@ -176,28 +191,28 @@ class Zygote:
         pid = os.fork()
         if pid == 0:
             try:
-                reached = confine("worker", Limits(), _SAMPLE, self._folder, zygote,
+                reached = confine("worker", ResourceLimits(), _SAMPLE, self._folder, zygote,
                                   self._without)
                 reached.prove()
-                os.write(answer, json.dumps(reached.to_json()).encode())
+                os.write(answer, json.dumps(reached.to_dict()).encode())
             except BaseException as error:
                 os.write(answer, f"{type(error).__name__}: {error}"[:2000].encode())
             finally:
                 os._exit(0)
         os.close(answer)
         with os.fdopen(answers, "rb") as reading:
-            said = reading.read()
+            answered = reading.read()
         os.waitpid(pid, 0)
         try:
-            return Isolation.from_json(json.loads(said))
+            return Isolation.from_dict(json.loads(answered))
         except ValueError:
-            raise RuntimeError(f"no child can be confined: {said.decode()}") from None
+            raise RuntimeError(f"no child can be confined: {answered.decode()}") from None
 
     def _about(self, request: dict[str, Any]) -> dict[str, Any]:
-        """What the judge asks about one child.
+        """Answers a request about one child.
 
-        To "blame" it, to "end" it after ``grace`` seconds and say how it ended, or to "dismiss" it:
-        then it is killed. The files of a child go when the system has taken it down.
+        "blame" has it dump its stack, "end" kills it after ``grace`` seconds and returns how it
+        ended, "dismiss" kills it. The files of a child are removed when it is reaped.
         """
         pid = request["pid"]
         self._reap()
@@ -232,7 +247,7 @@ class Zygote:
         self._sweep()
 
     def _reap(self, block: int | None = None) -> None:
-        """Take note of every child that has ended; with ``block``, wait for that one."""
+        """Reaps every child that has ended; with ``block``, waits for that one."""
         try:
             while True:
                 pid, status = os.waitpid(-1 if block is None else block,
@@ -246,7 +261,7 @@ class Zygote:
                     self._ended[pid] = how(status)
                     self._sweep()
                     if home := self._homes.pop(pid, None):
-                        folders.remove(home)
+                        tempdirs.remove(home)
                 if pid == block:
                     return
         except ChildProcessError:
@@ -254,7 +269,7 @@ class Zygote:
                 self._living.discard(block)
 
     def _sweep(self) -> None:
-        """Kill what was left to us: a live child keeps its descendants, a dead one's come here."""
+        """Kills the orphans of dead children, which this process has adopted."""
         for _ in range(3):
             strays = set(processes.children(os.getpid())) - self._living
             for pid in strays:
@@ -272,7 +287,7 @@ class Zygote:
 
 
 def how(status: int) -> str:
-    """A wait status in words."""
+    """Describes a wait status."""
     if not os.WIFSIGNALED(status):
         return f"exited with status {os.WEXITSTATUS(status)}"
     number = os.WTERMSIG(status)
@@ -283,7 +298,7 @@ def how(status: int) -> str:
 
 
 def _noted(number: int, frame: object) -> None:
-    """Signals only wake the loop; it then looks whether the judge still lives."""
+    """Does nothing: the signal wakes the loop, which checks whether the judge lives."""
 
 
 def _leave(number: int, frame: object) -> None:
@@ -299,72 +314,26 @@ def _closing(fds: list[int]) -> Iterator[None]:
             os.close(fd)
 
 
-def _preload() -> None:
-    """Import and try out all that a grade needs, so that children start warm."""
-    keep_memory()
-    visible.note_plain_imports()
-    from grader.engine.interpreter import proof
-
-    proof.check()
-    _warm()
-    confinement.warm()
-    gc.collect()
-    gc.freeze()  # no collector run in a child touches, and so copies, these pages
-
-
-def _warm() -> None:
-    """Do what children do first; a child that does so once more has its own copies of the pages."""
-    import grader.executor.main
-    import grader.worker.main
-
-    grader.worker.main.warm()
-    grader.executor.main.warm()
-
-
-def _warm_compiler() -> None:
-    """Compile a kernel: the first time takes a second, and a child that must wait for it too."""
-    import grader.executor.compiling
-
+def _warm_idle(name: str) -> None:
+    """Warms one thing; what it compiles goes to a folder that is removed."""
     home = os.environ["TRITON_CACHE_DIR"]
-    with tempfile.TemporaryDirectory(dir=home) as folder:
+    with tempfile.TemporaryDirectory(dir=home) as folder, contextlib.suppress(Exception):
         os.environ["TRITON_CACHE_DIR"] = folder
-        with contextlib.suppress(Exception):  # a child that has to compile will say what is wrong
-            grader.executor.compiling.warm()
-        os.environ["TRITON_CACHE_DIR"] = home
-
-
-def _import_more() -> None:
-    """What is before a GPU."""
-    import grader.executor.gpu  # noqa: F401 - for the children
-
-
-def _warm_tests() -> None:
-    """Run a test: it imports as much again as pytest itself."""
-    import grader.worker.testing
-
-    with contextlib.suppress(Exception):
-        grader.worker.testing.warm()
-
-
-def _warm_graphs() -> None:
-    """Make a graph: that imports torch's compiler, which takes as long as torch itself."""
-    import grader.worker.graphs
-
-    with contextlib.suppress(Exception):
-        grader.worker.graphs.warm()
+        handlers.call((name,))
+    os.environ["TRITON_CACHE_DIR"] = home
 
 
 def _settle() -> None:
-    idle.give_back()  # children fault in the code that they need, whatever their parent has
+    memory_trim.give_back()  # children fault in the code that they need, whatever their parent has
     gc.freeze()
 
 
-def main(folder: Path, judge: int, control: int, *without: Measure) -> None:
+def main(folder: Path, judge: int, control: int, code: Handlers, *without: Measure) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     hide_memory()
     with contextlib.suppress(OSError):  # the judge tries as well, and says what is wrong
-        folders.make(folder)
-    zygote = Zygote(folder, judge, control, without)
+        tempdirs.make(folder)
+    zygote = Zygote(folder, judge, control, code, without)
     processes.die_with_parent(signal.SIGTERM)
     try:
         zygote.serve()
@@ -375,4 +344,5 @@ def main(folder: Path, judge: int, control: int, *without: Measure) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])  # type: ignore[arg-type]
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]),
+         msgspec.json.decode(sys.argv[4], type=Handlers), *sys.argv[5:])  # type: ignore[arg-type]

@@ -1,0 +1,1 @@
+"""RECORD: runs the learner's host code in the sandbox and captures its launches."""

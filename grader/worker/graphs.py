@@ -6,7 +6,7 @@ import torch
 import torch._dynamo
 import torch.testing._internal.optests  # what `torch.library.opcheck` needs
 
-from grader import hardware
+from grader.gpu import detect
 
 
 def warm() -> None:
@@ -15,7 +15,7 @@ def warm() -> None:
     Tracing starts CUDA. Where there is a GPU, which this process does not see, a fork could not
     start CUDA anew and see it: there the imports have to do.
     """
-    if hardware.names():
+    if detect.names():
         return
     compiled = torch.compile(lambda x: (2 * x).relu(), backend="aot_eager", dynamic=True)
     compiled(torch.ones(8))

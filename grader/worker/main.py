@@ -15,20 +15,20 @@ from typing import Any
 import torch
 from torch._library.custom_ops import CustomOpDef
 
-from grader import plain, recording, visible
 from grader.engine.compiler import targets
-from grader.recording import MAX_FINDINGS
-from grader.sandbox import arena
-from grader.worker import drivers, learner, target
-from grader.worker.compiled import Figures, Returned
-from grader.worker.launches import recorded
-from grader.worker.modes import Calls, Operations, differentiated
+from grader.recording import arena, host_values, model
+from grader.recording.model import MAX_FINDINGS
+from grader.submission import triton_namespace
+from grader.worker import fake_driver, module_loader, suite_drivers
+from grader.worker.compiled_kernel import Figures, Returned
+from grader.worker.launch_capture import capture_launches
 from grader.worker.recorder import Recorder, Stop
+from grader.worker.torch_modes import FunctionCallMode, OperationMode, watched_backward
 
 _SAMPLE = Path(__file__).with_name("sample.py")
 
 
-class Handler:
+class WorkerHandler:
     """Answers "load" once and then any number of "call"s and "ask"s.
 
     Where one of these reads a figure of a compiled kernel that the judge has not sent yet, the
@@ -65,8 +65,8 @@ class Handler:
     def _reply(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         match request["op"]:
             case "load":
-                visible.hide()
-                target.tell_of(targets.find(str(request.get("target", targets.DEFAULT))))
+                triton_namespace.hide()
+                fake_driver.tell_of(targets.find(str(request.get("target", targets.DEFAULT))))
                 return self.load(str(request["path"]), str(request.get("kernels", "")))
             case "call":
                 return self._call(request, fds)
@@ -78,10 +78,10 @@ class Handler:
         """Import a file; ``kernels`` is another one of the same submission that holds them."""
         self._path = kernels or path  # whose lines are named
         try:
-            with target.run_at_import(self._figures.returned(self._path)):
-                self._module = learner.load(path)
+            with fake_driver.run_at_import(self._figures.returned(self._path)):
+                self._module = module_loader.load(path)
         except BaseException as error:
-            return {"status": "raised", **learner.describe(path, error)}
+            return {"status": "raised", **module_loader.describe(path, error)}
         return {"status": "ready"}
 
     def _call(self, request: Mapping[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class Handler:
                 described["line"] = recorder.findings[-1]["line"]
             return _raised(recorder, described)
         except BaseException as error:
-            return _raised(recorder, learner.describe(self._path, error))
+            return _raised(recorder, module_loader.describe(self._path, error))
         return {**_returned(recorder, result), "configurations": recorder.configurations}
 
     def _ask(self, request: Mapping[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -126,11 +126,12 @@ class Handler:
             with _eager(found, self._figures.returned(self._path)) if request.get("eager") else \
                     contextlib.nullcontext():
                 answer = asked(*arguments)
-            return {"status": "answered", "answer": plain.to_json(answer), "findings": found}
-        except plain.NotPlain as error:
+            return {"status": "answered", "answer": host_values.to_json(answer), "findings": found}
+        except host_values.NotPlain as error:
             return {"status": "value", "type": str(error), "findings": found}
         except BaseException as error:
-            return {"status": "raised", **learner.describe(self._path, error), "findings": found}
+            return {"status": "raised", **module_loader.describe(self._path, error),
+                    "findings": found}
 
     def _driver(self, text: str, name: str) -> Any:
         """A function of the suite's calls.py, or of every suite, that takes the learner's module.
@@ -141,7 +142,7 @@ class Handler:
             sys.modules["calls"] = self._drivers  # dataclasses look their module up
             exec(compile(text, "calls.py", "exec", dont_inherit=True), self._drivers.__dict__)
         own = vars(self._drivers).get(name) if text else None
-        driver = own if callable(own) else drivers.OF_EVERY_SUITE.get(name)
+        driver = own if callable(own) else suite_drivers.OF_EVERY_SUITE.get(name)
         return functools.partial(driver, self._module) if driver else None
 
 
@@ -162,12 +163,11 @@ def _eager(found: list[dict[str, Any]], returned: Returned) -> Iterator[None]:
 
     trace = None
     try:
-        with interpreted(capability=target.capability(), returned=returned) as trace:
+        with interpreted(capability=fake_driver.capability(), returned=returned) as trace:
             yield
     finally:
         if trace is not None:
-            found += [{"code": finding.code, "seen": finding.seen, "line": finding.line}
-                      for finding in trace.findings[:MAX_FINDINGS]]
+            found += [finding.to_json() for finding in trace.findings[:MAX_FINDINGS]]
 
 
 def _parameters(entry: Any) -> list[str]:
@@ -181,7 +181,7 @@ def _parameters(entry: Any) -> list[str]:
 
 def _argument(item: Mapping[str, Any], storages: list[torch.Tensor]) -> Any:
     if "tensor" in item:
-        view = recording.view_from_json(item["tensor"])
+        view = model.view_from_json(item["tensor"])
         tensor = arena.as_tensor(storages[view.storage], view)
         return tensor.conj() if item.get("conjugate") else tensor
     if "meta" in item:
@@ -189,13 +189,13 @@ def _argument(item: Mapping[str, Any], storages: list[torch.Tensor]) -> Any:
         return torch.empty(shape, dtype=getattr(torch, dtype), device="meta")
     if "dtype" in item:
         return getattr(torch, item["dtype"])
-    return plain.from_json(item["value"])
+    return host_values.from_json(item["value"])
 
 
 @contextlib.contextmanager
 def _watched(recorder: Recorder, returned: Returned) -> Iterator[None]:
-    with (recorded(recorder, returned), differentiated(recorder), Calls(recorder),
-          Operations(recorder)):
+    with (capture_launches(recorder, returned), watched_backward(recorder),
+          FunctionCallMode(recorder), OperationMode(recorder)):
         yield
 
 
@@ -213,16 +213,16 @@ def _returned(recorder: Recorder, result: Any) -> dict[str, Any]:
         if type(tensor) is not torch.Tensor:
             return {"status": "value", "type": type(tensor).__name__, "findings": recorder.findings}
     made = recorder.recording(tensors, several)
-    return {"status": "returned", "recording": recording.to_json(made),
+    return {"status": "returned", "recording": model.to_json(made),
             "findings": recorder.findings}
 
 
 def warm() -> None:
     """Load and call a small module once, so that forks find all imports and caches done."""
-    handler = Handler()
+    handler = WorkerHandler()
     handler.load(str(_SAMPLE))
     with arena.pack([torch.ones(8)]) as packed:
-        views = [{"tensor": recording.view_to_json(view)} for view in packed.views]
+        views = [{"tensor": model.view_to_json(view)} for view in packed.views]
         call = {"op": "call", "entry": "sample", "layout": packed.layout(), "arguments": views}
         handler.handle(call, [packed.fd])
-    learner.unload()
+    module_loader.unload()

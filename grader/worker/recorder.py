@@ -1,4 +1,4 @@
-"""Notes what host code does with memory, as events; every storage has a number and a kind."""
+"""Records what host code does with memory as events, and the state of every storage."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any, NoReturn
 import torch
 import torch.utils._device
 
-from grader.recording import (
+from grader.recording.arena import view_of
+from grader.recording.model import (
     FILLS,
     MAX_EVENTS,
     MAX_FINDINGS,
@@ -22,8 +23,7 @@ from grader.recording import (
     Recording,
     View,
 )
-from grader.sandbox.arena import view_of
-from grader.worker.learner import current_line, lines_on_the_cpu
+from grader.worker.module_loader import current_line, lines_on_the_cpu
 
 MAX_DIMENSIONS = 8  # of a tensor that crosses to the executor
 MAX_READ = 64  # values in one call that host code may take out of tensors
@@ -34,8 +34,8 @@ class Stop(BaseException):
     """Ends the learner's call; not an Exception, so that `except Exception` lets it through."""
 
 
-class Kind(enum.Enum):
-    """What is known of a storage."""
+class StorageKind(enum.Enum):
+    """How a storage came about, and so who may read it."""
 
     INPUT = "an input"
     MADE = "made by a recorded allocation; its values exist only in the executor"
@@ -45,43 +45,42 @@ class Kind(enum.Enum):
     META = "without memory"
 
 
-READABLE = (Kind.INPUT, Kind.COPIED, Kind.PROBE, Kind.LITERAL, Kind.META)
+READABLE = (StorageKind.INPUT, StorageKind.COPIED, StorageKind.PROBE, StorageKind.LITERAL,
+            StorageKind.META)
 
 
 @dataclass(frozen=True)
 class OffDevice:
-    """How memory was asked for that lies on the CPU wherever the inputs are, and in which line."""
+    """An allocation on the CPU wherever the inputs are: the call, and its line."""
 
     how: str
     line: int | None
 
 
 @dataclass
-class Storage:
+class RecordedStorage:
     number: int | None  # None where it never crosses to the executor
-    kind: Kind
+    kind: StorageKind
     keep: torch.UntypedStorage  # alive, so that its address is not used again
-    seen: bytes  # what it held when it became known; nothing here writes to it
+    ends: bytes  # its first and last bytes when it was added; nothing here writes to it
     name: str = ""  # of the parameter
     off_device: OffDevice | None = None
     changing: bool = False  # an input that the function works on in place
 
     @property
     def untouched(self) -> bool:
-        return self.seen == _ends(self.keep)
+        return self.ends == _ends(self.keep)
 
 
 class Recorder:
-    """The state of one call."""
+    """Collects the events and findings of one call."""
 
     def __init__(self, path: str, inputs: Sequence[tuple[str, torch.Tensor, int]],
                  config: int = 0, *, changing: Collection[int] = (), trials: int = 0) -> None:
-        """Begin a call.
-
-        Args:
+        """Args:
             path: the learner's file.
             inputs: the tensor arguments: name, tensor, and the number of its storage.
-            config: which of its configurations every autotuner takes, counted round.
+            config: the configuration that every autotuner takes, modulo their number.
             changing: the numbers of storages that the function works on in place.
             trials: how many configurations an autotuner tries before, as in the first call.
         """
@@ -96,11 +95,11 @@ class Recorder:
         self._read = 0  # values that host code took out of tensors
         self.called = ""  # the torch function that the learner's code is in
         self.device: Any = None  # what that function was given as its device
-        self._storages: dict[int, Storage] = {}
+        self._storages: dict[int, RecordedStorage] = {}
         self._next = 0
         for name, tensor, number in reversed(inputs):  # the first of several names stays
             self._next = max(self._next, number + 1)
-            self.add(tensor, Kind.INPUT, number, name)
+            self.add(tensor, StorageKind.INPUT, number, name)
             self._storages[tensor.untyped_storage()._cdata].changing = number in changing
         self._inputs = tuple(view_of(tensor, number) for _, tensor, number in inputs)
 
@@ -110,7 +109,7 @@ class Recorder:
     def find(self, code: str, seen: str, line: int | None = None) -> None:
         if len(self.findings) < MAX_FINDINGS:
             line = line or current_line(self.path)
-            self.findings.append({"code": code, "seen": seen, "line": line})
+            self.findings.append({"code": code, "data": seen, "line": line})
 
     def stop(self, code: str, seen: str) -> NoReturn:
         self.find(code, seen)
@@ -127,34 +126,35 @@ class Recorder:
     # ---------------------------------------------------------------------------------------------
     # Storages
 
-    def add(self, tensor: torch.Tensor, kind: Kind, number: int | None = None,
+    def add(self, tensor: torch.Tensor, kind: StorageKind, number: int | None = None,
             name: str = "") -> None:
         storage = tensor.untyped_storage()
-        self._storages[storage._cdata] = Storage(number, kind, storage, _ends(storage), name)
+        self._storages[storage._cdata] = RecordedStorage(number, kind, storage, _ends(storage),
+                                                         name)
 
-    def _storage(self, tensor: torch.Tensor) -> Storage | None:
+    def _storage(self, tensor: torch.Tensor) -> RecordedStorage | None:
         return self._storages.get(tensor.untyped_storage()._cdata)
 
-    def kind(self, tensor: torch.Tensor) -> Kind | None:
-        """None for a storage that came about where nobody looked."""
+    def kind(self, tensor: torch.Tensor) -> StorageKind | None:
+        """None for a storage that was allocated outside the recorded call."""
         if tensor.device.type == "meta":
-            return Kind.META
-        known = self._storages.get(tensor.untyped_storage()._cdata)
-        return known.kind if known else None
+            return StorageKind.META
+        storage = self._storage(tensor)
+        return storage.kind if storage else None
 
     def readable(self, tensor: torch.Tensor) -> bool:
         return self.kind(tensor) in READABLE
 
     def read(self, tensor: torch.Tensor, shown: str) -> None:
-        """Host code takes values out of a tensor: few are enough to check arguments.
+        """Counts values that host code takes out of a tensor, and stops the call at too many.
 
-        One Python number in a tensor's clothes is no value of a tensor.
+        A check of arguments needs few. A tensor that wraps one Python number does not count.
         """
         kind = self.kind(tensor)
         if kind not in READABLE:
             self.stop("X01", f"`{shown}` reads values on the host that a kernel has yet to write; "
                              f"only inputs may be read there.")
-        if kind in (Kind.LITERAL, Kind.META):
+        if kind in (StorageKind.LITERAL, StorageKind.META):
             return
         self._read += tensor.numel()
         if self._read > MAX_READ:
@@ -163,28 +163,28 @@ class Recorder:
                              f"`x.isnan().any()` takes one.")
 
     def view(self, tensor: torch.Tensor) -> View | None:
-        """The memory of a tensor as a view of a recorded storage; None if it is none.
+        """The memory of a tensor as a view of a recorded storage; None for any other memory.
 
-        What is lazily conjugated looks like its memory here.
+        A lazily conjugated tensor is described by its memory, unconjugated.
         """
         if tensor.device.type == "meta":
             return None
         if tensor.is_neg():
             self.stop("L05", "A tensor is a lazily negated view, such as the imaginary part of a "
                              "conjugated one; memory holds no such numbers.")
-        known = self._storages.get(tensor.untyped_storage()._cdata)
-        if known is None or known.number is None:
+        storage = self._storage(tensor)
+        if storage is None or storage.number is None:
             return None
         if tensor.dim() > MAX_DIMENSIONS:
             self.stop("L05", f"A tensor has {tensor.dim()} dimensions; at most {MAX_DIMENSIONS} "
                              f"can be followed here.")
-        return view_of(tensor, known.number)
+        return view_of(tensor, storage.number)
 
     def input_name(self, tensor: torch.Tensor) -> str:
-        """The parameter whose memory this is and has to stay as it is, or nothing."""
-        known = self._storages.get(tensor.untyped_storage()._cdata)
-        fixed = known is not None and known.kind is Kind.INPUT and not known.changing
-        return known.name if known and fixed else ""
+        """The parameter whose memory this is, if it must not change; else empty."""
+        storage = self._storage(tensor)
+        fixed = storage is not None and storage.kind is StorageKind.INPUT and not storage.changing
+        return storage.name if storage and fixed else ""
 
     # ---------------------------------------------------------------------------------------------
     # Events
@@ -196,36 +196,36 @@ class Recorder:
         self.events.append(event)
 
     def allocated(self, tensor: torch.Tensor, what: str, like: Sequence[torch.Tensor] = (),
-                  kind: Kind = Kind.MADE) -> None:
-        """Note new memory; it lies where ``like`` does unless the call named a device."""
+                  kind: StorageKind = StorageKind.MADE) -> None:
+        """Records an allocation, on the device of ``like`` unless the call named one."""
         if tensor.device.type == "meta":
             return
         self.note(Alloc(self._next, tensor.untyped_storage().nbytes()))
         self.add(tensor, kind, self._next)
         self._next += 1
-        if made := self._storage(tensor):
-            made.off_device = self._off_device(what, like)
+        if storage := self._storage(tensor):
+            storage.off_device = self._off_device(what, like)
 
     def _off_device(self, what: str, like: Sequence[torch.Tensor]) -> OffDevice | None:
-        """How memory was asked for, if it would not lie where inputs on a GPU do."""
+        """How memory was allocated that would not lie on the GPU of the inputs."""
         line = current_line(self.path)
         if self.device is not None:
             on_the_cpu = self.device == "cpu" and line in lines_on_the_cpu(self.path)
             return OffDevice(f"`{what}` is given the device 'cpu'", line) if on_the_cpu else None
         if like:
-            known = self._storage(like[0])
-            return known.off_device if known else None
+            storage = self._storage(like[0])
+            return storage.off_device if storage else None
         if torch.utils._device.CURRENT_DEVICE is not None:
             return None  # `torch.set_default_device` names one for all
         return OffDevice(f"`{what}` is given no device", line)
 
     def moved_to_a_device(self, tensor: torch.Tensor) -> None:
-        """Host code names the device of a tensor, which here is where it lies already."""
-        if tensor.device.type != "meta" and (known := self._storage(tensor)):
-            known.off_device = None
+        """Records that host code named a device for a tensor; here the tensor stays in place."""
+        if tensor.device.type != "meta" and (storage := self._storage(tensor)):
+            storage.off_device = None
 
     def check_device(self, tensor: torch.Tensor) -> None:
-        """S01 for what kernels or the caller get and would look for on the device of the inputs.
+        """Reports S01 for a tensor on the CPU that a kernel or the caller gets.
 
         A function that gets no tensor may name its device as it likes.
         """
@@ -237,7 +237,7 @@ class Recorder:
         known.off_device = None  # once is enough
 
     def filled(self, tensor: torch.Tensor, value: Any, what: str) -> None:
-        """Host code writes ``value`` everywhere; only neutral values may come from the host."""
+        """Records that host code fills a tensor; only neutral values may come from the host."""
         if tensor.device.type == "meta":
             return
         if not isinstance(value, int | float) or value not in FILLS:
@@ -260,27 +260,27 @@ class Recorder:
             self.note(Move(to, origin, current_line(self.path), source.is_conj()))
 
     def forget(self, tensor: torch.Tensor) -> None:
-        """From here on the values of a copy are known to the executor only.
+        """From here on the values of a copy are storage to the executor only.
 
         So are those of an input that is worked on in place.
         """
-        known = self._storages.get(tensor.untyped_storage()._cdata)
-        if known and (known.kind is Kind.COPIED or known.changing):
-            known.kind = Kind.MADE
+        storage = self._storage(tensor)
+        if storage and (storage.kind is StorageKind.COPIED or storage.changing):
+            storage.kind = StorageKind.MADE
 
     def check_untouched(self) -> None:
-        """X01 for memory that was written through a pointer, past torch."""
-        for known in self._storages.values():
-            if not known.untouched:
-                what = f"of the argument `{known.name}`" if known.name else "that was allocated"
-                known.seen = _ends(known.keep)
+        """Reports X01 for memory that was written through a pointer, past torch."""
+        for storage in self._storages.values():
+            if not storage.untouched:
+                what = f"of the argument `{storage.name}`" if storage.name else "that was allocated"
+                storage.ends = _ends(storage.keep)
                 self.find("X01", f"Memory {what} was written on the host, past torch; only kernels "
                                  f"write values.")
 
     # ---------------------------------------------------------------------------------------------
 
     def recording(self, results: Sequence[torch.Tensor], returned_tuple: bool) -> Recording:
-        """All of it, with the views that were returned; none if one of them cannot be followed."""
+        """The recording; without returned views if one of them is not recorded memory."""
         self.check_untouched()
         views: list[View] = []
         for result in results:
@@ -300,9 +300,10 @@ class Recorder:
                              "when it is read; a result holds what kernels have written.")
             return None
         if view is None:
-            made = "by torch" if kind in (Kind.PROBE, Kind.LITERAL) else \
+            made = "by torch" if kind in (StorageKind.PROBE, StorageKind.LITERAL) else \
                 "outside the call or outside torch"
-            where = "has no memory (device 'meta')" if kind is Kind.META else f"was made {made}"
+            where = "has no memory (device 'meta')" if kind is StorageKind.META else \
+                f"was made {made}"
             self.find("X01", f"The returned tensor {where}; a result is a tensor that was "
                              f"allocated in the call and written by a kernel.")
         return view

@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from grader.bench import Benchmark, Chart, Contender, Roof, Speed, Without, bench, benched
+from grader.bench.bench import Benchmark, Chart, Contender, Roof, Speed, Without, bench, benched
 from grader.suite import Cost, Suite, load
 from tests.benchmarks import checkout
 
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
 def time_all(modules: Sequence[str], out: Path, seconds: float, quick: bool,
              simulate: bool) -> int:
     """Time modules until the time is over; returns how many failed."""
-    from grader.sandbox import Sandbox
+    from grader import Sandbox
 
     begun, failed = time.monotonic(), 0
     print(checkout.make_known(), flush=True)
@@ -82,7 +82,7 @@ def time_all(modules: Sequence[str], out: Path, seconds: float, quick: bool,
 
 
 def timed(module: str, box: Any, quick: bool, simulate: bool) -> Benchmark:
-    from grader import clocks
+    from grader.bench import timers
     from tests.benched import FakeClock
 
     path = ROOT / "grader" / "suites" / module / "suite.py"
@@ -92,7 +92,7 @@ def timed(module: str, box: Any, quick: bool, simulate: bool) -> Benchmark:
     solution = ROOT / "solutions" / module / "kernel.py"
     function = benched(suite)[0].entry if quick else ""
     with ExitStack() as resources:
-        clock = FakeClock() if simulate else resources.enter_context(clocks.measuring(box, path))
+        clock = FakeClock() if simulate else resources.enter_context(timers.measuring(box, path))
         return bench(another(module, solution), suite, clock, solution=solution,
                      function=function, sandbox=box, on_event=_progress)
 
@@ -144,8 +144,8 @@ def read(data: dict[str, Any]) -> Benchmark:
 
 
 def draw(folder: Path) -> None:
-    from tritonlab import course
-    from tritonlab.render import page, picture
+    from tritonlab.course import course
+    from tritonlab.render import charts, kernel_pages
 
     modules = {"/".join(module.suite.parts[-3:-1]): module for module in course.load().modules}
     for path in sorted(folder.glob("*.json")):
@@ -153,8 +153,9 @@ def draw(folder: Path) -> None:
         if "error" in data:
             continue
         found, module = read(data), modules[data["suite"]]
-        path.with_suffix(".png").write_bytes(picture.png(found, f"{module.id}: {module.title}"))
-        path.with_suffix(".html").write_text(page.benchmark(module, found))
+        picture = charts.benchmark_png(found, f"{module.id}: {module.title}")
+        path.with_suffix(".png").write_bytes(picture)
+        path.with_suffix(".html").write_text(kernel_pages.benchmark(module, found))
         print(path.with_suffix(".png"))
 
 

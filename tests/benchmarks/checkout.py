@@ -37,7 +37,7 @@ def make_known() -> str:
     if is_known():
         return ""
     packages = Path(sysconfig.get_path("purelib"))
-    text = (ROOT / "tritonlab" / "__init__.py").read_text(encoding="utf-8")
+    text = (ROOT / "tritonlab" / "version.py").read_text(encoding="utf-8")
     found = re.search(r"__version__\s*=\s*\"([^\"]+)\"", text)
     version = found[1] if found else "0"
     try:
@@ -49,7 +49,7 @@ def make_known() -> str:
             f"Metadata-Version: 2.1\nName: tritonlab\nVersion: {version}\n", encoding="utf-8")
         (about / "INSTALLER").write_text("checkout\n", encoding="utf-8")
         (about / "entry_points.txt").write_text(
-            "[pytest11]\ntritonlab-grader = grader.pytest_plugin\n", encoding="utf-8")
+            "[pytest11]\ntritonlab-grader = grader.judge.pytest_plugin\n", encoding="utf-8")
     (packages / "tritonlab-checkout.pth").write_text(f"{ROOT}\n", encoding="utf-8")
     if not is_known():
         raise RuntimeError(f"Another tritonlab hides the one in {ROOT}.")

@@ -13,11 +13,16 @@ from typing import Any
 import torch
 import triton
 
-from grader.engine.compiler.build import DoesNotCompile
-from grader.engine.compiler.prediction import Prediction, least_seconds, predict_all
+from grader.engine.compiler.compile import DoesNotCompile
 from grader.engine.compiler.sass import code_of
 from grader.engine.compiler.targets import Target, find
-from grader.facts import Survey
+from grader.engine.compiler.timing_model.prediction import (
+    Prediction,
+    least_seconds,
+    predict_call,
+    predict_each,
+)
+from grader.recording.launch_stats import Survey
 from tests.benchmarks.checkout import commit
 from tests.fidelity.performance.analysing import Analysis, analyse, compiled
 from tests.fidelity.performance.case import Case
@@ -121,7 +126,7 @@ def _predicted(case: Case, made: Analysis, target: Target) -> Prediction | None:
     read = {key: code_of(code) for key, code in codes.items()}
     known = [(one.binary, read[one.binary.ptx_sha256], one.survey) for one in made.launches
              if isinstance(one.survey, Survey)]
-    return predict_all(known, target)
+    return predict_call(predict_each(known, target), target)
 
 
 def _line(row: Row, copy: float, target: Target) -> str:

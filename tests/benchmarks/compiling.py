@@ -31,10 +31,10 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 import triton  # noqa: E402
 
-from grader.engine.compiler.build import build, takes  # noqa: E402
-from grader.engine.compiler.reading import binary_of  # noqa: E402
+from grader.engine.compiler.compile import build, takes  # noqa: E402
+from grader.engine.compiler.kernel_reader import binary_of  # noqa: E402
 from grader.engine.compiler.targets import find  # noqa: E402
-from grader.executor.compiling import binder  # noqa: E402
+from grader.executor.compile_service import binder  # noqa: E402
 from tests.fidelity.performance.analysing import surveyed  # noqa: E402
 from tests.fidelity.performance.case import Case  # noqa: E402
 from tests.fidelity.performance.every import CASES  # noqa: E402

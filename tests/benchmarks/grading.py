@@ -37,8 +37,9 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[name] = "1"  # before torch is imported: the work in one process is compared with one
 
 import grader  # noqa: E402
-from grader import Verdict, large  # noqa: E402
-from grader.sandbox import Isolation, Limits, Role, Sandbox  # noqa: E402
+from grader import Sandbox, Verdict  # noqa: E402
+from grader.judge import oversized  # noqa: E402
+from grader.sandbox import Isolation, ResourceLimits, Role  # noqa: E402
 from grader.suite import Suite  # noqa: E402
 from tests.benchmarks import saves  # noqa: E402
 
@@ -68,7 +69,7 @@ def jobs() -> Iterator[Job]:
         kernel = ROOT / "solutions" / folder / "kernel.py"
         slug = folder.name.partition("-")[2]
         suite = grader.load_suite(path)
-        suite = replace(suite, cases=[c for c in suite.cases if not large.waits_for_code(c)])
+        suite = replace(suite, cases=[c for c in suite.cases if not oversized.waits_for_code(c)])
         if slug == "softmax":
             few = replace(suite, cases=tuple(suite.cases)[::5], properties=suite.properties[:1])
             yield Job("softmax, every fifth case", kernel, few, WARM_MS)
@@ -84,13 +85,13 @@ class Here:
 
     def __init__(self, role: Role) -> None:
         if role == "worker":
-            from grader.worker.main import Handler as Worker
+            from grader.worker.main import WorkerHandler as Worker
 
             self._handler: Any = Worker()
         elif role == "compiler":
             self._handler = Nothing()
         else:
-            from grader.executor.main import Handler as Executor
+            from grader.executor.main import ExecutorHandler as Executor
 
             self._handler = Executor()
         self.alive = True
@@ -125,7 +126,7 @@ class OneProcess:
         self.folder = folder
         self.isolation = Isolation()
 
-    def fork(self, role: Role, limits: Limits | None = None) -> Here:
+    def fork(self, role: Role, limits: ResourceLimits | None = None) -> Here:
         return Here(role)
 
     def expect_tests(self) -> None:

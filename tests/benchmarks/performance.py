@@ -29,9 +29,9 @@ import torch
 import triton
 from triton.runtime.jit import JITFunction
 
-from grader.binary import Binary
-from grader.engine.compiler.reading import binary_of
+from grader.engine.compiler.kernel_reader import binary_of
 from grader.engine.compiler.targets import find
+from grader.recording.compiled_kernel import Binary
 from tests.benchmarks import calibration, comparison
 from tests.benchmarks.clock import milliseconds
 from tests.fidelity.performance.analysing import compiled

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from grader.recording import dtype_name
-from grader.rounding import UNIT_ROUNDOFF, spread
-from grader.suite import KAPPA
+from grader.recording.model import dtype_name
+from grader.suite.rounding import UNIT_ROUNDOFF, spread
+from grader.suite.spec import KAPPA
 from tests.benchmarks import attempts_fp8, peers
 from tests.benchmarks.modules import solution
 from tests.benchmarks.rows import Function, Inputs, Row, normal, side, tries
@@ -49,7 +49,7 @@ def fp8_peer(fast: bool, out_dtype: torch.dtype = HALF) -> Function:
 
 
 def fp8_errors(inputs: Inputs, result: torch.Tensor, exact: torch.Tensor) -> dict[str, float]:
-    """Of the whole; the unit roundoff by which ``grader.compare`` would just pass it, as its
+    """Of the whole; the unit roundoff by which ``grader.judge.compare`` would just pass it, as its
     logarithm; the worst element in units of the class T-DOT, of which 16 are allowed; and how far
     results lean towards zero, as a share of them."""
     sizes = [x.double() * scale.double() for x, scale in zip(inputs[:2], inputs[2:], strict=True)]

@@ -27,12 +27,12 @@ from pathlib import Path
 from typing import Any
 
 import grader
-from grader import large
+from grader.judge import oversized
 from grader.sandbox import processes
 from grader.suite import Suite
-from tritonlab import course
-from tritonlab.course import Module
-from tritonlab.grading import GATE
+from tritonlab.course import course
+from tritonlab.course.course import Module
+from tritonlab.grading.grade import GATE
 
 TRACK = "missing-elements"
 LIMIT_MS, LIMITS_MS = 500.0, {"softmax": 250.0}  # of the median over all saves
@@ -85,7 +85,7 @@ class Watching:
 
     def __init__(self, process: subprocess.Popen[str], suite: Suite) -> None:
         self._said: queue.Queue[tuple[float, dict[str, Any]]] = queue.Queue()
-        self._compiled = {case.name for case in suite.all_cases if large.waits_for_code(case)}
+        self._compiled = {case.name for case in suite.all_cases if oversized.waits_for_code(case)}
         self._process = process
         threading.Thread(target=self._listen, daemon=True).start()
         self.kernel = Path(self._next("watching")[1]["kernel"])

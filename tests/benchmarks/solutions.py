@@ -31,7 +31,8 @@ import torch
 import triton
 
 import grader
-from grader import compare
+from grader.diagnosis.difference import as_tuple
+from grader.judge import compare
 from grader.suite import Case, Input, Sparse, Suite
 from tests.benchmarks.modules import MODULES, ROOT, load
 
@@ -181,10 +182,10 @@ def on_gpu(entry: Callable[..., Any], suite: Suite, case: Case) -> str:
                          **dict(zip(suite.keyword_only, on_device[split:], strict=False)))
         if suite.in_place:
             returned = tuple(on_device[position] for position in suite.in_place_at())
-        results = [result.cpu() for result in compare.as_tuple(returned)]
+        results = [result.cpu() for result in as_tuple(returned)]
     except Exception as error:
         return f"{type(error).__name__}: {error}"[:300]
-    shapes = [tuple(right.shape) for right in compare.as_tuple(suite.reference(*inputs))]
+    shapes = [tuple(right.shape) for right in as_tuple(suite.reference(*inputs))]
     if [tuple(result.shape) for result in results] != shapes:
         return f"shapes {[tuple(result.shape) for result in results]}"
     found = compare.judge(results, inputs, suite.reference, suite.tolerance)

@@ -18,14 +18,18 @@ from typing import Any
 import torch
 
 import grader
-from grader import compare, gpus, large, measurement, source
-from grader.draws import Draws, block_of
-from grader.gpus import NoGpu
-from grader.measurement import Ceilings, Gpu, Measurement
-from grader.outcome import Run, Stopped, Timed, unusable
-from grader.recording import Recording
-from grader.sandbox import Sandbox
-from grader.session import Session
+from grader import Sandbox
+from grader.diagnosis.difference import as_tuple
+from grader.engine.gpu import measurement
+from grader.engine.gpu.measurement import Ceilings, Gpu, Measurement
+from grader.gpu import client
+from grader.gpu.client import NoGpu
+from grader.judge import compare, oversized
+from grader.judge.draws import Draws, block_of
+from grader.processes.replies import Run, Stopped, Timed, unusable
+from grader.processes.session import Session
+from grader.recording.model import Recording
+from grader.submission import source
 from grader.suite import Case, Suite
 from tests.benchmarks.checkout import ROOT
 
@@ -54,12 +58,12 @@ def look(without: Sequence[Any], simulate: bool) -> dict[str, Any]:
     told: dict[str, Any] = {"without": list(without)}
     try:
         with sandbox(without) as box:
-            told["isolation"] = box.isolation.describe_gpu()
+            told["isolation"] = box.isolation.describe()
             if simulate:
                 told["gpu"] = SIMULATED.gpu.to_dict()
             else:
-                with gpus.process(box) as ask:
-                    told["gpu"] = gpus.look(ask).to_dict()
+                with client.process(box) as ask:
+                    told["gpu"] = client.look(ask).to_dict()
     except Exception as error:
         told["why"] = f"{type(error).__name__}: {error}"[-3000:]
     return {**told, "seconds": round(time.monotonic() - started, 2)}
@@ -69,11 +73,11 @@ def ceilings(without: Sequence[Any], simulate: bool) -> dict[str, Any]:
     """Measured anew, and then once more as kept."""
     if simulate:
         return SIMULATED.to_dict()
-    with sandbox(without) as box, gpus.process(box) as ask:
+    with sandbox(without) as box, client.process(box) as ask:
         started = time.monotonic()
-        made = gpus.ceilings(ask, again=True).to_dict()
+        made = client.ceilings(ask, again=True).to_dict()
         took = time.monotonic() - started
-        again = gpus.ceilings(ask)
+        again = client.ceilings(ask)
         return {**made, "seconds": round(took, 2),
                 "seconds_as_kept": round(time.monotonic() - started - took, 2),
                 "kept": again.to_dict() == made}
@@ -117,7 +121,7 @@ def submission(module: Path, name: str, suite: Suite) -> Iterator[source.Source]
 
 def has_values(case: Case) -> bool:
     """Whether a case asks for a result that is run whole."""
-    return not (large.is_large(case) or case.raises or case.call or case.reading or case.sizes)
+    return not (oversized.is_large(case) or case.raises or case.call or case.reading or case.sizes)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -215,7 +219,7 @@ def _on_gpu(session: Session, part: Suite, recording: Recording, inputs: list[An
 def _wrong(part: Suite, run: Run, inputs: list[Any]) -> str:
     if run.findings:
         return f"{run.findings[0].code} {run.findings[0].seen}"
-    shapes = [tuple(right.shape) for right in compare.as_tuple(part.reference(*inputs))]
+    shapes = [tuple(right.shape) for right in as_tuple(part.reference(*inputs))]
     if [tuple(result.shape) for result in run.results] != shapes:
         return f"S01 shapes {[tuple(result.shape) for result in run.results]}"
     found = compare.judge(run.results, inputs, part.reference, part.tolerance)
@@ -234,7 +238,7 @@ def times(module: Path, box: Sandbox, known: Mapping[str, Any] | None, *, simula
             session_of(submitted, suite, box, simulate) as whole:
         for part in suite.parts:
             for case in part.cases:
-                if large.is_measured(case):
+                if oversized.is_measured(case):
                     try:
                         yield case.name, _timed(whole.of(part), part, case, known, simulate)
                     except (Stopped, NoGpu, MemoryError, torch.OutOfMemoryError) as error:
@@ -424,5 +428,6 @@ class Simulated(Session):
 
 
 def session_of(submitted: source.Source, suite: Suite, box: Sandbox, simulate: bool) -> Session:
-    return (Simulated if simulate else Session)(submitted, suite.entry, box, large.limits(suite))
+    return (Simulated if simulate else Session)(submitted, suite.entry, box,
+                                                oversized.limits(suite))
 

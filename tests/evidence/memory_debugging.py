@@ -19,14 +19,14 @@ import torch
 import triton
 import triton.language as tl
 
-from grader.engine.compiler.build import address, build
-from grader.engine.compiler.reading import binary_of
+from grader.engine.compiler.compile import address, build
+from grader.engine.compiler.kernel_reader import binary_of
 from grader.engine.compiler.targets import find
 from grader.engine.interpreter.eager import interpreted
+from grader.engine.interpreter.finding_aggregation import Note
 from grader.engine.interpreter.launch import Order
-from grader.engine.interpreter.observed import Note
-from grader.inputs import laid_out
-from grader.recording import dtype_name
+from grader.recording.model import dtype_name
+from grader.suite.inputs import laid_out
 
 ROOT = Path(__file__).parents[2]
 PLACES = [ROOT / kind / "debugging" / "04-memory-debugging" / "reports"
@@ -147,18 +147,18 @@ def invalid(kernel: Any, note: Note, lane: int, tensors: Tensors) -> list[str]:
 
     ``lane``: the thread; lane 0 is the first one of the program that goes astray.
     """
-    name = note.tensor.removesuffix("_ptr")
+    name = note.access.tensor.removesuffix("_ptr")
     tensor, start = tensors[name], placed(tensors)[name]
     size, end = tensor.element_size(), start + reach(tensor)
-    place = start + (note.index + lane) * size
-    first = note.index % THREADS if note.index >= 0 else 0  # the thread of the first lane
+    place = start + (note.access.index + lane) * size
+    first = max(0, note.access.index) % THREADS  # the thread of the first lane
     where = (f"{place - end + 1:,} bytes after" if place >= end
              else f"{start - place:,} bytes before")
-    kind = "read" if note.extra["action"] == "loaded" else "write"
+    kind = "read" if note.access.action == "loaded" else "write"
     return [
         f"{BAR} Invalid __global__ {kind} of size {size} bytes",
         f"{BAR}     at {kernel.__name__}",
-        f"{BAR}     by thread ({first + lane},0,0) in block ({note.program},0,0)",
+        f"{BAR}     by thread ({first + lane},0,0) in block ({note.access.program},0,0)",
         f"{BAR}     Address 0x{place:x} is out of bounds",
         f"{BAR}     and is {where} the nearest allocation at 0x{start:x} of size "
         f"{reach(tensor):,} bytes",
@@ -177,12 +177,12 @@ def missing_mask() -> list[str]:
     grid = triton.cdiv(n, THREADS)
     (note,), _ = watched(add_bias_kernel, grid, *tensors.values(), n, BLOCK=THREADS)
     shown_threads = [invalid(add_bias_kernel, note, lane, tensors)
-                     for lane in (0, 1, note.lanes - 1)]
+                     for lane in (0, 1, note.access.count - 1)]
     return [
         *launched(add_bias_kernel, grid, tensors), "",
         f"{BAR} COMPUTE-SANITIZER", *shown_threads[0], *shown_threads[1],
         f"{BAR} ... the same of the threads between, one by one ...", BAR, *shown_threads[2],
-        f"{BAR} ERROR SUMMARY: {note.lanes} errors",
+        f"{BAR} ERROR SUMMARY: {note.access.count} errors",
     ]
 
 
@@ -223,7 +223,7 @@ def race() -> list[str]:
     accounts = torch.tensor([4, 7, 2, 0, 7, 5])
     tensors = {"amounts": torch.ones(6), "accounts": accounts, "totals": torch.zeros(8)}
     notes, said = watched(totals_kernel, len(accounts), *tensors.values())
-    outside = sum(note.lanes for note in notes if note.code in ("M01", "M02", "M05"))
+    outside = sum(note.access.count for note in notes if note.code in ("M01", "M02", "M05"))
     return [
         *launched(totals_kernel, len(accounts), tensors, ", of which 1 is used"), "",
         *(f"finding  {line}" for line in said),

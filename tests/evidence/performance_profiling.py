@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.engine.compiler.targets import find
-from grader.facts import SECTOR, Survey
+from grader.recording.launch_stats import SECTOR, Survey
 from tests.fidelity.performance.analysing import surveyed
 from tests.fidelity.performance.every import CASES
 from tests.fidelity.performance.recorded import record

@@ -27,7 +27,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-from grader.sandbox import Sandbox
+from grader import Sandbox
 from tests.benchmarks.checkout import commit
 from tests.fidelity import cheats, modules
 from tests.fidelity.chaos.__main__ import attempted as chaos

@@ -18,7 +18,7 @@ from grader.sandbox import Sandbox
 from grader.suite import Mutant, Suite
 from tests.fidelity import variants
 from tests.fidelity.tally import Say, Tally
-from tritonlab import graded, proving
+from tritonlab.authoring import expectations, runner
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,7 +76,7 @@ def mutants(seeds: int, sandbox: Sandbox, say: Say) -> Tally:
                 for number in range(seeds):
                     report = grader.grade(path, module.suite, sandbox=sandbox)
                     tally.trials += 1
-                    if problem := next(graded.survives(mutant, report), ""):
+                    if problem := next(expectations.survives(mutant, report), ""):
                         tally.problems.append(f"{module.slug}/{mutant.id}, seed {report.seed}: "
                                               f"{problem}")
                     say(f"{module.slug}/{mutant.id} {number + 1}/{seeds}")
@@ -88,7 +88,7 @@ def _write(mutant: Mutant, module: Module, folder: Path) -> Path:
     """All files of a mutant; its kernel.py."""
     solution = {name: (module.solution.parent / name).read_text()
                 for name in (module.solution.name, *module.suite.files)}
-    proving.write(mutant.apply_to(solution), folder)
+    runner.write(mutant.apply_to(solution), folder)
     return folder / module.solution.name
 
 

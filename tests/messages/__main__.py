@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the toys lie there
 
-from grader.sandbox import Sandbox
+from grader import Sandbox
 from tests.messages.situations import SITUATIONS
 from tests.messages.stage import kept, spoken
 

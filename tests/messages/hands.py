@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import grader
-from tritonlab import grading, terminal, watch
+from tritonlab.grading import grade
+from tritonlab.watch import terminal, watcher
 
 if TYPE_CHECKING:
     from tests.messages.stage import Stage
@@ -42,9 +43,9 @@ def on(set_up: Stage, script: Sequence[Deed], keys: bool) -> Iterator[None]:
     A failure waits for all other cases, so that the same is said however fast they are. Other
     programs run in this process, and what they print is printed.
     """
-    real = watch.Watch.run
+    real = watcher.Watch.run
 
-    def run(session: watch.Watch) -> int:
+    def run(session: watcher.Watch) -> int:
         over = threading.Event()
         said = sys.stdout.buffer.getvalue  # of the stage: it keeps what is printed
         thread = threading.Thread(target=_play, args=(session, set_up, script, said, over))
@@ -55,7 +56,7 @@ def on(set_up: Stage, script: Sequence[Deed], keys: bool) -> Iterator[None]:
             over.set()
             thread.join()
 
-    def run_aside(session: watch.Watch, command: Sequence[str], *, reads: bool) -> int:
+    def run_aside(session: watcher.Watch, command: Sequence[str], *, reads: bool) -> int:
         told = set_up.type(f"tritonlab {shlex.join(command[3:])}")
         sys.stdout.write(told.out + told.err)
         sys.stdout.flush()
@@ -64,16 +65,16 @@ def on(set_up: Stage, script: Sequence[Deed], keys: bool) -> Iterator[None]:
     with contextlib.ExitStack() as held:
         box = held.enter_context(grader.Sandbox())  # the stage's own, which stays open
         for where, name, instead in (
-                (box, "close", lambda: None), (grading, "started", lambda: box),
-                (watch, "PATIENCE_S", math.inf), (watch.Watch, "run", run),
-                (watch.Watch, "run_aside", run_aside)):
+                (box, "close", lambda: None), (grade, "start_sandbox", lambda: box),
+                (watcher, "PATIENCE_S", math.inf), (watcher.Watch, "run", run),
+                (watcher.Watch, "run_aside", run_aside)):
             held.enter_context(mock.patch.object(where, name, instead))
         if keys:
             held.enter_context(mock.patch.object(terminal, "Keyboard", _Keys))
         yield
 
 
-def _play(session: watch.Watch, set_up: Stage, script: Sequence[Deed], said: Callable[[], bytes],
+def _play(session: watcher.Watch, set_up: Stage, script: Sequence[Deed], said: Callable[[], bytes],
           over: threading.Event) -> None:
     """Do one thing after the other; where what is waited for does not come, end it."""
     at, deadline = 0, time.monotonic() + WAIT_S
@@ -89,4 +90,4 @@ def _play(session: watch.Watch, set_up: Stage, script: Sequence[Deed], said: Cal
         elif deed == CTRL_C:
             session.inbox.put(signal.SIGINT)
         else:
-            session.inbox.put(terminal.Typed(deed))
+            session.inbox.put(terminal.TypedKeys(deed))

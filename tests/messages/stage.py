@@ -20,9 +20,11 @@ from unittest import mock
 import authored
 
 import grader
-from grader import draws, hardware
+from grader.gpu import detect
+from grader.judge import draws
 from tests.messages import hands
-from tritonlab import cli, course
+from tritonlab.cli import app
+from tritonlab.course import course
 
 MODULES = ("track1/doubling", "track1/softmax")  # both double; the tour asks for the second
 WIDTH = "100"
@@ -83,7 +85,7 @@ class Stage:
         with (mock.patch.object(sys, "argv", shlex.split(command)), contextlib.redirect_stdout(out),
               contextlib.redirect_stderr(err), mock.patch.object(sys, "stdin", io.StringIO())):
             try:
-                cli.main()
+                app.main()
                 code = 0
             except SystemExit as ended:
                 code = int(ended.code or 0)
@@ -105,8 +107,8 @@ def stage(root: Path, box: Any, **environment: str) -> Iterator[Stage]:
         variables |= {"TRITONLAB_COURSE": str(root), "COLUMNS": WIDTH, "CUDA_VISIBLE_DEVICES": "",
                       "PATH": "/nowhere", "TRITONLAB_PLAIN": "1", **environment}
         held.enter_context(mock.patch.dict(os.environ, variables, clear=True))
-        held.enter_context(mock.patch.object(hardware, "names", tuple))
-        held.enter_context(mock.patch.object(hardware, "without_driver", lambda: False))
+        held.enter_context(mock.patch.object(detect, "names", tuple))
+        held.enter_context(mock.patch.object(detect, "without_driver", lambda: False))
         held.enter_context(mock.patch.dict(vars(grader), {
             "Sandbox": lambda: contextlib.nullcontext(box)}))
         held.enter_context(mock.patch.object(draws.secrets, "token_hex",
@@ -164,7 +166,7 @@ def transcript(situation: Situation, said: Said, set_up: Stage) -> str:
 def settled(text: str, set_up: Stage) -> str:
     """A text without what differs from run to run and from machine to machine."""
     for path, name in ((set_up.home, "HOME"), (set_up.root, "COURSE"),
-                       (Path(cli.__file__).parents[1], "TRITONLAB")):
+                       (Path(app.__file__).parents[1], "TRITONLAB")):
         text = text.replace(str(path.resolve()), name).replace(str(path), name)
     for pattern, name in _VARIES:
         text = pattern.sub(name, text)

@@ -10,10 +10,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
-from grader import hardware, session, trial
+from grader import selfcheck
+from grader.gpu import detect
+from grader.processes import session
 from grader.sandbox import Isolation
 from tests.messages.stage import Stage, Step
-from tritonlab import checkup, course, durable, kept
+from tritonlab.course import course
+from tritonlab.doctor import environment_checks
+from tritonlab.progress import safe_files
+from tritonlab.workspace import passed_sources
 
 HOST = "    block_size = 1024\n"  # a line of the learner's function; see scaffold
 START = "tritonlab start track1/doubling"
@@ -58,7 +63,7 @@ def failing(code: int) -> Callable[[], Any]:
     def held() -> contextlib.ExitStack:
         stack = contextlib.ExitStack()
         for name in ("append", "replace", "create"):
-            stack.enter_context(mock.patch.object(durable, name, refuse))
+            stack.enter_context(mock.patch.object(safe_files, name, refuse))
         return stack
     return held
 
@@ -99,16 +104,15 @@ def machine(box: type[_Healthy] = _Healthy) -> Iterator[None]:
         interpreter = compiler = ""
 
     with (mock.patch.dict("grader.__dict__", {"Sandbox": box}),
-          mock.patch.object(trial, "run", lambda *_: Fine()),
-          mock.patch.object(checkup, "ENOUGH_MEMORY", 0)):
+          mock.patch.object(selfcheck, "run", lambda *_: Fine()),
+          mock.patch.object(environment_checks, "ENOUGH_MEMORY", 0)):
         yield
 
 
 class _Alone:
-    """A crew of nobody but this process, which has the warm sandbox."""
+    """A pool of nobody but this process, which has the warm sandbox."""
 
-    def __init__(self, size: int, workshop: Callable[..., Any], *arguments: Any,
-                 room: int = 1) -> None:
+    def __init__(self, size: int, workshop: Callable[..., Any], *arguments: Any) -> None:
         self._workshop = workshop(*arguments)
         self._done: list[Any] = []
 
@@ -137,7 +141,7 @@ class _Alone:
 
 def alone() -> Any:
     """Modules are proved in this process."""
-    return mock.patch("tritonlab.proving.Crew", _Alone)
+    return mock.patch("tritonlab.authoring.runner.WorkerPool", _Alone)
 
 
 def course_without(name: str) -> Step:
@@ -184,7 +188,7 @@ def softmax_is_right(stage: Stage) -> None:
 
 def forgotten(stage: Stage) -> None:
     """What passed was not kept, as by earlier versions."""
-    shutil.rmtree(stage.mark / kept.FOLDER)
+    shutil.rmtree(stage.mark / passed_sources.FOLDER)
 
 
 def elsewhere(stage: Stage) -> None:
@@ -204,7 +208,7 @@ def unreadable() -> Any:
 
 
 def with_gpu() -> Any:
-    return mock.patch.object(hardware, "names", lambda: ("NVIDIA H200",))
+    return mock.patch.object(detect, "names", lambda: ("NVIDIA H200",))
 
 
 started = typed(START)

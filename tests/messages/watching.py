@@ -22,10 +22,10 @@ from tests.messages.steps import (
     unreadable,
     wrote,
 )
-from tritonlab import sole
-from tritonlab.course import load
-from tritonlab.grading import Submission
-from tritonlab.workspace import Workspace
+from tritonlab.course.course import load
+from tritonlab.workspace import watch_lock
+from tritonlab.workspace.submission import Submission
+from tritonlab.workspace.workspace import Workspace
 
 S = Situation
 WATCH = "tritonlab watch"
@@ -38,7 +38,7 @@ FAILED, PASSED = "h shows a hint.", "Press n for the next module"
 def watched_elsewhere() -> contextlib.ExitStack:
     """Another watch is at the exercise."""
     place, module = Workspace(Path("tritonlab-workspace").absolute()), load().find("doubling")
-    return sole.hold(Submission(module, place.kernel(module), place))
+    return watch_lock.hold(Submission(module, place.kernel(module), place))
 
 
 def at_work(title: str, *script: Deed, before: tuple[Step, ...] = (), **more: Any) -> Situation:

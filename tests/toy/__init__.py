@@ -9,7 +9,7 @@ from pathlib import Path
 from grader.report import CaseResult, Finding, Kind, Report, Verdict
 
 SUITE = """
-from grader.suite import Cost, EXACT, Suite
+from grader.suite.spec import Cost, EXACT, Suite
 
 suite = Suite(entry="f", parameters=("x",), reference=lambda x: x, tolerance=EXACT,
               cost=lambda x: Cost(0), cases=[])

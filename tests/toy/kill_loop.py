@@ -15,12 +15,12 @@ import sys
 import time
 from pathlib import Path
 
-from tritonlab.journal import Journal, Reading
+from tritonlab.progress.journal import Journal, JournalReading
 
 SHORTEST_S, LONGEST_S = 0.03, 0.4  # between which the longest wait for a kill lies
 
 
-def view(reading: Reading) -> str:
+def view(reading: JournalReading) -> str:
     return json.dumps({"schema": 1, "records": len(reading.records), "head": reading.head})
 
 

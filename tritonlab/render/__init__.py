@@ -1,0 +1,1 @@
+"""Text, HTML and images of what the other rooms return. Nothing here decides anything."""

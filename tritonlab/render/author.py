@@ -1,18 +1,18 @@
-"""What authors see: the checks of a module with its kill matrix, and what `new` has made."""
+"""Reports for authors: checks and mutants of modules, files of a new module."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
+from tritonlab.authoring.plan import CourseProof, MutantResult, Proof
+from tritonlab.authoring.scaffold import Plan
 from tritonlab.errors import shown
-from tritonlab.proof import Killed, Proof, Proved
 from tritonlab.render.screen import Part, Screen, word
-from tritonlab.scaffold import Plan
 
 
-def show_check(screen: Screen, proved: Proved, next_command: str, note: str = "") -> None:
-    """Every module with all its checks and mutants; the last line is the next command.
+def show_check(screen: Screen, proved: CourseProof, next_command: str, note: str = "") -> None:
+    """Prints all checks and mutants of every module.
 
     Args:
         note: where the details of a failure of the check itself are.
@@ -42,8 +42,8 @@ def _module(screen: Screen, proof: Proof) -> None:
         _matrix(screen, proof.mutants, lead)
 
 
-def _matrix(screen: Screen, mutants: Sequence[Killed], lead: str) -> None:
-    """Which mutant was killed by which case, with which code, in how many runs."""
+def _matrix(screen: Screen, mutants: Sequence[MutantResult], lead: str) -> None:
+    """Prints for each mutant the case, the code and the number of runs that killed it."""
     if screen.plain:
         for mutant in mutants:
             once = "" if mutant.drawn else ", which has no random inputs"
@@ -70,7 +70,7 @@ def _matrix(screen: Screen, mutants: Sequence[Killed], lead: str) -> None:
             screen.line((fault, "fail"), lead=indent)
 
 
-def _summary(screen: Screen, proved: Proved) -> None:
+def _summary(screen: Screen, proved: CourseProof) -> None:
     mutants = [mutant for proof in proved.proofs for mutant in proof.mutants]
     killed = sum(mutant.passed for mutant in mutants)
     kills, runs = sum(m.kills for m in mutants), sum(m.runs for m in mutants)
@@ -86,13 +86,13 @@ def _word(passed: bool) -> Part:
     return word("PASSED" if passed else "FAILED")
 
 
-def show_new(screen: Screen, plan: Plan, made: Sequence[Path], next_command: str) -> None:
-    """The files of a new module, what each is for, and what to do with them."""
+def show_new(screen: Screen, plan: Plan, files: Sequence[Path], next_command: str) -> None:
+    """Prints the files of a new module and the next steps."""
     screen.line((plan.id, "strong"), "  ", (plan.title, "dim"))
     screen.blank()
     screen.line("These files were made; they work as they are, for a kernel that doubles numbers:")
-    for path in made:
-        screen.line(shown(path), lead=("" if screen.plain else "  ",))
+    for path in files:
+        screen.line(shown(path), lead=("  ",))
     screen.blank()
     for number, step in enumerate(plan.steps, 1):
         screen.line(step, lead=(f"{number}. ",))

@@ -1,43 +1,58 @@
-"""What `tritonlab doctor` found, as a list, and its attacks as a table."""
+"""The doctor: checks of this machine, attacks on the grader, and the steps of the tour."""
 
 from __future__ import annotations
 
-from tritonlab.doctor import Diagnosis
-from tritonlab.render.screen import Screen, word
+from tritonlab.course.course import Module
+from tritonlab.doctor.doctor import Diagnosis
+from tritonlab.doctor.tour import TourStep
+from tritonlab.render.report import diagnosis
+from tritonlab.render.screen import Screen
 
 
-def show(screen: Screen, diagnosis: Diagnosis, next_command: str) -> None:
-    """Every check with its remedy, what can be decided here, and what every attack came to."""
-    margin = "" if screen.plain else "  "
-    for check in diagnosis.checks:
+def show(screen: Screen, machine: Diagnosis, next_command: str) -> None:
+    """Prints checks with remedies, the levels of evidence possible here, and attacks."""
+    for check in machine.checks:
         label = f"{check.name}: " if screen.plain else f"{check.name:<22} "
-        screen.line(check.seen, lead=(margin, word(str(check.state)), " ", label))
+        screen.line(check.seen, lead=(*screen.verdict(str(check.state)), label))
         if check.remedy:
-            screen.line((check.remedy, "dim"), lead=() if screen.plain else (" " * 8,))
+            screen.line((check.remedy, "dim"), lead=(" " * 8,))
     screen.blank()
-    for level in diagnosis.levels:
+    for level in machine.levels:
         able = not level.hindrance
         heading = "This machine decides" if able else "It cannot decide"
         screen.line(f"{level.means if able else level.hindrance}.",
                     lead=(f"{heading} ", (level.name, "strong"), ": "))
         if level.remedy:
-            screen.line((level.remedy, "dim"), lead=() if screen.plain else (" " * 8,))
-    if diagnosis.attacks:
+            screen.line((level.remedy, "dim"), lead=(" " * 8,))
+    if machine.attacks:
         screen.blank()
-        _attacks(screen, diagnosis)
+        _attacks(screen, machine)
     screen.blank()
     screen.next(next_command)
 
 
-def _attacks(screen: Screen, diagnosis: Diagnosis) -> None:
-    count = len(diagnosis.attacks)
-    stopped = count - len(diagnosis.succeeded)
+def _attacks(screen: Screen, machine: Diagnosis) -> None:
+    count = len(machine.attacks)
+    stopped = count - len(machine.succeeded)
     screen.line(("Attacks on the grader", "strong"), f": {stopped} of {count} were stopped")
-    width = max(len(result.name) for result in diagnosis.attacks)
-    for result in diagnosis.attacks:
+    width = max(len(result.name) for result in machine.attacks)
+    for result in machine.attacks:
         state = ("SUCCEEDED", "fail") if result.succeeded else ("stopped", "pass")
         if screen.plain:
             screen.line(state, f": {result.name}: {result.how}")
         else:
             shown = (f"{state[0]:<9}", state[1])
             screen.line((result.how, "dim"), lead=("  ", shown, f" {result.name:<{width}}  "))
+
+
+def show_step(screen: Screen, number: int, step: TourStep, module: Module) -> None:
+    """Prints one step of the tour with its finding."""
+    screen.line((step.title, "strong"), lead=(f"{number}. ",))
+    for text in filter(None, (step.why, step.said)):
+        screen.line(text, lead=("   ",))
+    if step.finding:
+        for label, text in diagnosis(module, step.finding):
+            screen.line((text, "dim"), lead=(screen.label(label, 3),))
+    if not step.ok:
+        screen.line(("This is not what had to happen: ", "fail"), step.expected, lead=("   ",))
+    screen.blank()

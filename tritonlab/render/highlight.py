@@ -1,4 +1,4 @@
-"""Highlight: the text of a Python file in parts, so that a page can set comments apart."""
+"""Syntax highlighting: the lines of a Python file as spans."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FSTRINGS = tuple(getattr(tokenize, name) for name in (
 
 
 def parts(text: str) -> dict[int, list[tuple[str, str]]]:
-    """For each line that has any, its parts as (kind, text); the kind is empty for plain code."""
+    """Spans (kind, text) by line number; the kind is empty for plain code."""
     lines = text.split("\n")
     marked: dict[int, list[tuple[int, int, str]]] = {}
     try:

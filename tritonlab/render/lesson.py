@@ -12,7 +12,7 @@ from rich.markdown import CodeBlock, Heading, Markdown
 from rich.syntax import Syntax
 from rich.text import Text
 
-from tritonlab.course import Module
+from tritonlab.course.course import Module
 from tritonlab.render import highlight
 from tritonlab.render.screen import Screen
 
@@ -22,7 +22,7 @@ _STYLES = {"markdown.code": "cyan", **{f"markdown.h{level}": "bold" for level in
 
 
 class _Block(CodeBlock):
-    """Code in colours, a diagram as it stands. Neither is ever wrapped or cut."""
+    """A code block, highlighted unless it is a diagram; never wrapped or cut."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         code = str(self.text).rstrip().expandtabs(4)
@@ -36,7 +36,7 @@ class _Block(CodeBlock):
 
 
 class _Heading(Heading):
-    """A heading at the left edge, with its signs, so that it is one without colour too."""
+    """A left-aligned heading that keeps its number signs, for terminals without colour."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         level = int(self.tag.removeprefix("h"))
@@ -52,12 +52,12 @@ class _Markdown(Markdown):
 
 
 def rendered(screen: Screen, text: str) -> str:
-    """The lesson as it is printed: wrapped prose, tables, and diagrams as they stand."""
+    """Renders a lesson for the terminal."""
     return screen.rendered(_Markdown(text, hyperlinks=False), _STYLES)
 
 
 def page(module: Module, text: str) -> str:
-    """The page of a lesson, whole in one file."""
+    """The self-contained page of a lesson."""
     from tritonlab.render.html import template  # loads jinja2, which the terminal does without
 
     return template("lesson.html").render(module=module, body=Markup(_html().render(text)))

@@ -1,4 +1,4 @@
-"""Plot: speed over size in characters, for a terminal; every contender has a mark of its own."""
+"""Plot of speed over size in characters, for a terminal."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from grader.bench import Chart
-from tritonlab.render import benched as words
+from grader.bench.bench import Chart
 from tritonlab.render import quantities as q
 from tritonlab.render.screen import Part
 
@@ -16,7 +15,7 @@ MARKS = {"yours": ("●", "command"), "reference": ("◆", "pass"), "PyTorch": (
          "torch.compile": ("■", "")}
 _ROWS = 14  # of the drawing itself
 _TICKS = 5  # steps of the vertical axis, about
-_LINE, _PATH = "╌", "·"  # of the ceiling, and between the marks of one's own kernel
+CEILING, _PATH = "╌", "·"  # of the ceiling, and between the marks of one's own kernel
 
 
 @dataclass(frozen=True)
@@ -73,15 +72,15 @@ def plot(chart: Chart, width: int) -> list[list[Part]]:
 
 
 def _ceiling(paper: _Paper, ceilings: dict[int, float]) -> None:
-    """The ceiling as a line, straight between the sizes."""
+    """Draws the ceiling, straight between the sizes."""
     places = [(paper.x(size), rate) for size, rate in ceilings.items()]
     places = [(0, places[0][1]), *places, (paper.columns - 1, places[-1][1])]
     for x, rate in _between(places):
-        paper.put(x, paper.y(rate), _LINE, "dim")
+        paper.put(x, paper.y(rate), CEILING, "dim")
 
 
 def _contenders(paper: _Paper, chart: Chart) -> None:
-    """Marks beside each other where sizes are the same, those of the learner on top."""
+    """Draws markers of equal sizes side by side, the learner's on top."""
     shift = -((len(chart.timed) - 1) // 2)
     for number, one in reversed(list(enumerate(chart.timed))):
         mark, style = MARKS[one.who]
@@ -114,15 +113,6 @@ def _sizes(paper: _Paper) -> str:
             text[first: first + len(label)] = label
             taken |= set(places)
     return "".join(text).rstrip()
-
-
-def legend(chart: Chart) -> list[list[Part]]:
-    """The marks with what they stand for, and the ceiling."""
-    marks: list[Part] = []
-    for one in chart.timed:
-        mark, style = MARKS[one.who]
-        marks += [(mark, style), f" {one.who}   "]
-    return [marks, [(f"{_LINE * 2} {words.ceiling(chart)}", "dim")]]
 
 
 def nice(top: float, steps: int) -> list[float]:

@@ -1,8 +1,8 @@
-"""Quantities as a reader takes them in: three digits and a unit."""
+"""Quantities as text: three digits and a unit."""
 
 from __future__ import annotations
 
-from grader.facts import Interval
+from grader.recording.launch_stats import Interval
 
 _BYTES = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("KB", 1e3))
 _SECONDS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))
@@ -40,13 +40,13 @@ def rate(number: float, unit: str) -> str:
 
 
 def scale(number: float, unit: str) -> tuple[float, str]:
-    """What to divide by, and the unit with its prefix, for an axis that ends at ``number``."""
+    """The divisor and the prefixed unit for an axis that ends at ``number``."""
     return next(((size, f"{prefix}{unit}") for prefix, size in _RATES if number >= size),
                 (1.0, unit))
 
 
 def count(number: int) -> str:
-    """A number of things in few letters: ``12,345``, but ``67.1 M``."""
+    """A count: ``12,345``, but ``67.1 M``."""
     if number < 100_000:
         return f"{number:,}"
     prefix, size = ("M", 1e6) if number >= 999_500 else ("K", 1e3)
@@ -61,7 +61,7 @@ def three(number: float) -> str:
 
 
 def share(number: float) -> str:
-    """A percentage; what is not quite all or nothing is not rounded to it."""
+    """A percentage; only exact 0 and 1 become 0 % and 100 %."""
     percent = min(99.9, max(0.1, 100 * number)) if 0 < number < 1 else 100 * number
     return f"{percent:.3g} %" if percent < 100 else f"{percent:,.0f} %"
 

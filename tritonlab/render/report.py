@@ -1,4 +1,4 @@
-"""A report as the learner sees it: checks in groups, the first failure in full, what is next."""
+"""The report of a grade: checks in groups, the first failure in full, the next command."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from grader.report import CaseResult, Details, Finding, Kind, Report, Verdict
-from grader.words import NOT_WRITTEN
-from tritonlab import hints
-from tritonlab.course import Module
+from grader.text import NOT_WRITTEN
+from tritonlab.course.course import Module
 from tritonlab.errors import brief
-from tritonlab.journal import Reading
+from tritonlab.grading import hints
+from tritonlab.grading.gpu_upgrade import Upgrade
+from tritonlab.progress.certificate import FAST
+from tritonlab.progress.journal import JournalReading
 from tritonlab.render.screen import Part, Screen, word
 
 GROUPS = (
@@ -28,10 +30,10 @@ _KERNEL_LINES = 12  # of what a kernel printed
 
 def show(screen: Screen, module: Module, report: Report, next_command: str,
          before: str = "Next: ", note: str = "", replay: str = "",
-         reading: Reading | None = None, *, verbose: bool = False) -> None:
-    """Print a whole report; the last line is the next command.
+         reading: JournalReading | None = None, *, verbose: bool = False) -> None:
+    """Prints a report and the next command.
 
-    Where all is passed, many checks are counted, and named only if they say more than that.
+    If all checks passed and there are many, those without facts are counted, not named.
 
     Args:
         note: where the details of a failure of the grader are.
@@ -54,7 +56,7 @@ def show(screen: Screen, module: Module, report: Report, next_command: str,
     if failure := report.first_failure:
         show_failure(screen, module, failure, reading)
         if replay and replay != next_command:
-            screen.command(replay, lead="Repeat: " if screen.plain else "  Repeat  ")
+            screen.command(replay, lead=screen.label("Repeat"))
         _waiting(screen, report)
     for result in report.results:
         if result.details:
@@ -98,21 +100,21 @@ def _group(screen: Screen, title: str, results: Sequence[CaseResult], briefly: b
 
 
 def _begun(results: Sequence[CaseResult]) -> list[CaseResult]:
-    """The checks, those of a function that is not written yet as one."""
+    """Merges the checks of each function that is not written yet."""
     waiting = [result.findings[0].function if result.findings
                and result.findings[0].means == NOT_WRITTEN else "" for result in results]
-    found: dict[str, CaseResult] = {}
+    merged: dict[str, CaseResult] = {}
     for result, function in zip(results, waiting, strict=True):
         if not function or waiting.count(function) == 1:
-            found[result.name] = result
+            merged[result.name] = result
         else:
             name = f"{function}: not written yet ({waiting.count(function)} checks)"
-            found.setdefault(name, replace(result, name=name))
-    return list(found.values())
+            merged.setdefault(name, replace(result, name=name))
+    return list(merged.values())
 
 
 def _fold(screen: Screen, results: Sequence[CaseResult]) -> None:
-    """Many checks: those that ended alike, for the same reason, in one paragraph of names."""
+    """Prints a paragraph of names for each verdict and reason."""
     for verdict in Verdict:
         alike = [result for result in results if result.verdict is verdict]
         for reason in dict.fromkeys(result.reason for result in alike):
@@ -124,12 +126,12 @@ def _fold(screen: Screen, results: Sequence[CaseResult]) -> None:
 
 
 def show_check(screen: Screen, result: CaseResult, lead: str) -> None:
-    """One check with its facts. An advisory one that does not pass is a note, not a failure."""
+    """Prints one check with its facts; an advisory check that fails is a note."""
     passed = result.verdict is Verdict.PASSED
     note = result.advisory and not passed
     name = result.name + (" (never decides)" if result.advisory else "")
     screen.line(name, lead=(lead, word("NOTE" if note else result.verdict), " "))
-    indent = (f"{lead}{result.name}: " if screen.plain else " " * 8,)
+    indent = (screen.below(f"{lead}{result.name}"),)
     for label, value in result.facts.items():
         screen.line((f"{label} {value}", "dim"), lead=indent)
     if result.reason and not passed:
@@ -138,9 +140,9 @@ def show_check(screen: Screen, result: CaseResult, lead: str) -> None:
         screen.line((result.findings[0].seen, "dim"), lead=indent)
 
 
-def show_failure(screen: Screen, module: Module, failure: CaseResult, reading: Reading | None,
-                 as_typed: Callable[[str], str] = str) -> None:
-    """The first failure in its four parts; ``as_typed`` says how the next step is taken here."""
+def show_failure(screen: Screen, module: Module, failure: CaseResult,
+                 reading: JournalReading | None, as_typed: Callable[[str], str] = str) -> None:
+    """Prints a failure; ``as_typed`` rewrites the hint, for instance for keys."""
     screen.blank()
     if not failure.findings:
         screen.line(f"{failure.name}: {failure.reason or 'failed'}")
@@ -153,15 +155,15 @@ def show_failure(screen: Screen, module: Module, failure: CaseResult, reading: R
 
 def show_parts(screen: Screen, parts: Iterable[tuple[str, str]],
                as_typed: Callable[[str], str] = str) -> None:
-    """Parts of a finding, each behind its label; code that is quoted stands as it is."""
+    """Prints the parts of a finding behind their labels; quoted code is not wrapped."""
     for label, text in parts:
-        said, *quoted = (as_typed(text) if label == "Hint" else text).splitlines()
-        screen.line(said, lead=(f"{label}: " if screen.plain else f"  {label:<8}",))
-        screen.quote(quoted, indent=10)
+        sentence, *code = (as_typed(text) if label == "Hint" else text).splitlines()
+        screen.line(sentence, lead=(screen.label(label),))
+        screen.quote(code, indent=10)
 
 
 def _waiting(screen: Screen, report: Report) -> None:
-    """How many other checks failed, which stand above by name."""
+    """Prints the number of other failed checks."""
     others = report.count(Verdict.FAILED) - 1
     if others:
         screen.blank()
@@ -170,11 +172,11 @@ def _waiting(screen: Screen, report: Report) -> None:
 
 
 def _case_details(screen: Screen, details: Details) -> None:
-    """What a case that was graded alone was made of."""
+    """Prints inputs, launches and wrong elements of a case that was graded alone."""
     for title, one, lines in (("Inputs", "input", details.inputs),
                               ("Launches", "launch", details.launches)):
         if lines:
-            _heading(screen, title)
+            screen.heading(title)
         for line in lines:
             name, _, value = line.partition(": ")
             if screen.plain:
@@ -186,7 +188,7 @@ def _case_details(screen: Screen, details: Details) -> None:
                 screen.line(value, lead=(f"  {name}: ",))
     if not details.elements:
         return
-    _heading(screen, "The first wrong elements")
+    screen.heading("The first wrong elements")
     header = ("element", "got", "expected")
     widths = [max(map(len, column)) for column in zip(header, *details.elements, strict=True)]
     for row in () if screen.plain else (header, *details.elements):
@@ -196,15 +198,9 @@ def _case_details(screen: Screen, details: Details) -> None:
         screen.line(f"{at}: got {got}, expected {expected}")
 
 
-def _heading(screen: Screen, title: str) -> None:
-    if not screen.plain:
-        screen.blank()
-        screen.line((title, "strong"))
-
-
 def diagnosis(module: Module, finding: Finding,
-              reading: Reading | None = None) -> Iterator[tuple[str, str]]:
-    """The parts of a finding that are there: seen, likely meaning, where, next step."""
+              reading: JournalReading | None = None) -> Iterator[tuple[str, str]]:
+    """Yields (label, text) for observation, meaning, place and next step."""
     yield "Seen", finding.seen
     if finding.means:
         yield "Likely", finding.means
@@ -216,13 +212,13 @@ def diagnosis(module: Module, finding: Finding,
         yield "Hint", step
 
 
-def next_step(module: Module, finding: Finding, reading: Reading | None = None) -> str:
-    """The finding's own next step, with the hint for its first TODO or for its function.
+def next_step(module: Module, finding: Finding, reading: JournalReading | None = None) -> str:
+    """The finding's next step, with the command of the next hint.
 
     The grader knows neither modules nor hints: the face completes the command, and says which rung
     of which ladder it leads to.
     """
-    offer = hints.offer(module, finding, reading or Reading(()))
+    offer = hints.offer(module, finding, reading or JournalReading(()))
     named = f"`{offer.command}` ({offer})" if offer else ""
     asks = "" if offer and offer.repeated else " asks a question that helps"
     if named and not finding.todos:
@@ -236,7 +232,7 @@ def next_step(module: Module, finding: Finding, reading: Reading | None = None) 
 
 
 def show_printed(screen: Screen, report: Report) -> None:
-    """The first lines of ``tl.device_print``: the program, the prefix and its values."""
+    """Prints the first lines of ``tl.device_print``."""
     if not report.printed:
         return
     screen.blank()
@@ -247,7 +243,7 @@ def show_printed(screen: Screen, report: Report) -> None:
 
 
 def show_output(screen: Screen, output: str) -> None:
-    """What the learner's code printed: its head and its tail."""
+    """Prints head and tail of the output of the learner's code."""
     lines = [line for line in output.splitlines() if line.strip()]
     if not lines:
         return
@@ -268,7 +264,7 @@ def _show_lines(screen: Screen, lines: Iterable[str]) -> None:
 
 
 def show_summary(screen: Screen, report: Report) -> None:
-    """One line: the verdict, how many checks, the time, and what a pass shows."""
+    """Prints verdict, checks, time and evidence in one line."""
     passed, total = report.count(Verdict.PASSED), len(report.deciding)
     took = f"{report.seconds:.1f} s"
     style = {Verdict.PASSED: "pass", Verdict.FAILED: "fail", Verdict.ERROR: "fail"}
@@ -286,3 +282,42 @@ def show_summary(screen: Screen, report: Report) -> None:
             "with a given seed the inputs are known beforehand" if report.repeated else ""
         words.append(f"Nothing is recorded{why and ': ' + why}.")
     screen.line(verdict, " ".join(words))
+
+
+def show_upgrades(screen: Screen, upgrades: Sequence[Upgrade], next_command: str) -> None:
+    """Prints modules that passed without a GPU, graded on one now."""
+    for upgrade in upgrades:
+        _upgrade(screen, upgrade)
+    if not upgrades:
+        screen.line("Every module that you passed and that asks for speed is shown to be fast.")
+    else:
+        fast = sum(_evidence(upgrade) == FAST for upgrade in upgrades)
+        screen.line(f"{fast} of {len(upgrades)} shown to be fast.")
+    screen.next(next_command)
+
+
+def _upgrade(screen: Screen, upgrade: Upgrade) -> None:
+    report = upgrade.report
+    verdict = Verdict.ERROR if report is None else \
+        report.noisy[0].verdict if report.noisy else report.verdict
+    now = _evidence(upgrade) or "nothing new"
+    screen.line((upgrade.module.id, "strong"), f"  {upgrade.before} before, now {now}",
+                lead=screen.verdict(verdict))
+    facts = [upgrade.problem] if upgrade.problem else []
+    if upgrade.changed:
+        facts.append("the file has changed since it passed")
+    if upgrade.result and upgrade.result.complaint:
+        facts.append(upgrade.result.complaint)
+    for result in report.results if report else ():
+        if result.clocked and not result.advisory:
+            time = result.facts.get("measured") or brief(result.reason)
+            facts.append(f"{result.name}: {time}")
+    failure = report.first_failure if report else None
+    if failure and not failure.clocked:
+        facts.append(f"{failure.name}: {failure.findings[0].seen if failure.findings else ''}")
+    for fact in facts:
+        screen.line((fact, "dim"), lead=(screen.below(upgrade.module.id),))
+
+
+def _evidence(upgrade: Upgrade) -> str:
+    return upgrade.report.evidence if upgrade.report else ""

@@ -1,4 +1,4 @@
-"""The screen: lines of styled words, wrapped with a hanging indent, or bare in plain mode."""
+"""The screen: styled, wrapped lines on a terminal, bare lines in plain mode."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WORD_STYLES = {"PASS": "pass", "FAIL": "fail", "SKIP": "skip", "ERROR": "fail", 
 
 
 class Screen:
-    """Where results are printed. Colour only repeats what words say.
+    """The output of a command. Colour only repeats what words say.
 
     ``plain`` prints one fact a line: no wrapping, indentation or colour, and callers leave tables
     out. Control characters, which a learner's text may hold, are never passed on.
@@ -56,7 +56,7 @@ class Screen:
             and not self._console.is_dumb_terminal
 
     def line(self, *parts: Part, lead: Sequence[Part] = ()) -> None:
-        """Print a paragraph; ``lead`` stands before its first line and indents the others.
+        """Prints a paragraph; ``lead`` stands before its first line and indents the others.
 
         Where that leaves no room for the words, they stand below it.
         """
@@ -78,7 +78,7 @@ class Screen:
 
     def pair(self, left: Sequence[Part], right: Part, *, indent: int = 0,
              lead: Sequence[Part] = ()) -> None:
-        """Print words on the left and a short one at the right edge (beside them in plain mode).
+        """Prints words on the left and one at the right edge (beside them in plain mode).
 
         Where the left does not fit beside the right it wraps, below what follows ``lead``.
         """
@@ -98,7 +98,7 @@ class Screen:
                         Text(" " * head.cell_len) + row)
 
     def quote(self, lines: Sequence[str], *, indent: int) -> None:
-        """Print code as it stands: a line too long is cut, and a caret stays under its place."""
+        """Prints code; long lines are cut, so that a caret stays below its column."""
         for line in lines:
             if not self.plain:
                 self._print(_text((" " * indent, line[: self.width - indent])))
@@ -106,34 +106,52 @@ class Screen:
                 self._write(clean(line) + "\n")
 
     def row(self, *parts: Part) -> None:
-        """Print a line as it stands, neither wrapped nor cut: the caller sees to its width."""
+        """Prints a line without wrapping or cutting it."""
         text = _text(parts)
         text.rstrip()
         self._print(text)
 
-    def rendered(self, what: RenderableType, styles: Mapping[str, str]) -> str:
-        """Something larger, as this screen would print it, in styles of its own."""
+    def rendered(self, text: RenderableType, styles: Mapping[str, str]) -> str:
+        """Renders a rich object as text, with additional styles."""
         with self._console.use_theme(Theme(styles)), self._console.capture() as captured:
-            self._console.print(what, width=self.width, crop=False)
+            self._console.print(text, width=self.width, crop=False)
         return "\n".join(line.rstrip() for line in captured.get().split("\n"))
 
     def text(self, text: str) -> None:
-        """Print what was rendered before."""
+        """Prints rendered text."""
         self._write(text)
+
+    def verdict(self, verdict: str) -> tuple[Part, ...]:
+        """A verdict as the lead of a line."""
+        return "  ", word(verdict), " "
+
+    def below(self, name: str) -> str:
+        """The lead of facts below a verdict; in plain mode it names what they belong to."""
+        return f"{name}: " if self.plain else " " * 8
+
+    def label(self, label: str, indent: int = 2, width: int = 8) -> str:
+        """The lead of a paragraph that begins with a label."""
+        return f"{label}: " if self.plain else f"{' ' * indent}{label:<{width}}"
+
+    def heading(self, title: str, more: str = "") -> None:
+        """A heading, which plain mode does without."""
+        if not self.plain:
+            self.blank()
+            self.line((title, "strong"), (f"  {more}" if more else "", "dim"))
 
     def blank(self) -> None:
         if not self.plain:
             self._write("\n")
 
     def command(self, command: str, lead: str) -> None:
-        """A command within a report, never broken in two, so that it can be copied."""
+        """Prints a command on one line, so that it can be copied."""
         if self.plain:
             self.line(lead, command)
         else:
             self._print(_text((lead, (command, "command"))))
 
     def next(self, command: str, before: str = "Next: ") -> None:
-        """The last line of every view: the command to type next, never broken in two."""
+        """Prints the next command on one line; every view ends with it."""
         if self.plain or len(before) + len(command) <= self.width:
             self.line(before, (command, "command"))
         else:
@@ -154,7 +172,7 @@ class Screen:
 
 
 class Progress:
-    """One line that says what is running, on a terminal only, gone at the end."""
+    """A status line on a terminal, erased at the end."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
@@ -168,18 +186,18 @@ class Progress:
         self._put("")
 
     def __call__(self, event: object) -> None:
-        """An event of the grader: the name of what begins, or a result."""
+        """Shows an event of the grader: a name or a result."""
         if isinstance(event, str):
             self.say(event)
         else:
             self._done += 1
 
-    def say(self, what: str) -> None:
+    def say(self, activity: str) -> None:
         done = f"{self._done} done · " if self._done else ""
-        self._put(clean(f"  {done}{what} …"))
+        self._put(clean(f"  {done}{activity} …"))
 
     def clear(self) -> None:
-        """Make room for what is printed in between."""
+        """Erases the line before other output."""
         self._done = 0
         self._put("")
 
@@ -190,7 +208,7 @@ class Progress:
 
 
 def is_interactive(stream: TextIO) -> bool:
-    """Whether a stream is a terminal with a user at it, which a cell of a notebook is not.
+    """Whether a stream is an interactive terminal; a notebook cell is not.
 
     FORCE_COLOR, which ipykernel sets, makes no terminal.
     """
@@ -201,7 +219,7 @@ def is_interactive(stream: TextIO) -> bool:
 
 
 def in_notebook() -> bool:
-    """Whether this process was started from a notebook, whose kernel sets these variables.
+    """Whether a notebook started this process; its kernel sets these variables.
 
     A cell's `!command` gets a pseudo-terminal that shows every redrawn line and takes no keys.
     """

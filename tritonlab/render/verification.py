@@ -1,10 +1,10 @@
-"""What became of a certificate's claims, a paragraph each."""
+"""The claims of a certificate after grading again."""
 
 from __future__ import annotations
 
 from tritonlab.render import quantities as q
 from tritonlab.render.screen import Screen
-from tritonlab.verification import Check, Standing, Verification
+from tritonlab.verify.verify import ClaimCheck, Standing, Verification
 
 _WORDS = {
     Standing.HOLDS: ("HOLDS", "pass"), Standing.IN_PART: ("PART", "skip"),
@@ -23,44 +23,43 @@ _COUNTED = {  # what one claim does or is, and what several do
     Standing.BROKEN: ("was not graded", "were not graded")}
 
 
-def show(screen: Screen, found: Verification, sources: str, next_command: str,
+def show(screen: Screen, verification: Verification, sources: str, next_command: str,
          before: str) -> None:
-    """The certificate, each of its modules with what grading again has shown, and the sum."""
-    claims = found.claims
+    """Prints the certificate, the standing of each claim, and the sum."""
+    claims = verification.claims
     screen.line(("Certificate", "strong"), f" of {claims.name or 'nobody named'}, "
                 f"{claims.updated or 'without a date'}, made by tritonlab {claims.version}")
     screen.line(f"SHA-256 {claims.fingerprint[:32]}; on a page, the number beside Certificate is "
                 "the same.")
     screen.line(f"Sources: {sources}")
     screen.blank()
-    for check in found.checks:
+    for check in verification.checks:
         _check(screen, check)
-    for sentence in found.wrong:
+    for sentence in verification.wrong:
         screen.line(sentence, lead=(("FALSE", "fail"), " "))
     screen.blank()
-    screen.line(summary(found))
+    screen.line(summary(verification))
     screen.next(next_command, before)
 
 
-def _check(screen: Screen, check: Check) -> None:
+def _check(screen: Screen, check: ClaimCheck) -> None:
     text, style = _WORDS[check.standing]
     screen.line((check.claim.module, "strong"),
                 f"  {check.standing}; claimed: {check.claim.evidence or 'no evidence'}"
                 f"{', solution seen' if check.claim.solution_seen else ''}",
-                lead=("" if screen.plain else "  ", (f"{text:<5}", style), " "))
-    indent = (f"{check.claim.module}: ",) if screen.plain else (" " * 8,)
-    screen.line((check.said.replace("`", ""), "dim"), lead=indent)
+                lead=("  ", (f"{text:<5}", style), " "))
+    screen.line((check.text.replace("`", ""), "dim"), lead=(screen.below(check.claim.module),))
 
 
-def summary(found: Verification) -> str:
-    """How many claims hold, how many only in part, and how many do not."""
-    if not found.checks:
+def summary(verification: Verification) -> str:
+    """Counts claims by standing, as a sentence."""
+    if not verification.checks:
         return "The certificate claims no module as passed."
-    counted = {standing: sum(check.standing is standing for check in found.checks)
+    counted = {standing: sum(check.standing is standing for check in verification.checks)
                for standing in Standing}
-    claimed = q.plural(len(found.checks), "claimed module")
-    said = [f"{counted[standing]} {words[counted[standing] > 1]}"
+    claimed = q.plural(len(verification.checks), "claimed module")
+    others = [f"{counted[standing]} {words[counted[standing] > 1]}"
             for standing, words in _COUNTED.items() if counted[standing]]
     return f"{counted[Standing.HOLDS]} of {claimed} " \
-           f"{'holds' if len(found.checks) == 1 else 'hold'}" \
-           f"{'; ' + ', '.join(said) if said else ''}."
+           f"{'holds' if len(verification.checks) == 1 else 'hold'}" \
+           f"{'; ' + ', '.join(others) if others else ''}."

@@ -1,4 +1,4 @@
-"""`watch` on a terminal: each save a short paragraph below the last, and one line that changes.
+"""`watch` on a terminal: a paragraph for each save, and a status line.
 
 Nothing that was printed is ever cleared. A learner compares a failure with the one before it and
 scrolls back to a hint; a screen that is wiped at every save, or an alternate one that is gone at
@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from grader.report import CaseResult, Report, Verdict
-from tritonlab.course import Module
+from tritonlab.course.course import Module
 from tritonlab.errors import brief
-from tritonlab.grading import Submission
-from tritonlab.journal import Reading
+from tritonlab.progress.journal import JournalReading
 from tritonlab.render.report import (
     diagnosis,
     show_check,
@@ -25,7 +25,7 @@ from tritonlab.render.report import (
     show_summary,
 )
 from tritonlab.render.screen import Screen, clean, word
-from tritonlab.watch_view import Key
+from tritonlab.workspace.submission import Submission
 
 _MOST_NAMED = 5  # of the checks that failed besides the first
 STILL_RUNNING = "FAILED, still running the other cases"
@@ -36,8 +36,17 @@ _GRADE_AGAIN = re.compile("run `tritonlab grade` again")
 _CLEAR = "\r\x1b[J"
 
 
+@dataclass(frozen=True)
+class KeyBinding:
+    """A key, its name, and a sentence about its effect."""
+
+    key: str
+    name: str
+    does: str
+
+
 class Watched:
-    """Prints what `watch` has to tell. ``make_screen`` is asked again when the window changes."""
+    """Prints the events of `watch`; a resized window gets a new screen."""
 
     def __init__(self, make_screen: Callable[[], Screen]) -> None:
         self._make_screen = make_screen
@@ -47,7 +56,7 @@ class Watched:
         self._keys = False
         self._new = True  # this exercise was not graded yet
 
-    def watching(self, submission: Submission, keys: Sequence[Key]) -> None:
+    def watching(self, submission: Submission, keys: Sequence[KeyBinding]) -> None:
         module = submission.module
         self._keys, self._new = bool(keys), True
         self._clear()
@@ -58,15 +67,14 @@ class Watched:
             self._screen.line("Keys are off: there is no terminal to read them from.")
         self.resting(keys)
 
-    def keys(self, keys: Iterable[Key]) -> None:
+    def keys(self, keys: Iterable[KeyBinding]) -> None:
         self._clear()
         for key in keys:
-            self._screen.line(key.does, lead=("" if self._screen.plain else "  ",
-                                              (key.key, "command"), "  "))
+            self._screen.line(key.does, lead=("  ", (key.key, "command"), "  "))
         self._show()
 
-    def resting(self, keys: Iterable[Key]) -> None:
-        """Nothing is going on: the last line names the keys."""
+    def resting(self, keys: Iterable[KeyBinding]) -> None:
+        """Shows the keys in the status line."""
         self._put(*(f"{key.key} {key.name}" for key in keys))
 
     def began(self, number: int, at: str) -> None:
@@ -76,40 +84,40 @@ class Watched:
         self._new = False
         self._put("grading …")
 
-    def progress(self, right: int, what: str, failed: bool) -> None:
-        """How many checks are right so far, and what is judged now."""
+    def progress(self, right: int, case: str, failed: bool) -> None:
+        """Shows the number of passed checks and the current case."""
         head = STILL_RUNNING if failed else "grading"
-        self._put(f"{head} · {right} right so far · {what} …")
+        self._put(f"{head} · {right} right so far · {case} …")
 
-    def failing(self, module: Module, failure: CaseResult, reading: Reading) -> None:
-        """The first failure, while other cases are judged still."""
+    def failing(self, module: Module, failure: CaseResult, reading: JournalReading) -> None:
+        """Prints the first failure while other cases still run."""
         self._clear()
         show_failure(self._screen, module, failure, reading, self._as_typed)
         if not self._screen.live:
             self._screen.line(f"{STILL_RUNNING}.")
         self._show()
 
-    def graded(self, module: Module, report: Report, reading: Reading, known: CaseResult | None,
-               complaint: str, onward: str) -> None:
-        """The verdict.
+    def graded(self, module: Module, report: Report, reading: JournalReading,
+               earlier: CaseResult | None, complaint: str, onward: str) -> None:
+        """Prints the verdict.
 
         Args:
             module: that was graded.
             report: of the grade.
             reading: of the journal, which knows what hints were shown.
-            known: the failure that ``failing`` has shown.
+            earlier: the failure that ``failing`` has shown.
             complaint: why it is not on record.
             onward: what to do next.
         """
         self._clear()
         screen, failure = self._screen, report.first_failure
         if failure is not None:
-            self._last_word(module, failure, reading, known)
+            self._last_word(module, failure, reading, earlier)
             _others(screen, report, failure)
         show_output(screen, report.output)
         for result in report.results if failure is None else ():
             if result.verdict is not Verdict.PASSED:  # what is left open, and notes
-                show_check(screen, result, "" if screen.plain else "  ")
+                show_check(screen, result, "  ")
         if report.reason:
             screen.line(f"The grader could not go on: {brief(report.reason)}",
                         lead=(word("ERROR"), " "))
@@ -122,13 +130,13 @@ class Watched:
         self._show()
 
     def notice(self, text: str) -> None:
-        """A sentence about something that happened."""
+        """Prints a sentence about an event."""
         self._clear()
         self._screen.line(text)
         self._show()
 
     def asks(self, question: str) -> None:
-        """The last line asks until the next key answers, whatever goes on meanwhile."""
+        """Asks in the status line until a key answers."""
         self._question = clean(f"  {question} y or n")
         if not self._screen.live:
             self._screen.line(self._question)
@@ -143,49 +151,49 @@ class Watched:
         self._show()
 
     def show(self, page: Callable[[Screen], None]) -> None:
-        """Something that another verb prints too."""
+        """Prints a view of another verb."""
         self._clear()
         self._screen.blank()
         page(self._screen)
         self._show()
 
     def make_room(self) -> None:
-        """Another program is about to print, or the shell."""
+        """Erases the status line before another program prints."""
         self._clear()
 
     def resized(self) -> None:
-        """The window has another width, or the terminal was away: show the last line again."""
+        """Redraws the status line at the new width."""
         self._screen = self._make_screen()
         self._show()
 
     def ended(self, code: int) -> None:
         self._clear()
 
-    def _last_word(self, module: Module, failure: CaseResult, reading: Reading,
-                   known: CaseResult | None) -> None:
-        """The first failure, or what else can be said of one that was shown."""
+    def _last_word(self, module: Module, failure: CaseResult, reading: JournalReading,
+                   earlier: CaseResult | None) -> None:
+        """Prints the first failure, or only its new parts if it was shown before."""
         screen = self._screen
-        if known is None or not (known.findings and failure.findings) \
-                or known.findings[0].code != failure.findings[0].code:
+        if earlier is None or not (earlier.findings and failure.findings) \
+                or earlier.findings[0].code != failure.findings[0].code:
             show_failure(screen, module, failure, reading, self._as_typed)
             return
-        before = [*diagnosis(module, known.findings[0], reading)]
+        before = [*diagnosis(module, earlier.findings[0], reading)]
         more = [part for part in diagnosis(module, failure.findings[0], reading)
                 if part not in before]
         if more:
             screen.blank()
-            what = "more can be said" if known.name == failure.name else \
+            lead = "more can be said" if earlier.name == failure.name else \
                 f"the first that fails so is another, {failure.name}"
-            screen.line((f"With all cases known, {what}:", "dim"))
+            screen.line((f"With all cases known, {lead}:", "dim"))
             show_parts(screen, more, self._as_typed)
 
     def _as_typed(self, step: str) -> str:
-        """A next step as it is taken here: by a key or a save instead of a command."""
+        """Rewrites a next step for keys and saves."""
         step = _GRADE_AGAIN.sub("save", step)
         if not self._keys:
             return step
-        return _HINT.sub(lambda found: "Key h" if found.start() == 0 or
-                         step[:found.start()].endswith(". ") else "key h", step)
+        return _HINT.sub(lambda match: "Key h" if match.start() == 0 or
+                         step[:match.start()].endswith(". ") else "key h", step)
 
     def _put(self, *parts: str) -> None:
         self._status = [clean(part) for part in parts]
@@ -206,7 +214,7 @@ class Watched:
 
 
 def _fitting(parts: Sequence[str], room: int) -> str:
-    """The parts on one line; where they are too many, those before the last two are left out."""
+    """Joins parts on one line; if too long, parts before the last two are left out."""
     many = len(parts)
     lines = (" · ".join([*parts[:first], *parts[-2:]] if first < many else parts)
              for first in (many, *range(many - 3, -1, -1)))
@@ -215,11 +223,10 @@ def _fitting(parts: Sequence[str], room: int) -> str:
 
 
 def _others(screen: Screen, report: Report, failure: CaseResult) -> None:
-    """The names of the other checks that failed."""
+    """Prints the names of other failed checks."""
     names = [r.name for r in report.deciding if r.verdict is Verdict.FAILED and r is not failure]
     left = len(names) - _MOST_NAMED
     if left > 1:
         names[_MOST_NAMED:] = [f"and {left} others"]
     if names:
-        indent = "" if screen.plain else "  "
-        screen.line((" · ".join(names), "dim"), lead=(f"{indent}Failed too: ",))
+        screen.line((" · ".join(names), "dim"), lead=("  Failed too: ",))

@@ -1,1 +1,1 @@
-"""Offline compilation: what Triton makes of a launch for a named GPU, on a machine without one."""
+"""Compiles launches for a named GPU on a machine without one, and reads the result."""

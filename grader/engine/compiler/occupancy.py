@@ -1,26 +1,26 @@
-"""Occupancy: how many programs a multiprocessor holds, and in how many waves a launch runs."""
+"""Occupancy: resident programs of an SM (streaming multiprocessor), and waves of a launch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from grader.binary import Limit, Occupancy
 from grader.engine.compiler.targets import WARP, Target
+from grader.recording.compiled_kernel import Limit, Occupancy
 
-_REGISTERS_AT_ONCE = 256  # what a warp gets is rounded up to these
-_QUARTERS = 4  # of a multiprocessor: each has its own registers and warps
-_TENSOR_MEMORY = 512  # columns of a multiprocessor
+_REGISTERS_AT_ONCE = 256  # granularity of the registers of a warp
+_QUARTERS = 4  # of an SM: each has its own registers and warps
+_TENSOR_MEMORY = 512  # columns of an SM
 
 
 def occupancy(registers: int, shared: int, warps: int, target: Target,
               tensor_memory: int = 0) -> Occupancy:
-    """How many programs of a kernel one multiprocessor holds, by the rules of CUDA's calculator.
+    """The programs of a kernel that fit one SM, by the rules of CUDA's occupancy calculator.
 
     Args:
         registers: of a thread.
-        shared: bytes of a program, without those that the system reserves.
+        shared: bytes of a program, without those that CUDA reserves.
         warps: of a program.
-        target: where it runs.
+        target: the GPU.
         tensor_memory: columns of a program, on GPUs that have such memory.
     """
     limits: dict[Limit, int] = {  # of equal ones, the one that no change of the code would lift
@@ -42,7 +42,7 @@ def _warps_by_registers(registers: int, target: Target) -> int:
 
 
 def _shared_taken(shared: int, target: Target) -> int:
-    """With what the system reserves for each program, from Ampere on."""
+    """Bytes of a program with those that CUDA reserves, 1 KiB from Ampere on."""
     if target.capability >= 80:
         return _round_up(shared + 1024, 128)
     return _round_up(shared, 256)
@@ -54,10 +54,10 @@ def _round_up(value: int, step: int) -> int:
 
 @dataclass(frozen=True)
 class Waves:
-    """How the programs of a launch follow each other on all multiprocessors.
+    """The waves in which the programs of a launch run on all SMs.
 
-    ``count``: rounds, the last one maybe not full. ``idle``: the share of the places for programs
-    that stay empty in the last round, 0 where it is full.
+    ``count``: waves, the last of which may be partial. ``idle``: the share of the last wave's slots
+    for programs that stay empty.
     """
 
     count: int
@@ -68,7 +68,7 @@ def waves(programs: int, occupancy: Occupancy, target: Target) -> Waves:
     """The waves of a launch of ``programs``.
 
     Raises:
-        ValueError: a multiprocessor holds none of them.
+        ValueError: no program fits an SM.
     """
     at_once = occupancy.programs * target.multiprocessors
     if at_once < 1:

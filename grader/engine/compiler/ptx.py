@@ -1,4 +1,4 @@
-"""PTX, read as text: instructions of interest with their lines, and what a kernel declares."""
+"""Reads PTX text: instructions with their lines, listings, and declared stack."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from grader.engine.compiler.lines import repaired
+from grader.engine.compiler.line_info import repaired
 
 Place = tuple[str, int, int]
 """The innermost source of an instruction: name of the file without its folder, line, column."""
@@ -35,8 +35,8 @@ _NOT_CODE = re.compile(
 _DEBUGGING = re.compile(r"\.section[ \t]+\.debug_\w+\s*\{[^}]*\}")
 
 
-class Instruction(NamedTuple):
-    """One instruction. ``line`` is in the file of the kernel, None of what has no source there."""
+class PtxInstruction(NamedTuple):
+    """One instruction; ``line`` is in the kernel's file, None without a source there."""
 
     opcode: str  # with its modifiers, without its predicate
     operands: str
@@ -45,11 +45,11 @@ class Instruction(NamedTuple):
     in_loop: bool
 
 
-def instructions(ptx: str) -> Iterator[Instruction]:
-    """Those that reach memory or other threads, multiply or wait, in the order of the code.
+def instructions(ptx: str) -> Iterator[PtxInstruction]:
+    """The instructions that access memory or other threads, multiply or wait, in order.
 
-    ``line`` is the innermost one in the kernel's own file: that of a helper which stands beside
-    the kernel, but the calling line where the helper is one of another file, such as tl.sum.
+    ``line`` is the innermost one in the kernel's own file: that of a helper in the same file, but
+    the calling line of a helper in another file, such as tl.sum.
     """
     text = _REMARK.sub("", repaired(ptx))
     sources = _Sources(text)
@@ -59,13 +59,13 @@ def instructions(ptx: str) -> Iterator[Instruction]:
     for token in _TOKEN.finditer(text):
         if token["opcode"]:
             in_loop = any(token.start() in loop for loop in loops)
-            yield Instruction(token["opcode"], token["operands"], line, place, in_loop)
+            yield PtxInstruction(token["opcode"], token["operands"], line, place, in_loop)
         elif token["file"]:
             line, place = sources.locate(token)
 
 
 def _loops(text: str) -> list[range]:
-    """Where code runs again and again: from a label to the last branch back to it."""
+    """The loops as ranges of characters: from a label to the last branch back to it."""
     labels = {label[1]: label.start() for label in _LABEL.finditer(text)}
     ends = {branch[1]: branch.start() for branch in _BRANCH.finditer(text)
             if labels.get(branch[1], len(text)) < branch.start()}
@@ -73,11 +73,10 @@ def _loops(text: str) -> list[range]:
 
 
 def lines(ptx: str) -> list[tuple[int | None, str]]:
-    """The listing to read: every line but those for debuggers, with the line of the kernel's file.
-    """
+    """The listing without debugging data, each row with the line of the kernel's file."""
     text = _DEBUGGING.sub("", repaired(ptx))
     sources = _Sources(text)
-    found: list[tuple[int | None, str]] = []
+    listing: list[tuple[int | None, str]] = []
     line: int | None = None
     for row in text.splitlines():
         location = _TOKEN.match(row)
@@ -85,8 +84,8 @@ def lines(ptx: str) -> list[tuple[int | None, str]]:
             line, _ = sources.locate(location)
         elif row.strip() and not row.lstrip().startswith("//") and not _NOT_CODE.match(row):
             code = row.startswith(("\t", " ")) and not row.lstrip().startswith(".")
-            found.append((line if code else None, row.expandtabs(4).rstrip()))
-    return found
+            listing.append((line if code else None, row.expandtabs(4).rstrip()))
+    return listing
 
 
 def line_of(ptx: str, row: int) -> int | None:
@@ -102,7 +101,7 @@ def line_of(ptx: str, row: int) -> int | None:
 
 
 class _Sources:
-    """Where instructions come from, by the locations before them."""
+    """Sources of instructions, by the locations before them."""
 
     def __init__(self, text: str) -> None:
         self._files = {int(number): f"{folder}/{name}" if name else folder
@@ -149,6 +148,6 @@ def declared_stack(ptx: str) -> int:
 
 
 def sha256(ptx: str) -> str:
-    """The same on any machine for the same code: of PTX without paths, lines and comments."""
+    """The digest of PTX without paths, lines and comments: equal for the same code anywhere."""
     code = _NOT_CODE.sub("", _DEBUGGING.sub("", _COMMENT.sub("", ptx)))
     return hashlib.sha256(" ".join(code.split()).encode()).hexdigest()

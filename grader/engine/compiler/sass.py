@@ -1,4 +1,4 @@
-"""SASS: the machine code of a kernel as typed instructions, each with its line of the source."""
+"""SASS: the machine code of a kernel as instructions with lines of the source."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from typing import Any
 import triton
 from triton.compiler.compiler import make_backend
 
-from grader.engine.compiler.callers import called, own_file
-from grader.engine.compiler.lines import repaired
+from grader.engine.compiler.line_info import attributed_to_callers, own_file, repaired
 
 _SECONDS = 60.0  # nvdisasm needs 0.3
 _STEP = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
@@ -29,12 +28,12 @@ _SECTION = ".section\t.text."
 
 
 @dataclass(frozen=True)
-class Instruction:
+class SassInstruction:
     """One machine instruction.
 
     ``predicate`` is such as ``P0`` or ``!P1``, empty where it always runs. ``target``: the address
-    to which a branch goes, where that is written in the code. ``line`` is the innermost line within
-    the kernel's own file, so that what a library does counts for the line that called it.
+    of a direct branch. ``line`` is the innermost line within the kernel's own file, so that a
+    library function counts for the line that calls it.
     """
 
     address: int  # bytes from the beginning of the kernel
@@ -51,7 +50,7 @@ class Instruction:
 
     @property
     def never(self) -> bool:
-        """A filler that no thread runs."""
+        """Whether no thread executes it: a filler."""
         return self.predicate in ("!PT", "!UPT") or self.name == "NOP"
 
     def __str__(self) -> str:
@@ -64,72 +63,68 @@ class Code:
     """The machine code of one kernel.
 
     ``exact_lines`` is false where Triton's line numbers are wrong and could not be repaired: then
-    loads may be told to stand up to four lines too low, or on no line at all.
+    lines of loads may be up to four too large, or missing.
     """
 
     kernel: str
-    instructions: tuple[Instruction, ...] = field(repr=False)
+    instructions: tuple[SassInstruction, ...] = field(repr=False)
     exact_lines: bool = True
-
-    def by_line(self) -> dict[int | None, list[Instruction]]:
-        """Instructions by the line of the source that they come from, fillers left out."""
-        found: dict[int | None, list[Instruction]] = {}
-        for instruction in self.instructions:
-            if not instruction.never:
-                found.setdefault(instruction.line, []).append(instruction)
-        return found
 
 
 def code_of(compiled: Any) -> Code:
-    """Disassemble what ``build`` made, with right line numbers on every version of Triton.
+    """Disassembles a kernel, with right line numbers on every version of Triton.
+
+    Args:
+        compiled: Triton's CompiledKernel, as ``build`` returns it.
 
     Raises:
-        CannotDisassemble: Triton's disassembler does not read it.
+        CannotDisassemble: nvdisasm does not read it.
     """
     cubin, ptx = compiled.asm["cubin"], compiled.asm["ptx"]
     name, own = compiled.metadata.name, own_file(ptx)
-    right = called(repaired(ptx))
-    if right == ptx:
+    corrected = attributed_to_callers(repaired(ptx))
+    if corrected == ptx:
         return Code(name, disassembled(cubin, name, own))
-    again = _assembled(right, compiled.metadata)
-    if again is None or machine_code(again) != machine_code(cubin):
+    reassembled = _assembled(corrected, compiled.metadata)
+    if reassembled is None or machine_code(reassembled) != machine_code(cubin):
         return Code(name, disassembled(cubin, name, own), exact_lines=False)
-    return Code(name, disassembled(again, name, own))
+    return Code(name, disassembled(reassembled, name, own))
 
 
 class CannotDisassemble(RuntimeError):
-    """The disassembler failed; the message has its words."""
+    """nvdisasm failed; the message is its own."""
 
 
 @functools.lru_cache(maxsize=64)
-def disassembled(cubin: bytes, kernel: str, file: str = "") -> tuple[Instruction, ...]:
+def disassembled(cubin: bytes, kernel: str, file: str = "") -> tuple[SassInstruction, ...]:
     """The instructions of ``kernel`` in the order of their addresses; takes about 0.3 s.
 
     Args:
-        file: name of the one that the kernel stands in; lines are told of no other. If empty, they
-            are those of the file that the outermost call stands in.
+        cubin: the ELF file.
+        kernel: the name of its symbol.
+        file: name of the kernel's file, to which lines refer. If empty, that of the outermost call.
 
     Raises:
-        CannotDisassemble: the disassembler does not read it, or it holds no such kernel.
+        CannotDisassemble: nvdisasm does not read it, or it holds no such kernel.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 [triton.knobs.nvidia.nvdisasm.path, "-c", "-gi", str(path)],
                 capture_output=True, text=True, timeout=_SECONDS, check=True)
         except (subprocess.SubprocessError, OSError) as error:
-            said = getattr(error, "stderr", None) or str(error)
-            raise CannotDisassemble(str(said)[:500]) from error
-    found = tuple(_parsed(done.stdout, kernel, file))
-    if not found:
+            message = getattr(error, "stderr", None) or str(error)
+            raise CannotDisassemble(str(message)[:500]) from error
+    instructions = tuple(_parsed(process.stdout, kernel, file))
+    if not instructions:
         raise CannotDisassemble(f"there is no code of `{kernel}`")
-    return found
+    return instructions
 
 
-def _parsed(listing: str, kernel: str, file: str) -> Iterator[Instruction]:
-    """Read the listing; branches name labels, which stand before the address they mean."""
+def _parsed(listing: str, kernel: str, file: str) -> Iterator[SassInstruction]:
+    """Parses the listing; branches name labels, which precede the address they refer to."""
     labels, steps = _scanned(listing, kernel, file)
     for address, text, line in steps:
         predicate = ""
@@ -137,7 +132,7 @@ def _parsed(listing: str, kernel: str, file: str) -> Iterator[Instruction]:
             predicate, text = guard[1], text[guard.end():]
         opcode, _, rest = _SCHEDULE.sub("", text).partition(" ")
         goes_to = _TARGET.search(rest)
-        yield Instruction(
+        yield SassInstruction(
             address, opcode, tuple(part.strip() for part in rest.split(",") if part.strip()),
             predicate, line, labels.get(goes_to[1]) if goes_to else None)
 
@@ -146,8 +141,8 @@ def _scanned(listing: str, kernel: str, file: str
              ) -> tuple[dict[str, int], list[tuple[int, str, int | None]]]:
     labels: dict[str, int] = {}
     steps: list[tuple[int, str, int | None]] = []
-    waiting: list[str] = []  # labels whose address has not come yet
-    frames: list[str] = []  # where the next instruction comes from, the innermost first
+    waiting: list[str] = []  # labels of the next address
+    frames: list[str] = []  # of the next instruction, the innermost first
     line: int | None = None
     inside = False
     for text in listing.splitlines():
@@ -170,10 +165,10 @@ def _scanned(listing: str, kernel: str, file: str
 
 
 def _own_line(frames: list[str], file: str) -> int | None:
-    """Of the calls that led to an instruction, the innermost one in the file of the kernel.
+    """The innermost line in the kernel's file of an instruction's call stack.
 
-    The frames come as ``File "a", line 1 inlined at "b", line 2``, each with the next one's place;
-    the kernel itself is the outermost.
+    Each frame has the form ``File "a", line 1 inlined at "b", line 2``, the second place being that
+    of the next frame; the kernel itself is the outermost.
     """
     places = [place for place in map(_PLACE.search, frames) if place]
     if not places:
@@ -183,19 +178,19 @@ def _own_line(frames: list[str], file: str) -> int | None:
 
 
 def _assembled(ptx: str, metadata: Any) -> bytes | None:
-    """Have Triton's own last stage assemble PTX, with the flags that these options mean.
+    """Assembles PTX by the last stage of Triton's compiler, with the flags of these options.
 
     Returns:
-        The cubin, or None where this version of Triton does not let it be done.
+        The cubin, or None where this version of Triton has another interface.
     """
     try:
         backend = make_backend(metadata.target)
-        known: dict[str, Any] = dict(metadata._asdict())
-        options = backend.parse_options(known)
+        settings: dict[str, Any] = dict(metadata._asdict())
+        options = backend.parse_options(settings)
         stages: dict[str, Any] = {}
         backend.add_stages(stages, options, _language())
-        return bytes(stages["cubin"](ptx, known))
-    except Exception:  # a seam of Triton has moved: the lines stay as they are, and it is told
+        return bytes(stages["cubin"](ptx, settings))
+    except Exception:  # another interface: ``exact_lines`` becomes false
         return None
 
 
@@ -205,14 +200,14 @@ def _language() -> Any:
 
 
 def machine_code(cubin: bytes) -> dict[str, bytes]:
-    """The sections of an ELF file that hold instructions, by name: all but debugging data."""
+    """The sections of an ELF file that contain instructions, by name."""
     at, = struct.unpack_from("<Q", cubin, 0x28)  # e_shoff
     size, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
     heads = [struct.unpack_from("<IIQQQQ", cubin, at + number * size) for number in range(count)]
     strings = heads[names][4]
-    found = {}
+    sections = {}
     for name, _, _, _, offset, length in heads:
         title = cubin[strings + name:cubin.index(b"\0", strings + name)].decode()
         if title.startswith(".text."):
-            found[title] = cubin[offset:offset + length]
-    return found
+            sections[title] = cubin[offset:offset + length]
+    return sections

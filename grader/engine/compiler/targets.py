@@ -14,22 +14,22 @@ _FILE = Path(__file__).with_name("targets.toml")
 
 @dataclass(frozen=True)
 class Target:
-    """One GPU. Sizes in bytes, rates in units per second, latencies in cycles.
+    """One GPU: sizes in bytes, rates per second, latencies in cycles, from ``targets.toml``.
 
-    ``shared_per_program`` is the most that one program may use. ``dram`` is what a copy reaches,
-    bytes read and written together. Peaks are dense, in operations (two for a fused multiply-add).
+    ``shared_per_program`` is the most that one program may use. ``dram`` is the bandwidth of a
+    copy, bytes read and written together. Peaks are dense FLOP/s, two per fused multiply-add.
     """
 
     name: str
     title: str
     capability: int  # such as 90
     multiprocessors: int
-    clock: float
-    registers: int  # of a multiprocessor, 32 bits each
-    shared: int  # of a multiprocessor
+    clock: float  # Hz
+    registers: int  # of an SM, 32 bits each
+    shared: int  # bytes of an SM
     shared_per_program: int
-    warps: int  # of a multiprocessor
-    programs: int  # of a multiprocessor
+    warps: int  # of an SM
+    programs: int  # of an SM
     dram: float
     l2: int
     l2_rate: float
@@ -46,7 +46,7 @@ class Target:
 
 
 class UnknownTarget(ValueError):
-    """There is no target of this name; the message names those that there are."""
+    """No target has this name; the message lists the targets."""
 
 
 @functools.cache
@@ -59,12 +59,12 @@ def all_targets() -> dict[str, Target]:
 
 
 def find(name: str = DEFAULT) -> Target:
-    """A target by its name, whatever its case.
+    """A target by its name, in upper or lower case.
 
     Raises:
-        UnknownTarget: there is none.
+        UnknownTarget: no target has this name.
     """
-    known = all_targets()
-    if name.lower() not in known:
-        raise UnknownTarget(f"No target is called {name!r}. There are {', '.join(known)}.")
-    return known[name.lower()]
+    targets = all_targets()
+    if name.lower() not in targets:
+        raise UnknownTarget(f"No target is called {name!r}. There are {', '.join(targets)}.")
+    return targets[name.lower()]

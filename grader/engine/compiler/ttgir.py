@@ -1,4 +1,4 @@
-"""What Triton's own intermediate code says: pipelines, layouts, products and their places."""
+"""Reads Triton's IR (TTIR, TTGIR): pipelines, layouts, products and their places."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ def multiplies(ttir: str) -> bool:
 
 
 def rounds_to_tf32(ttir: str) -> bool:
-    """Whether a matrix product may take float32 for TF32, with nothing done against the loss."""
+    """Whether a matrix product may round float32 to TF32 without compensation."""
     return "inputPrecision = tf32 :" in ttir
 
 
 def imprecise_sums(ttgir: str) -> int:
-    """How many products of float8 tensor cores of Hopper add up at most before a sum leaves them.
+    """The most float8 products that tensor cores of Hopper sum at reduced precision.
 
-    As many as a product of tiles is deep where it begins at zero; else as its operand
-    ``max_num_imprecise_acc`` says, 2**30 where that says nothing; 0 where there is none.
+    Returns:
+        The depth of the tile where a product starts at zero; else its ``max_num_imprecise_acc``,
+        2**30 by default; 0 without such products.
     """
     zeros = set(_ZERO.findall(ttgir))
     most = 0
@@ -47,10 +48,10 @@ def imprecise_sums(ttgir: str) -> int:
 
 
 def stages(ttgir: str) -> int:
-    """How many tiles the deepest ring of buffers in shared memory holds; 0 where there is none.
+    """The number of stages of the deepest pipeline in shared memory; 0 without one.
 
-    A ring is what software pipelining and warp specialization make of a loop. Barriers lie in
-    rings of their own, which do not count.
+    Software pipelining and warp specialization give a loop a ring of buffers. Rings of barriers do
+    not count.
     """
     depth = 0
     for count, shape, kind in _STAGED.findall(ttgir):
@@ -60,12 +61,12 @@ def stages(ttgir: str) -> int:
 
 
 def conversions(ttgir: str) -> list[Place | None]:
-    """Where values change their layout."""
+    """The places of layout conversions."""
     return _places(ttgir, "ttg.convert_layout ")
 
 
 def products_without_tensor_cores(ttgir: str) -> list[Place | None]:
-    """Where a matrix product keeps a layout of plain threads: it becomes multiply-adds."""
+    """The places of matrix products in a blocked layout, which become multiply-adds."""
     plain = set(_LAYOUT.findall(ttgir))
     locations = dict(_ALIAS.findall(ttgir))
     return [_place(line, locations) for line in ttgir.splitlines()
@@ -79,8 +80,8 @@ def _places(ttgir: str, operation: str) -> list[Place | None]:
 
 def _place(line: str, locations: dict[str, str]) -> Place | None:
     """The innermost source of one operation."""
-    found = _TRAILING.search(line)
-    text = found[0].strip()[4:-1] if found else ""
+    trailing = _TRAILING.search(line)
+    text = trailing[0].strip()[4:-1] if trailing else ""
     for _ in range(len(locations) + 1):
         if source := _SOURCE.match(text):
             return source[1].rpartition("/")[2], int(source[2]), int(source[3])

@@ -1,1 +1,1 @@
-"""A real GPU: its memory between red zones, its clock, its ceilings."""
+"""Runs launches on a real GPU: red zones around tensors, timing, measured ceilings."""

@@ -9,8 +9,8 @@ import torch
 import triton
 
 from grader.engine.gpu import nvml
-from grader.engine.gpu.clock import Cuda, Job, measure, milliseconds, uuid_of
-from grader.measurement import Ceilings, Gpu
+from grader.engine.gpu.clock import Cuda, TimingJob, measure, milliseconds, uuid_of
+from grader.engine.gpu.measurement import Ceilings, Gpu
 
 COPY_BYTES = 1 << 30  # from one place to another, so that twice as many move
 SIDE = 8192  # of the matrices
@@ -58,7 +58,7 @@ def copy_gb_s(device: Cuda, nbytes: int, *, probe: bool = False) -> float:
     source = torch.empty(nbytes, dtype=torch.uint8, device="cuda").random_()
     target = torch.empty_like(source)
     target.copy_(source)
-    in_graph = measure([Job(lambda: target.copy_(source))], device,
+    in_graph = measure([TimingJob(lambda: target.copy_(source))], device,
                        budget_ms=_PROBES_MS if probe else _FULL_MS)
     called = milliseconds(lambda: target.copy_(source),
                           budget_ms=_PROBES_MS if probe else _FULL_MS)
@@ -83,7 +83,7 @@ def matmul_tflops(device: Cuda, dtype: torch.dtype, *, tf32: bool = False) -> fl
             return torch.matmul(a, b, out=out)
 
         work()
-        return 2 * side**3 / measure([Job(work)], device, budget_ms=_FULL_MS).ms / 1e9
+        return 2 * side**3 / measure([TimingJob(work)], device, budget_ms=_FULL_MS).ms / 1e9
     finally:
         torch.set_float32_matmul_precision(before)
 
@@ -107,6 +107,6 @@ def fp8_tflops(device: Cuda) -> float:
 
     try:
         work()
-        return 2 * side**3 / measure([Job(work)], device, budget_ms=_FULL_MS).ms / 1e9
+        return 2 * side**3 / measure([TimingJob(work)], device, budget_ms=_FULL_MS).ms / 1e9
     except (RuntimeError, AttributeError):  # no such product in this torch, or for this GPU
         return 0.0

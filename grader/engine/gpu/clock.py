@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import torch
 
 from grader.engine.gpu import nvml
-from grader.measurement import SPREAD, Measurement
+from grader.engine.gpu.measurement import SPREAD, Measurement
 
 LEAST_REPEATS, MOST_REPEATS = 20, 100
 BUDGET_MS = 400.0  # of one case, the flushes not counted
@@ -28,12 +28,12 @@ _FIRST = 3  # repeats that tell how long one takes
 _WARM_MS, _MOST_WARM = 25.0, 50  # of work before the first repeat, in which clocks rise
 
 
-class Device(Protocol):
+class TimedDevice(Protocol):
     """What the clock needs of a GPU."""
 
     def event(self) -> Any: ...
     def synchronize(self) -> None: ...
-    def look(self) -> nvml.State: ...
+    def look(self) -> nvml.ClockState: ...
     def flush(self) -> None: ...
     def capture(self, work: Callable[[], object]) -> Callable[[], object] | None: ...
 
@@ -53,7 +53,7 @@ class Cuda:
     def synchronize(self) -> None:
         torch.cuda.synchronize()
 
-    def look(self) -> nvml.State:
+    def look(self) -> nvml.ClockState:
         return self._monitor.look()
 
     def flush(self) -> None:
@@ -84,7 +84,7 @@ def uuid_of(properties: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Job:
+class TimingJob:
     """One way of doing the work: on one set of inputs, at one set of addresses.
 
     ``work`` launches. ``before`` runs ahead of the flush, and ``after`` when the clock has stopped:
@@ -98,7 +98,7 @@ class Job:
     once: bool = False
 
 
-def measure(jobs: Sequence[Job], device: Device, *, config: str = "",
+def measure(jobs: Sequence[TimingJob], device: TimedDevice, *, config: str = "",
             budget_ms: float = BUDGET_MS) -> Measurement:
     """Time jobs that do the same work in turn; each has run before, so that all is compiled.
 
@@ -110,7 +110,7 @@ def measure(jobs: Sequence[Job], device: Device, *, config: str = "",
     captured = all(graph is not None for graph in graphs)
     works = [graph if captured and graph else job.work
              for graph, job in zip(graphs, jobs, strict=True)]
-    rounds = [Job(work, job.before, job.after) for work, job in zip(works, jobs, strict=True)]
+    rounds = [TimingJob(work, job.before, job.after) for work, job in zip(works, jobs, strict=True)]
     first, _, _ = _times(rounds, device, max(_FIRST, len(rounds)))
     one = statistics.median(first)
     calls = 1
@@ -145,7 +145,7 @@ def milliseconds(work: Callable[[], Any], *, flush: bool = True,
         device.flush = lambda: None  # type: ignore[method-assign]
     for _ in range(_FIRST):
         work()
-    job = [Job(work)]
+    job = [TimingJob(work)]
     one = statistics.median(_times(job, device, _FIRST)[0])
     repeats = int(min(MOST_REPEATS, max(LEAST_REPEATS, budget_ms / max(one, 1e-3))))
     times, _, _ = _times(job, device, repeats)
@@ -159,7 +159,7 @@ def part(values: Sequence[float], share: float) -> float:
     return ascending[min(len(ascending) - 1, int(share * len(ascending)))]
 
 
-def _times(jobs: Sequence[Job], device: Device, repeats: int
+def _times(jobs: Sequence[TimingJob], device: TimedDevice, repeats: int
            ) -> tuple[list[float], tuple[int, int], int]:
     """Milliseconds of each repeat, the lowest clocks that were seen, and all that held them back.
 
@@ -187,7 +187,7 @@ def _times(jobs: Sequence[Job], device: Device, repeats: int
     return [start.elapsed_time(end) for start, end in pairs], clocks, reasons
 
 
-def _watched(device: Device, last: Any) -> Iterator[nvml.State]:
+def _watched(device: TimedDevice, last: Any) -> Iterator[nvml.ClockState]:
     """Looks at the device until the last event is over, some times at most."""
     for _ in range(8):
         yield device.look()
@@ -201,7 +201,7 @@ def _calls(jobs: int, one: float) -> int:
     return jobs * max(1, math.ceil(needed / jobs))
 
 
-def _together(jobs: Sequence[Job], device: Device, one: float) -> Job | None:
+def _together(jobs: Sequence[TimingJob], device: TimedDevice, one: float) -> TimingJob | None:
     """Many calls as one graph, round all the jobs, whose buffers are more than L2 holds."""
     def work() -> None:
         for number in range(_calls(len(jobs), one)):
@@ -216,7 +216,7 @@ def _together(jobs: Sequence[Job], device: Device, one: float) -> Job | None:
             job.after()
 
     graph = device.capture(work)
-    return Job(graph, before, after) if graph else None
+    return TimingJob(graph, before, after) if graph else None
 
 
 def _measurement(times: Sequence[float], graph: bool, clocks: tuple[int, int], reasons: int,

@@ -1,4 +1,4 @@
-"""Memory on a GPU in which a kernel's mistakes show: red zones, poison, inputs that are kept."""
+"""GpuMemory on a GPU in which a kernel's mistakes show: red zones, poison, inputs that are kept."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from grader.engine.interpreter.poison import FRESH_BYTE
-from grader.recording import MalformedRecording, View
-from grader.sandbox.arena import extent, itemsize
+from grader.recording.arena import extent, itemsize
+from grader.recording.model import MalformedRecording, View
 
 ZONE = 64 << 10  # bytes before and behind every storage; a multiple of CUDA's alignment
 _MOST = 1 << 40  # bytes of a storage
@@ -55,7 +55,7 @@ class _Buffer:
             self.body.copy_(self.kept)
 
 
-class Memory:
+class GpuMemory:
     """All storages of one replay, by number; ``poison`` picks the garbage of what is fresh."""
 
     def __init__(self, device: torch.device, poison: int) -> None:
@@ -82,9 +82,9 @@ class Memory:
                 buffer.body[first - offset:first - offset + count].copy_(data)
         buffer.kept = buffer.body.clone()
 
-    def copy(self) -> Memory:
+    def copy(self) -> GpuMemory:
         """The same inputs at other addresses, and nothing else."""
-        other = Memory(self.device, self._poison)
+        other = GpuMemory(self.device, self._poison)
         for number, buffer in self._buffers.items():
             if buffer.kept is not None:
                 mine = other._add(number, buffer.nbytes)

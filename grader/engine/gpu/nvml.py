@@ -19,7 +19,7 @@ _REASONS = {  # nvmlClocksEventReasons; being idle and what the user set are no 
 
 
 @dataclass(frozen=True)
-class State:
+class ClockState:
     """One look at a device: clocks in MHz, 0 where nobody tells, and the bits of the reasons."""
 
     sm_mhz: int = 0
@@ -34,10 +34,10 @@ class Monitor:
         self._library: Any
         self._library, self._device = _device(uuid)
 
-    def look(self) -> State:
+    def look(self) -> ClockState:
         if self._library is None:
-            return State()
-        return State(self._clock(_SM), self._clock(_MEMORY), self._reasons())
+            return ClockState()
+        return ClockState(self._clock(_SM), self._clock(_MEMORY), self._reasons())
 
     def _clock(self, which: int) -> int:
         value = ctypes.c_uint()

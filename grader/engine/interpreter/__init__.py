@@ -1,1 +1,1 @@
-"""Runs kernels on NumPy, one program after another, with every memory access watched."""
+"""Interprets kernels on NumPy, many programs at a time, and checks every memory access."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from grader.engine.interpreter.handle import Array
-from grader.engine.interpreter.places import in_order
+from grader.engine.interpreter.block_value import Array
+from grader.engine.interpreter.index_runs import in_order
 
 _OPERATIONS: dict[str, Callable[..., Array]] = {
     "ADD": np.add,

@@ -18,9 +18,9 @@ from triton.backends.compiler import GPUTarget
 
 from grader.engine.compiler import targets
 from grader.engine.interpreter import libdevice, numerics
-from grader.engine.interpreter.descriptors import BlockPointer, Descriptor
+from grader.engine.interpreter.block_value import Array, Handle, aligned
+from grader.engine.interpreter.descriptors import BlockDescriptor, BlockPointer
 from grader.engine.interpreter.errors import AssertionFailed, NotInAKernel, NotInterpreted
-from grader.engine.interpreter.handle import Array, Handle, aligned
 from grader.engine.interpreter.memory import Memory
 from grader.engine.interpreter.numerics import numpy_dtype
 
@@ -204,11 +204,11 @@ class Builder:
 
     def create_make_tensor_descriptor(self, base: Handle, shape: list[Handle],
                                       strides: list[Handle], block_shape: list[int],
-                                      is_signed: bool, padding: Any = None) -> Descriptor:
-        return Descriptor(base, shape, strides, [int(n) for n in block_shape],
+                                      is_signed: bool, padding: Any = None) -> BlockDescriptor:
+        return BlockDescriptor(base, shape, strides, [int(n) for n in block_shape],
                           pad_nan=padding == ir.PADDING_OPTION.PAD_NAN)
 
-    def create_descriptor_load(self, desc: Descriptor, indices: list[Handle],
+    def create_descriptor_load(self, desc: BlockDescriptor, indices: list[Handle],
                                *hints: Any) -> Handle:
         pointers, mask = desc.place(indices)
         loaded = self._watched.load(pointers, mask, desc.padding())
@@ -216,12 +216,12 @@ class Builder:
             loaded.data = numerics.near_tf32(loaded.data)
         return loaded
 
-    def create_descriptor_store(self, desc: Descriptor, value: Handle,
+    def create_descriptor_store(self, desc: BlockDescriptor, value: Handle,
                                 indices: list[Handle]) -> None:
         pointers, mask = desc.place(indices)
         self._watched.store(pointers, value, mask)
 
-    def create_descriptor_reduce(self, kind: Any, desc: Descriptor, value: Handle,
+    def create_descriptor_reduce(self, kind: Any, desc: BlockDescriptor, value: Handle,
                                  indices: list[Handle]) -> None:
         pointers, mask = desc.place(indices)
         name = str(kind).rsplit(".", 1)[-1]
@@ -229,12 +229,12 @@ class Builder:
             name = f"U{name}"
         self._watched.atomic_rmw(name, pointers, value, mask, ordered=False)
 
-    def create_descriptor_gather(self, desc: Descriptor, x_offsets: Handle, y_offset: Handle,
+    def create_descriptor_gather(self, desc: BlockDescriptor, x_offsets: Handle, y_offset: Handle,
                                  dtype: Any) -> Handle:
         pointers, mask = desc.rows(x_offsets, y_offset)
         return self._watched.load(pointers, mask, desc.padding())
 
-    def create_descriptor_scatter(self, desc: Descriptor, value: Handle, x_offsets: Handle,
+    def create_descriptor_scatter(self, desc: BlockDescriptor, value: Handle, x_offsets: Handle,
                                   y_offset: Handle) -> None:
         pointers, mask = desc.rows(x_offsets, y_offset)
         self._watched.store(pointers, value, mask)

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import triton.language as tl
 
+from grader.engine.interpreter.block_value import Array, Handle
 from grader.engine.interpreter.errors import KernelError
-from grader.engine.interpreter.handle import Array, Handle
 from grader.engine.interpreter.numerics import numpy_dtype
 
 _ALIGNMENT = 16  # bytes, of a descriptor's base and strides: what the TMA unit takes
 
 
 @dataclass
-class Descriptor:
+class BlockDescriptor:
     """What ``tl.make_tensor_descriptor`` gives; loads outside the shape give zero or NaN.
 
     Raises:

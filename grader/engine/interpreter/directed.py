@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.engine.interpreter.handle import Array
+from grader.engine.interpreter.block_value import Array
 from grader.engine.interpreter.numerics import fused_multiply_add, to_integer
 
 # The four roundings, by the end of a symbol: to nearest, toward zero, up and down.

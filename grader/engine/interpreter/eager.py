@@ -20,18 +20,18 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from grader.engine.interpreter.install import installed
+from grader.engine.interpreter.address_space import Storage
 from grader.engine.interpreter.launch import (
     HostDescriptor,
+    LaunchOutcome,
     Order,
-    Outcome,
     Pointer,
     run,
 )
 from grader.engine.interpreter.memory import Memory
+from grader.engine.interpreter.patch_triton import installed
 from grader.engine.interpreter.poison import FRESH_BYTE
-from grader.engine.interpreter.regions import Storage
-from grader.recording import dtype_name, outside_grid
+from grader.recording.model import dtype_name, outside_grid
 from grader.report import Finding
 
 _OPTIONS = frozenset(CUDAOptions.__dataclass_fields__)
@@ -56,7 +56,7 @@ class Trace:
     order: Order = "forward"
     config: int = 0
     chunk: int | None = None
-    launches: list[Outcome] = field(default_factory=list)
+    launches: list[LaunchOutcome] = field(default_factory=list)
 
     @property
     def findings(self) -> list[Finding]:

@@ -8,9 +8,9 @@ import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter
 
-from grader.engine.interpreter.attempt import Diverged
+from grader.engine.interpreter.block_value import Array, Handle
 from grader.engine.interpreter.errors import NotInterpreted
-from grader.engine.interpreter.handle import Array, Handle
+from grader.engine.interpreter.transaction import Diverged
 
 
 def map_elementwise(scalar_fn: Any, *args: Any, pack: Any = 1, **_: Any) -> Any:

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from grader.report import Finding
-from grader.words import not_found
+from grader.text import not_found
 
 _MAX_MESSAGE = 400
 
@@ -48,8 +48,9 @@ _COMPILE_TIME: tuple[type[BaseException], ...] = (
 _MEANT = (KernelError, NotInAKernel, AssertionFailed, NotInterpreted, MemoryError, RecursionError)
 # Parts of the engine that a kernel cannot make raise: an error there is the grader's own.
 _OURS = tuple(f"grader.engine.interpreter.{name}" for name in (
-    "memory", "checks", "regions", "places", "shadow", "attempt", "races", "traffic", "observed",
-    "words", "atomics", "poison", "analysis", "turns", "threads"))
+    "memory", "memory_checks", "address_space", "index_runs", "shadow_memory", "transaction",
+    "happens_before", "traffic", "finding_aggregation", "atomics", "poison", "analysis",
+    "interleave", "barrier_check"))
 
 
 def explain(error: BaseException, file: str, kernel: str) -> Finding:

@@ -21,17 +21,17 @@ from triton import knobs
 from triton.runtime import interpreter
 
 from grader.engine.interpreter import analysis
-from grader.engine.interpreter.attempt import Diverged, Poll, Spinning
+from grader.engine.interpreter.address_space import Storage
+from grader.engine.interpreter.block_value import Array, Handle
 from grader.engine.interpreter.builder import Options
 from grader.engine.interpreter.errors import NotInAKernel, explain
-from grader.engine.interpreter.handle import Array, Handle
-from grader.engine.interpreter.install import installed
-from grader.engine.interpreter.memory import Memory, Running
+from grader.engine.interpreter.interleave import take_turns
+from grader.engine.interpreter.memory import Memory
 from grader.engine.interpreter.numerics import TRITON, numpy_dtype
-from grader.engine.interpreter.regions import Storage
+from grader.engine.interpreter.patch_triton import installed
 from grader.engine.interpreter.rewrite import rewritten
-from grader.engine.interpreter.turns import take_turns
-from grader.facts import Footprint, Traffic
+from grader.engine.interpreter.transaction import Diverged, Poll, RunningLaunch, Spinning
+from grader.recording.launch_stats import Footprint, Traffic
 from grader.report import Finding
 
 Order = Literal["forward", "reverse"]
@@ -65,7 +65,7 @@ class HostDescriptor:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LaunchOutcome:
     """What one launch did. ``failure`` is the finding that stopped it."""
 
     programs: int
@@ -88,7 +88,7 @@ class Outcome:
 
 def run(kernel: Any, grid: tuple[int, int, int], arguments: Mapping[str, Any], memory: Memory, *,
         order: Order = "forward", sample: int | None = None, chunk: int | None = None,
-        options: Mapping[str, Any] | None = None) -> Outcome:
+        options: Mapping[str, Any] | None = None) -> LaunchOutcome:
     """Run a launch of a ``JITFunction``.
 
     ``arguments`` binds every parameter: ``Pointer`` for tensors, plain values, tuples of these;
@@ -128,9 +128,9 @@ def _debugs(kernel: Any, options: Mapping[str, Any]) -> bool:
     return bool(options.get("debug", kernel.debug) or knobs.runtime.debug)
 
 
-def _outcome(running: Running, failure: Finding | None) -> Outcome:
+def _outcome(running: RunningLaunch, failure: Finding | None) -> LaunchOutcome:
     traffic = running.ledger.traffic()
-    return Outcome(
+    return LaunchOutcome(
         running.all_programs, running.idle,
         bytes_loaded=sum(t.bytes for t in traffic if t.kind != "store"),
         bytes_stored=sum(t.bytes for t in traffic if t.kind != "load"),

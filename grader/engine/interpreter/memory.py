@@ -3,82 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 import triton.language as tl
 
-from grader.engine.interpreter import atomics, words
-from grader.engine.interpreter.attempt import (
+from grader.engine.interpreter import atomics
+from grader.engine.interpreter.address_space import Finder, Part, Regions
+from grader.engine.interpreter.block_value import Array, Handle, contiguous_axis, spread, turned
+from grader.engine.interpreter.finding_aggregation import Observations
+from grader.engine.interpreter.happens_before import Cell, Order
+from grader.engine.interpreter.index_runs import Elements
+from grader.engine.interpreter.memory_checks import Checks
+from grader.engine.interpreter.numerics import numpy_dtype
+from grader.engine.interpreter.poison import masked_lane
+from grader.engine.interpreter.shadow_memory import LEAST_SEGMENT
+from grader.engine.interpreter.traffic import Key
+from grader.engine.interpreter.transaction import (
     Attempt,
     Diverged,
     Poll,
+    RunningLaunch,
     line_in,
     of_all_programs,
 )
-from grader.engine.interpreter.checks import Checks
-from grader.engine.interpreter.handle import Array, Handle, contiguous_axis, spread, turned
-from grader.engine.interpreter.numerics import numpy_dtype
-from grader.engine.interpreter.observed import Observations
-from grader.engine.interpreter.places import Elements
-from grader.engine.interpreter.poison import masked_lane
-from grader.engine.interpreter.races import Cell, Order
-from grader.engine.interpreter.regions import Finder, Part, Regions
-from grader.engine.interpreter.shadow import LEAST_SEGMENT
-from grader.engine.interpreter.traffic import Key, Ledger
-from grader.recording import MAX_PRINTED, MAX_PRINTED_LINE
+from grader.recording.model import MAX_PRINTED, MAX_PRINTED_LINE
 
 LOCKS = ("CAS", "XCHG")  # atomics that locks are made of
 Change = Callable[[Array, Array, Part], Array]
-
-
-@dataclass
-class Running:
-    """The launch that is running, and the group of programs whose turn it is."""
-
-    grid: tuple[int, int, int]
-    file: str  # the kernel's source; findings give lines of this file
-    number: int  # of the launch
-    order: Order
-    attempt: Attempt
-    regions: Regions
-    warps: int = 4  # of each program; one alone issues in order
-    ledger: Ledger = field(default_factory=Ledger)
-    watched: set[int] = field(default_factory=set)  # storages whose readers are noted, by id
-    idle: int = 0  # programs that ended and stored nothing
-
-    @property
-    def all_programs(self) -> int:
-        return self.grid[0] * self.grid[1] * self.grid[2]
-
-    @property
-    def programs(self) -> Array:
-        return self.attempt.programs
-
-    @property
-    def count(self) -> int:
-        return self.attempt.count
-
-    def place_along(self, axis: int) -> Array:
-        """The programs' places along one axis of the grid, for which the kernel asks."""
-        self.attempt.axes.add(axis)
-        return self._along(axis)
-
-    def _along(self, axis: int) -> Array:
-        programs, (width, height, _) = self.programs, self.grid
-        rest = (programs % width, programs // width % height, programs // (width * height))
-        place: Array = rest[axis].astype(np.int32)
-        return place
-
-    def place(self, program: int) -> str:
-        return words.program(program, self.grid)
-
-    def places(self) -> Iterator[str]:
-        """Where each program of the group is, as ``(x, y, z) ``."""
-        along = [self._along(axis).tolist() for axis in range(3)]
-        return (f"({x}, {y}, {z}) " for x, y, z in zip(*along, strict=True))
 
 
 class Memory:
@@ -129,7 +82,7 @@ class Memory:
     def attempt(self) -> Attempt:
         return self.running.attempt
 
-    def begin(self, grid: tuple[int, int, int], file: str) -> Running:
+    def begin(self, grid: tuple[int, int, int], file: str) -> RunningLaunch:
         """A new launch."""
         self._last_segment = self.running.order.last
         self._launches += 1
@@ -143,10 +96,10 @@ class Memory:
         """
         self.running = self._launch((0, 0, 0), "")
 
-    def _launch(self, grid: tuple[int, int, int], file: str) -> Running:
+    def _launch(self, grid: tuple[int, int, int], file: str) -> RunningLaunch:
         order = Order(self._last_segment, grid[0] * grid[1] * grid[2])
         nobody = np.zeros(0, np.int64)
-        return Running(grid, file, self._launches, order, Attempt(nobody, nobody, order),
+        return RunningLaunch(grid, file, self._launches, order, Attempt(nobody, nobody, order),
                        Regions(self._find))
 
     def try_with(self, programs: Array) -> Attempt:

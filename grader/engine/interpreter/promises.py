@@ -20,8 +20,8 @@ import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter
 
+from grader.engine.interpreter.block_value import Array
 from grader.engine.interpreter.errors import AssertionFailed
-from grader.engine.interpreter.handle import Array
 
 
 def multiple_of(input: Any, values: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter
 
-from grader.engine.interpreter.handle import Array, Handle, Shape
+from grader.engine.interpreter.block_value import Array, Handle, Shape
 from grader.engine.interpreter.numerics import numpy_dtype
 
 Blocks = tuple[Any, ...]  # of tl.tensor, all of one shape

@@ -26,11 +26,11 @@ from grader.engine.interpreter import (
     promises,
     reduce,
     scopes,
-    subset,
+    unsupported_syntax,
 )
-from grader.engine.interpreter.attempt import of_all_programs
+from grader.engine.interpreter.block_value import Handle
 from grader.engine.interpreter.errors import KernelError, NotInAKernel
-from grader.engine.interpreter.handle import Handle
+from grader.engine.interpreter.transaction import of_all_programs
 
 TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2])
 _ABSENT = object()
@@ -64,7 +64,7 @@ def _rewrite(fn: Any) -> Callable[..., Any]:
     defaults = fn.__defaults__ or ()
     arguments.defaults = [ast.Constant(None) for _ in defaults]
     known, local = names_of(fn), assigned(node)
-    refuser = subset.Refuser(_call, known, local)
+    refuser = unsupported_syntax.Refuser(_call, known, local)
     node.body = [refuser.visit(statement) for statement in node.body]
     module = ast.Module([_Rewriter().visit(node)], [])
     ast.fix_missing_locations(module)
@@ -401,7 +401,7 @@ def _negated(value: Any) -> Any:
 def _iterated(values: Any, line: int) -> Any:
     """What a ``for`` goes over."""
     if not isinstance(values, range | GeneratorType):
-        subset.refused("a loop over anything but a range", line)
+        unsupported_syntax.refused("a loop over anything but a range", line)
     return values
 
 
@@ -511,9 +511,9 @@ _HELPERS: dict[str, Any] = {
     _PREFIX + "logical": _logical,
     _PREFIX + "negated": _negated,
     _PREFIX + "iterated": _iterated,
-    _PREFIX + "refused": subset.refused,
-    _PREFIX + "refused_global": subset.refused_global,
-    _PREFIX + "constant": subset.constant,
+    _PREFIX + "refused": unsupported_syntax.refused,
+    _PREFIX + "refused_global": unsupported_syntax.refused_global,
+    _PREFIX + "constant": unsupported_syntax.constant,
     "_InterpreterComparison": getattr(interpreter, "_InterpreterComparison", None),
 }
 # All of Python that a kernel can reach, whatever it is called there.

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import torch
 
-from grader.engine.interpreter.handle import Array
+from grader.engine.interpreter.block_value import Array
 from grader.engine.interpreter.numerics import upper_product
 
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from grader.engine.interpreter.handle import Array
-from grader.facts import SECTOR, Footprint, Traffic
+from grader.engine.interpreter.block_value import Array
+from grader.recording.launch_stats import SECTOR, Footprint, Traffic
 
 _SHIFT = 5
 _MANY_SPANS = 1 << 20  # then they are merged, before they take more memory than tensors do

@@ -16,19 +16,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from grader.sandbox import folders, processes
+from grader.sandbox import processes, tempdirs
 from grader.sandbox.zygote import SPARES
 from tests.fidelity.chaos import module
-from tritonlab.certificate import SCHEMA
-from tritonlab.journal import Reading, parse
+from tritonlab.progress.certificate import SCHEMA
+from tritonlab.progress.journal import JournalReading, parse
 
 ROOT = Path(__file__).parents[3]
 SLACK_S = 2.0  # beyond the limit that a kernel runs into
 SETTLE_S = 2.0  # for what was left behind to go
 MEMORY = 200 << 20  # bytes of the judge beyond what importing torch and the suite takes
 LOAD, CALL, RUN, COMPILE, ANSWER = (
-    "grader.processes.LOAD_S", "grader.session.CALL_S", "grader.session.RUN_S",
-    "grader.session.COMPILE_S", "grader.sandbox.client.ANSWER_S")
+    "grader.processes.pool.LOAD_S", "grader.processes.session.CALL_S",
+    "grader.processes.session.RUN_S", "grader.processes.session.COMPILE_S",
+    "grader.sandbox.client.ANSWER_S")
 QUICK = {LOAD: 1.5, CALL: 1.5, RUN: 1.5, COMPILE: 8.0, ANSWER: 2.0}
 SHIPPED = {LOAD: 20.0, CALL: 10.0, RUN: 10.0, COMPILE: 60.0, ANSWER: 30.0}  # as in the grader
 
@@ -156,7 +157,7 @@ class Bench:
 
     # ---------------------------------------------------------------------------------------------
 
-    def reading(self) -> Reading:
+    def reading(self) -> JournalReading:
         return parse((self.mark / "journal.jsonl").read_bytes())
 
     def recorded(self) -> int:
@@ -184,7 +185,7 @@ class Bench:
         own = self._warm.sandbox if self._warm else None
         for path in self.temporary.iterdir():
             if path != own:
-                folders.remove(path)
+                tempdirs.remove(path)
 
     def leftovers(self) -> list[str]:
         """Temporary files that are still there; those of the warm sandbox are its own."""
@@ -236,8 +237,8 @@ class Bench:
     @cached_property
     def warm_baseline(self) -> int:
         """Bytes that a judge holds once torch, the grader and the suite are imported."""
-        code = ("import sys, grader.judge, grader.suite; from pathlib import Path\n"
-                "grader.suite.load(Path(sys.argv[1]))\n"
+        code = ("import sys, grader.judge.grade, grader.suite.spec; from pathlib import Path\n"
+                "grader.suite.spec.load(Path(sys.argv[1]))\n"
                 "from tests.fidelity.chaos.hooks import memory; print(memory('VmRSS'))")
         suite = self.folder / "course" / "suites" / "missing-elements" / "03-softmax" / "suite.py"
         shown = subprocess.run([sys.executable, "-c", code, str(suite)], check=True,

@@ -14,8 +14,8 @@ from tests.fidelity.chaos import module
 from tests.fidelity.chaos.bench import Bench, Ended
 from tests.fidelity.chaos.hooks import FAILS, NO_SPACE
 from tests.fidelity.chaos.kernels import HOSTILE
-from tritonlab.certificate import SCHEMA
-from tritonlab.journal import CERTIFICATE, JOURNAL, Journal, Reading, parse
+from tritonlab.progress.certificate import SCHEMA
+from tritonlab.progress.journal import CERTIFICATE, JOURNAL, Journal, JournalReading, parse
 
 RECORDS = 4
 
@@ -31,7 +31,7 @@ def _filled(folder: Path) -> Journal:
     return journal
 
 
-def _view(reading: Reading) -> str:
+def _view(reading: JournalReading) -> str:
     return json.dumps({"records": [record.seq for record in reading.records],
                        "journal": {"head": reading.head}})
 
@@ -156,7 +156,7 @@ def failing_disk(bench: Bench) -> list[str]:
     return problems
 
 
-def _after_failure(bench: Bench, ended: Ended, before: Reading) -> list[str]:
+def _after_failure(bench: Bench, ended: Ended, before: JournalReading) -> list[str]:
     problems = bench.expected(ended, {0, 3}, cold=False)
     if ended.report.get("verdict") != "PASSED":
         problems.append(f"the verdict was not shown: {ended.described()}")

@@ -2,8 +2,8 @@
 
     python -c "from tests.fidelity.chaos.hooks import main; main()" HOOKS grade softmax
 
-``HOOKS`` is a JSON object. ``limits`` gives constants, such as ``grader.session.CALL_S``, other
-values. ``signal`` is ``[stage, times]``: Ctrl-C when that stage is reached. ``clock`` is how
+``HOOKS`` is a JSON object. ``limits`` gives constants, such as ``grader.processes.session.CALL_S``,
+other values. ``signal`` is ``[stage, times]``: Ctrl-C when that stage is reached. ``clock`` is how
 many seconds the time of day jumps when the first case begins. ``"temporary": false`` leaves no
 folder for temporary files. ``"serve": true`` stays and runs one command per line of JSON on
 standard input, all on one warm sandbox.
@@ -94,15 +94,16 @@ class Interrupts:
         self.at, self.times = "", 0
         now, soon, asked = self._now, self._soon, self._asked
         for module, patch in (
-            ("tritonlab.course", now(0)),  # a function of the module itself: it is loaded now
+            # a function of the module itself: it is loaded now
+            ("tritonlab.course.course", now(0)),
             ("torch.functional", now(1)),
             ("grader.sandbox.client", _around("Sandbox", "__init__", soon(2, 0.05))),
-            ("grader.sandbox.conversation", _around("Child", "begin", asked(3, "load"))),
-            ("grader.sandbox.conversation", _around("Child", "begin", asked(4, "call"))),
-            ("grader.sandbox.conversation", _around("Child", "begin", asked(5, "run"))),
+            ("grader.sandbox.child_client", _around("Child", "begin", asked(3, "load"))),
+            ("grader.sandbox.child_client", _around("Child", "begin", asked(4, "call"))),
+            ("grader.sandbox.child_client", _around("Child", "begin", asked(5, "run"))),
             ("grader.sandbox.client", _around("Sandbox", "close", now(6))),
-            ("tritonlab.durable", _around("", "append", now(7))),
-            ("tritonlab.durable", _around("", "replace", now(8))),
+            ("tritonlab.progress.safe_files", _around("", "append", now(7))),
+            ("tritonlab.progress.safe_files", _around("", "replace", now(8))),
             ("tritonlab.render.screen", _around("Screen", "line", now(9))),
         ):
             after.add(module, patch)
@@ -163,8 +164,8 @@ def jump(after: After, seconds: float) -> None:
     def struck(request: dict[str, Any]) -> None:
         offset[0] = seconds if request["op"] == "call" else offset[0]
 
-    after.add("grader.sandbox.conversation", _around("Child", "begin", struck))
-    after.add("tritonlab.journal", lambda module: setattr(module, "date", Date))
+    after.add("grader.sandbox.child_client", _around("Child", "begin", struck))
+    after.add("tritonlab.progress.journal", lambda module: setattr(module, "date", Date))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -172,7 +173,7 @@ def jump(after: After, seconds: float) -> None:
 
 
 class FaultyOs:
-    """Stands in for ``os`` in ``tritonlab.durable``: the n-th write to the disk fails.
+    """Stands in for ``os`` in ``tritonlab.progress.safe_files``: the n-th write to the disk fails.
 
     ``once`` says whether later ones succeed again. A failing ``write`` has written half.
     """
@@ -235,13 +236,14 @@ class FaultyOs:
 def serve(interrupts: Interrupts) -> None:
     """Run commands from standard input on one warm sandbox; an answer is one line of JSON."""
     import grader
-    from grader.sandbox import Sandbox
+    from grader import Sandbox
     from grader.suite import load
-    from tritonlab import cli, durable
+    from tritonlab.cli import app
+    from tritonlab.progress import safe_files
 
     load(Path(os.environ["TRITONLAB_COURSE"]) / "suites" / "missing-elements" / "03-softmax"
          / "suite.py")
-    import grader.judge
+    import grader.judge.grade
 
     answers = os.fdopen(os.dup(1), "w")
     with Sandbox() as box:
@@ -252,7 +254,7 @@ def serve(interrupts: Interrupts) -> None:
         for line in sys.stdin:
             request = json.loads(line)
             disk = request.get("disk")
-            durable.os = FaultyOs(*disk) if disk else os  # type: ignore[attr-defined]
+            safe_files.os = FaultyOs(*disk) if disk else os  # type: ignore[attr-defined]
             interrupts.at, interrupts.times = request.get("signal") or ("", 0)
             Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
             started = time.monotonic()
@@ -260,14 +262,14 @@ def serve(interrupts: Interrupts) -> None:
             sys.argv = ["tritonlab", *request["words"]]
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 try:
-                    cli.main()
+                    app.main()
                     code: Any = 0
                 except SystemExit as ended:
                     code = ended.code or 0
             print(json.dumps({
                 "code": code, "out": out.getvalue(), "err": err.getvalue(), "zygote": box.pid,
                 "seconds": time.monotonic() - started, "peak": memory("VmHWM"),
-                "sandbox": str(box.folder), "reached": getattr(durable.os, "reached", 0),
+                "sandbox": str(box.folder), "reached": getattr(safe_files.os, "reached", 0),
             }), file=answers, flush=True)
 
 

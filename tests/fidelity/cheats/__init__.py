@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import grader
-from grader.judge import Effort
+from grader.judge.context import Effort
 from grader.report import Finding, Kind, Report, Verdict
 from grader.sandbox import Sandbox
 from grader.suite import Suite

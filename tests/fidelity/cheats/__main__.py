@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import grader
-from grader.sandbox import Sandbox
+from grader import Sandbox
 from tests.fidelity.cheats import CLASSES, cheats, is_confined, plant, suite_of, touched
 from tests.fidelity.cheats.naive import believed
 

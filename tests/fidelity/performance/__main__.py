@@ -10,7 +10,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import triton
 
-from grader.engine.compiler.build import DoesNotCompile
+from grader.engine.compiler.compile import DoesNotCompile
 from grader.engine.compiler.targets import find
 
 from .analysing import analyse

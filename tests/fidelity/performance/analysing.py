@@ -10,17 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from grader.binary import Binary
-from grader.defects import Defect, Observed, of_call
-from grader.engine.compiler.build import build
-from grader.engine.compiler.reading import binary_of
+from grader.diagnosis.perf_lints import Defect, Observed, of_call
+from grader.engine.compiler.compile import build
+from grader.engine.compiler.kernel_reader import binary_of
 from grader.engine.compiler.targets import Target
-from grader.executor.compiling import binder
+from grader.executor.compile_service import binder
 from grader.executor.survey import survey
-from grader.facts import Survey
-from grader.indexed import indexed_lines
-from grader.recording import Launch, View
-from grader.sandbox.arena import extent, itemsize
+from grader.recording.arena import extent, itemsize
+from grader.recording.compiled_kernel import Binary
+from grader.recording.launch_stats import Survey
+from grader.recording.model import Launch, View
+from grader.submission.dataflow import indirect_lines
 
 from .case import Case
 from .recorded import Recorded, record
@@ -106,7 +106,7 @@ def _arena(recorded: Recorded) -> tuple[int, list[list[int]]]:
 def _indexed(recorded: Recorded, launch: Launch) -> frozenset[int]:
     kernel = recorded.kernels[launch.kernel].fn
     lines, first = inspect.getsourcelines(kernel)
-    return indexed_lines("".join(lines), first)
+    return indirect_lines("".join(lines), first)
 
 
 def _tensors(launch: Launch) -> tuple[Mapping[str, int], Mapping[str, int]]:

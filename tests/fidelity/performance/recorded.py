@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from triton.runtime.jit import JITFunction
 
-from grader.recording import Launch, Recording
-from grader.sandbox.arena import view_of
-from grader.worker.launches import recorded
+from grader.recording.arena import view_of
+from grader.recording.model import Launch, Recording
+from grader.worker.launch_capture import capture_launches
 from grader.worker.recorder import Recorder
 
 from .case import Case
@@ -31,7 +31,7 @@ def record(case: Case) -> Recorded:
     path = case.body.__code__.co_filename
     inputs = [(f"tensor {number}", tensor, number) for number, tensor in enumerate(tensors)]
     recorder = Recorder(path, inputs)
-    with recorded(recorder, lambda *args, **kwargs: None):
+    with capture_launches(recorder, lambda *args, **kwargs: None):
         case.body(*tensors)
     views = tuple(view_of(tensor, number) for number, tensor in enumerate(tensors))
     events = tuple(event for event in recorder.events if isinstance(event, Launch))

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from grader import compare
-from grader.inputs import Input
+from grader.judge import compare
 from grader.suite import Tolerance
+from grader.suite.inputs import Input
 from tests.fidelity.tally import Tally
 
 from . import products, rows, training

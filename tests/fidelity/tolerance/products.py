@@ -8,9 +8,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own spelling
 from torch import Tensor
 
-from grader import amplitudes
-from grader.rounding import tf32
-from grader.suite import TENSOR_CORES, Tolerance, rand, special
+from grader.suite import TENSOR_CORES, Tolerance, error_bounds, rand, special
+from grader.suite.rounding import tf32
 
 from .kernel import Cases, Kernel, Run, brain, half
 
@@ -93,7 +92,7 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 
 
 MATMUL = Kernel(
-    "matmul", product, Tolerance(amplitudes.matmul, TENSOR_CORES, products=(0, 1)), factors,
+    "matmul", product, Tolerance(error_bounds.matmul, TENSOR_CORES, products=(0, 1)), factors,
     right={name: multiplies(run) for name, run in ORDERS.items()} | {
         "three TF32 parts": multiplies(in_three_parts),
     },
@@ -105,7 +104,7 @@ MATMUL = Kernel(
 )
 
 MATMUL_TF32 = Kernel(
-    "matmul in TF32", product, Tolerance(amplitudes.matmul, products=(0, 1), tf32=True), factors,
+    "matmul in TF32", product, Tolerance(error_bounds.matmul, products=(0, 1), tf32=True), factors,
     right={f"{name}, {mode}": multiplies(run, lambda x, mode=mode: tf32(x, mode))
            for name, run in ORDERS.items() for mode in ("rz", "rna", "rne")},
     wrong={name: multiplies(run, tf32) for name, run in MISTAKES.items()} | {
@@ -153,7 +152,7 @@ def convolves(run: Run, weights: Run = lambda w: w, *, pad: str = "constant",
 
 CONV2D = Kernel(
     "conv2d", convolution,
-    Tolerance(lambda x, w, b: amplitudes.conv2d(x, w, b, **GEOMETRY), TENSOR_CORES,
+    Tolerance(lambda x, w, b: error_bounds.conv2d(x, w, b, **GEOMETRY), TENSOR_CORES,
               products=(0, 1)),
     images,
     right={name: convolves(run) for name, run in ORDERS.items()},
@@ -189,7 +188,7 @@ def heads(dtype: str) -> Cases:
 def exact_attention(causal: bool) -> Run:
     def run(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         q, k, v = q.double(), k.double(), v.double()
-        scores = amplitudes.masked(q @ k.mT / math.sqrt(q.shape[-1]), causal)
+        scores = error_bounds.masked(q @ k.mT / math.sqrt(q.shape[-1]), causal)
         return torch.softmax(scores, -1) @ v
 
     return run
@@ -229,7 +228,7 @@ def flash(causal: bool, *, scale: Run = lambda d: 1 / math.sqrt(d), block: int =
 
 def at_once(causal: bool) -> Run:
     def run(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        scores = amplitudes.masked(q.float() @ k.float().mT / math.sqrt(q.shape[-1]), causal)
+        scores = error_bounds.masked(q.float() @ k.float().mT / math.sqrt(q.shape[-1]), causal)
         return (torch.softmax(scores, -1) @ v.float()).to(q.dtype)
 
     return run
@@ -249,7 +248,7 @@ def attention(name: str, causal: bool) -> Kernel:
               "padding keys take part": flash(False, padded=True)}
     return Kernel(
         f"attention, {name}", exact_attention(causal),
-        Tolerance(lambda q, k, v: amplitudes.attention(q, k, v, causal=causal, rounds_p=True),
+        Tolerance(lambda q, k, v: error_bounds.attention(q, k, v, causal=causal, rounds_p=True),
                   TENSOR_CORES),
         heads,
         right={

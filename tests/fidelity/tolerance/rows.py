@@ -9,8 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from grader import amplitudes
-from grader.suite import Tolerance, families, rand
+from grader.suite import Tolerance, error_bounds, families, rand
 
 from .kernel import LANES, SUMS, Cases, Kernel, Run, brain, half, in_half, in_lanes
 
@@ -67,14 +66,14 @@ WRONG_SUMS = {
 }
 
 SUM = Kernel(
-    "sum", lambda x: x.double().sum(-1), Tolerance(amplitudes.total), finite_rows_of,
+    "sum", lambda x: x.double().sum(-1), Tolerance(error_bounds.total), finite_rows_of,
     right={name: summed(add) for name, add in SUMS.items()},
     wrong={name: summed(add) for name, add in WRONG_SUMS.items()},
     blind={"inputs rounded to bfloat16": ("bfloat16",)},
 )
 
 MEAN = Kernel(
-    "mean", lambda x: x.double().mean(-1), Tolerance(amplitudes.mean), finite_rows_of,
+    "mean", lambda x: x.double().mean(-1), Tolerance(error_bounds.mean), finite_rows_of,
     right={name: averaged(add) for name, add in SUMS.items()},
     wrong={name: averaged(add) for name, add in WRONG_SUMS.items()} | {
         "mean over the block": rounds(lambda x: in_lanes(x)[..., 0] / BLOCK),
@@ -146,7 +145,7 @@ def last_block_missing(x: Tensor) -> Tensor:
 
 
 SOFTMAX = Kernel(
-    "softmax", lambda x: torch.softmax(x.double(), -1), Tolerance(amplitudes.softmax), rows_of,
+    "softmax", lambda x: torch.softmax(x.double(), -1), Tolerance(error_bounds.softmax), rows_of,
     right={name: shifted(add) for name, add in SUMS.items()} | {
         "online": rounds(online),
         "torch": lambda x: torch.softmax(x, -1),
@@ -218,7 +217,7 @@ def layer_norm(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
 
 LAYER_NORM = Kernel(
     "layer norm", lambda x, w, b: layer_norm(x.double(), w.double(), b.double()),
-    Tolerance(amplitudes.layer_norm), rows_and_weights,
+    Tolerance(error_bounds.layer_norm), rows_and_weights,
     right={f"two passes, {name}": normalised(add) for name, add in SUMS.items()} | {
         "merged from blocks": rounds(welford), "torch": layer_norm,
     },

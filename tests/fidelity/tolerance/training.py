@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from grader import amplitudes
-from grader.suite import Tolerance, rand, wide
+from grader.suite import Tolerance, error_bounds, rand, wide
 
 from .kernel import Cases, Kernel, Run, half, in_half, in_lanes, in_sequence
 from .rows import rows_and_weights
@@ -64,7 +63,7 @@ def steps(*, betas: tuple[float, ...] = BETAS, corrected: bool = True, folded: b
 
 ADAM = Kernel(
     "Adam", exact_adam,
-    Tolerance(lambda p, g, m, v, step: amplitudes.adam(p, g, m, v, step=step, lr=LR, betas=BETAS,
+    Tolerance(lambda p, g, m, v, step: error_bounds.adam(p, g, m, v, step=step, lr=LR, betas=BETAS,
                                                        eps=EPS)),
     states,
     right={"as written": steps(), "corrections folded into the rate": steps(folded=True)},
@@ -116,7 +115,7 @@ def backwards_by(**options: object) -> Run:
 LAYER_NORM_BACKWARD = Kernel(
     "layer norm, backward",
     lambda dy, x, w: backward(dy.double(), x.double(), w.double()),
-    Tolerance(amplitudes.layer_norm_backward), gradients,
+    Tolerance(error_bounds.layer_norm_backward), gradients,
     right={"as written": backwards_by(), "in sequence": backwards_by(add=in_sequence),
            "in lanes": backwards_by(add=in_lanes)},
     wrong={

@@ -10,7 +10,6 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own spelling
 
-from grader import amplitudes
 from grader.suite import (
     EXACT,
     FLOATS,
@@ -26,6 +25,7 @@ from grader.suite import (
     call,
     correctness,
     edge,
+    error_bounds,
     extremes,
     full,
     performance,
@@ -158,7 +158,7 @@ def matrices(dtypes: Sequence[str] = ("float16", "bfloat16")) -> list[Case]:
 col_sum = Function(
     "col_sum", ("x",),
     reference=lambda x: x.double().sum(0),
-    tolerance=Tolerance(lambda x: amplitudes.total(x, dim=0)),
+    tolerance=Tolerance(lambda x: error_bounds.total(x, dim=0)),
     peer=lambda x: x.sum(0),
     reversed_peer=lambda x: x.flip(0).sum(0),
     bench=Bench("rows and columns", SIDES, lambda n: (rand(n, n),), peer_name="x.sum(0)"),
@@ -286,7 +286,7 @@ def pooled(n: int, k: int, stride: int, pad: int, kind: Callable[..., Case] = co
 avg_pool1d = Function(
     "avg_pool1d", ("x", "k", "stride", "pad"),
     reference=lambda x, k, stride, pad: windows(x.double(), k, stride, pad).mean(-1),
-    tolerance=Tolerance(lambda x, k, stride, pad: amplitudes.mean(windows(x, k, stride, pad))),
+    tolerance=Tolerance(lambda x, k, stride, pad: error_bounds.mean(windows(x, k, stride, pad))),
     peer=lambda x, k, stride, pad: windows(x, k, stride, pad).mean(-1),
     reversed_peer=lambda x, k, stride, pad: windows(x, k, stride, pad).flip(-1).mean(-1),
     bench=Bench("elements", LENGTHS, lambda n: (rand(n), 4, 4, 0), at="float32, windows of 4",
@@ -323,7 +323,7 @@ avg_pool1d = Function(
 
 
 def product(p: torch.Tensor, v: torch.Tensor) -> Amplitude:
-    return amplitudes.matmul(p, v)
+    return error_bounds.matmul(p, v)
 
 
 def operands(m: int, k: int, n: int, dtype: str = "float16") -> tuple[Input, Input]:

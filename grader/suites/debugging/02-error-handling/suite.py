@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-from grader import amplitudes
 from grader.suite import (
     FLOATS,
     TENSOR_CORES,
@@ -23,6 +22,7 @@ from grader.suite import (
     call,
     correctness,
     edge,
+    error_bounds,
     integers,
     performance,
     rand,
@@ -59,7 +59,7 @@ def pair(m: int, k: int, n: int, **options: Any) -> tuple[Input, Input]:
 matmul_robust = Function(
     "matmul_robust", ("a", "b"),
     reference=product,
-    tolerance=Tolerance(amplitudes.matmul, TENSOR_CORES, products=(0, 1)),
+    tolerance=Tolerance(error_bounds.matmul, TENSOR_CORES, products=(0, 1)),
     contiguous_result=True,
     moves="deny",  # strides are supported, so there is nothing to copy
     peer=lambda a, b: (a.float() @ b.float()).to(a.dtype),

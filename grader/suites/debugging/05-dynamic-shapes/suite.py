@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-from grader import amplitudes
 from grader.suite import (
     FLOATS,
     Amplitude,
@@ -25,6 +24,7 @@ from grader.suite import (
     correctness,
     edge,
     equal_rows,
+    error_bounds,
     full,
     integers,
     launchable,
@@ -209,7 +209,7 @@ softmax_any = Function(
     "softmax_any", ("x",),
     reference=lambda x: torch.softmax(x.double(), dim=1),
     contiguous_result=True,
-    tolerance=Tolerance(amplitudes.softmax),
+    tolerance=Tolerance(error_bounds.softmax),
     peer=lambda x: torch.softmax(x, dim=1),
     reversed_peer=lambda x: torch.softmax(x.flip(1), dim=1).flip(1),
     bench=Bench("columns", (100, 1_000, 10_000, 65_536, 200_000), lambda n: (rand(512, n),),

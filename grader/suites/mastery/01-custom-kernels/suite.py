@@ -9,8 +9,6 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own spelling
 
-from grader.designs import is_designed
-from grader.designs import product_of as of
 from grader.suite import (
     FLOAT32,
     FLOATS,
@@ -40,6 +38,8 @@ from grader.suite import (
     special,
     wide,
 )
+from grader.suite.designs import is_designed
+from grader.suite.designs import product_of as of
 
 INF, NAN = math.inf, math.nan
 HALVES = ("float16", "bfloat16")

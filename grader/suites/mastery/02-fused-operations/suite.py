@@ -10,8 +10,6 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own spelling
 
-from grader import amplitudes
-from grader.designs import Count, is_designed, product_of
 from grader.suite import (
     FLOATS,
     TENSOR_CORES,
@@ -29,6 +27,7 @@ from grader.suite import (
     correctness,
     edge,
     equal_rows,
+    error_bounds,
     extremes,
     full,
     integers,
@@ -43,6 +42,7 @@ from grader.suite import (
     spike,
     wide,
 )
+from grader.suite.designs import Count, is_designed, product_of
 
 INF, NAN = math.inf, math.nan
 HALVES = ("float16", "bfloat16")
@@ -155,7 +155,7 @@ def norm_gelu(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: fl
 
 def norm_gelu_amplitude(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
                         eps: float = EPS) -> Amplitude:
-    of_y = amplitudes.layer_norm(x, weight, bias, eps)
+    of_y = error_bounds.layer_norm(x, weight, bias, eps)
     steep, own = _of_act("gelu", layer_norm(x.double(), weight.double(), bias.double(), eps))
     return Amplitude(pointwise=finite(steep * of_y.pointwise + own),
                      reduced=finite(steep * of_y.reduced), length=of_y.length)

@@ -8,8 +8,6 @@ from typing import Any
 
 import torch
 
-from grader import amplitudes
-from grader.rounding import spread
 from grader.suite import (
     FLOATS,
     TENSOR_CORES,
@@ -23,12 +21,14 @@ from grader.suite import (
     call,
     correctness,
     edge,
+    error_bounds,
     performance,
     rand,
     refuses,
     sizes,
     wide,
 )
+from grader.suite.rounding import spread
 
 NAN = math.nan
 HALF = "float16"
@@ -49,7 +49,7 @@ MASKED_FLOPS = 1.5  # of tiles of 128 x 128 over half of all scores; all of them
 
 def scores_of(q: torch.Tensor, k: torch.Tensor, causal: bool, scale: float | None) -> torch.Tensor:
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
-    return amplitudes.masked(q @ spread_heads(k, q).mT * scale, causal)
+    return error_bounds.masked(q @ spread_heads(k, q).mT * scale, causal)
 
 
 def spread_heads(x: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
@@ -90,7 +90,7 @@ def amplitude(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = 
     Of those, none is as coarse as tensor cores may be: what the rule multiplies by is 16 of them.
     """
     wide_k, wide_v = spread_heads(k, q), spread_heads(v, q)
-    out = amplitudes.attention(q, wide_k, wide_v, scale=scale, causal=causal,
+    out = error_bounds.attention(q, wide_k, wide_v, scale=scale, causal=causal,
                                rounds_p=q.dtype != torch.float32)
     if not return_lse:
         return out

@@ -10,8 +10,6 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own spelling
 
-from grader import amplitudes
-from grader.designs import is_designed, product_of
 from grader.suite import (
     FLOAT32,
     FLOATS,
@@ -29,6 +27,7 @@ from grader.suite import (
     correctness,
     edge,
     equal_rows,
+    error_bounds,
     full,
     integers,
     performance,
@@ -41,6 +40,7 @@ from grader.suite import (
     spike,
     wide,
 )
+from grader.suite.designs import is_designed, product_of
 
 EPS = 1e-5
 NAN = math.nan
@@ -83,7 +83,7 @@ def gradients(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, dy: tor
 def gradient_amplitudes(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
                         dy: torch.Tensor, eps: float = EPS) -> tuple[Amplitude, ...]:
     columns = x.shape[-1]
-    dx, dw, db = amplitudes.layer_norm_backward(
+    dx, dw, db = error_bounds.layer_norm_backward(
         dy.reshape(-1, columns), x.reshape(-1, columns), weight, eps)
     shaped = Amplitude(torch.as_tensor(dx.pointwise).reshape(x.shape),
                        torch.as_tensor(dx.reduced).reshape(x.shape), dx.length)
@@ -158,7 +158,7 @@ layer_norm = Function(
     entry="layer_norm",
     parameters=("x", "weight", "bias", "eps"),
     reference=layer_norm_reference,
-    tolerance=Tolerance(lambda x, w, b, eps=EPS: amplitudes.layer_norm(x, w, b, eps)),
+    tolerance=Tolerance(lambda x, w, b, eps=EPS: error_bounds.layer_norm(x, w, b, eps)),
     peer=lambda x, w, b, eps=EPS: F.layer_norm(
         x.float(), x.shape[-1:], w.float(), b.float(), eps).to(x.dtype),
     reversed_peer=lambda x, w, b, eps=EPS: F.layer_norm(
@@ -410,7 +410,7 @@ module_forward = Function(
 new_module_forward = Function(
     entry="new_module_forward", drives="TritonLayerNorm", parameters=("x",),
     reference=lambda x: normalised(x, EPS)[0],
-    tolerance=Tolerance(lambda x: amplitudes.layer_norm(x, torch.ones(x.shape[-1]),
+    tolerance=Tolerance(lambda x: error_bounds.layer_norm(x, torch.ones(x.shape[-1]),
                                                         torch.zeros(x.shape[-1]), EPS)),
     peer=lambda x: F.layer_norm(x.float(), x.shape[-1:]).to(x.dtype),
     reversed_peer=lambda x: F.layer_norm(x.float().flip(-1), x.shape[-1:]).flip(-1).to(x.dtype),
@@ -454,7 +454,7 @@ def adam_amplitudes(param: torch.Tensor, grad: torch.Tensor, exp_avg: torch.Tens
     A moment may be written as m + (1 - beta) (g - m), which rounds a difference; and where float32
     does not hold a beta, either it or 1 - beta is rounded.
     """
-    p, m, v = amplitudes.adam(param, grad, exp_avg, exp_avg_sq, step=step, lr=lr,
+    p, m, v = error_bounds.adam(param, grad, exp_avg, exp_avg_sq, step=step, lr=lr,
                               betas=(beta1, beta2), eps=eps)
     off = [abs(beta - float(torch.tensor(beta))) / FLOAT32 for beta in (beta1, beta2)]
     g, m0, v0 = grad.double(), exp_avg.double(), exp_avg_sq.double()

@@ -8,8 +8,6 @@ from typing import Any
 
 import torch
 
-from grader import amplitudes
-from grader.inputs import Row
 from grader.suite import (
     FLOATS,
     TENSOR_CORES,
@@ -20,6 +18,7 @@ from grader.suite import (
     Tolerance,
     correctness,
     edge,
+    error_bounds,
     full,
     integers,
     performance,
@@ -31,6 +30,7 @@ from grader.suite import (
     special,
     wide,
 )
+from grader.suite.inputs import Row
 
 INF = math.inf
 NAN = math.nan
@@ -99,7 +99,7 @@ suite = Suite(
     blanks=24,
     reference=reference,
     contiguous_result=True,
-    tolerance=Tolerance(amplitudes.matmul, TENSOR_CORES, products=(0, 1)),
+    tolerance=Tolerance(error_bounds.matmul, TENSOR_CORES, products=(0, 1)),
     peer=peer,
     reversed_peer=reversed_peer,
     moves="deny",  # strides are what the kernel is about

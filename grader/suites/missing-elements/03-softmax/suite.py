@@ -6,7 +6,6 @@ import math
 
 import torch
 
-from grader import amplitudes
 from grader.suite import (
     FLOATS,
     Bench,
@@ -16,6 +15,7 @@ from grader.suite import (
     Tolerance,
     correctness,
     edge,
+    error_bounds,
     extremes,
     full,
     integers,
@@ -81,7 +81,7 @@ suite = Suite(
         "what powers of 2 instead of e give":
             lambda x: torch.softmax(math.log(2) * x.double(), dim=1),
     },
-    tolerance=Tolerance(amplitudes.softmax),
+    tolerance=Tolerance(error_bounds.softmax),
     peer=peer,
     reversed_peer=reversed_peer,
     cost=lambda x: Cost(bytes=2 * x.nbytes, flops=5 * x.numel()),

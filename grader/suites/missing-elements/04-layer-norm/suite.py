@@ -8,8 +8,6 @@ import math
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own spelling
 
-from grader import amplitudes
-from grader.rounding import spread
 from grader.suite import (
     FLOAT32,
     FLOATS,
@@ -24,6 +22,7 @@ from grader.suite import (
     correctness,
     edge,
     equal_rows,
+    error_bounds,
     extremes,
     full,
     integers,
@@ -38,6 +37,7 @@ from grader.suite import (
     special,
     spike,
 )
+from grader.suite.rounding import spread
 
 EPS = 1e-5
 INF = math.inf
@@ -123,8 +123,8 @@ def reversed_peer(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps
 
 def amplitude(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = EPS,
               return_stats: bool = False) -> Amplitude | tuple[Amplitude, ...]:
-    of_y = amplitudes.layer_norm(x, weight, bias, eps)
-    return (of_y, amplitudes.mean(x, 1), of_rstd(x, eps)) if return_stats else of_y
+    of_y = error_bounds.layer_norm(x, weight, bias, eps)
+    return (of_y, error_bounds.mean(x, 1), of_rstd(x, eps)) if return_stats else of_y
 
 
 def of_rstd(x: torch.Tensor, eps: float) -> Amplitude:

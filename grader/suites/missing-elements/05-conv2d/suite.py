@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own spelling
 
-from grader import amplitudes
 from grader.suite import (
     FLOATS,
     TENSOR_CORES,
@@ -23,6 +22,7 @@ from grader.suite import (
     Tolerance,
     correctness,
     edge,
+    error_bounds,
     extremes,
     full,
     integers,
@@ -49,7 +49,7 @@ def reference(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None =
 
 def amplitude(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None,
               stride: Pair = 1, padding: Pair = 0, dilation: Pair = 1) -> Amplitude:
-    return amplitudes.conv2d(x, weight, bias, stride=stride, padding=padding, dilation=dilation)
+    return error_bounds.conv2d(x, weight, bias, stride=stride, padding=padding, dilation=dilation)
 
 
 def cost(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None,

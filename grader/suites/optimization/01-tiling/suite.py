@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from grader.predictions import predictions
 from grader.suite import (
     EXACT,
     FLOATS,
@@ -25,6 +24,7 @@ from grader.suite import (
     sizes,
     special,
 )
+from grader.suite.predictions import predictions
 
 SECTOR = 32  # bytes
 MAX_ELEMENTS = 4096  # of a tile

@@ -8,8 +8,6 @@ from typing import Any
 
 import torch
 
-from grader import amplitudes
-from grader.predictions import predictions
 from grader.suite import (
     FLOATS,
     TENSOR_CORES,
@@ -22,6 +20,7 @@ from grader.suite import (
     call,
     correctness,
     edge,
+    error_bounds,
     integers,
     performance,
     rand,
@@ -31,6 +30,7 @@ from grader.suite import (
     sizes,
     special,
 )
+from grader.suite.predictions import predictions
 
 INF = math.inf
 NAN = math.nan
@@ -128,7 +128,7 @@ matmul_pipelined = Function(
     parameters=("a", "b"),
     keyword_only=("num_stages",),
     reference=lambda a, b, num_stages=3: a.double() @ b.double(),
-    tolerance=Tolerance(lambda a, b, num_stages=3: amplitudes.matmul(a, b), TENSOR_CORES,
+    tolerance=Tolerance(lambda a, b, num_stages=3: error_bounds.matmul(a, b), TENSOR_CORES,
                         products=(0, 1)),
     peer=lambda a, b, num_stages=3: product(a, b),
     reversed_peer=lambda a, b, num_stages=3: product(a.flip(1), b.flip(0)),
@@ -237,7 +237,7 @@ row_sum = Function(
     parameters=("x",),
     keyword_only=("num_stages",),
     reference=lambda x, num_stages=4: x.double().sum(1),
-    tolerance=Tolerance(lambda x, num_stages=4: amplitudes.total(x)),
+    tolerance=Tolerance(lambda x, num_stages=4: error_bounds.total(x)),
     result_dtype="float32",
     contiguous_result=True,
     peer=lambda x, num_stages=4: x.float().sum(1),

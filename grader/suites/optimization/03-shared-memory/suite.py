@@ -9,8 +9,6 @@ from typing import Any
 
 import torch
 
-from grader import amplitudes
-from grader.predictions import predictions
 from grader.suite import (
     FLOAT32,
     FLOATS,
@@ -26,6 +24,7 @@ from grader.suite import (
     call,
     correctness,
     edge,
+    error_bounds,
     full,
     integers,
     performance,
@@ -36,6 +35,7 @@ from grader.suite import (
     rows,
     sizes,
 )
+from grader.suite.predictions import predictions
 
 INF, NAN = math.inf, math.nan
 FAR = 1 << 30  # elements; the third row begins where 31 bits end
@@ -83,7 +83,7 @@ def stats_amplitude(x: torch.Tensor) -> tuple[Amplitude, Amplitude]:
     _, var = column_stats(x)
     size = x.double().abs().mean(0)
     moved = 2 * var.sqrt() * size + KAPPA * FLOAT32 * (8 * size) ** 2
-    return (amplitudes.mean(x, 0),
+    return (error_bounds.mean(x, 0),
             Amplitude(pointwise=4 * var + moved, reduced=var, length=max(1, x.shape[0])))
 
 
@@ -247,7 +247,7 @@ gram_function = Function(
     entry="gram",
     parameters=("x",),
     reference=gram,
-    tolerance=Tolerance(lambda x: amplitudes.matmul(x, x.mT), TENSOR_CORES, products=(0,)),
+    tolerance=Tolerance(lambda x: error_bounds.matmul(x, x.mT), TENSOR_CORES, products=(0,)),
     peer=gram_peer,
     reversed_peer=lambda x: gram_peer(x.flip(1)),
     cost=gram_cost,

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from grader.predictions import predictions
 from grader.suite import (
     FLOATS,
     TENSOR_CORES,
@@ -32,6 +31,7 @@ from grader.suite import (
     special,
     wide,
 )
+from grader.suite.predictions import predictions
 
 INF, NAN = math.inf, math.nan
 SIDE = 256  # of the matrices whose traffic is counted: small enough to be interpreted in full

@@ -9,8 +9,6 @@ from typing import Any
 
 import torch
 
-from grader import amplitudes
-from grader.predictions import predictions
 from grader.suite import (
     EXACT,
     FLOATS,
@@ -24,6 +22,7 @@ from grader.suite import (
     call,
     correctness,
     edge,
+    error_bounds,
     integers,
     launchable,
     performance,
@@ -34,6 +33,7 @@ from grader.suite import (
     rows,
     sizes,
 )
+from grader.suite.predictions import predictions
 
 INF, NAN = math.inf, math.nan
 FAR = 1 << 30  # elements; the third row begins where 31 bits end
@@ -68,7 +68,7 @@ matmul = Function(
     parameters=("a", "b"),
     keyword_only=("num_sms",),
     reference=lambda a, b, num_sms=None: a.double() @ b.double(),
-    tolerance=Tolerance(lambda a, b, num_sms=None: amplitudes.matmul(a, b), TENSOR_CORES,
+    tolerance=Tolerance(lambda a, b, num_sms=None: error_bounds.matmul(a, b), TENSOR_CORES,
                         products=(0, 1)),
     peer=lambda a, b, num_sms=None: (a.float() @ b.float()).to(a.dtype),
     reversed_peer=lambda a, b, num_sms=None: (a.float().flip(1) @ b.float().flip(0)).to(a.dtype),
@@ -154,7 +154,7 @@ softmax = Function(
     parameters=("x",),
     keyword_only=("num_programs",),
     reference=lambda x, num_programs=None: torch.softmax(x.double(), dim=1),
-    tolerance=Tolerance(lambda x, num_programs=None: amplitudes.softmax(x)),
+    tolerance=Tolerance(lambda x, num_programs=None: error_bounds.softmax(x)),
     peer=lambda x, num_programs=None: torch.softmax(x, dim=1),
     reversed_peer=lambda x, num_programs=None: torch.softmax(x.flip(1), dim=1).flip(1),
     contiguous_result=True,

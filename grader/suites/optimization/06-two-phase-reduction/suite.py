@@ -8,8 +8,6 @@ from typing import Any
 
 import torch
 
-from grader import amplitudes
-from grader.predictions import predictions
 from grader.suite import (
     FLOATS,
     Amplitude,
@@ -22,6 +20,7 @@ from grader.suite import (
     call,
     correctness,
     edge,
+    error_bounds,
     integers,
     performance,
     rand,
@@ -30,6 +29,7 @@ from grader.suite import (
     sizes,
     special,
 )
+from grader.suite.predictions import predictions
 
 FAR = 1 << 30  # elements; the third row begins where 31 bits end
 N = 1 << 18  # elements of the sums that are counted
@@ -44,7 +44,7 @@ INF, NAN = math.inf, math.nan
 
 
 def total_amplitude(x: torch.Tensor) -> Amplitude:
-    return amplitudes.total(x.reshape(-1))
+    return error_bounds.total(x.reshape(-1))
 
 
 def total_cost(x: torch.Tensor) -> Cost:
@@ -147,7 +147,7 @@ column_sum_locked = Function(
     parameters=("x",),
     keyword_only=("groups",),
     reference=lambda x, groups=8: x.double().sum(0),
-    tolerance=Tolerance(lambda x, groups=8: amplitudes.total(x, 0)),
+    tolerance=Tolerance(lambda x, groups=8: error_bounds.total(x, 0)),
     peer=lambda x, groups=8: x.float().sum(0),
     reversed_peer=lambda x, groups=8: x.float().flip(0).sum(0),
     cost=column_cost,

@@ -8,8 +8,6 @@ from typing import Any
 
 import torch
 
-from grader import amplitudes
-from grader.predictions import predictions
 from grader.suite import (
     FLOATS,
     Bench,
@@ -19,12 +17,14 @@ from grader.suite import (
     call,
     correctness,
     edge,
+    error_bounds,
     performance,
     rand,
     refuses,
     sizes,
     special,
 )
+from grader.suite.predictions import predictions
 
 # Multiprocessors, registers, shared memory of one and of a block, warps, blocks.
 DEVICES = {
@@ -209,7 +209,7 @@ suite = Suite(
           "persistent_grid": ("dev", "occ", "tiles")},
     marker="DECIDE",
     reference=lambda x, y, alpha: alpha * x.double() + y.double(),
-    tolerance=Tolerance(lambda x, y, alpha: amplitudes.elementwise(alpha * x, y)),
+    tolerance=Tolerance(lambda x, y, alpha: error_bounds.elementwise(alpha * x, y)),
     peer=sum_of,
     cost=lambda x, y, alpha: Cost(bytes=3 * x.numel() * x.element_size()),
     contiguous_result=True,

@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-from grader.predictions import predictions
-from grader.recording import dtype_name
+from grader.recording.model import dtype_name
 from grader.suite import (
     FLOATS,
     TENSOR_CORES,
@@ -35,6 +34,7 @@ from grader.suite import (
     special,
     wide,
 )
+from grader.suite.predictions import predictions
 
 NAN = math.nan
 LARGEST = 448.0  # of float8 e4m3

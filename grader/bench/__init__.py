@@ -1,0 +1,1 @@
+"""The benchmarks of `tritonlab bench`: sizes, timers and the PyTorch baselines beside them."""

@@ -1,0 +1,185 @@
+"""What one case was made of: its inputs, its launches, the first wrong elements, their pattern."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import torch
+
+from grader.diagnosis.difference import Difference, as_tuple, in_reals
+from grader.diagnosis.messages import PARTS, element
+from grader.diagnosis.wrong_value_patterns import likeness, of_inputs, stand_ins
+from grader.diagnosis.wrong_value_regions import FIRST_PROGRAM, place, tiling_of
+from grader.finding import NO_PATTERN, NO_REGION, MemoryAccess, ValuePattern, WrongRegion
+from grader.recording.arena import SparseTensor
+from grader.recording.model import Argument, Launch, Recording, View, dtype_name
+from grader.report import Details, Finding
+from grader.suite import Suite
+
+FIRST = 8  # wrong elements that are listed
+LAUNCHES = 4  # launches that are listed
+LONGEST = 60  # characters of a plain value
+
+
+def pattern(difference: Difference, suite: Suite, inputs: Sequence[Any],
+            recording: Recording | None) -> tuple[WrongRegion, ValuePattern]:
+    """Where the wrong elements lie and what they look like; empty where no pattern fits."""
+    if difference.tensors is None or difference.kind == "drift":
+        return NO_REGION, NO_PATTERN
+    wrong, result, reference = difference.tensors
+    others = _other_results(suite, inputs, difference.position)
+    if difference.of_parts:
+        return _of_parts(wrong, result, reference, list(others))
+    where = place(wrong, tiling_of(recording) if recording else None)
+    return WrongRegion(where, after_first=FIRST_PROGRAM in where), likeness(
+        wrong, result, reference, others, of_inputs(suite.named_inputs, inputs))
+
+
+def _of_parts(wrong: torch.Tensor, result: torch.Tensor, reference: torch.Tensor,
+              others: Sequence[tuple[str, torch.Tensor]]) -> tuple[WrongRegion, ValuePattern]:
+    """The same of complex numbers, whose parts lie along the last dimension.
+
+    No launch explains a place: whether its blocks count numbers or parts is not known.
+    """
+    like = [likeness(wrong[..., part], result[..., part], reference[..., part],
+                     [(name, values[..., part]) for name, values in others]) for part in (0, 1)]
+    for part, name in enumerate(PARTS):
+        if not bool(wrong[..., 1 - part].any()):
+            where = place(wrong[..., part])
+            among = where and f" Of these, {where[:1].lower()}{where[1:]}"
+            return WrongRegion(f"Only {name} parts are wrong.{among}"), like[part]
+    where = place(wrong[..., 0]) if torch.equal(wrong[..., 0], wrong[..., 1]) else ""
+    return WrongRegion(where), like[0] if like[0] == like[1] else NO_PATTERN
+
+
+def _other_results(suite: Suite, inputs: Sequence[Any],
+                   position: int) -> Iterator[tuple[str, torch.Tensor]]:
+    """Results of the suite's wrong formulas, and of its reference for inputs in other places."""
+    calls = [(name, formula, inputs) for name, formula in suite.wrong_formulas.items()]
+    calls += [(name, suite.reference, values) for name, values in stand_ins(
+        suite.entry, suite.named_inputs[:len(inputs)], inputs)]
+    for name, function, values in calls:
+        with contextlib.suppress(Exception):  # a reference need not take what no case hands over
+            yield name, in_reals(as_tuple(function(*values))[position])
+
+
+def by_argument(finding: Finding, recording: Recording, names: Sequence[str],
+                todos: Mapping[int, int]) -> Finding:
+    """M07 with the name that the function has for the tensor, and the launch that passes it.
+
+    Args:
+        names: of the recording's inputs, in order.
+        todos: line -> number of the TODO or DECIDE that it belongs to.
+    """
+    access = finding.data
+    if not isinstance(access, MemoryAccess) or access.kind != "modified":
+        return finding
+    inputs = {view.storage: name for view, name in zip(recording.inputs, names, strict=False)}
+    passed = {(inputs.get(argument.value.storage), launch.line)
+              for launch in recording.launches for name, argument in launch.arguments.items()
+              if name == access.tensor and argument.kind == "tensor"}
+    if len(passed) != 1:
+        return finding  # several launches, of which any may be meant
+    (name, line), = passed
+    if name is None or line is None:
+        return finding
+    # An output that is handed an input is the launch's mistake; an input's own name, the store's.
+    own = finding.line or 0
+    lines = (own, line) if access.tensor.startswith(name) else (line, own)
+    numbers = (todos[at] for at in lines if at in todos)
+    data = msgspec.structs.replace(access, argument=name, passed_line=line)
+    return replace(finding, data=data, todos=tuple(dict.fromkeys(numbers)))
+
+
+class Notes:
+    """Gathers the details of one case while it is judged."""
+
+    def __init__(self, parameters: Sequence[str]) -> None:
+        self._parameters = tuple(parameters)
+        self._inputs: list[str] = []
+        self._launches: tuple[str, ...] = ()
+        self._elements: tuple[tuple[str, str, str], ...] = ()
+        self.output = ""  # what the learner's code printed in its own call
+
+    def drew(self, inputs: Sequence[Any]) -> None:
+        """The inputs of a case; a property may draw more than once."""
+        fits = len(inputs) <= len(self._parameters)
+        names = self._parameters if fits else [f"input {n + 1}" for n in range(len(inputs))]
+        self._inputs += [f"{name}: {_value(value)}"
+                         for name, value in zip(names, inputs, strict=False)]
+
+    def recorded(self, recording: Recording) -> None:
+        launches = recording.launches
+        self._launches = tuple(map(_launch, launches[:LAUNCHES]))
+        if len(launches) > LAUNCHES:
+            self._launches += (f"and {len(launches) - LAUNCHES} more",)
+
+    def differed(self, difference: Difference) -> None:
+        if difference.tensors is None:
+            return
+        wrong, result, reference = difference.tensors
+        places = [tuple(map(int, index)) for index in wrong.nonzero()[:FIRST]]
+        self._elements = tuple(
+            (element(at, True) if difference.of_parts else f"[{', '.join(map(str, at))}]",
+             _number(result[at]), _number(reference[at]))
+            for at in places)
+
+    def details(self) -> Details:
+        return Details(tuple(self._inputs), self._launches, self._elements)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        offset = int(value.storage_offset())
+        return _tensor(dtype_name(value), value.shape, value.stride(), offset)
+    if isinstance(value, SparseTensor):
+        there = "the first and the last elements are there" if value.windows else "without values"
+        return f"{_value(value.like)}, {there}"
+    text = repr(value)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def _tensor(dtype: str, shape: Sequence[int], stride: Sequence[int], offset: int) -> str:
+    size = " x ".join(f"{side:,}" for side in shape) or "a single number"
+    many = "s" if len(stride) > 1 else ""
+    strides = f", stride{many} {', '.join(f'{step:,}' for step in stride)}" if len(stride) else ""
+    begin = f", from element {offset:,} of its memory on" if offset else ""
+    return f"{dtype}, {size}{strides}{begin}"
+
+
+def _launch(launch: Launch) -> str:
+    sizes = list(launch.grid)
+    while len(sizes) > 1 and sizes[-1] == 1:
+        sizes.pop()
+    line = f", line {launch.line}" if launch.line else ""
+    arguments = [f"{name} = {_argument(value)}" for name, value in launch.arguments.items()]
+    options = [f"{name} = {value}" for name, value in launch.options.items() if value is not None]
+    return (f"{launch.kernel}[{', '.join(map(str, sizes))}]{line}: "
+            f"{'; '.join([*arguments, *options])}")
+
+
+def _argument(argument: Argument) -> str:
+    value = argument.value
+    match argument.kind:
+        case "tensor":
+            return _view(value)
+        case "descriptor":
+            return f"descriptor of {_view(value.base)}, block {value.block_shape}"
+        case "tuple":
+            return f"({', '.join(map(_argument, value))})"
+        case "none":
+            return "None"
+    return str(value)
+
+
+def _view(view: View) -> str:
+    return _tensor(view.dtype, view.shape, view.stride, view.offset)
+
+
+def _number(value: torch.Tensor) -> str:
+    number = value.item()
+    return f"{number:.7g}" if isinstance(number, float) else str(number)

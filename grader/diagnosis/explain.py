@@ -1,0 +1,127 @@
+"""The results of a grade with their findings in words, and how to repeat each failure."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+
+from grader.diagnosis import codes
+from grader.report import CaseResult, Finding, Verdict
+from grader.submission import dataflow, source
+from grader.submission.todo_regions import IMPORTED, Places
+from grader.suite import Case, Mutant, Property, Suite, case_selection
+
+_UNDEFINED = re.compile(r"[`'](\w+)[`'] is not defined")
+
+
+def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Source,
+              names: Sequence[str] = (), seed: str = "",
+              separated: str = "",
+              witnesses: Sequence[CaseResult] = ()) -> tuple[CaseResult, ...]:
+    """The results with their findings put in words, told apart by which cases failed together.
+
+    Args:
+        names: of all cases of the suite; with ``seed``, each failure gets its replay.
+        separated: what tells failing from passing cases; the first failure says it.
+        witnesses: further results that help to tell mistakes apart.
+    """
+    if not any(result.findings or result.verdict is Verdict.FAILED for result in results):
+        return tuple(results)  # of a right kernel nothing has to be known
+    deciding = [result for result in results if not result.advisory]
+    known = [*deciding, *witnesses]
+    failed = frozenset(r.name for r in known if r.verdict is Verdict.FAILED)
+    passed = frozenset(r.name for r in known if r.verdict is Verdict.PASSED)
+    cases: list[Case | Property] = [*suite.all_cases, *suite.properties]
+    functions = {case.name: case.about for case in cases}
+    asked = {case.name for case in suite.all_cases if case.call is not None}
+    called = {case.name: functions_of(case, suite) for case in cases}
+    first = next((r for r in deciding if r.verdict is Verdict.FAILED), None)
+    places = submitted.places(suite.exercise)
+
+    def explain(result: CaseResult) -> CaseResult:
+        if not result.findings and result.verdict is not Verdict.FAILED:
+            return result
+        mutants = mistakes_in(result.name, suite)
+
+        def told(finding: Finding) -> Finding:
+            return codes.explain(finding, mutants, places.lines, failed, passed, suite.marker,
+                                 suite.kernel_file if suite.files else "", submitted.text,
+                                 functions.get(result.name) or suite.entry,
+                                 called.get(result.name, frozenset()), result.name in asked)
+
+        findings = []
+        for finding in codes.in_order(result.findings):
+            one = told(_of_imports(finding, places))
+            near = places.near.get(finding.line or 0)
+            findings.append(told(replace(finding, todos=(near,))) if near and not one.todos
+                            else one)
+        findings = [replace(finding, function=functions.get(result.name, finding.function))
+                    for finding in findings]
+        if result is first and separated and findings:
+            findings[0] = findings[0].within("contrast", text=separated)
+        again = result.verdict is Verdict.FAILED and seed and result.name in names
+        return replace(result, findings=tuple(findings),
+                       replay=replay_options(result.name, names, seed) if again else result.replay)
+
+    return tuple(map(explain, results))
+
+
+def _of_imports(finding: Finding, places: Places) -> Finding:
+    """A name that an import should have made known belongs to the place of the imports."""
+    missing = _UNDEFINED.search(finding.seen)
+    if missing and missing[1] in IMPORTED and places.imports is not None:
+        return replace(finding, todos=(places.imports,))
+    return finding
+
+
+def mistakes_in(name: str, suite: Suite) -> list[Mutant]:
+    """The known mistakes that can make a case fail: those of the functions that it calls.
+
+    Where a suite has several functions, a mistake belongs to those of the cases that it gets wrong.
+    One that names no case may be anywhere, and so may a failure that is no case's own.
+    """
+    called = {case.name: {case.about} for case in suite.all_cases}
+    called |= {law.name: {*law.functions} for law in suite.properties}
+    if not suite.functions or not called.get(name):
+        return list(suite.mutants)
+    return [mutant for mutant in suite.mutants if not mutant.wrong or name in mutant.wrong or any(
+        called[name] & called.get(other, set()) for other in mutant.wrong)]
+
+
+def functions_of(case: Case | Property, suite: Suite) -> frozenset[str]:
+    """The learner's functions that a case calls; of host code, by way of the suite's ``calls.py``.
+    """
+    if isinstance(case, Property):
+        return case.functions or frozenset({suite.entry} - {""})
+    if case.call is None:
+        return frozenset({case.function or suite.entry} - {""})
+    return dataflow.names_reached(suite.calls, [case.call.of]) & suite.signatures.keys()
+
+
+def telling_cases(failure: CaseResult, suite: Suite) -> set[str]:
+    """The cases that tell apart the known mistakes that a failure may come from."""
+    codes = {finding.code for finding in failure.findings}
+    return {name for mutant in mistakes_in(failure.name, suite) if mutant.codes[0] in codes
+            for name in (*mutant.wrong, *mutant.right)}
+
+
+def explain_findings(findings: Sequence[Finding], suite: Suite,
+                     submitted: source.Source) -> tuple[Finding, ...]:
+    """The findings in words, where no other case tells mistakes apart."""
+    lines = submitted.places(suite.exercise).lines if findings else {}
+    return tuple(codes.explain(finding, suite.mutants, lines)
+                 if finding.code in codes.MEANINGS else finding for finding in findings)
+
+
+def result_of(case: Case | Property, findings: Sequence[Finding],
+            facts: dict[str, str] | None = None) -> CaseResult:
+    """Failed by any finding, the one to show first first; ``facts`` are told either way."""
+    verdict = Verdict.FAILED if findings else Verdict.PASSED
+    return CaseResult(case.name, case.kind, verdict, codes.in_order(findings), facts or {})
+
+
+def replay_options(name: str, names: Sequence[str], seed: str) -> str:
+    """What to add to a grade's command so that it runs one case with the same inputs."""
+    return f"--case {shlex.quote(case_selection.shortest(name, names))} --seed {seed}"

@@ -1,0 +1,115 @@
+"""Details of a finding from its run: the line, idle programs, missing launches."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from grader.finding import Data, MemoryAccess, Unstored
+from grader.recording.launch_stats import LaunchFacts
+from grader.recording.model import Recording, View, views_of
+from grader.report import Finding
+from grader.submission import syntax
+
+
+def located(findings: Sequence[Finding], text: str, recording: Recording,
+            facts: Sequence[LaunchFacts]) -> list[Finding]:
+    """The findings with the one line that each can be about; where there are several, with none.
+
+    Where elements were never stored, they also say whether a launch could store them and whether
+    programs were left that stored nothing; where elements past the end were, whether they are a
+    row.
+
+    Args:
+        findings: of one run.
+        text: of the file with the kernels.
+        recording: what was run.
+        facts: of its launches, in order.
+    """
+    def line_of(finding: Finding) -> int | None:
+        lines: set[int] = set()
+        if isinstance(finding.data, Unstored):
+            lines = _stores(recording, facts, finding.data.number or 0)
+            if facts and all(0 < fact.programs == fact.idle_programs for fact in facts):
+                lines = set(_calls(text, "store"))
+        elif finding.code == "M06":
+            lines = _lines(facts, "load") & set(_without_other(text))
+        return lines.pop() if len(lines) == 1 else None
+
+    def data_of(finding: Finding) -> Data:
+        match finding.data:
+            case MemoryAccess(action="stored", kind="past", others=0) as access:
+                return msgspec.structs.replace(access, row=_is_row(access, recording))
+            case Unstored() as missing:
+                return _explained(missing, recording, facts)
+        return finding.data
+
+    return [replace(finding, line=finding.line or line_of(finding), data=data_of(finding))
+            for finding in findings]
+
+
+def _explained(missing: Unstored, recording: Recording, facts: Sequence[LaunchFacts]) -> Unstored:
+    """Adds why elements were not stored, as far as launches and programs show it."""
+    if reason := _no_store(recording, facts, missing.number or 0):
+        return msgspec.structs.replace(missing, reason=reason)
+    programs = sum(launch.programs for launch in facts)
+    idle = sum(launch.idle_programs for launch in facts)
+    if len(facts) != 1 or not programs or not (idle or missing.behind):
+        return missing
+    return msgspec.structs.replace(missing, reason="idle programs" if idle else "none left",
+                                   idle=idle, programs=programs)
+
+
+def _no_store(recording: Recording, facts: Sequence[LaunchFacts], number: int) -> str:
+    """Why nothing was stored to a result: no launch, no argument or no store; or nothing."""
+    if not recording.launches:
+        return "no launch"
+    reached = {view.storage for launch in recording.launches
+               for argument in launch.arguments.values() for view in views_of(argument)}
+    if recording.results[number].storage not in reached:
+        return "no argument"
+    stored = any(fact.idle_programs < fact.programs for fact in facts)
+    return "no store" if stored and not _stores(recording, facts, number) else ""
+
+
+def _is_row(access: MemoryAccess, recording: Recording) -> bool:
+    """Whether what was stored past the end of a matrix is exactly one further row."""
+    shapes = {view.shape for launch in recording.launches if access.tensor in launch.arguments
+              for view in views_of(launch.arguments[access.tensor])}
+    rows = {shape[-1] for shape in shapes if len(shape) > 1}
+    return 0 < access.index == access.n_elements and access.count > 1 and rows == {access.count}
+
+
+def _stores(recording: Recording, facts: Sequence[LaunchFacts], number: int) -> set[int]:
+    """The lines that store into a result."""
+    launches = recording.launches
+    if number >= len(recording.results) or len(launches) != len(facts):
+        return set()
+    storage = recording.results[number].storage
+    return {line for launch, fact in zip(launches, facts, strict=True)
+            for line in _lines([fact], "store", frozenset(
+                name for name, argument in launch.arguments.items()
+                if isinstance(argument.value, View) and argument.value.storage == storage))}
+
+
+def _lines(facts: Sequence[LaunchFacts], kind: str,
+           tensors: frozenset[str] | None = None) -> set[int]:
+    return {row.line for fact in facts for row in fact.traffic
+            if row.kind == kind and row.line and (tensors is None or row.tensor in tensors)}
+
+
+def _without_other(text: str) -> Iterator[int]:
+    """The lines of loads that have a mask and do not say what the masked lanes get."""
+    for node in _calls(text, "load").values():
+        named = {keyword.arg for keyword in node.keywords}
+        if (len(node.args) == 2 or "mask" in named) and "other" not in named:
+            yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
+
+
+def _calls(text: str, name: str) -> dict[int, ast.Call]:
+    """The calls of a method or function of this name, by their lines."""
+    return {node.lineno: node for node in ast.walk(syntax.parse(text))
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == name}

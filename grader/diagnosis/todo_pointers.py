@@ -1,0 +1,147 @@
+"""Which numbered places of an exercise a finding points at, the one to look at first first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from grader.finding import Unstored, shows, value_of
+from grader.report import Finding
+from grader.submission import dataflow
+from grader.suite import Mutant
+
+_ACCESSES = frozenset(("M01", "M02", "M06", "M08", "M09"))  # an address or a mask is wrong
+_VALUES = frozenset(("N01", "N02", "N03", "N04"))
+_SIZES = re.compile(r"power of 2|maximum tensor numel|and K >= \d")
+_SHAPES = re.compile(r"incompatible|equal reduction dimensions")
+_WORD = re.compile(r"\w+")
+# Comments of this word stand above all that is to be changed, and not at a single expression.
+_OF_WHAT_FOLLOWS = "DECIDE"
+# Nothing is wrong with how arguments are checked: that is given wherever something is slow.
+_OF_WORK = re.compile("[TQNM]|L0[35]|R02")
+
+
+def places_of(finding: Finding, numbers: Mapping[int, int], text: str, entry: str,
+              likely: Mutant | None, possible: Sequence[Mutant], others: Sequence[Mutant],
+              roots: Collection[str] = ()) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The places to look at, and those to look at if it is none of them; none where nothing tells.
+
+    Of a known mistake, its own, of which that of the line comes first. Else those where the file
+    makes what was seen to be wrong, and where that is not known, those of all possible mistakes.
+    A wrong value may come from a mistake that nobody has thought of, so the places of the known
+    ones are all there is only where the values have a sign of one of them, which then counts alone.
+    No other place is one that the functions of the case never come to. Where nothing else tells, a
+    DECIDE stands for all that follows it in its function.
+
+    Args:
+        finding: with its line, if it has one.
+        numbers: line -> number of the place that it belongs to.
+        text: of the file.
+        entry: the learner's function that the case calls.
+        likely: the known mistake that fails alike.
+        possible: mistakes that have its code, and that nothing speaks against.
+        others: mistakes that have its code, and its sign.
+        roots: the learner's functions that the case calls, by way of the suite's code too.
+    """
+    roots = roots or [entry] * bool(entry)
+    elsewhere = dataflow.lines_elsewhere(text, roots)
+    away = {numbers[line] for line in elsewhere if line in numbers}
+    numbers = {line: number for line, number in numbers.items() if line not in elsewhere}
+    away -= {*numbers.values()}
+
+    def at(lines: Iterable[int]) -> list[int]:
+        return [numbers[line] for line in lines if line in numbers]
+
+    def below(lines: Iterable[int]) -> list[int]:
+        return at(line if line in numbers else
+                  dataflow.comment_above(text, line, _OF_WHAT_FOLLOWS) or 0
+                  for line in lines if line not in elsewhere)
+
+    def left(mistakes: Sequence[Mutant]) -> list[int]:
+        return [number for number in _all_of(mistakes) if number not in away]
+
+    own = at([finding.line or 0])
+    if likely:
+        return tuple(sorted(likely.todos, key=lambda number: number not in own)), ()
+    before, after = _lines(finding, text, entry)
+    found = [*at(before), *own, *at(after)]
+    if found:
+        return tuple(dict.fromkeys(found)), ()
+    shown = [mistake for mistake in possible if shows(mistake.sign)]
+    known = left(shown or possible)
+    if not known and finding.line and _OF_WORK.match(finding.code):
+        known = below([finding.line])
+    values, further = list[int](), list[int]()
+    if finding.code in _VALUES and not shown:
+        lines = dataflow.lines_of_values(text)
+        # Of a type with too few bits, what a sum begins with tells as much as what is added.
+        values = below(sorted(lines) if finding.code == "N04" else lines)
+        if values:
+            further = [*values, *left(others), *at(dataflow.lines_of_addresses(text))]
+    first = known or values or left(others)
+    if not first and finding.code == "M08":
+        first = at(dataflow.lines_of_addresses(text))
+    if not first and _OF_WORK.match(finding.code):
+        first = at(dataflow.comments_in(text, roots, _OF_WHAT_FOLLOWS))
+    places = tuple(dict.fromkeys(first))
+    return places, tuple(number for number in dict.fromkeys(further) if number not in places)
+
+
+def _all_of(mistakes: Sequence[Mutant]) -> list[int]:
+    return sorted({number for mistake in mistakes for number in mistake.todos})
+
+
+def agrees(mistake: Mutant, finding: Finding, numbers: Mapping[int, int], text: str) -> bool:
+    """Whether a mistake of layout can be the one that shows in this line, by where it is."""
+    line = finding.line
+    if finding.code != "M08" or not mistake.todos or line is None or line not in numbers:
+        return True
+    near = {numbers.get(one) for one in (line, *dataflow.lines_behind(text, line))}
+    return not near.isdisjoint(mistake.todos)
+
+
+def _lines(finding: Finding, text: str, entry: str) -> tuple[dataflow.Lines, dataflow.Lines]:
+    """The lines that tell more than the finding's own, and those that tell less."""
+    code, data, seen, line = finding.code, finding.data, finding.seen, finding.line
+    reason = data.reason if isinstance(data, Unstored) else ""
+    nothing: dataflow.Lines = ()
+    if code in ("L01", "L03") or value_of(data, "kind") in ("axis", "programs"):
+        return dataflow.lines_of_grid(text, line if code == "L01" else None, entry), nothing
+    if code == "S01" and line is None:
+        return dataflow.lines_of_results(text, entry), nothing
+    if code in _VALUES and value_of(data, "after_first"):
+        return dataflow.lines_of_addresses(text), nothing
+    if reason == "no launch":
+        return dataflow.lines_of_launches(text), nothing
+    if reason == "no argument":
+        return dataflow.lines_of_launches(text), dataflow.lines_of_results(text, entry)
+    grid = dataflow.lines_of_grid(text, None, entry)
+    if isinstance(data, Unstored) and (reason == "no store" or data.all_idle):
+        grid = nothing  # no further program would store more
+    if code == "M03" and line is None:
+        return nothing, (*dataflow.lines_of_stores(text), *grid)
+    if line is None:
+        return nothing, nothing
+    if code == "L05" and _SIZES.search(seen):
+        return dataflow.lines_of_arguments(text, dataflow.sizes_in(text, line), kernel_line=line), \
+            nothing
+    if code == "L05" and _SHAPES.search(seen):
+        return nothing, dataflow.lines_of_operands(text, line)
+    if code == "R01":
+        named = dataflow.keywords_of_launches(text, line).intersection(_WORD.findall(seen))
+        return dataflow.lines_of_arguments(text, named, line), nothing
+    if code in _ACCESSES:
+        return nothing, dataflow.lines_behind(text, line)
+    if code == "M04":
+        lines, written = dataflow.lines_behind(text, line, far=True, mask=False), text.split("\n")
+        owned = any("program_id" in written[one - 1] for one in lines)
+        grid = grid if value_of(data, "axes") == "part" else nothing
+        # Where no line asks for the program, it is lost on the way.
+        return ((*grid, *lines), nothing) if owned else (grid, lines)
+    if reason == "none left":
+        sizes = dataflow.lines_of_arguments(text, dataflow.sizes_in(text, line))
+        return ((*grid, *sizes, *dataflow.lines_of_launches(text)),
+                dataflow.lines_behind(text, line, far=True))
+    if code == "M03":
+        return dataflow.lines_behind(text, line, far=True), grid
+    return nothing, nothing

@@ -1,0 +1,144 @@
+"""Compiles one launch through the path that the JIT itself takes, short of the launch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NoReturn
+from unittest import mock
+
+import torch
+from triton.backends.nvidia.compiler import CUDABackend
+from triton.runtime.errors import OutOfResources
+
+from grader.engine.compiler.compile_errors import finding, heard
+from grader.engine.compiler.stub_driver import pretending
+from grader.engine.compiler.targets import WARP, Target
+from grader.report import Finding
+
+_MOST_THREADS = 1024  # of one program
+_MOST_CTAS = 16  # of one cluster; more than 8 are not portable, and Triton asks for them
+
+
+class DoesNotCompile(Exception):
+    """No GPU of the target's kind could run the kernel.
+
+    ``finding`` has the compiler's message and the line of the learner's file.
+    """
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.seen)
+        self.finding = finding
+
+
+def address(dtype: str, offset: int) -> torch.Tensor:
+    """A stand-in for a tensor that starts ``offset`` elements into an allocation.
+
+    The compiler uses only dtype and alignment of a pointer; CUDA aligns allocations to 512 bytes.
+    """
+    return torch.empty(offset + 1, dtype=getattr(torch, dtype), device="meta")[offset:]
+
+
+class _FarEnough(Exception):
+    """The front end accepted the kernel."""
+
+
+def takes(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
+          target: Target) -> None:
+    """Runs only the front end of the compiler, in a tenth of the time of ``build``.
+
+    Args: as of ``build``.
+
+    Raises:
+        DoesNotCompile: the front end refuses the kernel.
+    """
+    with mock.patch.object(CUDABackend, "make_ttgir", staticmethod(_stop)), suppress(_FarEnough):
+        build(kernel, arguments, options, target)
+
+
+def _stop(*_: Any, **__: Any) -> NoReturn:
+    raise _FarEnough
+
+
+def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
+          target: Target) -> Any:
+    """Compiles a ``JITFunction`` as a launch with these arguments would.
+
+    Args:
+        kernel: the function.
+        arguments: a value for each parameter; ``address`` for tensors, host descriptors on them.
+        options: of the launch, such as num_warps.
+        target: the GPU to compile for.
+
+    Returns:
+        Triton's CompiledKernel, with ``asm`` and ``metadata``; the same object for every launch of
+        the same specialization.
+
+    Raises:
+        DoesNotCompile: no GPU of this kind could run it.
+        OSError: Triton's files or tools cannot be read, run or written.
+    """
+    chosen = {"enable_fp_fusion": True, **options}  # without it, Triton 3.9 warns of its default
+    printed: list[str] = []
+    try:
+        with pretending(target), heard() as printed:
+            compiled = kernel.run(grid=(1, 1, 1), warmup=True, **arguments, **chosen)
+            _fits(compiled.metadata, target)
+            return compiled
+    except (_FarEnough, OSError):
+        raise
+    except Exception as error:
+        raise DoesNotCompile(finding(error, "".join(printed), kernel, target)) from error
+
+
+def variant(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
+            target: Target) -> dict[str, Any]:
+    """The specialization of a launch: the key of Triton's own cache, in words.
+
+    Args: as of ``build``. Nothing is compiled.
+
+    Raises:
+        DoesNotCompile: a kernel takes no argument of such a type.
+    """
+    try:
+        with pretending(target):
+            *_, bind = kernel.device_caches[target.capability]
+            _, specialized, _ = bind(**arguments, **options)
+    except Exception as error:
+        raise DoesNotCompile(finding(error, "", kernel, target)) from error
+    return {
+        "kernel": kernel.fn.__name__,
+        "parts": [(parameter.name, _in_words(*one))
+                  for parameter, one in zip(kernel.params, specialized, strict=True)],
+        "options": ", ".join(f"{name}={value!r}" for name, value in sorted(options.items())),
+        "in_vain": [parameter.name for parameter in kernel.params
+                    if parameter.is_constexpr and parameter.do_not_specialize],
+    }
+
+
+def _in_words(kind: Any, known: Any) -> str:
+    """The specialization of one argument by Triton's binder: its type and its attributes."""
+    if kind == "constexpr":
+        return repr(known)
+    if not isinstance(kind, str) or not isinstance(known, str | int | None):
+        return f"{kind!r} {known!r}"
+    if isinstance(known, int):
+        return f"{kind} equal to {known}"
+    aligned = "D" in (known or "")
+    what = "an address divisible by 16" if kind.startswith("*") else "divisible by 16"
+    return f"{kind}, {what}" if aligned else kind
+
+
+def _fits(metadata: Any, target: Target) -> None:
+    """Checks resources as the driver does before it loads code.
+
+    Raises:
+        OutOfResources: the target has too few.
+    """
+    if metadata.shared > target.shared_per_program:
+        raise OutOfResources(metadata.shared, target.shared_per_program, "shared memory")
+    threads = metadata.num_warps * WARP
+    if threads > _MOST_THREADS:
+        raise OutOfResources(threads, _MOST_THREADS, "threads")
+    if metadata.num_ctas > _MOST_CTAS:
+        raise OutOfResources(metadata.num_ctas, _MOST_CTAS, "thread blocks")

@@ -1,0 +1,193 @@
+"""Reads a ``Binary`` from Triton's ``CompiledKernel``."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from triton import knobs
+
+from grader.engine.compiler import ptx, ttgir
+from grader.engine.compiler.occupancy import occupancy
+from grader.engine.compiler.ptx import PtxInstruction
+from grader.engine.compiler.targets import Target
+from grader.recording.compiled_kernel import (
+    LONGEST,
+    MOST_ENTRIES,
+    Access,
+    AccessKind,
+    Binary,
+    Factor,
+    TensorCores,
+)
+
+_TIMEOUT = 20.0  # seconds, for a tool that takes two milliseconds
+_USAGE = re.compile(r"^ *Function (\S+):\s+REG:(\d+) STACK:(\d+)", re.MULTILINE)
+_TYPE = re.compile(r"[a-z]+(\d+)(x2)?")
+_FACTORS: dict[str, Factor] = {  # by how PTX calls the types that an instruction multiplies
+    "f64": "fp64", "tf32": "tf32", "f16": "fp16", "bf16": "fp16", "e4m3": "fp8", "e5m2": "fp8",
+    "f8f6f4": "fp8", "mxf8f6f4": "fp8", "mxf4": "fp4", "mxf4nvf4": "fp4", "e2m1": "fp4",
+    "s8": "int8", "u8": "int8", "i8": "int8"}
+_KINDS: dict[str, AccessKind] = {"ld": "load", "ldu": "load", "st": "store", "atom": "atomic",
+                                 "red": "atomic"}
+
+
+class Unreadable(Exception):
+    """Output of the compiler or its tools has another format than in the supported versions."""
+
+
+def binary_of(compiled: Any, target: Target, kernel_name: str,
+              options: Mapping[str, Any]) -> Binary:
+    """Resources, accesses and products of one compiled kernel.
+
+    ``spill_bytes`` are the bytes of a thread's stack beyond the variables that the PTX declares
+    there (such as those of device_print): registers that did not fit, in the kernel or across the
+    call of a function that is not inlined.
+
+    Args:
+        compiled: Triton's CompiledKernel, as ``build`` returns it.
+        target: the GPU that it was compiled for.
+        kernel_name: its name in the learner's file.
+        options: of the launch; options that are not plain values are left out.
+
+    Raises:
+        Unreadable: output of the compiler or its tools has an unknown format.
+    """
+    code, middle, early = (compiled.asm[stage] for stage in ("ptx", "ttgir", "ttir"))
+    metadata = compiled.metadata
+    steps = list(ptx.instructions(code))
+    registers, stack = _resources(compiled.asm["cubin"], metadata.name)
+    products = _products(steps, ttgir.products_without_tensor_cores(middle))
+    tensor_cores = _tensor_cores(name for _, name, _ in products)
+    return Binary(
+        kernel=kernel_name, target=target.name, capability=target.capability,
+        registers=registers, spill_bytes=max(0, stack - ptx.declared_stack(code)),
+        shared=metadata.shared, warps=metadata.num_warps,  # specialized ones too
+        occupancy=occupancy(registers, metadata.shared, metadata.num_warps, target,
+                            tensor_memory=getattr(metadata, "tmem_size", None) or 0),
+        accesses=_accesses(steps), dot=ttgir.multiplies(early), tensor_cores=tensor_cores,
+        tf32=ttgir.rounds_to_tf32(early) and any(
+            "tf32" in one.opcode for one in steps if _tensor_product(one)),
+        factors=tuple(sorted({factor for one in steps if (factor := _factor(one))})),
+        imprecise_sums=ttgir.imprecise_sums(middle),
+        stages=ttgir.stages(middle), barriers=sum(map(_waits_for_all, steps)),
+        products=products, conversions=_conversions(steps, middle),
+        loop_shuffles=_loop_shuffles(steps), ptx_sha256=ptx.sha256(code),
+        options={name: value for name, value in options.items() if _is_plain(value)})
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= LONGEST and value.isprintable()
+    return value is None or isinstance(value, int)
+
+
+def _resources(cubin: bytes, name: str) -> tuple[int, int]:
+    """Registers and bytes of stack of a thread, as cuobjdump reports them."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        try:
+            output = subprocess.run(
+                [knobs.nvidia.cuobjdump.path, "-res-usage", file.name],
+                text=True, capture_output=True, timeout=_TIMEOUT, check=True).stdout
+        except (OSError, subprocess.SubprocessError) as error:
+            raise Unreadable(f"cuobjdump does not run: {error}") from error
+    for function, registers, stack in _USAGE.findall(output):
+        if function == name:
+            return int(registers), int(stack)
+    raise Unreadable(f"cuobjdump does not tell the registers of {name}: {output.strip()[:200]}")
+
+
+def _accesses(steps: Iterable[PtxInstruction]) -> tuple[Access, ...]:
+    counts: Counter[tuple[int | None, AccessKind, int]] = Counter()
+    for one in steps:
+        if form := _access(one):
+            counts[one.line, *form] += 1
+    heaviest = counts.most_common(MOST_ENTRIES)
+    return tuple(Access(line, kind, bits, count) for (line, kind, bits), count in sorted(
+        heaviest, key=lambda item: (item[0][0] or 0, *item[0][1:])))
+
+
+def _access(one: PtxInstruction) -> tuple[AccessKind, int] | None:
+    """The kind of an access to global memory and its bits per thread; else None."""
+    parts = one.opcode.split(".")
+    if "global" not in parts:
+        return None
+    if one.opcode.startswith(("cp.async.bulk.", "cp.reduce.async.bulk.")):
+        return None if "prefetch" in parts else ("bulk copy", 0)
+    if one.opcode.startswith("cp.async."):
+        return "async copy", int(one.operands.split(",")[2], base=0) * 8
+    if parts[0] not in _KINDS:
+        return None
+    lanes = next((int(part[1:]) for part in parts if part in ("v2", "v4", "v8")), 1)
+    kind = _TYPE.fullmatch(parts[-1])
+    bits = int(kind[1]) * (2 if kind[2] else 1) if kind else 0
+    return _KINDS[parts[0]], lanes * bits
+
+
+def _tensor_product(one: PtxInstruction) -> TensorCores:
+    """The tensor cores that an instruction multiplies on."""
+    if one.opcode.startswith("tcgen05.mma."):
+        return "tcgen05"
+    if one.opcode.startswith("wgmma.mma_async."):
+        return "wgmma"
+    return "mma" if one.opcode.startswith(("mma.", "wmma.mma.")) else ""
+
+
+def _factor(one: PtxInstruction) -> Factor | None:
+    """The type of the factors of a tensor-core instruction; None for every other one.
+
+    The types in an opcode include those of the result and the sum: in mma.sync the first and the
+    last, in wgmma the first. Newer opcodes name a kind.
+    """
+    cores = _tensor_product(one)
+    kinds = [part for part in re.split(r"[.:]+", one.opcode) if part in _FACTORS or part == "f32"]
+    if not cores or not kinds:
+        return None
+    named = kinds if cores == "tcgen05" or "kind" in one.opcode else kinds[1:]
+    return next((_FACTORS[kind] for kind in named if kind in _FACTORS), None)
+
+
+def _products(steps: Iterable[PtxInstruction],
+              plain: Iterable[ptx.Place | None]) -> tuple[tuple[int | None, str, int], ...]:
+    """The instructions of tl.dot by line: on tensor cores, or else multiply-adds."""
+    counts: Counter[tuple[int | None, str]] = Counter()
+    places = set(plain)
+    for one in steps:
+        name: str = _tensor_product(one)
+        if not name and one.place in places and one.opcode.startswith("fma."):
+            name = "fma"
+        if name:
+            counts[one.line, name] += 1
+    heaviest = counts.most_common(MOST_ENTRIES)
+    return tuple((line, name, count) for (line, name), count in sorted(
+        heaviest, key=lambda item: (item[0][0] or 0, item[0][1])))
+
+
+def _tensor_cores(names: Iterable[str]) -> TensorCores:
+    used = set(names)
+    newest_first: tuple[TensorCores, ...] = ("tcgen05", "wgmma", "mma")
+    return next((name for name in newest_first if name in used), "")
+
+
+def _loop_shuffles(steps: Iterable[PtxInstruction]) -> tuple[tuple[int | None, int], ...]:
+    counts = Counter(one.line for one in steps if one.in_loop and one.opcode.startswith("shfl."))
+    return tuple(sorted(counts.most_common(MOST_ENTRIES), key=lambda item: item[0] or 0))
+
+
+def _waits_for_all(one: PtxInstruction) -> bool:
+    """Whether an instruction is a barrier of warps of a program."""
+    parts = one.opcode.split(".")
+    return parts[0] in ("bar", "barrier") and "warp" not in parts and "arrive" not in parts
+
+
+def _conversions(steps: Iterable[PtxInstruction], middle: str) -> int:
+    """The number of layout conversions that use shared memory; others shuffle, or are free."""
+    stored = {one.place for one in steps
+              if one.opcode.startswith(("st.shared", "stmatrix."))}
+    return sum(place in stored for place in ttgir.conversions(middle))

@@ -1,0 +1,63 @@
+"""A stub of Triton's CUDA driver, with which Triton compiles where there is no GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import torch
+from triton.backends.compiler import GPUTarget
+from triton.runtime.driver import driver
+
+from grader.engine.compiler.targets import WARP, Target
+
+
+class Driver:
+    """Triton's CUDA driver for one target, without a device."""
+
+    def __init__(self, target: Target) -> None:
+        self.capability = target.capability
+        properties = {
+            "max_shared_mem": target.shared_per_program, "max_num_regs": target.registers,
+            "multiprocessor_count": target.multiprocessors, "warpSize": WARP,
+            "sm_clock_rate": int(target.clock / 1e3), "mem_clock_rate": 1_000_000,
+            "mem_bus_width": int(target.dram * 8 / 2e9),
+        }
+        self.utils = SimpleNamespace(get_device_properties=lambda device: dict(properties))
+
+    def is_active(self) -> bool:
+        return True
+
+    def get_current_device(self) -> int:
+        """The capability: Triton caches code by device, so each architecture is its own device."""
+        return self.capability
+
+    def set_current_device(self, device: int) -> None:
+        """Does nothing: there is one device."""
+
+    def get_current_stream(self, device: int = 0) -> int:
+        return 0
+
+    def get_current_target(self) -> GPUTarget:
+        return GPUTarget("cuda", self.capability, WARP)
+
+    def get_device_capability(self, device: int = 0) -> tuple[int, int]:
+        return divmod(self.capability, 10)
+
+    def get_active_torch_device(self) -> torch.device:
+        return torch.device("cpu")
+
+    def map_python_to_cpp_type(self, kind: str) -> str:
+        return kind
+
+
+@contextmanager
+def pretending(target: Target) -> Iterator[None]:
+    """Makes Triton compile for ``target``, whatever GPU this machine has."""
+    before = driver._active
+    driver.set_active(Driver(target))
+    try:
+        yield
+    finally:
+        driver._active = before

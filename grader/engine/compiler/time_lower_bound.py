@@ -1,0 +1,45 @@
+"""The proved lower bound of a launch's time, however good its code is."""
+
+from __future__ import annotations
+
+from grader.engine.compiler.targets import Target
+from grader.recording.compiled_kernel import Binary
+from grader.recording.launch_stats import Survey
+
+MOST_OVER_COPY = 1.17
+"""Most that a GPU's bandwidth exceeds that of a copy: datasheet peaks are 1.12 to 1.17 times the
+bandwidth of a copy; filling memory on an H200 reached 1.09 times."""
+MOST_OVER_PEAK = 1.1
+"""Most that a GPU's FLOP/s exceed the datasheet, as its clock may rise above the boost clock."""
+HALF_OVER_FP32 = 4
+"""Most that float16 without tensor cores is faster than float32: 4 times on an A100, at most twice
+on other GPUs."""
+
+
+def least_seconds(survey: Survey, target: Target, binary: Binary | None = None,
+                  cold: bool = True) -> float:
+    """The least seconds of a launch, from the bytes it must move and the FLOP it must compute.
+
+    Args:
+        survey: the traffic and FLOP of the launch.
+        target: the GPU.
+        binary: the compiled kernel. Without one, or where it uses tensor cores, FLOP count at the
+            target's fastest format; else at that of its other pipes.
+        cold: L2 holds nothing before the launch. Data that fit L2 may stay there afterwards.
+    """
+    return max(moving_seconds(survey, target, cold),
+               survey.flops / _fastest(target, binary is None or bool(binary.tensor_cores)))
+
+
+def moving_seconds(survey: Survey, target: Target, cold: bool = True) -> float:
+    """The least seconds that DRAM needs for a launch."""
+    stays = float(target.l2)
+    loaded = survey.loaded.low if survey.surely is None else survey.surely
+    moved = max(0.0, loaded - (0.0 if cold else stays)) + max(
+        0.0, survey.stored.low - stays)
+    return moved / (target.dram * MOST_OVER_COPY)
+
+
+def _fastest(target: Target, tensor_cores: bool) -> float:
+    best = max(target.fp8_tensor, target.fp16_tensor, target.tf32_tensor, target.fp32)
+    return (best if tensor_cores else min(best, HALF_OVER_FP32 * target.fp32)) * MOST_OVER_PEAK

@@ -1,0 +1,1 @@
+"""Predicts the time of a launch on a target from its machine code."""

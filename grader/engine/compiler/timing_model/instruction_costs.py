@@ -1,0 +1,177 @@
+"""Cost of SASS instructions: the pipe of an SM that executes each, its occupancy and latency.
+
+Rates are from the table "Throughput of Native Arithmetic Instructions" of the CUDA C++ programming
+guide; latencies of arithmetic, shared memory and barriers are rounded from published
+microbenchmarks. All of them are accurate to about 20 %.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from grader.engine.compiler.sass import SassInstruction
+from grader.engine.compiler.targets import WARP, Target
+from grader.engine.compiler.timing_model.control_flow import REACHES_MEMORY, width
+
+Pipe = Literal["issue", "fma", "alu", "fp64", "xu", "lsu", "tensor"]
+PIPES: tuple[Pipe, ...] = ("issue", "fma", "alu", "fp64", "xu", "lsu", "tensor")
+
+SCHEDULERS = 4  # warp schedulers of an SM; each issues one instruction per cycle
+WAVEFRONT = 128  # bytes that shared memory or L1 moves in a cycle
+SUSTAINED_TENSOR, SUSTAINED_ELSEWHERE = 0.70, 0.85
+"""Share of the tensor cores' peak that well tiled kernels reach, on Hopper and later datacenter
+GPUs and elsewhere. The power limit of the former lowers it: cuBLAS reached 680 to 713 of 989
+TFLOP/s on an H200. The latter is estimated."""
+TRANSPOSING_COPY = 20.0
+"""Cycles of an asynchronous copy of 4 bytes per thread of a float32 operand: wgmma needs it with K
+innermost, so each lane copies from another row, and L1 looks up the lines one after the other. A
+tf32 tile of 128x128x32 took three times as long as coalesced copies, measured on an H200."""
+NARROW_COPY = 4.0
+"""Cycles of such a copy of a 16-bit operand, which is narrow where a row of the tile is short."""
+BROADCAST = 0.5
+"""Share of the bytes that shared memory moves for a dot on the FMA pipes, where several threads
+read the same operands at once [estimated]."""
+MMA_ON_HOPPER = 0.62
+"""Share of the tensor cores' peak that mma.sync reaches where wgmma was made for it [estimated]."""
+
+# results per cycle of one SM
+_ALU, _IMAD, _XU, _SHUFFLE = 64, 64, 16, 32
+_SINGLE_RATE = (75, 80)  # capabilities with 64 results of fp32 per cycle; later ones have 128
+_DOUBLE_RATE = (80, 90, 100)  # capabilities with 64 results of fp64 per cycle; others have 2
+
+# cycles until a result can be used
+_FIXED, _UNIFORM, _XU_DONE, _SHARED, _SHUFFLED, _SPECIAL, _MMA = 5, 11, 23, 29, 24, 30, 33
+_BARRIER = 25
+_FENCE = 20
+_FENCE_OF_GPU = 500  # until all SMs see the written values
+
+_FMA = frozenset(("FFMA", "FADD", "FMUL", "FFMA2", "FADD2", "FMUL2", "HFMA2", "HADD2", "HMUL2",
+                  "FSWZADD", "FFMA32I"))
+_FP64 = frozenset(("DFMA", "DADD", "DMUL", "DSETP"))
+_XU_NAMES = frozenset(("MUFU", "I2F", "F2I", "F2F", "I2FP", "FRND", "POPC", "FLO", "BREV"))
+_SHARED_NAMES = frozenset(("LDS", "STS", "LDSM", "STSM", "ATOMS", "LDL", "STL"))
+_SHUFFLES = frozenset(("SHFL", "REDUX", "CREDUX"))
+_BARRIERS = frozenset(("BAR", "WARPSYNC", "BSYNC", "SYNCS"))
+_MMA_NAMES = frozenset(("HMMA", "IMMA", "QMMA", "OMMA", "DMMA", "BMMA"))
+_GROUP_MMA = frozenset(("HGMMA", "QGMMA", "IGMMA", "BGMMA"))
+_TENSOR_MEMORY_MMA = frozenset(("UTCHMMA", "UTCQMMA", "UTCIMMA", "UTCOMMA"))
+_IMAD_NAMES = frozenset(("IMAD", "XMAD", "IMUL", "IDP", "IDP4A"))
+_SHAPES = {"16816": (16, 8, 16), "1688": (16, 8, 8), "1684": (16, 8, 4), "16832": (16, 8, 32),
+           "16864": (16, 8, 64), "884": (8, 8, 4), "8816": (8, 8, 16), "168128": (16, 8, 128)}
+
+
+@dataclass(frozen=True)
+class InstructionCost:
+    """The cost of one warp's instruction, in cycles.
+
+    ``busy``: how long it occupies its pipe of an SM. ``done``: until its result can be used, the
+    latency of global memory apart.
+    """
+
+    pipe: Pipe
+    busy: float
+    done: float
+
+
+def cost(step: SassInstruction, target: Target,
+         dot: Literal["", "fma", "16", "32"] = "") -> InstructionCost:
+    """The cost of one instruction on ``target``.
+
+    Args:
+        step: the instruction.
+        target: the GPU.
+        dot: "fma" if the kernel multiplies matrices on FMA pipes; "16" or "32" if it does so on
+            tensor cores with operands of so many bits; else empty.
+    """
+    name, modern = step.name, target.capability not in _SINGLE_RATE
+    if multiplied(step):
+        return InstructionCost("tensor", *_tensor(step, target))
+    if name in _FMA:
+        packed = 2 if name in ("FFMA2", "FADD2", "FMUL2") else 1
+        return InstructionCost("fma", packed * WARP / (128 if modern else 64), _FIXED)
+    if name in _IMAD_NAMES:
+        return InstructionCost("fma", WARP / _IMAD, _FIXED)
+    if name in _FP64:
+        lanes = 64 if target.capability in _DOUBLE_RATE else 2
+        return InstructionCost("fp64", WARP / lanes, 2 * _FIXED)
+    if name in _XU_NAMES:
+        return InstructionCost("xu", WARP / _XU, _XU_DONE)
+    if name in _SHARED_NAMES:
+        wavefronts = _shared_bytes(step) * WARP / WAVEFRONT
+        if dot == "fma" and name == "LDS":
+            wavefronts *= BROADCAST
+        return InstructionCost("lsu", max(1.0, wavefronts), _SHARED)
+    if name in _SHUFFLES:
+        return InstructionCost("lsu", WARP / _SHUFFLE, _SHUFFLED)
+    if name == "LDGSTS" and width(step) == 4 and dot in ("16", "32"):
+        return InstructionCost("lsu", TRANSPOSING_COPY if dot == "32" else NARROW_COPY, _FIXED)
+    if name in REACHES_MEMORY:
+        return InstructionCost("lsu", max(1.0, width(step) * WARP / WAVEFRONT), _FIXED)
+    if name in _BARRIERS:
+        return InstructionCost("issue", 0.0, _BARRIER)
+    if name in ("MEMBAR", "FENCE", "ERRBAR", "CCTL"):
+        wide = ".GPU" in step.opcode or ".SYS" in step.opcode
+        return InstructionCost("issue", 0.0, _FENCE_OF_GPU if wide else _FENCE)
+    if name in ("S2R", "S2UR", "LDC", "LDCU", "ULDC", "R2UR", "CS2R"):
+        return InstructionCost("issue", 0.0, _FIXED if name in ("CS2R", "ULDC") else _SPECIAL)
+    if name.startswith("U"):
+        return InstructionCost("issue", 0.0, _UNIFORM)
+    if name in ("BRA", "EXIT", "BSSY", "CALL", "RET", "LDGDEPBAR", "DEPBAR", "WARPGROUP", "NOP"):
+        return InstructionCost("issue", 0.0, _FIXED)
+    return InstructionCost("alu", WARP / _ALU, _FIXED)
+
+
+def multiplied(step: SassInstruction) -> float:
+    """FLOP of one warp's tensor-core instruction, two per multiply-add; 0 for every other one.
+
+    Each warp of a warpgroup has a quarter of a wgmma. An opcode without a shape (tcgen05) has 1:
+    the FLOP of tl.dot must then be counted elsewhere.
+    """
+    if step.name in _TENSOR_MEMORY_MMA:
+        return 1.0
+    if step.name in _GROUP_MMA:
+        shape = re.search(r"\.(\d+)x(\d+)x(\d+)", step.opcode)
+        return 2.0 * int(shape[1]) * int(shape[2]) * int(shape[3]) / 4 if shape else 1.0
+    if step.name in _MMA_NAMES:
+        m, n, k = next((_SHAPES[part] for part in step.opcode.split(".") if part in _SHAPES),
+                       (16, 8, 8))
+        return 2.0 * m * n * k
+    return 0.0
+
+
+def peak(step: SassInstruction, target: Target) -> float:
+    """Peak FLOP/s of the whole GPU for the format that a tensor-core instruction multiplies."""
+    if step.name[0] in "QIOB" or step.name in ("UTCQMMA", "UTCIMMA", "UTCOMMA"):
+        return target.fp8_tensor
+    if "TF32" in step.opcode:
+        return target.tf32_tensor
+    return target.fp16_tensor
+
+
+def rate(step: SassInstruction, target: Target) -> float:
+    """FLOP per cycle that the tensor cores of one SM sustain."""
+    if target.capability // 10 not in (9, 10):
+        share = SUSTAINED_ELSEWHERE
+    elif step.name in _MMA_NAMES:
+        share = SUSTAINED_TENSOR * MMA_ON_HOPPER
+    else:
+        share = SUSTAINED_TENSOR
+    return max(1.0, share * peak(step, target) / (target.multiprocessors * target.clock))
+
+
+def in_group(step: SassInstruction) -> bool:
+    """Whether an instruction is asynchronous to its warps: wgmma and tcgen05.mma."""
+    return step.name in _GROUP_MMA or step.name in _TENSOR_MEMORY_MMA
+
+
+def _tensor(step: SassInstruction, target: Target) -> tuple[float, float]:
+    return multiplied(step) / rate(step, target), 0.0 if in_group(step) else _MMA
+
+
+def _shared_bytes(step: SassInstruction) -> int:
+    matrices = re.search(r"\.M(?:T?)(?:8)?8\.?(\d)?", step.opcode)
+    if step.name in ("LDSM", "STSM") and matrices:
+        return 4 * int(matrices[1] or 1)
+    return width(step)

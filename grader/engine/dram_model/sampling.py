@@ -1,0 +1,319 @@
+"""Runs a few programs of a launch for the addresses alone: no values, no shadows, nothing stored.
+
+Tensors may have any size, since nothing of them is touched: what is loaded is zero, but for the
+few tensors whose values are known (indices). A loop of many turns is cut: its first turns and its
+last one run, and what they do counts for all of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from grader.engine.interpreter.address_space import Part, Region
+from grader.engine.interpreter.block_value import Array, Handle
+from grader.engine.interpreter.errors import explain
+from grader.engine.interpreter.launch import bind
+from grader.engine.interpreter.memory import LOCKS, Memory
+from grader.engine.interpreter.memory_checks import Checks
+from grader.engine.interpreter.patch_triton import installed
+from grader.engine.interpreter.rewrite import rewritten
+from grader.engine.interpreter.traffic import Key, Ledger
+from grader.engine.interpreter.transaction import Attempt, Diverged, Poll, line_in, of_all_programs
+from grader.report import Finding
+
+_CHUNK_COST = 1 << 19  # of programs that run at once
+_RUN_COST = 8  # elements that take as long as one run of contiguous bytes
+TURNS = (9, 5, 3)  # iterations of a loop that is cut
+
+
+class TooLong(BaseException):
+    """The time for a launch is used up."""
+
+
+class SamplingStopped(Exception):
+    """A program of the launch failed; ``finding`` has the reason."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.seen)
+        self.finding = finding
+
+
+@dataclass(frozen=True)
+class SampledAccess:
+    """One access of a group of programs.
+
+    ``first`` and ``nbytes`` are runs of bytes in the storage (one length for all, or one each);
+    ``rows`` are the programs that they belong to. With ``alike`` all programs have the same runs.
+    ``weight``: iterations of loops that the access represents, one number or one per program.
+    ``nest``: the cut loops around it, each with the factor by which it multiplies the weight.
+    """
+
+    key: Key
+    first: Array
+    nbytes: Any
+    rows: Array
+    alike: bool
+    itemsize: int
+    weight: Any
+    nest: tuple[tuple[int, float], ...]
+
+
+class Trail(Ledger):
+    """The accesses of a group of programs, in order."""
+
+    def __init__(self, programs: int, deadline: float) -> None:
+        super().__init__()
+        self.programs = programs
+        self.accesses: list[SampledAccess] = []
+        self.visits: dict[tuple[int | None, str, tuple[str, ...]], float] = {}
+        self.products = 0.0  # FLOP of tl.dot, over all programs
+        self.weight: Any = 1.0
+        self.nest: tuple[tuple[int, float], ...] = ()
+        self.loops = 0
+        self._deadline = deadline
+
+    def count(self, key: Key, tensor: str, storage_bytes: int, first: Array, nbytes: Any,
+              rows: Array, programs: int, itemsize: int) -> None:
+        self.check_time()
+        self.accesses.append(SampledAccess(key, first, nbytes, rows, programs > 1, itemsize,
+                                           self.weight, self.nest))
+
+    def count_product(self, flops: int) -> None:
+        self.products += flops * float(np.mean(self.weight))
+
+    def visit(self, key: tuple[int | None, str, tuple[str, ...]]) -> None:
+        weight = self.weight if np.ndim(self.weight) else np.array([self.weight] * self.programs)
+        self.visits[key] = self.visits.get(key, 0.0) + float(np.sum(weight))
+
+    def merge(self, other: Ledger) -> None:
+        """Does nothing: each trail is read by itself."""
+
+    def check_time(self) -> None:
+        if time.process_time() > self._deadline:
+            raise TooLong
+
+
+class _Timed(Attempt):
+    def another_turn(self, frame: FrameType) -> None:
+        if isinstance(self.ledger, Trail):
+            self.ledger.check_time()
+        super().another_turn(frame)
+
+
+class _BoundsOnly(Checks):
+    """Checks bounds only: values and their writers are not tracked."""
+
+    def load(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def store(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def change(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def set_writers(self, *_: Any, **__: Any) -> None:
+        pass
+
+
+class Addresses(Memory):
+    """A memory without values, except of storages in ``known`` (by id), which are read.
+
+    ``turns_run``: most iterations of a loop that are run. ``trial``: unknown values are drawn from
+    it instead of being zero, to detect addresses that depend on them.
+    """
+
+    computes = False
+    attempt_kind = _Timed
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.checks = _BoundsOnly(self)
+        self.known: set[int] = set()
+        self.turns_run = 9
+        self.deadline = float("inf")
+        self.trial: np.random.Generator | None = None
+
+    @property
+    def trail(self) -> Trail:
+        trail = self.attempt.ledger
+        assert isinstance(trail, Trail)
+        return trail
+
+    def try_with(self, programs: Array) -> Attempt:
+        attempt = super().try_with(programs)
+        attempt.ledger = Trail(len(programs), self.deadline)
+        return attempt
+
+    def turns(self, counts: Array) -> Iterator[Any]:
+        trail = self.trail
+        turns = int(of_all_programs(np.minimum(counts, self.turns_run)))
+        if (counts == turns).all():
+            for turn in range(turns):
+                trail.check_time()
+                yield turn
+            return
+        before, nest = trail.weight, trail.nest
+        stands_for = (counts - 1) / (turns - 1)
+        weight = stands_for if len(counts) > 1 else float(stands_for[0])
+        trail.loops += 1
+        loop = trail.loops
+        try:
+            trail.weight = before * weight
+            trail.nest = (*nest, (loop, float(np.mean(weight))))
+            for turn in range(turns - 1):
+                trail.check_time()
+                yield turn
+            trail.weight = before
+            yield counts - 1
+        finally:
+            trail.weight, trail.nest = before, nest
+
+    def _read(self, parts: Sequence[Part], mask: Handle | None, other: Handle | None,
+              dtype: np.dtype[Any], rows: int, shape: tuple[int, ...]) -> Array:
+        if parts and all(id(part.region.storage) in self.known for part in parts):
+            return super()._read(parts, mask, other, dtype, rows, shape)
+        return self._unknown(dtype, shape)
+
+    def _unknown(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
+        """A block with one number, zero outside trials."""
+        value: Any = 0
+        if self.trial is not None:
+            value = bool(self.trial.integers(2)) if dtype.kind == "b" else (
+                int(self.trial.integers(1, 100)) if dtype.kind in "iu"
+                else float(self.trial.normal()) * 10)
+        return np.full((1,) * (len(shape) + 1), value, dtype)
+
+    def _described(self, part: Part, line: int | None, data: Array) -> Poll:
+        return Poll(f"`{part.region.name}`", line, int(part.place.starts[0]), data.tobytes(),
+                    lambda: False)
+
+    def _write(self, part: Part, values: Array, line: int | None, *, scalar: bool) -> None:
+        pass
+
+    def _atomic(self, operation: str, pointers: Handle, mask: Handle | None, value: Handle,
+                change: Any, ordered: bool) -> Handle:
+        running = self.running
+        dtype, line = value.data.dtype, line_in(running.file)
+        parts = running.regions.parts(
+            pointers, mask, running.count, dtype.itemsize,
+            partial(self.checks.outside, "changed", line, running.count))
+        self._count("atomic", line, parts, dtype.itemsize, running.count)
+        result = np.zeros((1,) * (len(pointers.shape) + 1), dtype)
+        if operation not in LOCKS:  # a lock is found open
+            result = self._unknown(dtype, pointers.shape)
+        return Handle(result, value.dtype, pointers.shape)
+
+    def _count(self, kind: str, line: int | None, parts: Sequence[Part], itemsize: int,
+               rows: int) -> None:
+        self.trail.visit((line, kind, tuple(part.region.name for part in parts)))
+        super()._count(kind, line, parts, itemsize, rows)
+
+
+Groups = list[tuple[Array, Trail]]
+
+
+@dataclass
+class Sampler:
+    """One launch on a memory of addresses; ``run`` runs any of its programs."""
+
+    kernel: Any
+    memory: Addresses
+    call: Callable[[], Any]
+
+    @classmethod
+    def of(cls, kernel: Any, grid: tuple[int, int, int], arguments: Mapping[str, Any],
+           memory: Addresses) -> Sampler:
+        """Raises:
+            SamplingStopped: an argument is of no type that a kernel takes.
+        """
+        file = kernel.fn.__code__.co_filename
+        memory.begin(grid, file)
+        with installed(memory):
+            try:
+                body = rewritten(kernel.fn)
+                bound = bind(kernel, arguments, memory)
+            except Exception as error:
+                raise SamplingStopped(explain(error, file, kernel.fn.__name__)) from error
+        return cls(kernel, memory, lambda: body(**bound))
+
+    def region(self, number: int) -> Region:
+        return self.memory.running.regions.numbered(number)
+
+    def run(self, programs: Array, *, silent: bool = False) -> Groups:
+        """Runs programs; those that take the same branches are one group with one trail.
+
+        Raises:
+            SamplingStopped: a program fails.
+            Spinning: programs wait for others.
+            TooLong: the deadline has passed.
+        """
+        memory, file = self.memory, self.kernel.fn.__code__.co_filename
+        done: Groups = []
+        groups = deque([programs])
+        with installed(memory):
+            while groups:
+                group = groups.popleft()
+                attempt = memory.try_with(group)
+                try:
+                    self.call()
+                except Diverged as apart:
+                    _, which = np.unique(apart.labels, return_inverse=True)
+                    which = which.reshape(-1)
+                    groups.extendleft(group[which == label] for label in range(which.max() + 1))
+                except Exception as error:
+                    raise SamplingStopped(explain(error, file, self.kernel.fn.__name__)) from error
+                else:
+                    done.append((group, memory.trail))
+                    if not silent:
+                        for note in attempt.notes:
+                            memory.observed.note(note)
+        return done
+
+
+# ---------------------------------------------------------------------------------------------
+# Cost: elements that programs compute, so that samples of cheap and of dear programs take as long
+
+
+def in_chunks(sampler: Sampler, programs: Array, cost: float, *, silent: bool = False) -> Groups:
+    """Runs programs of a known cost, as many at once as fit the CPU's cache."""
+    chunk = max(1, int(_CHUNK_COST / cost))
+    return [pair for at in range(0, len(programs), chunk)
+            for pair in sampler.run(programs[at:at + chunk], silent=silent)]
+
+
+def cost_of_one(sampler: Sampler, programs: int, wanted: float) -> float | None:
+    """The cost of one program in elements; None where a program takes too long.
+
+    Leaves ``turns_run`` at the most iterations of a loop with which the cost is at most ``wanted``,
+    or at the fewest.
+    """
+    cost = None
+    for turns in TURNS:
+        sampler.memory.turns_run = turns
+        try:
+            cost = max(1.0, _cost(sampler.run(np.array([programs // 2]), silent=True)))
+        except TooLong:
+            continue
+        if cost <= wanted:
+            break
+    return cost
+
+
+def _cost(groups: Groups) -> float:
+    """The elements that a program accesses, and the runs of bytes that are kept of it."""
+    return float(sum(_element_count(access) + _RUN_COST * len(access.first)
+                     for _, trail in groups for access in trail.accesses))
+
+
+def _element_count(access: SampledAccess) -> int:
+    nbytes = np.broadcast_to(np.asarray(access.nbytes), access.first.shape)
+    return int(nbytes.sum()) // access.itemsize

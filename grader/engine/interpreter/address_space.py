@@ -1,0 +1,311 @@
+"""The address space of a launch: where tensors lie, and what an address means.
+
+A tensor argument number k lives at BASE + k * 2**44 + 2**43. So its number is read off any address,
+an index that is wrong by up to 2**43 bytes in either direction still names the tensor, and no
+address is ever a real one: nothing is dereferenced, whatever a kernel computes.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.engine.interpreter.block_value import Array, Handle, stretched
+from grader.engine.interpreter.index_runs import Elements, Place, Runs, runs_of
+from grader.engine.interpreter.shadow_memory import HOST, NOBODY, Shadow
+
+_BASE = 1 << 60
+_REGION_BITS = 44
+_MIDDLE = 1 << (_REGION_BITS - 1)
+_ALIGNMENT_MASK = 0xFFF  # low bits of an address are real, so that alignment looks as on a GPU
+_LEAST_REAL, _MOST_REAL = 1 << 16, 1 << 47  # where a process can have memory
+_MOST_FINDS = 4096  # unknown addresses of one access that are looked up
+_FEW = 8  # lengths of masked runs that are worth a copy each
+
+
+@dataclass
+class Storage:
+    """The bytes of one allocation. ``granule``: bytes of the smallest element it is used with.
+
+    ``is_input``: the host wrote it before the first launch. ``protected``: kernels may not store
+    into it (inputs, unless that is asked for).
+    """
+
+    data: NDArray[np.uint8]
+    granule: int
+    is_input: bool
+    protected: bool | None = None
+    address: int | None = None  # the real one, for tables of pointers that host code made
+    shadow: Shadow = field(init=False)
+    readers: tuple[Shadow, Shadow] = field(init=False)  # of each element, two that differ
+    stored_into: bool = False
+    stored_in: int = -1  # the last launch that stored into it
+
+    def __post_init__(self) -> None:
+        if self.protected is None:
+            self.protected = self.is_input
+        cells = -(-len(self.data) // self.granule)
+        self.shadow = Shadow(cells, HOST if self.is_input else NOBODY)
+        self.readers = (Shadow(cells, NOBODY), Shadow(cells, NOBODY))
+        self._typed: dict[np.dtype[Any], Array] = {}
+
+    def typed(self, dtype: np.dtype[Any]) -> Array:
+        if dtype not in self._typed:
+            whole = len(self.data) // dtype.itemsize * dtype.itemsize
+            self._typed[dtype] = self.data[:whole].view(dtype)
+        return self._typed[dtype]
+
+    def written_by_host(self) -> None:
+        self.shadow.fill(HOST)
+
+    def use_elements_of(self, itemsize: int) -> None:
+        """Shadow elements this small from now on."""
+        if itemsize < self.granule:
+            self.shadow = self.shadow.refined(self.granule // itemsize)
+            self.granule = itemsize
+            cells = self.shadow.cells
+            self.readers = (Shadow(cells, NOBODY), Shadow(cells, NOBODY))
+
+
+@dataclass(frozen=True)
+class Region:
+    """A tensor argument of the running launch: where it lies, and how far it reaches in bytes."""
+
+    name: str
+    storage: Storage
+    itemsize: int
+    start: int  # bytes from the storage's start to the view's first element
+    nbytes: int  # from the view's first element to the end of its last
+    base: int  # the address of the first element
+    number: int
+
+    @property
+    def elements(self) -> int:
+        return self.nbytes // self.itemsize
+
+
+@dataclass
+class Part:
+    """Lanes of one access in one tensor, and where they lie there.
+
+    ``lanes`` picks them from an array [runs, length] of all lanes, or from all lanes in a row;
+    None means all of them. ``rows``: which of the programs each run belongs to, ascending.
+    """
+
+    region: Region
+    place: Place
+    lanes: Any
+    rows: Array
+
+    def put(self, values: Array, result: Array) -> None:
+        """Write [runs, length] values of this part into the result of all lanes."""
+        if self.lanes is None:
+            result.reshape(values.shape)[...] = values
+        elif isinstance(self.place, Runs):
+            runs, length = self.lanes
+            result.reshape(-1, length)[runs, :self.place.length] = values
+        else:
+            result.reshape(-1)[self.lanes] = values[:, 0]
+
+    def pick(self, values: Array) -> Array:
+        """The lanes of this part, [runs, length], from an array of all lanes."""
+        if isinstance(self.place, Elements):
+            flat = values.reshape(-1)
+            return (flat if self.lanes is None else flat[self.lanes])[:, None]
+        if self.lanes is None:
+            return values.reshape(-1, self.place.length)
+        runs, length = self.lanes
+        picked: Array = values.reshape(-1, length)[runs, :self.place.length]
+        return picked
+
+
+# Gives the storage at a real address, and the size of its elements
+Finder = Callable[[int], tuple[Storage, int] | None]
+# Told of lanes that cannot go ahead: which way, the tensor, element indices or addresses, rows
+Refused = Callable[[str, Region | None, Array, Array], None]
+
+
+class Regions:
+    """The tensors of one launch."""
+
+    def __init__(self, find: Finder | None = None) -> None:
+        self._find = find
+        self._by_number: dict[int, Region] = {}
+        self._real: list[tuple[int, Region]] = []
+
+    def add(self, name: str, storage: Storage, itemsize: int, start: int, nbytes: int) -> int:
+        """Give a tensor its place; the address of its first element."""
+        number = len(self._by_number) + 1
+        base = _BASE + (number << _REGION_BITS) + _MIDDLE + (start & _ALIGNMENT_MASK)
+        region = Region(name, storage, itemsize, start, nbytes, base, number)
+        self._by_number[number] = region
+        if storage.address is not None:
+            bisect.insort(self._real, (storage.address + start, region), key=lambda item: item[0])
+        return base
+
+    def numbered(self, number: int) -> Region:
+        return self._by_number[number]
+
+    def of(self, address: int) -> Region | None:
+        return self._by_number.get((address - _BASE) >> _REGION_BITS)
+
+    def parts(self, pointers: Handle, mask: Handle | None, rows: int, itemsize: int,
+              refused: Refused) -> list[Part]:
+        """Where the active lanes lie; those that lie nowhere go to ``refused``.
+
+        Args:
+            rows: along the programs; 1 where all programs do the same.
+            itemsize: bytes of a lane.
+        """
+        if mask is not None:
+            if mask.data.all():
+                mask = None
+            elif not mask.data.any():
+                return []
+        found = self._runs(pointers, mask, rows, itemsize)
+        return found if found is not None else self._elements(
+            pointers, mask, rows, itemsize, refused)
+
+    def _runs(self, pointers: Handle, mask: Handle | None, rows: int,
+              itemsize: int) -> list[Part] | None:
+        """Contiguous runs inside one tensor; None where that is not what is asked for."""
+        shape, data = pointers.shape, pointers.data
+        length = shape[-1] if shape else 1
+        if length == 1 or data.shape[-1] != length:
+            return None
+        starts = data[..., 0]
+        if not (data[..., -1] - starts == (length - 1) * itemsize).all():
+            return None
+        if length > 2 and not (data[..., 1:] - data[..., :-1] == itemsize).all():
+            return None
+        lines = (rows, *shape[:-1])
+        first = stretched(starts, lines).reshape(-1)
+        per_row = len(first) // rows
+        owners = np.arange(len(first)) // per_row if per_row > 1 else np.arange(rows)
+        if mask is None:
+            return self._run_parts(first, length, None, owners, itemsize)
+        lengths = _prefix_lengths(mask, lines, length)
+        if lengths is None:
+            return None
+        groups = list(runs_of(lengths))
+        if len(groups) > _FEW:
+            return None
+        parts: list[Part] = []
+        for count, which in groups:
+            made = self._run_parts(first[which], count, (which, length), owners[which], itemsize)
+            if made is None:
+                return None
+            parts += made
+        return parts
+
+    def _run_parts(self, starts: Array, length: int, lanes: Any, rows: Array,
+                   itemsize: int) -> list[Part] | None:
+        region = self.of(int(starts[0]))
+        if region is None:
+            return None
+        if len(starts) == 1:
+            low = high = int(starts[0]) - region.base
+        else:
+            low, high = int(starts.min()) - region.base, int(starts.max()) - region.base
+        if low < 0 or high + length * itemsize > region.nbytes:
+            return None
+        place = starts - (region.base - region.start)
+        if itemsize > 1:
+            if np.bitwise_or.reduce(place) & (itemsize - 1):
+                return None
+            place = place // itemsize
+        return [Part(region, Runs(place, length), lanes, rows)]
+
+    def _elements(self, pointers: Handle, mask: Handle | None, rows: int, itemsize: int,
+                  refused: Refused) -> list[Part]:
+        """Lane by lane."""
+        addresses = pointers.full(rows).reshape(-1)
+        per_row = len(addresses) // rows
+        if mask is None:
+            lanes, owners = None, np.arange(len(addresses)) // per_row
+        else:
+            lanes = np.flatnonzero(mask.full(rows).reshape(-1))
+            addresses, owners = addresses[lanes], lanes // per_row
+        region = self.of(int(addresses[0]))
+        if region is not None:  # nearly always all lanes are in bounds of one tensor
+            offset = addresses - region.base
+            if offset.min() >= 0 and offset.max() <= region.nbytes - itemsize:
+                place = offset + region.start
+                if not np.bitwise_or.reduce(place) & (itemsize - 1):
+                    return [Part(region, Elements(place // itemsize), lanes, owners)]
+        if lanes is None:
+            lanes = np.arange(len(addresses))
+        return list(self._sorted_out(addresses, lanes, owners, itemsize, refused))
+
+    def _sorted_out(self, addresses: Array, lanes: Array, rows: Array, itemsize: int,
+                    refused: Refused) -> Iterator[Part]:
+        """Tensor by tensor, without the lanes that lie outside one or askew."""
+        addresses = self._translated(addresses)
+        numbers = (addresses - _BASE) >> _REGION_BITS
+        for number in np.unique(numbers).tolist():
+            mine = np.flatnonzero(numbers == number)
+            region = self._by_number.get(number)
+            if region is None:
+                refused("wild", None, addresses[mine], rows[mine])
+                continue
+            offset = addresses[mine] - region.base
+            outside = (offset < 0) | (offset > region.nbytes - itemsize)
+            crooked = ~outside & ((offset + region.start) % itemsize != 0)
+            index = offset // region.itemsize
+            for why, wrong in (("before", outside & (index < 0)), ("past", outside & (index >= 0)),
+                               ("misaligned", crooked)):
+                if wrong.any():
+                    refused(why, region, (offset if why == "misaligned" else index)[wrong],
+                            rows[mine][wrong])
+            good = ~(outside | crooked)
+            if good.any():
+                place = (offset[good] + region.start) // itemsize
+                yield Part(region, Elements(place), lanes[mine][good], rows[mine][good])
+
+    def _translated(self, addresses: Array) -> Array:
+        """With real addresses of tensors, which host code put in a table, as addresses here."""
+        real = (addresses >= _LEAST_REAL) & (addresses < _MOST_REAL)
+        if not real.any():
+            return addresses
+        moved = self._moved(addresses)
+        unknown = real & (moved == addresses)
+        for _ in range(_MOST_FINDS):
+            if self._find is None or not unknown.any():
+                break
+            address = int(addresses[unknown][0])
+            found = self._find(address)
+            unknown &= addresses != address
+            if found and all(region.storage is not found[0] for _, region in self._real):
+                self.add("a tensor of the table", found[0], found[1], 0, len(found[0].data))
+                moved = self._moved(addresses)
+                unknown &= moved == addresses
+        return moved
+
+    def _moved(self, addresses: Array) -> Array:
+        if not self._real:
+            return addresses
+        bases = np.array([base for base, _ in self._real])
+        which = np.searchsorted(bases, addresses, "right") - 1
+        fake = np.array([region.base for _, region in self._real])
+        sizes = np.array([region.nbytes for _, region in self._real])
+        known = which >= 0
+        offset = addresses - bases[np.maximum(which, 0)]
+        known &= (offset >= 0) & (offset < sizes[np.maximum(which, 0)])
+        return np.where(known, fake[np.maximum(which, 0)] + offset, addresses)
+
+
+def _prefix_lengths(mask: Handle, lines: tuple[int, ...], length: int) -> Array | None:
+    """How many lanes of each run are active, if these are the first ones of it."""
+    data = mask.data
+    if data.shape[-1] == 1:
+        counts = data[..., 0] * length
+    else:
+        if (data[..., 1:] & ~data[..., :-1]).any():
+            return None
+        counts = np.count_nonzero(data, axis=-1)
+    return stretched(counts, lines).reshape(-1)

@@ -1,0 +1,80 @@
+"""What a group of programs stored since the threads of each program last waited for each other.
+
+The lanes of a block are dealt out to the threads of a program, and the compiler deals anew for each
+access: the thread that loads an element need not be the one that stored it, even where pointers and
+mask are the same, and a scalar is stored by one thread and loaded by all. Threads of one warp issue
+in order; those of several wait for each other at barriers only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from grader.engine.interpreter.address_space import Part, Storage
+from grader.engine.interpreter.block_value import Array
+from grader.engine.interpreter.happens_before import Order
+from grader.engine.interpreter.index_runs import Place
+from grader.engine.interpreter.shadow_memory import Shadow, cells_of
+
+_NOWHERE = -1  # instead of a line: stored, and from where is not known
+
+
+class Recent:
+    """The stores of an attempt since the last barrier, which its programs reach together.
+
+    To note a store is all that it costs, until a program loads from a tensor that the launch stored
+    into. Nothing has to be undone: an attempt that is rolled back takes its notes along.
+    """
+
+    def __init__(self) -> None:
+        self._noted: dict[int, list[tuple[Place, int, int]]] = {}  # by the storage's id
+        self._lines: dict[int, Shadow] = {}  # the notes as far as they were asked for, by cell
+
+    def note(self, part: Part, itemsize: int, line: int | None) -> None:
+        """Elements were stored, or changed by an atomic that lets nobody wait."""
+        storage = part.region.storage
+        if itemsize >= storage.granule:
+            self._noted.setdefault(id(storage), []).append(
+                (part.place, itemsize, line or _NOWHERE))
+
+    def settle(self) -> None:
+        """All threads of each program wait here for the others: they see what was stored."""
+        self._noted.clear()
+        self._lines.clear()
+
+    def holds(self, storage: Storage) -> bool:
+        """Whether anything of it was stored."""
+        return id(storage) in self._noted or id(storage) in self._lines
+
+    def lines(self, part: Part, itemsize: int) -> Array:
+        """[runs, cells of a run]: the line of the last store to each cell; 0 where there is none.
+
+        Which of the programs stored it is for the storage's own shadow to tell.
+        """
+        storage = part.region.storage
+        shadow = self._lines.get(id(storage))
+        if shadow is None or shadow.cells != storage.shadow.cells:
+            shadow = self._lines[id(storage)] = Shadow(storage.shadow.cells, 0)
+        for place, size, line in self._noted.pop(id(storage), ()):
+            shadow.set(cells_of(place, size, storage.granule), line)
+        at = cells_of(part.place, itemsize, storage.granule)
+        return shadow.get(at).reshape(len(part.place.starts), -1)
+
+
+def own(lines: Array, cells: Array, programs: Array, order: Order) -> Array:
+    """Which cells the very program that looks at them stored or changed since its last barrier.
+
+    Args:
+        lines: as of ``Recent.lines``.
+        cells: [runs, cells of a run], who stored or changed each of them last.
+        programs: whose each run is.
+    """
+    stored: Array = lines != 0
+    if stored.any():
+        mine = np.broadcast_to(programs[:, None], cells.shape)
+        stored[stored] = order.owners(np.abs(cells[stored])) == mine[stored]
+    return stored
+
+
+def line_number(line: int) -> int | None:
+    return line if line != _NOWHERE else None

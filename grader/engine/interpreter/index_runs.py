@@ -1,0 +1,132 @@
+"""Where the lanes of an access lie in a flat array: runs of neighbours, or single elements.
+
+Most accesses are runs: a row of a tile is contiguous. A run is copied whole, and its bounds and
+sectors follow from its two ends, so an access costs per run and not per lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from grader.engine.interpreter.block_value import Array
+
+
+class Runs:
+    """``len(starts)`` runs of ``length`` neighbours each; ``starts`` counts elements."""
+
+    __slots__ = ("length", "starts", "step")
+
+    def __init__(self, starts: Array, length: int) -> None:
+        self.starts, self.length = starts, length
+        # elements from each run to the next where that is always the same; 0 where it is not
+        self.step = 0
+        if len(starts) > 1:
+            step = int(starts[1]) - int(starts[0])
+            if step >= length and (len(starts) == 2 or (np.diff(starts) == step).all()):
+                self.step = step
+        else:
+            self.step = length
+
+    def view(self, flat: Array) -> Array | None:
+        """[runs, length] of ``flat`` itself, where its strides can tell it."""
+        count, length = len(self.starts), self.length
+        if not self.step or not count:
+            return None
+        first = int(self.starts[0])
+        if self.step == length:
+            return flat[first:first + count * length].reshape(count, length)
+        return _strided(flat[first:], count, length, self.step)
+
+    def read(self, flat: Array) -> Array:
+        """A copy, [runs, length]."""
+        view = self.view(flat)
+        return self._windows(flat)[self.starts] if view is None else view.copy()
+
+    def write(self, flat: Array, values: Any) -> None:
+        view = self.view(flat)
+        if view is None:
+            self._windows(flat)[self.starts] = values
+        else:
+            view[...] = values
+
+    def _windows(self, flat: Array) -> Array:
+        return _strided(flat, max(0, len(flat) - self.length + 1), self.length, 1)
+
+    def distinct(self) -> bool:
+        """Whether no element is in two runs."""
+        if self.step:
+            return True
+        return bool((np.diff(np.sort(self.starts)) >= self.length).all())
+
+    def of_parts(self, ratio: int) -> Runs:
+        """The same place in an array with ``ratio`` entries for each element."""
+        return self if ratio == 1 else Runs(self.starts * ratio, self.length * ratio)
+
+    def indices(self) -> Array:
+        """[runs, length]: the index of every element."""
+        indices: Array = self.starts[:, None] + np.arange(self.length)
+        return indices
+
+
+def _strided(flat: Array, count: int, length: int, step: int) -> Array:
+    """[count, length] of ``flat`` itself, the rows ``step`` elements apart."""
+    bits = flat.view(f"u{flat.itemsize}")  # NumPy cannot describe every type of ml_dtypes
+    rows = as_strided(bits, (count, length), (step * flat.itemsize, flat.itemsize))
+    return np.asarray(rows.view(flat.dtype))
+
+
+class Elements:
+    """Single elements at ``index``, each one run of length 1."""
+
+    __slots__ = ("index",)
+    length = 1
+
+    def __init__(self, index: Array) -> None:
+        self.index = index
+
+    @property
+    def starts(self) -> Array:
+        return self.index
+
+    def read(self, flat: Array) -> Array:
+        return flat.take(self.index)[:, None]
+
+    def write(self, flat: Array, values: Any) -> None:
+        flat[self.index] = np.broadcast_to(values, (len(self.index), 1))[:, 0]
+
+    def distinct(self) -> bool:
+        steps = np.diff(self.index)
+        return bool((steps > 0).all()) or len(np.unique(self.index)) == len(self.index)
+
+    def of_parts(self, ratio: int) -> Runs | Elements:
+        return self if ratio == 1 else Runs(self.index * ratio, ratio)
+
+    def indices(self) -> Array:
+        return self.index[:, None]
+
+
+Place = Runs | Elements
+
+
+def in_order(numbers: Array) -> Array:
+    """The indices that sort non-negative integers, equal ones in the order in which they stand.
+
+    Sorting the numbers themselves is much faster than sorting indices to them.
+    """
+    count = len(numbers)
+    if not count or int(numbers.max()) > (1 << 62) // count:
+        return np.argsort(numbers, kind="stable")
+    keys: Array = numbers * count + np.arange(count)
+    keys.sort()
+    return keys % count
+
+
+def runs_of(lengths: Array) -> Iterator[tuple[int, Any]]:
+    """(length, which runs) for every length but 0; at most a few, or nothing is gained."""
+    for length in np.unique(lengths).tolist():
+        if length:
+            yield length, np.flatnonzero(lengths == length)

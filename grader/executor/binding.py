@@ -1,0 +1,103 @@
+"""What a launch hands to its kernel: every parameter bound, views turned into what an engine takes.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from grader.engine.interpreter.numerics import TRITON
+from grader.recording.model import Argument, Descriptor, Launch, MalformedRecording, View, views_of
+from grader.report import Finding
+from grader.text import sentence
+
+Kernels = Mapping[str, Any]  # each a kernel, or the finding that says why it cannot be used
+
+
+class NoSuchLaunch(Exception):
+    """A launch that Triton would refuse; ``finding`` says why."""
+
+    def __init__(self, seen: str, line: int | None) -> None:
+        super().__init__(seen)
+        self.finding = Finding("L05", sentence(seen), line=line)
+
+
+@dataclass(frozen=True)
+class Binder:
+    """Makes arguments for an engine: ``tensor`` and ``descriptor`` say what it takes for these."""
+
+    kernels: Kernels
+    tensor: Callable[[View], Any]
+    descriptor: Callable[[Descriptor], Any]
+
+    def bind(self, launch: Launch) -> tuple[Any, dict[str, Any]]:
+        """The kernel of a launch, and a value for each of its parameters in order.
+
+        Raises:
+            NoSuchLaunch: there is no such kernel, it cannot be used, or a constexpr gets a tensor.
+            MalformedRecording: names or arguments do not fit the kernel.
+        """
+        if launch.kernel not in self.kernels:
+            raise NoSuchLaunch(
+                f"`{launch.kernel:.60}` is launched, and the file defines no kernel of this name: "
+                "kernels are functions with `@triton.jit`, or given to `triton.jit` by name",
+                launch.line)
+        kernel = self._usable(launch.kernel)
+        unknown = launch.arguments.keys() - {parameter.name for parameter in kernel.params}
+        if unknown:
+            raise MalformedRecording(f"`{launch.kernel}` has no parameter {min(unknown)!r:.40}")
+        bound = {}
+        for parameter in kernel.params:
+            argument = launch.arguments.get(parameter.name)
+            if argument is None:
+                if not parameter.has_default:
+                    raise MalformedRecording(
+                        f"`{launch.kernel}` lacks argument `{parameter.name}`")
+                bound[parameter.name] = parameter.default
+                continue
+            if parameter.is_constexpr and views_of(argument):
+                raise NoSuchLaunch(f"the constexpr parameter `{parameter.name}` gets a tensor",
+                                   launch.line)
+            bound[parameter.name] = self._value(argument)
+        return kernel, bound
+
+    def _value(self, argument: Argument) -> Any:
+        match argument.kind:
+            case "tensor":
+                return self.tensor(argument.value)
+            case "descriptor":
+                return self.descriptor(argument.value)
+            case "tuple":
+                items = (self._value(item) for item in argument.value)
+                return _named(argument.fields)(*items) if argument.fields else tuple(items)
+            case "dtype":
+                return _dtype(argument.value)
+            case "function":
+                if argument.value not in self.kernels:
+                    raise MalformedRecording(f"there is no jit function {argument.value!r:.40}")
+                return self._usable(argument.value)
+        return argument.value
+
+    def _usable(self, name: str) -> Any:
+        found = self.kernels[name]
+        if isinstance(found, Finding):
+            raise NoSuchLaunch(found.seen, found.line)
+        return found
+
+
+@lru_cache(maxsize=64)
+def _named(fields: tuple[str, ...]) -> Any:
+    return namedtuple("Arguments", fields)
+
+
+def _dtype(name: str) -> Any:
+    """A type by torch's name or by Triton's own, such as ``float16`` or ``fp16``."""
+    if name in TRITON:
+        return TRITON[name]
+    for dtype in TRITON.values():
+        if dtype.name == name:
+            return dtype
+    raise MalformedRecording(f"there is no dtype {name!r:.40}")

@@ -1,0 +1,301 @@
+"""Answers the judge: what the compiler makes of recorded launches, for a named GPU."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from grader.engine.compiler import targets
+from grader.engine.compiler.compile import DoesNotCompile, address, build, takes, variant
+from grader.engine.compiler.kernel_reader import binary_of
+from grader.engine.compiler.ptx import lines as ptx_lines
+from grader.engine.compiler.sass import code_of
+from grader.engine.compiler.targets import Target
+from grader.engine.compiler.timing_model.prediction import predict_call, predict_each
+from grader.executor.binding import Binder, Kernels, NoSuchLaunch
+from grader.executor.extract import kernels
+from grader.executor.main import malformed, refused, warm_recording
+from grader.recording import model
+from grader.recording.compiled_kernel import Binary
+from grader.recording.launch_stats import Survey
+from grader.recording.model import (
+    Descriptor,
+    Launch,
+    MalformedRecording,
+    Recording,
+    View,
+    dtype_name,
+)
+from grader.submission import source
+
+Json = dict[str, Any]
+
+_LONGEST_LISTING = 20_000  # lines
+_ALIGNED = 16  # bytes of an address, or a factor of an integer, that the compiler makes use of
+_ENOUGH = 2  # launches of a kind that are compiled to the end, unless asked for
+_SIZE = 8  # a constant from which on it is a size, and no choice among a few
+# CPU time, so that a busy machine changes no verdict. Of the course's solutions, the slowest
+# variant takes 3.4 s and all variants of one kernel take 43 s (attention), on 2 cores of 2026.
+SLOW_S = 10.0  # a variant that takes longer is slow
+SLOW_VARIANTS_S = 40.0  # for all slow variants of one kernel
+ALL_VARIANTS_S = 240.0  # for all variants of one kernel
+
+
+class CompileHandler:
+    """The compiler of one grade. ``load`` comes first, then any number of ``compile``."""
+
+    def __init__(self) -> None:
+        self._kernels: Kernels | None = None
+        self._answers: dict[Any, Json] = {}  # by all that the code can depend on
+        self._built: dict[Any, list[_Form]] = {}  # those that were compiled to the end, by kind
+        self._spent: dict[str, _Spent] = {}  # by kernel
+
+    def handle(self, request: Json, fds: Sequence[int]) -> Json:
+        """Answer one request; the descriptors stay the caller's to close."""
+        try:
+            match request.get("op"):
+                case "load":
+                    self._kernels = kernels.from_file(str(request["path"]))
+                    return {"status": "ready"}
+                case "compile":
+                    return self._compile(request)
+                case "time":
+                    return self._time(request)
+                case "list":
+                    return self._list(request)
+                case "variants":
+                    return self._variants(request)
+            return malformed("an unknown request")
+        except kernels.KernelsRefused as refusal:
+            return refused(refusal.findings)
+        except (MalformedRecording, source.UnreadableSubmission, targets.UnknownTarget) as error:
+            return malformed(str(error))
+
+    def _compile(self, request: Json) -> Json:
+        """Every launch of a recording; of what does not compile, the finding.
+
+        With ``whole`` each has a binary. Otherwise a launch is only read by the front end if one
+        of its kind came before, with the same types, options and flags, whose sizes were no smaller
+        and of which the compiler knew no less: what refuses code later on, such as the shared
+        memory of a pipeline, grows with blocks and with what is known of integers and addresses. So
+        is every launch once ``_ENOUGH`` of its kind with such sizes went the whole way: with thirty
+        integers hardly two launches can be compared.
+        """
+        if self._kernels is None:
+            return malformed("a compilation before a load")
+        recorded = model.from_json(request.get("recording"))
+        target = targets.find(str(request.get("target")))
+        whole = bool(request.get("whole"))
+        return {"status": "done", "launches": [
+            self._launch(launch, target, self._kernels, whole) for launch in recorded.launches]}
+
+    def _time(self, request: Json) -> Json:
+        """How long the launches would take, by a survey of each; null where there is none."""
+        recorded, target, known, made = self._made(request)
+        surveys = [one and Survey.from_dict(one) for one in request["surveys"]]
+        launches = [(Binary.from_dict(self._launch(launch, target, known, whole=True)["binary"]),
+                     code_of(code), survey)
+                    for launch, code, survey in zip(recorded.launches, made, surveys, strict=True)
+                    if survey is not None]
+        each = predict_each(launches, target)
+        whole = predict_call(each, target) if each and len(each) == len(made) else None
+        told = iter(each)
+        return {"status": "done", "whole": whole and asdict(whole),
+                "launches": [survey and asdict(next(told)) for survey in surveys]}
+
+    def _variants(self, request: Json) -> Json:
+        """By what Triton would find the code of each launch of several recordings again.
+
+        Triton's own binder says so, which knows the kernel's signature; nothing is compiled.
+        """
+        if self._kernels is None:
+            return malformed("a question about variants before a load")
+        target = targets.find(str(request.get("target")))
+        told = []
+        for data in request.get("recordings", ()):
+            for launch in model.from_json(data).launches:
+                try:
+                    kernel, bound = binder(self._kernels).bind(launch)
+                    told.append(variant(kernel, bound, launch.options, target))
+                except (NoSuchLaunch, DoesNotCompile) as error:
+                    return {"status": "done", "finding": _plain(error)}
+        return {"status": "done", "variants": told}
+
+    def _list(self, request: Json) -> Json:
+        """PTX and SASS of one launch, each line with that of the learner's file."""
+        *_, made = self._made(request)
+        one = made[int(request["launch"])]
+        code = code_of(one)
+        sass = [(step.line, f"/*{step.address:04x}*/ {step}")
+                for step in code.instructions if not step.never]
+        if not code.exact_lines:
+            sass.insert(0, (None, "// the lines of loads may be told up to four too low"))
+        return {"status": "done", "ptx": ptx_lines(one.asm["ptx"])[:_LONGEST_LISTING],
+                "sass": sass[:_LONGEST_LISTING]}
+
+    def _made(self, request: Json) -> tuple[Recording, Target, Kernels, list[Any]]:
+        """What a recording, all of which compiles, is compiled to: nothing is compiled twice."""
+        if self._kernels is None:
+            raise MalformedRecording("a question about code before a load")
+        recorded = model.from_json(request.get("recording"))
+        target = targets.find(str(request.get("target")))
+        return recorded, target, self._kernels, [
+            build(*binder(self._kernels).bind(launch), launch.options, target)
+            for launch in recorded.launches]
+
+    def _launch(self, launch: Launch, target: Target, known: Kernels, whole: bool) -> Json:
+        try:
+            kernel, bound = binder(known).bind(launch)
+        except NoSuchLaunch as error:
+            return {"finding": _plain(error)}
+        kind, form = _told_apart(kernel, bound, launch.options, target)
+        built = self._built.setdefault(kind, [])
+        larger = [one for one in built if one.sizes_hold(form)]
+        whole = whole or not (len(larger) >= _ENOUGH or any(one.knows(form) for one in larger))
+        answer = self._answers.get((kind, form))
+        if answer is None or (whole and not answer):
+            spent = self._spent.setdefault(launch.kernel, _Spent())
+            if spent.all_s > ALL_VARIANTS_S or spent.slow_s > SLOW_VARIANTS_S:
+                return {"given_up": {"cpu_s": spent.all_s, "slowest": spent.slowest,
+                                     "slowest_s": spent.slowest_s}}
+            started = _cpu_s()
+            answer = self._answers[kind, form] = _answer(kernel, bound, launch, target, whole)
+            spent.note(_cpu_s() - started, _variant_title(kernel, bound, launch.options))
+            if "binary" in answer:  # what is refused says nothing of smaller ones
+                built.append(form)
+        return answer
+
+
+def _answer(kernel: Any, bound: Mapping[str, Any], launch: Launch, target: Target,
+            whole: bool) -> Json:
+    try:
+        if not whole:
+            takes(kernel, bound, launch.options, target)
+            return {}
+        made = build(kernel, bound, launch.options, target)
+    except DoesNotCompile as error:
+        return {"finding": _plain(error)}
+    return {"binary": binary_of(made, target, launch.kernel, launch.options).to_dict()}
+
+
+@dataclass
+class _Spent:
+    """CPU seconds that compiling the variants of one kernel has taken."""
+
+    all_s: float = 0.0
+    slow_s: float = 0.0
+    slowest_s: float = 0.0
+    slowest: str = ""
+
+    def note(self, seconds: float, variant: str) -> None:
+        self.all_s += seconds
+        self.slow_s += seconds if seconds > SLOW_S else 0.0
+        if seconds > self.slowest_s:
+            self.slowest_s, self.slowest = seconds, variant
+
+
+def _cpu_s() -> float:
+    """CPU seconds of this process and of children that have ended, such as the assembler."""
+    return sum(os.times()[:4])
+
+
+def _variant_title(kernel: Any, bound: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+    """The constants and options of a launch: "BLOCK_SIZE=65536, num_warps=1"."""
+    constants = {parameter.name: bound[parameter.name] for parameter in kernel.params
+                 if parameter.is_constexpr}
+    return ", ".join(f"{name}={value!r:.40}" for name, value in {**constants, **options}.items())
+
+
+@dataclass(frozen=True)
+class _Form:
+    """In what launches of one kind differ: sizes that are constants, and what is known of others.
+    """
+
+    sizes: tuple[int, ...]
+    known: tuple[bool, ...]
+
+    def sizes_hold(self, other: _Form) -> bool:
+        return all(map(operator.ge, self.sizes, other.sizes))
+
+    def knows(self, other: _Form) -> bool:
+        return all(map(operator.ge, self.known, other.known))
+
+
+def _told_apart(kernel: Any, bound: Mapping[str, Any], options: Mapping[str, Any],
+                target: Target) -> tuple[Any, _Form]:
+    """The kind of a launch (types, options, and constants that are no sizes), and its form."""
+    kind: list[Any] = [kernel.fn.__name__, target.capability, *sorted(options.items())]
+    sizes: list[int] = []
+    known: list[bool] = []
+    for parameter in kernel.params:
+        value = bound[parameter.name]
+        if not parameter.is_constexpr:
+            _describe(value, kind, known)
+        elif type(value) is int and value >= _SIZE:
+            kind.append("size")
+            sizes.append(value)
+        else:
+            kind.append((type(value), repr(value)))
+    return tuple(kind), _Form(tuple(sizes), tuple(known))
+
+
+def _describe(value: Any, types: list[Any], details: list[bool]) -> None:
+    if hasattr(value, "data_ptr"):
+        types.append(dtype_name(value))
+        details.append(value.data_ptr() % _ALIGNED == 0)
+    elif isinstance(value, TensorDescriptor):
+        types.append((dtype_name(value.base), *value.block_shape, value.padding,
+                      getattr(value, "round_f32_to_tf32", False)))
+    elif isinstance(value, tuple):
+        types.append(("tuple", type(value).__name__, len(value)))
+        for item in value:
+            _describe(item, types, details)
+    elif type(value) is int:
+        types.append("i32" if -2**31 <= value < 2**31 else "i64" if value < 2**63 else "u64")
+        details += [value == 1, value % _ALIGNED == 0]
+    elif type(value) is float:
+        types.append(float)
+    else:
+        types.append(repr(value))  # True, None, a function
+
+
+def binder(known: Kernels) -> Binder:
+    """Turns recorded launches into what the compiler takes."""
+    return Binder(known, _tensor, _descriptor)
+
+
+def _tensor(view: View) -> Any:
+    return address(view.dtype, view.offset)
+
+
+def _descriptor(descriptor: Descriptor) -> Any:
+    more = {"round_f32_to_tf32": True} if descriptor.round_f32_to_tf32 else {}
+    return TensorDescriptor(_tensor(descriptor.base), list(descriptor.shape),
+                            list(descriptor.strides), list(descriptor.block_shape),
+                            descriptor.padding, **more)
+
+
+def _plain(error: NoSuchLaunch | DoesNotCompile) -> Json:
+    return error.finding.to_json()
+
+
+def warm() -> None:
+    """Compile a tiny kernel, so that forked children find the compiler at work already.
+
+    Raises:
+        RuntimeError: it does not compile.
+    """
+    handler = CompileHandler()
+    path = Path(__file__).with_name("warmup.py")
+    handler.handle({"op": "load", "path": str(path)}, [])
+    x = View(0, "float32", (3, 4), (4, 1), 0)
+    reply = handler.handle({"op": "compile", "recording": warm_recording(x),
+                            "target": targets.DEFAULT}, [])
+    if reply["status"] != "done" or "binary" not in reply["launches"][0]:
+        raise RuntimeError(f"the compiler does not take its own kernel: {reply}")

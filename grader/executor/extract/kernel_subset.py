@@ -1,0 +1,402 @@
+"""The subset of Python that kernels may use: what Triton compiles, and no way out of it."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import difflib
+import importlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import triton.language as tl
+from triton.runtime.jit import JITCallable
+
+from grader.engine.interpreter.rewrite import assigned
+from grader.executor.extract import constant_folding
+from grader.report import Finding
+from grader.submission import syntax, triton_namespace
+from grader.submission.syntax import bound_name, dotted
+
+_BUILTINS = frozenset((
+    "range", "min", "max", "abs", "len", "float", "int", "bool", "print", "tuple", "isinstance"))
+JIT = frozenset(("triton.jit", "triton.runtime.jit.jit", "triton.runtime.jit"))
+_HOST = frozenset(("triton.cdiv", "triton.next_power_of_2"))
+CONSTEXPR_FUNCTION = frozenset((
+    "triton.constexpr_function", "triton.runtime.jit.constexpr_function"))
+_OF_A_GPU = "which tells something of the GPU that runs the kernel, and there is none"
+_NOT_RUN = {
+    "globaltimer": _OF_A_GPU, "smid": _OF_A_GPU,
+    "inline_asm_elementwise": "which puts assembly into the kernel; what is written in Triton is "
+                              "judged here",
+}
+
+# What a kernel uses for names of torch, NumPy and math that Triton has under another name.
+_INSTEAD = {
+    "absolute": "tl.abs", "fabs": "tl.abs", "amax": "tl.max", "amin": "tl.min",
+    "fmax": "tl.maximum", "fmin": "tl.minimum", "clip": "tl.clamp", "concat": "tl.cat",
+    "concatenate": "tl.cat", "stack": "tl.join", "transpose": "tl.trans", "pow": "x ** y",
+    "power": "x ** y", "square": "x * x", "matmul": "tl.dot", "mm": "tl.dot", "bmm": "tl.dot",
+    "mean": "tl.sum(x, axis=0) / n", "relu": "tl.maximum(x, 0)", "isnan": "x != x",
+    "pi": "3.141592653589793", "inf": 'float("inf")', "nan": 'float("nan")',
+    "empty": "tl.zeros", "ones": "tl.full", "tensor": "tl.full", "array": "tl.full",
+    "bool": "tl.int1", "float": "tl.float32", "double": "tl.float64", "half": "tl.float16",
+    "long": "tl.int64", "int": "tl.int32",
+}
+
+_REFUSED: tuple[tuple[tuple[type[ast.AST], ...], str], ...] = (
+    ((ast.Import, ast.ImportFrom), "an import"),
+    ((ast.Lambda,), "a lambda"),
+    ((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), "a comprehension"),
+    ((ast.Try, ast.TryStar), "`try`"),
+    ((ast.With, ast.AsyncWith), "`with`"),
+    ((ast.Raise,), "`raise`"),
+    ((ast.Global,), "`global`"),
+    ((ast.Nonlocal,), "`nonlocal`"),
+    ((ast.FunctionDef, ast.AsyncFunctionDef), "a function inside the kernel"),
+    ((ast.ClassDef,), "a class"),
+    ((ast.Yield, ast.YieldFrom), "`yield`"),
+    ((ast.Await, ast.AsyncFor), "`async`"),
+    ((ast.Delete,), "`del`"),
+    ((ast.Break,), "`break`"),
+    ((ast.Continue,), "`continue`"),
+    ((ast.Match,), "`match`"),
+    ((ast.Dict, ast.Set), "a dictionary or set"),
+)
+
+
+@dataclass(frozen=True)
+class VisibleNames:
+    """The global names that a kernel may see."""
+
+    imports: Mapping[str, str]
+    constants: Mapping[str, ast.expr]
+    annotated: set[str]  # constants declared `name: tl.constexpr = …`
+    kernels: frozenset[str]
+    functions: frozenset[str] = frozenset()  # plain ones of the file
+    evaluated: frozenset[str] = frozenset()  # with @triton.constexpr_function
+    bound: frozenset[str] | None = None  # all names that the file gives to anything, if known
+    imported: frozenset[str] = frozenset()  # modules that the file imports, or names of them
+    around: Mapping[str, str] = field(default_factory=dict)  # why a name is not seen in here
+    libraries: Mapping[str, str] = field(default_factory=dict)  # other imports: name -> module
+
+
+def check(kernel: ast.FunctionDef, scope: VisibleNames) -> Iterator[Finding]:
+    """Yields a finding for every construct that a kernel cannot use."""
+    local = assigned(kernel)
+    for name in sorted(local):
+        if name.startswith("__"):
+            yield _finding(kernel, f"kernel `{kernel.name}` uses the name `{name}`, which Python "
+                                   "keeps for itself")
+    for node in _annotations(kernel):
+        if any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node)):
+            yield _finding(node, "an annotation holds `:=`, which a kernel cannot use")
+    for default in [*kernel.args.defaults, *(d for d in kernel.args.kw_defaults if d is not None)]:
+        value = constant_folding.folded(default, {}, scope.constants)
+        if not is_constant(value, scope.imports, scope.constants):
+            yield _finding(default, f"a parameter's default is `{ast.unparse(default):.60}`, and "
+                                    "a kernel's defaults must be constants")
+    if kernel.args.vararg or kernel.args.kwarg:
+        yield _finding(kernel, f"kernel `{kernel.name}` takes `*` or `**` parameters")
+    for statement in kernel.body:
+        yield from _check(statement, local, scope)
+
+
+def _check(node: ast.AST, local: set[str], scope: VisibleNames) -> Iterator[Finding]:
+    for kinds, words in _REFUSED:
+        if isinstance(node, kinds):
+            yield _finding(node, f"line {_line(node)} uses {words}, which a kernel cannot use")
+            return
+    if isinstance(node, ast.Call):
+        problem = _name_problem(node.func, local, scope)
+        if problem:
+            name = ast.unparse(node.func)
+            yield _finding(node, f"line {node.lineno} calls `{name:.60}`, {problem}")
+            children: list[ast.AST] = [*node.args, *node.keywords]
+        else:
+            children = list(ast.iter_child_nodes(node))
+        for child in children:
+            yield from _check(child, local, scope)
+        return
+    if isinstance(node, ast.Attribute | ast.Name):
+        problem = _name_problem(node, local, scope)
+        if problem:
+            yield _finding(node, f"line {node.lineno} uses `{ast.unparse(node):.60}`, {problem}")
+            return
+        if isinstance(node, ast.Attribute) and dotted(node, scope.imports, local):
+            return
+    elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        yield _finding(node, f"line {node.lineno} assigns to `{ast.unparse(node):.60}`; "
+                             "a block cannot be changed in place")
+        return
+    for child in ast.iter_child_nodes(node):
+        if isinstance(node, ast.AnnAssign) and child is node.annotation:
+            continue
+        yield from _check(child, local, scope)
+
+
+def _name_problem(node: ast.AST, local: set[str], scope: VisibleNames) -> str:
+    """Why a name or an attribute cannot be used; empty where it can."""
+    if isinstance(node, ast.Name):
+        return _plain_name_problem(node, local, scope)
+    if not isinstance(node, ast.Attribute):
+        return ""
+    target = dotted(node, scope.imports, local)
+    if target is not None:
+        found = resolved(target)
+        if found is None or not _usable(found, target):
+            return _why_not(target)
+        return _not_imported(target, scope)
+    if not isinstance(node.ctx, ast.Load):
+        return "and a kernel cannot assign to attributes"
+    root: ast.expr = node
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    if isinstance(root, ast.Name) and root.id in scope.libraries and root.id not in local:
+        return _of_the_host(node.attr, scope)
+    if isinstance(root, ast.Name) and root.id not in local:
+        problem = _plain_name_problem(root, local, scope)
+        if problem:
+            return problem
+    if node.attr.startswith("_") or node.attr not in value_attributes():
+        return "which a kernel cannot use" + _nearest_of(node.attr, value_attributes())
+    return ""
+
+
+def _plain_name_problem(node: ast.Name, local: set[str], scope: VisibleNames) -> str:
+    name = node.id
+    if name.startswith("__"):
+        return "which a kernel cannot use"
+    if name in local or name in scope.kernels or name in _BUILTINS:
+        return ""
+    if name in scope.libraries:
+        return _of_the_host(scope.libraries[name].rpartition(".")[2], scope)
+    if name in scope.imports:
+        found = resolved(scope.imports[name])
+        target = scope.imports[name]
+        return "" if found is not None and _usable(found, target) else _why_not(target)
+    if name in scope.constants:
+        if name in scope.annotated or _is_constexpr(scope.constants[name], scope.imports):
+            return ""
+        return "a global that is not a tl.constexpr; kernels see only `name = tl.constexpr(value)`"
+    if name in scope.evaluated:
+        return "a `constexpr_function`; such functions run as Python while a kernel is compiled"
+    if name in scope.functions:
+        return "a plain Python function; a kernel calls functions with `@triton.jit`"
+    if name in scope.around:
+        return scope.around[name]
+    if scope.bound is not None and name not in scope.bound and not hasattr(builtins, name):
+        near = difflib.get_close_matches(name, [*local, *scope.imports], n=1)
+        return f"and `{name}` is not defined" + (f"; the nearest name is `{near[0]}`" if near else
+                                                 "")
+    return ("which a kernel cannot use; it sees its parameters, tl.constexpr globals, other "
+            "kernels and what the file imports of Triton")
+
+
+def _of_the_host(name: str, scope: VisibleNames) -> str:
+    """Why a name of another library cannot be used, with what Triton has instead."""
+    tl_name = next((n for n, target in scope.imports.items() if target == "triton.language"), "tl")
+    instead = _INSTEAD.get(name, "")
+    if not instead and name in tl.__all__ and not isinstance(getattr(tl, name), ModuleType):
+        instead = f"tl.{name}"
+    if not instead and name in _libdevice():
+        instead = f"libdevice.{name}"
+    why = "which Python runs on the host; a kernel is compiled and has only Triton's own functions"
+    if instead.startswith("libdevice."):
+        return f"{why}: use `{instead}`, from `triton.language.extra`"
+    return f"{why}: use `{instead.replace('tl.', f'{tl_name}.')}`" if instead else why
+
+
+@cache
+def _libdevice() -> frozenset[str]:
+    module = importlib.import_module("triton.language.extra.libdevice")
+    return frozenset(name for name in dir(module) if not name.startswith("_"))
+
+
+@cache
+def names_bound(text: str) -> frozenset[str]:
+    """All names that a file gives to anything, anywhere."""
+    found: set[str] = set()
+    for node in ast.walk(syntax.parse(text)):
+        match node:
+            case ast.Name(name, ast.Store()) | ast.FunctionDef(name) | ast.ClassDef(name):
+                found.add(name)
+            case ast.arg(name):
+                found.add(name)
+            case ast.alias():
+                found.add(bound_name(node))
+    return frozenset(found)
+
+
+def _annotations(kernel: ast.FunctionDef) -> Iterator[ast.expr]:
+    """All annotations: of parameters, of the result, of variables in the body."""
+    for node in ast.walk(kernel):
+        if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
+            yield node.annotation
+        elif isinstance(node, ast.FunctionDef) and node.returns is not None:
+            yield node.returns
+
+
+# ---------------------------------------------------------------------------------------------
+# Names of Triton
+
+
+def importable(target: str) -> bool:
+    """Whether an import is kept: the language, and the few names of ``triton`` that kernels use."""
+    if target.startswith("triton.language") or target == "triton":
+        return True
+    return target in _HOST or target in JIT
+
+
+@cache
+def resolved(target: str) -> Any:
+    """The object behind a dotted name, walking only through Triton's language; None if absent."""
+    if any(part.startswith("_") for part in target.split(".")):
+        return None
+    first, *rest = target.split(".")
+    found: Any = importlib.import_module(first)
+    walked = first
+    for part in rest:
+        walked += f".{part}"
+        if isinstance(found, ModuleType) and not _in_language(found.__name__):
+            return None
+        following = getattr(found, part, None)
+        if following is None and isinstance(found, ModuleType):
+            following = _submodule(walked)
+        if following is None:
+            return None
+        found = following
+    return found
+
+
+def _submodule(name: str) -> ModuleType | None:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+def _in_language(module: str) -> bool:
+    return module == "triton" or module == "triton.language" or module.startswith(
+        "triton.language.")
+
+
+def _not_imported(target: str, scope: VisibleNames) -> str:
+    """Why a name cannot be used that lies in a module which Python has not imported by itself."""
+    names = target.split(".")
+    for count in range(2, len(names) + 1):
+        module = ".".join(names[:count])
+        if isinstance(resolved(module), ModuleType) and not triton_namespace.is_plain(module) and (
+                module not in scope.imported):
+            return (f"but nothing imports the module `{module}`: a package has no attribute for a "
+                    "module that was never imported")
+    return ""
+
+
+def _why_not(target: str) -> str:
+    owner, _, name = target.rpartition(".")
+    return _NOT_RUN.get(name, "which Triton does not offer to kernels" + _nearest(owner, name))
+
+
+def _nearest(owner: str, name: str) -> str:
+    """A suggestion where a module of the language has no such name and a similar one."""
+    module = resolved(owner) if owner else None
+    if not isinstance(module, ModuleType) or hasattr(module, name):
+        return ""
+    names = [one for one in dir(module) if not one.startswith("_")
+             and _usable(getattr(module, one), f"{owner}.{one}")]
+    return _nearest_of(name, names)
+
+
+def _nearest_of(name: str, names: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.7)
+    return f"; the nearest name is `{near[0]}`" if near else ""
+
+
+def _usable(found: Any, target: str) -> bool:
+    name = target.rsplit(".", 1)[-1]
+    if isinstance(found, ModuleType):
+        return _in_language(found.__name__)
+    if name in _NOT_RUN:
+        return False
+    if target in _HOST or isinstance(found, JITCallable | tl.dtype | tl.constexpr | int | float):
+        return True
+    if isinstance(found, type):
+        return found.__module__.startswith(("triton.language", "triton._C"))
+    if type(found).__module__.startswith("triton._C"):  # a value of an enumeration
+        return True
+    module = getattr(found, "__module__", "") or ""
+    if module.startswith("triton.language.extra"):
+        return callable(found)  # libdevice
+    return tl.core.is_builtin(found) or type(found).__name__ == "ConstexprFunction"
+
+
+@cache
+def value_attributes() -> frozenset[str]:
+    """Attributes of blocks, scalars, types and descriptors that mean something in a kernel."""
+    names = {"dtype", "type", "shape", "numel", "value", "element_ty", "scalar", "T", "block_shape",
+             "strides"}
+    for owner in (tl.tensor, tl.dtype, tl.tensor_descriptor):
+        names |= {name for name in dir(owner) if not name.startswith("_")}
+    return frozenset(names - {"handle", "to_ir", "data", "handles", "mangle", "codegen_name"})
+
+
+# ---------------------------------------------------------------------------------------------
+# Constants and types
+
+
+def is_constant(node: ast.expr, imports: Mapping[str, str],
+                constants: Mapping[str, ast.expr]) -> bool:
+    """A number, word or type, or tl.constexpr of one; arithmetic has been folded before."""
+    def constant(inner: ast.expr) -> bool:
+        return is_constant(inner, imports, constants)
+
+    match node:
+        case ast.Constant(value):
+            if isinstance(value, int):
+                return value.bit_length() <= constant_folding.MOST_BITS
+            return value is None or isinstance(value, float | str)
+        case ast.UnaryOp(ast.USub() | ast.UAdd(), operand):
+            return constant(operand)
+        case ast.Name(name):
+            return name in constants or is_type(node, imports)
+        case ast.Attribute():
+            return is_type(node, imports)
+        case ast.Call(ast.Name("float"), [ast.Constant(str(word))], []):
+            return word.strip().lower().lstrip("+-") in ("inf", "infinity", "nan")
+        case ast.Call(function, [argument], []):
+            return _is_constexpr(node, imports) and dotted(function, imports) is not None and (
+                constant(argument))
+        case ast.Tuple(items):
+            return all(constant(item) for item in items)
+    return False
+
+
+def _is_constexpr(node: ast.expr, imports: Mapping[str, str]) -> bool:
+    """Whether kernels may see a global with this value: a constexpr, or a type of Triton."""
+    if isinstance(node, ast.Call):
+        return dotted(node.func, imports) in (
+            "triton.language.constexpr", "triton.language.core.constexpr")
+    return is_type(node, imports)
+
+
+def is_type(node: ast.expr, imports: Mapping[str, str]) -> bool:
+    """``tl.constexpr``, ``tl.float32`` and the like, or a type's name in quotes."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str)
+    target = dotted(node, imports)
+    if target is None or not target.startswith("triton.language"):
+        return False
+    found = resolved(target)
+    return found in (tl.constexpr, tl.const) or isinstance(found, tl.dtype)
+
+
+def _line(node: ast.AST) -> int:
+    return int(getattr(node, "lineno", 0))
+
+
+def _finding(node: ast.AST, seen: str) -> Finding:
+    return Finding("L05", seen, line=_line(node) or None)

@@ -1,0 +1,322 @@
+"""Answers the judge before a GPU: takes the kernels from a source file, runs and times recordings.
+
+Nothing of the learner runs in this process but kernels. It knows no seed and no expected value.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+import triton
+from triton.runtime.driver import driver
+
+from grader.engine.compiler import targets
+from grader.engine.compiler.compile_errors import finding, heard
+from grader.engine.gpu import ceilings
+from grader.engine.gpu.clock import Cuda, TimedDevice
+from grader.engine.gpu.memory import GpuMemory
+from grader.executor.binding import Kernels
+from grader.executor.extract import kernels
+from grader.executor.gpu_replay import (
+    Launcher,
+    LaunchRefused,
+    parts_of,
+    prepare,
+    run_checked,
+    time_call,
+)
+from grader.executor.main import malformed, refused
+from grader.recording import model as recorded
+from grader.recording.model import Launch, MalformedRecording, Recording, dtype_name
+from grader.report import Finding
+from grader.submission import source
+from grader.text import sentence
+
+Json = dict[str, Any]
+
+MOST_SETS = 6  # of inputs, each in a file of its own
+_ALIGNMENT = 64  # bytes, of each result in the output file
+_LONGEST = 1000  # characters of what CUDA says
+_OF_CUDA = ("CUDA error", "Triton Error [CUDA]", "device-side assert")
+_ILLEGAL = ("illegal memory access", "misaligned address", "invalid address")
+
+
+class GpuUnavailable(Exception):
+    """There is none, or it cannot be used."""
+
+
+class GpuHandler:
+    """The GPU process of one grade. ``load`` comes first, then any number of the others.
+
+    The device is begun with when it is first needed, in a process that is confined by then.
+    """
+
+    def __init__(self, place: str = "cuda", launcher: Callable[[], Launcher] | None = None,
+                 clock: TimedDevice | None = None) -> None:
+        """Without a GPU, ``launcher`` and ``clock`` stand in for it, before memory at ``place``."""
+        self._kernels: Kernels | None = None
+        self._visible: str | None = None
+        self._place = torch.device(place)
+        self._launcher = launcher or OnCuda
+        self._clock = clock
+
+    def handle(self, request: Json, fds: Sequence[int]) -> Json:
+        """Answer one request; the descriptors stay the caller's to close."""
+        try:
+            match request.get("op"):
+                case "load":
+                    return self._load(request)
+                case "look":
+                    self._device()
+                    return {"status": "done", "gpu": ceilings.look().to_dict(),
+                            "versions": ceilings.versions("")}
+                case "ceilings":
+                    return self._ceilings(probe=not request.get("again"))
+                case "run":
+                    return self._run(request, fds)
+                case "measure":
+                    return self._measure(request, fds)
+            return malformed("an unknown request")
+        except kernels.KernelsRefused as refusal:
+            return refused(refusal.findings)
+        except (MalformedRecording, source.UnreadableSubmission) as error:
+            return malformed(str(error))
+        except GpuUnavailable as error:
+            return {"status": "none", "why": str(error)[:_LONGEST]}
+        except torch.OutOfMemoryError as error:
+            return {"status": "small", "why": str(error).split(". ")[0][:_LONGEST]}
+        except RuntimeError as error:
+            if not any(word in str(error) for word in _OF_CUDA):
+                raise
+            return faulted(error)
+        finally:
+            gc.collect()
+
+    def _load(self, request: Json) -> Json:
+        """``devices`` are those that the judge itself may see; None where nobody says."""
+        visible = request.get("devices")
+        self._visible = visible if isinstance(visible, str) else None
+        if request.get("path"):
+            self._kernels = kernels.from_file(str(request["path"]))
+        return {"status": "ready"}
+
+    def _device(self) -> TimedDevice:
+        """The device, begun with.
+
+        Raises:
+            GpuUnavailable: there is none.
+        """
+        if self._clock is None:
+            begin(self._visible)
+            self._clock = Cuda()
+        return self._clock
+
+    def _ceilings(self, *, probe: bool) -> Json:
+        """All of them, or with ``probe`` the speed of a copy alone, told in a tenth of a second."""
+        device = self._device()
+        if not isinstance(device, Cuda):
+            raise GpuUnavailable("what stands in for a GPU has no ceilings")
+        try:
+            if probe:
+                rate = ceilings.copy_gb_s(device, ceilings.copied_bytes(), probe=True)
+                return {"status": "done", "copy_gb_s": rate}
+            return {"status": "done", "ceilings": ceilings.measured(device).to_dict()}
+        finally:
+            torch.cuda.empty_cache()
+
+    def _run(self, request: Json, fds: Sequence[int]) -> Json:
+        if self._kernels is None or len(fds) != 2:
+            return malformed("a run before a load, or without its two files")
+        recording, poison = recorded.from_json(request.get("recording")), request.get("poison", 0)
+        if poison not in (0, 1):
+            return malformed("an unknown poison")
+        self._device()
+        memory = loaded(recording, request["layout"], fds[0], poison, self._place)
+        return run(recording, memory, fds[1], self._kernels, self._launcher(),
+                   windows=_windows(request))
+
+    def _measure(self, request: Json, fds: Sequence[int]) -> Json:
+        layouts = request.get("layouts")
+        if self._kernels is None or not isinstance(layouts, list) or not (
+                1 <= len(layouts) == len(fds) - 1 <= MOST_SETS):
+            return malformed("a measurement before a load, or without its files")
+        recordings = [recorded.from_json(one) for one in request.get("recordings", ())]
+        if not recordings:
+            return malformed("a measurement of nothing")
+        device = self._device()
+        if self._place.type == "cuda":
+            torch.cuda.empty_cache()
+        sets = [loaded(recordings[0], layout, fd, number % 2, self._place)
+                for number, (layout, fd) in enumerate(zip(layouts, fds, strict=False))]
+        return measure(recordings, sets, fds[-1], self._kernels, self._launcher(), device,
+                       windows=_windows(request))
+
+
+def begin(visible: str | None) -> None:
+    """Let this process see the GPU.
+
+    Raises:
+        GpuUnavailable: there is none, or its driver cannot be used here.
+    """
+    os.environ.pop("PYTORCH_NVML_BASED_CUDA_CHECK", None)
+    os.environ.pop("CUDA_VISIBLE_DEVICES", None)
+    if visible is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = visible
+    if torch.version.cuda is None:
+        raise GpuUnavailable("this torch is built without CUDA")
+    try:
+        torch.cuda.init()  # type: ignore[no-untyped-call]
+        torch.zeros(1, device="cuda")
+    except Exception as error:  # torch has many, and one that is none of its own
+        raise GpuUnavailable(_first_line(error)) from error
+    try:
+        assert driver.active.utils is not None  # made of C, by a compiler of this machine
+    except Exception as error:
+        raise GpuUnavailable(
+            f"Triton cannot compile what launches kernels: {_first_line(error)}") from error
+    triton.set_allocator(_scratch)
+
+
+def _scratch(size: int, alignment: int, stream: int | None) -> torch.Tensor:
+    """GpuMemory for what kernels keep outside of their programs, such as descriptors made there."""
+    return torch.empty(size, dtype=torch.int8, device="cuda")
+
+
+class OnCuda:
+    """Launches kernels as their own host code would, on the current stream."""
+
+    def __init__(self) -> None:
+        self._known: set[int] = set()  # launches that compile, by identity
+
+    def __call__(self, kernel: Any, launch: Launch, bound: Mapping[str, Any]) -> None:
+        """Launch a kernel.
+
+        Raises:
+            LaunchRefused: it does not compile for this GPU.
+            GpuUnavailable: Triton cannot compile the code that launches it, whatever the kernel.
+        """
+        chosen = {"enable_fp_fusion": True, **launch.options}
+        if id(launch) in self._known:
+            kernel.run(grid=launch.grid, warmup=False, **bound, **chosen)
+            return
+        printed: list[str] = []
+        try:
+            with heard() as printed:
+                kernel.run(grid=launch.grid, warmup=False, **bound, **chosen)
+        except (torch.OutOfMemoryError, OSError):
+            raise
+        except Exception as error:
+            if any(word in str(error) for word in _OF_CUDA):
+                raise
+            if isinstance(error, subprocess.SubprocessError) or "C compiler" in str(error):
+                raise GpuUnavailable("Triton cannot compile what launches kernels: "
+                            f"{_first_line(error)}") from error
+            major, minor = torch.cuda.get_device_capability()
+            here = replace(targets.find(), title=torch.cuda.get_device_name(),
+                           capability=10 * major + minor)
+            raise LaunchRefused(finding(error, "".join(printed), kernel, here)) from error
+        self._known.add(id(launch))
+
+
+def loaded(recording: Recording, layout: Any, fd: int, poison: int,
+           device: torch.device) -> GpuMemory:
+    """The inputs of a recording in memory of the device."""
+    if not isinstance(layout, list) or not all(
+            view.storage < len(layout) for view in recording.inputs):
+        raise MalformedRecording("an input's storage is not in the arena")
+    memory = GpuMemory(device, poison)
+    for number, place in enumerate(layout):
+        memory.load(number, fd, place)
+    return memory
+
+
+def run(recording: Recording, memory: GpuMemory, output: int, known: Kernels, launcher: Launcher, *,
+        windows: Sequence[Sequence[int]] = ()) -> Json:
+    """Run a recording once, checked, and write its results to the file ``output``."""
+    results: list[list[Any]] = []
+    try:
+        replay = prepare(recording, memory, known, launcher)
+        findings = run_checked(replay, recording)
+        if not findings:
+            results, _ = written(output, parts_of(replay.results, windows))
+    except LaunchRefused as refusal:
+        findings = [refusal.finding]
+    return {"status": "done", "findings": _plain(findings), "results": results, "launches": []}
+
+
+def measure(recordings: Sequence[Recording], sets: Sequence[GpuMemory], output: int, known: Kernels,
+            launcher: Launcher, device: TimedDevice, *,
+            windows: Sequence[Sequence[int]] = ()) -> Json:
+    """Time a call, and write to ``output`` what the last timed runs left."""
+    l2_bytes, room = _sizes(sets[0].device)
+    timing = time_call(recordings, sets, known, launcher, device, l2_bytes, room)
+    places: list[list[list[Any]]] = []
+    untimed: list[list[list[Any]]] = []
+    end = 0
+    for made, into in ((timing.results, places), (timing.untimed, untimed)):
+        for results in made:
+            found, end = written(output, parts_of(results, windows), end)
+            into.append(found)
+    return {
+        "status": "done", "findings": _plain(timing.findings),
+        "measurement": timing.best and timing.best.to_dict(),
+        "configurations": [one.to_dict() for one in timing.configurations],
+        "results": places, "untimed": untimed,
+    }
+
+
+def _sizes(device: torch.device) -> tuple[int, Any]:
+    if device.type != "cuda":
+        return 0, lambda: 0
+    return (torch.cuda.get_device_properties().L2_cache_size,
+            lambda: torch.cuda.mem_get_info()[0])
+
+
+def written(fd: int, tensors: Sequence[torch.Tensor], end: int = 0
+            ) -> tuple[list[list[Any]], int]:
+    """Write tensors one after the other: [dtype, shape, offset, bytes] of each, and the new end."""
+    places: list[list[Any]] = []
+    for tensor in tensors:
+        data = tensor.contiguous().cpu()
+        nbytes = data.numel() * data.itemsize
+        os.ftruncate(fd, end + nbytes)
+        if nbytes:
+            rest = memoryview(data.view(-1).view(torch.uint8).numpy().data)
+            offset = end
+            while rest:
+                count = os.pwrite(fd, rest[:1 << 30], offset)
+                rest, offset = rest[count:], offset + count
+        places.append([dtype_name(data), list(data.shape), end, nbytes])
+        end += -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+    return places, end
+
+
+def faulted(error: Exception) -> Json:
+    """A kernel took the context of this process with it; nothing more can be run here."""
+    why = _first_line(error)
+    code = "M01" if any(word in why for word in _ILLEGAL) else "R03"
+    seen = f"the GPU stopped a kernel: {why}"
+    if code == "M01":
+        seen = f"the GPU stopped a kernel that reached memory of no tensor ({why})"
+    return {"status": "faulted", "findings": _plain([Finding(code, sentence(seen))])}
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:_LONGEST]
+
+
+def _plain(findings: Sequence[Finding]) -> list[Json]:
+    return [finding.to_json() for finding in findings[:16]]
+
+
+def _windows(request: Json) -> list[tuple[int, int]]:
+    windows = [(int(first), int(count)) for first, count in request.get("windows") or ()]
+    if any(first < 0 or count < 0 for first, count in windows):
+        raise MalformedRecording("a window has a place and a size")
+    return windows

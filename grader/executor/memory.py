@@ -1,0 +1,351 @@
+"""The memory of a replay: the inputs' storages, those that the recording allocates, host moves."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Container, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from grader.engine.interpreter.address_space import Storage
+from grader.engine.interpreter.poison import FRESH_BYTE
+from grader.engine.interpreter.shadow_memory import HOST, KERNEL, NOBODY
+from grader.finding import Unstored
+from grader.recording import arena
+from grader.recording.arena import extent, itemsize
+from grader.recording.model import (
+    Alloc,
+    Fill,
+    Launch,
+    MalformedRecording,
+    Move,
+    Recording,
+    View,
+    views_of,
+)
+from grader.report import Finding
+
+_LAZY_BYTES = 1 << 30  # larger allocations are left untouched: their pages would not fit
+SMALL = 1 << 26  # bytes of an allocation that has memory where large ones have none
+_MAX_BYTES = 1 << 40
+_NO_RESERVE = 0x4000  # mmap.MAP_NORESERVE, which Python names from 3.13 on
+_ALIGNMENT = 64  # bytes, of each result in the output file
+
+
+def elements(view: View) -> int:
+    count = 1
+    for size in view.shape:
+        count *= size
+    return count
+
+
+class Storages:
+    """All storages of one replay by number."""
+
+    def __init__(self, fd: int, layout: Sequence[Sequence[int]], recording: Recording,
+                 pattern: int, virtual: Container[int] | None = None) -> None:
+        """``virtual``: inputs that have a size and no memory, nor have large allocations then."""
+        self._pattern = pattern
+        self._fd, self._layout = fd, layout
+        self._virtual = virtual
+        self._granules = _granules(recording)
+        self.inputs = {view.storage for view in recording.inputs}
+        self._by_number: dict[int, tuple[torch.Tensor, Storage]] = {}
+        if not all(number < len(layout) for number in self.inputs):
+            raise MalformedRecording("an input's storage is not in the arena")
+        for number, place in enumerate(layout):
+            data = (_sized(place[1]) if virtual is not None and number in virtual
+                    else arena.unpack(fd, [place])[0])
+            self._add(number, data, is_input=True, changing=number in recording.changing)
+        for view in recording.inputs:
+            self.check(view)
+
+    def allocate(self, event: Alloc) -> None:
+        """A new storage, full of poison.
+
+        Raises:
+            MemoryError: it is too large.
+        """
+        if event.storage in self._by_number:
+            raise MalformedRecording(f"storage {event.storage} is allocated twice")
+        if self._virtual is None:
+            data = _fresh(event.nbytes, self._pattern)
+        else:
+            data = _pages(event.nbytes) if 0 < event.nbytes <= SMALL else _sized(event.nbytes)
+        self._add(event.storage, data, is_input=False)
+
+    def _add(self, number: int, data: torch.Tensor, *, is_input: bool,
+             changing: bool = False) -> None:
+        granule = self._granules.get(number, 1)
+        protected = is_input and not changing
+        self._by_number[number] = (data, Storage(data.numpy(), granule, is_input, protected))
+
+    def check(self, view: View) -> Storage:
+        """The storage of a view.
+
+        Raises:
+            MalformedRecording: the view reaches beyond its storage.
+        """
+        data, storage = self._of(view)
+        if (view.offset + extent(view)) * itemsize(view) > data.numel():
+            raise MalformedRecording(f"a view reaches beyond storage {view.storage}")
+        if elements(view) > _MAX_BYTES:
+            raise MalformedRecording("a view of more elements than there can be")
+        return storage
+
+    def tensor(self, view: View) -> torch.Tensor:
+        self.check(view)
+        return arena.as_tensor(self._of(view)[0], view)
+
+    def _of(self, view: View) -> tuple[torch.Tensor, Storage]:
+        if view.storage not in self._by_number:
+            raise MalformedRecording(f"storage {view.storage} does not exist at this point")
+        return self._by_number[view.storage]
+
+    # -- host operations -----------------------------------------------------------------------
+
+    def fill(self, target: View, value: float) -> Finding | None:
+        storage = self.check(target)
+        whole = extent(target) * itemsize(target) == len(storage.data) and _dense(target)
+        if storage.shadow.paged:
+            if not (whole and value == 0):
+                raise MemoryError("a host fill of a tensor this large")
+            storage.shadow.fill(HOST)  # fresh pages are zero already
+            return self._modified(storage, target)
+        _host(lambda: self.tensor(target).fill_(value))
+        self._cells(target)[...] = HOST
+        return self._modified(storage, target)
+
+    def move(self, event: Move) -> Finding | None:
+        target, source = event.target, event.source
+        storage, origin = self.check(target), self.check(source)
+        if storage.shadow.paged or (origin.shadow.paged and origin.shadow.touched):
+            raise MemoryError("a host copy of a tensor this large")
+        moved = self.tensor(source)
+        moved = moved.conj() if event.conjugate else moved
+        if target.storage == source.storage:
+            moved = moved.clone()
+        _host(lambda: self.tensor(target).copy_(moved))
+        states = self._states(source)
+        self._cells(target)[...] = _host(
+            lambda: np.broadcast_to(states[..., None], (*target.shape, 1)))
+        return self._modified(storage, target)
+
+    def write_values(self, event: Fill | Move) -> None:
+        """Do what host code did without noting who wrote."""
+        target = self.tensor(event.target)
+        if isinstance(event, Fill):
+            _host(lambda: target.fill_(event.value))
+            return
+        source = self.tensor(event.source)
+        source = source.conj() if event.conjugate else source
+        same = event.target.storage == event.source.storage
+        _host(lambda: target.copy_(source.clone() if same else source))
+
+    def _modified(self, storage: Storage, target: View) -> Finding | None:
+        if not storage.protected or not elements(target):
+            return None
+        storage.stored_into = True
+        return Finding("M07", "an input was modified by a host operation of the function")
+
+    def _cells(self, view: View) -> NDArray[np.int32]:
+        """Shadow cells, writable, with one more axis for the granules of an element."""
+        storage = self._of(view)[1]
+        ratio = max(1, itemsize(view) // storage.granule)
+        strides = tuple(step * ratio for step in view.stride)
+        return storage.shadow.strided(view.offset * ratio, (*view.shape, ratio), (*strides, 1))
+
+    def _states(self, view: View) -> NDArray[np.int32]:
+        """NOBODY, HOST or KERNEL for each element: the least trusted of its granules."""
+        shadow = self._of(view)[1].shadow
+        if shadow.paged and not shadow.touched:  # one answer for all, and too many cells to ask
+            return np.full(view.shape, shadow.default, np.int32)
+        cells = self._cells(view)
+        states = np.where((cells > 0) | (cells < KERNEL), KERNEL, cells)
+        return np.where((states == NOBODY).any(-1), NOBODY, states.max(-1)).astype(np.int32)
+
+    # -- after the last event --------------------------------------------------------------------
+
+    def coverage(self, recording: Recording, names: Sequence[str] = (), *,
+                 zeroed: bool = False) -> list[Finding]:
+        """M03 for every result with elements that no kernel stored; ``names`` are theirs.
+
+        What works in place may leave elements as they are. Where no input has an element there is
+        nothing to compute, and a host fill is enough: the sum of no products is zero. Of a result
+        that may start ``zeroed``, elements may stay the zeros of a host fill.
+        """
+        views, findings = () if recording.in_place else recording.results, []
+        nothing_given = recording.inputs and not any(map(elements, recording.inputs))
+        for number, view in enumerate(views):
+            storage, total = self.check(view), elements(view)
+            if not total or storage.shadow.paged:
+                continue
+            states = self._states(view)
+            missing = (states == NOBODY) if nothing_given else (states != KERNEL)
+            if zeroed:
+                missing &= (states != HOST) | (self.tensor(view) != 0).numpy()
+            count = int(missing.sum())
+            if count:
+                first = [int(i) for i in np.unravel_index(int(missing.argmax()), view.shape)]
+                behind = count < total and _is_end(missing, first)
+                findings.append(Finding("M03", Unstored(
+                    count, total, tuple(first), number if len(views) > 1 else None,
+                    names[number] if number < len(names) else "", behind)))
+        return findings
+
+    def outside(self, recording: Recording) -> list[Finding]:
+        """M07 for what was changed between the elements of inputs that are worked on in place.
+
+        Nothing is said of storages too large for a note of each element.
+        """
+        findings = []
+        for number in sorted(recording.changing):
+            storage = self._by_number[number][1]
+            size, count = storage.granule, len(storage.data) // storage.granule
+            if storage.shadow.paged or not count:
+                continue
+            given = arena.unpack(self._fd, [self._layout[number]])[0].numpy()
+            changed = (storage.data != given)[:count * size].reshape(count, size).any(axis=1)
+            cells = storage.shadow.strided(0, (count,), (1,))
+            changed |= (cells > 0) | (cells < KERNEL)
+            views = [view for view in recording.results if view.storage == number]
+            for view in views:
+                if elements(view):
+                    ratio = itemsize(view) // size
+                    np.lib.stride_tricks.as_strided(
+                        changed[view.offset * ratio:], (*view.shape, ratio),
+                        (*(step * ratio for step in view.stride), 1))[...] = False
+            if changed.any():
+                wide = itemsize(views[0])
+                count = -(-int(changed.sum()) * size // wide)
+                first = int(changed.argmax()) * size // wide - views[0].offset
+                where = "before" if first < 0 else "after"
+                findings.append(Finding(
+                    "M07", f"{count} elements beside those of an input that is changed in place "
+                           f"were stored too: its view leaves them out. The first lies "
+                           f"{abs(first)} elements {where} the view's first"))
+        return findings
+
+    def modified_inputs(self, recording: Recording) -> list[int]:
+        return [
+            index for index, view in enumerate(recording.inputs)
+            if self._of(view)[1].stored_into
+        ]
+
+    def write(self, fd: int, views: Sequence[View]) -> list[list[Any]]:
+        """Append views of results to a file; [dtype, shape, offset, bytes] of each."""
+        places: list[list[Any]] = []
+        end = -(-os.fstat(fd).st_size // _ALIGNMENT) * _ALIGNMENT
+        for view in views:
+            nbytes = elements(view) * itemsize(view)
+            if nbytes > _LAZY_BYTES:
+                raise MemoryError("a result this large")
+            os.ftruncate(fd, end + nbytes)
+            if nbytes:
+                tensor = self.tensor(view)
+                raw = _host(lambda tensor=tensor: tensor.contiguous().reshape(-1))
+                _write_all(fd, raw.view(torch.uint8).numpy().data, end)
+            places.append([view.dtype, list(view.shape), end, nbytes])
+            end += -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+        return places
+
+
+def windows_of(view: View, windows: Sequence[Sequence[int]]) -> list[View]:
+    """Runs of (first element, count) of a contiguous view, each as a view of one dimension."""
+    if not _dense(view):
+        raise MemoryError("a result this large that is not contiguous")
+    total = elements(view)
+    if not all(first >= 0 and count >= 0 and first + count <= total for first, count in windows):
+        raise MalformedRecording("a window reaches beyond the result")
+    return [
+        View(view.storage, view.dtype, (count,), (1,), view.offset + first)
+        for first, count in windows
+    ]
+
+
+def _write_all(fd: int, data: memoryview, offset: int) -> None:
+    while data:
+        written = os.pwrite(fd, data, offset)
+        data, offset = data[written:], offset + written
+
+
+def _fresh(nbytes: int, pattern: int) -> torch.Tensor:
+    if nbytes > _MAX_BYTES:
+        raise MemoryError(f"an allocation of {nbytes / 1e9:.1f} GB")
+    if nbytes <= _LAZY_BYTES:
+        return torch.full((nbytes,), FRESH_BYTE[pattern], dtype=torch.uint8)
+    return _pages(nbytes)
+
+
+def _pages(nbytes: int) -> torch.Tensor:
+    """Zeros, of which only what is touched gets memory."""
+    try:
+        pages = mmap.mmap(-1, nbytes,
+                          flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
+    except OSError as error:
+        raise MemoryError(f"an allocation of {nbytes / 1e9:.1f} GB") from error
+    return torch.frombuffer(pages, dtype=torch.uint8)
+
+
+def _sized(nbytes: int) -> torch.Tensor:
+    """So many bytes that are one and the same."""
+    if nbytes > _MAX_BYTES:
+        raise MemoryError(f"an allocation of {nbytes / 1e9:.1f} GB")
+    return torch.zeros(1, dtype=torch.uint8).expand(nbytes)
+
+
+def _host(work: Any) -> Any:
+    """Run a host operation whose shapes or strides may not fit together."""
+    try:
+        return work()
+    except (RuntimeError, ValueError) as error:
+        if "memory" in str(error) and "allocate" in str(error):
+            raise MemoryError(str(error)) from error
+        raise MalformedRecording(f"a host operation that torch refuses: {error}") from error
+
+
+def _dense(view: View) -> bool:
+    step = 1
+    for size, stride in zip(reversed(view.shape), reversed(view.stride), strict=True):
+        if size != 1 and stride != step:
+            return False
+        step *= size
+    return True
+
+
+def _is_end(missing: NDArray[np.bool_], first: Sequence[int]) -> bool:
+    """Whether all elements from ``first`` on are missing, counted row by row or along one axis."""
+    if bool(missing.reshape(-1)[int(missing.argmax()):].all()):
+        return True
+    along = [axis for axis, index in enumerate(first) if index]
+    if len(along) != 1:
+        return False
+    behind = np.arange(missing.shape[along[0]]) >= first[along[0]]
+    side = [1] * missing.ndim
+    side[along[0]] = -1
+    return bool((missing == behind.reshape(side)).all())
+
+
+def _granules(recording: Recording) -> dict[int, int]:
+    """The smallest element with which each storage is used."""
+    views = [*recording.inputs, *recording.results]
+    for event in recording.events:
+        match event:
+            case Launch():
+                for argument in event.arguments.values():
+                    views += views_of(argument)
+            case Move(target, source):
+                views += [target, source]
+            case Alloc():
+                pass
+            case _:
+                views.append(event.target)
+    sizes: dict[int, int] = {}
+    for view in views:
+        size = itemsize(view)
+        sizes[view.storage] = min(size, sizes.get(view.storage, size))
+    return sizes

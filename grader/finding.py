@@ -1,0 +1,340 @@
+"""What findings are about: one frozen type per family of codes, without prose.
+
+``grader.diagnosis.messages`` renders them. A plain string stands for text of somebody else: the
+assertion of a suite, the message of a compiler.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+Count = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
+Size = Annotated[int, msgspec.Meta(ge=1, le=1 << 62)]
+Index = Annotated[tuple[Count, ...], msgspec.Meta(max_length=64)]
+Grid = tuple[Size, Size, Size]
+
+
+class FindingData(msgspec.Struct, frozen=True, tag_field="family", omit_defaults=True):
+    """Base of the families. ``kind`` chooses the sentence within a family."""
+
+    def value(self, name: str) -> Any:
+        """A field, property or figure by its name; None where there is none."""
+        return getattr(self, name, None)
+
+
+AccessKind = Literal[
+    "past", "before", "overflow", "wild", "misaligned", "unwritten", "modified", "two programs",
+    "two lanes", "overwritten", "unordered", "early", "no barrier", "race"]
+Action = Literal["loaded", "stored", "changed"]
+
+
+class MemoryAccess(FindingData, frozen=True):
+    """Elements that programs of a kernel should not load or store, or not in this order.
+
+    Args:
+        action: ``loaded``, ``stored`` or ``changed`` (by an atomic).
+        tensor: the kernel's name for it.
+        count: elements that ``program`` accessed so.
+        index: of the first of them, counted from the tensor's first element.
+        n_elements: of the tensor.
+        program: the first program that did so; ``grid`` gives its place.
+        others: further programs that did the same.
+        other: the program whose access this one collides with.
+        earlier: what the program itself did to the same elements before, at ``earlier_line``.
+        axes: why programs share their elements: the kernel never asks for its program id
+            (``unused``), asks along axes where the grid is 1 (``flat``), or along a ``part`` only.
+        asked: the axes of the grid that the kernel asks for.
+        row: the elements past the end are exactly one further row.
+        argument: the function's name for an input that line ``passed_line`` passes as ``tensor``.
+    """
+
+    kind: AccessKind
+    action: Action
+    count: Count
+    index: Count
+    program: Count
+    grid: Grid
+    tensor: str = ""
+    n_elements: Count = 0
+    others: Count = 0
+    other: Count = 0
+    earlier: str = ""
+    earlier_line: Count | None = None
+    axes: Literal["", "unused", "flat", "part"] = ""
+    asked: Index = ()
+    row: bool = False
+    argument: str = ""
+    passed_line: Count = 0
+
+
+class Unstored(FindingData, frozen=True):
+    """Elements of a result that no kernel stored.
+
+    Args:
+        first: the index of the first of them.
+        number: of the result, from 0, where there are several; ``name`` where it has one.
+        behind: all elements behind the first are missing too.
+        reason: no launch was made (``no launch``), none gets the result (``no argument``), programs
+            stored to other tensors only (``no store``), ``idle`` of the ``programs`` stored nothing
+            (``idle programs``), or all did what they could (``none left``).
+    """
+
+    count: Count
+    total: Count
+    first: Index
+    number: Count | None = None
+    name: str = ""
+    behind: bool = False
+    reason: Literal["", "no launch", "no argument", "no store", "idle programs", "none left"] = ""
+    idle: Count = 0
+    programs: Count = 0
+
+    @property
+    def row(self) -> int:
+        return self.first[0] if self.first else 0
+
+    @property
+    def column(self) -> int:
+        return self.first[-1] if self.first else 0
+
+    @property
+    def all_idle(self) -> bool:
+        return 0 < self.programs == self.idle
+
+
+class ValuePattern(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What wrong values look like.
+
+    Args:
+        kind: ``nan``, ``value`` (one number everywhere), ``clamp``, ``factor``, ``offset``,
+            ``formula`` or ``input`` (of that ``name``), ``function``, ``transpose``, ...
+        words: the sentence about it; empty where no pattern holds.
+        factor: by which all are wrong, of ``factor``.
+    """
+
+    kind: str = ""
+    words: str = ""
+    name: str = ""
+    factor: float = 0.0
+
+
+class WrongRegion(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where wrong values lie, as a sentence; ``after_first``: all but those of program 0."""
+
+    words: str = ""
+    after_first: bool = False
+
+
+NO_PATTERN, NO_REGION = ValuePattern(), WrongRegion()
+DifferenceKind = Literal["nonfinite", "values", "drift", "tf32"]
+
+
+class WrongValues(FindingData, frozen=True):
+    """How a result differs from the reference.
+
+    Args:
+        kind: ``nonfinite``, ``values``, ``drift`` or ``tf32``, as in a ``Difference``.
+        index: of the first element concerned.
+        result: the name of one of several results; ``number`` where it has none.
+        of_parts: elements are real and imaginary parts, along a last dimension of two.
+    """
+
+    kind: DifferenceKind
+    count: int
+    total: int
+    index: Index
+    got: float
+    expected: float
+    result: str = ""
+    number: int | None = None
+    of_parts: bool = False
+    region: WrongRegion = NO_REGION
+    likeness: ValuePattern = NO_PATTERN
+
+    @property
+    def pattern(self) -> str:
+        return self.likeness.kind
+
+    @property
+    def factor(self) -> float:
+        return self.likeness.factor
+
+    @property
+    def formula(self) -> str:
+        return self.likeness.name
+
+    @property
+    def after_first(self) -> bool:
+        return self.region.after_first
+
+
+ExcessKind = Literal[
+    "bytes", "operations", "scratch", "sectors", "launches", "idle programs", "idle sample",
+    "programs", "axis", "no descriptor", "host descriptor", "vector", "no access", "spills",
+    "shared", "shuffles", "stages", "most stages", "tensor cores", "factors", "no product",
+    "imprecise sums", "pieces", "warps"]
+
+
+class Excess(FindingData, frozen=True):
+    """What a run or its code costs beside the limit of a case.
+
+    Args:
+        measured: bytes, operations, launches, programs, bits, stages, warps, ...: by ``kind``.
+        limit: of the same unit; of ``bytes`` and ``operations`` a multiple of ``least``.
+        least: what the job needs.
+        line, line_bytes: where most bytes are moved, and how many.
+        share: of each sector that is used, from 0 to 1.
+        requested, needed: how often a sector is requested whose rest other accesses use.
+        n_elements, itemsize, threads: a block that is shared out, and among how many.
+        factors, wanted: the formats that tensor cores multiply and should; ``unit`` is theirs.
+        target: the title of the GPU; for ``stages`` and ``tensor cores`` one that has none.
+    """
+
+    kind: ExcessKind
+    measured: int = 0
+    limit: float = 0
+    least: int = 0
+    kernel: str = ""
+    tensor: str = ""
+    action: str = ""
+    line: int | None = None
+    line_bytes: int = 0
+    share: float = 0
+    requested: float = 0
+    needed: float = 0
+    largest: int = 0
+    grid: Index = ()
+    axis: int = 0
+    n_elements: int = 0
+    itemsize: int = 0
+    threads: int = 0
+    registers: int = 0
+    warps: int = 0
+    shared: int = 0
+    factors: tuple[str, ...] = ()
+    wanted: str = ""
+    unit: str = ""
+    target: str = ""
+
+    @property
+    def ratio(self) -> float:
+        return self.measured / self.least if self.least else 0.0
+
+    @property
+    def reused(self) -> bool:
+        return self.requested > 0
+
+    @property
+    def divided(self) -> bool:
+        return self.threads > 0
+
+
+class Circumstance(msgspec.Struct, frozen=True):
+    """Where or how a finding was made; ``kind`` chooses the words that are put around it."""
+
+    kind: str
+    figures: Mapping[str, Any] = {}
+
+    def __hash__(self) -> int:
+        return hash(self.kind)  # a mapping has no hash
+
+
+SENTENCE = Circumstance("sentence")
+
+Data = MemoryAccess | Unstored | WrongValues | Excess | str
+_FAMILIES = (MemoryAccess, Unstored, WrongValues, Excess)
+_DATA: Any = Data
+
+
+def data_to_json(data: Data) -> Any:
+    """The data as JSON values."""
+    return msgspec.to_builtins(data)
+
+
+def data_from_json(value: Any) -> Data:
+    """The data of a finding from JSON values.
+
+    Raises:
+        ValueError: it is of no family, or a field has another type or size than it can have.
+    """
+    try:
+        data: Data = msgspec.convert(value, _DATA)
+        return data
+    except msgspec.ValidationError as error:
+        raise ValueError(f"the data of a finding: {error}") from None
+
+
+# -- signs -----------------------------------------------------------------------------------------
+
+Sign = Mapping[str, Any]
+RELATIONS = frozenset(("contains", "equal", "ends", "field", "max", "min", "not", "pattern"))
+
+
+def matches(data: Data, circumstances: Sequence[Circumstance], sign: Sign) -> bool:
+    """Whether a finding has the sign of a mistake: a table from fields to what they have to be.
+
+    A value is compared, a list gives values of which one has to fit, and a table relates:
+    ``contains`` (a phrase of a text, or several), ``min`` and ``max`` (inclusive), ``not``,
+    ``equal`` and ``ends`` (all or the last numbers of an index), ``field`` (equal to another
+    field), ``pattern`` (a regular expression, for text of others only). Of a plain string, the one
+    field is ``text``. ``circumstance`` is the kind of one of the circumstances.
+    """
+    return all(any(_fits(data, one.kind, wanted) for one in circumstances)
+               if name == "circumstance" else _fits(data, value_of(data, name), wanted)
+               for name, wanted in sign.items())
+
+
+def shows(sign: Sign) -> bool:
+    """Whether a sign asks for something that is there, not only for what is not."""
+    return any(not isinstance(value, Mapping) or {*value} != {"not"} for value in sign.values())
+
+
+def strange_fields(sign: Sign) -> list[str]:
+    """The fields and relations of a sign that there are not."""
+    tables = [one for value in sign.values() for one in (value if isinstance(value, list) else
+                                                         [value]) if isinstance(one, Mapping)]
+    names = {"text", "circumstance", *(name for family in _FAMILIES for name in dir(family))}
+    return sorted({*sign} - names | {name for table in tables for name in {*table} - RELATIONS})
+
+
+def value_of(data: Data, name: str) -> Any:
+    """A field of the data; of a plain string, ``text``."""
+    if isinstance(data, str):
+        return data if name == "text" else None
+    return data.value(name)
+
+
+def _fits(data: Data, value: Any, wanted: Any) -> bool:
+    if isinstance(wanted, list):
+        return any(_fits(data, value, one) for one in wanted)
+    if not isinstance(wanted, Mapping):
+        return type(value) is type(wanted) and bool(value == wanted)
+    return all(_relates(data, value, relation, bound) for relation, bound in wanted.items())
+
+
+def _relates(data: Data, value: Any, relation: str, bound: Any) -> bool:
+    if relation == "not":
+        return not _fits(data, value, bound)
+    if value is None:
+        return False
+    match relation:
+        case "contains":
+            return all(phrase in str(value) for phrase in ([bound] if isinstance(bound, str)
+                                                           else bound))
+        case "equal":
+            return bool(list(value) == bound)
+        case "ends":
+            return bool(list(value)[-len(bound):] == bound)
+        case "field":
+            return bool(value == value_of(data, bound))
+        case "min":
+            return bool(value >= bound)
+        case "max":
+            return bool(value <= bound)
+        case "pattern":
+            return re.search(bound, str(value)) is not None
+    raise ValueError(f"a sign has no relation {relation!r}")

@@ -1,0 +1,1 @@
+"""The GPU of this machine: which one it is, whether it works, what it can reach."""

@@ -1,0 +1,1 @@
+"""The report of `tritonlab inspect`: compiled code, traffic by line, roofline, defects."""

@@ -1,0 +1,296 @@
+"""Inspection: what the compiler made of a submission for a target, and what that moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
+
+from grader.diagnosis.explain import explain_findings
+from grader.diagnosis.perf_lints import Defect
+from grader.diagnosis.perf_lints.code import spills
+from grader.diagnosis.perf_lints.launch import peak
+from grader.engine.compiler.targets import Target
+from grader.inspect.roofline import Point
+from grader.inspect.source_annotations import SourceLine, annotate
+from grader.judge.launch_report import Examined, InspectedLaunch
+from grader.recording.launch_stats import Prediction
+from grader.report import EXIT_FAILED, EXIT_PASSED, Finding, Kind, versions
+from grader.submission import source
+from grader.suite import Case, Cost, Suite, case_selection
+
+if TYPE_CHECKING:
+    from grader.sandbox import Sandbox
+
+SCHEMA = 1
+OnEvent = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class InspectedCase:
+    """One case of the suite. ``findings`` say why launches are missing.
+
+    ``inputs`` are a line each; ``least`` is what the job needs at least. ``defects`` and
+    ``prediction`` are those of all launches together. ``unknown`` are sentences: why it cannot be
+    told what a launch moves.
+    """
+
+    name: str
+    kind: Kind
+    inputs: tuple[str, ...] = ()
+    least: Cost | None = None
+    launches: tuple[InspectedLaunch, ...] = ()
+    defects: tuple[Defect, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    unknown: tuple[str, ...] = ()
+    prediction: Prediction | None = None
+
+    @property
+    def bytes(self) -> int:
+        """Moved to and from DRAM at most, by all launches."""
+        return sum(launch.dram.high for launch in self.launches if launch.dram)
+
+    @property
+    def seconds(self) -> float:
+        """Predicted for all launches of which the time is known, with the gaps between them."""
+        if self.prediction is not None:
+            return self.prediction.seconds
+        return sum(launch.prediction.seconds for launch in self.launches if launch.prediction)
+
+    @cached_property
+    def lines(self) -> Mapping[int, SourceLine]:
+        """Traffic and instructions of each line that accesses memory or multiplies."""
+        return annotate((launch.binary for launch in self.launches),
+                        (row for launch in self.launches if launch.survey
+                         for row in launch.survey.traffic))
+
+    def points(self, target: Target) -> list[Point]:
+        """A point for each launch of which operations, bytes and seconds are known.
+
+        Products are counted launch by launch. Of a job without any, only the operations of the
+        whole are known: it is one point.
+        """
+        timed = [(launch, launch.survey, launch.prediction, launch.dram.low + launch.dram.high)
+                 for launch in self.launches if launch.survey and launch.prediction and launch.dram]
+        points = []
+        for launch, survey, prediction, twice in timed:
+            if survey.flops and twice:
+                flops, units = peak(target, launch.binary)
+                points.append(Point(launch.kernel, survey.flops, twice // 2, prediction.seconds,
+                                    flops, units))
+        moved = sum(twice for *_, twice in timed) // 2
+        whole = self.least is not None and self.least.flops and len(timed) == len(self.launches)
+        if points or not whole or not moved or self.least is None:
+            return points
+        label = timed[0][0].kernel if len(timed) == 1 else f"all {len(timed)} launches"
+        return [Point(label, self.least.flops, moved, self.seconds, target.fp32, "FP32")]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """A submission, inspected for one target. ``text`` is the learner's file as it was read."""
+
+    suite: str
+    text: str
+    source_sha256: str
+    target: Target
+    cases: tuple[InspectedCase, ...]
+    versions: Mapping[str, str]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return tuple(finding for case in self.cases for finding in case.findings)
+
+    @property
+    def defects(self) -> tuple[Defect, ...]:
+        """Each defect once, what costs before what may: as it was seen in the largest case."""
+        return tuple(defect for _, defect in self.seen)
+
+    @property
+    def seen(self) -> tuple[tuple[InspectedCase, Defect], ...]:
+        """The same, each with the case that it was seen in."""
+        unique: dict[tuple[str, int | None], tuple[InspectedCase, Defect]] = {}
+        for case in sorted(self.cases, key=lambda case: -case.bytes):
+            for defect in case.defects:
+                unique.setdefault((defect.name, defect.line), (case, defect))
+        return tuple(sorted(unique.values(), key=lambda known: known[1].weight != "defect"))
+
+    @property
+    def clean(self) -> bool:
+        """Whether everything compiles, and nothing more than hints was found."""
+        return not self.findings and all(defect.weight == "hint" for defect in self.defects)
+
+    @property
+    def largest(self) -> InspectedCase | None:
+        """The case that moves most, among those with launches to show."""
+        return max((case for case in self.cases if case.launches), key=lambda case: case.bytes,
+                   default=None)
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_FAILED if self.findings else EXIT_PASSED
+
+    def to_dict(self, *, ptx: bool = False, sass: bool = False) -> dict[str, Any]:
+        """The inspection as plain data, ready for ``json.dumps``; the form is ``schema`` 1.
+
+        Sizes in bytes, times in seconds, rates per second. ``cases`` hold ``launches`` with the
+        fields of ``Binary``, ``Survey`` (its intervals as ``low`` and ``high``), ``Prediction`` and
+        ``Defect``; ``lines`` by line number; ``roofline`` points with ``share`` of the ceiling.
+        Predictions say ``measured: false``. Listings are pairs of a line and a text, if asked for.
+        """
+        return {
+            "schema": SCHEMA,
+            "suite": self.suite,
+            "source_sha256": self.source_sha256,
+            "target": asdict(self.target),
+            "versions": dict(self.versions),
+            "exit_code": self.exit_code,
+            "cases": [self._case(case, ptx, sass) for case in self.cases],
+        }
+
+    def _case(self, case: InspectedCase, ptx: bool, sass: bool) -> dict[str, Any]:
+        points = [(point, point.share(self.target)) for point in case.points(self.target)]
+        return {
+            "name": case.name,
+            "kind": str(case.kind),
+            "inputs": list(case.inputs),
+            "least": asdict(case.least) if case.least else None,
+            "findings": [finding.to_dict() for finding in case.findings],
+            "launches": [self._launch(launch, ptx, sass) for launch in case.launches],
+            "defects": [asdict(defect) for defect in case.defects],
+            "unknown": list(case.unknown),
+            "prediction": _predicted(case.prediction),
+            "lines": {str(number): {
+                "instructions": list(line.instructions),
+                "moved": [{**asdict(moved), "efficiency": moved.efficiency, "times": moved.times}
+                          for moved in line.moved],
+            } for number, line in case.lines.items()},
+            "roofline": [{**asdict(point), "intensity": point.intensity, "rate": point.rate,
+                          "share": share, "bound_by_memory": point.bound_by_memory(self.target)}
+                         for point, share in points],
+        }
+
+    def _launch(self, launch: InspectedLaunch, ptx: bool, sass: bool) -> dict[str, Any]:
+        occupancy, survey = launch.binary.occupancy, launch.survey
+        data: dict[str, Any] = {
+            "kernel": launch.kernel, "grid": list(launch.grid), "line": launch.line,
+            "programs": launch.programs, "waves": launch.waves(self.target),
+            "binary": {**asdict(launch.binary),
+                       "accesses": [structs.asdict(one) for one in launch.binary.accesses],
+                       "occupancy": {**structs.asdict(occupancy), "share": occupancy.share}},
+            "survey": {**asdict(survey), "traffic": [structs.asdict(row) for row in survey.traffic],
+                       "loaded": structs.asdict(survey.loaded),
+                       "stored": structs.asdict(survey.stored)} if survey else None,
+            "prediction": _predicted(launch.prediction),
+        }
+        if ptx:
+            data["ptx"] = [list(row) for row in launch.ptx]
+        if sass:
+            data["sass"] = [list(row) for row in launch.sass]
+        return data
+
+
+def _predicted(prediction: Prediction | None) -> dict[str, Any] | None:
+    return {**asdict(prediction), "measured": False} if prediction else None
+
+
+# ---------------------------------------------------------------------------------------------
+# How an inspection comes about.
+
+
+def inspect(kernel: Path, suite: Suite, target: Target, *, case: str | None = None,
+            on_event: OnEvent | None = None, sandbox: Sandbox | None = None,
+            listings: bool = False) -> Inspection:
+    """Compile a submission's launches for a target and look at what came out. Nothing is judged.
+
+    Args:
+        kernel: the learner's file.
+        suite: of the module that it belongs to.
+        target: the GPU that it is compiled for.
+        case: the name of the case to look at, or words that no other name holds; by default the
+            performance cases are looked at, else the first correctness case.
+        on_event: gets the name of each case that begins.
+        sandbox: a warm one to use; without it one is started and closed.
+        listings: give PTX and SASS of each launch too.
+
+    Raises:
+        grader.submission.source.UnreadableSubmission: there is no file to read.
+        grader.suite.case_selection.UnknownCase: ``case`` means no case, or several.
+        grader.sandbox.SandboxBroken: the grader's processes do not start.
+    """
+    tell = on_event or (lambda event: None)
+    chosen = cases_of(suite, case)
+    submitted = source.read(kernel, suite.files, suite.kernel_file)
+    refused = source.inspect(submitted, suite.signatures, suite.blanks)
+    inspected: list[InspectedCase] = []
+    if refused:
+        inspected.append(InspectedCase("the file can be compiled", Kind.CORRECTNESS,
+                                       findings=explain_findings(refused, suite, submitted)))
+    else:
+        with ExitStack() as resources:
+            inspected += _inspected(submitted, suite, chosen, target, sandbox, listings, tell,
+                                    resources)
+    return Inspection(suite.name, submitted.text, submitted.sha256, target, tuple(inspected),
+                      versions())
+
+
+def cases_of(suite: Suite, wanted: str | None = None) -> list[Case]:
+    """The cases that are looked at: the one that is meant, or the performance cases.
+
+    Cases that ask for an exception or only read the files launch nothing, so they are none.
+
+    Raises:
+        grader.suite.case_selection.UnknownCase: no case, or more than one, is meant.
+    """
+    launching = [case for case in suite.ordered()
+                 if isinstance(case, Case)
+                 and not (case.raises or case.call or case.reading or case.sizes)]
+    if wanted is not None:
+        name = case_selection.select(wanted, [case.name for case in launching])
+        return [case for case in launching if case.name == name]
+    return [case for case in launching if case.kind is Kind.PERFORMANCE] or launching[:1]
+
+
+def _inspected(submitted: source.Source, suite: Suite, chosen: Sequence[Case], target: Target,
+               sandbox: Sandbox | None, listings: bool, tell: OnEvent,
+               resources: ExitStack) -> Iterator[InspectedCase]:
+    from grader.diagnosis.case_details import Notes
+    from grader.judge import oversized, single_case  # with these comes torch
+    from grader.judge.context import Context
+    from grader.judge.launch_report import examine_call
+    from grader.processes.replies import Stopped
+    from grader.processes.sandbox import GradingSandbox
+
+    box = sandbox or resources.enter_context(GradingSandbox())
+    ctx = resources.enter_context(Context(submitted, suite, box))
+    single_case.prepare(chosen[-1], ctx)  # the block that sizes follow
+    for case in chosen:
+        tell(case.name)
+        notes = Notes(ctx.part(case).named_inputs)
+        least = None
+        try:
+            inputs = ctx.outlines(case)
+            notes.drew(inputs)
+            least = oversized.least(ctx.part(case), inputs)
+            answer = examine_call(ctx.session(case), inputs, submitted.text, target,
+                                  listings=listings)
+        except Stopped as stop:
+            answer = Examined(findings=(stop.finding,))
+        yield InspectedCase(case.name, case.kind, notes.details().inputs, least, answer.launches,
+                            (*answer.defects, *_beyond(case, answer)),
+                            explain_findings(answer.findings, suite, submitted), answer.unknown,
+                            answer.prediction)
+
+
+def _beyond(case: Case, answer: Examined) -> list[Defect]:
+    """The worst spill above the case's own limit, where it is not among the defects yet."""
+    if case.limits is None or case.limits.spills is None or not answer.launches:
+        return []
+    worst = max((launch.binary for launch in answer.launches), key=lambda one: one.spill_bytes)
+    beyond = spills(worst, case.limits.spills)
+    return [one for one in beyond if one.name not in {defect.name for defect in answer.defects}]

@@ -1,0 +1,163 @@
+"""One case of a grade, from its inputs to its verdict."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from dataclasses import replace
+
+from grader.diagnosis.explain import result_of
+from grader.judge import autotune_configs, drawn_sizes, host_calls, oversized, properties
+from grader.judge.context import Context, RecordedCall
+from grader.judge.contract import broken_refusal
+from grader.judge.draws import block_of
+from grader.judge.launch_report import examine_call
+from grader.judge.perf_bound import forecast
+from grader.judge.perf_limits import check, code_limits
+from grader.judge.schedule import AnyCase
+from grader.judge.values import check_run, diagnose, wrong_values
+from grader.processes.replies import Run, Stopped, unusable
+from grader.recording.arena import SparseTensor
+from grader.recording.model import MAX_SAMPLED_PROGRAMS
+from grader.report import SPARED, CaseResult, Finding, Kind, Skip, Verdict
+from grader.sandbox import SandboxBroken
+from grader.suite import Case, Property
+
+
+def judge_case(case: Case, ctx: Context) -> CaseResult:
+    """Judges the call of a case: records it, replays its launches, compares the results.
+
+    Raises:
+        Stopped: a process did not survive it.
+    """
+    call = ctx.record(case)  # in the worker, on inputs drawn for it
+    if case.raises:
+        return result_of(case, call.outcome.findings or broken_refusal(case, call.outcome.error))
+    ctx.keep(call)
+    if call.findings:
+        return result_of(case, call.findings)
+    run = ctx.replay(call)  # in the executor
+    if run.printed:
+        ctx.printed[case.name] = run.printed
+    findings = check_run(call, run, ctx)
+    if findings:
+        findings = diagnose(findings, call, run, ctx)
+    elif case.kind is Kind.CORRECTNESS and not case.advisory:
+        findings = autotune_configs.check(call, ctx)
+    facts, over_limit = _check_limits(call, run, ctx)
+    return result_of(case, [*findings, *over_limit], facts)
+
+
+def verdict(case: AnyCase, ctx: Context) -> CaseResult:
+    """Judges one case, whatever happens; a hang or a crash costs this case alone.
+
+    Raises:
+        SandboxBroken: the processes are gone.
+    """
+    started = time.monotonic()
+    if ctx.schedule.failed and ctx.schedule.leads(case):
+        ctx.vain_contrasts.clear()  # a contrast that was in vain further back may show its cause
+    if ctx.schedule.failed and ctx.effort == "whole":
+        ctx.patience.check()
+    try:
+        if ctx.patience.over:
+            result = CaseResult(case.name, case.kind, Verdict.SKIPPED, reason=ctx.patience.over,
+                                skipped=Skip.TIME)
+        else:
+            result = _judge(case, ctx)
+    except Stopped as stop:
+        ctx.patience.count(stop, ctx.session(case).lost_s)
+        result = result_of(case, [stop.finding])
+    except SandboxBroken:
+        raise
+    except Exception:  # ours: an error verdict, never a failure of the learner
+        result = CaseResult(case.name, case.kind, Verdict.ERROR, reason=traceback.format_exc())
+        if refusal := ctx.gate.refusal_in(case.name):  # what no GPU runs need not run here
+            result = result_of(case, [refusal])
+    result = replace(result, seconds=time.monotonic() - started, advisory=case.advisory,
+                     details=ctx.notes.details() if ctx.notes else None,
+                     clocked=isinstance(case, Case) and oversized.is_measured(case))
+    ctx.schedule.note(result)
+    return result
+
+
+def _judge(case: AnyCase, ctx: Context) -> CaseResult:
+    """Judges a case by the function for its form."""
+    if isinstance(case, Property):
+        return properties.judge(case, ctx)
+    if case.sizes is not None:
+        return drawn_sizes.judge(case, ctx, _judge)
+    if case.reading is not None:
+        return host_calls.judge_text(case, ctx)
+    if case.call is not None:
+        return host_calls.judge(case, ctx)
+    if oversized.is_measured(case):
+        return _judge_speed(case, ctx)
+    if oversized.is_large(case):
+        return _judge_ends(case, ctx)
+    return judge_case(case, ctx)
+
+
+def _check_limits(call: RecordedCall, run: Run,
+                  ctx: Context) -> tuple[dict[str, str], list[Finding]]:
+    """Checks a run, and the code of its launches, against the limits of a performance case."""
+    case, limits = call.case, call.case.limits
+    if limits is None:
+        return {}, []
+    needed = oversized.least(ctx.part(case), call.inputs)
+    facts, findings = check(limits, needed, run.facts, call.recording, call.block)
+    enough = bool(findings) and ctx.effort != "whole"
+    if limits.of_code and not enough and not ctx.spares_work:
+        ctx.tell(f"{case.name}: waiting for the compiler")
+        compiled = ctx.gate.compiled(call.recording, limits.target)
+        code_facts, over_limit = code_limits(limits, run.facts, compiled.binaries)
+        return facts | code_facts, [*findings, *compiled.findings, *over_limit]
+    return facts, findings
+
+
+def _judge_speed(case: Case, ctx: Context) -> CaseResult:
+    """Judges, as far as that is possible without a GPU, whether a case can be fast enough."""
+    if ctx.spares_work:
+        return CaseResult(case.name, case.kind, Verdict.SKIPPED, reason=SPARED,
+                          skipped=Skip.EFFORT)
+    block, target = ctx.block(case), ctx.gate.target
+    outlines = ctx.outlines(case)
+    examined = examine_call(ctx.session(case), outlines, ctx.submitted.text, target)
+    expected = forecast(case, ctx.part(case), outlines, examined, target, block=block,
+                        failed=ctx.schedule.failed)
+    if ctx.gpu_queue is not None:
+        ctx.gpu_queue.forecasts[case.name] = expected
+    return expected.result()
+
+
+def _judge_ends(case: Case, ctx: Context) -> CaseResult:
+    """Judges the first and last program of a case too large to run whole.
+
+    Its inputs are memory with holes. Of a case that does not run, only the recording is checked.
+    """
+    inputs, session = ctx.draw(case), ctx.session(case)
+    outcome = session.record(inputs)
+    recording = outcome.recording
+    findings = unusable(outcome)
+    if recording is None or findings or not case.runs:
+        return result_of(case, findings)
+    block, elements = block_of(recording), inputs[0].elements
+    programs = sum(launch.programs for launch in recording.launches)
+    if programs > MAX_SAMPLED_PROGRAMS:
+        return CaseResult(case.name, case.kind, Verdict.SKIPPED,
+                          reason=f"{programs} programs are too many to sample",
+                          skipped=Skip.MACHINE)
+    if not block or len(recording.launches) != 1 or programs != -(-elements // block):
+        return CaseResult(case.name, case.kind, Verdict.SKIPPED,
+                          reason="only a grid of one program per block can be sampled",
+                          skipped=Skip.MACHINE)
+    tail = elements - (programs - 1) * block
+    windows = [(0, block), (elements - tail, tail)]
+    run = session.replay(recording, inputs, sample=1, windows=windows)
+    findings = list(run.findings)
+    for number, (start, length) in enumerate(windows):
+        if not findings:
+            parts = [value.part(number, start, length) if isinstance(value, SparseTensor) else value
+                     for value in inputs]
+            findings = wrong_values(case, run.results[number::len(windows)], parts, ctx)
+    return result_of(case, findings)

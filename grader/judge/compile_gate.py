@@ -1,0 +1,189 @@
+"""The compile gate: launches have to compile for a GPU, whatever the interpreter makes of them."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from grader.engine.compiler.targets import Target, find
+from grader.processes.compiler_replies import Compiled
+from grader.processes.pool import Later
+from grader.processes.replies import Stopped
+from grader.processes.session import Session
+from grader.recording.model import Recording
+from grader.report import CaseResult, Finding, Kind, Verdict
+from grader.sandbox import SandboxBroken
+from grader.text import sentence
+
+_TOO_LARGE = "T05"
+
+
+@dataclass(frozen=True)
+class _Begun:
+    case: str
+    recording: Recording
+    tuned: bool
+    compiled: Later[Compiled]
+
+
+def name_for(target: Target) -> str:
+    """The name of the gate's result among those of the cases."""
+    return f"every launch compiles for the {target.title}"
+
+
+class Gate:
+    """Has launches compiled while cases are judged, and reports the refusals in the end."""
+
+    def __init__(self, session: Session, target: Target, *, ahead: bool = True,
+                 functions: Mapping[str, str] | None = None) -> None:
+        """Nothing is compiled yet. Without ``ahead``, it is when the result is asked for.
+
+        ``functions``: which one each case is about, where a suite has several.
+        """
+        self.target = target
+        self._ahead = ahead
+        self._session = session
+        self._functions = functions or {}
+        self._begun: list[_Begun] = []
+        self._stopped: Finding | None = None  # compiling a kernel did not end
+
+    @property
+    def name(self) -> str:
+        """That of its result, among those of the cases."""
+        return name_for(self.target)
+
+    @property
+    def used(self) -> bool:
+        """Whether there is anything to compile."""
+        return bool(self._begun) or self._stopped is not None
+
+    def add(self, case: str, recording: Recording, configurations: int = 1) -> None:
+        """Have the launches of a case compiled, as soon as those before them are.
+
+        Args:
+            configurations: those that an autotuner has to choose from. It passes over what does not
+                fit the GPU, as long as another one does.
+        """
+        if not recording.launches or self._stopped is not None:
+            return
+        try:
+            compiled = self._session.begin_compile(recording, self.target) if self._ahead else \
+                lambda: self._session.begin_compile(recording, self.target)()
+        except Stopped as stop:
+            self._stopped = stop.finding
+        else:
+            self._begun.append(
+                _Begun(case, recording, configurations > 1, compiled))
+
+    def compiled(self, recording: Recording, target: str = "") -> Compiled:
+        """Compiles the launches for the gate's own target, unless another is named.
+
+        Where one does not compile there are no binaries. The gate's result reports that for its own
+        target, and the findings for another.
+
+        Raises:
+            Stopped: compiling did not end in time.
+        """
+        chosen = find(target) if target else self.target
+        if self._stopped is not None:
+            raise Stopped(self._stopped)
+        try:
+            compiled = self._session.begin_compile(recording, chosen, whole=True)()
+        except Stopped as stop:
+            self._stopped = stop.finding
+            raise
+        if not compiled.findings:
+            return compiled
+        return Compiled(findings=() if chosen is self.target else compiled.findings)
+
+    def in_its_words(self, finding: Finding, recording: Recording) -> Finding:
+        """The interpreter's refusal with the compiler's message, its line and caret."""
+        refusal = self._refusal(recording)
+        if refusal is None:
+            return finding
+        said, *quoted = refusal.seen.split("\n")
+        if said.rpartition(": ")[2].rstrip(".") in finding.seen:
+            return refusal
+        return replace(refusal, data="\n".join([f"{sentence(finding.seen)} {said}", *quoted]))
+
+    def _refusal(self, recording: Recording) -> Finding | None:
+        if self._stopped is not None:
+            return None
+        try:
+            findings = self._session.begin_compile(recording, self.target)().findings
+        except SandboxBroken:
+            raise
+        except Exception:  # the gate's own result reports it
+            return None
+        return next((finding for finding in findings if finding.code == "L05"), None)
+
+    def refusal_in(self, case: str) -> Finding | None:
+        """The compiler's first refusal of a launch of this case."""
+        refused = (self._refusal(begun.recording) for begun in self._begun if begun.case == case)
+        return next(filter(None, refused), None)
+
+    def result(self, *, whole: bool = True,
+               tell: Callable[[str], None] = lambda event: None) -> CaseResult:
+        """Wait for all of them; a fault of the grader's own is an error, never the learner's.
+
+        Args:
+            whole: report all cases in which a kernel does not compile, not the first alone.
+            tell: gets a line for each call whose kernels are waited for.
+
+        Raises:
+            SandboxBroken: the processes are gone.
+        """
+        started = time.monotonic()
+        try:
+            refused = list(islice(self._refused(tell), None if whole else 1))
+        except SandboxBroken:
+            raise
+        except Exception:
+            return CaseResult(self.name, Kind.CORRECTNESS, Verdict.ERROR,
+                              reason=traceback.format_exc())
+        findings = [finding for _, finding in refused] + [self._stopped] * bool(self._stopped)
+        launches = sum(len(begun.recording.launches) for begun in self._begun)
+        result = CaseResult(self.name, Kind.CORRECTNESS, Verdict.PASSED,
+                            facts={"compiled": f"{launches} launches"})
+        if findings and findings[0] is not None:
+            cases = list(dict.fromkeys(case for case, _ in refused))
+            finding = replace(_told(findings[0], cases), function=self._functions.get(
+                cases[0], "") if cases else "")
+            result = replace(result, verdict=Verdict.FAILED, findings=(finding,), facts={})
+        return replace(result, seconds=time.monotonic() - started)
+
+    def _refused(self, tell: Callable[[str], None]) -> Iterator[tuple[str, Finding]]:
+        """Case and finding of what does not compile.
+
+        Once compiling a launch did not end, nothing more is compiled.
+        """
+        too_large: list[tuple[str, Finding]] = []
+        fits = False
+        for number, begun in enumerate(self._begun):
+            if self._stopped is not None:
+                return
+            kernels = dict.fromkeys(f"`{launch.kernel}`" for launch in begun.recording.launches)
+            tell(f"{self.name}: {number} of {len(self._begun)} calls, {' and '.join(kernels)} next")
+            try:
+                findings = begun.compiled().findings
+            except Stopped as stop:
+                self._stopped = stop.finding
+                return
+            fits |= begun.tuned and not findings
+            for finding in findings:
+                if begun.tuned and finding.code == _TOO_LARGE:
+                    too_large.append((begun.case, finding))
+                else:
+                    yield begun.case, finding
+        if not fits:
+            yield from too_large
+
+
+def _told(finding: Finding, cases: list[str]) -> Finding:
+    """The first finding, with the cases that it was seen in; code is quoted below the sentence."""
+    if not cases:
+        return finding
+    return finding.within("compiled", case=cases[0], others=len(cases) - 1)

@@ -1,0 +1,349 @@
+"""Context: one submission in its processes, by which the cases of one grade are judged."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
+
+from grader.diagnosis.case_contrast import Traits, traits_of
+from grader.diagnosis.case_details import Notes
+from grader.engine.compiler import targets
+from grader.engine.compiler.targets import Target
+from grader.gpu import detect
+from grader.judge import oversized
+from grader.judge.compile_gate import Gate
+from grader.judge.contract import check_call
+from grader.judge.draws import DEFAULT_BLOCK, Draws, block_of
+from grader.judge.large_tensors import once
+from grader.judge.patience import Patience
+from grader.judge.perf_bound import Forecast
+from grader.judge.pipeline import Pipeline
+from grader.judge.prefetch import Prepared, functions_of
+from grader.judge.schedule import AnyCase, Schedule
+from grader.processes.pool import Later
+from grader.processes.replies import Answer, Outcome, Run, Stopped
+from grader.processes.session import Session
+from grader.recording import host_values
+from grader.recording.arena import WITH_HOLES
+from grader.recording.model import Recording
+from grader.report import Finding, Kind
+from grader.sandbox import Sandbox
+from grader.submission.source import Source
+from grader.suite import Case, Suite
+from grader.suite.cases import Call
+from grader.suite.sizes import Drawn
+
+Effort = Literal["whole", "values", "diagnosis", "first", "uncompiled"]
+DECIDED_BY_VALUES = (Kind.CORRECTNESS, Kind.EDGE)
+
+
+@dataclass(frozen=True)
+class RecordedCall:
+    """One call of the learner's function, before anything is compared.
+
+    ``block`` is the one that sizes of the inputs follow. ``findings`` state why the launches are
+    not replayed; ``run`` is their replay where it was made ahead.
+    """
+
+    case: Case
+    inputs: list[Any]
+    block: int
+    outcome: Outcome
+    findings: Sequence[Finding] = ()
+    run: Run | None = None
+
+    @property
+    def recording(self) -> Recording:
+        """The recording; every call without findings has one, unless the case asks for a refusal.
+        """
+        assert self.outcome.recording is not None
+        return self.outcome.recording
+
+
+@dataclass
+class GpuQueue:
+    """Calls and cases for the GPU, once all cases are judged on the CPU."""
+
+    calls: list[RecordedCall] = field(default_factory=list)
+    n_left_out: int = 0  # calls that lie on more memory than is worth moving
+    forecasts: dict[str, Forecast] = field(default_factory=dict)  # of the cases to be timed
+
+    def add(self, call: RecordedCall) -> None:
+        """Queue a call whose case is decided by its values, if it launches anything."""
+        recording = call.outcome.recording
+        if call.case.kind not in DECIDED_BY_VALUES or not recording or not recording.launches:
+            return
+        storages = [value.untyped_storage() for value in call.inputs
+                    if hasattr(value, "untyped_storage")]
+        if max((storage.nbytes() for storage in storages), default=0) > WITH_HOLES:
+            self.n_left_out += 1
+        else:
+            self.calls.append(call)
+
+
+class Context:
+    """One submission, its suite and its processes. Seeds and references live here only.
+
+    Given a case, it finds the suite and the session of the case's function. A context with other
+    look-ahead or without notes is a shallow copy: all that changes during a grade is shared.
+    """
+
+    def __init__(self, submitted: Source, suite: Suite, sandbox: Sandbox, *,
+                 seed: str | None = None, target: Target | None = None, effort: Effort = "whole",
+                 values_first: bool = False, prepared: Prepared | None = None,
+                 cases: Sequence[AnyCase] | None = None, first: Sequence[str] = (),
+                 gpu_queue: GpuQueue | None = None,
+                 tell: Callable[[str], None] = lambda event: None) -> None:
+        """Nothing is started yet.
+
+        Args:
+            seed: hexadecimal, of the inputs; one is drawn without it.
+            target: the GPU that launches are compiled for; the one that is used, without it.
+            values_first: values are judged before anything is compiled.
+            prepared: inputs that were made before, where they are this suite's.
+            cases: that are judged, in the order of the suite; all of it without them.
+            first: names of cases that are judged before the others.
+            gpu_queue: gets what is to be run on a GPU later.
+            tell: gets a line for each thing that is waited for.
+        """
+        self.submitted = submitted
+        self.suite = suite
+        self.sandbox = sandbox
+        self.effort = effort
+        self.tell = tell
+        self.draws = prepared if prepared and not seed and prepared.is_for(suite) else \
+            Draws(suite.name, seed or "")
+        cases = suite.ordered() if cases is None else cases
+        last = [case.name for case in cases if values_first and isinstance(case, Case)
+                and oversized.waits_for_code(case)]
+        self.schedule = Schedule(cases, first, last)
+        self.patience = Patience()
+        self.gpu_queue = gpu_queue
+        self.notes: Notes | None = None  # where one case is graded alone
+        self.traits: dict[str, Traits] = {}  # of the value cases, by name
+        self.printed: dict[str, tuple[str, ...]] = {}  # by kernels, by the name of the case
+        self.vain_contrasts: Counter[str] = Counter()  # by function
+        self.tried_configurations: list[int] = []  # of autotuners, by all cases
+        self.first_calls: set[str] = set()  # functions whose trials in a first call were checked
+        self._answers: dict[str, Answer] = {}  # of host code, by function and inputs
+        self._ahead: Pipeline[Case, RecordedCall, RecordedCall] | None = None
+        self._begun: deque[Case] = deque()
+        if suite.compiles_graphs:
+            sandbox.expect("graphs")
+        target = target or (targets.find() if gpu_queue is None else
+                            detect.default_target(suite.least_capability))
+        compiles = effort == "whole" and not values_first  # everything, and at once
+        self._session = Session(submitted, suite.entry, sandbox, oversized.limits(suite),
+                                target=target.name, values_first=values_first, compiles=compiles)
+        self.parts = [(_remembering(part, self.draws), self._session.of(part, suite.calls))
+                      for part in suite.parts]
+        self.gate = Gate(self._session, target, ahead=compiles,
+                         functions={case.name: case.about for case in suite.all_cases})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._session.close()
+
+    def beside(self) -> Context:
+        """Another context with the same inputs, and with processes of its own."""
+        other = Context(self.submitted, self.suite, self.sandbox, seed=self.draws.seed,
+                        target=self.gate.target)
+        other.draws.blocks = dict(self.draws.blocks)
+        return other
+
+    def look_ahead(self, cases: Iterable[AnyCase], *, noted: bool = True) -> Context:
+        """This context, where these cases are recorded and replayed ahead, in this order.
+
+        Args:
+            cases: those that can run ahead are begun before their turn.
+            noted: take notes of the one case that is graded alone.
+        """
+        steps = copy.copy(self)
+        steps.notes = self.notes if noted else None
+        steps._ahead = None
+        # Another copy: in a cycle of references, inputs and results would outlive the grade.
+        other = copy.copy(steps)
+        other._begun = deque(case for case in cases
+                             if isinstance(case, Case) and oversized.runs_whole(case))
+        other._ahead = Pipeline(other._begun, steps._begin_record, steps._begin_replay,
+                             self._session.processes.abreast + 1)
+        return other
+
+    # ---------------------------------------------------------------------------------------------
+    # The steps of a case
+
+    def draw(self, case: Case) -> list[Any]:
+        """The inputs of a case."""
+        return self.draw_inputs(case.name, case.inputs, self.block(case))
+
+    def draw_inputs(self, name: str, specs: Sequence[Any], block: int | None = None) -> list[Any]:
+        """Inputs for the learner's function; none are drawn before its file was imported."""
+        self._session.ready()
+        inputs = self.draws.draw(name, specs, block or self.draws.block())
+        if self.notes:
+            self.notes.drew(inputs)
+        return inputs
+
+    def outlines(self, case: Case) -> list[Any]:
+        """Inputs at their real size that take no memory: tensors without values, where that does.
+        """
+        self._session.ready()
+        return self.draws.draw(case.name, case.inputs, self.draws.block(case.function),
+                               outlines=True)
+
+    def sizes(self, case: Case) -> list[Drawn]:
+        """The sizes of a case that draws them; none are drawn before the file was imported."""
+        assert case.sizes is not None
+        self._session.ready()
+        return self.draws.sizes(case.name, case.sizes)
+
+    def record(self, case: Case) -> RecordedCall:
+        """Draw the inputs of a case and record the call of the learner's function.
+
+        Raises:
+            Stopped: it did not end normally.
+        """
+        if self._ahead and self._begun and self._begun[0] is case:
+            self._begun.popleft()
+            return self._ahead.take()
+        return self._begin_record(case)()
+
+    def replay(self, call: RecordedCall) -> Run:
+        """Run the recorded launches in the interpreter, and have them compiled meanwhile.
+
+        Raises:
+            Stopped: they did not end normally.
+        """
+        return call.run or self._begin_run(call)()
+
+    def ask(self, call: Call, inputs: list[Any]) -> Answer:
+        """The answer of host code; for the same plain values again, the answer from before.
+
+        Raises:
+            Stopped: the worker did not survive it.
+        """
+        try:
+            key = json.dumps([call.of, call.eager, call.seconds, host_values.to_json(inputs)])
+        except host_values.NotPlain:  # tensors are drawn anew for each case
+            return self._session.ask(call, inputs, self.suite.calls)
+        if key not in self._answers:
+            self._answers[key] = self._session.ask(call, inputs, self.suite.calls)
+        return self._answers[key]
+
+    def _begin_record(self, case: Case) -> Later[RecordedCall]:
+        part, session = self._part(case)
+        block = self.block(case)
+        inputs = self.draw_inputs(case.name, case.inputs, block)
+        self.schedule.learn(case, None)
+        outcome = session.begin_record(inputs, as_they_are=bool(case.raises))
+
+        def recorded() -> RecordedCall:
+            call = RecordedCall(case, inputs, block, outcome())
+            recording = call.outcome.recording
+            if case.kind is Kind.CORRECTNESS and recording and (own := block_of(recording)):
+                self.draws.blocks[case.function] = own
+                self.schedule.learn(case, own)
+            return call if case.raises else replace(
+                call, findings=check_call(part, session, call.outcome, inputs))
+
+        return recorded
+
+    def _begin_replay(self, call: RecordedCall) -> Later[RecordedCall]:
+        if call.case.raises or call.findings:
+            return lambda: call
+        run = self._begin_run(call)
+        return lambda: replace(call, run=run())
+
+    def _begin_run(self, call: RecordedCall) -> Later[Run]:
+        case, recording = call.case, call.recording
+        # Drawn sizes are of kind PROPERTY. They are not compiled: a variant for each would take
+        # longer than all cases together. Triton specializes on dtypes, on sizes of 1 and multiples
+        # of 16, and on constexprs, all of which fixed cases show it.
+        if not case.advisory and case.kind is not Kind.PROPERTY:
+            self.gate.add(case.name, recording, call.outcome.configurations)
+        return self.session(case).begin_replay(recording, call.inputs, {"other": True})
+
+    # ---------------------------------------------------------------------------------------------
+    # What belongs to a case
+
+    def part(self, case: AnyCase) -> Suite:
+        """The suite of the function that a case calls."""
+        return self._part(case)[0]
+
+    def session(self, case: AnyCase | None = None) -> Session:
+        """The processes of the submission, for the function that a case calls, or for none."""
+        return self._part(case)[1] if case else self._session
+
+    def _part(self, case: AnyCase) -> tuple[Suite, Session]:
+        return next((part for part in self.parts if part[0].entry == _function(case)),
+                    self.parts[0])
+
+    def block(self, case: AnyCase) -> int:
+        """The block that sizes of a case follow: that of the last case before it in the suite."""
+        function = _function(case)
+        if self.schedule.changed and (not isinstance(case, Case) or case.follows_block):
+            try:
+                shown = self.schedule.block_before(case, self._block_shown)
+            except Stopped:  # which that case itself reports
+                shown = None
+            self.draws.blocks[function] = shown or DEFAULT_BLOCK
+        return self.draws.block(function)
+
+    def _block_shown(self, case: Case) -> int | None:
+        """The block of the learner's launches in a case that comes later than it should."""
+        inputs = self.draw_inputs(case.name, case.inputs, DEFAULT_BLOCK)
+        recording = self.session(case).record(inputs).recording
+        return block_of(recording) if recording else None
+
+    # ---------------------------------------------------------------------------------------------
+    # The grade so far
+
+    @property
+    def whole_messages(self) -> bool:
+        """Whether a failure is reported in full, and not only as what kind of failure it is."""
+        return self.effort not in ("diagnosis", "first")
+
+    @property
+    def spares_work(self) -> bool:
+        """Whether nothing that takes long is begun any more, as this is known to fail."""
+        return self.effort == "uncompiled" or (
+            self.schedule.failed and self.effort in ("values", "diagnosis"))
+
+    def output(self) -> str:
+        """Output of the learner's code; of a case graded alone, that of its own call."""
+        return (self.notes.output if self.notes else "") or self._session.output()
+
+    def keep(self, call: RecordedCall) -> None:
+        """Keep what may explain a failure later, and what is to be run on a GPU."""
+        name, recording = call.case.name, call.outcome.recording
+        traits = traits_of(name, call.inputs, call.block)
+        if traits and recording is not None:
+            traits = replace(traits, block=block_of(recording), programs=sum(
+                launch.programs for launch in recording.launches))
+        if traits:
+            self.traits[name] = traits
+        if self.notes and recording is not None:
+            self.notes.recorded(recording)
+            self.notes.output = self._session.output()  # later runs, for the diagnosis, print too
+        if self.gpu_queue is not None:
+            self.gpu_queue.add(call)
+
+
+def _function(case: AnyCase) -> str:
+    return case.function if isinstance(case, Case) else ""
+
+
+def _remembering(part: Suite, draws: Draws) -> Suite:
+    """The same suite, which computes nothing twice in a row and nothing that is prepared."""
+    if not isinstance(draws, Prepared):
+        return replace(part, reference=once(part.reference))
+    reference, *amplitude = (draws.known(name, function)
+                             for name, function in functions_of(part).items())
+    return replace(part, reference=once(reference), tolerance=replace(
+        part.tolerance, amplitude=amplitude[0] if amplitude else None))

@@ -1,0 +1,157 @@
+"""A module's contract beside values: shape, dtype, layout, launches, refusals, answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from grader.diagnosis.difference import as_tuple
+from grader.diagnosis.messages import in_launches
+from grader.judge.perf_limits import idle_grid
+from grader.processes.replies import Answer, Outcome, Raised, not_written, unusable
+from grader.processes.session import Session
+from grader.recording.budget import denied_moves
+from grader.recording.model import Recording, dtype_name
+from grader.report import Finding
+from grader.suite import Call, Case, Reading, Suite
+from grader.text import NOTHING_TO_DO, mentions, sentence
+
+_OF_PLACES = frozenset(("M02", "M03", "M04", "M08"))
+PLAIN_VALUES = ("What host code answers has to be None, numbers, texts, or tuples, lists, dicts "
+                "and dataclasses of these.")
+
+
+def check_call(suite: Suite, session: Session, outcome: Outcome,
+               inputs: Sequence[Any]) -> list[Finding]:
+    """Checks whether the launches of a recorded call can be replayed."""
+    findings = unusable(outcome)
+    if outcome.recording is None or findings:
+        return findings
+    return idle_grid(suite, session, outcome.recording, inputs)
+
+
+def broken_contract(suite: Suite, case: Case, recording: Recording,
+                    inputs: Sequence[Any]) -> list[Finding]:
+    """The first part of the contract that the recorded call does not keep, if any."""
+    n_launches = len(recording.launches)
+    if case.launches is not None and n_launches != case.launches:
+        return [Finding("T03", f"The function made {in_launches(n_launches)}; this case asks for "
+                               f"{case.launches or 'none'}.",
+                        means=NOTHING_TO_DO if case.launches == 0 else "")]
+    if suite.moves == "deny" and (denied := denied_moves(recording)):
+        return denied
+    exact = suite.reference(*inputs)
+    expected = as_tuple(exact)
+    if isinstance(exact, tuple) != recording.returned_tuple or len(expected) != len(
+            recording.results):
+        return [Finding("S01", f"The function returned {_tensors(recording)}, expected "
+                               f"{_counted(len(expected), isinstance(exact, tuple))}.")]
+    dtypes = suite.result_dtypes(dtype_name(inputs[0]), len(expected), inputs)
+    for number, (view, right, dtype) in enumerate(
+            zip(recording.results, expected, dtypes, strict=True)):
+        called = result_name(suite, number) if len(expected) > 1 else "The result"
+        shape = tuple(right.shape)
+        if view.shape != shape:
+            return [Finding("S01", f"{called} has shape {view.shape}, expected {shape}.")]
+        if view.dtype != dtype and not suite.in_place:
+            return [Finding("S01", f"{called} is {view.dtype}, expected {dtype}.")]
+        if suite.contiguous_result and not _is_contiguous(view.shape, view.stride):
+            return [Finding("S01", f"{called} has strides {view.stride}; a contiguous tensor is "
+                                   "expected.")]
+    return []
+
+
+def wrong_places_follow(broken: Finding, found: Sequence[Finding]) -> bool:
+    """Whether a result of the wrong form explains all that was found about places in memory.
+
+    Its shape and strides were there before anything was stored: a kernel that is right for the
+    right ones stores past the end of others, twice into one place, or nowhere.
+    """
+    return broken.code == "S01" and all(finding.code in _OF_PLACES for finding in found)
+
+
+def result_name(suite: Suite, number: int) -> str:
+    """The name of one of several results in messages."""
+    names = suite.result_names
+    return f"Result `{names[number]}`" if number < len(names) else f"Result {number + 1}"
+
+
+def _tensors(recording: Recording) -> str:
+    return _counted(len(recording.results), recording.returned_tuple)
+
+
+def _counted(number: int, in_tuple: bool) -> str:
+    if not in_tuple:
+        return "one tensor"
+    return f"{number} tensor{'' if number == 1 else 's'} in a tuple"
+
+
+def broken_refusal(case: Case, error: Raised | None) -> list[Finding]:
+    """Checks the exception of a case that asks for one before anything is launched."""
+    expected = case.raises.__name__ if case.raises else ""
+    if error is None:
+        return [Finding("E01", f"No exception was raised, expected {expected}.")]
+    if later := not_written(error):
+        return later
+    if expected not in error.types:
+        seen = f"The function raised {error.types[0]} ({error.message}), expected {expected}"
+        return [Finding("E02", sentence(seen), line=error.line)]
+    if error.launches:
+        seen = f"The {expected} came after a kernel had been launched; it has to come first."
+        return [Finding("E01", seen, line=error.line)]
+    missing = [word for word in case.mentions if not mentions(error.message, word)]
+    if missing:
+        seen = f"The message “{error.message}” does not mention {' and '.join(missing)}."
+        return [Finding("E03", seen, line=error.line)]
+    return []
+
+
+def unanswered(call: Call, answer: Answer) -> list[Finding]:
+    """Checks that host code gave plain values, and that its launches were right."""
+    if answer.findings and (call.watched or answer.findings[0].code == "P04"):
+        return list(answer.findings)
+    if answer.error is not None:
+        error = answer.error
+        if later := not_written(error, f"`{call.of}`"):
+            return later
+        message = f": {error.message}" if error.message else ""
+        return [Finding("R01", sentence(f"`{call.of}` raised {error.types[0]}{message}"),
+                        line=error.line)]
+    if answer.other:
+        return [Finding("S01", f"`{call.of}` returned something that is not made of plain values: "
+                               f"{answer.other}.", means=PLAIN_VALUES)]
+    return []
+
+
+def wrong_answer(call: Call, answer: Any, inputs: Sequence[Any]) -> list[Finding]:
+    """Runs the case's own check on plain values or on the answers of several trees."""
+    assert call.check is not None
+    try:
+        call.check(answer, *inputs)
+    except AssertionError as error:
+        return [Finding(call.code, sentence(str(error)))]
+    except (TypeError, AttributeError, KeyError, IndexError, ValueError) as error:
+        return [Finding(call.code, sentence(
+            f"`{call.of}` answered {answer!r:.200}, which has another form than the contract "
+            f"gives ({type(error).__name__}: {error})"))]
+    return []
+
+
+def wrong_text(reading: Reading, texts: Mapping[str, str]) -> list[Finding]:
+    """Runs the case's own check on the files of a submission."""
+    try:
+        reading.check(texts)
+    except AssertionError as error:
+        return [Finding(reading.code, sentence(str(error)))]
+    return []
+
+
+def _is_contiguous(shape: Sequence[int], stride: Sequence[int]) -> bool:
+    expected = 1
+    for size, step in zip(reversed(shape), reversed(stride), strict=True):
+        if size == 0:
+            return True
+        if size != 1 and step != expected:
+            return False
+        expected *= size
+    return True

@@ -1,0 +1,290 @@
+"""Self-test of a suite: its cases must fail wrong answers and pass right ones."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+
+from grader.diagnosis.difference import as_tuple, in_reals
+from grader.judge import compare
+from grader.recording.model import dtype_name
+from grader.suite import Case, Input, Suite
+from grader.suite.rounding import UNDERFLOW, UNIT_ROUNDOFF
+
+FACTOR = 64  # units of roundoff by which an answer is scaled, and within which two are alike
+ENOUGH = 3  # cases of a dtype in which each wrong answer has to fail, where there are so many.
+# A scaled answer in float32 does so where sums are short and results many: 32 terms, 64 results.
+INPUT = "the first input"
+SCALED = "the answer scaled by 1 + 64 u"
+BLOCK = 1024  # for sizes that follow the learner's block
+
+Outcome = Literal["caught", "missed", "alike", "forgiven", "passed", "failed"]
+
+
+@dataclass(frozen=True)
+class JudgedAnswer:
+    """One answer to one case.
+
+    ``outcome`` of a wrong answer: ``caught``; ``missed``; ``alike``, where no more than 64 units of
+    roundoff tell it from the right one, so that nothing can be asked; or ``forgiven``, for a scaled
+    answer within what the roundings of a long sum may do. Of a right one: ``passed`` or ``failed``.
+    ``seen`` is the finding of the comparison.
+    """
+
+    case: str
+    dtype: str
+    answer: str
+    outcome: Outcome
+    seen: str = ""
+
+
+@dataclass(frozen=True)
+class SelfTest:
+    """All trials of a suite; without ``faults`` it distinguishes right from wrong.
+
+    ``left_out`` are the cases that were not examined: refusals, empty results, inputs that fit no
+    memory here. ``seed`` repeats the inputs.
+    """
+
+    suite: str
+    seed: int
+    trials: tuple[JudgedAnswer, ...]
+    faults: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        return not self.faults
+
+    def count(self, outcome: Outcome) -> int:
+        return sum(trial.outcome == outcome for trial in self.trials)
+
+
+def examine(suite: Suite, seed: int | None = None) -> SelfTest:
+    """Give wrong and right answers to every case of a suite that compares values.
+
+    Wrong ones (zeros, ones, the mean, an input, the reversed answer, the answer scaled by
+    1 + 64 u) must fail wherever they differ from the right answer, and in several cases of each
+    dtype. Right ones (the exact answer rounded, torch in the same dtype, torch with the reduction
+    reversed) must pass everywhere. Where the exact answer is NaN or infinite, or overflows, wrong
+    answers hold the right value: it is the other elements that have to give them away. Of several
+    results one at a time is made wrong.
+
+    Args:
+        suite: from ``grader.suite.spec.load``.
+        seed: of the inputs; without it they are drawn from the operating system's randomness.
+    """
+    seed = secrets.randbits(62) if seed is None else seed
+    parts = [_examine(part, seed) for part in suite.parts if part.entry]
+    return SelfTest(suite.name, seed, *(
+        tuple(item for part in parts for item in getattr(part, name))
+        for name in ("trials", "faults", "left_out")))
+
+
+def _examine(suite: Suite, seed: int) -> SelfTest:
+    """The same of the cases of one function."""
+    trials: list[JudgedAnswer] = []
+    faults: list[str] = []
+    left_out: list[str] = []
+    applicable: dict[tuple[str, str], int] = defaultdict(int)
+    reduces = False
+    for number, case in enumerate(suite.cases):
+        generator = torch.Generator().manual_seed((seed + number * 0x9E3779B97F4A7C15) % 2**63)
+        inputs = _drawn(case, generator)
+        right = None if inputs is None else _results(suite.reference(*inputs))
+        if inputs is None or right is None or not any(part.numel() for part in right):
+            left_out.append(case.name)
+            continue
+        try:
+            judged = [*_wrong(suite, case, inputs, right), *_right(suite, case, inputs, right)]
+        except ValueError as error:
+            faults.append(f"{case.name}: {error}")
+            continue
+        reduces |= _longest(suite, inputs) > 1
+        for trial in judged:
+            trials.append(trial)
+            applicable[trial.dtype, trial.answer] += trial.outcome not in ("passed", "failed")
+            if trial.outcome == "missed":
+                faults.append(f"{case.name}: {trial.answer} passes, although {trial.seen}")
+            elif trial.outcome == "failed":
+                faults.append(f"{case.name}: {trial.answer} fails: {trial.seen}")
+    return SelfTest(suite.name, seed, tuple(trials),
+                    (*_lacking(suite, trials, reduces), *_rare(suite, trials, applicable), *faults),
+                    tuple(left_out))
+
+
+def _lacking(suite: Suite, trials: Sequence[JudgedAnswer], reduces: bool) -> Iterator[str]:
+    if not trials:
+        yield "no case compares values"
+    if suite.peer is None:
+        yield "the suite names no `peer`, torch in the same dtype, to be compared with"
+    if suite.reversed_peer is None and reduces:
+        yield "the suite reduces something and names no `reversed_peer`"
+
+
+def _rare(suite: Suite, trials: Sequence[JudgedAnswer],
+          applicable: dict[tuple[str, str], int]) -> Iterator[str]:
+    """Wrong answers that fail in too few cases of a dtype.
+
+    Where moving is the task, and the first input is right in every case, it is the very job of the
+    kernel to give that: only its layout changes.
+    """
+    caught: dict[tuple[str, str], int] = defaultdict(int)
+    copies = suite.moves == "deny" and all(
+        trial.outcome == "alike" for trial in trials if trial.answer == INPUT)
+    for trial in trials:
+        caught[trial.dtype, trial.answer] += trial.outcome == "caught"
+    for (dtype, answer), cases in applicable.items():
+        needed = min(ENOUGH, cases)
+        if caught[dtype, answer] < needed and not (copies and answer == INPUT):
+            yield (f"{answer} fails in {caught[dtype, answer]} of {cases} cases in {dtype}; it has "
+                   f"to fail in {needed} at least")
+
+
+def _drawn(case: Case, generator: torch.Generator) -> list[Any] | None:
+    """The inputs of a case that decides by its values, and whose inputs fit into memory."""
+    measured = case.limits is not None and case.limits.pass_at is not None
+    if case.raises is not None or case.call is not None or case.advisory or measured:
+        return None
+    if not any(isinstance(spec, Input) for spec in case.inputs):
+        return None
+    return [spec.draw(generator, BLOCK) if isinstance(spec, Input) else spec
+            for spec in case.inputs]
+
+
+# ---------------------------------------------------------------------------------------------
+# Wrong answers
+
+Falsify = Callable[[torch.Tensor, torch.dtype, Sequence[Any]], torch.Tensor | None]
+
+
+def _mean(right: torch.Tensor, dtype: torch.dtype, inputs: Sequence[Any]) -> torch.Tensor | None:
+    if right.numel() < 2 or dtype == torch.bool:
+        return None  # the mean of one number is that number
+    finite = right.double()
+    finite = finite[finite.isfinite()]
+    value = float(finite.mean()) if finite.numel() else 0.0
+    whole = not dtype.is_floating_point
+    return torch.full(right.shape, round(value) if whole else value, dtype=torch.float64).to(dtype)
+
+
+def _an_input(right: torch.Tensor, dtype: torch.dtype,
+              inputs: Sequence[Any]) -> torch.Tensor | None:
+    tensors = [in_reals(value) for value in inputs if isinstance(value, torch.Tensor)]
+    tensors = [value for value in tensors if value.numel() == right.numel()]
+    first = next((t for t in tensors if t.shape == right.shape), None)
+    if first is None:  # of another shape only where it is wrong: the sum of one row is that row
+        tensors = [tensor.reshape(right.shape) for tensor in tensors]
+        first = next((t for t in tensors if not torch.equal(t.double(), right.double())), None)
+    return None if first is None else first.to(dtype)
+
+
+def _reversed(right: torch.Tensor, dtype: torch.dtype,
+              inputs: Sequence[Any]) -> torch.Tensor | None:
+    return right.flatten().flip(0).reshape(right.shape).to(dtype) if right.numel() > 1 else None
+
+
+def _scaled(right: torch.Tensor, dtype: torch.dtype, inputs: Sequence[Any]) -> torch.Tensor | None:
+    if not dtype.is_floating_point:
+        return None
+    return (right.double() * (1 + FACTOR * UNIT_ROUNDOFF[dtype_name(dtype)])).to(dtype)
+
+
+WRONG: dict[str, Falsify] = {
+    "zeros": lambda right, dtype, inputs: torch.zeros(right.shape, dtype=dtype),
+    "ones": lambda right, dtype, inputs: torch.ones(right.shape, dtype=dtype),
+    "the mean of the answer": _mean,
+    INPUT: _an_input,
+    "the reversed answer": _reversed,
+    SCALED: _scaled,
+}
+
+
+def _wrong(suite: Suite, case: Case, inputs: Sequence[Any],
+           right: Sequence[torch.Tensor]) -> Iterator[JudgedAnswer]:
+    dtypes = _dtypes(suite, inputs, right)
+    rounded = [part.to(dtype) for part, dtype in zip(right, dtypes, strict=True)]
+    for place, (exact, dtype) in enumerate(zip(right, dtypes, strict=True)):
+        for name, falsify in WRONG.items():
+            answer = falsify(exact, dtype, inputs) if exact.numel() else None
+            if answer is None:
+                continue
+            if dtype.is_floating_point:
+                keep = rounded[place].double().isfinite()
+                answer = torch.where(keep, answer.double(), rounded[place].double()).to(dtype)
+            results = [*rounded[:place], answer, *rounded[place + 1:]]
+            differences = compare.judge(results, inputs, suite.reference, suite.tolerance)
+            label = f"{name} as result {place + 1}" if len(right) > 1 else name
+            outcome, seen = _outcome(name, answer, rounded[place])
+            if differences:
+                outcome, seen = "caught", str(differences[0])
+            yield JudgedAnswer(case.name, dtype_name(dtype), label, outcome, seen)
+
+
+def _outcome(name: str, answer: torch.Tensor, rounded: torch.Tensor) -> tuple[Outcome, str]:
+    """Of a wrong answer that passed."""
+    if not rounded.dtype.is_floating_point:
+        differ = int((answer != rounded).sum())
+        return ("missed", f"{differ} elements differ") if differ else ("alike", "")
+    dtype = dtype_name(rounded.dtype)
+    exact = rounded.double()
+    keep = exact.isfinite()
+    off = torch.where(keep, answer.double() - exact, 0.0).abs()
+    allowed = FACTOR * UNIT_ROUNDOFF[dtype] * torch.where(keep, exact.abs(), 0.0)
+    if name == SCALED:
+        return ("forgiven" if bool((off > UNDERFLOW[dtype]).any()) else "alike"), ""
+    if bool((off <= allowed + UNDERFLOW[dtype]).all()):
+        return "alike", ""
+    worst = float((off / (exact.abs() + UNDERFLOW[dtype])).max())
+    return "missed", f"it is off by up to {worst:.3g} of the right value"
+
+
+# ---------------------------------------------------------------------------------------------
+# Right answers
+
+
+def _right(suite: Suite, case: Case, inputs: Sequence[Any],
+           right: Sequence[torch.Tensor]) -> Iterator[JudgedAnswer]:
+    dtypes = _dtypes(suite, inputs, right)
+    answers = {"the exact answer, rounded": [
+        part.to(dtype) for part, dtype in zip(right, dtypes, strict=True)]}
+    if suite.peer is not None:
+        answers["torch in the same dtype"] = _results(suite.peer(*inputs))
+    if suite.reversed_peer is not None:
+        answers["torch with the reduction reversed"] = _results(suite.reversed_peer(*inputs))
+    for name, results in answers.items():
+        given = [result.dtype for result in results]
+        if given != dtypes:
+            raise ValueError(f"{name} is {given}, the suite asks for {dtypes}")
+        differences = compare.judge(results, inputs, suite.reference, suite.tolerance)
+        yield JudgedAnswer(case.name, dtype_name(dtypes[0]), name,
+                           "failed" if differences else "passed",
+                           str(differences[0]) if differences else "")
+
+
+def _dtypes(suite: Suite, inputs: Sequence[Any],
+            right: Sequence[torch.Tensor]) -> list[torch.dtype]:
+    """Dtypes of the results: the suite's, or the first input's; of several, torch's."""
+    if len(right) > 1 and suite.peer is not None:
+        return [result.dtype for result in _results(suite.peer(*inputs))]
+    first = next(dtype_name(v) for v in inputs if isinstance(v, torch.Tensor))
+    return [in_reals(torch.empty(0, dtype=getattr(torch, name))).dtype
+            for name in suite.result_dtypes(first, len(right), inputs)]
+
+
+def _results(returned: Any) -> list[torch.Tensor]:
+    """All that a function returned; complex numbers as pairs of real ones."""
+    return [in_reals(result) for result in as_tuple(returned)]
+
+
+def _longest(suite: Suite, inputs: Sequence[Any]) -> float:
+    if suite.tolerance.amplitude is None:
+        return 1.0
+    amplitudes = as_tuple(suite.tolerance.amplitude(*inputs))
+    return max((part.length for part in amplitudes if part is not None), default=-math.inf)

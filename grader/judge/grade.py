@@ -1,0 +1,186 @@
+"""The straight line of a grade: from a file and a suite to a report."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal
+
+from grader.diagnosis.case_contrast import Traits, Values, separation, values_of
+from grader.diagnosis.explain import explained, result_of, telling_cases
+from grader.engine.compiler.targets import Target
+from grader.gpu import detect
+from grader.judge import single_case
+from grader.judge.case import verdict
+from grader.judge.context import Context, Effort, GpuQueue
+from grader.judge.gpu_values import GpuVerdicts
+from grader.judge.prefetch import Prepared
+from grader.processes.sandbox import GradingSandbox
+from grader.report import CaseResult, Kind, Report, Verdict, versions
+from grader.sandbox import Sandbox, SandboxBroken, cancellation
+from grader.submission import source
+from grader.suite import Case, Suite, case_selection
+
+Event = CaseResult | str
+Use = Literal["never", "found", "throughout"]  # of this machine's GPU
+ENGINE = "interpreter, every access checked"
+
+
+def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | None = None,
+          seed: str | None = None, target: Target | None = None, effort: Effort = "whole",
+          gpu: Use = "never", first: Sequence[str] = (), prepared: Prepared | None = None,
+          on_event: Callable[[Event], None] | None = None, sandbox: Sandbox | None = None,
+          cancelled: threading.Event | None = None) -> Report:
+    """Grade one submission with one suite.
+
+    Args:
+        kernel: the learner's file. It is read once; later changes do not matter.
+        suite: from ``grader.suite.spec.load``.
+        public_only: run the public cases only; such a report gives no evidence.
+        only: words that mean one case (``grader.suite.case_selection``), which is then graded alone
+            and in detail; such a report gives no evidence either.
+        seed: hexadecimal, to repeat the inputs of an earlier report; no evidence. Without it the
+            inputs are drawn from the operating system's randomness, those of ``prepared`` before
+            and all others after the submission was imported.
+        target: the GPU for which launches are compiled. If none is named, that of this machine
+            where it is used and known, and else an H100.
+        effort: ``values`` compiles nothing more once a case has failed and swaps no files;
+            ``diagnosis`` runs only cases then that tell known mistakes apart, and ``first`` none;
+            neither asks for more than shows that a case fails. ``uncompiled`` never compiles
+            anything. What they leave out is no evidence. Only a whole grade ends early where it
+            takes long: less effort states what may be left out.
+        gpu: ``found`` runs all values on this machine's GPU too once they are right on the
+            processor, and times what asks for speed; ``throughout`` runs wrong ones as well.
+        first: names of cases to judge before the others, such as those that failed last; names
+            that no case has are passed over. Inputs and report are those of the usual order.
+        prepared: inputs that were made before; passed over where they are another suite's, where
+            a grade has used them, or where ``seed`` gives others.
+        on_event: gets the name of each case before it runs and each result after it, and now
+            and then what is waited for.
+        sandbox: a warm one to use; without it one is started and closed.
+        cancelled: to be set by another thread when the report is not wanted any more. The processes
+            of this grade are killed then, and the sandbox serves the next one. Who may cancel waits
+            for every word: all processors judge values first, and launches are compiled after that.
+
+    Raises:
+        grader.Cancelled: ``cancelled`` was set while cases were judged.
+        grader.submission.source.UnreadableSubmission: there is no file to read.
+        grader.suite.case_selection.UnknownCase: ``only`` means no case, or several.
+    """
+    started = time.monotonic()
+    tell = on_event or (lambda event: None)
+    names = [case.name for case in suite.ordered()]
+    only = case_selection.select(only, names) if only is not None else ""
+    submitted = source.read(kernel, suite.files, suite.kernel_file)
+    report = Report(
+        suite=suite.name, source_sha256=submitted.sha256, suite_sha256=suite.sha256,
+        grader_version=version("tritonlab"), versions=versions(), engine=ENGINE, isolation="",
+        seed=seed or "", results=(), public_only=public_only, only=only, repeated=seed is not None)
+    if findings := source.inspect(submitted, suite.signatures, suite.blanks):
+        refusal = result_of(Case("the file can be graded", Kind.CORRECTNESS), findings)
+        results = explained([refusal], suite, submitted, names, report.seed)
+        return replace(report, results=results, seconds=time.monotonic() - started)
+    queue = GpuQueue() if gpu != "never" and detect.present() else None
+    cases = suite.ordered(public_only, only)
+    with ExitStack() as resources:
+        resources.enter_context(cancellation.cancelled_by(cancelled))
+        box = sandbox or resources.enter_context(GradingSandbox())
+        ctx = resources.enter_context(Context(
+            submitted, suite, box, seed=seed, target=target, effort=effort,
+            values_first=cancelled is not None, prepared=prepared, cases=cases, first=first,
+            gpu_queue=queue, tell=tell))
+        gpu_verdicts = GpuVerdicts(ctx, queue, throughout=gpu == "throughout") if queue else None
+        judged: list[CaseResult] = []
+        witnesses: list[CaseResult] = []
+        try:
+            report = replace(report, isolation=box.isolation.describe())
+            if only:
+                single_case.prepare(cases[0], ctx)
+            for result in _verdicts(ctx, gpu_verdicts):
+                judged.append(result)
+                tell(result)
+            if ctx.gate.used:
+                report = replace(report, target=ctx.gate.target.title)
+            if only:
+                witnesses = single_case.witnesses(judged, ctx)
+        except SandboxBroken as error:
+            report = replace(report, reason=f"A process of the grader ended unexpectedly: {error}")
+        judged = ctx.schedule.sorted(judged)
+        report = replace(report, seed=ctx.draws.seed, output=ctx.output(), results=explained(
+            judged, suite, submitted, names, ctx.draws.seed, _separation(judged, ctx), witnesses))
+    if gpu_verdicts is not None:
+        report = gpu_verdicts.report(report, explained(
+            gpu_verdicts.results, suite, submitted, names, report.seed))
+    report = _with_printed(report, ctx.printed)
+    return replace(report, seconds=time.monotonic() - started)
+
+
+def _verdicts(ctx: Context, gpu_verdicts: GpuVerdicts | None) -> Iterator[CaseResult]:
+    """Judges the scheduled cases, then has them compiled, and run and timed on a GPU."""
+    left = deque(ctx.schedule.cases)
+    ctx = ctx.look_ahead(left)
+    results: list[CaseResult] = []
+    while left:
+        cancellation.check()
+        case, failed = left.popleft(), ctx.schedule.failed
+        ctx.tell(case.name)
+        results.append(verdict(case, ctx))
+        if ctx.gpu_queue is None or case.name not in ctx.gpu_queue.forecasts:
+            yield results[-1]  # otherwise reported after GPU timing
+        if ctx.schedule.failed and ctx.effort == "first":
+            return
+        if ctx.schedule.failed and not failed and ctx.effort == "diagnosis":
+            telling = telling_cases(results[-1], ctx.suite)
+            left = deque(case for case in left if case.name in telling)
+            ctx = ctx.look_ahead(left)
+    if ctx.gate.used and not ctx.spares_work:
+        ctx.tell(ctx.gate.name)
+        results.append(ctx.gate.result(whole=ctx.whole_messages, tell=ctx.tell))
+        if not ctx.notes or results[-1].verdict is not Verdict.PASSED:
+            yield results[-1]  # of a case graded alone, only refusals are reported
+    if gpu_verdicts is not None:
+        yield from gpu_verdicts.verdicts(results)
+
+
+def _separation(results: Sequence[CaseResult], ctx: Context) -> str:
+    """A property that separates the failing value cases from the passing ones, after a failure.
+
+    Of several functions, all cases are of the one whose case is the first to fail.
+    """
+    cases = {case.name: case for case in ctx.suite.all_cases}
+    deciding = [(ctx.traits[r.name], r.verdict) for r in results
+                if r.name in ctx.traits and not r.advisory
+                and not (r.findings and r.findings[0].code.startswith("T"))]
+    lead = next((r.name for r in results if r.fails), "")
+    leading = [traits for traits, _ in deciding if traits.name == lead]
+    if not leading:
+        return ""  # the failure that is shown first is of another kind
+    function = cases[lead].function
+    failed, passed = ([traits for traits, verdict in deciding if verdict is wanted
+                       and cases[traits.name].function == function]
+                      for wanted in (Verdict.FAILED, Verdict.PASSED))
+    if not leading[0].elements and any(traits.elements for traits in failed):
+        return ""
+
+    def values(traits: Traits) -> Values | None:
+        specs = cases[traits.name].inputs
+        return values_of(ctx.draws.draw(traits.name, specs, block=traits.drawn_for))
+
+    return separation(failed, passed, values)
+
+
+def _with_printed(report: Report, printed: Mapping[str, tuple[str, ...]]) -> Report:
+    """The report with the lines that kernels printed in one of its cases."""
+    failure = report.first_failure
+    if failure is not None:
+        name = failure.name
+    else:
+        names = [result.name for result in report.results if result.name in printed]
+        name = names[0] if names and report.partial else ""
+    return replace(report, printed=printed[name], printed_in=name) if name in printed else report

@@ -1,0 +1,172 @@
+"""A report of each recorded launch, without a GPU: code, traffic, time, defects."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+from grader.diagnosis.perf_lints import Defect, Observed, of_call
+from grader.engine.compiler.targets import Target
+from grader.processes.compiler_replies import Listing
+from grader.processes.replies import unusable
+from grader.processes.session import Session
+from grader.recording.arena import extent, itemsize
+from grader.recording.compiled_kernel import Binary
+from grader.recording.launch_stats import Interval, Prediction, Survey
+from grader.recording.model import Launch, Recording, views_of
+from grader.report import Finding
+from grader.submission.dataflow import indirect_lines_of
+
+MOST_CONFIGURATIONS = 8  # of an autotuner that are examined; each takes a second or two
+
+
+@dataclass(frozen=True)
+class InspectedLaunch:
+    """One launch: the code it runs, what it moves and how long it would take.
+
+    ``survey`` and ``prediction`` are None where its addresses could not be told. ``line`` is that
+    of the launch in the learner's file.
+    """
+
+    kernel: str
+    grid: tuple[int, int, int]
+    line: int | None
+    binary: Binary
+    survey: Survey | None = None
+    prediction: Prediction | None = None
+    ptx: Listing = ()
+    sass: Listing = ()
+
+    @property
+    def programs(self) -> int:
+        return prod(self.grid)
+
+    @property
+    def dram(self) -> Interval | None:
+        """Bytes between DRAM and L2, read and written together."""
+        if self.survey is None:
+            return None
+        read, written = self.survey.loaded, self.survey.stored
+        return Interval(read.low + written.low, read.high + written.high)
+
+    def at_once(self, target: Target) -> int:
+        """Programs that the whole target holds at the same time: one wave."""
+        return self.binary.occupancy.programs * target.multiprocessors
+
+    def waves(self, target: Target) -> float:
+        return self.programs / self.at_once(target)
+
+
+@dataclass(frozen=True)
+class Examined:
+    """The launches of one recording, in order, compiled and surveyed.
+
+    ``findings`` say which do not compile or leave their tensors. ``unknown`` are sentences: why the
+    traffic of a launch cannot be told. ``prediction`` is that of all launches one after the other.
+    """
+
+    launches: tuple[InspectedLaunch, ...] = ()
+    defects: tuple[Defect, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    unknown: tuple[str, ...] = ()
+    prediction: Prediction | None = None
+
+
+def recordings_of(session: Session, inputs: Sequence[Any],
+                  most: int) -> tuple[list[Recording], list[Finding]]:
+    """The recordings of a call with each configuration of its autotuners, or why there are none."""
+    recordings: list[Recording] = []
+    for outcome in session.configurations(inputs, most):
+        findings = unusable(outcome)
+        if findings or outcome.recording is None:
+            return [], findings
+        recordings.append(outcome.recording)
+    return recordings, []
+
+
+def examine_call(session: Session, inputs: Sequence[Any], source: str, target: Target, *,
+                 listings: bool = False) -> Examined:
+    """Call the learner's function and examine what it launches.
+
+    Of an autotuner's configurations the one that is predicted to be the fastest is reported, as a
+    GPU would choose it; those that do not fit the target are passed over where another one does.
+
+    Args and raises: as of ``examine``.
+    """
+    best: Examined | None = None
+    for outcome in session.configurations(inputs, MOST_CONFIGURATIONS):
+        findings = unusable(outcome)
+        if findings or outcome.recording is None:
+            return Examined(findings=tuple(findings))
+        examined = examine(session, outcome.recording, inputs, source, target, listings=listings)
+        if any(finding.code != "T05" for finding in examined.findings):
+            return examined
+        best = examined if best is None or _before(examined, best) else best
+    assert best is not None
+    return best
+
+
+def _before(one: Examined, other: Examined) -> bool:
+    """Whether a GPU would rather run the one than the other."""
+    if one.findings or other.findings:
+        return not one.findings
+    seconds = [math.inf if it.prediction is None else it.prediction.seconds
+               for it in (one, other)]
+    return seconds[0] < seconds[1]
+
+
+def examine(session: Session, recording: Recording, inputs: Sequence[Any], source: str,
+            target: Target, *, listings: bool = False) -> Examined:
+    """Compile and survey every launch of a recording.
+
+    Args:
+        inputs: those that it was recorded with.
+        source: the learner's file.
+        listings: give PTX and SASS with their lines too.
+
+    Raises:
+        grader.processes.replies.Stopped: a process did not survive it.
+    """
+    compiled = session.begin_compile(recording, target, whole=True)()
+    if compiled.findings:
+        return Examined(findings=compiled.findings)
+    resident = [max(1, binary.occupancy.programs * target.multiprocessors)
+                for binary in compiled.binaries]
+    surveyed = session.survey(recording, inputs, resident, target)
+    times = session.time(recording, surveyed.surveys, target)
+    rows = zip(recording.launches, compiled.binaries, surveyed.surveys, times.launches,
+                strict=True)
+    launches = [InspectedLaunch(launch.kernel, launch.grid, launch.line, binary, survey, time)
+                for launch, binary, survey, time in rows]
+    if listings:
+        launches = list(_with_listings(launches, session, recording, target))
+    observed = [Observed(one.binary, one.survey, indirect_lines_of(source, one.kernel),
+                         *_tensors(launch))
+                for one, launch in zip(launches, recording.launches, strict=True)]
+    return Examined(tuple(launches), of_call(observed, target), surveyed.findings,
+                    surveyed.unknown, times.whole)
+
+
+def _with_listings(launches: Sequence[InspectedLaunch], session: Session, recording: Recording,
+                   target: Target) -> Iterator[InspectedLaunch]:
+    listings: dict[str, tuple[Listing, Listing]] = {}
+    for number, one in enumerate(launches):
+        code = one.binary.ptx_sha256
+        if code not in listings:
+            listings[code] = session.listings(recording, number, target)
+        ptx, sass = listings[code]
+        yield replace(one, ptx=ptx, sass=sass)
+
+
+def _tensors(launch: Launch) -> tuple[dict[str, int], dict[str, int]]:
+    """Bytes and storage of each tensor, by parameter."""
+    sizes: dict[str, int] = {}
+    storages: dict[str, int] = {}
+    for name, argument in launch.arguments.items():
+        for view in views_of(argument):
+            sizes[name] = sizes.get(name, 0) + extent(view) * itemsize(view)
+            storages[name] = view.storage
+    return sizes, storages

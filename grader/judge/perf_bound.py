@@ -1,0 +1,208 @@
+"""A bound and a prediction of a case's speed at its real size, without a GPU.
+
+Three answers: it cannot be fast enough, which a bound proves, so it fails; it is expected to be,
+which nothing but a clock shows; or a GPU is needed. A prediction never decides.
+``grader.judge.gpu_timing`` asks a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from grader.diagnosis.explain import result_of
+from grader.engine.compiler.targets import Target
+from grader.engine.compiler.time_lower_bound import least_seconds, moving_seconds
+from grader.engine.gpu import measurement
+from grader.engine.gpu.measurement import percent
+from grader.judge import oversized
+from grader.judge.launch_report import Examined
+from grader.judge.perf_limits import code_limits, count
+from grader.recording.launch_stats import Prediction, Survey
+from grader.report import CaseResult, Finding, Skip, Verdict
+from grader.suite import Case, Cost, Limits, Suite
+
+PROVED = 0.9  # the bound has to lie below a threshold by a tenth: its bytes come from a sample
+EXPECTED = 0.1  # a prediction must pass a threshold by so much; it is seldom nearer to the truth
+WHOLE = 0.99  # of the bytes that a job needs: less moves only where something is left out
+MATMUL_OF_PEAK = (0.6, 0.8)
+"""Large matrices are multiplied by a good library at no less and no more than these shares of the
+datasheet: ``torch.matmul`` reached 0.69 to 0.76 on an H200, in float16, bfloat16, TF32 and float32.
+"""
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """The speed of which a share is asked for: that of a copy, or of multiplying matrices.
+
+    ``slow`` and ``fast`` are the seconds between which the whole job would take at that speed.
+    """
+
+    name: str
+    verb: str
+    slow: float
+    fast: float
+
+    @classmethod
+    def of(cls, needed: Cost, peak: float, target: Target) -> Yardstick:
+        """The slower part of the job: moving its bytes, or its operations on units of this peak."""
+        copying = needed.bytes / target.dram
+        slow, fast = (needed.flops / (share * peak) for share in MATMUL_OF_PEAK)
+        if fast > copying:
+            return cls("matmul", "multiplies matrices", slow, fast)
+        return cls("copy", "copies", copying, copying)
+
+
+def peak_of(units: measurement.Units, target: Target) -> float:
+    """Operations per second of these units, by the datasheet."""
+    return {"fp8": target.fp8_tensor, "fp16": target.fp16_tensor, "tf32": target.tf32_tensor,
+            "fp32": target.fp32}[units]
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The bound and the prediction for a case that asks for speed, before any clock runs.
+
+    ``broken`` is what the launches or their code do not keep to, whatever a clock would show, and
+    ``bound`` why they must be too slow. ``expected`` is a sentence on what a clock would most
+    likely show, and ``milliseconds`` the predicted time on ``target``.
+    """
+
+    case: Case
+    facts: dict[str, str]
+    broken: tuple[Finding, ...] = ()
+    bound: tuple[Finding, ...] = ()
+    expected: str = ""
+    milliseconds: float | None = None
+    target: str = ""
+
+    def result(self) -> CaseResult:
+        """The verdict where there is no GPU: a prediction never decides."""
+        result = result_of(self.case, [*self.bound, *self.broken], self.facts)
+        if result.verdict is Verdict.FAILED:
+            return result
+        return replace(result, verdict=Verdict.SKIPPED, reason=self.expected,
+                       skipped=Skip.GPU)
+
+
+def forecast(case: Case, suite: Suite, inputs: Sequence[Any], examined: Examined, target: Target, *,
+             block: int, failed: bool) -> Forecast:
+    """Look at a case that asks for a share of the speed of a copy, or of multiplying matrices.
+
+    Args:
+        inputs: outlines of the case's inputs.
+        examined: the launches of the call on them, compiled and surveyed for ``target``.
+        block: the learner's own.
+        failed: whether a case before this one has failed.
+    """
+    limits = case.limits
+    assert limits is not None and limits.pass_at is not None
+    if examined.findings:
+        return Forecast(case, {}, examined.findings)
+    needed = oversized.least(suite, inputs)
+    units = measurement.units_of(inputs, suite.tolerance)
+    yardstick = Yardstick.of(needed, peak_of(units, target), target)
+    facts, bound = _bounded(examined, needed, yardstick, limits, target)
+    broken: list[Finding] = []
+    surveys = [one.survey for one in examined.launches if one.survey]
+    if len(surveys) == len(examined.launches):
+        for more_facts, findings in (
+            count(limits, needed.bytes, surveys, block),
+            code_limits(limits, surveys, [one.binary for one in examined.launches]),
+        ):
+            facts, broken = facts | more_facts, [*broken, *findings]
+    time = examined.prediction.seconds * 1e3 if examined.prediction else None
+    expected = _open(examined, needed, yardstick, limits, target,
+                     in_doubt=_in_doubt(surveys, needed, failed))
+    return Forecast(case, facts, tuple(broken), tuple(bound), expected, time, target.title)
+
+
+def _bounded(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Limits,
+             target: Target) -> tuple[dict[str, str], list[Finding]]:
+    """The least memory traffic, and T01 where moving and computing take too long."""
+    known = [(one.survey, one.binary, one.dram) for one in examined.launches
+             if one.survey and one.dram]
+    if len(known) < len(examined.launches):
+        return {}, []
+    low, high = (sum(getattr(dram, end) for *_, dram in known) for end in ("low", "high"))
+    facts = {"memory traffic": traffic(low, high, needed.bytes)}
+    seconds = sum(least_seconds(survey, target, binary, cold=number == 0)
+                  for number, (survey, binary, _) in enumerate(known))
+    assert limits.pass_at is not None
+    best = yardstick.slow / seconds if seconds else float("inf")
+    if best >= PROVED * limits.pass_at:
+        return facts, []
+    moving = sum(moving_seconds(survey, target, cold=number == 0)
+                 for number, (survey, *_) in enumerate(known))
+    surely = low - sum(max(0, survey.loaded.low - survey.surely) for survey, *_ in known
+                       if survey.surely is not None)
+    cause = f"move at least {surely:,} bytes between memory and caches where {needed.bytes:,} do" \
+        if moving >= seconds / 2 else \
+        f"compute {sum(survey.flops for survey, *_ in known):,} operations of tl.dot, which take " \
+        f"at least {seconds * 1e3:.3g} ms on the units that they use"
+    return facts, [Finding(
+        "T01", f"The launches {cause}: they reach at most {percent(best)} of the speed at which "
+               f"the {target.title} {yardstick.verb}, and {percent(limits.pass_at)} is asked for.")]
+
+
+def _in_doubt(surveys: Sequence[Survey], needed: Cost, failed: bool) -> str:
+    """A reason why a high speed means nothing: wrong results, or a part of the work."""
+    moved = sum(survey.loaded.high + survey.stored.high for survey in surveys)
+    if surveys and moved < WHOLE * needed.bytes:
+        return f"only {moved / needed.bytes:.2f} times the bytes that the job needs were seen"
+    return "a case before this one has failed" if failed else ""
+
+
+def _open(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Limits,
+          target: Target, in_doubt: str) -> str:
+    """The reason why the case is left open: its expected speed, or the obstacle to it."""
+    assert limits.pass_at is not None
+    if examined.unknown:
+        return f"a GPU is needed: {examined.unknown[0]}"
+    if examined.prediction is None:
+        return "a GPU is needed: its time cannot be predicted"
+    defects = [one for one in examined.defects if one.weight == "defect"]
+    seconds = examined.prediction.seconds
+    if limits.pass_at < measurement.SOME:
+        return "a GPU is needed: this case asks for right values at this size, and for no speed"
+    share = yardstick.fast / seconds
+    rate = f"{needed.flops / seconds / 1e12:.0f} TFLOP/s, about " * (yardstick.name == "matmul")
+    prediction = f"predicted for the {target.title}, not measured: {_time(examined.prediction)}, " \
+           f"{rate}{percent(share)} of {yardstick.name} speed where {percent(limits.pass_at)} " \
+           "is asked for"
+    if defects:
+        return f"a GPU is needed; {prediction}. {_named([one.name for one in defects])}"
+    if in_doubt:
+        return f"a GPU is needed; {prediction}, but {in_doubt}"
+    if share >= limits.pass_at + EXPECTED:
+        return f"expected to pass on a GPU; {prediction}"
+    return f"a GPU is needed; {prediction}"
+
+
+def _named(names: Sequence[str]) -> str:
+    return f"`tritonlab inspect` tells of: {', '.join(dict.fromkeys(names))}"
+
+
+def _time(prediction: Prediction) -> str:
+    return f"{prediction.seconds * 1e3:.3g} ms, bound by {_BOUNDS[prediction.bound]}"
+
+
+_BOUNDS = {
+    "dram": "memory", "l2": "the L2 cache", "compute": "arithmetic", "latency": "waiting",
+    "launch": "the launch", "programs": "starting programs", "atomics": "atomics",
+}
+
+
+def traffic(low: int, high: int, needed: int) -> str:
+    """Memory traffic over the least that the job needs.
+
+    It is less than 1 where a sample of programs missed some, or the launches leave work out.
+    """
+    short = ", by a sample that does not show all of it" * (high < WHOLE * needed)
+    return f"{_times(low, high, needed)} of the minimum{short}"
+
+
+def _times(low: int, high: int, needed: int) -> str:
+    first, last = f"{low / needed:.2f}", f"{high / needed:.2f}"
+    return f"{first}x" if first == last else f"{first} to {last}x"

@@ -1,0 +1,372 @@
+"""Costs of a run against a case's limits: bytes, sectors, launches, programs, code."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from grader.engine.compiler.targets import find
+from grader.finding import Excess, ExcessKind
+from grader.processes.session import Session
+from grader.recording.compiled_kernel import ALL_SUMS, Access, Binary, Factor
+from grader.recording.launch_stats import LaunchFacts, Survey, Traffic
+from grader.recording.model import Alloc, Recording
+from grader.report import Finding
+from grader.suite import Cost, Limits, Suite
+from grader.suite.spec import AMPERE
+
+HEAVY = 0.1  # of the bytes: lines and launches that move less are not asked how
+DEFAULT_WARPS = 4  # of a program, where the launch names no num_warps
+MANY_PROGRAMS, SAMPLE = 1024, 32  # larger grids are sampled at both ends before they run whole
+
+
+Counted = LaunchFacts | Survey
+
+
+def check(limits: Limits, needed: Cost, launches: Sequence[LaunchFacts], recording: Recording,
+          block: int) -> tuple[dict[str, str], list[Finding]]:
+    """Checks a run's bytes, operations and launches against the case's limits.
+
+    Args:
+        needed: by the job at least.
+        launches: what was counted, of all programs.
+        block: the learner's own block size.
+    """
+    facts, findings = count(limits, needed.bytes, launches, block)
+    for more_facts, more in (
+        operations(limits, needed.flops, launches), scratch(limits, recording),
+        axes(limits, recording), described(limits, recording),
+    ):
+        facts, findings = facts | more_facts, [*findings, *more]
+    return facts, findings
+
+
+def count(limits: Limits, least: int, launches: Sequence[Counted],
+          block: int) -> tuple[dict[str, str], list[Finding]]:
+    """The facts of a performance case, given whether it passes or fails, and what is over a limit.
+
+    Bytes are *issued* bytes: every active lane of every load and store, caches ignored, because
+    that is what the learner's code decides.
+
+    Args:
+        least: bytes that the job needs.
+        launches: what was counted, of all programs or of some.
+        block: the learner's own block size.
+    """
+    facts: dict[str, str] = {}
+    findings: list[Finding] = []
+    if limits.traffic is not None:
+        issued = sum(launch.issued for launch in launches)
+        facts["traffic"] = f"{issued / least:.2f}x of the minimum, limit {limits.traffic:.2f}x"
+        if issued > limits.traffic * least:
+            findings.append(Finding("T01", Excess("bytes", issued, limits.traffic, least,
+                                                **_heaviest(launches))))
+    if limits.sectors is not None:
+        worst, over_limit = _sectors(launches, limits.sectors)
+        facts["sectors"] = f"{worst:.2f}x of the minimum, limit {limits.sectors:.2f}x"
+        findings += over_limit
+    if limits.launches is not None:
+        n_launches = len(launches)
+        facts["launches"] = f"{n_launches}, limit {limits.launches}"
+        if n_launches > limits.launches:
+            findings.append(Finding("T03", Excess("launches", n_launches, limits.launches)))
+    if limits.programs is not None:
+        most = limits.programs(block) if callable(limits.programs) else limits.programs
+        programs = sum(launch.programs for launch in launches)
+        idle = sum(launch.idle_programs for launch in launches)
+        facts["programs"] = f"{programs}, limit {most}"
+        if idle:
+            findings.append(Finding("L03", Excess("idle programs", idle, programs)))
+        elif programs > most:
+            findings.append(Finding("T03", Excess("programs", programs, most)))
+    return facts, findings
+
+
+def _heaviest(launches: Sequence[Counted]) -> dict[str, Any]:
+    """Where most bytes are moved."""
+    rows = [row for launch in launches for row in launch.traffic if row.line is not None]
+    if not rows:
+        return {}
+    row = max(rows, key=lambda row: row.bytes)
+    return {"line": row.line, "action": row.kind, "line_bytes": row.bytes, "tensor": row.tensor}
+
+
+def operations(limits: Limits, least: int,
+               launches: Sequence[Counted]) -> tuple[dict[str, str], list[Finding]]:
+    """Counts operations of tl.dot over the ``least`` that the job needs; T01 for too many."""
+    if limits.flops is None:
+        return {}, []
+    flops = sum(launch.flops for launch in launches)
+    facts = {"operations": f"{flops / least:.2f}x of the minimum, limit {limits.flops:.2f}x"}
+    if flops <= limits.flops * least:
+        return facts, []
+    return facts, [Finding("T01", Excess("operations", flops, limits.flops, least))]
+
+
+def scratch(limits: Limits, recording: Recording) -> tuple[dict[str, str], list[Finding]]:
+    """Counts allocated bytes that hold no result; T01 for more than are allowed."""
+    if limits.scratch is None:
+        return {}, []
+    kept = {view.storage for view in recording.results}
+    sizes = [event.nbytes for event in recording.events
+             if isinstance(event, Alloc) and event.storage not in kept]
+    facts = {"scratch memory": f"{sum(sizes):,} bytes, limit {limits.scratch:,}"}
+    if sum(sizes) <= limits.scratch:
+        return facts, []
+    excess = Excess("scratch", sum(sizes), limits.scratch, largest=max(sizes))
+    return facts, [Finding("T01", excess)]
+
+
+def axes(limits: Limits, recording: Recording) -> tuple[dict[str, str], list[Finding]]:
+    """The longest axis of the grids, and T03 for a launch whose axis is longer than allowed."""
+    if limits.axis is None:
+        return {}, []
+    most, launch = max(((max(launch.grid), launch) for launch in recording.launches),
+                       default=(0, None), key=lambda one: one[0])
+    facts = {"programs along an axis": f"{most}, limit {limits.axis}"}
+    if launch is None or most <= limits.axis:
+        return facts, []
+    return facts, [Finding("T03", Excess("axis", most, limits.axis, kernel=launch.kernel,
+                                       grid=launch.grid, axis=launch.grid.index(most)),
+                           line=launch.line)]
+
+
+def described(limits: Limits, recording: Recording) -> tuple[dict[str, str], list[Finding]]:
+    """Counts descriptors from the host; T06 for some, or none, against the limit."""
+    if limits.described is None:
+        return {}, []
+    given = [(launch, name) for launch in recording.launches
+             for name, argument in launch.arguments.items() if argument.kind == "descriptor"]
+    facts = {"descriptors from the host": f"{len(given)}, {'some' if limits.described else 'none'} "
+                                          "asked for"}
+    if bool(given) == limits.described:
+        return facts, []
+    if not given:
+        return facts, [Finding("T06", Excess("no descriptor"),
+                               line=next((one.line for one in recording.launches), None))]
+    launch, name = given[0]
+    return facts, [Finding("T06", Excess("host descriptor", kernel=launch.kernel, tensor=name),
+                           line=launch.line)]
+
+
+def _sectors(launches: Sequence[Counted], most: float) -> tuple[float, list[Finding]]:
+    """The worst line among those that move much, and T02 for each that passes the limit."""
+    worst, findings = 1.0, []
+    for launch in launches:
+        for row in _heavy(launch):
+            share = row.sectors / max(1, row.ideal_sectors)
+            worst = max(worst, share)
+            if share > most:
+                again = row.ideal_sectors >= row.unique_sectors  # else nothing uses the rest
+                findings.append(Finding("T02", Excess(
+                    "sectors", row.sectors, most, row.ideal_sectors, launch.kernel, row.tensor,
+                    row.kind, share=1 / share, requested=row.redundancy if again else 0,
+                    needed=row.redundancy / share if again else 0), line=row.line))
+    return worst, findings
+
+
+def _heavy(launch: Counted) -> list[Traffic]:
+    """The places that move a good part of a launch's bytes; the others cost next to nothing."""
+    total = sum(row.bytes for row in launch.traffic)
+    return [row for row in launch.traffic if row.bytes >= HEAVY * total]
+
+
+def code_limits(limits: Limits, launches: Sequence[Counted],
+                binaries: Sequence[Binary]) -> tuple[dict[str, str], list[Finding]]:
+    """The facts of compiled code, and what does not keep to the limits.
+
+    ``binaries`` are those of the launches in order; none where one does not compile, which the
+    compile gate reports.
+    """
+    facts: dict[str, str] = {}
+    findings: list[Finding] = []
+    if not binaries:
+        return facts, findings
+    if limits.vector is not None:
+        widths = [(access.bits, binary.kernel, access.line, _share(launch, binary, access))
+                  for launch, binary in zip(launches, binaries, strict=True)
+                  for access in _accesses(launch, binary)]
+        least, kernel, line, block = min(widths, default=(0, "", None, {}), key=lambda one: one[0])
+        in_tiles = not widths and any(map(_bulk_lines, binaries))
+        facts["vector"] = f"{'whole tiles' if in_tiles else f'{least} bits'}, " \
+                         f"at least {limits.vector}"
+        if least < limits.vector and not in_tiles:
+            findings.append(Finding("T06", Excess(
+                "vector" if widths else "no access", least, limits.vector, kernel=kernel, **block),
+                line=line))
+    if limits.spills is not None:
+        most = max(binaries, key=lambda binary: binary.spill_bytes)
+        facts["spills"] = f"{most.spill_bytes} bytes a thread, limit {limits.spills}"
+        if most.spill_bytes > limits.spills:
+            findings.append(Finding("T04", Excess(
+                "spills", most.spill_bytes, limits.spills, kernel=most.kernel,
+                registers=most.registers, warps=most.warps)))
+    if limits.shared is not None:
+        most = max(binaries, key=lambda binary: binary.shared)
+        facts["shared memory"] = f"{most.shared:,} bytes a program, limit {limits.shared:,}"
+        if most.shared > limits.shared:
+            findings.append(Finding("T05", Excess("shared", most.shared, limits.shared,
+                                                kernel=most.kernel)))
+    dots = [binary for binary in binaries if binary.dot]
+    floor = HEAVY * sum(launch.issued for launch in launches)
+    main = [binary for launch, binary in zip(launches, binaries, strict=True)
+            if launch.issued >= floor]
+    if limits.stages is not None or limits.most_stages is not None:
+        stages, over_limit = _stages(limits, [one for one in main if one.dot] or main)
+        facts |= stages
+        findings += over_limit
+    if limits.loop_shuffles is not None:
+        shuffles = [(count, line, binary.kernel) for binary in main
+                    for line, count in binary.loop_shuffles]
+        passed = sum(count for count, *_ in shuffles)
+        facts["shuffles in loops"] = f"{passed}, limit {limits.loop_shuffles}"
+        if passed > limits.loop_shuffles:
+            _, line, kernel = max(shuffles, key=lambda one: one[0])
+            findings.append(Finding("T06", Excess("shuffles", passed, limits.loop_shuffles,
+                                                kernel=kernel), line=line))
+    if limits.tensor_cores:
+        used = sorted({binary.tensor_cores for binary in dots if binary.tensor_cores})
+        facts["tensor cores"] = " and ".join(used) or "not used"
+        if not used or not all(binary.tensor_cores for binary in dots):
+            findings.append(Finding("T06", Excess("tensor cores",
+                                                  target=_too_old(dots or binaries))))
+    if limits.factors:
+        more_facts, more = _factors(limits.factors, dots)
+        facts, findings = facts | more_facts, [*findings, *more]
+    if limits.imprecise_sums is not None:
+        more_facts, more = _imprecise_sums(limits.imprecise_sums, dots)
+        facts, findings = facts | more_facts, [*findings, *more]
+    for asked, look in ((limits.bulk, _bulk), (limits.specialized, _specialized)):
+        if asked:
+            more_facts, more = look(launches, binaries)
+            facts, findings = facts | more_facts, [*findings, *more]
+    return facts, findings
+
+
+def _stages(limits: Limits, binaries: Sequence[Binary]) -> tuple[dict[str, str], list[Finding]]:
+    """Depths of the pipelines: the shallowest for a lower limit, the deepest for an upper."""
+    depths: dict[str, list[str]] = {}
+    findings = []
+    kinds: tuple[tuple[int | None, Any, Any, str, ExcessKind], ...] = (
+        (limits.stages, min, operator.lt, "at least", "stages"),
+        (limits.most_stages, max, operator.gt, "at most", "most stages"))
+    for limit, choose, beyond, bound, kind in kinds:
+        if limit is None:
+            continue
+        one = choose(binaries, key=lambda binary: binary.stages)
+        depth = f"{one.stages} in {one.shared:,} bytes of shared memory"
+        depths.setdefault(depth, []).append(f"{bound} {limit}")
+        if beyond(one.stages, limit):
+            findings.append(Finding("T06", Excess(
+                kind, one.stages, limit, kernel=one.kernel, shared=one.shared,
+                target=_too_old([one]))))
+    return {"stages": "; ".join(f"{depth}, {' and '.join(bounds)}"
+                                for depth, bounds in depths.items())}, findings
+
+
+def _too_old(binaries: Sequence[Binary]) -> str:
+    """The title of a GPU before Ampere, if that is what the code is for."""
+    return next((find(one.target).title for one in binaries
+                 if divmod(one.capability, 10) < AMPERE), "")
+
+
+def _factors(asked: Factor, dots: Sequence[Binary]) -> tuple[dict[str, str], list[Finding]]:
+    """T06 where a product of matrices is computed of other numbers than it is asked for."""
+    used = sorted({factor for binary in dots for factor in binary.factors})
+    facts = {"factors": f"{' and '.join(used) or 'none on tensor cores'}, {asked} asked for"}
+    for binary in dots:
+        if binary.factors != (asked,):
+            return facts, [Finding("T06", Excess("factors", kernel=binary.kernel, wanted=str(asked),
+                                               factors=tuple(map(str, binary.factors)),
+                                               unit=str(binary.tensor_cores),
+                                               target=find(binary.target).title),
+                                   line=binary.products[0][0] if binary.products else None)]
+    if not dots:
+        return facts, [Finding("T06", Excess("no product"))]
+    return facts, []
+
+
+def _imprecise_sums(most: int, dots: Sequence[Binary]) -> tuple[dict[str, str], list[Finding]]:
+    """N04 for sums of float8 that stay in Hopper's tensor cores for too long."""
+    worst = max(dots, key=lambda binary: binary.imprecise_sums, default=None)
+    if worst is None:
+        return {}, []
+    n_products = "all" if worst.imprecise_sums >= ALL_SUMS else f"{worst.imprecise_sums:,}"
+    facts = {"imprecise sums": f"{n_products}, limit {most:,}"}
+    if worst.imprecise_sums <= most:
+        return facts, []
+    return facts, [Finding(
+        "N04", Excess("imprecise sums", worst.imprecise_sums, most, kernel=worst.kernel,
+                    target=find(worst.target).title, largest=ALL_SUMS),
+        line=worst.products[0][0] if worst.products else None)]
+
+
+def _bulk(launches: Sequence[Counted],
+          binaries: Sequence[Binary]) -> tuple[dict[str, str], list[Finding]]:
+    """T06 for a line that loads much, piece by piece: nothing of it is left to the copy engine."""
+    for launch, binary in zip(launches, binaries, strict=True):
+        lines = {row.line for row in _heavy(launch) if row.kind == "load"}
+        direct = [access for access in binary.accesses if access.kind in ("load", "async copy")]
+        pieces = [access for access in direct if access.line in lines]
+        if lines and not _bulk_lines(binary):
+            pieces = pieces or direct
+        if pieces:
+            worst = max(pieces, key=lambda access: access.count)
+            return {"loads": "in pieces"}, [Finding(
+                "T06", Excess("pieces", worst.bits // 8, kernel=binary.kernel,
+                            target=find(binary.target).title), line=worst.line)]
+    return {"loads": "whole tiles"}, []
+
+
+def _specialized(launches: Sequence[Counted],
+                 binaries: Sequence[Binary]) -> tuple[dict[str, str], list[Finding]]:
+    """T06 for a program that has as many warps as it was launched with: all do the same."""
+    facts = {}
+    for binary in binaries:
+        asked = binary.options.get("num_warps") or DEFAULT_WARPS
+        facts["warps"] = f"{binary.warps}, {asked} asked for by num_warps"
+        if binary.warps == asked:
+            return facts, [Finding("T06", Excess("warps", binary.warps, asked, kernel=binary.kernel,
+                                               target=find(binary.target).title))]
+    return facts, []
+
+
+def _share(launch: Counted, binary: Binary, access: Access) -> dict[str, Any]:
+    """The block of an access that is no wider as no more of it falls to a thread."""
+    threads = 32 * binary.warps
+    for row in launch.traffic:
+        if row.line == access.line and row.kind == access.kind and row.lanes:
+            size, lanes = row.bytes // row.lanes, row.lanes // max(1, launch.programs)
+            if 8 * size * lanes == access.bits * threads:
+                return {"n_elements": lanes, "itemsize": size, "threads": threads}
+    return {}
+
+
+def _accesses(launch: Counted, binary: Binary) -> list[Access]:
+    """The instructions of threads by which a launch moves most of its bytes."""
+    heavy = {row.line for row in _heavy(launch)}
+    direct = [access for access in binary.accesses if access.bits and access.kind != "atomic"]
+    wide = [access for access in direct if access.line in heavy]
+    return wide if wide or heavy & _bulk_lines(binary) else direct
+
+
+def _bulk_lines(binary: Binary) -> set[int | None]:
+    """Lines that move whole tiles at once, by TMA."""
+    return {access.line for access in binary.accesses if access.kind == "bulk copy"}
+
+
+def idle_grid(suite: Suite, session: Session, recording: Recording,
+              inputs: Sequence[Any]) -> list[Finding]:
+    """L03 for a grid far too large, seen on a sample: running it whole would take minutes.
+
+    Only for suites that bound the programs; elsewhere an idle program is no fault.
+    """
+    programs = max((launch.programs for launch in recording.launches), default=0)
+    if not suite.counts_programs or programs < MANY_PROGRAMS:
+        return []
+    run = session.replay(recording, inputs, sample=SAMPLE)
+    idle = sum(launch.idle_programs for launch in run.facts)
+    if idle < SAMPLE:
+        return []
+    return [Finding("L03", Excess("idle sample", idle, 2 * SAMPLE, programs))]

@@ -1,0 +1,83 @@
+"""Case order. Reordering never changes a verdict.
+
+Sizes of a case may follow the block that the learner's launches had in the case before it. So each
+case has a place in the suite's order too, and what it is sized by is found there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from grader.report import CaseResult, Kind
+from grader.suite import Case, Property
+
+AnyCase = Case | Property
+
+
+class Schedule:
+    """The cases of a grade in the order of their turns, and the first of them that failed."""
+
+    def __init__(self, cases: Sequence[AnyCase], first: Collection[str] = (),
+                 last: Collection[str] = ()) -> None:
+        """``cases`` are in the order of the suite; names that none has are passed over.
+
+        Those of ``first`` go before the others, and those of ``last`` after them.
+        """
+        self._places = {case.name: place for place, case in enumerate(cases)}
+        self._suite = list(cases)
+        self.cases = sorted(cases, key=lambda case: (case.name not in first, case.name in last))
+        self.changed = [case.name for case in self.cases] != list(self._places)
+        self._blocks: dict[str, int] = {}  # 0: its launches named none
+        self._first_failure = len(self._suite)
+
+    def learn(self, case: Case, block: int | None) -> None:
+        """Take note of the block that the launches of a case had."""
+        self._blocks[case.name] = block or 0
+
+    def block_before(self, case: AnyCase, recorded: Callable[[Case], int | None]) -> int | None:
+        """The block that sizes of a case follow; None where no case before it shows one.
+
+        ``recorded`` calls the learner's function for an earlier case and returns its block.
+        """
+        function = case.function if isinstance(case, Case) else ""
+        for earlier in reversed(self._suite[:self._places[case.name]]):
+            if not isinstance(earlier, Case) or not _shows_block(earlier):
+                continue
+            if earlier.function != function:
+                continue
+            if earlier.name not in self._blocks:
+                self.learn(earlier, recorded(earlier))
+            if self._blocks[earlier.name]:
+                return self._blocks[earlier.name]
+        return None
+
+    def leads(self, case: AnyCase) -> bool:
+        """Whether it comes before all cases that failed, so that a failure of it is the first."""
+        return self._places.get(case.name, 0) < self._first_failure
+
+    @property
+    def failed(self) -> bool:
+        """Whether a case that counts has failed by now."""
+        return self._first_failure < len(self._suite)
+
+    def note(self, result: CaseResult) -> None:
+        """Take note of a result."""
+        if result.fails:
+            self._first_failure = min(self._first_failure, self._places[result.name])
+
+    def insert(self, case: Case, listed: Case) -> None:
+        """Give a case that the suite does not list the place of one that it does."""
+        self._places[case.name] = self._places[listed.name]
+
+    def sorted(self, results: Sequence[CaseResult]) -> list[CaseResult]:
+        """Results in the order of the suite, where they were judged in another one.
+
+        Those that belong to no case of it stay at the end.
+        """
+        if not self.changed:
+            return list(results)
+        return sorted(results, key=lambda result: self._places.get(result.name, len(self._suite)))
+
+
+def _shows_block(case: Case) -> bool:
+    return case.kind is Kind.CORRECTNESS and case.call is None and case.reading is None

@@ -1,0 +1,67 @@
+"""One case graded alone: the block its sizes follow, and the cases that tell its mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grader.diagnosis.case_details import Notes
+from grader.diagnosis.explain import explained, telling_cases
+from grader.judge.case import verdict
+from grader.judge.context import Context
+from grader.judge.draws import block_of
+from grader.judge.schedule import AnyCase
+from grader.processes.replies import Stopped
+from grader.report import CaseResult, Kind, Verdict
+from grader.suite import Case
+
+
+def prepare(case: AnyCase, ctx: Context) -> None:
+    """Find out the block that sizes of the case follow, and have notes of its details taken.
+
+    In a whole grade the last case before this one shows the block of the learner's own launches.
+    They are recorded for that, and not run, in other processes, so that nothing they print is taken
+    for the case's own.
+    """
+    function = case.function if isinstance(case, Case) else ""
+    before = ctx.suite.ordered()
+    before = before[:before.index(case)]
+    with ctx.beside() as other:
+        for earlier in reversed(before):
+            if not isinstance(earlier, Case) or earlier.kind is not Kind.CORRECTNESS:
+                continue
+            if earlier.function != function:
+                continue
+            try:
+                outcome = other.session(earlier).record(other.draw(earlier))
+            except Stopped:
+                break
+            if outcome.recording is not None and (block := block_of(outcome.recording)):
+                ctx.draws.blocks[function] = block
+                break
+        ctx.draws.seed = other.draws.seed
+    names = ctx.part(case).named_inputs
+    if isinstance(case, Case) and case.call:
+        functions = {part.entry: part.named_inputs for part, _ in ctx.parts} | {**ctx.suite.host}
+        names = functions.get(case.call.of, ())
+    ctx.notes = Notes(names)
+
+
+def witnesses(results: Sequence[CaseResult], ctx: Context) -> list[CaseResult]:
+    """Results of the cases that distinguish the mistake of a case that failed alone.
+
+    They are judged for the diagnosis only; with the same seed, it is that of the whole grade.
+    """
+    telling = set().union(*(telling_cases(result, ctx.suite) for result in results))
+    telling -= {result.name for result in results}
+    cases = [case for case in ctx.suite.ordered() if case.name in telling]
+    if not cases:
+        return []
+    with ctx.beside() as other:
+        return [verdict(case, other) for case in cases]
+
+
+def diagnosed(result: CaseResult, ctx: Context) -> CaseResult:
+    """One result in words, as a grade of its case alone explains it."""
+    others = witnesses([result], ctx) if result.verdict is Verdict.FAILED else []
+    (diagnosis,) = explained([result], ctx.suite, ctx.submitted, witnesses=others)
+    return diagnosis

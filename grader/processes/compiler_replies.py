@@ -1,0 +1,175 @@
+"""Replies of the compiler and of surveys: code, traffic and predicted time by launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from grader.processes.replies import Stopped
+from grader.processes.specializations import Variant
+from grader.recording.compiled_kernel import Binary
+from grader.recording.launch_stats import Prediction, Survey, Unsurveyable
+from grader.recording.model import Launch, Recording
+from grader.report import Finding
+
+Listing = tuple[tuple[int | None, str], ...]  # code, each line with the line of the learner's file
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Binaries of the launches of a recording; ``findings`` are of launches without one."""
+
+    binaries: tuple[Binary, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def compiled_of(reply: Mapping[str, Any], recording: Recording) -> Compiled:
+    """Reads the compiler's reply.
+
+    Raises:
+        Stopped: it refused the recording, or tells no binaries that there can be.
+    """
+    with _reading(reply, "compiled"):
+        launches = _one_each(reply["launches"], recording)
+        return Compiled(
+            tuple(Binary.from_dict(one["binary"]) for one in launches if "binary" in one),
+            (*(Finding.from_json(one["finding"]) for one in launches if "finding" in one),
+             *(_given_up(launch, one["given_up"])
+               for launch, one in zip(recording.launches, launches, strict=True)
+               if "given_up" in one)))
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """Surveys of the launches of a recording in order; None where there is none.
+
+    ``findings`` are accesses outside their tensors; ``unknown`` are sentences that say why.
+    """
+
+    surveys: tuple[Survey | None, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+def surveyed_of(reply: Mapping[str, Any], recording: Recording) -> Surveyed:
+    """Reads the executor's reply to a survey.
+
+    Raises:
+        Stopped: it refused the recording, or tells no traffic that there can be.
+    """
+    with _reading(reply, "surveyed"):
+        unknown = [Unsurveyable.from_dict(one).why for one in reply["launches"] if "why" in one]
+        surveys = [None if "why" in one else Survey.from_dict(one) for one in reply["launches"]]
+        missing = len(recording.launches) - len(surveys)
+        if missing < 0:
+            raise ValueError("more launches than were asked for")
+        findings = tuple(Finding.from_json(one) for one in reply["findings"])
+        return Surveyed((*surveys, *[None] * missing), findings, tuple(dict.fromkeys(unknown)))
+
+
+@dataclass(frozen=True)
+class Times:
+    """The predicted time of each launch in order, and of all, where their traffic is known."""
+
+    launches: tuple[Prediction | None, ...]
+    whole: Prediction | None
+
+
+def times_of(reply: Mapping[str, Any], recording: Recording) -> Times:
+    """Reads the compiler's reply about times.
+
+    Raises:
+        Stopped: it refused the recording, or tells no times that there can be.
+    """
+    with _reading(reply, "timed"):
+        each = tuple(one and Prediction.from_dict(one)
+                     for one in _one_each(reply["launches"], recording))
+        return Times(each, reply["whole"] and Prediction.from_dict(reply["whole"]))
+
+
+def listings_of(reply: Mapping[str, Any]) -> tuple[Listing, Listing]:
+    """Reads the compiler's reply about code: PTX and SASS.
+
+    Raises:
+        Stopped: it refused the recording, or tells no code.
+    """
+    with _reading(reply, "listed"):
+        return _listing(reply["ptx"]), _listing(reply["sass"])
+
+
+def variants_of(reply: Mapping[str, Any]) -> list[Variant]:
+    """Reads the compiler's reply about variants, one for each launch.
+
+    Raises:
+        Stopped: it refused a recording, or a launch is none.
+    """
+    with _reading(reply, "told apart"):
+        if "finding" in reply:
+            raise Stopped(Finding.from_json(reply["finding"]))
+        return [Variant.from_dict(one) for one in reply["variants"]]
+
+
+def _listing(rows: Any) -> Listing:
+    return tuple((None if line is None else int(line), str(text)) for line, text in rows)
+
+
+@contextmanager
+def _reading(reply: Mapping[str, Any], done: str) -> Iterator[None]:
+    """Turns errors of reading a reply into ``Stopped``; ``done`` is a participle for messages.
+
+    Raises:
+        Stopped: the recording was refused, or what is inside finds the reply to be none.
+    """
+    if reply["status"] != "done":
+        raise Stopped(Finding("R03", f"The recorded launches cannot be {done}: "
+                                     f"{reply.get('why', reply['status'])}."))
+    try:
+        yield
+    except (KeyError, TypeError, ValueError) as error:
+        raise Stopped(Finding("R03", f"The process in which launches are {done} answered with "
+                                     f"something that is no account of them: {error}.")) from error
+
+
+def _one_each(answers: Any, recording: Recording) -> list[Any]:
+    items = list(answers)
+    if len(items) != len(recording.launches):
+        raise ValueError(f"{len(items)} answers for {len(recording.launches)} launches")
+    return items
+
+
+def too_long(kernels: Iterable[str], how: str, line: int | None = None) -> Finding:
+    """Makes R02 for kernels that take too long to compile; ``how`` follows their names."""
+    names = " and ".join(f"`{name}`" for name in dict.fromkeys(kernels))
+    return Finding("R02", f"Compiling {names} {how}.", line=line, means=(
+        "The compiler writes out every operation of a thread: with large blocks on few warps, or "
+        "loops that are unrolled, there are too many of them. Larger `num_warps`, smaller blocks "
+        "or loops that are not unrolled make fewer."))
+
+
+def _given_up(launch: Launch, spent: Mapping[str, Any]) -> Finding:
+    """Makes R02 for a kernel whose variants took too much CPU time."""
+    variant = f" (with {spent['slowest']})" if spent["slowest"] else ""
+    return too_long((launch.kernel,), f"was given up after {spent['cpu_s']:.0f} s of CPU time: "
+                    f"one variant{variant} took {spent['slowest_s']:.0f} s. Values "
+                    "and memory accesses were judged without it", launch.line)
+
+
+def slow(stop: Stopped, recording: Recording) -> Stopped:
+    """Names the kernels in the finding of a compilation that timed out."""
+    how = stop.finding.seen.partition(" a kernel ")[2].rstrip(".")
+    how += ", the limit for the launches of one call"
+    lines = {launch.line for launch in recording.launches}
+    return Stopped(too_long((launch.kernel for launch in recording.launches), how,
+                            lines.pop() if len(lines) == 1 else None))
+
+
+def crashed(stop: Stopped, recording: Recording, title: str) -> Compiled:
+    """Makes L05 for kernels that crashed the compiler, as they would crash any program."""
+    names = list(dict.fromkeys(f"`{launch.kernel}`" for launch in recording.launches))
+    lines = {launch.line for launch in recording.launches}
+    return Compiled(findings=(Finding(
+        "L05", f"Triton's compiler crashed on {' or '.join(names)}, for the {title}: "
+               f"{stop.finding.seen} The launch would end any program in the same way.",
+        line=lines.pop() if len(lines) == 1 else None),))

@@ -1,0 +1,184 @@
+"""Decoy inputs with other values than the judged ones, and differences of two recordings."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from grader.recording.arena import WITH_HOLES, as_tensor, view_of
+from grader.recording.model import (
+    Alloc,
+    Argument,
+    Event,
+    Fill,
+    Launch,
+    Move,
+    Recording,
+    View,
+    dtype_name,
+)
+from grader.report import Finding
+from grader.suite.inputs import laid_out
+
+_SHARES = 4099  # random numbers that are drawn; for larger tensors they come round again
+
+
+class Drawn(list[Any]):
+    """The inputs of one case, and decoys that were made ahead."""
+
+    def __init__(self, inputs: Sequence[Any], others: Sequence[Any]) -> None:
+        super().__init__(inputs)
+        self.decoys = list(others)
+
+
+def decoys(inputs: Sequence[Any], keep: Collection[int] = ()) -> list[Any]:
+    """Tensors of the same shapes, strides, dtypes and shared memory, holding other values.
+
+    The learner's function gets them in place of the inputs that its launches are judged on. What a
+    right function asks for depends on shapes, strides and dtypes; so nothing changes for it, while
+    values that host code takes out of its arguments are worth nothing.
+
+    NaN, infinities and zeros stay where they are, other floats change places and get no larger, and
+    integers are some of those that were there: what a check of arguments lets through, it still
+    lets through. ``keep`` are the positions of inputs that the host has to read, such as lengths
+    that decide on a grid.
+    """
+    kept = {value.untyped_storage()._cdata for position, value in enumerate(inputs)
+            if position in keep and _has_memory(value)}
+    changed: dict[int, torch.Tensor] = {}
+    values: list[Any] = []
+    for value in inputs:
+        if not _has_memory(value) or value.untyped_storage()._cdata in kept:
+            values.append(value)
+            continue
+        storage = value.untyped_storage()
+        if storage._cdata not in changed:
+            changed[storage._cdata] = (_other_values(value) if storage.nbytes() <= WITH_HOLES
+                                       else _laid_out_alike(value))
+        decoy = as_tensor(changed[storage._cdata], view_of(value, 0))
+        values.append(decoy.conj() if value.is_conj() else decoy)
+    return values
+
+
+def _has_memory(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.device.type == "cpu"
+
+
+def _other_values(value: torch.Tensor) -> torch.Tensor:
+    count = value.untyped_storage().nbytes() // value.itemsize
+    old = as_tensor(value, View(0, dtype_name(value), (count,), (1,), 0))
+    random = torch.Generator().manual_seed(secrets.randbits(62))
+    if value.dtype.is_floating_point:
+        return _floats(old, random)
+    if not count:
+        return old.clone()
+    if value.dtype.is_complex:
+        parts = _floats(torch.view_as_real(old).reshape(-1), random)
+        return torch.view_as_complex(parts.view(-1, 2))
+    return old[torch.randint(count, (count,), generator=random)]
+
+
+def _laid_out_alike(value: torch.Tensor) -> torch.Tensor:
+    """Other values in a storage with holes, which begins with the tensor's first element."""
+    return laid_out(_other_values(value.contiguous()).view(value.shape), value.stride())
+
+
+def _floats(old: torch.Tensor, random: torch.Generator) -> torch.Tensor:
+    if old.itemsize == 1:  # torch does no arithmetic on float8
+        return _floats(old.float(), random).to(old.dtype)
+    ordinary = old.isfinite().logical_and_(old != 0)
+    all_ordinary = bool(ordinary.all())
+    values = old if all_ordinary else old[ordinary]
+    count = values.numel()
+    if not count:
+        return old.clone()
+    shares = torch.rand(min(count, _SHARES), generator=random).add_(1).div_(2)
+    shares = shares.repeat(-(-count // _SHARES))[:count]
+    if old.dtype is torch.float64:
+        shares = shares.double()
+    shift = int(torch.randint(count, (), generator=random))
+    values = shares.mul_(values.roll(shift)).to(old.dtype)
+    return values if all_ordinary else old.masked_scatter(ordinary, values)
+
+
+# ---------------------------------------------------------------------------------------------
+# Two recordings of the same function
+
+
+def difference(one: Recording, other: Recording) -> Finding | None:
+    """Returns X01 for the first event in which two recordings of a function differ."""
+    for first, second in zip(one.events, other.events, strict=False):
+        if repr(first) != repr(second):  # NaN has the same text as itself
+            return _finding(*_told_apart(first, second))
+    if len(one.events) != len(other.events):
+        longer = max((one, other), key=lambda recording: len(recording.events))
+        line = _line(longer.events[min(len(one.events), len(other.events))])
+        return _finding(f"{len(one.events)} allocations, copies and launches for one and "
+                        f"{len(other.events)} for the other", line)
+    if (one.results, one.returned_tuple) != (other.results, other.returned_tuple):
+        return _finding("another tensor is returned", None)
+    return None
+
+
+def _finding(detail: str, line: int | None) -> Finding:
+    return Finding("X01", "The function asks for other work when only the values of its arguments "
+                          f"change: {detail}. The host may plan with shapes, strides and dtypes; "
+                          "values are read by kernels.", line=line)
+
+
+def _told_apart(first: Event, second: Event) -> tuple[str, int | None]:
+    match first, second:
+        case Launch(), Launch() if first.kernel != second.kernel:
+            return (f"`{first.kernel}` is launched for one, `{second.kernel}` for the other",
+                    first.line)
+        case Launch(), Launch() if first.grid != second.grid:
+            return f"the grid of `{first.kernel}` is {first.grid} and {second.grid}", first.line
+        case Launch(), Launch():
+            for name, (left, right) in _pairs(first, second):
+                return (f"`{name}` of `{first.kernel}` is {_shown(left)} and {_shown(right)}",
+                        first.line)
+            return f"the options of `{first.kernel}` differ", first.line
+        case Fill(), Fill() if first.target == second.target:
+            return f"a tensor is filled with {first.value:g} and {second.value:g}", first.line
+        case (Move(), Move()) | (Fill(), Fill()):
+            return f"another part of a tensor is {_VERBS[type(first)]}", _line(first)
+        case Alloc(_, size), Alloc(_, wanted):
+            return f"{size} and {wanted} bytes are allocated", None
+    verbs = [_VERBS[type(event)] for event in (first, second)]
+    return f"a tensor is {verbs[0]} for one and {verbs[1]} for the other", _line(first)
+
+
+_VERBS: dict[type, str] = {
+    Alloc: "allocated", Fill: "filled", Move: "copied", Launch: "given to a kernel",
+}
+
+
+def _line(event: Event) -> int | None:
+    return None if isinstance(event, Alloc) else event.line
+
+
+def _pairs(first: Launch, second: Launch) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    for name in dict.fromkeys((*first.arguments, *second.arguments)):
+        left, right = first.arguments.get(name), second.arguments.get(name)
+        if repr(left) != repr(right):
+            yield name, _innermost(left, right)
+
+
+def _innermost(left: Argument | None, right: Argument | None) -> tuple[Any, Any]:
+    """Of two tuples of equal length, the first items that differ."""
+    if left and right and left.kind == right.kind == "tuple":
+        for one, other in zip(left.value, right.value, strict=False):
+            if repr(one) != repr(other):
+                return _innermost(one, other)
+    return left, right
+
+
+def _shown(argument: Argument | None) -> str:
+    if argument is None:
+        return "missing"
+    if argument.kind in ("tensor", "descriptor", "tuple"):
+        return f"one {argument.kind}"
+    return f"{argument.value!r:.40}"

@@ -1,0 +1,343 @@
+"""The processes of one submission, started on demand: worker, executors, compilers, GPU."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+import time
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from grader.gpu import client
+from grader.processes.compiler_replies import Compiled
+from grader.processes.replies import Stopped, memory_limit, question_of, refusal_of
+from grader.recording.model import Recording, to_json
+from grader.report import Finding
+from grader.sandbox import (
+    Child,
+    ChildDied,
+    ChildOutOfMemory,
+    ChildTimedOut,
+    MalformedReply,
+    NotStarted,
+    ResourceLimits,
+    Sandbox,
+    SandboxBroken,
+    tempdirs,
+)
+from grader.sandbox.limits import Role, of_a_gpu
+from grader.submission.source import KERNEL, Source
+from grader.text import sentence
+
+T = TypeVar("T")
+Later = Callable[[], T]  # waits for what was begun
+
+LOAD_S = 20.0  # to import the learner's file
+HOG = 512 << 20  # bytes; a run that holds more at the end of its time is short of memory, not slow
+MAX_COMPILED = 32  # kernels of whose code host code may read figures, in one call
+REGISTER = 4  # bytes
+LESS_PATIENCE = 3.0  # once a run has hung, all later ones get this fraction of their time
+
+
+class _Process:
+    """One process of a session, forked and loaded on demand, again if it was lost."""
+
+    def __init__(self, fork: Callable[[], Child], load: Callable[[Child], Later[None]]) -> None:
+        self._fork, self._load = fork, load
+        self._child: Child | None = None
+        self._loaded: Later[None] | None = None
+        self._failure: Exception | None = None  # of loading: the next process would fail as well
+        self._printed = ""
+
+    def begin(self) -> Child:
+        """Starts it, unless it runs; ``ready`` waits until it is loaded."""
+        if self._child is not None and not self._child.alive:
+            self.stop()
+        if self._child is None:
+            self._child = self._fork()
+            self._loaded = self._load(self._child)
+        return self._child
+
+    def ready(self) -> Child:
+        """Returns the process once it is loaded.
+
+        Raises:
+            Stopped: it did not survive, or refuses the file.
+            RuntimeError: the grader's own code failed while it loaded the file.
+        """
+        if self._failure is not None:
+            raise self._failure.with_traceback(None)
+        child = self.begin()
+        if self._loaded is not None:
+            loaded, self._loaded = self._loaded, None
+            try:
+                loaded()
+            except (NotStarted, SandboxBroken):
+                raise  # another process can load the file
+            except Exception as error:
+                self._failure = error
+                raise
+        return child
+
+    def output(self) -> str:
+        """Output of this process and of those before it."""
+        return self._printed + (self._child.output() if self._child else "")
+
+    def stop(self) -> None:
+        if self._child is not None:
+            self._child.dismiss()
+            self._printed = self.output()
+        self._child = self._loaded = None
+
+
+class Processes:
+    """The worker, executors, compilers and GPU process of one submission.
+
+    They are started when first needed, and again after one of them was lost. What is begun goes on
+    while the judge does something else. The file is copied before anything runs, so that saving it
+    during a grade mixes no two versions.
+    """
+
+    def __init__(self, submitted: Source, sandbox: Sandbox, limits: ResourceLimits | None = None, *,
+                 target: str, compiled: Callable[[Recording], Compiled],
+                 values_first: bool = False, compiles: bool = True) -> None:
+        """Nothing is started yet.
+
+        Args:
+            compiled: has a launch compiled whose figures host code reads.
+            target: the name of the GPU that host code and kernels find where they ask for one.
+            values_first: where there are processors for it, a second executor takes turns with the
+                first.
+            compiles: a compiler is started with the others; else when it is asked for something.
+        """
+        self._sandbox = sandbox
+        self._compiles = compiles
+        self._compiled = compiled
+        self._submitted = submitted
+        self._target = target
+        self._folder: Path | None = None
+        limits = limits or ResourceLimits()
+        self._worker = _Process(lambda: sandbox.fork("worker", limits), self._load_worker)
+        several = len(os.sched_getaffinity(0)) > 1
+        self._executors = [_Process(lambda: sandbox.fork("executor", limits),
+                                    partial(self._load_kernels, "reading the kernels"))
+                           for _ in range(2 if several and values_first else 1)]
+        self._turns = itertools.cycle(self._executors)
+        self._compilers = [_Process(lambda: sandbox.fork("compiler"),
+                                    partial(self._load_kernels, "reading the kernels to compile"))
+                           for _ in range(2 if several else 1)]
+        self._compiled_by: dict[Hashable, _Process] = {}
+        self._gpu = _Process(self._before_the_gpu,
+                             partial(self._load_kernels, "reading the kernels for the GPU",
+                                     devices=client.visible()))
+        self.lost_s = 0.0  # with runs that did not end normally
+        self._hung = False
+
+    @property
+    def abreast(self) -> int:
+        """How many runs can go on at once."""
+        return len(self._executors)
+
+    def close(self) -> None:
+        try:
+            self.stop()
+        finally:
+            if self._folder is not None:
+                tempdirs.remove(self._folder)
+
+    def stop(self) -> None:
+        """Kills all processes; the next call starts new ones."""
+        with ExitStack() as stopping:  # all of them, even where one is interrupted
+            for process in (self._worker, *self._executors, *self._compilers, self._gpu):
+                stopping.callback(process.stop)
+
+    def _before_the_gpu(self) -> Child:
+        client.wake()
+        return self._sandbox.fork("gpu", of_a_gpu())
+
+    def drop_gpu(self) -> None:
+        """Kills the GPU process, whose context a kernel has broken; others go on."""
+        self._gpu.stop()
+
+    def output(self) -> str:
+        """Output of the learner's code."""
+        return self._worker.output()
+
+    def ready(self) -> None:
+        """Imports the learner's file in the worker; the others start meanwhile.
+
+        Raises:
+            Stopped: it cannot be imported.
+        """
+        self._worker.begin()
+        for executor in self._executors:
+            executor.begin()
+        if self._compiles:
+            self._compilers[0].begin()
+        self._worker.ready()
+
+    def ask(self, role: Role, request: dict[str, Any], fds: Sequence[int], seconds: float,
+            task: str, *, at_once: bool = False,
+            alike: Hashable = None) -> Later[dict[str, Any]]:
+        """Sends a request to a role and returns a function that waits for the reply.
+
+        Args:
+            task: for messages, such as "importing the file".
+            alike: what is alike goes to the same compiler, which compiles nothing twice.
+            at_once: do not wait until it has read the file; then a new process may just begin.
+
+        Raises:
+            Stopped: here or later, as the process did not survive, or refuses the file.
+        """
+        process = next(self._turns) if role == "executor" else self._compiler(alike) \
+            if role == "compiler" else {"worker": self._worker, "gpu": self._gpu}[role]
+        child = process.begin() if at_once else process.ready()
+        reply = self._begin(child, request, fds, seconds, task, forgeable=role == "worker")
+
+        def replied() -> dict[str, Any]:
+            if at_once:
+                process.ready()
+            return self._with_figures(child, reply(), seconds, task)
+
+        return replied if role == "worker" else reply
+
+    def _with_figures(self, worker: Child, reply: dict[str, Any], seconds: float,
+                      task: str) -> dict[str, Any]:
+        """The worker's reply, once it has all figures of compiled kernels that host code reads.
+
+        A figure depends on types, sizes and options alone. It is public: no value is in it.
+
+        Raises:
+            Stopped: a kernel does not compile, or the reply is none.
+        """
+        for _ in range(MAX_COMPILED):
+            if reply.get("status") != "figures":
+                return reply
+            question = question_of(reply)
+            compiled = self._compiled(question)
+            if compiled.findings:
+                raise Stopped(compiled.findings[0])
+            if not worker.alive:
+                raise NotStarted
+            binary = compiled.binaries[0]
+            figures = {"n_regs": binary.registers, "n_spills": binary.spill_bytes // REGISTER,
+                       "shared": binary.shared, "num_warps": binary.warps}
+            request = {"op": "again", "number": reply.get("number"),
+                       "question": to_json(question), "figures": figures}
+            reply = self._begin(worker, request, [], seconds, task, forgeable=True)()
+        raise Stopped(Finding("L05", sentence(
+            f"{task} reads figures of more than {MAX_COMPILED} compiled kernels")))
+
+    def _compiler(self, alike: Hashable) -> _Process:
+        turn = self._compilers[len(self._compiled_by) % len(self._compilers)]
+        return self._compiled_by.setdefault(alike, turn)
+
+    def _copy(self) -> Path:
+        """The copy of the submission in the folder of the running sandbox."""
+        if self._folder is None or not self._folder.is_relative_to(self._sandbox.folder):
+            self._folder = Path(tempfile.mkdtemp(prefix="submission-", dir=self._sandbox.folder))
+            (self._folder / KERNEL).write_bytes(self._submitted.data)
+            for name, data in self._submitted.files.items():
+                _write(self._folder, name, data)
+        return self._folder
+
+    def _load_worker(self, worker: Child) -> Later[None]:
+        """Has the worker import the learner's file."""
+        folder = self._copy()
+        request = {"op": "load", "path": str(folder / KERNEL), "target": self._target}
+        if self._submitted.files:
+            request |= {"folder": str(folder),
+                        "kernels": str(folder / self._submitted.kernel_file)}
+        task = "importing the file"
+        reply = self._begin(worker, request, [], LOAD_S, task, final=True)
+
+        def loaded() -> None:
+            try:
+                refusal = refusal_of(self._with_figures(worker, reply(), LOAD_S, task))
+            except Stopped as stop:
+                raise Stopped(stop.finding, final=True) from None
+            if refusal is not None:
+                raise Stopped(refusal, final=True)
+
+        return loaded
+
+    def _load_kernels(self, task: str, child: Child, **more: Any) -> Later[None]:
+        """Has an executor, compiler or GPU process extract the kernels."""
+        request = {"op": "load", "path": str(self._copy() / self._submitted.kernel_file),
+                   "target": self._target, **more}
+        reply = self._begin(child, request, [], LOAD_S, task, final=True)
+
+        def loaded() -> None:
+            match reply():
+                case {"status": "ready"}:
+                    pass
+                case {"status": "refused", "findings": [first, *_]}:
+                    raise Stopped(Finding.from_json(first), final=True)
+                case {"status": "raised", "types": ["MemoryError", *_]}:
+                    seen = sentence(f"{task} used too much memory")
+                    raise Stopped(Finding("R04", seen), final=True)
+                case answer:
+                    raise RuntimeError(f"{task} failed: {answer.get('why', answer)}")
+
+        return loaded
+
+    def _begin(self, child: Child, request: dict[str, Any], fds: Sequence[int], seconds: float,
+               task: str, *, final: bool = False, forgeable: bool = False) -> Later[dict[str, Any]]:
+        """``final``: no other run can fare better. ``forgeable``: the learner's code ran in it
+        before, so a reply that blames the grader may be its own.
+        """
+        seconds = seconds / LESS_PATIENCE if self._hung else seconds
+        # Importing a file takes a hundredth of its time, which is enough on a busy machine too.
+        reply = child.begin(request, fds, seconds, 0.0) if final else \
+            child.begin(request, fds, seconds)
+        return partial(self._finish, reply, seconds, task, final=final, forgeable=forgeable)
+
+    def _finish(self, later: Later[dict[str, Any]], seconds: float, task: str, *,
+                final: bool, forgeable: bool) -> dict[str, Any]:
+        """The reply; what happens to a child that runs learners' code is a finding, not an error.
+        """
+        waited = time.monotonic()
+        try:
+            reply = later()
+        except NotStarted:
+            raise
+        except ChildTimedOut as error:
+            self._hung = True
+            finding = Finding("R02", f"{task} did not end within {seconds:.0f} s", error.line)
+            if error.held > HOG:
+                finding = replace(finding, code="R04", data=(
+                    f"{task} held {error.held / 1e9:.1f} GB of memory after {seconds:.0f} s and "
+                    f"went on.{memory_limit()}"))
+        except ChildOutOfMemory as error:
+            finding = Finding("R04", f"{task} took {error.resident / 1e9:.1f} GB of memory; the "
+                                     f"limit is {error.limit / 1e9:.1f} GB", error.line)
+        except ChildDied as error:
+            how = f"was {error.how}" if error.how.startswith("killed") else error.how
+            seen = f"the process ended while {task} ran: it {how}"
+            finding = Finding("R03", seen, error.line)
+        except MalformedReply as error:
+            finding = Finding("R03", f"the process that ran {task} answered with something that "
+                                     f"is no reply: {error}")
+        else:
+            if reply.get("status") == "broken" and not forgeable:
+                raise RuntimeError(f"the grader's own code failed:\n{reply.get('traceback')}")
+            return reply
+        self.lost_s += time.monotonic() - waited
+        raise Stopped(finding.within("sentence"), final=final)
+
+
+def _write(folder: Path, name: str, data: bytes) -> None:
+    """Writes a further file of the submission, readable for every user."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    path.chmod(0o644)
+    for above in path.parents:
+        if above == folder:
+            break
+        above.chmod(0o755)

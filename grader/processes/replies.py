@@ -1,0 +1,506 @@
+"""Replies of worker, executor and GPU process: outcomes of calls, and runs of launches."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import torch
+
+from grader.engine.gpu.measurement import Measurement
+from grader.finding import data_from_json
+from grader.recording import host_values
+from grader.recording.budget import over_budget, replaced_code
+from grader.recording.launch_stats import LaunchFacts
+from grader.recording.model import (
+    DTYPES,
+    MAX_ELEMENTS,
+    MAX_EVENTS,
+    MAX_FINDINGS,
+    MAX_MESSAGE,
+    MAX_PRINTED,
+    MAX_PRINTED_LINE,
+    MalformedRecording,
+    Recording,
+    View,
+    dtype_from_json,
+    from_json,
+    line_from_json,
+)
+from grader.report import Finding
+from grader.sandbox.limits import ResourceLimits
+from grader.suite import Function
+from grader.text import NOT_WRITTEN, sentence
+
+MAX_NAME = 200  # characters of a class's name
+MAX_CLASSES = 64  # of an exception, along its MRO
+MAX_COUNT = 1 << 20  # of launches before an exception, and of configurations
+# What the worker itself can see. Others are for the judge and the executor to say.
+WORKER_CODES = frozenset(("L01", "L05", "X01", "M01", "M07", "S01", "T03"))
+# What the engine may say as well, where it runs in the worker.
+EAGER_CODES = frozenset(f"M{number:02}" for number in range(1, 10)) | {"L03", "R02"}
+_NOT_IN_TORCH = re.compile(r"aten::|not implemented for|__torch_\w+__")
+_COMPILER_SAYS = re.compile(r"(?s)(.*) \(kernel\.py, line \d+\)")
+
+
+class Stopped(Exception):
+    """A run of the submission did not end normally: it hung, died or ran out of memory.
+
+    ``final``: no other run can fare better, as the file itself cannot be used.
+    """
+
+    def __init__(self, finding: Finding, *, final: bool = False) -> None:
+        super().__init__(finding.seen)
+        self.finding = finding
+        self.final = final
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An exception of the learner's function: class names along its MRO, message, line."""
+
+    types: tuple[str, ...]
+    message: str
+    line: int | None
+    launches: int  # made before it was raised
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of a call in the worker: a recording, an error, or a value that is not a tensor.
+
+    ``configurations``: how many the largest autotuner of the call had to choose from.
+    """
+
+    recording: Recording | None
+    findings: tuple[Finding, ...] = ()
+    error: Raised | None = None
+    value: str = ""  # the type's name
+    configurations: int = 1
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer of host code: plain values, an error, or ``other``, the type of another value.
+
+    ``findings`` are about launches that ran meanwhile.
+    """
+
+    value: Any = None
+    findings: tuple[Finding, ...] = ()
+    error: Raised | None = None
+    other: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One execution of the launches: findings, results as tensors, and statistics by launch.
+
+    ``determined``: with the programs in another order, or with other garbage where nothing is
+    defined, the same would come out. ``other``: the results of another run, with both changed;
+    none where it was not asked for, not needed, or did not fit. ``printed``: the first lines that
+    kernels printed.
+    """
+
+    findings: tuple[Finding, ...]
+    results: tuple[torch.Tensor, ...]
+    facts: tuple[LaunchFacts, ...] = ()
+    determined: bool = False
+    other: tuple[torch.Tensor, ...] = ()
+    printed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Timed:
+    """The timing of a call; of several configurations, the fastest is the ``measurement``.
+
+    ``results`` are those that the last timed repeats left, a tuple for each set of inputs.
+    ``untimed`` are those of the run before, only where they differ, as sums in any order may.
+    """
+
+    findings: tuple[Finding, ...]
+    measurement: Measurement | None = None
+    configurations: tuple[Measurement, ...] = ()
+    results: tuple[tuple[torch.Tensor, ...], ...] = ()
+    untimed: tuple[tuple[torch.Tensor, ...], ...] = ()
+
+
+# ---------------------------------------------------------------------------------------------
+# The worker's replies. Code that it runs can forge them, so nothing else of one is ever read.
+
+
+def refusal_of(reply: Mapping[str, Any]) -> Finding | None:
+    """Reads the worker's reply to ``load``: why it cannot use the file, None if it can.
+
+    Raises:
+        Stopped: it is no such reply.
+    """
+    try:
+        match reply.get("status"):
+            case "ready":
+                return None
+            case "raised":
+                return _unimportable(_raised(reply))
+        raise MalformedRecording(f"the status {reply.get('status')!r:.40}")
+    except MalformedRecording as error:
+        raise _no_reply("importing the file", error, final=True) from error
+
+
+def outcome_of(reply: Mapping[str, Any], given: Sequence[View], entry: str) -> Outcome:
+    """Reads the worker's reply to a call of ``entry``; ``given`` are the views of the inputs.
+
+    Raises:
+        Stopped: it is no such reply, or holds no recording.
+    """
+    try:
+        findings = _findings(reply.get("findings", []))
+        match reply.get("status"):
+            case "missing":
+                return Outcome(None, (_no_function(entry),))
+            case "raised":
+                return Outcome(None, findings, error=_raised(reply))
+            case "value":
+                return Outcome(None, findings, value=_cut(reply.get("type"), MAX_NAME))
+            case "returned":
+                if findings := findings or _strange_dtypes(reply.get("recording")):
+                    return Outcome(None, findings)
+                recording = from_json(reply.get("recording"))
+                if recording.inputs != given:
+                    raise MalformedRecording("its inputs are others than those that were given")
+                if len(recording.results) > MAX_EVENTS:
+                    raise MalformedRecording(f"more than {MAX_EVENTS} results")
+                return Outcome(recording, configurations=_count(
+                    reply.get("configurations", 1), 1, "configurations"))
+        raise MalformedRecording(f"the status {reply.get('status')!r:.40}")
+    except MalformedRecording as error:
+        raise _no_reply("the function", error) from error
+
+
+def question_of(reply: Mapping[str, Any]) -> Recording:
+    """Reads a request for figures: the launch, alone in a recording.
+
+    Raises:
+        Stopped: the reply is not such a question.
+    """
+    try:
+        recording = from_json(reply.get("question"))
+        if len(recording.events) != 1 or len(recording.launches) != 1:
+            raise MalformedRecording("a question is about one launch")
+        return recording
+    except MalformedRecording as error:
+        raise _no_reply("the function", error) from error
+
+
+def in_place(outcome: Outcome, function: Function, given: Mapping[int, View]) -> Outcome:
+    """Makes the changed arguments the results of a function that works in place.
+
+    S01 where it returned something else than the suite says.
+
+    Args:
+        given: the views of tensors among the inputs, by their positions.
+    """
+    recording, positions = outcome.recording, function.in_place_at()
+    if not positions or (recording is None and not outcome.value):
+        return outcome if recording is None else replace(
+            outcome, recording=replace(recording, in_place=False))
+    results = tuple(given[position] for position in positions if position in given)
+    names = " and ".join(f"`{name}`" for name in function.in_place)
+    returned = () if recording is None else recording.results
+    wanted = results if function.returns_self else ()
+    if recording is None or returned != wanted or (
+            recording.returned_tuple and len(returned) < 2):
+        returned_value = f"a {outcome.value}" if recording is None else \
+            "something else" if returned and wanted else "a tensor" if returned else "None"
+        return Outcome(None, (*outcome.findings, Finding(
+            "S01", f"The function works in place and returned {returned_value}, expected "
+                   f"{f'{names}, changed' if wanted else 'None'}.")))
+    return replace(outcome, recording=replace(
+        recording, results=results, returned_tuple=len(results) > 1, in_place=True))
+
+
+def answer_of(reply: Mapping[str, Any], of: str) -> Answer:
+    """Reads the worker's reply to a call of host code; ``of`` names the function.
+
+    Raises:
+        Stopped: it is no such reply.
+    """
+    try:
+        findings = _findings(reply.get("findings", []), codes=WORKER_CODES | EAGER_CODES)
+        match reply.get("status"):
+            case "missing":
+                return Answer(findings=(_no_function(of),))
+            case "raised":
+                return Answer(findings=findings, error=_raised(reply))
+            case "value":
+                return Answer(findings=findings, other=_cut(reply.get("type"), MAX_NAME))
+            case "answered":
+                return Answer(host_values.from_json(reply.get("answer")), findings)
+        raise MalformedRecording(f"the status {reply.get('status')!r:.40}")
+    except (MalformedRecording, host_values.NotPlain) as error:
+        raise _no_reply("the function", error) from error
+
+
+def _no_function(name: str) -> Finding:
+    return Finding("P04", f"The file defines no function `{name}`.")
+
+
+def _no_reply(source: str, error: Exception, *, final: bool = False) -> Stopped:
+    return Stopped(Finding("R03", f"The process that ran {source} answered with something that is "
+                                  f"no reply: {error}."), final=final)
+
+
+def _unimportable(error: Raised) -> Finding:
+    """P02, or R04 where memory ran out.
+
+    The message of Python's compiler about a file that it could parse ends with name and line.
+    """
+    if _out_of_memory(error):
+        return Finding("R04", f"Importing the file raised {error.types[0]}.{memory_limit()}",
+                       line=error.line)
+    compiler_error = _COMPILER_SAYS.fullmatch(error.message)
+    if error.types[0] == "SyntaxError" and compiler_error and error.line:
+        seen = f"Python cannot compile line {error.line}: {compiler_error[1]}"
+    else:
+        seen = f"Importing the file raised {error.types[0]}: {error.message}".rstrip(": ")
+    return Finding("P02", sentence(seen) + hint(error.message), line=error.line)
+
+
+def _raised(reply: Mapping[str, Any]) -> Raised:
+    types = reply.get("types")
+    if not isinstance(types, list) or not 1 <= len(types) <= MAX_CLASSES or not all(
+            isinstance(name, str) and len(name) <= MAX_NAME for name in types):
+        raise MalformedRecording("an exception has the names of its classes")
+    return Raised(tuple(_cut(name, MAX_NAME) for name in types),
+                  _cut(reply.get("message"), MAX_MESSAGE), line_from_json(reply.get("line")),
+                  _count(reply.get("launches", 0), 0, "launches"))
+
+
+def _findings(data: Any, codes: frozenset[str] = WORKER_CODES) -> tuple[Finding, ...]:
+    if not isinstance(data, list) or len(data) > MAX_FINDINGS:
+        raise MalformedRecording(f"findings are a list of at most {MAX_FINDINGS}")
+    return tuple(_finding(item, codes) for item in data)
+
+
+def _finding(data: Any, codes: frozenset[str]) -> Finding:
+    code = data.get("code") if isinstance(data, dict) else None
+    if not isinstance(code, str) or code not in codes:
+        raise MalformedRecording(f"a finding with the code {code!r:.40}")
+    try:
+        finding = Finding(code, data_from_json(_cut_texts(data.get("data"))),
+                          line_from_json(data.get("line")))
+        finding.seen  # noqa: B018  # it can be rendered
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise MalformedRecording(str(error)) from error
+    return finding
+
+
+def _cut_texts(value: Any) -> Any:
+    """The data of a finding with texts that can be shown."""
+    if isinstance(value, dict):
+        return {name: _cut_texts(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_cut_texts(one) for one in value]
+    return _cut(value, MAX_MESSAGE) if isinstance(value, str) else value
+
+
+def _cut(value: Any, longest: int) -> str:
+    """Shortens a text and escapes surrogates, so that it can be printed."""
+    if not isinstance(value, str):
+        raise MalformedRecording(f"not a text: {value!r:.40}")
+    return value[:longest].encode("utf-8", "backslashreplace").decode()
+
+
+def _count(value: Any, minimum: int, title: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= MAX_COUNT:
+        raise MalformedRecording(f"no number of {title}: {value!r:.40}")
+    return value
+
+
+def _strange_dtypes(recording: Any) -> tuple[Finding, ...]:
+    """Returns S01 for a result of a dtype that cannot cross, such as a quantized one."""
+    results = recording.get("results") if isinstance(recording, dict) else None
+    for result in results if isinstance(results, list) else ():
+        name = result[1] if isinstance(result, list) and len(result) > 1 else None
+        if isinstance(name, str) and _is_strange(name):
+            return (Finding("S01", f"The function returned a tensor of {name}; no kernel writes "
+                                   f"such a one."),)
+    return ()
+
+
+def _is_strange(name: str) -> bool:
+    """Whether torch has a dtype of this name that cannot cross."""
+    dtype = getattr(torch, name, None) if name.isidentifier() else None
+    return (isinstance(dtype, torch.dtype) and str(dtype) == f"torch.{name}"
+            and name not in DTYPES)
+
+
+# ---------------------------------------------------------------------------------------------
+# The executor's replies
+
+
+def run_of(reply: Mapping[str, Any], results: MemoryFile) -> Run:
+    """Reads the reply to a run; ``results`` is the file that it wrote to.
+
+    A GPU's reply has neither ``determined`` nor ``other`` nor ``printed``.
+
+    Raises:
+        Stopped: it refused the recording, or tells no facts or results that there can be.
+    """
+    if reply["status"] != "done":
+        raise Stopped(Finding("R03", "The recorded launches cannot be replayed: "
+                                     f"{reply.get('why', reply['status'])}."))
+    try:
+        tensors, other = (tuple(results.read(place) for place in reply.get(which, ()))
+                          for which in ("results", "other"))
+    except MalformedRecording as error:
+        raise _no_reply("the kernels", error) from error
+    return Run(
+        tuple(Finding.from_json(item) for item in reply["findings"]),
+        tensors,
+        _facts(reply["launches"]),
+        determined=reply.get("determined") is True,
+        other=other,
+        printed=tuple(str(line)[:MAX_PRINTED_LINE]
+                      for line in reply.get("printed", ())[:MAX_PRINTED]),
+    )
+
+
+def timed_of(reply: Mapping[str, Any], results: MemoryFile) -> Timed:
+    """Reads the GPU process' reply to a measurement; ``results`` is the file that it wrote to.
+
+    Raises:
+        Stopped: it refused, or tells times or results that there cannot be.
+    """
+    if reply["status"] != "done":
+        raise Stopped(Finding("R03", "The recorded launches cannot be timed: "
+                                     f"{reply.get('why', reply['status'])}."))
+    try:
+        measured = reply["measurement"]
+        return Timed(
+            tuple(Finding.from_json(item) for item in reply["findings"]),
+            None if measured is None else Measurement.from_dict(measured),
+            tuple(map(Measurement.from_dict, reply["configurations"])),
+            *(tuple(tuple(results.read(place) for place in one) for one in reply[kind])
+              for kind in ("results", "untimed")))
+    except (KeyError, TypeError, ValueError) as error:
+        raise _no_reply("the kernels on the GPU", error) from error
+
+
+class MemoryFile:
+    """A memory file for the results of a run, closed with its last reference."""
+
+    def __init__(self, name: str) -> None:
+        self.fd = os.memfd_create(name, os.MFD_CLOEXEC)
+
+    def __del__(self) -> None:
+        os.close(self.fd)
+
+    def read(self, place: Sequence[Any]) -> torch.Tensor:
+        """Copies out one result.
+
+        Raises:
+            MalformedRecording: it is not in the file, or of a dtype that cannot be read.
+        """
+        name, shape, offset, nbytes = place
+        dtype = getattr(torch, dtype_from_json(name))
+        if not all(type(number) is int and number >= 0 for number in (*shape, offset, nbytes)):
+            raise MalformedRecording("a result has sizes and a place in the file")
+        if nbytes != prod(shape) * dtype.itemsize or prod(max(n, 1) for n in shape) > MAX_ELEMENTS:
+            raise MalformedRecording("a result has as many bytes as its elements need")
+        if offset + nbytes > os.fstat(self.fd).st_size:
+            raise MalformedRecording("a result lies beyond the end of the file")
+        if nbytes == 0:
+            return torch.empty(shape, dtype=dtype)
+        data = bytearray(nbytes)
+        rest = memoryview(data)
+        while rest:  # one call reads 2 GiB at most
+            count = os.preadv(self.fd, [rest[:1 << 30]], offset + nbytes - len(rest))
+            if not count:
+                raise MalformedRecording("a result was cut off while it was read")
+            rest = rest[count:]
+        return torch.frombuffer(data, dtype=dtype).view(shape)
+
+
+def _facts(launches: Any) -> tuple[LaunchFacts, ...]:
+    try:
+        return tuple(map(LaunchFacts.from_dict, launches))
+    except (TypeError, ValueError) as error:
+        raise Stopped(Finding("R03", "The process that ran the kernels answered with something "
+                                     f"that is no account of them: {error}.")) from error
+
+
+_NO_MODULE = re.compile(r"^No module named '(\w+)'")
+_NO_THREAD = re.compile(r"can't start new thread|thread constructor failed")
+
+
+def hint(message: str) -> str:
+    """A sentence on how the sandbox caused an exception; empty where it did not."""
+    lowered = message.casefold()
+    if missing := _NO_MODULE.search(message):
+        return (f" Only the files of the exercise are graded: where `{missing[1]}` is a file of "
+                "yours, put what it defines into the exercise's file.")
+    if _NO_THREAD.search(lowered):
+        return " Threads and further processes are forbidden to host code in a grade."
+    if "outside of the scope of a kernel" in lowered:
+        return " A kernel is launched with its grid: `kernel[grid](...)`."
+    if any(word in lowered for word in ("cuda", "gpu")):
+        return (" The tensors of this grade are on the CPU; their device says so, and "
+                "`torch.cuda.is_available()` that there is no GPU.")
+    return ""
+
+
+def not_written(error: Raised, of: str = "The function") -> list[Finding]:
+    """Returns R01 for a part left for later; NotImplementedError of torch has a message."""
+    if error.types[0] != "NotImplementedError" or _NOT_IN_TORCH.search(error.message):
+        return []
+    detail = f": {error.message}" if error.message else ""
+    return [Finding("R01", sentence(f"{of} raised NotImplementedError{detail}"), line=error.line,
+                    means=NOT_WRITTEN)]
+
+
+def _out_of_memory(error: Raised) -> bool:
+    """Whether Python's or torch's allocator ran out of memory."""
+    return "MemoryError" in error.types or "can't allocate memory" in error.message
+
+
+def memory_limit() -> str:
+    """A sentence on the memory limit of a submission."""
+    gigabytes = ResourceLimits().address_space / 1e9
+    return (f" A submission may take {gigabytes:.1f} GB of memory beside the "
+            "inputs of its module.")
+
+
+def unusable(outcome: Outcome) -> list[Finding]:
+    """Returns why a call has no new tensors to judge; empty if it has."""
+    if outcome.findings:
+        return list(outcome.findings)
+    if outcome.error:
+        error = outcome.error
+        if later := not_written(error):
+            return later
+        code = "R04" if _out_of_memory(error) else "R01"
+        detail = f": {error.message}" if error.message else ""
+        seen = sentence(f"The function raised {error.types[0]}{detail}")
+        seen += memory_limit() if code == "R04" else hint(error.message)
+        return [Finding(code, seen, line=error.line)]
+    if outcome.recording is None:
+        kind = outcome.value or "something else"
+        seen = f"The function returned a {kind}, expected a torch.Tensor."
+        if kind == "CompiledKernel":
+            seen += " A launch returns the compiled kernel; the result is the tensor that it wrote."
+        return [Finding("S01", seen)]
+    given = {view.storage for view in outcome.recording.inputs}
+    if not outcome.recording.in_place and any(
+            result.storage in given for result in outcome.recording.results):
+        return [Finding("S01", "The function returned its input, or a view of it; a new tensor is "
+                               "expected.")]
+    return replaced_code(outcome.recording) or over_budget(outcome.recording)
+
+
+def same_bits(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Whether two contiguous tensors hold the same bytes, NaN included."""
+    return torch.equal(first.view(-1).view(torch.uint8), second.view(-1).view(torch.uint8))

@@ -1,0 +1,544 @@
+"""One submission in its processes: recorded in the worker, replayed, compiled, run on a GPU."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any, Self
+
+import torch
+
+from grader.engine.compiler import targets
+from grader.engine.compiler.targets import Target
+from grader.engine.gpu.measurement import Ceilings, Gpu
+from grader.gpu import client
+from grader.gpu.client import NoGpu
+from grader.processes.compiler_replies import (
+    Compiled,
+    Listing,
+    Surveyed,
+    Times,
+    compiled_of,
+    crashed,
+    listings_of,
+    slow,
+    surveyed_of,
+    times_of,
+    variants_of,
+)
+from grader.processes.decoy_inputs import Drawn, decoys, difference
+from grader.processes.pool import Later, Processes
+from grader.processes.replies import (
+    Answer,
+    MemoryFile,
+    Outcome,
+    Run,
+    Stopped,
+    Timed,
+    answer_of,
+    in_place,
+    outcome_of,
+    run_of,
+    timed_of,
+    unusable,
+)
+from grader.processes.specializations import Variant
+from grader.recording import host_values
+from grader.recording.arena import Arena, SparseTensor, pack
+from grader.recording.launch_stats import Survey
+from grader.recording.model import (
+    Argument,
+    Descriptor,
+    Recording,
+    View,
+    dtype_name,
+    to_json,
+    view_to_json,
+)
+from grader.report import Finding
+from grader.sandbox import NotStarted, ResourceLimits, Sandbox
+from grader.submission.source import Source
+from grader.suite import Function
+from grader.suite.cases import Call
+from grader.text import sentence
+
+SURVEY_S = 20.0  # it takes at most two
+COMPILE_S = 60.0  # for all launches of a call; most take a tenth of a second
+CALL_S = 10.0  # to run the learner's function, which only allocates and launches
+RUN_S, RUN_S_PER_PROGRAM = 10.0, 0.02  # to interpret; a program of a large matmul takes so long
+GPU_RUN_S = 90.0  # to compile all launches of a call for a GPU, and to run them
+GPU_TIME_S = 60.0  # to time one configuration, on top of that; with large inputs some more
+MAX_RUN_S = 120.0  # for all launches of a call; most programs take microseconds
+
+
+class Session:
+    """The submission's functions, recorded in a worker, replayed in an executor, and compiled.
+
+    Of a suite with several functions, each has a session of its own with the same processes.
+    """
+
+    def __init__(self, submitted: Source, entry: str, sandbox: Sandbox,
+                 limits: ResourceLimits | None = None, *, target: str = targets.DEFAULT,
+                 values_first: bool = False, compiles: bool = True) -> None:
+        """Nothing is started yet; ``entry`` is the function that is called, and ``target`` names
+        the GPU that the submission finds where it asks for one.
+        """
+        def compiled(recording: Recording) -> Compiled:
+            return self.begin_compile(recording, targets.find(target), whole=True)()
+
+        self.processes = Processes(submitted, sandbox, limits, target=target, compiled=compiled,
+                                   values_first=values_first, compiles=compiles)
+        self._function = Function(entry)
+        self._drivers = ""  # the text of calls.py, for a function that is called by a driver
+
+    def of(self, function: Function, drivers: str = "") -> Session:
+        """Returns a session of another function that shares the processes.
+
+        ``drivers`` is the text of the suite's calls.py.
+        """
+        other = copy.copy(self)
+        other._function = function
+        other._drivers = drivers if function.drives else ""
+        return other
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.processes.close()
+
+    def stop(self) -> None:
+        """Kills all processes; the next call starts new ones."""
+        self.processes.stop()
+
+    def output(self) -> str:
+        """Output of the learner's code."""
+        return self.processes.output()
+
+    def ready(self) -> None:
+        """Imports the learner's file.
+
+        Raises:
+            Stopped: it cannot be imported.
+        """
+        self.processes.ready()
+
+    @property
+    def lost_s(self) -> float:
+        """Seconds spent on runs that did not end normally."""
+        return self.processes.lost_s
+
+    def execute(self, inputs: Sequence[Any], *,
+                config: int = 0) -> tuple[Recording | None, list[Finding], Run]:
+        """Records the learner's function, and replays the recording.
+
+        Without a recording, the findings say why.
+        """
+        outcome = self.record(inputs, config=config)
+        findings = unusable(outcome)
+        if findings or outcome.recording is None:
+            return None, findings, Run((), ())
+        return outcome.recording, [], self.replay(outcome.recording, inputs)
+
+    def record(self, inputs: Sequence[Any], *, config: int = 0, trials: int = 0,
+               as_they_are: bool = False) -> Outcome:
+        """Calls the learner's function in the worker; no kernel runs there.
+
+        Args:
+            inputs: tensors and plain values.
+            config: which of its configurations every autotuner takes, counted round.
+            trials: how many of them it tries before, as in the very first call.
+            as_they_are: pass these very values. Otherwise the function gets decoys, and the inputs
+                only if it raised on the decoys, to find out why.
+
+        Raises:
+            Stopped: the worker did not survive, or its answer is no recording.
+        """
+        return self.begin_record(inputs, config=config, trials=trials,
+                                 as_they_are=as_they_are)()
+
+    def configurations(self, inputs: Sequence[Any], most: int) -> Iterator[Outcome]:
+        """Records the call with each configuration of its autotuners, at most ``most`` times.
+
+        Raises:
+            Stopped: as of ``record``.
+        """
+        number, count = 0, 1
+        while number < min(count, most):
+            outcome = self.record(inputs, config=number)
+            count = outcome.configurations
+            number += 1
+            yield outcome
+
+    def begin_record(self, inputs: Sequence[Any], *, config: int = 0, trials: int = 0,
+                     as_they_are: bool = False) -> Later[Outcome]:
+        """Begins ``record``; the function that is returned waits for the outcome."""
+        if as_they_are:
+            return self._begin_call(inputs, config, trials)
+        others = inputs.decoys if isinstance(inputs, Drawn) else decoys(
+            inputs, self._function.host_reads_at())
+        blind = self._begin_call(others, config, trials)
+        return lambda: self._checked(blind(), inputs, config, trials)
+
+    def _checked(self, blind: Outcome, inputs: Sequence[Any], config: int,
+                 trials: int) -> Outcome:
+        """Returns the outcome on decoys, or on the inputs if the function raised on decoys."""
+        if blind.recording is not None or blind.error is None:
+            return blind
+        seeing = self._begin_call(inputs, config, trials)()
+        if seeing.recording is None:
+            return seeing
+        raised = f"{blind.error.types[0]}: {blind.error.message}".rstrip(": ")
+        return replace(seeing, recording=None, findings=(*blind.findings, Finding(
+            "X01", sentence(f"For other values of the same shapes the function raised {raised}"),
+            line=blind.error.line)))
+
+    def decided_by_values(self, recording: Recording, inputs: Sequence[Any],
+                          config: int = 0) -> list[Finding]:
+        """Returns X01 if the function launches other work on the inputs than on decoys.
+
+        To be asked where ``recording`` gave a wrong result: then this is why.
+        """
+        seeing = self._begin_call(inputs, config)().recording
+        finding = difference(recording, seeing) if seeing is not None else None
+        return [finding] if finding else []
+
+    def _begin_call(self, inputs: Sequence[Any], config: int,
+                    trials: int = 0) -> Later[Outcome]:
+        changing = self._function.in_place_at()
+        with _packed(inputs) as arena:
+            views = iter(arena.views)
+            given = max(0, len(inputs) - len(self._function.parameters))
+            request = {
+                "op": "call",
+                "entry": self._function.entry,
+                "layout": arena.layout(),
+                "arguments": [_argument(value, views) for value in inputs],
+                "keywords": self._function.keyword_only[:given],
+                "config": config,
+                "in_place": changing,
+                "trials": trials,
+                "drivers": self._drivers,
+            }
+            reply = self.processes.ask("worker", request, [arena.fd], CALL_S, "the function")
+            stored = arena.views
+            tensors = [n for n, value in enumerate(inputs) if _is_stored(value)]
+
+        def outcome() -> Outcome:
+            try:
+                recorded = outcome_of(reply(), stored, self._function.entry)
+            except NotStarted:
+                return self._begin_call(inputs, config, trials)()
+            return in_place(recorded, self._function, dict(zip(tensors, stored, strict=True)))
+
+        return outcome
+
+    def ask(self, call: Call, inputs: Sequence[Any], drivers: str) -> Answer:
+        """Calls host code on these very inputs and returns its answer.
+
+        Args:
+            drivers: the text of the suite's calls.py.
+
+        Raises:
+            Stopped: the worker did not survive, or its answer is none.
+        """
+        return self.begin_ask(call, inputs, drivers)()
+
+    def begin_ask(self, call: Call, inputs: Sequence[Any], drivers: str, *,
+                  at_once: bool = False) -> Later[Answer]:
+        """Begins ``ask``; the function that is returned waits for the answer.
+
+        ``at_once``: do not wait until the learner's file is imported.
+        """
+        with _packed(inputs) as arena:
+            views = iter(arena.views)
+            request = {
+                "op": "ask",
+                "of": call.of,
+                "drivers": drivers,
+                "layout": arena.layout(),
+                "arguments": [_argument(value, views) for value in inputs],
+                "eager": call.eager,
+            }
+            reply = self.processes.ask("worker", request, [arena.fd], call.seconds,
+                                       "the function", at_once=at_once)
+
+        def answer() -> Answer:
+            try:
+                return answer_of(reply(), call.of)
+            except NotStarted:
+                return self.ask(call, inputs, drivers)
+
+        return answer
+
+    def replay(self, recording: Recording, inputs: Sequence[Any], *, order: str = "forward",
+               poison: int = 0, sample: int | None = None,
+               windows: Sequence[tuple[int, int]] | None = None) -> Run:
+        """Runs the recorded launches on fresh memory in the executor.
+
+        Args:
+            order: ``forward`` or ``reverse``, of the programs of each launch.
+            poison: which of two patterns fills fresh memory and masked elements.
+            sample: run only so many of the first and of the last programs.
+            windows: (first element, count) of the result to read instead of all of it.
+
+        Raises:
+            Stopped: the executor did not survive, or refuses the recording.
+        """
+        settings = {"order": order, "poison": poison, "sample": sample, "windows": windows}
+        return self.begin_replay(recording, inputs, settings)()
+
+    def begin_replay(self, recording: Recording, inputs: Sequence[Any],
+                     settings: Mapping[str, Any] | None = None) -> Later[Run]:
+        """Begins ``replay``; the function that is returned waits for the run.
+
+        Several may be begun. Where one takes the executor down with it, others run on a new one.
+        With the setting ``other``, a short run after which another order or other garbage may give
+        something else is followed by one with both.
+        """
+        programs = sum(launch.programs for launch in recording.launches)
+        sampled = settings is not None and settings.get("sample") is not None
+        seconds = min(RUN_S + (0 if sampled else RUN_S_PER_PROGRAM * programs), MAX_RUN_S)
+        results = MemoryFile("tritonlab-results")
+        with _packed(inputs) as arena:
+            request = {
+                "op": "run",
+                "recording": to_json(recording),
+                "layout": arena.layout(),
+                "duplicate_writes": self._function.duplicate_writes,
+                "zeroed": self._function.zeroed,
+                "names": list(self._function.result_names),
+                **(settings or {}),
+            }
+            reply = self.processes.ask("executor", request, [arena.fd, results.fd], seconds,
+                                       "a kernel")
+
+        def run() -> Run:
+            try:
+                return run_of(reply(), results)
+            except NotStarted:
+                return self.begin_replay(recording, inputs, settings)()
+
+        return run
+
+    def begin_compile(self, recording: Recording, target: Target, *,
+                      whole: bool = False) -> Later[Compiled]:
+        """Begins to compile the recorded launches; the function that is returned waits.
+
+        Args:
+            target: the GPU that they are compiled for.
+            whole: give a binary for each launch; otherwise some may be read by the front end only.
+
+        Raises:
+            Stopped: here or later, as compiling did not end in time.
+        """
+        request = {"op": "compile", "recording": to_json(recording), "target": target.name,
+                   "whole": whole}
+        reply = self._ask_compiler(request, recording, "compiling a kernel")
+
+        def compiled() -> Compiled:
+            try:
+                answer = reply()
+            except NotStarted:
+                return self.begin_compile(recording, target, whole=whole)()
+            except Stopped as stop:
+                if stop.finding.code == "R02":
+                    raise slow(stop, recording) from None
+                if stop.finding.code != "R03":
+                    raise
+                return crashed(stop, recording, target.title)
+            return compiled_of(answer, recording)
+
+        return compiled
+
+    def variants(self, recordings: Sequence[Recording], target: Target) -> list[Variant]:
+        """Returns the variant of its kernel that Triton would compile for each launch.
+
+        Raises:
+            Stopped: a launch is none, or the compiler did not survive.
+        """
+        request = {"op": "variants", "recordings": [to_json(one) for one in recordings],
+                   "target": target.name}
+        reply = self._ask_compiler(request, recordings[0], "asking for variants")
+        try:
+            return variants_of(reply())
+        except NotStarted:
+            return self.variants(recordings, target)
+
+    def survey(self, recording: Recording, inputs: Sequence[Any], resident: Sequence[int],
+               target: Target) -> Surveyed:
+        """Estimates the traffic of the launches at the size of ``inputs`` from some programs.
+
+        Args:
+            resident: how many programs of each launch the target holds at the same time.
+
+        Raises:
+            Stopped: the executor did not survive, or refuses the recording.
+        """
+        with _packed(inputs) as arena:
+            request = {"op": "survey", "recording": to_json(recording), "layout": arena.layout(),
+                       "resident": list(resident), "l2_bytes": target.l2}
+            reply = self.processes.ask("executor", request, [arena.fd], SURVEY_S, "a kernel")
+        return surveyed_of(reply(), recording)
+
+    def time(self, recording: Recording, surveys: Sequence[Survey | None],
+             target: Target) -> Times:
+        """Predicts the time of the launches from their code and traffic.
+
+        Raises:
+            Stopped: the compiler did not survive.
+        """
+        request = {"op": "time", "recording": to_json(recording), "target": target.name,
+                   "surveys": [survey and survey.to_dict() for survey in surveys]}
+        return times_of(self._ask_compiler(request, recording, "timing a kernel")(), recording)
+
+    def look(self) -> Gpu:
+        """Describes the GPU of this machine.
+
+        Raises:
+            grader.gpu.client.NoGpu: there is none that can be used.
+        """
+        return client.look(self._ask_gpu)
+
+    def ceilings(self, *, again: bool = False) -> Ceilings:
+        """Returns the GPU's ceilings, from the cache while a copy is as fast as it was.
+
+        Raises:
+            grader.gpu.client.NoGpu: there is none that can be used.
+        """
+        return client.ceilings(self._ask_gpu, again=again)
+
+    def _ask_gpu(self, request: dict[str, Any], fds: Sequence[int], seconds: float,
+                 task: str) -> dict[str, Any]:
+        try:
+            return self.processes.ask("gpu", request, fds, seconds, task)()
+        except Stopped as stop:  # nothing of the learner was run
+            raise NoGpu(stop.finding.seen) from stop
+
+    def run_on_gpu(self, recording: Recording, inputs: Sequence[Any], *, poison: int = 0,
+                   windows: Sequence[tuple[int, int]] | None = None) -> Run:
+        """Runs the recorded launches on the GPU, each allocation between red zones.
+
+        Args:
+            poison: which of two patterns fills fresh memory and the zones.
+            windows: (first element, count) of each result to read instead of all of it.
+
+        Raises:
+            Stopped: a kernel broke the process, which the next call starts anew.
+            grader.gpu.client.NoGpu: there is no GPU, or it is too small for these inputs.
+        """
+        results = MemoryFile("tritonlab-results")
+        with _packed(inputs) as arena:
+            request = {"op": "run", "recording": to_json(recording), "layout": arena.layout(),
+                       "poison": poison, "windows": windows}
+            seconds = GPU_RUN_S + _seconds_to_move(arena.nbytes)
+            with client.turn(alone=False):
+                reply = self._on_gpu(request, [arena.fd, results.fd], seconds)
+        return run_of(reply, results)
+
+    def measure(self, recording: Recording, input_sets: Sequence[Sequence[Any]], *,
+                others: Sequence[Recording] = (),
+                windows: Sequence[tuple[int, int]] | None = None) -> Timed:
+        """Times the recorded launches on the GPU, on several sets of inputs in turn.
+
+        Args:
+            input_sets: at least two, of the same shapes; on each the launches are run and timed.
+            others: the same call with the other configurations of its autotuners.
+            windows: (first element, count) of each result to read instead of all of it.
+
+        Raises:
+            Stopped: a kernel broke the process, which the next call starts anew.
+            grader.gpu.client.NoGpu: there is no GPU, or it is too small for these inputs.
+        """
+        results = MemoryFile("tritonlab-results")
+        with ExitStack() as open_files:
+            arenas = [open_files.enter_context(_packed(inputs)) for inputs in input_sets]
+            request = {"op": "measure", "recordings": [to_json(recording), *map(to_json, others)],
+                       "layouts": [arena.layout() for arena in arenas], "windows": windows}
+            seconds = (GPU_RUN_S + GPU_TIME_S) * (1 + len(others)) + sum(
+                _seconds_to_move(arena.nbytes) for arena in arenas)
+            fds = [*(arena.fd for arena in arenas), results.fd]
+            with client.turn(alone=True):
+                reply = self._on_gpu(request, fds, seconds)
+        return timed_of(reply, results)
+
+    def _on_gpu(self, request: dict[str, Any], fds: Sequence[int],
+                seconds: float) -> dict[str, Any]:
+        """Sends a request to the GPU process.
+
+        Raises:
+            Stopped, grader.gpu.client.NoGpu: they did not, or there is none.
+        """
+        reply = self.processes.ask("gpu", request, fds, seconds, "a kernel on the GPU")()
+        match reply.get("status"):
+            case "faulted":
+                self.processes.drop_gpu()
+                raise Stopped(Finding.from_json(reply["findings"][0]))
+            case "none" | "small":
+                client.done_reply(reply)
+        return reply
+
+    def listings(self, recording: Recording, number: int,
+                 target: Target) -> tuple[Listing, Listing]:
+        """Returns PTX and SASS of the launch at place ``number`` of the recording.
+
+        Raises:
+            Stopped: the compiler did not survive.
+        """
+        request = {"op": "list", "recording": to_json(recording), "target": target.name,
+                   "launch": number}
+        return listings_of(self._ask_compiler(request, recording, "listing a kernel")())
+
+    def _ask_compiler(self, request: dict[str, Any], recording: Recording,
+                      task: str) -> Later[dict[str, Any]]:
+        return self.processes.ask("compiler", request, [], COMPILE_S, task,
+                                  alike=form(recording))
+
+
+def form(recording: Recording) -> Hashable:
+    """A key that is equal for recordings whose first launches may share their code."""
+    if not recording.launches:
+        return None
+    launch = recording.launches[0]
+    return launch.kernel, *sorted(launch.options.items()), *map(_type, launch.arguments.values())
+
+
+def _type(argument: Argument) -> Hashable:
+    match argument.value:
+        case View(dtype=dtype) | Descriptor(base=View(dtype=dtype)):
+            return dtype
+        case bool() | str() | None as value:  # those are always a part of the code
+            return value
+    return argument.kind
+
+
+def _seconds_to_move(nbytes: int) -> float:
+    """Seconds to copy bytes to and from a GPU through memory files, on a slow machine."""
+    return nbytes / 200e6
+
+
+def _packed(inputs: Sequence[Any]) -> Arena:
+    return pack([value for value in inputs if _is_stored(value)])
+
+
+def _is_stored(value: Any) -> bool:
+    """Whether a value lies in the arena; a tensor on torch's meta device has no bytes."""
+    if isinstance(value, torch.Tensor):
+        return value.device.type != "meta"
+    return isinstance(value, SparseTensor)
+
+
+def _argument(value: Any, views: Iterator[Any]) -> dict[str, Any]:
+    if _is_stored(value):
+        lazy = isinstance(value, torch.Tensor) and value.is_conj()
+        return {"tensor": view_to_json(next(views)), **({"conjugate": True} if lazy else {})}
+    if isinstance(value, torch.Tensor):
+        return {"meta": [dtype_name(value), list(value.shape)]}
+    if isinstance(value, torch.dtype):
+        return {"dtype": dtype_name(value)}
+    return {"value": host_values.to_json(value)}

@@ -1,0 +1,1 @@
+"""The data that crosses the trust boundary: recordings, host values, launch statistics."""

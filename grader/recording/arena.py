@@ -1,0 +1,188 @@
+"""Tensors in a memory file, packed once by the judge and mapped by worker and executor."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import torch
+
+from grader.recording.model import MalformedRecording, View, dtype_name
+
+ALIGNMENT = 512  # bytes; what a CUDA allocation has, so that alignment looks alike on both
+WITH_HOLES = 1 << 28  # bytes of a storage of which only the elements of its tensors are kept
+_SEAL = 0x0001  # F_SEAL_SEAL and its siblings, from <linux/fcntl.h>
+_SHRINK, _GROW, _FUTURE_WRITE = 0x0002, 0x0004, 0x0010
+_NORESERVE = 0x4000  # MAP_NORESERVE, which the mmap module names only from Python 3.13 on
+
+
+@dataclass(frozen=True)
+class Arena:
+    """One memory file. ``storages`` holds (offset, size) in bytes of each storage in it."""
+
+    fd: int
+    storages: tuple[tuple[int, int], ...]
+    views: tuple[View, ...]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(_padded(size) for _, size in self.storages)
+
+    def layout(self) -> list[list[int]]:
+        return [list(place) for place in self.storages]
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+    def __enter__(self) -> Arena:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def pack(tensors: Sequence[torch.Tensor | SparseTensor]) -> Arena:
+    """Copies the storages of CPU tensors into a memory file that is sealed against changes.
+
+    Tensors that share a storage share it in the arena too.
+    """
+    fd = os.memfd_create("tritonlab-inputs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    places: list[tuple[int, int]] = []
+    numbers: dict[int, int] = {}
+    views: list[View] = []
+    end = 0
+    for tensor in tensors:
+        if isinstance(tensor, SparseTensor):
+            size = tensor.nbytes
+            os.ftruncate(fd, end + _padded(size))
+            for start, window in tensor.windows:
+                _write(fd, _bytes(window), end + start * window.element_size())
+            views.append(view_of(tensor.like, len(places)))
+            places.append((end, size))
+            end += _padded(size)
+            continue
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key not in numbers:
+            numbers[key] = len(places)
+            size = storage.nbytes()
+            os.ftruncate(fd, end + _padded(size))
+            if size <= WITH_HOLES:
+                whole = torch.empty(0, dtype=torch.uint8).set_(storage)
+                _write(fd, _bytes(whole), end)
+            places.append((end, size))
+            end += _padded(size)
+        if storage.nbytes() > WITH_HOLES:
+            _write_elements(fd, places[numbers[key]][0], tensor)
+        views.append(view_of(tensor, numbers[key]))
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEAL | _SHRINK | _GROW | _FUTURE_WRITE)  # type: ignore[attr-defined, unused-ignore]
+    return Arena(fd, tuple(places), tuple(views))
+
+
+def unpack(fd: int, layout: Sequence[Sequence[int]]) -> list[torch.Tensor]:
+    """Maps the storages of an arena as private uint8 tensors.
+
+    The mapping is copy-on-write: what this process writes stays in this process.
+    """
+    storages = []
+    for offset, size in layout:
+        if size == 0:
+            storages.append(torch.empty(0, dtype=torch.uint8))
+            continue
+        private = mmap.mmap(
+            fd, size, flags=mmap.MAP_PRIVATE | _NORESERVE,
+            prot=mmap.PROT_READ | mmap.PROT_WRITE, offset=offset,
+        )
+        storages.append(torch.frombuffer(private, dtype=torch.uint8))
+    return storages
+
+
+def as_tensor(storage: torch.Tensor, view: View) -> torch.Tensor:
+    """The strided tensor that ``view`` describes, over the storage of a tensor of any dtype."""
+    dtype = getattr(torch, view.dtype)
+    typed = torch.empty(0, dtype=dtype)
+    return typed.set_(storage.untyped_storage(), view.offset, view.shape, view.stride)  # type: ignore[call-overload, no-any-return, unused-ignore]
+
+
+def itemsize(view: View) -> int:
+    dtype = getattr(torch, view.dtype, None) if view.dtype.isidentifier() else None
+    if not isinstance(dtype, torch.dtype):
+        raise MalformedRecording(f"there is no dtype {view.dtype!r:.40}")
+    return dtype.itemsize
+
+
+def extent(view: View) -> int:
+    """Number of elements from the view's first to its last, inclusive."""
+    if 0 in view.shape:
+        return 0
+    return 1 + sum((n - 1) * step for n, step in zip(view.shape, view.stride, strict=True))
+
+
+def view_of(tensor: torch.Tensor, storage: int) -> View:
+    """Describes where a tensor lies in its storage.
+
+    A view of no elements may begin beyond the storage: column 1 of a matrix without rows does.
+    """
+    offset = int(tensor.storage_offset())
+    if not tensor.numel():
+        offset = min(offset, tensor.untyped_storage().nbytes() // tensor.itemsize)
+    return View(
+        storage, dtype_name(tensor), tuple(tensor.shape), tuple(tensor.stride()), offset,
+    )
+
+
+@dataclass(frozen=True)
+class SparseTensor:
+    """A tensor of any size that stores values at its windows only; the rest is zero.
+
+    ``like`` is a tensor on torch's meta device with its shape, strides and dtype.
+    """
+
+    like: torch.Tensor
+    windows: tuple[tuple[int, torch.Tensor], ...] = ()  # (first element of the storage, values)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the storage."""
+        return self.like.untyped_storage().nbytes()
+
+    @property
+    def elements(self) -> int:
+        return self.like.numel()
+
+    def part(self, window: int, start: int, count: int) -> torch.Tensor:
+        """``count`` elements from ``start`` on, which lie in the given window."""
+        first, values = self.windows[window]
+        return values[start - first:start - first + count]
+
+
+def _write_elements(fd: int, start: int, tensor: torch.Tensor) -> None:
+    """Writes the elements of a tensor, row by row, to its storage in the file."""
+    size = tensor.element_size()
+    for index in product(*map(range, tensor.shape[:-1])):
+        row = tensor[index]
+        pieces = [row] if row.is_contiguous() else row.view(-1, 1)
+        for piece in pieces:
+            _write(fd, _bytes(piece), start + int(piece.storage_offset()) * size)
+
+
+def _write(fd: int, data: memoryview, offset: int) -> None:
+    while data:  # one call writes 2 GiB at most
+        written = os.pwrite(fd, data[:1 << 30], offset)
+        data, offset = data[written:], offset + written
+
+
+def _bytes(tensor: torch.Tensor) -> Any:
+    whole = tensor.contiguous()  # of a single element the stride may still be any
+    return whole.as_strided((whole.numel(),), (1,)).view(torch.uint8).numpy().data
+
+
+def _padded(size: int) -> int:
+    """Rounds a size up to whole pages, on which mappings start."""
+    page = mmap.PAGESIZE
+    return (size + page - 1) // page * page

@@ -1,0 +1,351 @@
+"""The judge's end of one child: requests, deadlines, memory limit, output and exit status."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NoReturn
+
+from grader.sandbox import cancellation, processes, protocol
+from grader.sandbox.captured_output import Output
+from grader.sandbox.errors import (
+    Cancelled,
+    ChildDied,
+    ChildError,
+    ChildOutOfMemory,
+    ChildTimedOut,
+    MalformedReply,
+    NotStarted,
+    SandboxBroken,
+)
+from grader.sandbox.limits import KIB, ResourceLimits
+
+POLL_S = 0.05  # between two checks of the child's memory and CPU time
+PATIENT = 3  # times the limit of a request that are added at most while no CPU was free
+GRACE_S = 0.5  # for a child whose channel is closed to have ended by itself
+BLAME_S = 0.3  # for the stack dump of a child
+_CHUNK = 1 << 18
+_READ = select.POLLIN | select.POLLHUP | select.POLLERR
+
+Request = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class _Exchange:
+    """A request under way, and at its end the reply or the error."""
+
+    def __init__(self, message: bytes, fds: Sequence[int], timeout_s: float,
+                 patience: float) -> None:
+        self.rest = memoryview(message)  # what has not been sent
+        self.fds = fds  # they go with the first bytes
+        self.timeout_s = timeout_s
+        self.patience = patience
+        self.deadline = time.monotonic() + timeout_s
+        self.last_work: tuple[float, float] | None = None  # time of the check, CPU seconds then
+        self.starved_s = 0.0  # in which the child could run, and no processor was free for it
+        self.granted_s = 0.0
+        self.reply: dict[str, Any] | None = None
+        self.error: BaseException | None = None
+
+    @property
+    def open(self) -> bool:
+        return self.reply is None and self.error is None
+
+
+class Child:
+    """A forked child. It is killed if it exceeds a limit, and at the latest by ``kill``."""
+
+    def __init__(self, pid: int, limits: ResourceLimits, channel: socket.socket, output: int,
+                 blame: int, zygote: Request) -> None:
+        self.pid = pid
+        self._limits = limits
+        self._zygote = zygote
+        self._channel = channel
+        self._channel.setblocking(False)
+        self._pipes = {output: Output(limits.output), blame: Output(64 * KIB)}
+        self._output, self._blame = self._pipes.values()
+        self._open = set(self._pipes)  # those whose other end is open still
+        self._inherited = processes.anonymous(pid)
+        self._path = ""
+        self._queue: deque[_Exchange] = deque()  # open ones, in the order of their requests
+        self._received = bytearray()
+        self._next_look = time.monotonic() + POLL_S  # at its memory
+        self._alive = True
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still takes requests."""
+        return self._alive
+
+    def ask(self, request: Mapping[str, Any], fds: Sequence[int] = (),
+            timeout_s: float = 10.0) -> dict[str, Any]:
+        """Sends a request and waits for its reply.
+
+        Raises:
+            ChildTimedOut, ChildDied, ChildOutOfMemory, MalformedReply: the child is gone then.
+            SandboxBroken: the zygote is gone, and the child with it.
+        """
+        return self.begin(request, fds, timeout_s)()
+
+    def begin(self, request: Mapping[str, Any], fds: Sequence[int] = (), timeout_s: float = 10.0,
+              patience: float = PATIENT) -> Callable[[], dict[str, Any]]:
+        """Sends a request and returns a function that waits for its reply, as ``ask`` does.
+
+        The descriptors may be closed once this returns. Requests are answered in order; the time
+        limit of each starts when the one before it is answered. Time in which the child waited for
+        a CPU is added to the limit, up to ``patience`` times the limit.
+
+        Raises:
+            NotStarted: there, if the child is gone because of an earlier request.
+        """
+        if not self._alive:
+            raise ChildDied("ended before this request")
+        self._path = str(request.get("path", self._path))
+        message = protocol.encode(request)
+        if len(message) > protocol.MAX_REQUEST:
+            raise ValueError(f"a request of {len(message)} bytes")
+        exchange = _Exchange(message, fds, timeout_s, patience)
+        while any(before.rest for before in self._queue):  # larger than what the channel holds
+            self._guarded(self._step)
+        self._queue.append(exchange)
+        if self.alive:
+            self._guarded(partial(self._send, exchange))
+        else:
+            self.kill()
+        while exchange.fds and exchange.open:  # they may be closed once this returns
+            self._guarded(self._step)
+        return partial(self._finish, exchange)
+
+    def output(self) -> str:
+        """The output of the child: all of it, or head and tail."""
+        self._drain()
+        return self._output.text()
+
+    def kill(self) -> None:
+        """Kills the child and all its descendants; its output can still be read."""
+        if self._alive:
+            with contextlib.suppress(SandboxBroken):  # then the child went with the zygote
+                self._end()
+        for left in self._queue:
+            left.error = NotStarted()
+        self._queue.clear()
+
+    def dismiss(self) -> None:
+        """Kills the child and all its descendants without waiting for them to end."""
+        if self._alive:
+            with contextlib.suppress(SandboxBroken):
+                self._end(op="dismiss")
+        self.kill()
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    # ---------------------------------------------------------------------------------------------
+
+    def _finish(self, exchange: _Exchange) -> dict[str, Any]:
+        if exchange.open:
+            head, now = self._queue[0], time.monotonic()
+            if now >= head.deadline:  # the judge had other things to do; the reply may be there
+                head.deadline = now + GRACE_S
+        while exchange.open:
+            self._guarded(self._step)
+        if exchange.error is not None:
+            raise exchange.error
+        assert exchange.reply is not None
+        return exchange.reply
+
+    def _guarded(self, step: Callable[[], None]) -> None:
+        """Take a step; what goes wrong ends the child, and is kept for who waits for the reply."""
+        try:
+            step()
+        except (ChildError, SandboxBroken) as error:
+            self._queue.popleft().error = error
+            self.kill()
+        except Cancelled:
+            self.dismiss()
+            raise
+        except BaseException:
+            self.kill()
+            raise
+
+    def _step(self) -> None:
+        """Waits a moment for the oldest open request."""
+        cancellation.check()
+        exchange, now = self._queue[0], time.monotonic()
+        if now >= self._next_look:
+            self._look_at_memory()
+            self._look_at_work(exchange)
+            self._next_look = time.monotonic() + POLL_S
+        if now >= exchange.deadline:
+            held = processes.anonymous(self.pid) - self._inherited
+            raise ChildTimedOut(exchange.timeout_s, self._where(ask=True), held)
+        unsent = next((one for one in self._queue if one.rest), None)
+        events = self._wait(min(exchange.deadline - now, cancellation.LOOK_S),
+                            sending=unsent is not None)
+        if events & select.POLLOUT and unsent is not None:
+            self._send(unsent)
+        if events & _READ:
+            self._receive()
+
+    def _wait(self, seconds: float, sending: bool) -> int:
+        """Waits for the channel, emptying the pipes meanwhile, and returns its events."""
+        poll = select.poll()
+        poll.register(self._channel, select.POLLIN | (select.POLLOUT if sending else 0))
+        for pipe in self._open:
+            poll.register(pipe, select.POLLIN)
+        events = 0
+        for fd, event in poll.poll(max(seconds, 0.001) * 1000):
+            if fd == self._channel.fileno():
+                events = event
+            else:
+                self._read(fd)
+        return events
+
+    def _send(self, exchange: _Exchange) -> None:
+        """Sends as much as the channel takes now."""
+        rest, fds, exchange.fds = exchange.rest, exchange.fds, ()
+        try:
+            sent = socket.send_fds(self._channel, [rest], fds) if fds else self._channel.send(rest)
+            exchange.rest = rest[sent:]
+        except BlockingIOError:
+            exchange.fds = fds
+        except OSError:
+            self._raise_death()
+
+    def _receive(self) -> None:
+        """Receives bytes, and takes the replies that are complete."""
+        try:
+            data = self._channel.recv(_CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._raise_death()
+        self._received += data
+        while self._received:
+            if not self._queue:
+                raise MalformedReply("more than one reply to a request")
+            exchange = self._queue[0]
+            if exchange.rest:
+                raise MalformedReply("it came before the request")
+            reply = self._take()
+            if reply is None:
+                return
+            if len(self._queue) == 1 and self._received:
+                raise MalformedReply("more than one reply to a request")
+            exchange.reply = protocol.decode(reply)
+            self._queue.popleft()
+            if self._queue:
+                self._queue[0].deadline = time.monotonic() + self._queue[0].timeout_s
+
+    def _take(self) -> bytes | None:
+        """Removes the first complete reply from the received bytes; None if there is none.
+
+        Raises:
+            MalformedReply: it is too long.
+        """
+        if len(self._received) < protocol.HEADER:
+            return None
+        size = protocol.length(bytes(self._received[: protocol.HEADER]))
+        if size > protocol.MAX_REPLY:
+            raise MalformedReply(f"{size} bytes, at most {protocol.MAX_REPLY} are taken")
+        if len(self._received) < protocol.HEADER + size:
+            return None
+        reply = bytes(self._received[protocol.HEADER : protocol.HEADER + size])
+        del self._received[: protocol.HEADER + size]
+        return reply
+
+    def _raise_death(self) -> NoReturn:
+        ended = self._end(grace=GRACE_S)
+        how = "closed its channel and went on" if ended["killed"] else ended["how"]
+        raise ChildDied(how, self._where())
+
+    def _look_at_memory(self) -> None:
+        limit = self._limits.resident
+        held = processes.resident(self.pid, limit, self._inherited)
+        if held > limit:
+            raise ChildOutOfMemory(held, limit, self._where(ask=True))
+
+    def _look_at_work(self, exchange: _Exchange) -> None:
+        """Extends the deadline by the time that the child waited for a CPU."""
+        (used, runnable), now = processes.work(self.pid), time.monotonic()
+        if runnable and exchange.last_work is not None:
+            at, before = exchange.last_work
+            exchange.starved_s += (now - at) - (used - before)
+            most = exchange.patience * exchange.timeout_s
+            due = min(exchange.starved_s, most) - exchange.granted_s
+            if due > 0:
+                exchange.granted_s += due
+                exchange.deadline += due
+        exchange.last_work = now, used
+
+    # ---------------------------------------------------------------------------------------------
+
+    def _end(self, op: str = "end", grace: float = 0.0) -> dict[str, Any]:
+        self._alive = False
+        request = {"op": op, "pid": self.pid, "grace": grace}
+        try:
+            return self._zygote(request)
+        except KeyboardInterrupt:  # whether the zygote heard of it is not known
+            self._zygote(request)
+            raise
+        finally:
+            self._drain()
+            self._channel.close()
+            for pipe in self._pipes:
+                os.close(pipe)
+            self._open.clear()
+
+    def _drain(self) -> None:
+        for pipe in tuple(self._open):
+            for _ in range(64):  # a child that prints without end is not listened to without end
+                if not self._read(pipe):
+                    break
+
+    def _read(self, pipe: int) -> bool:
+        try:
+            data = os.read(pipe, _CHUNK)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._open.discard(pipe)
+            return False
+        self._pipes[pipe].add(data)
+        return True
+
+    def _where(self, ask: bool = False) -> int | None:
+        """The line of the learner's file that the child is in, or was in when it crashed."""
+        if ask:
+            self._zygote({"op": "blame", "pid": self.pid})
+            self._await_blame()
+        return line_in(self._path, self._blame.text())
+
+    def _await_blame(self) -> None:
+        deadline = time.monotonic() + BLAME_S
+        blame = list(self._pipes)[1]
+        while blame in self._open and time.monotonic() < deadline:
+            cancellation.check()
+            dumped = self._blame.text()
+            with contextlib.suppress(InterruptedError):
+                select.select([blame], [], [], cancellation.LOOK_S)
+            self._read(blame)
+            if dumped and dumped == self._blame.text():
+                return
+
+
+def line_in(path: str, dump: str) -> int | None:
+    """The innermost line of the file ``path`` in faulthandler's last stack dump."""
+    last = dump.rpartition("most recent call first")[2]
+    shown = re.escape(path.encode("ascii", "backslashreplace").decode("ascii"))
+    match = re.search(rf'File "{shown}", line (\d+) in ', last) if path else None
+    return int(match[1]) if match else None

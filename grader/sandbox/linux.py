@@ -1,0 +1,39 @@
+"""System calls of Linux that Python does not wrap."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
+
+Argument = int | bytes | ctypes.Array[ctypes.c_char] | None
+
+
+def prctl(option: int, value: int = 0, third: int = 0) -> int:
+    """Calls prctl(2), with an option from <linux/prctl.h>.
+
+    Raises:
+        OSError: the kernel does not know it, or does not allow it.
+    """
+    result = _libc.prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(third), ctypes.c_ulong(0),
+                         ctypes.c_ulong(0))
+    return int(_checked(result, f"prctl({option})"))
+
+
+def syscall(number: int, *arguments: Argument) -> int:
+    """Calls the kernel by number; bytes and buffers are passed by address.
+
+    Raises:
+        OSError: the call failed.
+    """
+    words = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
+    return int(_checked(_libc.syscall(ctypes.c_long(number), *words), f"system call {number}"))
+
+
+def _checked(result: int, call: str) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{call}: {os.strerror(number)}")
+    return result

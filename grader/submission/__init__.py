@@ -1,0 +1,1 @@
+"""Reads a submission without running it: source, placeholders, TODOs, dataflow."""

@@ -1,0 +1,515 @@
+"""Dataflow of a file: its kernels, and the statements that a value is computed by."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TypeVar
+
+from grader.submission import syntax
+from grader.submission.syntax import functions, last_line, last_name, lines_of, names
+from grader.submission.todo_regions import numbered_comments
+
+Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+Lines = tuple[int, ...]
+
+_MASK_POSITION = {"load": 1, "store": 2}
+_POINTERS = ("pointer", "ptr")
+_LOADS = ("load", "gather", "atomic_add", "atomic_max", "atomic_min", "atomic_cas", "atomic_xchg")
+_ACCESSES = (*_LOADS, "store", "scatter", "atomic_and", "atomic_or", "atomic_xor")
+
+_NEAR = 2  # steps: addresses and mask themselves, then what they are made of
+_FAR = 16
+
+# ---------------------------------------------------------------------------------------------
+# Kernels
+
+
+@dataclass(frozen=True)
+class KernelDefinition:
+    """One kernel.
+
+    ``key`` is its name. Of several kernels with one name this is the last; the others have keys
+    such as "add_kernel (line 12)". ``jit`` is the decorator, or the call of ``triton.jit`` that has
+    its options. ``scopes`` are the functions and classes around the kernel, from the outside in.
+    """
+
+    key: str
+    node: ast.FunctionDef
+    jit: ast.expr
+    scopes: tuple[Scope, ...]
+
+    @property
+    def first_line(self) -> int:
+        """``co_firstlineno`` of the function's code."""
+        return syntax.first_line(self.node)
+
+    def sees(self, other: KernelDefinition) -> bool:
+        """Whether this kernel finds the other one under its name: not inside of a class."""
+        if not other.scopes:
+            return True
+        return not isinstance(other.scopes[-1], ast.ClassDef) and \
+            self.scopes[:len(other.scopes)] == other.scopes
+
+
+def kernel_definitions(tree: ast.Module) -> list[KernelDefinition]:
+    """All kernels of a file in the order of its lines, at any depth.
+
+    A kernel is a function under ``@triton.jit``, or one that the file gives to ``triton.jit``.
+    """
+    candidates: list[tuple[ast.FunctionDef, tuple[Scope, ...]]] = []
+    calls: list[tuple[ast.Call, tuple[Scope, ...]]] = []
+    for node, scopes in _with_scopes(tree):
+        if isinstance(node, ast.FunctionDef):
+            candidates.append((node, scopes))
+        elif isinstance(node, ast.Call):
+            calls.append((node, scopes))
+    jits: dict[ast.FunctionDef, tuple[ast.expr, tuple[Scope, ...]]] = {
+        node: (decorator, scopes) for node, scopes in candidates
+        for decorator in node.decorator_list if is_jit(decorator)}
+    for call, around in calls:
+        name = given_to_jit(call)
+        named = [(len(scopes), node.lineno, node, scopes) for node, scopes in candidates
+                 if node.name == name and around[:len(scopes)] == scopes] if name else []
+        if named:
+            *_, node, scopes = max(named, key=lambda one: one[:2])
+            has_options = call.func if isinstance(call.func, ast.Call) else call
+            jits.setdefault(node, (has_options, scopes))
+    kernels = [KernelDefinition(node.name, node, jit, scopes) for node, (jit, scopes) in
+               sorted(jits.items(), key=lambda one: one[0].lineno)]
+    last = {one.node.name: one for one in kernels}
+    return [one if last[one.node.name] is one else
+            replace(one, key=f"{one.key} (line {one.node.lineno})") for one in kernels]
+
+
+def is_kernel(function: ast.FunctionDef) -> bool:
+    """Whether one of the decorators is Triton's ``jit``, called or not."""
+    return any(is_jit(decorator) for decorator in function.decorator_list)
+
+
+def is_jit(decorator: ast.expr) -> bool:
+    target = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return last_name(target) == "jit"
+
+
+def given_to_jit(node: ast.AST) -> str:
+    """``add`` of ``triton.jit(add)``, ``triton.jit(fn=add)`` and ``triton.jit(debug=True)(add)``.
+
+    Empty for every other expression.
+    """
+    match node:
+        case ast.Call(function, [ast.Name(name)]) if is_jit(function):
+            return name
+        case ast.Call(function, [], keywords) if is_jit(function):
+            return next((word.value.id for word in keywords
+                         if word.arg == "fn" and isinstance(word.value, ast.Name)), "")
+    return ""
+
+
+def _with_scopes(tree: ast.Module) -> Iterator[tuple[ast.AST, tuple[Scope, ...]]]:
+    """All nodes with the scopes around them, without recursion, so at any depth."""
+    pending: list[tuple[ast.AST, tuple[Scope, ...]]] = [(tree, ())]
+    while pending:
+        node, scopes = pending.pop()
+        yield node, scopes
+        inner = (*scopes, node) if isinstance(node, Scope) else scopes
+        pending += [(child, inner) for child in ast.iter_child_nodes(node)]
+
+
+# ---------------------------------------------------------------------------------------------
+# Assignments, and the names that follow from names
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A statement that gives names a value; of a ``for`` loop, the value is what it runs over."""
+
+    statement: ast.Assign | ast.AugAssign | ast.AnnAssign | ast.For
+    names: set[str]
+    value: ast.expr | None  # None for a declaration
+
+
+def assignments(node: ast.AST) -> Iterator[Assignment]:
+    """All assignments in a node, at any depth."""
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Assign(targets=targets, value=value):
+                yield Assignment(inner, names(targets), value)
+            case ast.AugAssign(target=target, value=value) | ast.AnnAssign(
+                    target=target, value=value) | ast.For(target=target, iter=value):
+                yield Assignment(inner, names([target]), value)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Code that is reached once each of ``conditions`` contains a name that is reached."""
+
+    conditions: tuple[frozenset[str], ...]
+    names: frozenset[str]  # that are reached with it
+
+
+_P = TypeVar("_P", bound=Piece)
+
+
+def reached(roots: Iterable[str], pieces: Iterable[_P]) -> tuple[frozenset[str], list[_P]]:
+    """All names, and all pieces, that are reached from the names ``roots``."""
+    words, rest, found = frozenset(roots), list(pieces), list[_P]()
+    while more := [one for one in rest if all(words & any_of for any_of in one.conditions)]:
+        rest = [one for one in rest if one not in more]
+        words = words.union(*(one.names for one in more))
+        found += more
+    return words, found
+
+
+def names_reached(text: str, roots: Iterable[str]) -> frozenset[str]:
+    """All names in what a file defines by the names ``roots``, and in what these name in turn."""
+    return _names_reached(text, frozenset(roots))
+
+
+@lru_cache(maxsize=32)  # every finding of a function asks, of the same file
+def _names_reached(text: str, roots: frozenset[str]) -> frozenset[str]:
+    return reached(roots, _definitions(text))[0]
+
+
+@lru_cache(maxsize=2)
+def _definitions(text: str) -> tuple[Piece, ...]:
+    """Functions and classes of a file, and names that it gives values."""
+    pieces = []
+    for node in syntax.tree_of(text).body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                defined = {name}
+            case ast.Assign(targets=targets):
+                defined = names(targets)
+            case ast.AnnAssign(target=target):
+                defined = names([target])
+            case _:
+                continue
+        attributes = {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+        pieces.append(Piece((frozenset(defined),), frozenset(names([node]) | attributes)))
+    return tuple(pieces)
+
+
+def lines_elsewhere(text: str, roots: Iterable[str]) -> frozenset[int]:
+    """The lines of functions that no function of ``roots`` comes to, by their names.
+
+    None are, where the file has no function of these names.
+    """
+    defined, roots = functions(syntax.tree_of(text)), frozenset(roots)
+    if roots.isdisjoint(function.name for function in defined):
+        return frozenset()
+    words = names_reached(text, roots)
+    return frozenset(line for function in defined if function.name not in words
+                     for line in _whole(function))
+
+
+def comment_above(text: str, line: int, marker: str) -> int | None:
+    """The line of the last numbered comment above a line in the same function."""
+    function = _function_at(text, line)
+    if function is None:
+        return None
+    comments = [one for one in numbered_comments(text, marker)
+                if function.lineno <= one <= line]
+    return max(comments, default=None)
+
+
+def comments_in(text: str, roots: Iterable[str], marker: str) -> Lines:
+    """The lines of numbered comments in functions that those of ``roots`` come to."""
+    words, numbered = names_reached(text, roots), numbered_comments(text, marker)
+    return tuple(line for function in functions(syntax.tree_of(text)) if function.name in words
+                 for line in sorted(numbered) if line in _whole(function))
+
+
+def _whole(function: ast.FunctionDef) -> range:
+    return range(syntax.first_line(function), last_line(function) + 1)
+
+
+# ---------------------------------------------------------------------------------------------
+# Lines of kernels by what depends on them
+
+
+def lines_behind(text: str, line: int, *, far: bool = False, mask: bool = True) -> Lines:
+    """The lines that give a load or store of a kernel its addresses and its mask, in order.
+
+    Empty where the line has none, or where the text cannot be read.
+
+    Args:
+        text: of the file.
+        line: of the load or store.
+        far: also the lines that these are computed from, up to the program's number.
+        mask: False for the lines of addresses only.
+    """
+    function = _function_at(text, line)
+    if function is None:
+        return ()
+    operands = {name for call in _accesses(function) if line in lines_of(call)
+                for name in _address_names(call, mask)}
+    lines = _lines_assigning(function, operands, _FAR if far else _NEAR)
+    return _in_order(lines, without=line)
+
+
+def has_mask(text: str, line: int) -> bool | None:
+    """Whether the load or store of a line has a mask; None where the text does not show it."""
+    function = _function_at(text, line)
+    calls = [] if function is None else [
+        call for call in _accesses(function) if line in lines_of(call)]
+    masked = {len(call.args) > _MASK_POSITION[_method(call)]
+              or any(one.arg in ("mask", None) for one in call.keywords) for call in calls}
+    return masked.pop() if len(masked) == 1 else None
+
+
+def lines_of_values(text: str) -> Lines:
+    """The lines of all kernels by which what is loaded becomes what is stored, in order.
+
+    Constants, such as the zeros that a sum begins with, come last.
+    """
+    lines: set[int] = set()
+    constants: set[int] = set()
+    for function in _functions(text):
+        if not is_kernel(function):
+            continue
+        accesses = list(_accesses(function))
+        addresses = {name for call in accesses for name in _address_names(call, mask=True)}
+        stores = [call for call in accesses if _method(call) == "store"]
+        stored = names(value for call in stores for value in (
+            *call.args[1:2], *(one.value for one in call.keywords if one.arg == "value")))
+        computed = _lines_assigning(function, stored - addresses, _FAR, without=addresses)
+        loads = {call.lineno for call in accesses if _method(call) == "load"}
+        plain = [one for one in assignments(function) if isinstance(one.statement, ast.Assign)]
+        assigned = {name for one in plain for name in one.names}
+        constants |= {one.statement.lineno for one in plain
+                      if one.statement.lineno in computed - loads and one.value is not None
+                      and assigned.isdisjoint(names([one.value]))}
+        lines |= {call.lineno for call in stores} | computed
+    return (*_in_order(lines - constants), *_in_order(constants))
+
+
+def lines_of_stores(text: str) -> Lines:
+    return _in_order({call.lineno for function in _functions(text) if is_kernel(function)
+                      for call in _accesses(function) if _method(call) == "store"})
+
+
+def lines_of_operands(text: str, line: int) -> Lines:
+    """The lines that compute the values which a line of a kernel works on."""
+    function = _function_at(text, line)
+    if function is None:
+        return ()
+    here = [node for node in ast.walk(function) if getattr(node, "lineno", 0) == line]
+    operands = {node.id for node in here
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    operands |= names(node.target for node in here if isinstance(node, ast.AugAssign))
+    return _in_order(_lines_assigning(function, operands, 1), without=line)
+
+
+def lines_of_addresses(text: str) -> Lines:
+    """The lines of all loads of kernels and those that give them their addresses, in order."""
+    lines: set[int] = set()
+    for function in _functions(text):
+        if is_kernel(function):
+            loads = [call for call in _accesses(function) if _method(call) == "load"]
+            addresses = {name for call in loads for name in _address_names(call, mask=False)}
+            lines |= {call.lineno for call in loads}
+            lines |= _lines_assigning(function, addresses, _FAR)
+    return _in_order(lines)
+
+
+def sizes_in(text: str, line: int) -> set[str]:
+    """The constexpr parameters of a kernel that a line names, or all where it names none."""
+    function = _function_at(text, line)
+    if function is None:
+        return set()
+    sizes = {one.arg for one in function.args.args
+             if one.annotation is not None and "constexpr" in ast.unparse(one.annotation)}
+    named = {node.id for node in ast.walk(function)
+             if isinstance(node, ast.Name) and node.lineno == line}
+    return sizes & named or sizes
+
+
+def indirect_lines(source: str, first_line: int = 1) -> frozenset[int]:
+    """Lines of accesses that go where loaded values say, as in a gather.
+
+    These are accesses whose pointer, or whose place in a descriptor, depends on a load. A name
+    counts as loaded if any assignment to it does, wherever it stands: the order of statements is
+    not followed, and neither are functions that the kernel calls.
+
+    Args:
+        source: of the kernel, decorators included or not.
+        first_line: the line of the file that ``source`` begins with.
+    """
+    tree = syntax.parse(textwrap.dedent(source))
+    loaded, _ = reached([_LOAD], [Piece((frozenset(_sources(one.value)),), frozenset(one.names))
+                                  for one in assignments(tree) if one.value is not None])
+    return frozenset(
+        line + first_line - 1 for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and last_name(node.func) in _ACCESSES
+        and any(loaded & _sources(part) for part in (
+            *node.args[:1], *(word.value for word in node.keywords if word.arg == "pointer")))
+        for line in lines_of(node))
+
+
+def indirect_lines_of(source: str, kernel: str) -> frozenset[int]:
+    """``indirect_lines`` of one kernel at the top of a file; none without such a kernel."""
+    for node in functions(syntax.parse(source)):
+        if node.name == kernel:
+            text = "\n".join(source.split("\n")[node.lineno - 1:node.end_lineno])
+            return indirect_lines(text, node.lineno)
+    return frozenset()
+
+
+_LOAD = ""  # stands among names for a load
+
+
+def _sources(value: ast.expr) -> set[str]:
+    """The names in an expression, and ``_LOAD`` where it loads."""
+    loads = any(isinstance(node, ast.Call) and last_name(node.func) in _LOADS
+                for node in ast.walk(value))
+    return names([value]) | ({_LOAD} if loads else set())
+
+
+# ---------------------------------------------------------------------------------------------
+# Lines of host code by what depends on them
+
+
+def lines_of_grid(text: str, line: int | None, entry: str = "") -> Lines:
+    """The lines that compute the grid of a launch.
+
+    That is the launch in ``line``; without a line the only launch, in the file or in the function
+    ``entry``. Where the grid stands in the launch itself, that is its line.
+    """
+    lines: set[int] = set()
+    for function, call in _launches(text, line, entry):
+        assert isinstance(call.func, ast.Subscript)
+        lines |= _lines_assigning(function, names([call.func.slice]), 1) or {call.lineno}
+    return _in_order(lines)
+
+
+def lines_of_arguments(text: str, parameters: Iterable[str], line: int | None = None, *,
+                       kernel_line: int | None = None) -> Lines:
+    """The lines that compute the values which launches pass by name, or else pass them.
+
+    Args:
+        text: of the file.
+        parameters: the names by which the values are passed.
+        line: of the launch. Without it, the only launch counts.
+        kernel_line: a line of a kernel, all of whose launches count instead if it has any.
+    """
+    wanted, lines = set(parameters), set[int]()
+    launches = _launches_of(text, kernel_line) if kernel_line else []
+    for function, call in launches or _launches(text, line):
+        for keyword in call.keywords:
+            if keyword.arg in wanted:
+                value = keyword.value
+                lines |= _lines_assigning(function, names([value]), 1) or {value.lineno}
+    return _in_order(lines)
+
+
+def keywords_of_launches(text: str, line: int | None) -> set[str]:
+    """The names by which a launch passes arguments."""
+    return {keyword.arg for _, call in _launches(text, line) for keyword in call.keywords
+            if keyword.arg}
+
+
+def lines_of_launches(text: str) -> Lines:
+    return _in_order({call.lineno for _, call in _launches(text, None)})
+
+
+def lines_of_results(text: str, entry: str) -> Lines:
+    """The lines that compute what a function returns."""
+    lines: set[int] = set()
+    for function in _functions(text):
+        if function.name == entry:
+            values = [node.value for node in ast.walk(function)
+                      if isinstance(node, ast.Return) and node.value is not None]
+            lines |= _lines_assigning(function, names(values), 1)
+    return _in_order(lines)
+
+
+# ---------------------------------------------------------------------------------------------
+# Accesses, launches and assignments of a function
+
+
+@lru_cache(maxsize=2)  # every finding of a grade asks, of the same file
+def _functions(text: str) -> tuple[ast.FunctionDef, ...]:
+    return tuple(node for node in ast.walk(syntax.tree_of(text))
+                 if isinstance(node, ast.FunctionDef))
+
+
+def _function_at(text: str, line: int) -> ast.FunctionDef | None:
+    return next((function for function in _functions(text) if line in lines_of(function)), None)
+
+
+def _accesses(function: ast.FunctionDef) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(function)
+            if isinstance(node, ast.Call) and _method(node) in _MASK_POSITION)
+
+
+def _method(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
+def _address_names(call: ast.Call, mask: bool) -> set[str]:
+    """The names in addresses and mask of an access; of one by a descriptor, that of this too."""
+    position = _MASK_POSITION[_method(call)]
+    keywords = (*_POINTERS, "mask") if mask else _POINTERS
+    owner = [call.func.value] if isinstance(call.func, ast.Attribute) else []
+    return names([*owner, *call.args[:1], *(call.args[position:position + 1] if mask else ()),
+                  *(one.value for one in call.keywords if one.arg in keywords)])
+
+
+_Launches = list[tuple[ast.FunctionDef, ast.Call]]  # with the function around each
+
+
+def _launches(text: str, line: int | None, entry: str = "") -> _Launches:
+    """The launch of this line; without one, the launch if there is a single one, in all of the file
+    or in the function ``entry``.
+    """
+    launches = _all_launches(text)
+    if line is not None:
+        return [(function, call) for function, call in launches if line in lines_of(call)]
+    if len(launches) > 1:
+        launches = [(function, call) for function, call in launches if function.name == entry]
+    return launches if len(launches) == 1 else []
+
+
+def _all_launches(text: str) -> _Launches:
+    return [(function, node) for function in _functions(text) if not is_kernel(function)
+            for node in ast.walk(function)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)]
+
+
+def _launches_of(text: str, line: int) -> _Launches:
+    """The launches that name the kernel with this line."""
+    kernel = _function_at(text, line)
+    return [(function, call) for function, call in _all_launches(text)
+            if kernel is not None and isinstance(call.func, ast.Subscript)
+            and isinstance(call.func.value, ast.Name) and call.func.value.id == kernel.name]
+
+
+def _lines_assigning(function: ast.FunctionDef, targets: set[str], steps: int,
+                     without: Iterable[str] = ()) -> set[int]:
+    """The lines of all assignments to names, and to those that their values are made of.
+
+    Args:
+        function: whose assignments count; loops do not.
+        targets: the names.
+        steps: how often names in the values are followed, the first assignments counted.
+        without: names that are not followed.
+    """
+    statements = [one for one in assignments(function) if not isinstance(one.statement, ast.For)]
+    lines: set[int] = set()
+    followed: set[str] = set(without)
+    for _ in range(steps):
+        followed |= targets
+        assigning = [one for one in statements if targets & one.names]
+        lines |= {one.statement.lineno for one in assigning}
+        targets = names(one.value for one in assigning if one.value is not None) - followed
+        if not targets:
+            break
+    return lines
+
+
+def _in_order(lines: set[int], without: int | None = None) -> Lines:
+    return tuple(sorted(lines - {without}))

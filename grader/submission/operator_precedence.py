@@ -1,0 +1,72 @@
+"""Comparisons that `&` took apart: ``a & b < c`` compares ``a & b``, as `&` binds closer."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from grader.report import Finding
+from grader.submission import syntax
+from grader.submission.dataflow import is_kernel
+
+_CODES = frozenset(("M01", "M02", "M03", "M04", "M06", "N01", "N02", "N03"))  # of wrong masks
+_LONGEST = 40  # characters of code that are quoted
+
+
+@lru_cache(maxsize=1)  # every failing case asks, of the same file
+def comparison_of_joined(text: str) -> tuple[int, str] | None:
+    """The line of the first one in a kernel, and what it does in words; None where there is none.
+
+    Only what nobody means counts: `&` or `|` beside a comparison without being in its parentheses,
+    so that a truth value is compared with a number, or two comparisons became one chain.
+    """
+    kernels = filter(is_kernel, syntax.functions(syntax.tree_of(text)))
+    found = [node for kernel in kernels for node in ast.walk(kernel)
+             if isinstance(node, ast.Compare) and _is_taken_apart(node)]
+    if not found:
+        return None
+    node = min(found, key=lambda one: one.lineno)
+    line = node.lineno
+    sides = [node.left, *node.comparators]
+    joined = next(side for side in sides if _joins(side))
+    others = " and ".join(f"`{_quoted(side)}`" for side in sides if side is not joined)
+    return line, (f"`&` and `|` bind closer than comparisons do: line {line} compares "
+                  f"`{_quoted(joined)}` with {others}.")
+
+
+def explained_by_precedence(findings: Sequence[Finding], text: str) -> list[Finding]:
+    """The findings; where the first is one of those that wrong masks have, with this meaning."""
+    if not findings or findings[0].code not in _CODES:
+        return list(findings)
+    found = comparison_of_joined(text)
+    if found is None:
+        return list(findings)
+    line, means = found
+    first = findings[0]
+    return [replace(first, line=first.line or line, means=means), *findings[1:]]
+
+
+def _is_taken_apart(node: ast.Compare) -> bool:
+    joined = [side for side in (node.left, *node.comparators) if _joins(side)]
+    return bool(joined) and (len(node.ops) > 1 or any(
+        isinstance(part, ast.Compare) for side in joined for part in _parts(side)))
+
+
+def _joins(node: ast.expr) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr)
+
+
+def _parts(node: ast.expr) -> Iterator[ast.expr]:
+    """What `&` and `|` join, however many there are."""
+    if isinstance(node, ast.BinOp) and _joins(node):
+        yield from _parts(node.left)
+        yield from _parts(node.right)
+    else:
+        yield node
+
+
+def _quoted(node: ast.expr) -> str:
+    words = ast.unparse(node)
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST - 1]}…"

@@ -1,0 +1,111 @@
+"""Reachability: the parts of a submission that a call of one of its functions can run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import PurePath
+
+from grader.submission import syntax
+from grader.submission.dataflow import Piece, reached
+
+# What finds a name, or a file, by a text: then any text may name something.
+_LOOKS_UP = frozenset((
+    "__dict__", "__getattr__", "__import__", "attrgetter", "eval", "exec", "getattr", "globals",
+    "import_module", "locals", "methodcaller", "open", "read_bytes", "read_text", "vars", "*"))
+
+_DOCUMENTS = frozenset(("__doc__", "getdoc"))
+
+
+@dataclass(frozen=True)
+class _FilePiece(Piece):
+    """A function of a file, or, without a name, all of the file that runs when it is imported."""
+
+    file: str
+    name: str
+    code: str  # in one spelling, without comments and line numbers
+
+
+def changes(entry: str, before: Mapping[str, str], after: Mapping[str, str],
+            roots: Iterable[str]) -> bool:
+    """Whether a call of ``entry`` may run anything that differs between two versions.
+
+    A function is reached where something that is reached names it, and so is a file, by its own
+    name or that of its package: more is taken for reached than ever runs.
+
+    Args:
+        entry: a function of the submission.
+        before, after: the files of both versions, as texts by their paths.
+        roots: the files that are read first.
+    """
+    roots = frozenset(roots)
+    old, new = ({(piece.file, piece.name): piece for name, text in texts.items()
+                 for piece in _pieces(name, text, name in roots)} for texts in (before, after))
+    changed = {key for key in {*old, *new}
+               if key not in old or key not in new or old[key].code != new[key].code}
+    _, pieces = reached([entry], [*old.values(), *new.values()])
+    return any((piece.file, piece.name) in changed for piece in pieces)
+
+
+def _names(file: str) -> frozenset[str]:
+    """The names by which code comes to a file."""
+    path = PurePath(file)
+    if path.suffix != ".py":
+        return _LOOKS_UP
+    return frozenset((path.parent.name if path.stem == "__init__" else path.stem,))
+
+
+@cache
+def _pieces(file: str, text: str, root: bool) -> list[_FilePiece]:
+    by_file = () if root else (_names(file),)
+    try:
+        tree = _parsed(text) if file.endswith(".py") else None
+    except SyntaxError:
+        tree = None
+    if tree is None:
+        return [_FilePiece(by_file, frozenset(), file, "", text)]
+    looks_up = bool(_LOOKS_UP & _words(tree, texts=False))
+    at_once: list[ast.AST] = []
+    functions: dict[str, list[ast.AST]] = {}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            functions.setdefault(node.name, []).append(node)
+            at_once += [*node.decorator_list, *node.args.defaults,
+                        *filter(None, node.args.kw_defaults)]
+        else:
+            at_once.append(node)
+    return [_FilePiece((*by_file, frozenset((name,))) if name else by_file,
+                       frozenset().union(*(_words(node, texts=looks_up) for node in nodes)),
+                       file, name, "\n".join(map(ast.dump, nodes)))
+            for name, nodes in (("", at_once), *functions.items())]
+
+
+def _parsed(text: str) -> ast.Module:
+    """Parses a file without its docstrings, unless something reads them."""
+    tree = syntax.parse(text)
+    if not _DOCUMENTS & _words(tree, texts=False):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and \
+                    ast.get_docstring(node, clean=False) is not None:
+                node.body = node.body[1:]
+    return tree
+
+
+def _words(node: ast.AST, *, texts: bool) -> frozenset[str]:
+    """The names in a piece of code; with ``texts`` also the words of its constants."""
+    found: set[str] = set()
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                found.add(name)
+            case ast.keyword(arg=str(name)):
+                found.add(name)
+            case ast.alias(name=name):
+                found.update(name.split("."))
+            case ast.ImportFrom(module=str(name)):
+                found.update(name.split("."))
+            case ast.Constant(value=str(text)) if texts:
+                found.update(text.replace(".", " ").split())
+    return frozenset(found)

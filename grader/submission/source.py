@@ -1,0 +1,296 @@
+"""Reads a submission, and checks syntax, blanks, kernels and signatures without running it."""
+
+from __future__ import annotations
+
+import ast
+import codecs
+import hashlib
+import io
+import os
+import re
+import stat
+import tokenize
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from grader.report import Finding
+from grader.submission import syntax
+from grader.submission.dataflow import is_jit, kernel_definitions
+from grader.submission.placeholders import blanks_left, blanks_left_in, bound_names, functions
+from grader.submission.todo_regions import Places, numbered_comments, places
+
+KERNEL = "kernel.py"  # what a submission is called by
+MAX_BYTES = 1_000_000  # of a submission; an exercise has about 5,000
+# Other codecs take long (punycode), raise anything (undefined), or decode to misleading text.
+_ENCODINGS = re.compile(r"utf-8(-sig)?|ascii|iso8859-\d+|cp125\d")
+
+
+Signature = tuple[tuple[str, ...], tuple[str, ...]]  # parameters, and those passed by name only
+
+
+class UnreadableSubmission(OSError):
+    """The file is missing, a folder, a device, too large, or not permitted to read."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A snapshot of a submission; all later steps use this text, not the file.
+
+    Where a submission has several files, ``data`` is the one that is imported, and ``text``,
+    ``todos`` and ``tree`` are of ``kernel_file``, from which kernels are taken and whose lines
+    findings name.
+    """
+
+    text: str
+    data: bytes
+    sha256: str
+    todos: dict[int, int]  # line -> number of its TODO or DECIDE comment, in order
+    problem: Finding | None = None  # P02: it does not parse
+    tree: ast.Module | None = field(default=None, compare=False, repr=False)  # unless a problem
+    files: Mapping[str, bytes] = field(default_factory=dict)  # the others, by their paths
+    kernel_file: str = KERNEL
+    trees: Mapping[str, ast.Module] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """All files as text by path; the imported file is kernel.py."""
+        return {name: data.decode("utf-8", "replace")
+                for name, data in {KERNEL: self.data, **self.files}.items()}
+
+    def places(self, exercise: str = "") -> Places:
+        """The TODO that each line belongs to; ``exercise`` is the file the learner started with."""
+        return places(self.tree, self.text, self.todos, exercise)
+
+    def with_files(self, files: Mapping[str, str], instead_of: str) -> Source:
+        """Replaces further files of the submission; nothing in them is checked.
+
+        Args:
+            files: path -> text; they are added.
+            instead_of: the folder whose files go.
+        """
+        kept = {name: data for name, data in self.files.items() if not name.startswith(instead_of)}
+        return replace(self, files=kept | {name: text.encode() for name, text in files.items()})
+
+
+def read(path: Path, files: Sequence[str] = (), kernel_file: str = KERNEL) -> Source:
+    """Reads a submission once.
+
+    Args:
+        path: of the file that is imported.
+        files: paths of further files, as seen from its folder.
+        kernel_file: which of all of them holds the kernels.
+
+    Raises:
+        UnreadableSubmission: the path is not a readable regular file of at most ``MAX_BYTES``, or
+            one of the further files is there and cannot be read.
+    """
+    first = _read(_content(path), KERNEL)
+    if not files:
+        return first
+    found: dict[str, Source] = {}
+    for name in files:
+        data = _further(path.parent, name)
+        found[name] = Source("", b"", "", {}, data) if isinstance(data, Finding) else \
+            _read(data, name)
+    problem = next((one.problem for one in (first, *found.values()) if one.problem), None)
+    size = sum(len(one.data) for one in (first, *found.values()))
+    if problem is None and size > MAX_BYTES:
+        problem = Finding("P02", f"The files have {size:,} bytes together; a submission may have "
+                                 f"{MAX_BYTES:,}.")
+    every = {KERNEL: first, **found}
+    held = every[kernel_file]
+    digest = hashlib.sha256()
+    for name, one in sorted(every.items()):
+        digest.update(f"{name}\0{len(one.data)}\0".encode() + one.data)
+    return Source(
+        held.text, first.data, digest.hexdigest(), {} if problem else held.todos, problem,
+        held.tree, {name: one.data for name, one in found.items()}, kernel_file,
+        {name: one.tree for name, one in every.items() if one.tree is not None})
+
+
+def _further(folder: Path, name: str) -> bytes | Finding:
+    """The content of a file of the learner's folder; a link may not lead out of it."""
+    path = folder / name
+    try:
+        inside = path.resolve(strict=True).is_relative_to(folder.resolve())
+    except FileNotFoundError:
+        return Finding("P02", f"There is no file {name}.")
+    except (OSError, RuntimeError) as error:
+        raise UnreadableSubmission(f"{path} cannot be read: {error}.") from error
+    if not inside:
+        return Finding("P02", f"{name} is a link that leads out of the exercise's folder.")
+    return _content(path)
+
+
+def _read(data: bytes, name: str) -> Source:
+    digest = hashlib.sha256(data).hexdigest()
+    text = _decoded(data)
+    if isinstance(text, Finding) and name != KERNEL:
+        text = text.within("file", name=name)
+    if isinstance(text, Finding):
+        return Source("", data, digest, {}, text)
+    if not name.endswith(".py"):
+        return Source(text, data, digest, {})
+    tree = _parsed(text)
+    if isinstance(tree, Finding) and name != KERNEL:
+        tree = replace(tree.within("file", name=name), line=None)
+    if isinstance(tree, Finding):
+        return Source(text, data, digest, numbered_comments(text), tree)
+    return Source(text, data, digest, numbered_comments(text), tree=tree)
+
+
+def _decoded(data: bytes) -> str | Finding:
+    encoding = "UTF-8"
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        if not _ENCODINGS.fullmatch(codecs.lookup(encoding).name):
+            return _other_encoding(encoding)
+        return data.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+    except SyntaxError as error:
+        _, unknown, name = str(error.msg).partition("unknown encoding: ")
+        return _other_encoding(name) if unknown else Finding(
+            "P02", "The file is not text in UTF-8.")
+    except UnicodeDecodeError:
+        return Finding("P02", f"The file is not text in {encoding.upper()}.")
+
+
+def _other_encoding(name: str) -> Finding:
+    return Finding("P02", f"The file declares the encoding `{name:.40}`; a kernel file is text in "
+                          f"UTF-8.")
+
+
+def _content(path: Path) -> bytes:
+    """All bytes of a regular file; its kind is checked after opening, so no race is possible."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        try:
+            status = os.fstat(descriptor)
+            if stat.S_ISDIR(status.st_mode):
+                raise UnreadableSubmission(f"{path} is a folder, not a kernel file.")
+            if not stat.S_ISREG(status.st_mode):
+                raise UnreadableSubmission(f"{path} is not a regular file.")
+            with open(descriptor, "rb", closefd=False) as file:
+                data = file.read(MAX_BYTES + 1)  # it may be growing
+        finally:
+            os.close(descriptor)
+    except UnreadableSubmission:
+        raise
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UnreadableSubmission(f"{path} cannot be read: {reason}.") from error
+    if len(data) > MAX_BYTES:
+        raise UnreadableSubmission(f"{path} has {max(status.st_size, len(data)):,} bytes; a kernel "
+                                   f"file may have {MAX_BYTES:,}.")
+    return data
+
+
+def _parsed(text: str) -> ast.Module | Finding:
+    """Parses the text. Errors that only Python's compiler reports are left to the worker, where
+    time and memory are bounded.
+    """
+    if "\0" in text:  # of which Python names no line
+        line = text[:text.index("\0")].count("\n") + 1
+        return Finding("P02", f"Line {line} holds a NUL byte, which no Python file may hold.",
+                       line=line)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they quote the file, to the judge's own output
+            return syntax.parse(text, "kernel.py")
+    except SyntaxError as error:
+        return Finding("P02", syntax_message(text, error), line=error.lineno)
+    except (RecursionError, MemoryError):
+        return Finding("P02", "Python cannot parse the file: it is nested too deeply.")
+    except ValueError as error:
+        return Finding("P02", f"Python cannot parse the file: {error}.")
+
+
+def syntax_message(text: str, error: SyntaxError) -> str:
+    """Python's message, the line, and a caret below the error."""
+    lines = text.split("\n")
+    column = f", column {error.offset}" if error.offset else ""
+    message = f"Python cannot parse line {error.lineno}{column}: {error.msg}."
+    if error.lineno and error.lineno <= len(lines):
+        line = lines[error.lineno - 1].expandtabs(4)[:90]
+        indent = len(line) - len(line.lstrip())
+        place = max(0, min((error.offset or 1) - 1, len(line)) - indent)
+        message += f"\n{line.strip()}\n{' ' * place}^"
+    return message
+
+
+def inspect(source: Source, signatures: Mapping[str, Signature], blanks: int) -> list[Finding]:
+    """The finding that forbids a run: the first of P02, P01, P03, P04 that applies, if any.
+
+    Args:
+        signatures: of the functions that it has to define.
+        blanks: how many the exercise starts with, 0 where it has none.
+    """
+    if source.problem or source.tree is None:
+        return [source.problem] if source.problem else []
+    tree = source.tree
+    nodes = list(ast.walk(tree))
+    left = blanks_left_in(source.trees, blanks) if source.trees else \
+        blanks_left(source.text, numbered_comments(source.text, "TODO"), tree, nodes, blanks)
+    finding = left or _kernels(tree, nodes) or next(
+        filter(None, (_signature(_defining(source, entry), entry, *signature)
+                      for entry, signature in signatures.items())), None)
+    if finding is not None and finding.line is not None and finding.code == "P04" and source.trees:
+        finding = replace(finding, line=None)  # it may be of another file than the kernels'
+    return [finding] if finding else []
+
+
+def _defining(source: Source, entry: str) -> ast.Module:
+    """The file that defines a function, if there are several and one does."""
+    assert source.tree is not None
+    defining = (tree for tree in source.trees.values()
+                if any(function.name == entry for function in functions(tree)))
+    return next(defining, source.trees.get(KERNEL, source.tree))
+
+
+# ---------------------------------------------------------------------------------------------
+# P03 and P04
+
+
+def _kernels(tree: ast.Module, nodes: Sequence[ast.AST]) -> Finding | None:
+    defined = {function.name: function for function in functions(tree)}
+    jitted = {kernel.node.name for kernel in kernel_definitions(tree)}
+    for node in nodes:
+        match node:
+            case ast.Call(func=ast.Subscript(value=ast.Name(name))) if (
+                    name in defined and name not in jitted):
+                seen = f"`{name}` is launched with [grid] and is a plain Python function."
+                return Finding("P03", seen, line=defined[name].lineno)
+    imports_kernels = any(
+        isinstance(node, ast.ImportFrom | ast.Import) for node in tree.body
+    ) and any(isinstance(node, ast.Call) and is_jit(node) and node.args for node in nodes)
+    if not jitted and not imports_kernels:
+        return Finding("P03", "No function of the file is decorated with `@triton.jit`, or given "
+                              "to `triton.jit` by its name.")
+    return None
+
+
+def _signature(tree: ast.Module, entry: str, parameters: tuple[str, ...],
+               keyword_only: tuple[str, ...]) -> Finding | None:
+    asked = [*parameters, *(["*", *keyword_only] if keyword_only else [])]
+    expected = f"{entry}({', '.join(asked)})"
+    function = next((f for f in functions(tree) if f.name == entry), None)
+    if function is None:
+        bound = bound_names(tree)
+        if entry in bound:
+            return None  # an alias or a decorated object; the call will show what it takes
+        return Finding("P04", f"The file defines no function `{expected}`.")
+    arguments = function.args
+    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+    by_name = {a.arg: default for a, default in zip(
+        arguments.kwonlyargs, arguments.kw_defaults, strict=True)}
+    required = names[: len(names) - len(arguments.defaults)]
+    required += [name for name, default in by_name.items() if default is None]
+    takes_any = arguments.kwarg is not None
+    known = {*names[len(arguments.posonlyargs):], *by_name}
+    if tuple(names[: len(parameters)]) != parameters or set(required) - set(asked) or not (
+            takes_any or known.issuperset(keyword_only)):
+        shown = ", ".join([*names, *(["*", *by_name] if by_name else [])])
+        seen = f"`{entry}` takes ({shown}); the module asks for `{expected}`."
+        return Finding("P04", seen, line=function.lineno)
+    return None

@@ -1,0 +1,284 @@
+"""The cases of a suite: what is tried, and what a performance case allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import CodeType
+from typing import Any
+
+from grader.recording.compiled_kernel import Factor
+from grader.report import Kind
+from grader.suite.inputs import Size
+from grader.suite.sizes import COUNT, Drawn, Sizes, words
+
+CALL_S = 10.0  # that a call of host code may take
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a performance case allows. ``traffic`` is issued bytes over ``Cost.bytes``.
+
+    ``sectors`` bounds the 32-byte sectors of any line that moves much over as few as would hold its
+    bytes, access by access: what a later access finds in a cache was requested again.
+    ``programs`` bounds the programs of all launches together; a function gets the learner's
+    block. ``axis`` bounds the programs along any one axis of a grid: where it is the largest count
+    that one dimension of the job needs, an axis that counts several dimensions has more.
+    ``described`` says whether launches get tensor descriptors, which the host has made. Of the
+    compiled code, ``vector`` is how many bits a thread has to load or store at once where much is
+    moved, ``spills`` how many bytes a thread may spill, ``shared`` how many bytes of shared memory
+    a program may take. Of the launches that move much, ``stages`` is how deep the pipeline has to
+    be and ``most_stages`` how deep it may be, ``loop_shuffles`` how many instructions in loops may
+    pass values from thread to thread, as reductions do. With ``tensor_cores`` these have to be
+    used, and to multiply ``factors`` (such as fp8) where they are named; ``imprecise_sums`` is how
+    many products of float8 they may add up in fewer bits than float32 has. With ``bulk`` what is
+    loaded most has to come in whole tiles (by TMA), and with ``specialized`` warps have to have
+    roles of their own. It is that for ``target`` where one is named, whatever the grade is for:
+    some features, and some mistakes, show on one kind of GPU only. ``pass_at`` and ``stretch`` are
+    shares of the copy bandwidth at this very size, or of the speed of the library's matrix product
+    where the arithmetic takes longer than a copy: proved, expected or left open without a GPU.
+
+    ``flops`` is operations of tl.dot over ``Cost.flops``, and ``scratch`` how many bytes host code
+    may allocate beside the results.
+    """
+
+    traffic: float | None = None
+    flops: float | None = None
+    scratch: int | None = None
+    sectors: float | None = None
+    launches: int | None = None
+    programs: Size | None = None
+    axis: int | None = None
+    described: bool | None = None
+    vector: int | None = None
+    spills: int | None = None
+    shared: int | None = None
+    stages: int | None = None
+    most_stages: int | None = None
+    loop_shuffles: int | None = None
+    tensor_cores: bool = False
+    factors: Factor | None = None
+    imprecise_sums: int | None = None
+    bulk: bool = False
+    specialized: bool = False
+    target: str = ""
+    pass_at: float | None = None
+    stretch: float | None = None
+
+    @property
+    def of_code(self) -> bool:
+        """Whether anything is asked of the compiled code."""
+        return any(asked is not None and asked is not False for asked in (
+            self.vector, self.spills, self.shared, self.stages, self.most_stages,
+            self.loop_shuffles, self.tensor_cores, self.factors, self.imprecise_sums,
+            self.bulk, self.specialized))
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Other files for a submission, such as trusted code in place of the learner's own package.
+
+    ``files`` are texts by their paths; the learner's files in the folder ``instead_of`` go.
+    """
+
+    name: str
+    files: Mapping[str, str]
+    instead_of: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a case of kind ``call`` asks of host code, and how the answer is judged.
+
+    ``of`` is a function of ``calls.py`` beside the suite, which runs with the learner's module as
+    its first argument where the learner's code runs, or else the learner's own function. ``check``
+    gets the answer, as plain values, and the case's inputs; it raises AssertionError with a
+    sentence, which becomes a finding with ``code``. Cases that ask the same of the same plain
+    values share one answer. With ``eager`` launches run at once, under watch, and with ``watched``
+    what is found about their accesses fails the case too. ``seconds`` bound the call.
+
+    With ``trees`` the function is asked once in each of these, in processes of its own, and
+    ``check`` gets a dict: name of a tree -> ``grader.processes.replies.Answer``, whose ``value`` is
+    plain. ``settled`` tells of the answers in the first of them whether ``check`` refuses them
+    whatever the others answer; then it may get these alone, where not all has to be told.
+    """
+
+    of: str
+    check: Callable[..., None] | None = None
+    code: str = "Q01"
+    eager: bool = False
+    watched: bool = True
+    seconds: float = CALL_S
+    trees: Sequence[Tree] = ()
+    settled: Callable[[Mapping[str, Any]], bool] | None = None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is asked of the submission's files as texts; nothing of them runs.
+
+    ``check`` gets all of them by their paths, and raises AssertionError with a sentence, which
+    becomes a finding with ``code``. ``of`` says which of them, for hints.
+    """
+
+    check: Callable[[Mapping[str, str]], None]
+    of: str
+    code: str = "Q01"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One named run. ``name`` says in words what is tried.
+
+    ``raises`` asks for an exception instead of a result; ``mentions`` are words that its message
+    must hold. ``public`` cases are the ones that ``python kernel.py`` runs. ``advisory`` cases are
+    shown and never decide. ``function`` is the learner's function that is called, where a suite has
+    several; ``call`` is set where host code is asked and no kernel's result is looked at, and
+    ``reading`` where files are only read. Where ``runs`` is false, the call is recorded, which
+    checks its grids, and no kernel runs. With ``sizes`` it stands for a run at each size drawn.
+    """
+
+    name: str
+    kind: Kind
+    inputs: tuple[Any, ...] = ()
+    limits: Limits | None = None
+    raises: type[Exception] | None = None
+    mentions: tuple[str, ...] = ()
+    launches: int | None = None  # exactly so many, where the contract says so
+    public: bool = False
+    advisory: bool = False
+    function: str = ""
+    call: Call | None = None
+    reading: Reading | None = None
+    runs: bool = True
+    sizes: Sizes | None = None
+
+    def at(self, size: Drawn) -> Case:
+        """The run at one of the drawn sizes."""
+        assert self.sizes is not None
+        return replace(self, name=f"{self.name}: {words(size)}", sizes=None,
+                       inputs=tuple(self.sizes.make(**size)))
+
+    @property
+    def about(self) -> str:
+        """The function that the case calls, or what it asks or reads; hints are chosen by it."""
+        return self.function or (self.call.of if self.call
+                                 else self.reading.of if self.reading else "")
+
+    @property
+    def follows_block(self) -> bool:
+        """Whether a size or a limit is a function of the learner's own block."""
+        sizes = [size for spec in self.inputs for size in getattr(spec, "sizes", ())]
+        return any(map(callable, [*sizes, self.limits and self.limits.programs]))
+
+
+def correctness(name: str, *inputs: Any, public: bool = False, launches: int | None = None) -> Case:
+    return Case(name, Kind.CORRECTNESS, inputs, public=public, launches=launches)
+
+
+def edge(name: str, *inputs: Any, public: bool = False, launches: int | None = None,
+         advisory: bool = False) -> Case:
+    return Case(name, Kind.EDGE, inputs, public=public, launches=launches, advisory=advisory)
+
+
+def launchable(name: str, *inputs: Any) -> Case:
+    """The launches are recorded and not run: every grid must be within the limits of CUDA.
+
+    For sizes that are cheap to launch and would take long to interpret.
+    """
+    return Case(name, Kind.EDGE, inputs, runs=False)
+
+
+def sizes(make: Callable[..., Sequence[Any]], *, count: int = COUNT, call: Call | None = None,
+          name: str = "sizes drawn anew", **dimensions: Sequence[Any]) -> Case:
+    """A case at ``count`` sizes that each grade draws anew; what fails is shrunk and named.
+
+    ``sizes(lambda rows, columns: (rand(rows, columns),), rows=(1, 9), columns=(1, 5_000))``: two
+    numbers are the lowest and the highest size; anything else, such as dtypes, is chosen from. All
+    that can be drawn has to be within the module's contract, and small: a case is judged in a few
+    milliseconds. With ``call`` the inputs are those of host code.
+    """
+    ranges = {key: (values[0], values[1]) for key, values in dimensions.items()
+              if _is_range(values)}
+    choices = {key: tuple(values) for key, values in dimensions.items() if key not in ranges}
+    return Case(name, Kind.PROPERTY, call=call, sizes=Sizes(make, ranges, choices, count))
+
+
+def _is_range(values: Sequence[Any]) -> bool:
+    return len(values) == 2 and all(type(value) is int for value in values)
+
+
+def refuses(name: str, *inputs: Any, raises: type[Exception], mentions: Sequence[str] = (),
+            public: bool = False) -> Case:
+    """The function must raise ``raises`` (or a subclass) before anything is launched."""
+    return Case(name, Kind.EDGE, inputs, raises=raises, mentions=tuple(mentions), public=public)
+
+
+def performance(name: str, *inputs: Any, **limits: Any) -> Case:
+    """Run whole and counted; with ``pass_at``, judged at its real size without being run whole.
+
+    ``limits`` are the fields of ``Limits``.
+
+    Raises:
+        ValueError: a GPU is named, and its speed asked for: a clock has only the one that is there.
+    """
+    asked = Limits(**limits)
+    if asked.target and asked.pass_at is not None:
+        raise ValueError(f"the case '{name}' names a target or asks for speed: one or the other")
+    return Case(name, Kind.PERFORMANCE, inputs, limits=asked)
+
+
+def call(name: str, of: str, *inputs: Any, check: Callable[..., None] | None = None,
+         raises: type[Exception] | None = None, mentions: Sequence[str] = (), public: bool = False,
+         advisory: bool = False, **how: Any) -> Case:
+    """Host code is asked, and its answer judged by ``check``; ``how`` are fields of ``Call``.
+
+    A check whose ``code`` begins with T speaks of what the answer costs: a performance case.
+
+    Raises:
+        ValueError: the case asks for neither an answer nor an exception.
+    """
+    if (check is None) == (raises is None):
+        raise ValueError(f"the case '{name}' has either a check or an exception that it asks for")
+    asked = Call(of, check, **how)
+    return Case(name, _kind_of(asked.code), inputs, raises=raises, mentions=tuple(mentions),
+                public=public, advisory=advisory, call=asked)
+
+
+def reads(name: str, of: str, *, check: Callable[[Mapping[str, str]], None],
+          code: str = "Q01") -> Case:
+    """The files of the submission are looked at as texts; the arguments are as in ``Reading``.
+
+    A check whose ``code`` begins with T speaks of how the work is done: a performance case.
+    """
+    return Case(name, _kind_of(code), reading=Reading(check, of, code))
+
+
+def _kind_of(code: str) -> Kind:
+    """Where a case of host code or texts belongs whose findings have this code."""
+    return Kind.PERFORMANCE if code.startswith("T") else Kind.CALL
+
+
+@dataclass(frozen=True)
+class Property:
+    """A ``test_*`` function of a suite: gets a ``submission``, asserts a law of the result.
+
+    ``functions`` are those of the learner's that it calls, where a suite has several.
+    """
+
+    name: str
+    test: Callable[..., None]
+    kind: Kind = Kind.PROPERTY
+    advisory: bool = False
+    functions: frozenset[str] = frozenset()
+
+    @property
+    def about(self) -> str:
+        """The function that the law is about, where it is one; hints are chosen by it."""
+        return next(iter(self.functions)) if len(self.functions) == 1 else ""
+
+
+def names_in(code: CodeType) -> frozenset[str]:
+    """The names and attributes that a function's code and the functions inside of it mention."""
+    inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
+    return frozenset(code.co_names).union(*map(names_in, inner))

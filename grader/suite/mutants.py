@@ -1,0 +1,94 @@
+"""Wrong versions of a solution, and what a failure like theirs usually means."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from grader.finding import Sign
+
+KERNEL = "kernel.py"
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A text that occurs exactly once in ``file``, and what takes its place."""
+
+    find: str
+    replace: str
+    file: str = KERNEL
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A wrong version of the solution.
+
+    ``codes`` are the findings that it must get, the first of them first. ``meaning`` is what such a
+    failure usually means, in the words of this module; ``todos`` are the blanks to look at.
+    Three marks tell a learner's failure from others with the same code: what ``sign`` asks of the
+    finding's data (``grader.finding.matches``), cases that this mistake gets ``wrong``, and cases
+    that it gets ``right``. Where a suite has several functions, it explains failures of those only
+    whose cases it gets wrong.
+    """
+
+    id: str
+    title: str
+    patches: tuple[Patch, ...]
+    codes: tuple[str, ...]
+    meaning: str
+    todos: tuple[int, ...] = ()
+    sign: Sign = field(default_factory=dict)
+    wrong: tuple[str, ...] = ()
+    right: tuple[str, ...] = ()
+
+    def apply(self, solution: str) -> str:
+        """The mutant's source, for a solution of one file.
+
+        Raises:
+            ValueError: a text to replace does not occur exactly once in the solution.
+        """
+        return self.apply_to({KERNEL: solution})[KERNEL]
+
+    def apply_to(self, solution: Mapping[str, str]) -> dict[str, str]:
+        """All files of the mutant, from those of the solution by their paths.
+
+        Raises:
+            ValueError: a text to replace does not occur exactly once in its file.
+        """
+        files = dict(solution)
+        for patch in self.patches:
+            found = files.get(patch.file, "").count(patch.find)
+            if found != 1:
+                raise ValueError(f"mutant {self.id}: the text to replace occurs {found} times in "
+                                 f"{patch.file}, not once: {patch.find!r}")
+            files[patch.file] = files[patch.file].replace(patch.find, patch.replace)
+        return files
+
+
+def read_mutants(path: Path) -> tuple[Mutant, ...]:
+    """Read ``mutants.toml``; a missing file means no mutants."""
+    if not path.exists():
+        return ()
+    data = tomllib.loads(path.read_text(encoding="utf-8"))
+    return tuple(
+        Mutant(
+            id=entry["id"],
+            title=entry["title"],
+            patches=tuple(Patch(**patch) for patch in entry["patch"]),
+            codes=tuple(entry["codes"]),
+            meaning=entry["meaning"],
+            todos=tuple(entry.get("todos", ())),
+            sign=_sign(entry.get("sign", {})),
+            wrong=tuple(entry.get("wrong", ())),
+            right=tuple(entry.get("right", ())),
+        )
+        for entry in data.get("mutant", ())
+    )
+
+
+def _sign(value: Any) -> Sign:
+    """A table; a string is a pattern of text that is no data yet."""
+    return {"text": {"pattern": value}} if isinstance(value, str) else value

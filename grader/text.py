@@ -1,0 +1,65 @@
+"""Small turns of phrase that several rooms share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+NOT_WRITTEN = "This part is not written yet."
+ONLY_HERE = "The processor runs programs in turn and rounds every operation by itself; the " \
+            "kernel depends on something that Triton leaves open."
+NOTHING_TO_DO = "Nothing has to be computed for tensors without elements, so nothing is launched."
+_PLAIN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*[,;.]?")  # a word of English, and no name of code
+_GROUPED = re.compile(r"(?<=\d)[,_'\u2009\u202f ](?=\d{3}(?!\d))")
+
+
+def sentence(text: str) -> str:
+    """The text with a capital at the front and a full stop at the end.
+
+    What is written in one way only keeps its first letter: a path, a name of code and its call.
+    """
+    text = text.strip()
+    first = text[:1].upper() if _PLAIN.fullmatch(text.partition(" ")[0]) else text[:1]
+    return first + text[1:] + ("" if text.endswith((".", "!", "?", "^")) else ".")
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """1, 2, 3, 7 as '1 to 3, 7'."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(
+        f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs
+    )
+
+
+def program(index: int, grid: tuple[int, int, int]) -> str:
+    """``program 9`` in a 1-D grid, ``program (1, 2)`` in a 2-D one."""
+    return f"program {program_number(index, grid)}"
+
+
+def program_number(index: int, grid: tuple[int, int, int]) -> str:
+    """The place of a program in its grid; programs count along axis 0 first."""
+    x, rest = index % grid[0], index // grid[0]
+    y, z = rest % grid[1], rest // grid[1]
+    if grid[2] > 1:
+        return f"({x}, {y}, {z})"
+    return f"({x}, {y})" if grid[1] > 1 else str(x)
+
+
+def mentions(message: str, word: str) -> bool:
+    """Whether a message holds a word; digits of its numbers may stand in groups of three."""
+    return word in message or word in _GROUPED.sub("", message)
+
+
+def not_found(error: KeyError) -> str:
+    """A look-up that failed; in Triton most are for a function by the types of its arguments."""
+    key = error.args[0] if error.args else ""
+    parts = list(key) if isinstance(key, Iterable) and not isinstance(key, str) else []
+    if parts and all(hasattr(part, "name") for part in parts):  # types of Triton
+        types = ", ".join(repr(part).rpartition(".")[2] for part in parts)
+        return f"the function that is called here has no version for {types}"
+    return f"the compiler looked up {error} and found nothing"

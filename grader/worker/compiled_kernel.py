@@ -1,0 +1,190 @@
+"""The ``CompiledKernel`` that a launch or ``kernel.warmup`` returns to host code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NoReturn
+
+import torch
+from triton.runtime.jit import JITFunction, MockTensor
+
+from grader.engine.compiler.targets import WARP
+from grader.recording.model import Launch, Recording, View, dtype_name, to_json
+from grader.worker.launch_capture import bound_arguments
+
+Returned = Callable[..., Any]  # of a launch: kernel, args, kwargs, and whether it is a warmup
+Question = dict[str, Any]  # a recording of one launch, as JSON
+
+_ONE = View(0, "uint8", (1,), (1,), 0)
+_ALIGNMENTS = 16  # elements; the compiler knows addresses modulo 16 bytes
+_OPTIONS: Mapping[str, Any] = MappingProxyType({"num_stages": 3, "num_ctas": 1})  # Triton's own
+
+
+class FigureMissing(BaseException):
+    """Ends a call that reads a figure of the compiler; the judge sends it and repeats the call."""
+
+
+class Figures:
+    """Figures of compiled launches, which the judge gets from the compiler's process.
+
+    ``question`` is the first launch since ``begin`` whose figures are missing.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, Mapping[str, int]] = {}
+        self.question: Question | None = None
+
+    def begin(self) -> None:
+        self.question = None
+
+    def learn(self, question: Question, figures: Mapping[str, int]) -> None:
+        self._known[json.dumps(question, sort_keys=True)] = figures
+
+    def of(self, launch: Launch) -> Mapping[str, int]:
+        """``n_regs`` and ``n_spills`` of a thread, ``shared`` bytes and ``num_warps``.
+
+        Raises:
+            FigureMissing: the judge has not sent them yet.
+        """
+        question = to_json(Recording((_ONE,), (launch,), ()))
+        figures = self._known.get(json.dumps(question, sort_keys=True))
+        if figures is None:
+            self.question = self.question or question
+            raise FigureMissing(launch.kernel)
+        return figures
+
+    def returned(self, path: str) -> Returned:
+        """The factory of what launches of kernels in the file ``path`` return."""
+        def compiled(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *,
+                     warmup: bool) -> CompiledKernel:
+            return CompiledKernel(_LazyLaunch(self, path, kernel, args, kwargs), loaded=not warmup)
+
+        return compiled
+
+
+class _LazyLaunch:
+    """One launch, which is described only when a figure of it is read."""
+
+    def __init__(self, figures: Figures, path: str, kernel: Any, args: tuple[Any, ...],
+                 kwargs: dict[str, Any]) -> None:
+        self.kernel = kernel
+        self.given = args, kwargs
+        self.options = {key: value for key, value in kwargs.items()
+                        if key not in kernel.signature.parameters}
+        self._figures, self._path = figures, path
+        self._launch: Launch | None = None
+
+    @property
+    def figures(self) -> Mapping[str, int]:
+        if self._launch is None:
+            key, arguments, options = bound_arguments(
+                _ArgumentRecorder(self._path), self.kernel, *self.given)
+            self._launch = Launch(key, (1, 1, 1), arguments, options)
+        return self._figures.of(self._launch)
+
+
+class CompiledKernel:
+    """Triton's ``CompiledKernel``, as far as host code of a grade can use one."""
+
+    def __init__(self, launch: _LazyLaunch, *, loaded: bool) -> None:
+        """``loaded``: it was launched, so its figures can be read without ``_init_handles``."""
+        self._launch, self._loaded = launch, loaded
+        self.name = str(launch.kernel.__name__)
+        self.metadata = _Metadata(launch)
+
+    def _init_handles(self) -> None:
+        self._loaded = True
+
+    @property
+    def n_regs(self) -> int:
+        return self._figure("n_regs")
+
+    @property
+    def n_spills(self) -> int:
+        return self._figure("n_spills")
+
+    @property
+    def n_max_threads(self) -> int:
+        return self._figure("num_warps") * WARP
+
+    def _figure(self, name: str) -> int:
+        if not self._loaded:
+            raise AttributeError  # Python goes on to `__getattr__`
+        return self._launch.figures[name]
+
+    def __getitem__(self, grid: Any) -> Callable[..., None]:
+        """Launches this code, with the constexpr parameters and options it was compiled with."""
+        self._init_handles()
+        compiled = self._launch
+
+        def launch(*args: Any, stream: Any = None) -> None:
+            names = [parameter.name for parameter in compiled.kernel.params]
+            if len(args) != len(names):
+                raise TypeError(f"{self.name}: a compiled kernel takes all of its {len(names)} "
+                                f"arguments by position, constexprs too; it got {len(args)}")
+            positional, named = compiled.given
+            bound = compiled.kernel.signature.bind(
+                *positional, **{key: value for key, value in named.items() if key in names})
+            bound.apply_defaults()
+            values = {parameter.name: bound.arguments[parameter.name]
+                      if parameter.is_constexpr else value
+                      for parameter, value in zip(compiled.kernel.params, args, strict=True)}
+            JITFunction.run(compiled.kernel, grid=(grid[0], grid[1], grid[2]), warmup=False,
+                            **values, **compiled.options)
+
+        return launch
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in ("n_regs", "n_spills", "n_max_threads"):
+            raise AttributeError(f"'CompiledKernel' object has no attribute '{name}' before "
+                                 f"`_init_handles()` or a launch")
+        raise AttributeError(f"the compiled kernels of a grade have no `{name}`: they have "
+                             "metadata, n_regs, n_spills, n_max_threads and `kernel[grid](...)`")
+
+
+class _Metadata:
+    """``metadata`` of a compiled kernel."""
+
+    def __init__(self, launch: _LazyLaunch) -> None:
+        self._launch = launch
+        self.name = str(launch.kernel.__name__)
+        self.warp_size = WARP
+
+    @property
+    def shared(self) -> int:
+        return self._launch.figures["shared"]
+
+    @property
+    def num_warps(self) -> int:
+        return self._launch.figures["num_warps"]
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _OPTIONS:
+            raise AttributeError(f"the metadata of a grade's compiled kernels has no `{name}`: it "
+                                 f"has name, shared, num_warps, {', '.join(_OPTIONS)}")
+        return {**_OPTIONS, **self._launch.options, **self._launch.given[1]}[name]
+
+
+class _ArgumentRecorder:
+    """A recorder that describes the arguments of a launch and records no event."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def view(self, tensor: torch.Tensor | MockTensor) -> View:
+        offset = tensor.storage_offset() if isinstance(tensor, torch.Tensor) else 0
+        return View(0, dtype_name(tensor), (1,), (1,), int(offset) % _ALIGNMENTS)
+
+    def find(self, code: str, seen: str, line: int | None = None) -> None:
+        """Does nothing: an exception with the same message follows."""
+
+    def stop(self, code: str, seen: str) -> NoReturn:
+        raise ValueError(seen)
+
+    def check_device(self, tensor: torch.Tensor) -> None:
+        """Does nothing: the address is not used."""
+
+    def forget(self, tensor: torch.Tensor) -> None:
+        """Does nothing: no kernel writes the tensor."""

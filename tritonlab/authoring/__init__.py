@@ -1,0 +1,1 @@
+"""Tools for authors of modules: checks, mutants, parallel runs, a scaffold."""

@@ -1,0 +1,249 @@
+"""Checks of a module's files that run nothing; each yields its faults."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from grader.finding import strange_fields
+from grader.report import Kind
+from grader.submission import syntax
+from grader.submission.dataflow import is_kernel
+from grader.submission.placeholders import blanks_left
+from grader.submission.todo_regions import numbered_comments
+from grader.text import ranges
+from tritonlab.authoring.module_files import Material, entries, folders, nothing_astray, python_of
+
+HEADINGS = (
+    "What you will be able to do", "Why it exists", "The idea", "Worked example", "Your task",
+    "How it is graded", "Best practices", "Pitfalls", "Going further", "Three questions",
+    "Time, prerequisites, next module",
+)
+PROMPT = "WRITE ME"  # what `tritonlab new` leaves where only an author can go on
+DIAGRAM_COLUMNS = 78
+RUNGS = 3
+PASTED = 13  # characters, without spaces, from which on a line counts as one of the solution
+PUBLIC_CORRECTNESS, PUBLIC_EDGE = 3, 1
+
+
+def nothing_left_to_write(material: Material) -> Iterator[str]:
+    """Finds prompts of the scaffold that are left."""
+    module = material.module
+    for kind, folder, _ in folders(module):
+        for path in entries(folder):
+            text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+            for number, line in enumerate(text.splitlines(), 1):
+                if PROMPT in line:
+                    prompt = line.partition(PROMPT)[2].strip(' :"\'*`,])')
+                    yield f"{kind}/…/{path.name}, line {number}: {prompt}"
+
+
+def headings_and_diagrams(material: Material) -> Iterator[str]:
+    """Checks the order of the lesson's sections and the width of its diagrams."""
+    bare = re.sub(r"^```.*?^```", "", material.readme, flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^## (.+?)\s*$", bare, re.MULTILINE)
+    if not re.match(r"# \S", material.readme):
+        yield "README.md does not begin with a title"
+    yield from (f"README.md has no section '{name}'" for name in HEADINGS if name not in headings)
+    yield from (f"README.md has a section '{name}', which no module has"
+                for name in dict.fromkeys(headings) if name not in HEADINGS)
+    expected = [name for name in headings if name in HEADINGS]
+    if sorted(expected) == sorted(HEADINGS) and expected != list(HEADINGS):
+        first = next(a for a, b in zip(expected, HEADINGS, strict=True) if a != b)
+        yield f"README.md: the section '{first}' is out of order"
+    yield from (f"README.md has the section '{name}' more than once"
+                for name in HEADINGS if headings.count(name) > 1)
+    idea = re.search(r"^## The idea$(.*?)(?=^## |\Z)", material.readme, re.DOTALL | re.MULTILINE)
+    if idea and "```text\n" not in idea[1]:
+        yield "README.md: 'The idea' shows no diagram (a block that begins with ```text)"
+    for block in re.findall(r"```text\n(.*?)```", material.readme, re.DOTALL):
+        for line in block.splitlines():
+            if len(line) > DIAGRAM_COLUMNS:
+                yield (f"README.md: a line of a diagram has {len(line)} columns, "
+                       f"{DIAGRAM_COLUMNS} are the most: {line.strip()[:40]}…")
+
+
+def numbers_and_hint_groups(material: Material) -> Iterator[str]:
+    """Checks that TODOs are numbered 1 to n, each with a group of hints."""
+    numbers = _numbers(python_of(material.exercise), material.marker)
+    count, marker = len(numbers), material.marker
+    if sorted(numbers) != [*range(1, count + 1)]:
+        yield (f"kernel.py: the comments `# {marker} n` are numbered {ranges(numbers)}, "
+               f"not 1 to {count}")
+    if not numbers and material.starter in ("blanks", "slow"):
+        yield f"kernel.py has no comment `# {marker} 1: …`, although its track asks for them"
+    if material.starter == "blanks" and material.suite.blanks != count:
+        yield f"suite.py says blanks={material.suite.blanks}, kernel.py has {count}"
+    if material.suite.marker != marker:
+        yield f"suite.py says marker=\"{material.suite.marker}\", the track asks for \"{marker}\""
+    helped = [n for group in material.module.hints for n in group.todos]
+    if missing := sorted(set(numbers) - set(helped)):
+        yield f"module.toml: no group of hints is for {marker} {ranges(missing)}"
+    if extra := sorted(set(helped) - set(numbers)):
+        yield f"module.toml: hints are for {marker} {ranges(extra)}, which kernel.py has not"
+    if double := sorted({n for n in helped if helped.count(n) > 1}):
+        yield f"module.toml: two groups of hints are for {marker} {ranges(double)}"
+    yield from _hints_by_function(material, bool(numbers))
+
+
+def _hints_by_function(material: Material, numbered: bool) -> Iterator[str]:
+    helped = {name for group in material.module.hints for name in group.functions}
+    for name in sorted(helped - set(material.chosen_by)):
+        yield f"module.toml: hints are for `{name}`, which no case asks"
+    for name in () if numbered else material.chosen_by:
+        if name not in helped:
+            yield f"module.toml: no group of hints names `{name}` among its functions"
+    for group in material.module.hints:
+        if not group.todos and not group.functions:
+            yield f"module.toml: group {group.group} says neither `todos` nor `functions`"
+
+
+def _numbers(text: str, marker: str) -> list[int]:
+    """Returns the distinct numbers of comments ``# MARKER n: …`` in order."""
+    return list(dict.fromkeys(numbered_comments(text, marker).values()))
+
+
+def rungs_of_hints(material: Material) -> Iterator[str]:
+    """Checks that each group has three rungs without a line of the solution."""
+    code = (line.partition("  # ")[0] for text in material.solution.values()
+            for line in text.splitlines())
+    lines = {re.sub(r"\s", "", line): line.strip() for line in code}
+    for group in material.module.hints:
+        if len(group.rungs) != RUNGS:
+            yield f"module.toml: group {group.group} has {len(group.rungs)} rungs, not {RUNGS}"
+        for number, rung in enumerate(group.rungs, 1):
+            text = re.sub(r"\s", "", rung)
+            if not text:
+                yield f"module.toml: rung {number} of group {group.group} is empty"
+            for bare, line in lines.items():
+                if len(bare) >= PASTED and bare in text:
+                    yield (f"module.toml: rung {number} of group {group.group} holds a line of "
+                           f"the solution: `{line}`")
+
+
+def same_signatures(material: Material) -> Iterator[str]:
+    """Checks that exercise and solution have the same signatures and given lines."""
+    try:
+        ours, theirs = (signatures(python_of(texts))
+                        for texts in (material.solution, material.exercise))
+    except SyntaxError as error:
+        yield f"a kernel.py cannot be parsed: {error}"
+        return
+    for name in material.functions:
+        for place, defined in (("tracks", theirs), ("solutions", ours)):
+            if name not in defined:
+                yield f"{place}/…/kernel.py defines no `{name}`, which the suite grades"
+    for name, signature in theirs.items():
+        if name not in ours:
+            yield f"the exercise defines `{name}{signature}`, the solution does not"
+        elif ours[name] != signature:
+            yield f"`{name}` is `{signature}` in the exercise and `{ours[name]}` in the solution"
+    if material.starter == "blanks":
+        solution = set(_statements(python_of(material.solution)))
+        for line in _statements(python_of(material.exercise)):
+            if line not in solution:
+                yield f"the exercise gives a line that the solution has not: `{line}`"
+
+
+def signatures(text: str) -> dict[str, str]:
+    """Returns the signatures of public functions, kernels apart, and the fields of classes."""
+    spellings = {}
+    for node in syntax.parse(text).body:
+        if isinstance(node, ast.FunctionDef) and not is_kernel(node):
+            returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+            spellings[node.name] = f"({ast.unparse(node.args)}){returns}"
+        elif isinstance(node, ast.ClassDef):
+            fields = [ast.unparse(field) for field in node.body if isinstance(field, ast.AnnAssign)]
+            spellings[node.name] = f"{{{', '.join(fields)}}}"
+    # A function with a blank as decorator is a kernel if it has constexpr parameters.
+    return {name: spelling for name, spelling in spellings.items()
+            if not name.startswith("_") and "constexpr" not in spelling}
+
+
+def _statements(text: str) -> Iterator[str]:
+    """Yields the statements of a file as unparsed, nested ones by their heads, without blanks."""
+    for node in ast.walk(syntax.parse(text)):
+        if not isinstance(node, ast.stmt):
+            continue
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            continue  # a docstring, or a blank that is a line of its own
+        for name in ("body", "orelse", "finalbody", "handlers", "cases", "decorator_list"):
+            if isinstance(getattr(node, name, None), list):
+                setattr(node, name, [])
+        blank = any(isinstance(inner, ast.Constant) and inner.value is Ellipsis
+                    for inner in ast.walk(node))
+        if not blank:
+            yield ast.unparse(node).rstrip(":")
+
+
+def no_blank_in_solution(material: Material) -> Iterator[str]:
+    """Checks that the solution has neither blanks nor TODO comments."""
+    for name, text in material.solution.items():
+        if not name.endswith(".py"):
+            continue
+        for marker in ("TODO", "DECIDE"):
+            if left := _numbers(text, marker):
+                yield f"solutions/…/{name} still asks {marker} {ranges(left)}"
+        try:
+            tree = syntax.parse(text)
+        except SyntaxError as error:
+            yield f"solutions/…/{name} cannot be parsed: {error}"
+            continue
+        if finding := blanks_left(text, {}, tree, list(ast.walk(tree)), 0):
+            yield f"solutions/…/{name}: {finding.seen}"
+
+
+def public_cases(material: Material) -> Iterator[str]:
+    """Checks that enough cases are public, if tensors are compared at all."""
+    cases = material.cases
+    if all(case.kind is Kind.CALL for case in cases):
+        return
+    for kind, least in ((Kind.CORRECTNESS, PUBLIC_CORRECTNESS), (Kind.EDGE, PUBLIC_EDGE)):
+        count = sum(case.public and case.kind is kind for case in cases)
+        if count < least:
+            yield (f"suite.py: {count} {kind} case{'s are' if count != 1 else ' is'} public, "
+                   f"{least} at least should be")
+
+
+def sound_mutants(material: Material) -> Iterator[str]:
+    """Checks that each mutant applies, changes something and names existing cases."""
+    mutants = material.suite.mutants
+    names = {case.name for case in material.cases} | {
+        prop.name for prop in material.suite.properties}
+    if not mutants:
+        yield "mutants.toml holds no mutant: nothing shows that the suite finds a mistake"
+    for mutant in mutants:
+        head = f"mutants.toml, {mutant.id}"
+        if [m.id for m in mutants].count(mutant.id) > 1:
+            yield f"{head}: another one has this id"
+        if not mutant.codes:
+            yield f"{head}: it names no code"
+        if not mutant.meaning.strip():
+            yield f"{head}: it does not say what such a failure means"
+        try:
+            if mutant.apply_to(material.solution) == material.solution:
+                yield f"{head}: it is the solution"
+        except ValueError as error:
+            yield f"mutants.toml: {error}"
+        for name in (*mutant.wrong, *mutant.right):
+            if name not in names:
+                yield f"{head}: no case is called '{name}'"
+        if fields := strange_fields(mutant.sign):
+            yield f"{head}: `sign` names {' and '.join(fields)}, which no finding has"
+        numbers = set(_numbers(python_of(material.exercise), material.marker))
+        if strange := sorted(set(mutant.todos) - numbers):
+            yield f"{head}: kernel.py has no {material.marker} {ranges(strange)}"
+
+
+READ: Mapping[str, Callable[[Material], Iterable[str]]] = {
+    "nothing astray": nothing_astray,
+    "nothing left to write": nothing_left_to_write,
+    "headings and diagrams of the lesson": headings_and_diagrams,
+    "numbers and groups of hints": numbers_and_hint_groups,
+    "rungs of hints": rungs_of_hints,
+    "signatures of exercise and solution": same_signatures,
+    "no blank in the solution": no_blank_in_solution,
+    "public cases": public_cases,
+    "mutants can be applied": sound_mutants,
+}

@@ -1,0 +1,160 @@
+"""The files of a module: read, and checked for missing and stray ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import grader
+from tritonlab.course.course import Course, Module, Roots
+
+if TYPE_CHECKING:
+    from grader.suite import Case, Suite
+
+EXERCISE_FILES = ("module.toml", "README.md", "lesson.py", "kernel.py")
+SOLUTION_FILES = ("kernel.py",)
+SUITE_FILES = ("suite.py", "mutants.toml")
+KERNEL = "kernel.py"
+STARTERS = ("blanks", "slow", "broken", "specification")  # what exercises of a track may be
+
+
+@dataclass(frozen=True)
+class Material:
+    """The texts of a module. ``starter``: the kind of exercises of its track."""
+
+    module: Module
+    starter: str
+    readme: str
+    exercise: Mapping[str, str]  # texts by path: kernel.py, and what else the suite names
+    solution: Mapping[str, str]
+    suite: Suite
+
+    @property
+    def marker(self) -> str:
+        """The word before the numbers of TODOs."""
+        return self.module.marker
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Names of the functions that the suite grades."""
+        return tuple(self.suite.signatures)
+
+    @property
+    def chosen_by(self) -> tuple[str, ...]:
+        """The names that hints by function may use: those that cases call or read."""
+        functions = (case.about or self.suite.entry for case in self.cases)
+        return tuple(dict.fromkeys(functions))
+
+    @property
+    def cases(self) -> Sequence[Case]:
+        """The cases of all functions."""
+        return self.suite.all_cases
+
+
+def read(module: Module, starter: str) -> Material:
+    """Reads a module whose files are complete.
+
+    Raises:
+        Exception: any error of the author's suite.
+    """
+    suite = grader.load_suite(module.suite)
+    exercise, solution = (
+        {name: _text(folder / name) for name in (KERNEL, *further(suite))
+         if (folder / name).is_file()}
+        for folder in (module.folder, module.solution.parent))
+    return Material(module, starter, _text(module.folder / "README.md"), exercise, solution, suite)
+
+
+def further(suite: Suite) -> tuple[str, ...]:
+    """Returns the files of a submission beside its kernel.py."""
+    return tuple(getattr(suite, "files", ()))
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def python_of(texts: Mapping[str, str]) -> str:
+    """Joins all Python files."""
+    return "\n".join(text for name, text in texts.items() if name.endswith(".py"))
+
+
+# ---------------------------------------------------------------------------------------------
+# Files
+
+
+def strays(course: Course, roots: Roots) -> Iterator[str]:
+    """Yields the faults of the course as a whole: stray files and duplicate modules."""
+    for track in course.tracks:
+        if track.starter not in STARTERS:
+            yield f"tracks/{track.folder}/track.toml: {no_starter(track.starter)}"
+        for names in ([m.number for m in track.modules], [m.id for m in track.modules]):
+            yield from (f"two modules of {track.id} are {name}" for name in dict.fromkeys(names)
+                        if names.count(name) > 1)
+    tracks = {track.folder for track in course.tracks}
+    folders = {f"{module.track}/{module.folder.name}" for module in course.modules}
+    for kind, root in (("tracks", roots.tracks), ("solutions", roots.solutions),
+                       ("suites", roots.suites)):
+        for path in entries(root):
+            if path.name not in tracks and path.name != "__init__.py":
+                yield f"{kind}/{path.name} belongs to no track"
+                continue
+            for inner in entries(path) if path.is_dir() else ():
+                name = f"{path.name}/{inner.name}"
+                if name not in folders and inner.name != "track.toml":
+                    why = "has no module.toml, or no name such as 07-slug" if kind == "tracks" \
+                        else "belongs to no module"
+                    yield f"{kind}/{name} {why}"
+
+
+def no_starter(starter: str) -> str:
+    """Returns the fault for an unknown starter."""
+    return f"starter = \"{starter}\" is none of {', '.join(STARTERS)}"
+
+
+def files(module: Module) -> Iterator[str]:
+    """Yields the missing files of a module."""
+    for kind, folder, needed in folders(module):
+        for name in needed:
+            if not (folder / name).is_file():
+                yield f"{kind}/{module.track}/{module.folder.name}/{name} is missing"
+
+
+def nothing_astray(material: Material) -> Iterator[str]:
+    """Checks that the suite's further files exist, and no others.
+
+    Files beside a suite have to be named in another file there.
+    """
+    module, more = material.module, further(material.suite)
+    for kind, folder, needed in folders(module):
+        place = f"{kind}/{module.track}/{module.folder.name}"
+        there = {path.name for path in entries(folder)}
+        expected = {*needed, *more}
+        if kind == "suites":
+            texts = {path: _text(path) for path in entries(folder) if path.suffix == ".py"}
+            expected = {*needed, "calls.py", *(
+                path.name for path in entries(folder)
+                if any(path.stem in text for one, text in texts.items() if one != path))}
+        else:
+            there = {str(path.relative_to(folder)) for path in folder.rglob("*")
+                     if path.is_file() and "__pycache__" not in path.parts}
+            yield from (f"{place}/{name} is missing, which the suite names"
+                        for name in more if name not in there)
+        for name in sorted(there - expected):
+            yield f"{place}/{name} is astray: nothing in the suite names it"
+
+
+def folders(module: Module) -> Iterator[tuple[str, Path, tuple[str, ...]]]:
+    """Yields kind, path and required files of the three folders of a module."""
+    yield "tracks", module.folder, EXERCISE_FILES
+    yield "solutions", module.solution.parent, SOLUTION_FILES
+    yield "suites", module.suite.parent, SUITE_FILES
+
+
+def entries(folder: Path) -> list[Path]:
+    """Returns the entries of a folder without caches of Python."""
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if path.name != "__pycache__")

@@ -1,0 +1,136 @@
+"""Worker processes for tasks; one that dies costs the tasks in progress and is replaced."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import multiprocessing
+import os
+import signal
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Self
+
+from grader.sandbox.processes import children, die_with_parent, stop_tree
+
+Workshop = Callable[..., AbstractContextManager[Callable[[Any], Any]]]
+
+
+@dataclass(frozen=True)
+class BrokenTask:
+    """Instead of a result: the exception that a task raised, or the death of its process."""
+
+    task: Any
+    reason: str
+
+
+class WorkerPool:
+    """Processes that each enter a workshop once and perform one task at a time in it.
+
+    ``workshop(*arguments)`` is a context manager that returns the function to call with a task. It
+    is entered in the worker, so that it, its arguments, tasks and results have to be picklable.
+    The output of workers is discarded. Leaving the block ends them, also in the middle of a task.
+    """
+
+    def __init__(self, size: int, workshop: Workshop, *arguments: Any) -> None:
+        self._size = size
+        self._perform = functools.partial(_perform, workshop, arguments)
+        self._tasks: dict[Future[Any], Any] = {}
+        self._start()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")  # a fork of torch's threads may hang
+        self._executor = ProcessPoolExecutor(self._size, context, _prepare_process)
+        # ``submit`` wakes the thread that watches processes before it starts one, whose death would
+        # go unnoticed until the next result: so all are started now, by tasks that end at once.
+        with _interrupts_blocked():
+            for _ in range(self._size):
+                self._executor.submit(os.getpid)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in multiprocessing.active_children():
+            process.terminate()
+        self._executor.shutdown(cancel_futures=True)
+
+    @property
+    def free(self) -> bool:
+        """Whether a worker waits for a task."""
+        return len(self._tasks) < self._size
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._tasks)
+
+    def give(self, task: Any) -> None:
+        """Hands a task to a worker."""
+        with _interrupts_blocked():  # a process started here inherits it: Ctrl-C is ours to handle
+            try:
+                future = self._executor.submit(self._perform, task)
+            except BrokenProcessPool:
+                self._start()
+                future = self._executor.submit(self._perform, task)
+        self._tasks[future] = task
+
+    def results(self) -> list[Any]:
+        """Waits until a task is done; returns its result and those of others done meanwhile."""
+        done, _ = wait(self._tasks, return_when=FIRST_COMPLETED)
+        return [_result(future, self._tasks.pop(future)) for future in done]
+
+
+def _result(future: Future[Any], task: Any) -> Any:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        return BrokenTask(task, "its worker process ended unexpectedly")
+    except Exception as error:
+        return BrokenTask(task, "".join(traceback.format_exception(error)))
+
+
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+# ---------------------------------------------------------------------------------------------
+# In the worker
+
+_resources = contextlib.ExitStack()
+
+
+@functools.cache
+def _enter(workshop: Workshop, arguments: tuple[Any, ...]) -> Callable[[Any], Any]:
+    return _resources.enter_context(workshop(*arguments))
+
+
+def _perform(workshop: Workshop, arguments: tuple[Any, ...], task: Any) -> Any:
+    return _enter(workshop, arguments)(task)
+
+
+def _prepare_process() -> None:
+    """Ends this process with its parent, even if that is killed, and discards its output."""
+    signal.signal(signal.SIGTERM, _end_process)
+    die_with_parent(signal.SIGTERM)
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+
+
+def _end_process(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        _resources.close()
+    finally:
+        for pid in children(os.getpid()):  # of the task in progress
+            stop_tree(pid)
+        os._exit(0)

@@ -1,0 +1,1 @@
+"""The verbs: each resolves its arguments, calls one package, renders, returns an exit code."""

@@ -1,0 +1,113 @@
+"""The verbs of authors: check and new."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from grader.report import EXIT_FAILED, EXIT_USAGE
+from tritonlab import errors
+from tritonlab.cli import boundary, completion
+from tritonlab.cli.options import Json, Plain, print_json, screen_on
+from tritonlab.course import course
+from tritonlab.errors import BadCourse, TritonlabError
+
+Folder = Annotated[Path | None, typer.Option(
+    "--course", metavar="FOLDER",
+    help="A course elsewhere: a folder with tracks/, solutions/ and suites/.")]
+MOST_NAMED = 3  # modules in the command that is offered
+
+
+@boundary.verb
+def check(
+    ids: Annotated[list[str] | None, typer.Argument(
+        metavar="ID", help="Modules such as track1/softmax; all if left out.",
+        autocompletion=completion.modules)] = None,
+    folder: Folder = None,
+    runs: Annotated[int, typer.Option(
+        min=1, max=1000, help="How often each mutant is graded, with fresh inputs.")] = 5,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """For authors: prove modules, and that their tests find mistakes."""
+    from tritonlab.authoring import module_files, runner
+    from tritonlab.render import author as view
+    from tritonlab.render.screen import Progress
+
+    screen = screen_on(plain)
+    roots = course.roots_in(folder) if folder else course.default_roots()
+    the_course = _course_of_author(roots, EXIT_FAILED)
+    modules = [the_course.find(name) for name in ids] if ids else [*the_course.modules]
+    strays = [] if ids else list(module_files.strays(the_course, roots))
+    with Progress(screen_on(plain or as_json, error=True)) as progress:
+        proved = runner.prove(list(dict.fromkeys(modules)), roots, strays, runs=runs,
+                               on_event=progress)
+    failed = [proof.module for proof in proved.proofs if not proof.passed]
+    again = " ".join(failed) if len(failed) <= MOST_NAMED else ""
+    command = "tritonlab list" if proved.passed else _typed("tritonlab check", again, folder)
+    note = errors.keep(proved.broken, None) if proved.broken else ""
+    if as_json:
+        print_json({**proved.to_dict(), "next": command})
+    else:
+        view.show_check(screen, proved, command, note)
+    return proved.exit_code
+
+
+@boundary.verb
+def new(
+    where: Annotated[str, typer.Argument(
+        metavar="TRACK/SLUG", help="Such as track2/my-idea; the number is the next free one.",
+        autocompletion=completion.tracks)],
+    title: Annotated[str, typer.Option(help="Of the module; made of the slug if left out.")] = "",
+    minutes: Annotated[int, typer.Option(
+        min=1, max=6000, help="That a learner is expected to take.")] = 120,
+    elective: Annotated[bool, typer.Option(
+        "--elective", help="It does not count among the core modules.")] = False,
+    entry: Annotated[str, typer.Option(
+        metavar="NAME", help="The learner's function; made of the slug if left out.")] = "",
+    folder: Folder = None,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """For authors: make the files of a new module; they work at once."""
+    from tritonlab.authoring import scaffold
+    from tritonlab.render import author as view
+
+    roots = course.roots_in(folder) if folder else course.default_roots()
+    if roots == course.shipped_roots() and roots.tracks.parent == course.package():
+        raise TritonlabError(
+            f"The shipped course is part of the installed package {course.package()}, which the "
+            "next installation replaces. Nothing was made.",
+            "Name the folder of your own course with `--course DIR`, or type this in a checkout "
+            "of tritonlab.")
+    the_course = _course_of_author(roots, EXIT_USAGE)
+    plan = scaffold.plan(the_course, roots, where, title=title, minutes=minutes,
+                         core=not elective, entry=entry)
+    files = scaffold.write(plan)
+    command = _typed("tritonlab check", plan.id, folder)
+    if as_json:
+        return print_json({"schema": 1, "module": plan.id, "files": [str(path) for path in files],
+                           "next": command})
+    view.show_new(screen_on(plain), plan, files, command)
+    return 0
+
+
+def _course_of_author(roots: course.Roots, malformed: int) -> course.Course:
+    """Loads a course; a malformed file ends with the exit code ``malformed``."""
+    if not any(roots.tracks.glob("*/track.toml")):
+        raise TritonlabError(f"There is no course in {errors.shown(roots.tracks.parent)}: no "
+                             "folder of tracks/ holds a track.toml.",
+                             "Name another folder with --course.")
+    try:
+        return course.load(roots)
+    except BadCourse as error:
+        failure = TritonlabError(error.message, "Repair it, then repeat the command.")
+        failure.exit_code = malformed
+        raise failure from error
+
+
+def _typed(command: str, ids: str, folder: Path | None) -> str:
+    """Returns a command for modules of the course in ``folder``."""
+    elsewhere = f"--course {shlex.quote(str(folder))}" if folder else ""
+    return " ".join(filter(None, (command, ids, elsewhere)))

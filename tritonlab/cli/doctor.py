@@ -1,0 +1,66 @@
+"""The verbs about this machine: doctor and tour."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from grader.report import EXIT_GRADER_BROKE
+from tritonlab.cli import boundary
+from tritonlab.cli.options import Json, Plain, print_json, screen_on
+from tritonlab.course import course
+
+
+@boundary.verb
+def tour(as_json: Json = False, plain: Plain = False) -> int:
+    """See in a minute how it works: start, fail, pass, certificate. Leaves nothing behind."""
+    from tritonlab.doctor import tour as the_tour
+    from tritonlab.render import doctor as view
+    from tritonlab.render.screen import Progress
+
+    screen = screen_on(plain)
+    the_course = course.load()
+    module = the_course.find(the_tour.MODULE)
+    taken = []
+    with Progress(screen_on(plain or as_json, error=True)) as progress:
+        for number, step in enumerate(the_tour.steps(the_course, progress), start=1):
+            taken.append(step)
+            progress.clear()
+            if not as_json:
+                view.show_step(screen, number, step, module)
+    ok = all(step.ok for step in taken)
+    command = f"tritonlab start {the_course.example}" if ok else "tritonlab tour --json"
+    if as_json:
+        print_json({"schema": 1, "ok": ok, "steps": [step.to_dict() for step in taken],
+                     "next": command})
+    else:
+        screen.next(command)
+    return 0 if ok else EXIT_GRADER_BROKE
+
+
+@boundary.verb
+def doctor(
+    attack: Annotated[bool, typer.Option(
+        "--attack", help="Try to break out of the sandbox, on decoys, in 26 ways.")] = False,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """What is installed, how far strangers' code is kept apart, what can be decided here."""
+    from tritonlab.doctor import doctor as the_doctor
+    from tritonlab.doctor import environment_checks
+    from tritonlab.render import doctor as view
+    from tritonlab.render.screen import Progress
+
+    screen = screen_on(plain)
+    with Progress(screen_on(plain or as_json, error=True)) as progress:
+        diagnosis = the_doctor.examine(
+            attack=attack, on_event=progress, terminal=environment_checks.Terminal(
+                screen.is_terminal, screen.colour, screen.full_width, sys.stdout.encoding or ""))
+    command = "tritonlab doctor" if diagnosis.exit_code == EXIT_GRADER_BROKE else \
+        "tritonlab list" if attack else "tritonlab doctor --attack"
+    if as_json:
+        print_json({**diagnosis.to_dict(), "next": command})
+    else:
+        view.show(screen, diagnosis, command)
+    return diagnosis.exit_code

@@ -1,0 +1,232 @@
+"""The verbs of the learner's loop: start, next, read, hint, reset and solution."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tritonlab.cli import boundary
+from tritonlab.cli.options import (
+    Function,
+    Json,
+    ModuleId,
+    OptionalId,
+    Plain,
+    agreed,
+    onward,
+    print_json,
+    screen_on,
+)
+from tritonlab.course import course
+from tritonlab.course.course import Course, Module
+from tritonlab.errors import shown
+from tritonlab.grading import hints
+from tritonlab.progress import certificate
+from tritonlab.workspace import editor, workspace
+from tritonlab.workspace import start as begin
+from tritonlab.workspace.submission import Submission, current, exercise
+from tritonlab.workspace.workspace import Workspace
+
+Edit = Annotated[bool, typer.Option(
+    "--edit", help="Open the exercise in $VISUAL, $EDITOR, VS Code, or an editor that is found.")]
+
+
+@boundary.verb
+def start(module_id: ModuleId, edit: Edit = False, as_json: Json = False,
+          plain: Plain = False) -> int:
+    """Copy a module's exercise into your workspace; your own work is never overwritten."""
+    the_course = course.load()
+    return _begin(the_course, the_course.find(module_id), edit, as_json, plain)
+
+
+@boundary.verb
+def next_(edit: Edit = False, as_json: Json = False, plain: Plain = False) -> int:
+    """Start the next module in order that you have not passed.
+
+    After a pass that is the first one of the course, so that nothing is left behind. Where the
+    current module is open, that one is left for later, and the next behind it is started; behind
+    the last comes the first. Electives come once no core module is left.
+    """
+    the_course = course.load()
+    place = workspace.find()
+    following = begin.following(the_course, place)
+    if following is not None:
+        return _begin(the_course, following.module, edit, as_json, plain, following.why)
+    assert place is not None  # without a workspace, the first module follows
+    left = certificate.next_module(the_course, place.journal(the_course).read())
+    sentence = "Only the current module is left to do." if left else \
+        "You have passed every module that is ready."
+    command = f"tritonlab grade {left.id}" if left else "tritonlab certificate"
+    if as_json:
+        return print_json({"schema": 1, "module": None, "said": sentence, "next": command})
+    screen = screen_on(plain)
+    screen.line(sentence)
+    screen.next(command)
+    return 0
+
+
+@boundary.verb
+def read(
+    module_id: OptionalId = None,
+    html: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="Write a page for a browser instead.")] = None,
+    pager: Annotated[bool, typer.Option(
+        "--pager/--no-pager", help="A screen at a time, where there is a terminal.")] = True,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """The lesson of a module; --plain prints its Markdown as it is."""
+    from tritonlab.render import pager as the_pager
+    from tritonlab.workspace import output_files
+
+    screen = screen_on(plain)
+    the_course = course.load()
+    place = workspace.find()
+    module = the_course.find(module_id) if module_id else \
+        current(the_course, workspace.require(the_course.example))
+    begun = place is not None and place.kernel(module).exists()
+    command = f"tritonlab {'grade' if begun else 'start'} {module.id}"
+    text = module.lesson()
+    if html is not None:
+        from tritonlab.render import lesson as view
+
+        output_files.check(html, output_files.PAGE)
+        output_files.write(view.page(module, text).encode(), html, output_files.PAGE)
+    if as_json:
+        return print_json({"schema": 1, "module": module.id, "title": module.title,
+                           "markdown": text, "page": str(html) if html else None,
+                           "next": command})
+    if html is not None:
+        screen.line(f"The lesson of {module.id} is in {shown(html.absolute())}.")
+    elif screen.plain:
+        screen.text(text.rstrip() + "\n\n")
+    else:
+        from tritonlab.render import lesson as view
+
+        shown_text = view.rendered(screen, text)
+        if not (pager and screen.live and the_pager.show(shown_text)):
+            screen.text(shown_text + "\n")
+    screen.next(command)
+    return 0
+
+
+@boundary.verb
+def hint(
+    module_id: OptionalId = None,
+    todo: Annotated[int | None, typer.Option(help="The number of a TODO or DECIDE.")] = None,
+    function: Function = None,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """The next rung of help, for a TODO, for a function, or for what failed last."""
+    from tritonlab.render import exercise as view
+
+    the_course, place, module = _meant(module_id)
+    next_hint = hints.give(the_course, place, module, todo, function)
+    if as_json:
+        print_json({"schema": 1, "module": module.id, "group": next_hint.group.group,
+                    "rung": next_hint.rung, "of": len(next_hint.group.rungs),
+                    "text": next_hint.text, "next": next_hint.command})
+    else:
+        view.show_hint(screen_on(plain), next_hint)
+    return boundary.warn(hints.record(the_course, place, next_hint))
+
+
+@boundary.verb
+def reset(
+    module_id: OptionalId = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    undo: Annotated[bool, typer.Option(
+        "--undo", help="Bring the newest backup back; what it replaces is kept too.")] = False,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """A fresh exercise in the place of your work, which is kept in a dated backup."""
+    from tritonlab.render import exercise as view
+    from tritonlab.workspace import reset as the_reset
+
+    the_course, place, module = _meant(module_id)
+    if not (yes or undo) and not agreed(
+            f"Put a fresh exercise of {module.id} in the place of your work? It is kept in a "
+            "backup.", f"Your work on {module.id} was left alone",
+            f"`tritonlab reset {module.id} --yes` keeps it in a backup and puts a fresh exercise "
+            "in its place."):
+        return boundary.warn("Nothing was changed.")
+    work = the_reset.undo if undo else the_reset.reset
+    backup = work(the_course, place, module)
+    command = Submission(module, place.kernel(module), place,
+                         here=place.module_here(the_course)).full_command
+    if as_json:
+        print_json({"schema": 1, "module": module.id, "changed": backup.changed,
+                    "backup": str(backup.folder) if backup.folder else None, "moved": backup.names,
+                    "restored": str(backup.restored) if backup.restored else None,
+                    "recorded": backup.changed and backup.error is None, "next": command})
+    else:
+        view.show_reset(screen_on(plain), backup, place.folder(module), command)
+    if backup.error is not None:
+        return boundary.show_error(backup.error)
+    return boundary.warn(backup.warning)
+
+
+@boundary.verb
+def solution(
+    module_id: OptionalId = None,
+    give_up: Annotated[bool, typer.Option(
+        "--give-up", help="Show it before a pass; the certificate will say so.")] = False,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """The reference solution beside your work: after a pass, or when you give up."""
+    from tritonlab.grading import solution_diff
+    from tritonlab.render import solution as view
+
+    the_course, place, module = _meant(module_id)
+    submission = exercise(module, place, the_course)
+    reading = place.journal(the_course).read()
+    earned = solution_diff.earned(the_course, reading, module)
+    if not (earned or give_up) and not agreed(
+            f"{module.id} is not passed yet. Give up and see its solution? The certificate will "
+            "say so of passes from then on.", f"{module.id} is not passed yet, and its solution is "
+            "not shown before you give up", solution_diff.instead(module)):
+        boundary.warn(f"Nothing was shown. `tritonlab hint {module.id}` helps another way.")
+        return 0
+    comparison = solution_diff.compare(module, submission)
+    warning = solution_diff.record(the_course, place, module)
+    done = certificate.build(the_course, reading).entry(module).done
+    command = onward(the_course, reading, module) if done else submission.typed("grade")
+    if as_json:
+        print_json({"schema": 1, "module": module.id, "gave_up": not done,
+                    "files": [{"name": file.name, "same": file.same,
+                               "diff": "\n".join(file.unified)} for file in comparison.files],
+                    "next": command})
+    else:
+        view.show(screen_on(plain), comparison, command,
+                  "Next: " if done else f"Write it yourself in {submission.to_edit}, then type: ")
+    return boundary.warn(warning)
+
+
+def _meant(module_id: str | None) -> tuple[Course, Workspace, Module]:
+    """Returns the course, the workspace and the module of an optional id."""
+    the_course = course.load()
+    place = workspace.require(the_course.example)
+    place.check_course(the_course.id)
+    module = the_course.find(module_id) if module_id else current(the_course, place)
+    return the_course, place, module
+
+
+def _begin(the_course: Course, module: Module, edit: bool, as_json: bool, plain: bool,
+           why: str = "") -> int:
+    from tritonlab.render import exercise as view
+
+    begun = begin.begin(the_course, module)
+    opened = editor.open_in_editor(begun.started.kernel, terminal_is_free=not as_json) \
+        if edit else ""
+    if as_json:
+        print_json({"schema": 1, "module": module.id, "kernel": str(begun.started.kernel),
+                    "copied": begun.started.copied, "kept": begun.started.kept,
+                    "missing_prerequisites": begun.missing, "editor": opened or None,
+                    "next": begun.command})
+    else:
+        screen = screen_on(plain)
+        for sentence in filter(None, (why, opened)):
+            screen.line(sentence)
+        view.show_start(screen, begun)
+    return boundary.warn(begun.warning)

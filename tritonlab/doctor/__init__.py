@@ -1,0 +1,1 @@
+"""What this machine can decide: versions, isolation, GPU, self-tests, the tour."""

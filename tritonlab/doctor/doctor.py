@@ -1,0 +1,260 @@
+"""Examines this machine: installation, sandbox, GPU, and what can be graded here."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import sysconfig
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import grader
+from grader.engine.compiler import targets
+from grader.gpu import detect
+from grader.report import EXIT_FAILED, EXIT_GRADER_BROKE, EXIT_PASSED
+from tritonlab import errors
+from tritonlab.doctor import environment_checks
+from tritonlab.doctor.environment_checks import Check, Status, Terminal
+from tritonlab.progress.certificate import EVIDENCE
+from tritonlab.version import __version__
+
+if TYPE_CHECKING:
+    from grader.attacks.attacks import AttackResult
+    from grader.engine.gpu.measurement import Gpu
+    from grader.sandbox import Isolation, Sandbox
+    from grader.selfcheck import Probe
+
+SCHEMA = 1
+_COMPILERS = ("gcc", "clang", "cc")
+_AMD = Path("/dev/kfd")
+_GIB = 1 << 30
+_REINSTALL = ("Install tritonlab again in a fresh environment; if that does not help, report what "
+              "`tritonlab doctor --json` says.")
+
+OnEvent = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Level:
+    """An evidence level: its meaning, and why this machine cannot reach it ('' if it can)."""
+
+    name: str
+    means: str
+    hindrance: str = ""
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """All checks, the evidence levels that they allow, and the attacks if any were run."""
+
+    checks: tuple[Check, ...]
+    levels: tuple[Level, ...]
+    isolation: Isolation | None = None
+    attacks: tuple[AttackResult, ...] = ()
+
+    @property
+    def decides(self) -> tuple[Level, ...]:
+        return tuple(level for level in self.levels if not level.hindrance)
+
+    @property
+    def leaves_open(self) -> tuple[Level, ...]:
+        return tuple(level for level in self.levels if level.hindrance)
+
+    @property
+    def succeeded(self) -> tuple[AttackResult, ...]:
+        return tuple(result for result in self.attacks if result.succeeded)
+
+    @property
+    def exit_code(self) -> int:
+        if any(check.state is Status.BAD for check in self.checks):
+            return EXIT_GRADER_BROKE
+        return EXIT_FAILED if self.succeeded else EXIT_PASSED
+
+    def to_dict(self) -> dict[str, Any]:
+        isolation = self.isolation
+        return {
+            "schema": SCHEMA,
+            "tritonlab": __version__,
+            "ok": self.exit_code == EXIT_PASSED,
+            "isolation": {"tier": isolation.tier if isolation else None,
+                          "description": isolation.describe() if isolation else ""},
+            "checks": [{**asdict(check), "state": str(check.state)} for check in self.checks],
+            "levels": [{**asdict(level), "decided": not level.hindrance} for level in self.levels],
+            "decides": [f"{level.name}: {level.means}" for level in self.decides],
+            "leaves_open": [f"{level.name}: {level.hindrance}" for level in self.leaves_open],
+            "attacks": [asdict(result) for result in self.attacks],
+        }
+
+
+def examine(*, attack: bool = False, terminal: Terminal | None = None,
+            on_event: OnEvent | None = None) -> Diagnosis:
+    """Examines this machine; with ``attack``, also tries to break out of its sandbox."""
+    tell = on_event or (lambda event: None)
+    tell("starting the engine")
+    trial = _grader(attack, tell)
+    checks = [*environment_checks.installed(), *environment_checks.machine(), *trial.checks]
+    if trial.isolation is not None:
+        checks += _sandbox(trial.isolation)
+    checks += [*_gpu(trial.probe), *environment_checks.disks(), *environment_checks.record(),
+               environment_checks.editors()]
+    if terminal is not None:
+        checks.append(environment_checks.display(terminal))
+    failed = [check.name for check in checks if check.state is Status.BAD]
+    return Diagnosis(tuple(checks), _levels(failed, trial.probe), trial.isolation, trial.attacks)
+
+
+def _levels(failed: Sequence[str], probe: Probe | None) -> tuple[Level, ...]:
+    """Returns the evidence levels, each with what this machine lacks for it."""
+    correct, efficient, fast = EVIDENCE[1:]
+    hindrance, remedy = "", ""
+    if failed:
+        hindrance = f"no verdict can be trusted before this passes: {', '.join(failed)}"
+        remedy = "Do what is said there, then type `tritonlab doctor` again."
+    measured = hindrance, remedy
+    if not failed and probe is None:
+        measured = ("how fast a kernel is takes a GPU of NVIDIA's",
+                    "On a machine with one, type `tritonlab grade --pending` in this workspace.")
+    elif not failed and probe is not None and probe.ceilings is None:
+        measured = ("how fast a kernel is: there is a GPU, and no kernel runs on it yet",
+                    "Do what is said above at 'kernels on the GPU'.")
+    return (Level(correct, "right or wrong, on every size and view; accesses out of bounds, races "
+                           "between programs, what is never written", hindrance, remedy),
+            Level(efficient, "the bytes that a kernel moves beside those that it must, and what "
+                             "the compiler makes of it", hindrance, remedy),
+            Level(fast, "right values on this GPU too, and its speed by the clock", *measured))
+
+
+@dataclass(frozen=True)
+class _GraderCheck:
+    """The results of starting the grader as for a grade."""
+
+    checks: tuple[Check, ...]
+    isolation: Isolation | None = None
+    probe: Probe | None = None
+    attacks: tuple[AttackResult, ...] = ()
+
+
+def _grader(attack: bool, tell: OnEvent) -> _GraderCheck:
+    """Starts the grader, whose engine tests itself, and runs small kernels on CPU and GPU."""
+    from grader import selfcheck
+    from grader.attacks import attacks
+    from grader.sandbox import SandboxBroken
+
+    try:
+        with attacks.scene() as target, grader.Sandbox() as box:
+            isolation = box.isolation
+            trial = selfcheck.run(box, tell)
+            probed = _probe(box, tell)
+            arena = attacks.Confined(box)
+            results = []
+            for one in attacks.ATTACKS if attack else ():
+                tell(one.name)
+                results.append(attacks.run(one, target, arena))
+    except SandboxBroken as error:
+        return _GraderCheck((Check("engine", Status.BAD, errors.brief(str(error)), _REINSTALL),))
+    except OSError as error:
+        refused = errors.cannot_grade(error)
+        return _GraderCheck((Check("engine", Status.BAD, refused.message, refused.next_step),))
+    checks = (
+        Check("engine", Status.GOOD, "it fits this Triton, and its own kernels came out as known"),
+        _self_test("interpreter", trial.interpreter,
+                   "a right kernel passed, and one that reads past its tensor was caught"),
+        _self_test("compiler", trial.compiler,
+                   f"a kernel was compiled for the {targets.find().title}"))
+    return _GraderCheck(checks, isolation, probed, tuple(results))
+
+
+def _self_test(name: str, trouble: str, fine: str) -> Check:
+    if trouble:
+        return Check(name, Status.BAD, errors.brief(trouble), _REINSTALL)
+    return Check(name, Status.GOOD, fine)
+
+
+def _probe(box: Sandbox, tell: OnEvent) -> Probe | None:
+    """Runs a kernel on the GPU of this machine; None if there is none."""
+    if not detect.present():
+        return None
+    from grader import selfcheck
+
+    return selfcheck.probe(box, tell)
+
+
+def _sandbox(isolation: Isolation) -> list[Check]:
+    state = Status.GOOD if isolation.tier == 2 else Status.NOTE
+    remedy = "" if state is Status.GOOD else (
+        "Your own work is graded as well as anywhere. Do not grade files of strangers here.")
+    return [Check("sandbox", state, isolation.describe(), remedy),
+            *(Check(f"sandbox without {what}", Status.NOTE, "left open", remedy)
+              for what, remedy in isolation.missing)]
+
+
+def _gpu(probe: Probe | None) -> list[Check]:
+    """Returns the checks of the GPU, of kernels on it and of its speed."""
+    if probe is None:
+        return [_no_gpu()]
+    gpu = Check("GPU", Status.GOOD, _described(probe.gpu) if probe.gpu
+                else ", ".join(detect.names()))
+    if probe.ceilings is None:
+        return [replace(gpu, state=Status.NOTE),
+                Check("kernels on the GPU", Status.NOTE,
+                      f"cannot be run: {errors.brief(probe.unusable)}", _remedy())]
+    ceilings = probe.ceilings
+    speeds = (f"copies {ceilings.copy_gb_s:,.0f} GB/s, multiplies "
+              f"{ceilings.matmul_tflops:,.0f} TFLOP/s in float16; measured on "
+              f"{ceilings.measured_at[:10]}")
+    return [gpu,
+            Check("kernels on the GPU", Status.GOOD, "one was compiled and ran as it should"),
+            Check("ceilings", Status.GOOD, speeds)]
+
+
+def _described(gpu: Gpu) -> str:
+    major, minor = gpu.capability
+    return (f"{gpu.name}, {gpu.memory_bytes / _GIB:.0f} GiB, compute capability {major}.{minor}, "
+            f"driver {gpu.driver}")
+
+
+def _no_gpu() -> Check:
+    if detect.without_driver():
+        return Check("GPU", Status.NOTE, "an NVIDIA GPU is there, and no driver serves it",
+                     "Install NVIDIA's driver, or start the container with access to the GPU. "
+                     "Until then everything but speed is graded.")
+    if detect.names():
+        return Check("GPU", Status.NOTE, f"{', '.join(detect.names())}, hidden by "
+                                        "CUDA_VISIBLE_DEVICES", "Unset it to have speed measured.")
+    if _AMD.exists():
+        return Check("GPU", Status.NOTE, "an AMD GPU, which the grader does not run kernels on",
+                     "None is needed to be graded; speed takes one of NVIDIA.")
+    return Check("GPU", Status.NOTE, "none was found",
+                 "None is needed to be graded. The lessons' benchmarks say what they skip.")
+
+
+def _remedy() -> str:
+    """Returns the advice for the most likely reason that kernels do not run."""
+    if not cuda_version():
+        return ("This torch was built without CUDA. Install one for your driver, as "
+                "https://pytorch.org/get-started/locally says.")
+    if not (os.environ.get("CC") or any(map(shutil.which, _COMPILERS))):
+        return ("Triton compiles a launcher for each kernel, and there is no C compiler: install "
+                "gcc (`apt install gcc`), or name one in CC.")
+    if not Path(sysconfig.get_path("include"), "Python.h").exists():
+        return ("Triton compiles a launcher for each kernel, and Python's headers are missing: "
+                "install them (`apt install python3-dev`).")
+    return ("`nvidia-smi` should name the GPU, and `python -c 'import torch; "
+            "torch.ones(1).cuda()'` should say nothing.")
+
+
+def cuda_version() -> str:
+    """Returns the CUDA version of torch, read from its files; empty if it has none."""
+    spec = importlib.util.find_spec("torch")
+    try:
+        text = Path(spec.origin).with_name("version.py").read_text() if spec and spec.origin \
+            else ""
+    except OSError:
+        return ""
+    match = re.search(r"^cuda\b[^=]*= *['\"]([^'\"]+)", text, re.MULTILINE)
+    return match[1] if match else ""

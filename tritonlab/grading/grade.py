@@ -1,0 +1,263 @@
+"""Grades one exercise and records the result."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import grader
+from grader.engine.compiler import targets
+from grader.report import CaseResult, Report, Verdict
+from grader.submission import source
+from tritonlab.course.course import Course, Module
+from tritonlab.errors import (
+    BadCourse,
+    CannotGrade,
+    Interrupted,
+    NotSaved,
+    TritonlabError,
+    UnusableFile,
+    brief,
+    cannot_grade,
+    shown,
+)
+from tritonlab.progress import case_name_cache, certificate
+from tritonlab.progress.journal import JournalReading
+from tritonlab.workspace import passed_sources
+from tritonlab.workspace.submission import Submission
+
+if TYPE_CHECKING:
+    from grader.engine.compiler.targets import Target
+    from grader.judge.prefetch import Prepared
+    from grader.sandbox import Sandbox
+
+GATE = "every launch compiles"  # how the name of the compile check begins
+SEED = re.compile(r"[0-9a-f]{1,64}")
+
+OnEvent = Callable[[CaseResult | str], None]
+
+
+def find_target(name: str | None) -> Target:
+    """Returns the GPU that kernels are compiled for, by name.
+
+    Raises:
+        TritonlabError: no GPU has this name.
+    """
+    try:
+        return targets.find(name or targets.DEFAULT)
+    except targets.UnknownTarget as error:
+        raise TritonlabError(str(error), "Name one of these with --target.") from error
+
+
+def grade(submission: Submission, *, public_only: bool = False, only: str | None = None,
+          seed: str | None = None, target: str | None = None, gpu: bool = False,
+          first: Sequence[str] = (), prepared: Prepared | None = None,
+          on_event: OnEvent | None = None, sandbox: Sandbox | None = None,
+          cancelled: threading.Event | None = None) -> Report:
+    """Runs the hidden tests, the public cases or one case on a submission.
+
+    If the workspace's own exercise passes, ``workspace.passed_sources`` stores a copy.
+
+    ``gpu``: use the GPU of this machine, if there is one. ``first``, ``prepared``, ``cancelled``:
+    see ``grader.grade``.
+
+    Raises:
+        grader.Cancelled: ``cancelled`` was set by another thread.
+        BadCourse: the module has no hidden tests.
+        CannotGrade: the grader does not start.
+        UnusableFile: the file disappeared or is not a file.
+        TritonlabError: ``seed`` is invalid, ``only`` does not name one case, or no GPU is called
+            ``target``.
+    """
+    if seed is not None and not SEED.fullmatch(seed := seed.lower()):
+        raise TritonlabError(f"'{seed}' is no seed: it takes 1 to 64 hexadecimal digits.",
+                             "Copy it from the line of the report that begins with Repeat.")
+    compiled_for = find_target(target) if target else None
+    content = passed_sources.snapshot(submission)
+    # The sandbox warms up in its own process while the suite, and with it torch, is loaded here.
+    with grader_for(submission.module, sandbox) as box:
+        suite = grader.load_suite(submission.module.suite, submission.module.folder)
+        if submission.workspace is not None:
+            case_name_cache.keep(submission.workspace.mark, submission.module.id,
+                                 [case.name for case in suite.ordered()])
+        report = grader.grade(submission.kernel, suite, public_only=public_only, only=only,
+                              seed=seed, target=compiled_for, gpu="found" if gpu else "never",
+                              first=first, prepared=prepared, on_event=on_event, sandbox=box,
+                              cancelled=cancelled)
+    if submission.workspace and submission.in_place and not report.partial \
+            and report.verdict is Verdict.PASSED:
+        passed_sources.keep(submission.workspace.mark, submission.module, content,
+                            report.source_sha256)
+    return report
+
+
+@contextlib.contextmanager
+def grader_for(module: Module, sandbox: Sandbox | None) -> Iterator[Sandbox]:
+    """Provides the grader's processes and translates its errors for users.
+
+    Raises:
+        BadCourse: the module has no hidden tests.
+        CannotGrade: the grader does not start, or a process of it ended.
+        UnusableFile: the submission changed or disappeared since it was found.
+        TritonlabError: the name of a case does not mean one case.
+    """
+    from grader.sandbox import SandboxBroken
+
+    with contextlib.nullcontext(sandbox) if sandbox else start_sandbox() as box:
+        try:
+            yield box
+        except grader.UnknownCase as error:
+            raise _unknown_case(module, error) from error
+        except FileNotFoundError as error:
+            raise BadCourse(f"{module.id} has no hidden tests at {module.suite}.",
+                            "Install tritonlab again.") from error
+        except grader.UnreadableSubmission as error:
+            raise UnusableFile(str(error), "Check the file, then repeat the command.") from error
+        except SandboxBroken as error:
+            raise CannotGrade(f"A process of the grader ended unexpectedly: {brief(str(error))}",
+                              "`tritonlab doctor` looks for the cause.") from error
+
+
+def _unknown_case(module: Module, error: grader.UnknownCase) -> TritonlabError:
+    """Returns the error for a name of no case, or of several, with the nearest names."""
+    if error.wanted.casefold().strip().startswith(GATE):
+        return TritonlabError(f"'{error.wanted}' is no case of its own: it is asked of every case "
+                              "that launches a kernel, together with the case's values.",
+                              f"Name one of these, or grade all: `tritonlab grade {module.id}`.")
+    names = "; ".join(f'"{name}"' for name in error.near)
+    if error.several:
+        more = "" if error.several == len(error.near) else "such as "
+        return TritonlabError(f"{error.several} cases of {module.id} go by '{error.wanted}': "
+                              f"{more}{names}.", "Type more of the name.")
+    nearest = f" The nearest: {names}." if names else ""
+    return TritonlabError(f"No case of {module.id} goes by '{error.wanted}'.{nearest}",
+                          f"`tritonlab grade {module.id}` names all of them.")
+
+
+def replay(submission: Submission, result: CaseResult) -> str:
+    """Returns the command that repeats a failed case with the same inputs, if any."""
+    return f"{submission.full_command} {result.replay}" if result.replay else ""
+
+
+def alone(submission: Submission, report: Report) -> str:
+    """Returns the command that repeats the grade of one case whose failure is no case's own."""
+    return f"{submission.full_command} --case {shlex.quote(report.only)} --seed {report.seed}"
+
+
+def start_sandbox() -> Sandbox:
+    """Starts the grader's processes.
+
+    Raises:
+        CannotGrade: they do not start on this machine.
+    """
+    from grader.sandbox import SandboxBroken
+
+    try:
+        return grader.Sandbox()
+    except OSError as error:
+        raise cannot_grade(error) from error
+    except SandboxBroken as error:
+        raise CannotGrade(brief(str(error)), "`tritonlab doctor` looks for the cause.") from error
+
+
+@dataclass(frozen=True)
+class SaveResult:
+    """Whether a grade is recorded, why not, and the journal afterwards."""
+
+    saved: bool
+    complaint: str
+    error: NotSaved | None
+    reading: JournalReading
+
+
+def save(course: Course, submission: Submission, report: Report) -> SaveResult:
+    """Records a grade of the workspace's own exercise.
+
+    Partial grades are not recorded. For other files, and if the record cannot be written, the
+    result contains the reason.
+    """
+    if report.partial:
+        return SaveResult(False, "", None, reading_of(course, submission))
+    if submission.workspace is None:
+        advice = f"`tritonlab start {submission.module.id}` makes one."
+        return SaveResult(False, f"The result was not saved: there is no workspace here. {advice}",
+                          None, JournalReading(()))
+    before = reading_of(course, submission)
+    if not submission.in_place:
+        own = submission.workspace.kernel(submission.module)
+        complaint = (f"The result was not recorded: {shown(submission.kernel)} is not the "
+                     f"exercise of this workspace. Only {shown(own)} counts for "
+                     f"{submission.module.id}; copy your work there and grade it again.")
+        return SaveResult(False, complaint, None, before)
+    journal = submission.workspace.journal(course)
+    try:
+        details = record(submission, report, before)
+        saved = journal.append("graded", submission.module.id, **details)
+        reading = journal.read()
+    except NotSaved as error:
+        return SaveResult(journal.saved, str(error), error, before)
+    except KeyboardInterrupt:
+        raise Interrupted(recorded=journal.saved) from None
+    not_kept = ""
+    if saved.record.passed:
+        mark, module = submission.workspace.mark, submission.module
+        if passed_sources.find(mark, module, report.source_sha256) is None:
+            not_kept = passed_sources.keep(mark, module, passed_sources.snapshot(submission),
+                                           report.source_sha256)
+        claimed = certificate.build(course, reading).entry(module).source_sha256
+        passed_sources.prune(mark, module, (claimed,))
+    complaint = " ".join(filter(None, (saved.warning, not_kept, *reading.problems)))
+    return SaveResult(True, complaint, None, reading)
+
+
+def reading_of(course: Course, submission: Submission) -> JournalReading:
+    """Returns the journal of a submission; empty if it cannot be read."""
+    with contextlib.suppress(NotSaved):
+        if submission.workspace is not None:
+            return submission.workspace.journal(course).read()
+    return JournalReading(())
+
+
+def record(submission: Submission, report: Report, reading: JournalReading) -> Mapping[str, Any]:
+    """Returns the fields of a grade for the journal, without paths or names."""
+    failure = report.first_failure
+    first = failure.findings[0] if failure and failure.findings else None
+    failed = (r for r in report.deciding if r.verdict is Verdict.FAILED)
+    return {
+        "verdict": str(report.verdict),
+        "evidence": report.evidence,
+        "cases": {
+            "total": len(report.deciding),
+            **{str(v).lower(): report.count(v) for v in Verdict if report.count(v)},
+        },
+        "codes": sorted({finding.code for result in failed for finding in result.findings}),
+        "code": first.code if first else "",
+        "todos": list(first.todos) if first else [],
+        "function": first.function if first else "",
+        "source_sha256": report.source_sha256,
+        "suite_sha256": report.suite_sha256,
+        "grader_version": report.grader_version,
+        "versions": dict(report.versions),
+        "engine": report.engine,
+        "target": report.target or None,
+        "device": report.gpu or None,
+        "ceilings": dict(report.ceilings),
+        "isolation": report.isolation,
+        "seed": report.seed,
+        "hints_used": reading.hints_before_pass(submission.module.id),
+        "solution_seen": is_solution(submission.module, report.source_sha256)
+        or reading.saw_solution(submission.module.id, report.source_sha256),
+    }
+
+
+def is_solution(module: Module, source_sha256: str) -> bool:
+    """Whether the graded source is the reference solution."""
+    try:
+        return source.read(module.solution, module.files).sha256 == source_sha256
+    except OSError:
+        return False

@@ -1,0 +1,150 @@
+"""Hints: the group for a failure, and its next rung."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from grader.report import Finding
+from tritonlab.course.course import Course, HintGroup, Module
+from tritonlab.errors import TritonlabError
+from tritonlab.progress.journal import JournalReading
+from tritonlab.workspace.workspace import Workspace
+
+
+def choose(module: Module, reading: JournalReading, todo: int | None = None,
+           function: str | None = None) -> HintGroup:
+    """Returns the group of ``todo``, ``function`` or the last failure, else the first unused one.
+
+    Raises:
+        TritonlabError: the module has no hints, or none for that place.
+    """
+    if not module.hints:
+        raise TritonlabError(f"{module.id} has no hints.", "Its README.md is the place to look.")
+    if todo is not None:
+        group = module.hint_group(todo)
+        if group is None:
+            numbers = sorted(n for group in module.hints for n in group.todos)
+            choice = f" They go from {numbers[0]} to {numbers[-1]}." if numbers else ""
+            raise TritonlabError(f"{module.id} has no {module.marker} {todo}.{choice}",
+                                 f"`tritonlab hint {module.id}` chooses one for you.")
+        return group
+    if function is not None:
+        group = module.hint_group(function=function)
+        if group is None:
+            names = ", ".join(name for group in module.hints for name in group.functions)
+            choice = f" There are hints for {names}." if names else ""
+            raise TritonlabError(f"{module.id} has no hints for '{function}'.{choice}",
+                                 f"`tritonlab hint {module.id}` chooses one for you.")
+        return group
+    last = reading.last_grade(module.id)
+    for number in (last["todos"] or ()) if last else ():
+        if group := module.hint_group(number):
+            return group
+    if last and (group := module.hint_group(function=last["function"] or "")):
+        return group
+    left = (g for g in module.hints if reading.hints(module.id, g.group) < len(g.rungs))
+    return next(left, module.hints[-1])
+
+
+def next_rung(module: Module, group: HintGroup, reading: JournalReading) -> tuple[int, bool]:
+    """Returns the number of the next rung, from 1, and whether it was shown before."""
+    used = reading.hints(module.id, group.group)
+    return min(used + 1, len(group.rungs)), used >= len(group.rungs)
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A hint: the rung of a group, and whether it was shown before."""
+
+    module: Module
+    group: HintGroup
+    rung: int
+    repeated: bool
+
+    @property
+    def text(self) -> str:
+        return self.group.rungs[self.rung - 1]
+
+    @property
+    def command(self) -> str:
+        """The command for the next rung, or to grade after the last one."""
+        more = self.rung < len(self.group.rungs)
+        if more and self.group.todos:
+            return f"tritonlab hint {self.module.id} --todo {self.group.todos[0]}"
+        if more and self.group.functions:
+            return f"tritonlab hint {self.module.id} --function {self.group.functions[0]}"
+        return f"tritonlab grade {self.module.id}"
+
+
+def give(course: Course, place: Workspace, module: Module, todo: int | None = None,
+         function: str | None = None) -> Hint:
+    """Returns the next hint of a module, which the caller shows and records.
+
+    Raises:
+        TritonlabError: the module has no hints, or none for that place.
+    """
+    reading = place.journal(course).read()
+    group = choose(module, reading, todo, function)
+    return Hint(module, group, *next_rung(module, group, reading))
+
+
+def record(course: Course, place: Workspace, given: Hint) -> str:
+    """Records a hint once; returns why the certificate is out of date, if it is.
+
+    Raises:
+        NotSaved: it cannot be written.
+    """
+    if given.repeated:
+        return ""
+    journal = place.journal(course)
+    return journal.append("hint", given.module.id, group=given.group.group, rung=given.rung).warning
+
+
+@dataclass(frozen=True)
+class HintOffer:
+    """The hint for a failure: its command, its group and its place in it."""
+
+    command: str
+    group: str
+    title: str
+    rung: int
+    of: int
+    repeated: bool
+
+    def __str__(self) -> str:
+        if self.repeated:
+            return f'all {self.of} hints of "{self.title}" were shown; it repeats the last'
+        return f'hint {self.rung} of {self.of} on "{self.title}"'
+
+
+def offer(module: Module, finding: Finding, reading: JournalReading) -> HintOffer | None:
+    """Returns the next hint for the first TODO of a finding with hints, or its function."""
+    todo, function = place_of(module, finding)
+    group = module.hint_group(todo, function or "")
+    if group is None:
+        return None
+    rung, repeated = next_rung(module, group, reading)
+    place = f"--todo {todo}" if todo else f"--function {_to_type(module, group, function or '')}"
+    return HintOffer(f"tritonlab hint {module.id} {place}", group.group, group.title,
+                     rung, len(group.rungs), repeated)
+
+
+def _to_type(module: Module, group: HintGroup, function: str) -> str:
+    """Returns a function name of the exercise, if ``function`` exists only in the tests."""
+    first = group.functions[0] if group.functions else function
+    texts = [path.read_text(encoding="utf-8") for path in sorted(module.folder.glob("*.py"))]
+
+    def defined(name: str) -> bool:
+        return any(re.search(rf"^\s*(?:def|class) {re.escape(name)}\b", text, re.MULTILINE)
+                   for text in texts)
+
+    return first if defined(first) and not defined(function) else function
+
+
+def place_of(module: Module, finding: Finding) -> tuple[int | None, str | None]:
+    """Returns the first TODO of a finding with hints, otherwise its function if that has any."""
+    todo = next((number for number in finding.todos if module.hint_group(number)), None)
+    if todo is None and module.hint_group(None, finding.function):
+        return None, finding.function
+    return todo, None

@@ -1,0 +1,113 @@
+"""The reference solution beside the learner's files, and who may see it."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonlab.course.course import EXERCISE, Course, Module
+from tritonlab.errors import BadCourse
+from tritonlab.progress import certificate
+from tritonlab.progress.journal import JournalReading
+from tritonlab.workspace import workspace
+from tritonlab.workspace.submission import Submission
+from tritonlab.workspace.workspace import Workspace
+
+CONTEXT = 3  # lines that are shown around a difference
+
+
+@dataclass(frozen=True)
+class FileComparison:
+    """One file of the exercise: the learner's version and the solution's."""
+
+    name: str
+    yours: tuple[str, ...]
+    solution: tuple[str, ...]
+
+    @property
+    def same(self) -> bool:
+        return self.yours == self.solution
+
+    @property
+    def unified(self) -> list[str]:
+        """The unified diff from the learner's file to the solution's, without line ends."""
+        return list(difflib.unified_diff(self.yours, self.solution, f"yours/{self.name}",
+                                         f"solution/{self.name}", n=CONTEXT, lineterm=""))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The files of an exercise beside those of the solution."""
+
+    module: Module
+    files: tuple[FileComparison, ...]
+
+    @property
+    def same(self) -> bool:
+        return all(file.same for file in self.files)
+
+
+def compare(module: Module, submission: Submission) -> Comparison:
+    """Compares the learner's files with the solution's; a missing further file is empty.
+
+    ``earned`` decides whether they may be shown; ``record`` has to be called before.
+
+    Raises:
+        BadCourse: the solution is missing.
+        UnusableFile: a file of the learner cannot be read.
+    """
+    names = (EXERCISE, *module.files)
+    paths = (submission.kernel, *(submission.kernel.parent / name for name in module.files))
+    return Comparison(module, tuple(
+        FileComparison(name, _yours(path), _solution(module, name))
+        for name, path in zip(names, paths, strict=True)))
+
+
+def earned(course: Course, reading: JournalReading, module: Module) -> bool:
+    """Whether the solution may be shown: after a pass, or once it was shown before."""
+    return certificate.build(course, reading).entry(module).done or _was_shown(reading, module)
+
+
+def instead(module: Module) -> str:
+    """Returns the advice if there is no terminal to ask on."""
+    return (f"`tritonlab hint {module.id}` helps without it; `tritonlab solution {module.id} "
+            "--give-up` shows it, and the certificate says so of passes from then on.")
+
+
+def record(course: Course, place: Workspace, module: Module) -> str:
+    """Records once that the solution is shown: a give-up unless the module is passed.
+
+    Returns:
+        Why the certificate is out of date, or an empty string.
+
+    Raises:
+        NotSaved: it cannot be written; then the solution should not be shown.
+    """
+    journal = place.journal(course)
+    reading = journal.read()
+    if _was_shown(reading, module):
+        return ""
+    done = certificate.build(course, reading).entry(module).done
+    return journal.append("solution", module.id, gave_up=not done).warning
+
+
+def _was_shown(reading: JournalReading, module: Module) -> bool:
+    return any(r.event == "solution" and r.module == module.id for r in reading.records)
+
+
+def _yours(path: Path) -> tuple[str, ...]:
+    if not os.path.lexists(path):
+        return ()
+    workspace.check_file(path)
+    return tuple(path.read_text(encoding="utf-8", errors="replace").splitlines())
+
+
+def _solution(module: Module, name: str) -> tuple[str, ...]:
+    path = module.solution.parent / name
+    try:
+        return tuple(path.read_text(encoding="utf-8").splitlines())
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadCourse(f"The solution of {module.id} cannot be read: {path}.",
+                        "Install tritonlab again.") from error

@@ -1,0 +1,1 @@
+"""What a learner has passed: the journal, certificates, history, merging records."""

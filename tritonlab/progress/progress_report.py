@@ -1,0 +1,154 @@
+"""The progress report: modules, attempts over time, hints, evidence and benchmarks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from tritonlab.course.course import Course, Module, Track
+from tritonlab.progress import bench_cache, certificate, history
+from tritonlab.progress.bench_cache import StoredBenchmark
+from tritonlab.progress.certificate import EVIDENCE, Certificate, CertificateEntry
+from tritonlab.progress.history import RecordedGrade
+from tritonlab.progress.journal import JournalReading
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Day:
+    """The attempts at one module on one day."""
+
+    module: str
+    day: date
+    grades: int
+    passes: int
+    evidence: str  # the highest level of that day
+
+
+@dataclass(frozen=True)
+class ModuleProgress:
+    """One module with its state, attempts and number of hints."""
+
+    module: Module
+    entry: CertificateEntry
+    attempts: tuple[RecordedGrade, ...]
+    hints: int
+
+    @property
+    def last(self) -> str:
+        """The day of the last grade; empty if there is none."""
+        return self.attempts[-1].date if self.attempts else ""
+
+
+@dataclass(frozen=True)
+class ModuleBenchmark:
+    """A stored benchmark; ``current``: of the file that was graded last."""
+
+    module: Module
+    kept: StoredBenchmark
+    current: bool
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The whole report. ``tracks`` pairs each track with its modules."""
+
+    certificate: Certificate
+    tracks: tuple[tuple[Track, tuple[ModuleProgress, ...]], ...]
+    benched: tuple[ModuleBenchmark, ...]
+
+    @property
+    def lines(self) -> tuple[ModuleProgress, ...]:
+        return tuple(line for _, lines in self.tracks for line in lines)
+
+    @property
+    def attempts(self) -> tuple[RecordedGrade, ...]:
+        return tuple(attempt for line in self.lines for attempt in line.attempts)
+
+    @property
+    def days(self) -> tuple[Day, ...]:
+        """The attempts by day and, within a day, by module."""
+        by_day: dict[tuple[date, int], list[RecordedGrade]] = {}
+        for place, line in enumerate(self.lines):
+            for attempt in line.attempts:
+                if day := _date(attempt):
+                    by_day.setdefault((day, place), []).append(attempt)
+        return tuple(_day(day, by_day[day, place]) for day, place in sorted(by_day))
+
+    @property
+    def minutes_left(self) -> int:
+        """The planned minutes of the core modules that are not passed."""
+        return sum(line.module.minutes for line in self.lines
+                   if line.module.core and not line.entry.done)
+
+    @property
+    def levels(self) -> dict[str, int]:
+        """The number of passed modules by level of evidence, the highest first."""
+        counted = Counter(line.entry.evidence for line in self.lines if line.entry.done)
+        return {level: counted[level] for level in reversed(EVIDENCE[1:]) if counted[level]}
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            "name": self.certificate.name, "updated": self.certificate.updated,
+            "totals": self.certificate.to_dict()["totals"],
+            "evidence": self.levels, "minutes_left": self.minutes_left,
+            "modules": [{
+                "module": line.module.id, "title": line.module.title, "core": line.module.core,
+                "state": str(line.entry.state), "evidence": line.entry.evidence,
+                "cases": {"passed": line.entry.cases_passed, "skipped": line.entry.cases_skipped,
+                          "total": line.entry.cases_total},
+                "grades": len(line.attempts), "hints": line.hints,
+                "minutes_planned": line.module.minutes, "last": line.last or None,
+                "solution_seen": line.entry.solution_seen,
+            } for line in self.lines],
+            "days": [{"date": str(day.day), "module": day.module, "grades": day.grades,
+                      "passes": day.passes, "evidence": day.evidence} for day in self.days],
+            "benches": [{"module": one.module.id, "date": one.kept.date,
+                         "device": one.kept.found.device, "measured": one.kept.found.measured,
+                         "current": one.current} for one in self.benched],
+        }
+
+
+def build(course: Course, reading: JournalReading, mark: Path) -> Overview:
+    """Builds the report from the journal and the stored benchmarks."""
+    by_module: dict[str, list[RecordedGrade]] = {}
+    for attempt in history.attempts(course, reading):
+        by_module.setdefault(attempt.module, []).append(attempt)
+    current = certificate.build(course, reading)
+
+    def line(module: Module) -> ModuleProgress:
+        return ModuleProgress(module, current.entry(module), tuple(by_module.get(module.id, ())),
+                              reading.hints(module.id))
+
+    tracks = tuple((track, tuple(map(line, track.modules))) for track in course.tracks)
+    return Overview(current, tracks, tuple(_benched(course.modules, reading, mark)))
+
+
+def _benched(modules: Iterable[Module], reading: JournalReading,
+             mark: Path) -> Iterator[ModuleBenchmark]:
+    for module in modules:
+        if benchmark := bench_cache.kept(mark, module):
+            last = reading.last_grade(module.id)
+            current = last is None or last["source_sha256"] == benchmark.found.source_sha256
+            yield ModuleBenchmark(module, benchmark, current)
+
+
+def _date(attempt: RecordedGrade) -> date | None:
+    """Returns the day of an attempt; None if its record has no valid date."""
+    try:
+        return date.fromisoformat(attempt.date)
+    except ValueError:
+        return None
+
+
+def _day(day: date, attempts: Sequence[RecordedGrade]) -> Day:
+    passes = [attempt for attempt in attempts if attempt.verdict == "PASSED"]
+    ranks = [EVIDENCE.index(one.evidence) for one in passes if one.evidence in EVIDENCE]
+    return Day(attempts[0].module, day, len(attempts), len(passes),
+               EVIDENCE[max(ranks, default=0)])

@@ -1,0 +1,188 @@
+"""A certificate as text, for terminals and pages: evidence, versions and hardware of modules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tritonlab.progress.certificate import EVIDENCE, Certificate, CertificateEntry, ModuleState
+from tritonlab.render import quantities as q
+from tritonlab.render.progress import EARLIER, STATE_WORDS
+from tritonlab.render.screen import Screen
+
+HASH = 12  # digits of a SHA-256 that are shown
+MEANINGS = {
+    "correct": "results and memory safety were shown",
+    "efficient": "and that traffic and compiled code are within limits; no speed was measured",
+    "fast": "and that a GPU computes the same, as fast as is asked for, by its clock",
+}
+_UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class CertificateRow:
+    """One passed module, in words."""
+
+    module: str
+    title: str
+    evidence: str
+    checks: str
+    date: str
+    hardware: str
+    letter: str  # of the setting; empty where all rows share one
+    notes: str
+    source: str
+    tests: str
+
+
+def rows(certificate: Certificate, *, core: bool) -> list[CertificateRow]:
+    """The passed modules that count, or the electives."""
+    letters = settings(certificate)
+    return [CertificateRow(
+        entry.module, entry.title, entry.evidence or _UNKNOWN, checks(entry), entry.date or "",
+        hardware(entry), letters[_setting(entry)] if len(letters) > 1 else "", notes(entry),
+        (entry.source_sha256 or "")[:HASH], (entry.suite_sha256 or "")[:HASH],
+    ) for entry in passed(certificate) if entry.core is core]
+
+
+def passed(certificate: Certificate) -> list[CertificateEntry]:
+    """Modules that passed under today's tests or earlier ones."""
+    return [entry for entry in certificate.entries if entry.done]
+
+
+def left(certificate: Certificate) -> str:
+    """A sentence with the core modules that are not passed yet."""
+    missing = [entry.module for entry in certificate.entries if entry.core and not entry.done]
+    return f"Not passed yet, of the core modules that are ready: {', '.join(missing)}." \
+        if missing else ""
+
+
+def levels(certificate: Certificate) -> list[tuple[str, str]]:
+    """The levels of evidence that occur and those below them, with their meanings."""
+    shown = {entry.evidence for entry in passed(certificate)} & set(EVIDENCE[1:])
+    highest = max(map(EVIDENCE.index, shown), default=0)
+    return [(level, MEANINGS[level]) for level in EVIDENCE[1:highest + 1]]
+
+
+def settings(certificate: Certificate) -> dict[str, str]:
+    """Versions that modules were graded with, and the letter by which rows refer to them."""
+    texts = dict.fromkeys(map(_setting, passed(certificate)))
+    return {text: _letter(number) for number, text in enumerate(texts)}
+
+
+def _setting(entry: CertificateEntry) -> str:
+    versions = [f"{name} {version}" for name, version in sorted(entry.versions.items())]
+    return ", ".join([f"grader {entry.grader_version or _UNKNOWN}", *versions])
+
+
+def _letter(number: int) -> str:
+    """a to z, then aa, ab and so on."""
+    return ("" if number < 26 else _letter(number // 26 - 1)) + chr(ord("a") + number % 26)
+
+
+def checks(entry: CertificateEntry) -> str:
+    """Counts of checks: passed, skipped, too noisy."""
+    if not entry.cases_total:
+        return "not counted"
+    shown = f"{entry.cases_passed} of {q.plural(entry.cases_total, 'check')}"
+    noisy = entry.cases_total - entry.cases_passed - entry.cases_skipped
+    not_shown = [f"{entry.cases_skipped} skipped"] * bool(entry.cases_skipped)
+    not_shown += [f"{noisy} too noisy"] * (noisy > 0)
+    return f"{shown}; {' and '.join(not_shown)}, not shown" if not_shown else shown
+
+
+def hardware(entry: CertificateEntry) -> str:
+    """The GPU of a grade, or the target it was compiled for."""
+    if entry.device:
+        return f"ran on {entry.device}"
+    return f"compiled for {entry.target}, run on a processor" if entry.target else \
+        "run on a processor"
+
+
+def machines(certificate: Certificate) -> Iterator[str]:
+    """Measured rates of each GPU."""
+    yield from dict.fromkeys(f"{entry.device} {rates}" for entry in passed(certificate)
+                             if entry.device and (rates := ceilings(entry.ceilings)))
+
+
+def notes(entry: CertificateEntry) -> str:
+    """Hints, solution and earlier tests, as far as they apply."""
+    used = [q.plural(entry.hints_used, "hint")] if entry.hints_used else []
+    return ", ".join([*used, *["solution seen"] * entry.solution_seen,
+                      *["by earlier tests"] * (entry.state is ModuleState.OUTDATED)])
+
+
+def print_size(certificate: Certificate) -> str:
+    """The CSS class of the type size that fits one printed sheet."""
+    lines = len(passed(certificate)) + len(settings(certificate)) / 2
+    return "small" if lines > 14 else "middle" if lines > 7 else "large"
+
+
+def ceilings(rates: Mapping[str, Any]) -> str:
+    """Measured rates of a GPU, such as ``copies 4,282 GB/s and multiplies 790 TFLOP/s``."""
+    copy, matmul = rates.get("copy_gb_s"), rates.get("matmul_tflops")
+    if not isinstance(copy, float | int) or not isinstance(matmul, float | int):
+        return ""
+    when = str(rates.get("measured_at", ""))[:10]
+    return (f"copies {copy:,.0f} GB/s and multiplies {matmul:,.0f} TFLOP/s"
+            f"{f', measured on {when}' if when else ''}")
+
+
+# ---------------------------------------------------------------------------------------------
+# On a terminal
+
+
+def show(screen: Screen, certificate: Certificate, next_command: str) -> None:
+    """Prints totals by track, then each module that was started."""
+    screen.pair((("Certificate", "strong"),), (certificate.updated or "no record yet", "dim"))
+    screen.line(f"Name: {certificate.name or 'none given (`--name` sets one)'}")
+    screen.blank()
+    for track, total in certificate.tracks.items():
+        screen.pair((f"Track {track.removeprefix('track')}  {certificate.titles[track]}",),
+                    f"{total}")
+    screen.pair((("Core modules", "strong"),), (f"{certificate.core}", "strong"))
+    screen.pair((("Electives", "strong"), ("  apart, never needed", "dim")),
+                f"{certificate.electives}")
+    screen.blank()
+    for entry in certificate.entries:
+        if entry.state is not ModuleState.WAITING:
+            _entry(screen, entry)
+    screen.next(next_command)
+
+
+def show_page(screen: Screen, certificate: Certificate, path: str, next_command: str) -> None:
+    """Prints the path of the page and its totals."""
+    screen.line(f"The page is {path}; print it from a browser, on one sheet.")
+    screen.line(f"Core modules: {certificate.core}. Electives: {certificate.electives}. "
+                f"Name: {certificate.name or 'none given (`--name` sets one)'}.")
+    screen.next(next_command, "Grade again what it says: ")
+
+
+def _entry(screen: Screen, entry: CertificateEntry) -> None:
+    facts = [EARLIER] if entry.state is ModuleState.OUTDATED else []
+    if entry.cases_total:
+        facts.append(f"{entry.cases_passed} of {entry.cases_total} checks passed")
+    if entry.cases_skipped:
+        facts.append(f"{entry.cases_skipped} skipped")
+    if entry.evidence:
+        facts.append(f"evidence: {entry.evidence}")
+    if entry.hints_used:
+        facts.append(q.plural(entry.hints_used, "hint"))
+    if entry.solution_seen:
+        facts.append("solution seen")
+    screen.line((entry.module, "strong"), f"  {', '.join(facts) or entry.state}",
+                lead=screen.verdict(STATE_WORDS[entry.state]))
+    if entry.source_sha256 is None:
+        screen.blank()
+        return
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(entry.versions.items()))
+    facts = [f"graded {entry.date} by grader {entry.grader_version} ({entry.engine}; {versions})",
+             f"source {entry.source_sha256[:HASH]}, tests {(entry.suite_sha256 or '')[:HASH]}, "
+             f"seed {entry.seed}, isolation {entry.isolation}"]
+    if entry.device:
+        rates = ceilings(entry.ceilings)
+        facts.append(f"ran on {entry.device}{f', which {rates}' if rates else ''}")
+    for fact in facts:
+        screen.line((fact, "dim"), lead=(screen.below(entry.module),))
+    screen.blank()

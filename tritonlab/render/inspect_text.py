@@ -1,0 +1,508 @@
+"""An inspection as text, for terminals and pages: tables, annotated source, advice, listings."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from grader.diagnosis.codes import MEANINGS
+from grader.diagnosis.perf_lints import Defect
+from grader.engine.compiler.targets import Target
+from grader.inspect.inspection import InspectedCase, Inspection
+from grader.inspect.roofline import Point
+from grader.inspect.source_annotations import LineTraffic, SourceLine
+from grader.judge.launch_report import InspectedLaunch
+from grader.processes.compiler_replies import Listing
+from grader.recording.compiled_kernel import Binary
+from grader.submission import syntax
+from grader.text import sentence
+from tritonlab.course.course import Module
+from tritonlab.render import quantities as q
+from tritonlab.render.report import diagnosis, show_parts
+from tritonlab.render.screen import Part, Screen
+
+BOUNDS = {
+    "dram": "DRAM", "l2": "the L2 cache", "compute": "arithmetic", "latency": "latency",
+    "launch": "the launch itself", "programs": "the number of programs", "atomics": "atomics",
+}
+_LABEL = 16  # columns of the table's labels
+_GAP = 2  # columns between its others
+_HEADS = ("bytes", "used", "moved", "instructions")
+_MOST_COLUMNS = 8  # of the table; of more launches than that, the rest is left to the JSON
+_DONE = {"load": "loaded", "store": "stored", "atomic": "added"}
+
+
+@dataclass(frozen=True)
+class LaunchColumn:
+    """A column of the table: equal launches of one case, and their number."""
+
+    case: InspectedCase
+    launch: InspectedLaunch
+    times: int = 1
+
+    @property
+    def name(self) -> str:
+        return f"{self.launch.kernel}, {self.times} times" if self.times > 1 else self.launch.kernel
+
+
+@dataclass(frozen=True)
+class FactRow:
+    """One row of the table: a label, a value for each launch, an explanation for the page."""
+
+    label: str
+    values: tuple[str, ...]
+    about: str
+
+
+@dataclass(frozen=True)
+class SourceRow:
+    """One line of the source; ``gap``: lines before it are left out."""
+
+    number: int
+    text: str
+    annotation: SourceLine | None = None
+    defects: tuple[Defect, ...] = ()
+    gap: bool = False
+
+    @property
+    def indent(self) -> int:
+        return len(self.text) - len(self.text.lstrip())
+
+
+def promise(target: Target) -> str:
+    """For which GPU times are predicted, and from what."""
+    return f"predicted for an {target.title} from compiled code, not measured"
+
+
+def launch_columns(inspection: Inspection) -> tuple[list[LaunchColumn], int]:
+    """The columns of the table, equal launches of a case as one; and how many launches are left."""
+    columns: list[LaunchColumn] = []
+    for case in inspection.cases:
+        for launch in case.launches:
+            same = next((n for n, column in enumerate(columns)
+                         if column.case is case and column.launch == launch), None)
+            if same is None:
+                columns.append(LaunchColumn(case, launch))
+            else:
+                columns[same] = replace(columns[same], times=columns[same].times + 1)
+    return columns[:_MOST_COLUMNS], sum(column.times for column in columns[_MOST_COLUMNS:])
+
+
+def facts(shown: Sequence[LaunchColumn], target: Target) -> list[FactRow]:
+    """The rows of the table."""
+    def row(label: str, about: str, *values: str) -> FactRow:
+        return FactRow(label, values, about)
+
+    each = [column.launch for column in shown]
+    binaries = [launch.binary for launch in each]
+    return [
+        row("case", "what the function was called with", *(column.case.name for column in shown)),
+        row("launched at", "where your code launches it",
+            *(f"line {launch.line}" if launch.line else "unknown" for launch in each)),
+        row("grid", "programs along each axis, and all of them", *map(_grid, each)),
+        row("waves", "how often the whole GPU is filled",
+            *(f"{q.three(launch.waves(target))} of {q.plural(launch.at_once(target), 'program')}"
+              for launch in each)),
+        row("warps", "of 32 threads, in a program", *(f"{binary.warps}" for binary in binaries)),
+        row("registers", "of 32 bits, for a thread; 255 at most",
+            *(f"{binary.registers} a thread" for binary in binaries)),
+        row("spills", "what did not fit in registers and went to memory",
+            *(f"{q.plural(b.spill_bytes, 'byte')} a thread" if b.spill_bytes else "none"
+              for b in binaries)),
+        row("shared memory", "for a program",
+            *(q.plural(binary.shared, "byte") for binary in binaries)),
+        row("occupancy", "warps that a multiprocessor holds, and what allows no more",
+            *map(_occupancy, binaries)),
+        row("loads", "how much a thread loads at once; 128 bits are wide",
+            *(_width(binary, "load") for binary in binaries)),
+        row("stores", "the same for stores", *(_width(binary, "store") for binary in binaries)),
+        row("copies ahead", "from global to shared memory, while the program goes on",
+            *map(_copies, binaries)),
+        row("tensor cores", "the units that tl.dot runs on", *map(_units, binaries)),
+        row("TF32", "whether tl.dot rounds float32 to 10 bits of mantissa",
+            *("yes" if b.tf32 else "no" if b.dot else "no tl.dot" for b in binaries)),
+        row("stages", "how many turns of a loop are in flight",
+            *(f"{b.stages}" if b.stages else "not pipelined" for b in binaries)),
+        row("DRAM, read", "what L2 does not already hold",
+            *(q.interval(launch.survey.loaded) if launch.survey else "unknown" for launch in each)),
+        row("DRAM, written", "the same for stores",
+            *(q.interval(launch.survey.stored) if launch.survey else "unknown" for launch in each)),
+        row("predicted time", f"{promise(target)}", *map(_time, each)),
+        row("bound by", "what takes that long, and what comes next", *map(_bound, each)),
+    ]
+
+
+def _grid(launch: InspectedLaunch) -> str:
+    sizes = list(launch.grid)
+    while len(sizes) > 1 and sizes[-1] == 1:
+        sizes.pop()
+    programs = q.plural(launch.programs, "program")
+    return " x ".join(f"{size:,}" for size in sizes) + f", {programs}" if sizes[1:] else programs
+
+
+def _occupancy(binary: Binary) -> str:
+    occupancy = binary.occupancy
+    limit = f", by {occupancy.limited_by}" if occupancy.limited_by else ""
+    return f"{occupancy.warps} of {occupancy.most_warps} warps{limit}"
+
+
+def _width(binary: Binary, kind: str) -> str:
+    """Access widths of one kind, without TMA and cp.async, which have their own row."""
+    bits = sorted({access.bits for access in binary.accesses if access.kind == kind}, reverse=True)
+    return " and ".join(map(str, bits)) + " bits" if bits else "none"
+
+
+def _copies(binary: Binary) -> str:
+    bits = sorted({a.bits for a in binary.accesses if a.kind == "async copy"}, reverse=True)
+    kinds = [f"cp.async, {' and '.join(map(str, bits))} bits"] if bits else []
+    if any(access.kind == "bulk copy" for access in binary.accesses):
+        kinds.append("TMA")
+    return "; ".join(kinds) or "none"
+
+
+def _units(binary: Binary) -> str:
+    if not binary.dot:
+        return "no tl.dot"
+    if not binary.tensor_cores:
+        return "none, tl.dot runs on FMA"
+    return f"{binary.tensor_cores}, which multiply {' and '.join(binary.factors)}"
+
+
+def _time(launch: InspectedLaunch) -> str:
+    return q.seconds(launch.prediction.seconds) if launch.prediction else "none"
+
+
+def _bound(launch: InspectedLaunch) -> str:
+    if launch.prediction is None:
+        return "unknown"
+    bound, then = (BOUNDS.get(name, name)
+                   for name in (launch.prediction.bound, launch.prediction.runner_up))
+    return f"{bound}, then {then}" if then else bound
+
+
+# ---------------------------------------------------------------------------------------------
+# The source
+
+
+def source_rows(inspection: Inspection, case: InspectedCase) -> Iterator[SourceRow]:
+    """Functions that access memory, and the statements that launch them."""
+    texts = inspection.text.split("\n")
+    defects: dict[int, list[Defect]] = {}
+    for defect in case.defects:
+        if defect.line is not None:
+            defects.setdefault(defect.line, []).append(defect)
+    lines = {line for line in {*case.lines, *defects} if 1 <= line <= len(texts)}
+    launched = {launch.line for launch in case.launches if launch.line}
+    last = 0
+    for number in _shown_lines(inspection.text, lines, launched,
+                               {launch.kernel for launch in case.launches}):
+        yield SourceRow(number, texts[number - 1].expandtabs(4), case.lines.get(number),
+                        tuple(defects.get(number, ())), gap=bool(last) and number > last + 1)
+        last = number
+
+
+def _shown_lines(text: str, lines: set[int], launched: set[int], kernels: set[str]) -> list[int]:
+    shown: set[int] = set()
+    for node in ast.walk(syntax.parse(text)):
+        if isinstance(node, ast.FunctionDef) and (node.name in kernels or any(
+                node.lineno <= line <= (node.end_lineno or 0) for line in lines)):
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            shown |= set(range(first, (node.end_lineno or node.lineno) + 1))
+        if isinstance(node, ast.Expr | ast.Assign | ast.Return) and any(
+                node.lineno <= line <= (node.end_lineno or 0) for line in launched):
+            shown |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return sorted(shown | lines)
+
+
+def movement(moved: LineTraffic) -> str:
+    """Such as ``x_ptr: 33.6 MB loaded, sectors 100 % used, moved once``."""
+    times = "once" if moved.times < 1.005 else f"{q.three(moved.times)} times"
+    return (f"{moved.tensor}: {q.bytes_(moved.bytes)} {_DONE.get(moved.kind, moved.kind)}, "
+            f"sectors {q.share(moved.efficiency)} used, moved {times}")
+
+
+# ---------------------------------------------------------------------------------------------
+# Advice, and the roofline
+
+
+def why(defect: Defect) -> str:
+    """The meaning of a defect's code; empty if it has none."""
+    return MEANINGS.get(defect.code, "")
+
+
+def defect_name(inspection: Inspection, case: InspectedCase, defect: Defect) -> str:
+    """The name of a defect with its line, and its case unless that is the largest.
+
+    A hint says that it is one.
+    """
+    kind = "hint: " if defect.weight == "hint" else ""
+    line = f", line {defect.line}" if defect.line else ""
+    where = f", in the case {case.name}" if case is not inspection.largest else ""
+    return f"{kind}{defect.name}{line}{where}"
+
+
+def summary(inspection: Inspection) -> str:
+    """Counts defects and hints."""
+    counts = [(sum(defect.weight == kind for defect in inspection.defects), kind)
+              for kind in ("defect", "hint")]
+    return " and ".join(q.plural(count, kind) for count, kind in counts if count)
+
+
+ALL_CLEAR = ("No known defect was found. That a kernel is fast, compiled code and counted bytes "
+             "cannot show: that takes a GPU.")
+HINTS = "A hint says what could be better; as things are, it may cost nothing."
+
+
+def observation(defect: Defect) -> str:
+    """The observation as a sentence; a leading identifier keeps its case."""
+    first = defect.seen.split(" ")[0]
+    return sentence(defect.seen) if first.isalnum() else first + sentence(defect.seen)[len(first):]
+
+
+def position(point: Point, target: Target) -> str:
+    """Describes the position of a point below the roofline."""
+    ridge = point.peak / target.dram
+    side = "below" if point.bound_by_memory(target) else "above"
+    roof = "the DRAM rate" if point.bound_by_memory(target) else f"the peak of {point.units}"
+    return (f"{q.three(point.intensity)} operations a byte, {side} the {q.three(ridge)} at which "
+            f"DRAM and {point.units} take equally long. Predicted to reach "
+            f"{q.share(point.share(target))} of {roof}: "
+            f"{q.rate(point.bytes / point.seconds, 'B/s')}, {q.rate(point.rate, 'FLOP/s')}.")
+
+
+def no_position(case: InspectedCase, target: Target) -> str:
+    """Explains why a case is not on the roofline, with its share of the DRAM rate."""
+    if any(launch.survey is None or launch.prediction is None for launch in case.launches):
+        return " ".join((*case.unknown, "So it has no place on the roofline."))
+    moved = sum(launch.dram.low + launch.dram.high for launch in case.launches if launch.dram) / 2
+    return ("No operations are counted, so memory alone decides. Predicted to reach "
+            f"{q.share(moved / case.seconds / target.dram)} of the DRAM rate: "
+            f"{q.rate(moved / case.seconds, 'B/s')}.")
+
+
+def distinct_launches(inspection: Inspection) -> list[tuple[InspectedCase, InspectedLaunch]]:
+    """Launches with distinct code, each with the first case that has it."""
+    launches = [(case, launch) for case in inspection.cases for launch in case.launches]
+    unique = {launch.binary.ptx_sha256 or str(number): (case, launch)
+              for number, (case, launch) in reversed(list(enumerate(launches)))}
+    return list(reversed(unique.values()))
+
+
+# ---------------------------------------------------------------------------------------------
+# On a terminal
+
+
+def show(screen: Screen, module: Module, inspection: Inspection, next_command: str, before: str,
+         *, ptx: bool = False, sass: bool = False) -> None:
+    """Prints an inspection and the next command."""
+    screen.line((module.id, "strong"), "  ", (module.title, "dim"))
+    triton = inspection.versions.get("triton", "")
+    screen.line(f"Compiled for an {inspection.target.title} ({inspection.target.name}) with "
+                f"Triton {triton}; no GPU was used.")
+    for case in inspection.cases:
+        _findings(screen, module, case)
+    _table(screen, inspection)
+    largest = inspection.largest
+    if largest is not None:
+        _source(screen, inspection, largest)
+        _advice(screen, inspection)
+        _roofline(screen, inspection)
+    for case, launch in distinct_launches(inspection):
+        if ptx:
+            _listing(screen, inspection, f"PTX of {launch.kernel}", case.name, launch.ptx)
+        if sass:
+            _listing(screen, inspection, f"SASS of {launch.kernel}", case.name, launch.sass)
+    screen.blank()
+    screen.next(next_command, before)
+
+
+def show_page(screen: Screen, module: Module, inspection: Inspection, path: str,
+              next_command: str, before: str) -> None:
+    """Prints findings, names of defects and the path of the page."""
+    for case in inspection.cases:
+        _findings(screen, module, case)
+    for case, defect in inspection.seen:
+        screen.line(defect_name(inspection, case, defect), lead=("Found: ",))
+    screen.line(f"The page is {path}")
+    screen.next(next_command, before)
+
+
+def _findings(screen: Screen, module: Module, case: InspectedCase) -> None:
+    """Prints the findings that keep a case from being inspected."""
+    for finding in case.findings:
+        screen.blank()
+        screen.line((case.name, "strong"), (f"  {finding.code}", "dim"),
+                    lead=("Nothing to inspect: ",))
+        show_parts(screen, diagnosis(module, finding))
+
+
+def _table(screen: Screen, inspection: Inspection) -> None:
+    """Prints a column for each launch, as many side by side as fit."""
+    columns, left = launch_columns(inspection)
+    if not columns:
+        return
+    rows = facts(columns, inspection.target)
+    names = [column.name for column in columns]
+    widths = [max(map(len, (name, *(fact.values[number] for fact in rows))))
+              for number, name in enumerate(names)]
+    for first, last in _blocks(widths, screen.full_width - 2 - _LABEL):
+        if not screen.plain:
+            screen.blank()
+            _columns(screen, "", names[first:last], widths[first:last], "strong")
+            for fact in rows:
+                _columns(screen, fact.label, fact.values[first:last], widths[first:last])
+    for number, name in enumerate(names if screen.plain else ()):
+        for fact in rows:
+            screen.line(f"launch {number + 1}, {name}: {fact.label}: {fact.values[number]}")
+    more = f" {left} more launches are in `--json`." if left else ""
+    screen.line((f"Times are {promise(inspection.target)}.{more}", "dim"),
+                lead=("  ",))
+
+
+def _blocks(widths: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
+    """Splits columns into blocks that fit; a column that is too wide stands alone."""
+    first = 0
+    while first < len(widths):
+        last, taken = first + 1, widths[first]
+        while last < len(widths) and taken + _GAP + widths[last] <= room:
+            taken += _GAP + widths[last]
+            last += 1
+        yield first, last
+        first = last
+
+
+def _columns(screen: Screen, label: str, values: Sequence[str], widths: Sequence[int],
+             style: str = "") -> None:
+    """Prints one row; a single column wraps in a narrow terminal."""
+    head: Part = (label.ljust(_LABEL), "dim")
+    if len(values) == 1:
+        screen.line((values[0], style), lead=("  ", head))
+    else:
+        cells = (value.ljust(width + _GAP) for value, width in zip(values, widths, strict=True))
+        screen.row("  ", head, ("".join(cells), style))
+
+
+def _source(screen: Screen, inspection: Inspection, case: InspectedCase) -> None:
+    rows = list(source_rows(inspection, case))
+    if screen.plain:
+        screen.line(f"What lines move is told for: {case.name}")
+        for row in rows:
+            for note in _notes(row):
+                screen.line(f"line {row.number}: {note}")
+        return
+    others = "" if len(inspection.cases) == 1 else "; `--case NAME` shows another"
+    screen.heading("Your source", f"with what each line moves in: {case.name}{others}")
+    digits = len(str(max((row.number for row in rows), default=0)))
+    longest = max((len(row.text) for row in rows), default=0)
+    cells = {row.number: _cells(row) for row in rows}
+    widths = [max(len(head), *(len(cell[at]) for each in cells.values() for cell in each), 0)
+              for at, head in enumerate(_HEADS)]
+    beside = sum(widths) + _GAP * len(widths)
+    room = screen.full_width - (4 + digits)
+    if longest + beside <= room:
+        _beside(screen, rows, cells, digits, longest, widths)
+    else:
+        _below(screen, rows, digits, room)
+
+
+def _beside(screen: Screen, rows: Sequence[SourceRow], cells: dict[int, list[tuple[str, ...]]],
+            digits: int, code: int, widths: Sequence[int]) -> None:
+    """Prints source and notes side by side, for wide terminals."""
+
+    def aligned(values: Sequence[str]) -> str:
+        *numbers, last = values
+        return "".join(f"{' ' * _GAP}{value:>{width}}"
+                       for value, width in zip(numbers, widths, strict=False)) + f"  {last}"
+
+    screen.row((f"{' ' * (4 + digits + code)}{aligned(_HEADS)}", "dim"))
+    for row in rows:
+        if row.gap:
+            screen.line((f"  {'⋮':>{digits}}", "dim"))
+        first, *others = cells[row.number] or [("",) * len(_HEADS)]
+        style = "skip" if row.defects else ""
+        screen.row((f"  {row.number:>{digits}}  ", "dim"),
+                           (row.text.ljust(code), style), aligned(first))
+        for more in others:
+            screen.row(" " * (4 + digits + code), aligned(more))
+        for defect in row.defects:
+            screen.line((f"^ {defect.name}", "skip"), lead=(" " * (4 + digits),))
+
+
+def _below(screen: Screen, rows: Sequence[SourceRow], digits: int, room: int) -> None:
+    """Prints notes below their lines."""
+    for row in rows:
+        if row.gap:
+            screen.line((f"  {'⋮':>{digits}}", "dim"))
+        text = row.text if len(row.text) <= room else row.text[: room - 1] + "…"
+        noted = row.annotation or row.defects
+        screen.row((f"  {row.number:>{digits}}  ", "dim"), (text, "" if noted else "dim"))
+        margin = " " * (4 + digits)
+        for note in _notes(row):
+            screen.line((note, "note"), lead=(margin, ("└ ", "note")))
+
+
+def _notes(row: SourceRow) -> Iterator[str]:
+    """The annotation of a line as sentences."""
+    if row.annotation:
+        for moved in row.annotation.moved:
+            yield movement(moved)
+        if row.annotation.instructions:
+            yield ", ".join(row.annotation.instructions)
+    for defect in row.defects:
+        yield f"defect: {defect.name}"
+
+
+def _cells(row: SourceRow) -> list[tuple[str, ...]]:
+    """The same as cells of ``_HEADS``, a row for each tensor."""
+    if row.annotation is None:
+        return []
+    instructions = ", ".join(row.annotation.instructions)
+    return [(q.bytes_(moved.bytes), q.share(moved.efficiency), f"{q.three(moved.times)} x",
+             "" if number else instructions)
+            for number, moved in enumerate(row.annotation.moved)] or [("", "", "", instructions)]
+
+
+def _advice(screen: Screen, inspection: Inspection) -> None:
+    screen.heading("Advice")
+    if inspection.clean:
+        screen.line(ALL_CLEAR, lead=("  ",))
+    for case, defect in inspection.seen:
+        screen.line((defect_name(inspection, case, defect), "skip"), lead=("  ",))
+        for label, text in (("Seen", observation(defect)), ("Why", why(defect)),
+                            ("Try", defect.advice)):
+            if text:
+                screen.line(text, lead=(screen.label(label, 4, 6),))
+    if any(defect.weight == "hint" for defect in inspection.defects):
+        screen.line((HINTS, "dim"), lead=("  ",))
+
+
+def _roofline(screen: Screen, inspection: Inspection) -> None:
+    screen.heading("Roofline", promise(inspection.target))
+    for case in inspection.cases:
+        points = case.points(inspection.target) if case.launches else []
+        for point in points:
+            screen.line((point.label, "strong"), f", {case.name}: ",
+                        position(point, inspection.target), lead=("  ",))
+        if case.launches and not points:
+            screen.line((case.name, "strong"), f": {no_position(case, inspection.target)}",
+                        lead=("  ",))
+
+
+def _listing(screen: Screen, inspection: Inspection, title: str, case: str,
+             listing: Listing) -> None:
+    """Prints code in order, below the source lines that it was compiled from."""
+    screen.heading(title, case)
+    texts = inspection.text.split("\n")
+    before: int | None = -1
+    for line, code in listing:
+        if screen.plain:
+            screen.line(f"{title} {line or '-'}: {code.strip()}")
+            continue
+        if line != before and line is not None and line <= len(texts):
+            screen.row((f"  {line:>4}  {texts[line - 1].strip()}"[: screen.width],
+                                "note"))
+        before = line
+        screen.line(code.strip(), lead=(" " * 8,))
+    if not listing:
+        screen.line(f"{title}: none", lead=("  ",))

@@ -1,0 +1,310 @@
+"""Progress as text: the course, status, every grade, the report, and a merge of two records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from grader.text import sentence
+from tritonlab.course.course import Course, Module, Track
+from tritonlab.errors import shown
+from tritonlab.progress.bench_cache import StoredBenchmark
+from tritonlab.progress.certificate import (
+    EVIDENCE,
+    FAST,
+    Certificate,
+    CertificateEntry,
+    ModuleState,
+)
+from tritonlab.progress.history import RecordedGrade
+from tritonlab.progress.merge import Merge
+from tritonlab.progress.progress_report import ModuleProgress, Overview
+from tritonlab.render import quantities as q
+from tritonlab.render.screen import Screen, word
+
+STATE_WORDS = {ModuleState.PASSED: "PASS", ModuleState.TRIED: "OPEN", ModuleState.STARTED: "OPEN",
+               ModuleState.OUTDATED: "PASS", ModuleState.WAITING: "WAIT"}
+LEGEND = "PASS: passed. OPEN: begun, not passed yet. WAIT: not begun yet."
+EARLIER = "passed under earlier tests"
+STATES = {ModuleState.PASSED: "passed", ModuleState.OUTDATED: "passed earlier tests",
+          ModuleState.TRIED: "open", ModuleState.STARTED: "started",
+          ModuleState.WAITING: "not begun"}
+_DAYS = 14  # that the terminal shows of a report
+
+
+def hours(minutes: int) -> str:
+    """Planned time, such as ``2 h`` or ``1.5 h``; minutes below an hour."""
+    return f"{minutes} min" if minutes < 60 else f"{minutes / 60:.3g} h"
+
+
+def show_list(screen: Screen, course: Course, certificate: Certificate, next_command: str) -> None:
+    """Prints all tracks with their modules."""
+    for track in course.tracks:
+        _track(screen, track, certificate)
+    screen.line((LEGEND, "dim"))
+    _totals(screen, certificate)
+    screen.next(next_command)
+
+
+def _track(screen: Screen, track: Track, certificate: Certificate) -> None:
+    total = certificate.tracks[track.id]
+    screen.pair((f"Track {track.number}  ", (track.title, "strong")), f"{total} passed")
+    if not screen.plain:
+        screen.line((track.blurb, "dim"), lead=("  ",))
+    width = max((len(module.id) for module in track.modules), default=0)
+    for module in track.modules:
+        entry = certificate.entry(module)
+        state = word(STATE_WORDS[entry.state])
+        elective = "" if module.core else " (elective)"
+        evidence = {ModuleState.PASSED: entry.evidence,
+                    ModuleState.OUTDATED: EARLIER}.get(entry.state, "")
+        if screen.plain:
+            screen.line(state, f" {module.id}: {module.title}{elective}, {hours(module.minutes)}"
+                               f"{f', {evidence}' if evidence else ''}")
+        else:
+            more = f"  {evidence}" if evidence else ""
+            screen.pair((module.title, (f"{elective}{more}", "dim")),
+                        (hours(module.minutes), "dim"), indent=2,
+                        lead=(state, f" {module.id:<{width}}  "))
+    if not track.modules:
+        screen.line(("No module of this track is here yet.", "dim"),
+                    lead=("  ",))
+    screen.blank()
+
+
+def show_status(screen: Screen, course: Course, certificate: Certificate, current: Module | None,
+                workspace: str | None, next_command: str) -> None:
+    """Prints totals, open modules and the planned time left."""
+    for track in course.tracks:
+        screen.pair((f"Track {track.number}  {track.title}",),
+                    f"{certificate.tracks[track.id]} passed")
+    _totals(screen, certificate)
+    screen.blank()
+    by_id = {entry.module: entry for entry in certificate.entries}
+    opened = [by_id[module.id] for module in course.modules if by_id[module.id].is_open]
+    for entry in opened:
+        screen.line(entry.module, f"  {_progress(entry)}",
+                    lead=screen.verdict(STATE_WORDS[entry.state]))
+    earlier = [e for e in certificate.entries if e.state is ModuleState.OUTDATED]
+    for entry in earlier:
+        today = "They have changed since." if entry.regraded is None else \
+            "Under today's it is not passed yet."
+        screen.line(entry.module, f"  {EARLIER}, which counts. {today}",
+                    lead=screen.verdict(STATE_WORDS[entry.state]))
+        screen.command(f"tritonlab grade {entry.module}",
+                       lead="Grade it again: " if screen.plain else " " * 8 + "Grade it again: ")
+    if opened or earlier:
+        screen.blank()
+    if current:
+        screen.line("Current module: ", (current.id, "strong"),
+                    f" (planned {hours(current.minutes)})")
+    left = sum(m.minutes for m in course.modules if m.core and not by_id[m.id].done)
+    if left:
+        screen.line(f"Planned time of the core modules that are ready: {hours(left)}.")
+    if evidence := _evidence(certificate):
+        screen.line(evidence)
+    screen.line(f"Workspace: {workspace or 'none yet'}")
+    screen.next(next_command)
+
+
+def _evidence(certificate: Certificate) -> str:
+    """Counts passed modules by evidence, and how to reach more."""
+    levels = [entry.evidence for entry in certificate.entries if entry.done]
+    counted = [f"{levels.count(level)} {level}" for level in reversed(EVIDENCE)
+               if level and level in levels]
+    if not counted:
+        return ""
+    more = "" if set(levels) == {FAST} else \
+        " On a machine with a GPU, `tritonlab grade --pending` shows what is fast."
+    return f"Evidence: {', '.join(counted)}.{more}"
+
+
+def _progress(entry: CertificateEntry) -> str:
+    if entry.state is ModuleState.STARTED:
+        return "started, not graded yet"
+    return (f"best {entry.cases_passed} of {entry.cases_total} checks, "
+            f"{q.plural(entry.grades, 'grade')}")
+
+
+def _totals(screen: Screen, certificate: Certificate) -> None:
+    screen.pair((("Core modules", "strong"),), f"{certificate.core} passed")
+    screen.pair((("Electives", "strong"), ("  apart, never needed", "dim")),
+                f"{certificate.electives} passed")
+
+
+def list_to_dict(course: Course, certificate: Certificate) -> dict[str, Any]:
+    """The data of ``tritonlab list --json``."""
+    def module_to_dict(module: Module) -> dict[str, Any]:
+        entry = certificate.entry(module)
+        return {"id": module.id, "number": module.number, "title": module.title,
+                "summary": module.summary, "core": module.core, "minutes": module.minutes,
+                "state": entry.state, "evidence": entry.evidence,
+                "prerequisites": list(module.prerequisites)}
+
+    tracks = [{
+        "id": track.id, "folder": track.folder, "title": track.title, "blurb": track.blurb,
+        "starter": track.starter, "passed": certificate.tracks[track.id].passed,
+        "total": certificate.tracks[track.id].total,
+        "modules": [module_to_dict(module) for module in track.modules],
+    } for track in course.tracks]
+    return {"schema": 1, "tracks": tracks, "totals": certificate.to_dict()["totals"]}
+
+
+# ---------------------------------------------------------------------------------------------
+# History, report and merge
+
+
+def show_history(screen: Screen, course: Course, attempts: Sequence[RecordedGrade],
+                 command: str) -> None:
+    """Prints all grades in the order of the course."""
+    if not attempts:
+        screen.line("Nothing was graded yet.")
+    order = [module.id for module in course.modules]
+    widths = [max(map(len, column)) for column in zip(*map(_columns, attempts), strict=True)]
+    for module, group in groupby(sorted(attempts, key=lambda a: order.index(a.module)),
+                                 key=lambda a: a.module):
+        if not screen.plain:
+            screen.line((module, "strong"))
+        for attempt in group:
+            _attempt(screen, attempt, widths)
+        screen.blank()
+    screen.next(command)
+
+
+def _columns(attempt: RecordedGrade) -> tuple[str, str, str, str, str]:
+    """Columns of a grade: time, evidence, checks, code, hints."""
+    cases = f"{attempt.cases_passed} of {attempt.cases_total} checks"
+    when = f"{attempt.date} {attempt.time}".strip()
+    return when, attempt.evidence, cases, attempt.code, q.plural(attempt.hints_used, "hint")
+
+
+def _attempt(screen: Screen, attempt: RecordedGrade, widths: Sequence[int]) -> None:
+    columns = _columns(attempt)
+    rest = [attempt.device or attempt.engine.partition(",")[0]]
+    rest += ["solution seen"] * attempt.solution_seen + ["earlier tests"] * (not attempt.today)
+    rest += ["another machine"] * (not attempt.here)
+    if screen.plain:
+        facts = [*columns[1:], *rest]
+        screen.line(f"{attempt.module} {columns[0]} ", word(attempt.verdict),
+                    f" {', '.join(filter(None, facts))}")
+        return
+    when, *others = (f"{text:<{width}}" for text, width in zip(columns, widths, strict=True))
+    lead = (f"  {when}  ", word(attempt.verdict),
+            "".join(f" {text} " for text in others if text), " ")
+    screen.line((", ".join(filter(None, rest)), "dim"), lead=lead)
+
+
+def show_report(screen: Screen, overview: Overview, next_command: str) -> None:
+    """Prints the report in short."""
+    certificate = overview.certificate
+    screen.pair((("Report", "strong"), f"  {certificate.name}" if certificate.name else ""),
+                (certificate.updated or "no record yet", "dim"))
+    screen.line(report_summary(overview))
+    screen.blank()
+    for track, lines in overview.tracks:
+        screen.pair((f"Track {track.number}  ", (track.title, "strong")),
+                    f"{certificate.tracks[track.id]}")
+        for line in lines:
+            _module(screen, line)
+        screen.blank()
+    _days(screen, overview)
+    for text in benched(overview):
+        screen.line(text)
+    if overview.benched:
+        screen.blank()
+    screen.next(next_command)
+
+
+def _module(screen: Screen, line: ModuleProgress) -> None:
+    lead = screen.verdict(STATE_WORDS[line.entry.state])
+    if line.entry.state is ModuleState.WAITING:
+        screen.line(line.module.id, (f"  {hours(line.module.minutes)} planned", "dim"), lead=lead)
+        return
+    screen.line((line.module.id, "strong"), f"  {details(line)}", lead=lead)
+
+
+def _days(screen: Screen, overview: Overview) -> None:
+    by_day = [(day, list(group)) for day, group in groupby(overview.days, lambda one: one.day)]
+    for day, group in by_day[-_DAYS:]:
+        tried = ", ".join(f"{one.module} {q.plural(one.grades, 'grade')}"
+                          f"{' (passed)' if one.passes else ''}" for one in group)
+        screen.line(tried, lead=(f"{day}  ",))
+    if len(by_day) > _DAYS:
+        screen.line((f"{len(by_day) - _DAYS} earlier days are on the page: "
+                     "`tritonlab report --html FILE`.", "dim"))
+    if by_day:
+        screen.blank()
+
+
+def report_summary(overview: Overview) -> str:
+    """Totals, evidence and the planned time left, in sentences."""
+    core, electives = overview.certificate.core, overview.certificate.electives
+    sentences = [f"{core.passed} of {core.total} core modules and {electives.passed} of "
+                 f"{electives.total} electives are passed."]
+    if overview.levels:
+        levels = ", ".join(f"{number} {level}" for level, number in overview.levels.items())
+        sentences.append(f"Evidence: {levels}.")
+    sentences.append(f"{q.plural(len(overview.attempts), 'grade')} in all.")
+    if overview.minutes_left:
+        sentences.append("Planned time of the core modules that are ready and not passed: "
+                         f"{hours(overview.minutes_left)}.")
+    return " ".join(sentences)
+
+
+def checks(entry: CertificateEntry) -> str:
+    """The passed and all checks of the best grade."""
+    return f"{entry.cases_passed} of {entry.cases_total}" if entry.cases_total else ""
+
+
+def details(line: ModuleProgress) -> str:
+    """Evidence, checks, grades, hints and planned time of a module."""
+    entry = line.entry
+    facts = [entry.evidence] if entry.done else []
+    facts += [f"best {checks(entry)} checks"] * bool(entry.cases_total)
+    facts += [q.plural(len(line.attempts), "grade")] * bool(line.attempts)
+    facts += [q.plural(line.hints, "hint")] * bool(line.hints)
+    facts += ["solution seen"] * entry.solution_seen
+    facts.append(f"{hours(line.module.minutes)} planned")
+    return ", ".join(filter(None, facts))
+
+
+def benched(overview: Overview) -> Iterator[str]:
+    """A line for each benchmark that was kept: its module, its date and its outcome."""
+    for one in overview.benched:
+        yield f"Benchmark of {one.module.id}, {one.kept.date}: {' '.join(outcome(one.kept))}"
+
+
+def outcome(kept: StoredBenchmark) -> Iterator[str]:
+    """Whether a benchmark was measured, and how one's own kernels compare."""
+    from tritonlab.render import bench_text as words
+
+    yield sentence(words.promise(kept.found))
+    for chart in kept.found.charts:
+        if text := words.summary(chart):
+            yield f"{chart.function}: {text}" if len(kept.found.charts) > 1 else text
+
+
+def show_merge(screen: Screen, merge: Merge, command: str) -> None:
+    """Prints the number of merged records and what they changed."""
+
+    def were(number: int) -> str:
+        return "was" if number == 1 else "were"
+
+    def records(number: int) -> str:
+        return "1 record" if number == 1 else f"{number} records"
+
+    where, others = shown(merge.source), merge.there - merge.added
+    if not merge.added:
+        every = "The only record" if merge.there == 1 else f"All {records(merge.there)}"
+        screen.line(f"{every} in {where} {were(merge.there)} here already; nothing was changed.")
+    else:
+        screen.line(f"{records(merge.added)} came in from {where}"
+                    f"{f'; {others} {were(others)} here already' if others else ''}.")
+        screen.line(f"Core modules passed: {merge.before.core} before, {merge.after.core} now."
+                    if merge.before.core != merge.after.core
+                    else f"Core modules passed: {merge.after.core}, as before.")
+        if merge.gained:
+            screen.line(f"Passed there and not here before: {', '.join(merge.gained)}.")
+        screen.line("Exercises were not copied: only the record was merged.")
+    screen.next(command)

@@ -1,0 +1,1 @@
+"""Reads a certificate and grades its claims again."""

@@ -1,0 +1,1 @@
+"""`tritonlab watch`: grades at every save and handles key presses."""

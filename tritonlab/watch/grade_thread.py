@@ -1,0 +1,232 @@
+"""Grades saves in one thread on a warm sandbox; a newer save cancels the grade."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import grader
+from grader.report import CaseResult, Report
+from grader.sandbox import Sandbox, memory_trim
+from tritonlab import errors
+from tritonlab.course.course import Course, Module
+from tritonlab.errors import TritonlabError
+from tritonlab.grading import grade as grading
+from tritonlab.grading.grade import SaveResult
+from tritonlab.workspace.submission import Submission
+
+if TYPE_CHECKING:
+    from grader.judge.prefetch import Prepared
+
+IDLE_S = 3.0  # after a grade, before memory is given back that the next one would use again
+_RESTARTED = "The grader's helper process had ended; a new one was started."
+
+
+@dataclass(frozen=True)
+class WatchOptions:
+    """The options of all grades of a session."""
+
+    target: str | None = None
+    gpu: bool = True
+
+
+AS_GRADE = WatchOptions()  # the defaults of `tritonlab grade`
+
+
+@dataclass(frozen=True)
+class GradeJob:
+    """One grade. The cases ``first`` are judged before the others."""
+
+    number: int
+    submission: Submission
+    first: tuple[str, ...] = ()
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+
+@dataclass(frozen=True)
+class GradeProgress:
+    """The name of a case that begins, or a result without its diagnosis."""
+
+    job: GradeJob
+    event: CaseResult | str
+
+
+@dataclass(frozen=True)
+class GradeFinished:
+    """A finished grade, and whether it is recorded."""
+
+    job: GradeJob
+    report: Report
+    result: SaveResult
+
+
+@dataclass(frozen=True)
+class GradeFailed:
+    """A grade that failed with an error."""
+
+    job: GradeJob
+    error: TritonlabError
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A sentence about an event beside a grade."""
+
+    text: str
+
+
+GradeEvent = GradeProgress | GradeFinished | GradeFailed | Notice
+
+
+class GradeThread:
+    """Grades in a thread until the block is left; calls ``tell`` with events in that thread.
+
+    The sandbox lives as long. If its process is lost, another one is started and the grade is
+    repeated.
+    """
+
+    def __init__(self, course: Course, tell: Callable[[GradeEvent], None],
+                 options: WatchOptions = AS_GRADE) -> None:
+        self._course = course
+        self._tell = tell
+        self._options = options
+        self._box: Sandbox | None = None
+        self._prepared: tuple[str, Prepared] | None = None  # for the next grade of that module
+        self._change = threading.Condition()
+        self._wanted: GradeJob | None = None
+        self._running: GradeJob | None = None
+        self._number = 0
+        self._over = False
+        self._thread = threading.Thread(target=self._run, name="grades", daemon=True)
+
+    def __enter__(self) -> GradeThread:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the running grade and waits; no event or record follows."""
+        with self._change:
+            self._over = True
+            self._drop()
+        self._thread.join()
+
+    def begin(self, submission: Submission, first: Sequence[str] = ()) -> GradeJob:
+        """Grades the current files; cancels a running grade."""
+        with self._change:
+            self._drop()
+            self._number += 1
+            self._wanted = GradeJob(self._number, submission, tuple(first))
+            self._change.notify()
+            return self._wanted
+
+    def cancel(self) -> None:
+        """Cancels the running grade."""
+        with self._change:
+            self._drop()
+
+    def _drop(self) -> None:
+        self._wanted = None
+        if self._running is not None:
+            self._running.cancelled.set()
+        self._change.notify()
+
+    def _next(self) -> GradeJob | None:
+        """Waits for a job; None after ``close``."""
+        with self._change:
+            self._running = None
+            called = self._change.wait_for(self._is_called, IDLE_S)
+        if not called:
+            memory_trim.give_back()  # meanwhile a job may arrive
+        with self._change:
+            self._change.wait_for(self._is_called)
+            self._running, self._wanted = self._wanted, None
+            return None if self._over else self._running
+
+    def _is_called(self) -> bool:
+        return self._over or self._wanted is not None
+
+    def _run(self) -> None:
+        try:
+            while (job := self._next()) is not None:
+                self._do(job)
+                self._prepare(job.submission.module)
+        finally:
+            self._let_go()
+
+    def _prepare(self, module: Module) -> None:
+        """Prepares inputs for the next grade of this module, until a job arrives."""
+        from grader.judge.prefetch import Prepared
+
+        used = self._prepared
+        self._prepared = None
+        with contextlib.suppress(Exception):  # a grade reports faults of the suite
+            prepared = Prepared(grader.load_suite(module.suite),
+                                used[1].sized_by if used and used[0] == module.id else {})
+            self._prepared = (module.id, prepared)
+            for _ in prepared.steps():
+                if self._is_called():
+                    return
+
+    def _do(self, job: GradeJob) -> None:
+        try:
+            report = self._grade(job)
+            if report.reason and not job.cancelled.is_set():  # the grader's own process was lost
+                self._let_go()
+                self._tell(Notice(_RESTARTED))
+                report = self._grade(job)
+            result = grading.save(self._course, job.submission, report)
+        except grader.Cancelled:
+            return
+        except TritonlabError as error:
+            self._tell(GradeFailed(job, error))
+        except Exception as error:  # internal: the loop goes on
+            place = job.submission.workspace
+            self._tell(GradeFailed(job, errors.unexpected(error, place.mark if place else None)))
+        else:
+            self._tell(GradeFinished(job, report, result))
+
+    def _grade(self, job: GradeJob) -> Report:
+        """Grades on the warm sandbox; reports if its zygote was replaced.
+
+        Raises:
+            grader.Cancelled: there is newer content.
+            TritonlabError: it cannot be graded.
+        """
+        if self._box is None:
+            self._box = grading.start_sandbox()
+        pid, (module, prepared) = self._box.pid, self._prepared or ("", None)
+        try:
+            return grading.grade(
+                job.submission, target=self._options.target, gpu=self._options.gpu,
+                first=job.first, cancelled=job.cancelled, sandbox=self._box,
+                prepared=prepared if module == job.submission.module.id else None,
+                on_event=lambda event: self._tell(GradeProgress(job, event)))
+        finally:  # also of a cancelled grade
+            if self._box.pid != pid:
+                self._tell(Notice(_RESTARTED))
+
+    def _let_go(self) -> None:
+        if self._box is not None:
+            self._box.close()
+            self._box = None
+
+
+def first_failure(submission: Submission, results: Sequence[CaseResult]) -> CaseResult:
+    """Returns the first failure with its diagnosis from the results so far.
+
+    Raises:
+        StopIteration: nothing has failed.
+        OSError: the file is gone meanwhile.
+    """
+    from grader.diagnosis.explain import explained
+    from grader.submission import source
+
+    suite = grader.load_suite(submission.module.suite, submission.module.folder)
+    files = source.read(submission.kernel, suite.files, suite.kernel_file)
+    return next(r for r in explained(results, suite, files) if r.fails)

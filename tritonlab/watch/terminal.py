@@ -1,0 +1,253 @@
+"""The terminal of `watch`: single keys and signals as events; restored afterwards.
+
+Only ICANON and ECHO are switched off, so that Ctrl-C, Ctrl-Z and output work as usual. Only after a
+kill does the shell need `stty sane`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import termios
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Self
+
+_FLAGS, _CHARACTERS = 3, 6  # indices into the attributes of termios
+_LOOK_S = 0.1  # between polls of a program that has the terminal
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+_HANDLED = (signal.SIGINT, *_ENDING, signal.SIGWINCH, signal.SIGCONT, signal.SIGTSTP)
+
+
+@dataclass(frozen=True)
+class TypedKeys:
+    """Keys as an event."""
+
+    keys: str
+
+
+class Inbox:
+    """A queue of events for one thread, which can be polled as a file descriptor."""
+
+    def __init__(self) -> None:
+        self._events: deque[Any] = deque()
+        self._reading, self.writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def put(self, event: Any, *, wake: bool = True) -> None:
+        """Adds an event; without ``wake`` the thread reads it at its next occasion."""
+        self._events.append(event)
+        if not wake:
+            return
+        with contextlib.suppress(BlockingIOError):  # full, so that it wakes anyway
+            os.write(self.writing, b".")
+
+    def take(self) -> list[Any]:
+        """Returns all events so far, in order."""
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._reading, 1 << 16)
+        events = []
+        while self._events:
+            events.append(self._events.popleft())
+        return events
+
+    def fileno(self) -> int:
+        return self._reading
+
+    def close(self) -> None:
+        os.close(self._reading)
+        os.close(self.writing)
+
+
+class Signals:
+    """Puts signals into an inbox as their numbers until the block is left.
+
+    SIGTSTP calls ``release`` and stops the process; SIGCONT is an event again. A second SIGINT
+    raises KeyboardInterrupt wherever the program is.
+    """
+
+    def __init__(self, inbox: Inbox, release: Callable[[], None]) -> None:
+        self._inbox = inbox
+        self._release = release
+        self._before: dict[int, Any] = {}
+        self._interrupted = False
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            self._wakeup = signal.set_wakeup_fd(self._inbox.writing, warn_on_full_buffer=False)
+            for number in _HANDLED:
+                self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        if self._before:
+            signal.set_wakeup_fd(self._wakeup)
+
+    def heard(self) -> None:
+        """Marks the interrupt as handled; the next one is the first again."""
+        self._interrupted = False
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGTSTP:
+            self._stop()
+            return
+        if number == signal.SIGINT and self._interrupted:
+            raise KeyboardInterrupt
+        self._interrupted |= number == signal.SIGINT
+        self._inbox.put(signal.Signals(number))
+
+    def _stop(self) -> None:
+        self._release()
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, self._note)  # here again once it is continued
+
+
+class Keyboard:
+    """Single keys from standard input, where that is a terminal and ``wanted``."""
+
+    def __init__(self, wanted: bool = True) -> None:
+        self._fd = 0
+        self.there = wanted and os.isatty(0) and os.isatty(1)
+        self._before: list[Any] | None = None
+        self.held = False
+
+    def __enter__(self) -> Self:
+        self.hold()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def hold(self) -> None:
+        """Switches to single keys if this process is in the foreground."""
+        if not self.there or self.held or not self._in_front():
+            return
+        try:
+            self._before = self._before or termios.tcgetattr(self._fd)
+            changed = termios.tcgetattr(self._fd)
+            changed[_FLAGS] &= ~(termios.ICANON | termios.ECHO)
+            changed[_CHARACTERS][termios.VMIN], changed[_CHARACTERS][termios.VTIME] = 1, 0
+            self._set(changed)
+        except termios.error:
+            self.there = False
+            return
+        self.held = True
+
+    def release(self) -> None:
+        """Restores the terminal."""
+        if self.held and self._before is not None:
+            self.held = False
+            if self._in_front():
+                with contextlib.suppress(termios.error):  # it is gone
+                    self._set(self._before)
+
+    def read(self) -> TypedKeys | None:
+        """Reads keys without escape sequences; None if the terminal is gone."""
+        typed = b""
+        with contextlib.suppress(OSError):
+            typed = os.read(self._fd, 1024)
+        if not typed:
+            self.there = self.held = False
+            return None
+        return TypedKeys(typed.partition(b"\x1b")[0].decode("utf-8", "replace"))
+
+    def _in_front(self) -> bool:
+        try:
+            return os.tcgetpgrp(self._fd) == os.getpgrp()
+        except OSError:
+            return False
+
+    def _set(self, attributes: list[Any]) -> None:
+        termios.tcsetattr(self._fd, termios.TCSADRAIN, attributes)
+
+
+class Attention:
+    """Waits for events, keys and the end of the output's reader."""
+
+    def __init__(self, inbox: Inbox, keyboard: Keyboard) -> None:
+        self._inbox = inbox
+        self._keyboard = keyboard
+        # A duplicate, as standard output is redirected once its reader has left.
+        self._output = os.dup(sys.__stdout__.fileno()) if sys.__stdout__ else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._output is not None:
+            os.close(self._output)
+
+    def wait(self, seconds: float | None) -> bool:
+        """Waits for an event or the timeout; False if output or terminal is gone."""
+        poll = select.poll()
+        poll.register(self._inbox, select.POLLIN)
+        if self._output is not None:
+            poll.register(self._output, 0)  # poll always reports errors
+        if self._keyboard.held:
+            poll.register(0, select.POLLIN)
+        ready = dict(poll.poll(None if seconds is None else max(0.0, seconds) * 1000))
+        if 0 in ready:
+            typed = self._keyboard.read()
+            if typed is None:
+                return False
+            self._inbox.put(typed)
+        return self._output not in ready
+
+    def give(self, command: Sequence[str], stop: Callable[[], bool]) -> int | None:
+        """Gives the terminal to a program until it ends or ``stop`` returns True.
+
+        Returns:
+            Its exit code; None if it cannot be started.
+        """
+        self._keyboard.release()
+        try:
+            program = subprocess.Popen(command)
+        except OSError:
+            return None
+        else:
+            while True:
+                try:
+                    return program.wait(_LOOK_S)
+                except subprocess.TimeoutExpired:
+                    if stop():
+                        program.terminate()
+        finally:
+            self._keyboard.hold()
+            with contextlib.suppress(termios.error, OSError):
+                if self._keyboard.held:
+                    termios.tcflush(0, termios.TCIFLUSH)
+
+    def lend(self, command: Sequence[str], stop: Callable[[], bool]) -> int | None:
+        """Runs a program that only prints, until it ends, or on key q or ``stop``.
+
+        The keyboard stays with `watch`, which handles other keys afterwards.
+
+        Returns:
+            Its exit code; None if it cannot be started.
+        """
+        try:
+            program = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        except OSError:
+            return None
+        keys = select.poll()
+        if self._keyboard.held:
+            keys.register(0, select.POLLIN)
+        while program.poll() is None:
+            typed = self._keyboard.read() if keys.poll(_LOOK_S * 1000) else TypedKeys("")
+            if typed is None or stop():
+                program.terminate()
+                program.wait()
+            elif "q" in typed.keys.lower():
+                program.send_signal(signal.SIGINT)  # as Ctrl-C
+            elif typed.keys:
+                self._inbox.put(typed)
+        return program.returncode

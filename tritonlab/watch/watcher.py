@@ -1,0 +1,379 @@
+"""The session of `watch`: grades at every save and handles keys meanwhile.
+
+One thread handles all events in turn: saves, results, keys, signals. Two other threads only put
+events into its inbox: one watches the files, one grades. A newer save cancels the running grade.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from grader.report import CaseResult, Report, Verdict
+from tritonlab import errors
+from tritonlab.course.course import Course, Module
+from tritonlab.errors import TritonlabError
+from tritonlab.grading import grade as grading
+from tritonlab.progress import certificate
+from tritonlab.progress.journal import JournalReading
+from tritonlab.render.watch import KeyBinding
+from tritonlab.watch import grade_thread
+from tritonlab.watch.file_events import Content, Saves
+from tritonlab.watch.grade_thread import (
+    AS_GRADE,
+    GradeEvent,
+    GradeFailed,
+    GradeFinished,
+    GradeJob,
+    GradeProgress,
+    GradeThread,
+    Notice,
+    WatchOptions,
+)
+from tritonlab.watch.terminal import Attention, Inbox, Keyboard, Signals, TypedKeys
+from tritonlab.watch.view import WatchView
+from tritonlab.workspace import watch_lock
+from tritonlab.workspace.submission import Submission
+
+PATIENCE_S = 0.05  # before a failure is shown: other cases may explain it better
+REDRAW_S = 0.02  # between updates of the progress
+IN_FRONT_S = 1.0  # between checks for the foreground
+
+Act = Callable[["Watch"], None]
+
+
+@dataclass(frozen=True)
+class Action(KeyBinding):
+    """A key with its function."""
+
+    act: Act
+
+
+@dataclass(frozen=True)
+class SavedFile:
+    """New content of the files of a submission."""
+
+    submission: Submission
+    content: Content
+
+
+@dataclass
+class Grade:
+    """The state of a running grade."""
+
+    job: GradeJob
+    judging: str = ""
+    results: list[CaseResult] = field(default_factory=list)
+    failed: bool = False
+    due: float = 0.0  # the time when the failure is shown even if other cases are missing
+    shown: CaseResult | None = None
+    drawn: float = 0.0  # the time of the last update
+    fresh: bool = False  # with progress to draw
+
+    @property
+    def right(self) -> int:
+        return sum(r.verdict is Verdict.PASSED and not r.advisory for r in self.results)
+
+
+class Watch:
+    """One session: an exercise, its grades, and the keys that were pressed."""
+
+    def __init__(self, course: Course, submission: Submission, view: WatchView, *,
+                 actions: Sequence[Action] = (), options: WatchOptions = AS_GRADE,
+                 keyboard: Keyboard | None = None, poll: bool = False,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self.course = course
+        self.submission = submission
+        self.view = view
+        self.report: Report | None = None  # the last verdict on this exercise
+        self._options = options
+        self._poll = poll
+        self._clock = clock
+        self._code = 0
+        self._grade: Grade | None = None
+        self._question: Act | None = None
+        self._over = False
+        self._saves: Saves | None = None
+        self._held = contextlib.ExitStack()  # the exercise
+        self.inbox = Inbox()
+        self._keyboard = keyboard or Keyboard()
+        self.actions = tuple(actions) if self._keyboard.there else ()
+        self._regrader = GradeThread(course, self._hear, options)
+        self._signals = Signals(self.inbox, self._release)
+
+    @property
+    def module(self) -> Module:
+        return self.submission.module
+
+    @property
+    def failure(self) -> CaseResult | None:
+        """The first failure that was shown."""
+        if self._grade and self._grade.shown:
+            return self._grade.shown
+        return self.report.first_failure if self.report else None
+
+    def run(self) -> int:
+        """Runs until it is ended; returns the exit code of the last verdict, 0 without one.
+
+        Raises:
+            TritonlabError: another process watches this exercise.
+        """
+        try:
+            self._held = watch_lock.hold(self.submission)
+            with (self._held, self._regrader, self._keyboard, self._signals,
+                  Attention(self.inbox, self._keyboard) as self._attention):
+                self.view.resized()  # from here on by signals
+                self._begin()
+                try:
+                    while not self._over and self._attention.wait(self._patience()):
+                        for event in self.inbox.take():
+                            self._handle(event)
+                        self._be_punctual()
+                finally:
+                    self._stop_looking()
+                    self._wind_up()
+                    self.view.ended(self._code)
+        finally:
+            self.inbox.close()
+        return self._code
+
+    # ---------------------------------------------------------------------------------------------
+    # Actions of keys
+
+    def quit(self) -> None:
+        self._over = True
+
+    def ask(self, question: str, act: Act) -> None:
+        """Asks a question and acts if the next key is y."""
+        self._question = act
+        self.view.asks(question)
+
+    def tell(self, sentence: str) -> None:
+        """Shows a sentence unless it is empty."""
+        if sentence:
+            self.view.notice(sentence)
+            if self._grade is None:
+                self.view.resting(self.actions)
+
+    def turn_to(self, submission: Submission, held: contextlib.ExitStack) -> None:
+        """Watches another exercise, whose lock is ``held`` (``workspace.watch_lock``)."""
+        self._held.close()
+        self._held.push(held)
+        self._stop_looking()
+        self._regrader.cancel()
+        self._grade = None
+        self.submission, self.report = submission, None
+        self._begin()
+
+    def run_aside(self, command: Sequence[str], *, reads: bool) -> int | None:
+        """Runs a program; saves are graded meanwhile and shown afterwards.
+
+        Args:
+            command: the program and its arguments.
+            reads: it gets the keyboard too; otherwise q ends it, and other keys are handled later.
+
+        Returns:
+            Its exit code; None if it cannot be started.
+        """
+        self.view.make_room()
+        run = self._attention.give if reads else self._attention.lend
+        code = run(command, self._is_to_end)
+        self._is_to_end()  # handles a Ctrl-C that ended the program
+        self._signals.heard()
+        self.view.resized()
+        return code
+
+    # ---------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        self.view.watching(self.submission, self.actions)
+        submission = self.submission
+        self._saves = Saves(
+            submission, lambda content: self.inbox.put(SavedFile(submission, content)),
+            poll=self._poll)
+        self._saves.__enter__()
+
+    def _stop_looking(self) -> None:
+        if self._saves is not None:
+            self._saves.__exit__()
+            self._saves = None
+
+    def _wind_up(self) -> None:
+        """Shows the outcome of a grade that was running, once it is certain."""
+        if self._grade is None:
+            return
+        self._regrader.close()
+        for event in self.inbox.take():
+            if isinstance(event, GradeFinished):  # it was being recorded
+                self._handle(event)
+        if self._grade is not None:
+            self.view.notice("The grade that was running was ended; nothing of it is recorded.")
+
+    def _patience(self) -> float | None:
+        """Returns the timeout of the wait for the next event, in seconds."""
+        grade, due = self._grade, []
+        if grade and grade.failed and not grade.shown:
+            due.append(min(grade.due - self._clock(), IN_FRONT_S))
+        if grade:  # its progress does not wake this thread
+            due.append(REDRAW_S)
+        if self._keyboard.there and not self._keyboard.held:
+            due.append(IN_FRONT_S)
+        return min(due, default=None)
+
+    def _be_punctual(self) -> None:
+        """Shows a failure or progress that is due."""
+        if not self._keyboard.held:
+            self._keyboard.hold()
+        grade, now = self._grade, self._clock()
+        if grade is None:
+            return
+        if grade.failed and not grade.shown and now >= grade.due:
+            self._show_early(grade)
+        if grade.fresh and now >= grade.drawn + REDRAW_S:
+            grade.fresh, grade.drawn = False, now
+            self.view.progress(grade.right, grade.judging, failed=grade.shown is not None)
+
+    def _show_early(self, grade: Grade) -> None:
+        """Shows the first failure while other cases are still judged."""
+        try:
+            grade.shown = grade_thread.first_failure(self.submission, grade.results)
+        except OSError:  # the file is gone, which is the next event
+            grade.due = math.inf
+            return
+        self.view.failing(self.module, grade.shown, self._reading())
+        grade.fresh, grade.drawn = True, 0.0
+
+    def _hear(self, message: GradeEvent) -> None:
+        """Receives events in the grading thread; progress does not wake this one."""
+        failed = isinstance(message, GradeProgress) and isinstance(message.event, CaseResult) \
+            and message.event.fails
+        self.inbox.put(message, wake=failed or not isinstance(message, GradeProgress))
+
+    def _handle(self, event: Any) -> None:
+        match event:
+            case SavedFile(submission, content) if submission is self.submission:
+                self._look_at(content)
+            case GradeProgress(job, what) if self._is_on(job):
+                self._note(what)
+            case GradeFinished(job, report, result) if self._is_on(job):
+                self._show(report, result)
+            case GradeFailed(job, error) if self._is_on(job):
+                self._grade = None
+                self.tell(f"{error} The next save is graded again.")
+            case Notice(text):
+                self.tell(text)
+            case TypedKeys(keys):
+                for key in keys:
+                    self._press(key)
+            case signal.Signals():
+                self._heed(event)
+
+    def _look_at(self, content: Content) -> None:
+        """Grades a save, first the cases that failed last."""
+        if content.complaint:
+            self._regrader.cancel()
+            self._grade = None
+            fresh = "x puts a fresh one there" if self.actions and self.submission.in_place else \
+                f"`tritonlab start {self.module.id}` makes a fresh one"
+            self.tell(f"{content.complaint} Put your exercise back there; it is graded then. "
+                      f"Or {fresh}.")
+            return
+        failed = [r.name for r in self.report.results if r.verdict is Verdict.FAILED] \
+            if self.report else []
+        job = self._regrader.begin(self.submission, failed)
+        self._grade = Grade(job)
+        self.view.began(job.number, time.strftime("%H:%M:%S"))
+
+    def _is_on(self, job: GradeJob) -> bool:
+        return self._grade is not None and self._grade.job is job
+
+    def _note(self, event: CaseResult | str) -> None:
+        assert self._grade is not None
+        grade = self._grade
+        if isinstance(event, str):
+            grade.judging, grade.fresh = event, True
+        else:
+            grade.results.append(event)
+            if event.fails and not grade.failed:
+                grade.failed, grade.due = True, self._clock() + PATIENCE_S
+
+    def _show(self, report: Report, result: grading.SaveResult) -> None:
+        assert self._grade is not None
+        early, self._grade = self._grade.shown, None
+        self.report, self._code = report, report.exit_code
+        self.view.graded(self.module, report, result.reading, early, result.complaint,
+                         self._onward(report, result))
+        self.view.resting(self.actions)
+
+    def _onward(self, report: Report, result: grading.SaveResult) -> str:
+        """Returns the sentence about the next step."""
+        keys = bool(self.actions)
+        if report.exit_code == 1:
+            hint = "h shows a hint" if keys else f"`tritonlab hint {self.module.id}` helps"
+            return f"Edit {self.submission.to_edit} and save: it is graded again. {hint}."
+        if report.exit_code:
+            return "Save once more to try again; `tritonlab doctor` looks at this machine."
+        following = certificate.next_module(self.course, result.reading, self.module)
+        if following is None:
+            return "All modules are passed: `tritonlab certificate` shows what you hold."
+        return f"Press n for the next module, {following.id}." if keys else \
+            f"Next: tritonlab start {following.id}"
+
+    def _press(self, key: str) -> None:
+        if key == "\x04":  # Ctrl-D
+            self.quit()
+        elif self._question is not None:
+            act, self._question = self._question, None
+            self.view.answered()
+            self._do(act if key in "yY" else lambda watch: watch.view.notice("Nothing was done."))
+        elif action := next((a for a in self.actions if a.key == key.lower()), None):
+            self._do(action.act)
+        elif key.isprintable() and not key.isspace():
+            self.tell(f"{key} is no key of this list; ? says what there is.")
+
+    def _do(self, act: Act) -> None:
+        """Runs the function of a key; errors become sentences."""
+        try:
+            act(self)
+        except TritonlabError as error:
+            self.view.notice(str(error))
+        except BrokenPipeError:
+            self.quit()
+        except Exception as error:  # internal: the session goes on
+            place = self.submission.workspace
+            self.view.notice(str(errors.unexpected(error, place.mark if place else None)))
+        if self._grade is None and not self._over:
+            self.view.resting(self.actions)
+
+    def _heed(self, number: signal.Signals) -> None:
+        if number in (signal.SIGWINCH, signal.SIGCONT):
+            self._keyboard.hold()
+            self.view.resized()
+        elif number == signal.SIGINT:
+            self.quit()
+        else:
+            self._over, self._code = True, 128 + number
+
+    def _is_to_end(self) -> bool:
+        """Whether a signal ends the session while another program has the terminal.
+
+        SIGINT is for that program alone.
+        """
+        events = self.inbox.take()
+        for event in events:
+            if event != signal.SIGINT:
+                self.inbox.put(event)
+        return signal.SIGTERM in events or signal.SIGHUP in events
+
+    def _release(self) -> None:
+        """Restores the terminal for a shell."""
+        self.view.make_room()
+        self._keyboard.release()
+
+    def _reading(self) -> JournalReading:
+        return grading.reading_of(self.course, self.submission)

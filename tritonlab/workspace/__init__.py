@@ -1,0 +1,1 @@
+"""The learner's folder: start, reset, submissions and output files, without losing work."""

@@ -1,0 +1,71 @@
+"""The start of a module: copies its exercise and records the start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonlab.course.course import Course, Module
+from tritonlab.progress import certificate
+from tritonlab.progress.journal import JournalReading
+from tritonlab.workspace import workspace
+from tritonlab.workspace.submission import Submission
+from tritonlab.workspace.workspace import CopiedFiles, Workspace
+
+
+@dataclass(frozen=True)
+class StartedModule:
+    """A started module. ``command`` grades it; ``warning``: why the certificate is out of date."""
+
+    module: Module
+    place: Workspace
+    started: CopiedFiles
+    missing: tuple[str, ...]  # prerequisites that are not passed
+    command: str
+    warning: str = ""
+
+
+def begin(course: Course, module: Module, root: Path | None = None) -> StartedModule:
+    """Copies missing files into the workspace, which is created if needed, and records it.
+
+    Args:
+        root: the workspace, by default that of the current folder.
+
+    Raises:
+        NotSaved: the exercise or the record cannot be written.
+        NoWorkspace: the current folder has been removed.
+    """
+    place, started = workspace.start(module, root or workspace.locate())
+    journal = place.journal(course)
+    saved = journal.append("started", module.id)
+    missing = certificate.missing(course, journal.read(), module)
+    submission = Submission(module, started.kernel, place, here=place.module_here(course))
+    return StartedModule(module, place, started, tuple(missing), submission.command, saved.warning)
+
+
+@dataclass(frozen=True)
+class NextModule:
+    """The next module. ``why``: a sentence if it comes before the current one."""
+
+    module: Module
+    why: str = ""
+
+
+def following(course: Course, place: Workspace | None) -> NextModule | None:
+    """Returns the module after the current one; None if no other is left."""
+    reading = place.journal(course).read() if place else JournalReading(())
+    here = place.module_here(course) if place else None
+    return after(course, reading, here or course.get(reading.current or ""))
+
+
+def after(course: Course, reading: JournalReading, current: Module | None) -> NextModule | None:
+    """Returns the module after a given one; see ``certificate.next_module``."""
+    module = certificate.next_module(course, reading, current)
+    if module is None:
+        return None
+    modules = list(course.modules)
+    if current is None or modules.index(module) > modules.index(current):
+        return NextModule(module)
+    kind = "No core module" if module.core else "Nothing"
+    return NextModule(module, f"{kind} behind {current.id} is left to do; {module.id} comes before "
+                             "it and is not passed yet.")

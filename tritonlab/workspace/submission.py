@@ -1,0 +1,132 @@
+"""The exercise that a command means: its file, its module and the workspace that records it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonlab.course.course import Course, Module
+from tritonlab.errors import NoWorkspace, UnknownModule, UnusableFile, shown
+from tritonlab.workspace import workspace
+from tritonlab.workspace.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A file to grade as a module's exercise, and the workspace that records it, if any."""
+
+    module: Module
+    kernel: Path
+    workspace: Workspace | None
+    inferred: bool = True  # from the path
+    here: Module | None = None  # the module of the current folder
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the files are the workspace's exercise; only that is recorded."""
+        if self.workspace is None:
+            return False
+        folder, own = self.kernel.parent, self.workspace.folder(self.module)
+        pairs = [(self.kernel, self.workspace.kernel(self.module)),
+                 *((folder / name, own / name) for name in self.module.files)]
+        return all(os.path.realpath(one) == os.path.realpath(other) for one, other in pairs)
+
+    @property
+    def to_edit(self) -> str:
+        """The file to edit, or the folders of the exercise's code."""
+        folders = self.module.packages
+        paths = [self.kernel.parent / name for name in folders] or [self.kernel]
+        return " and ".join(shown(path) + "/" * bool(folders) for path in paths)
+
+    @property
+    def command(self) -> str:
+        """The shortest command that grades it while it is the current module."""
+        return "tritonlab grade" if self.in_place and self.here is None else self.full_command
+
+    @property
+    def full_command(self) -> str:
+        """The command that grades it, whatever the current module is."""
+        return self.typed("grade")
+
+    def typed(self, verb: str) -> str:
+        """Returns the command of a verb for it, whatever the current module is."""
+        if self.in_place:
+            return f"tritonlab {verb}" + f" {self.module.id}" * (self.here != self.module)
+        path = shown(self.kernel)
+        option = f" --module {self.module.id}" if not self.inferred else ""
+        return f"tritonlab {verb} {shlex.quote(path)}{option}"
+
+
+def resolve(course: Course, name: str | None, module_id: str | None = None) -> Submission:
+    """Returns the submission of the arguments ``[ID or PATH] [--module ID]``.
+
+    Raises:
+        TritonlabError: an unknown id, no workspace, no module to infer, or an unusable file.
+    """
+    module = course.find(module_id) if module_id else None
+    if name is None and module is None:
+        place = workspace.require(course.example)
+        return exercise(current(course, place), place, course)
+    if name is None:
+        assert module is not None
+        return exercise(module, workspace.require(module.id), course)
+    if module is None:
+        try:
+            named_module = course.find(name)
+            return exercise(named_module, workspace.require(named_module.id), course)
+        except UnknownModule:
+            if not (name.endswith(".py") or name.startswith((".", "/", "~"))
+                    or Path(name).exists()):
+                raise
+    return submission_at(course, Path(name), module)
+
+
+def submission_at(course: Course, path: Path, module: Module | None = None) -> Submission:
+    """Returns the submission at a path; its folders name the module unless it is given.
+
+    Raises:
+        UnusableFile: the file cannot be graded, or belongs to no module.
+    """
+    path = path.expanduser().absolute()
+    place = workspace.find(path.parent)
+    inferred = module is None
+    if module is None:
+        module = (place.module_of(path, course) if place else None) or course.module_of(path)
+    if place is not None:
+        place.check_course(course.id)
+    workspace.check_file(path, None)
+    if module is None:
+        raise UnusableFile(f"{shown(path)} lies in no module's folder.",
+                           "Say which exercise it is with `--module ID`.")
+    return Submission(module, path, place, inferred, place.module_here(course) if place else None)
+
+
+def current(course: Course, place: Workspace) -> Module:
+    """Returns the module of the current folder, otherwise the last started or graded one.
+
+    Raises:
+        NoWorkspace: nothing was started in this workspace.
+    """
+    if here := place.module_here(course):
+        return here
+    reading = place.journal(course).read()
+    module = course.get(reading.current) if reading.current else None
+    if module is None:
+        raise NoWorkspace("No module has been started here.",
+                          f"`tritonlab start {course.example}` starts the first.")
+    return module
+
+
+def exercise(module: Module, place: Workspace, course: Course) -> Submission:
+    """Returns the workspace's own exercise of a module.
+
+    Raises:
+        OtherCourse: the workspace belongs to another course.
+        UnusableFile: the file is missing, or cannot be an exercise.
+    """
+    place.check_course(course.id)
+    kernel = place.kernel(module)
+    workspace.check_file(kernel, module)
+    return Submission(module, kernel, place, here=place.module_here(course))
