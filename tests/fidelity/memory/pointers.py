@@ -25,7 +25,7 @@ def null_kernel(x_ptr, out_ptr, hole, BLOCK_SIZE: tl.constexpr):
 @triton.jit
 def fixed_address_kernel(x_ptr, BLOCK_SIZE: tl.constexpr):
     offs = tl.arange(0, BLOCK_SIZE)
-    address = tl.full((), 0x7F0012345000, tl.int64)
+    address = tl.full((), 1 << 56, tl.int64)  # above what a process can map
     tl.store(address.to(tl.pointer_type(tl.float32)) + offs, 1.0)  # <- M02
 
 
