@@ -23,7 +23,7 @@ from grader.judge.patience import Patience
 from grader.judge.perf_bound import Forecast
 from grader.judge.pipeline import Pipeline
 from grader.judge.prefetch import Prepared, functions_of
-from grader.judge.schedule import AnyCase, Schedule
+from grader.judge.schedule import AnyCase, Schedule, function_of
 from grader.processes.pool import Later
 from grader.processes.replies import Answer, Outcome, Run, Stopped
 from grader.processes.session import Session
@@ -281,21 +281,21 @@ class Context:
         return self._part(case)[1] if case else self._session
 
     def _part(self, case: AnyCase) -> tuple[Suite, Session]:
-        return next((part for part in self.parts if part[0].entry == _function(case)),
+        return next((part for part in self.parts if part[0].entry == function_of(case)),
                     self.parts[0])
 
     def block(self, case: AnyCase) -> int:
         """The block that sizes of a case follow: that of the last case before it in the suite."""
-        function = _function(case)
+        function = function_of(case)
         if self.schedule.changed and (not isinstance(case, Case) or case.follows_block):
             try:
-                shown = self.schedule.block_before(case, self._block_shown)
+                shown = self.schedule.block_before(case, self.block_shown)
             except Stopped:  # which that case itself reports
                 shown = None
             self.draws.blocks[function] = shown or DEFAULT_BLOCK
         return self.draws.block(function)
 
-    def _block_shown(self, case: Case) -> int | None:
+    def block_shown(self, case: Case) -> int | None:
         """The block of the learner's launches in a case that comes later than it should."""
         inputs = self.draw_inputs(case.name, case.inputs, DEFAULT_BLOCK)
         recording = self.session(case).record(inputs).recording
@@ -333,10 +333,6 @@ class Context:
             self.notes.output = self._session.output()  # later runs, for the diagnosis, print too
         if self.gpu_queue is not None:
             self.gpu_queue.add(call)
-
-
-def _function(case: AnyCase) -> str:
-    return case.function if isinstance(case, Case) else ""
 
 
 def _remembering(part: Suite, draws: Draws) -> Suite:

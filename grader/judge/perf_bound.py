@@ -108,7 +108,7 @@ def forecast(case: Case, suite: Suite, inputs: Sequence[Any], examined: Examined
     surveys = [one.survey for one in examined.launches if one.survey]
     if len(surveys) == len(examined.launches):
         for more_facts, findings in (
-            count(limits, needed.bytes, surveys, block),
+            count(limits, needed, surveys, block),
             code_limits(limits, surveys, [one.binary for one in examined.launches]),
         ):
             facts, broken = facts | more_facts, [*broken, *findings]

@@ -39,11 +39,9 @@ class Schedule:
 
         ``recorded`` calls the learner's function for an earlier case and returns its block.
         """
-        function = case.function if isinstance(case, Case) else ""
         for earlier in reversed(self._suite[:self._places[case.name]]):
-            if not isinstance(earlier, Case) or not _shows_block(earlier):
-                continue
-            if earlier.function != function:
+            if not isinstance(earlier, Case) or earlier.kind is not Kind.CORRECTNESS \
+                    or earlier.function != function_of(case):
                 continue
             if earlier.name not in self._blocks:
                 self.learn(earlier, recorded(earlier))
@@ -79,5 +77,6 @@ class Schedule:
         return sorted(results, key=lambda result: self._places.get(result.name, len(self._suite)))
 
 
-def _shows_block(case: Case) -> bool:
-    return case.kind is Kind.CORRECTNESS and case.call is None and case.reading is None
+def function_of(case: AnyCase) -> str:
+    """The learner's function that a case calls; empty where a suite has one, or of a property."""
+    return case.function if isinstance(case, Case) else ""
