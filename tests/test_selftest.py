@@ -20,7 +20,6 @@ from grader.suite import (
     correctness,
     edge,
     error_bounds,
-    families,
     full,
     integers,
     load,
@@ -318,13 +317,3 @@ def test_a_loose_last_result_is_found_beside_strict_ones():
 
     assert "zeros as result 3 " in faults
     assert "as result 1 fails in 0" not in faults
-
-
-def test_families_tell_wrong_from_right():
-    cases = [correctness(f"{name} in {dtype}", spec)
-             for dtype in DTYPES for name, spec in families(1_100, dtype)]
-    cases += [correctness(f"short rows in {dtype}, {n}", rand(40, 3, dtype=dtype))
-              for dtype in DTYPES for n in range(3)]
-    suite = load(next(path for path in SUITES if "softmax" in path.parent.name))
-
-    assert examine(replace(suite, cases=cases), 5).faults == ()

@@ -19,11 +19,10 @@ from grader.judge.compile_gate import Gate
 from grader.judge.contract import check_call
 from grader.judge.draws import DEFAULT_BLOCK, Draws, block_of
 from grader.judge.large_tensors import once
-from grader.judge.patience import Patience
 from grader.judge.perf_bound import Forecast
 from grader.judge.pipeline import Pipeline
 from grader.judge.prefetch import Prepared, functions_of
-from grader.judge.schedule import AnyCase, Schedule, function_of
+from grader.judge.schedule import AnyCase, Patience, Schedule, function_of
 from grader.processes.pool import Later
 from grader.processes.replies import Answer, Outcome, Run, Stopped
 from grader.processes.session import Session
@@ -77,9 +76,8 @@ class GpuQueue:
         recording = call.outcome.recording
         if call.case.kind not in DECIDED_BY_VALUES or not recording or not recording.launches:
             return
-        storages = [value.untyped_storage() for value in call.inputs
-                    if hasattr(value, "untyped_storage")]
-        if max((storage.nbytes() for storage in storages), default=0) > WITH_HOLES:
+        if any(value.untyped_storage().nbytes() > WITH_HOLES for value in call.inputs
+               if hasattr(value, "untyped_storage")):
             self.n_left_out += 1
         else:
             self.calls.append(call)
@@ -130,7 +128,7 @@ class Context:
         self.tried_configurations: list[int] = []  # of autotuners, by all cases
         self.first_calls: set[str] = set()  # functions whose trials in a first call were checked
         self._answers: dict[str, Answer] = {}  # of host code, by function and inputs
-        self._ahead: Pipeline[Case, RecordedCall, RecordedCall] | None = None
+        self._ahead: Pipeline[Case, RecordedCall] | None = None
         self._begun: deque[Case] = deque()
         if suite.compiles_graphs:
             sandbox.expect("graphs")
@@ -322,12 +320,10 @@ class Context:
     def keep(self, call: RecordedCall) -> None:
         """Keep what may explain a failure later, and what is to be run on a GPU."""
         name, recording = call.case.name, call.outcome.recording
-        traits = traits_of(name, call.inputs, call.block)
-        if traits and recording is not None:
-            traits = replace(traits, block=block_of(recording), programs=sum(
-                launch.programs for launch in recording.launches))
-        if traits:
-            self.traits[name] = traits
+        if traits := traits_of(name, call.inputs, call.block):
+            self.traits[name] = traits if recording is None else replace(
+                traits, block=block_of(recording),
+                programs=sum(launch.programs for launch in recording.launches))
         if self.notes and recording is not None:
             self.notes.recorded(recording)
             self.notes.output = self._session.output()  # later runs, for the diagnosis, print too

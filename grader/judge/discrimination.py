@@ -13,6 +13,7 @@ import torch
 
 from grader.diagnosis.difference import as_tuple, in_reals
 from grader.judge import compare
+from grader.judge.oversized import is_measured
 from grader.recording.model import dtype_name
 from grader.suite import Case, Input, Suite
 from grader.suite.rounding import UNDERFLOW, UNIT_ROUNDOFF
@@ -128,10 +129,8 @@ def _rare(suite: Suite, trials: Sequence[JudgedAnswer]) -> Iterator[str]:
 
 def _drawn(case: Case, generator: torch.Generator) -> list[Any] | None:
     """The inputs of a case that decides by its values, and whose inputs fit into memory."""
-    measured = case.limits is not None and case.limits.pass_at is not None
-    if case.raises is not None or case.call is not None or case.advisory or measured:
-        return None
-    if not any(isinstance(spec, Input) for spec in case.inputs):
+    if case.raises or case.call or case.advisory or is_measured(case) or not any(
+            isinstance(spec, Input) for spec in case.inputs):
         return None
     return [spec.draw(generator, BLOCK) if isinstance(spec, Input) else spec
             for spec in case.inputs]

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from grader.diagnosis.explain import replay_options, result_of
-from grader.diagnosis.gpu_cpu_differences import UNNOTICED, effect
+from grader.diagnosis.gpu_cpu_differences import effect
 from grader.engine.gpu.measurement import Ceilings, Gpu
 from grader.gpu.client import NoGpu
 from grader.judge import compare, gpu_timing
@@ -236,28 +236,6 @@ class GpuVerdicts:
         return replace(first.within("on the GPU", gpu=self.gpu.name, case=failed[0].name,
                                     others=len(failed) - 1, passes=passes),
                        means=ONLY_HERE if passes else "")
-
-
-def differences(before: Sequence[CaseResult],
-                on_gpu: Sequence[CaseResult]) -> list[tuple[str, str]]:
-    """Cases on which CPU and GPU disagree: (name, both verdicts and the reason if known)."""
-    gpu_results = {result.name: result for result in on_gpu}
-    disagreements = []
-    for result in before:
-        other = gpu_results.get(result.name)
-        if other is None or other.verdict is result.verdict or \
-                not {result.verdict, other.verdict} <= {Verdict.PASSED, Verdict.FAILED}:
-            continue
-        if result.verdict is Verdict.FAILED:
-            code = result.findings[0].code
-            why = UNNOTICED.get(code, "")
-            disagreements.append((result.name, f"{code} on the processor, right on the GPU"
-                                               f"{f': {why}' if why else ''}"))
-        else:
-            seen = other.findings[0]
-            disagreements.append((result.name, f"right on the processor, {seen.code} on the "
-                                               f"GPU: {seen.seen}"))
-    return disagreements
 
 
 def _alike(first: Run, second: Run) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import mmap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -227,36 +226,6 @@ def extremes(dtype: str) -> list[float]:
 
     largest = torch.finfo(getattr(torch, dtype)).max
     return [largest, -largest, largest / 2, -largest / 2]
-
-
-def families(columns: int, dtype: str = "float32", count: int = 4) -> list[tuple[str, Input]]:
-    """Matrices that make the mistakes of a reduction over rows visible, each with a name.
-
-    Zero-mean values alone hide a missing maximum, mean, mask or eps; every family here was added
-    because a wrong kernel survived the others. ``columns`` should pass a block and be no multiple
-    of one.
-    """
-    far = rows(*(row(columns, mean=-400.0) if number == count // 2 else row(columns)
-                 for number in range(count)), dtype=dtype)
-    holes = rows(*(row_with(columns, -math.inf, number, columns - 1 - number)
-                   for number in range(count)), dtype=dtype)
-    return [
-        ("values around zero", rand(count, columns, dtype=dtype)),
-        ("values around 60", rand(count, columns, dtype=dtype, mean=60.0)),
-        ("values around -110", rand(count, columns, dtype=dtype, mean=-110.0)),
-        ("values around -400", rand(count, columns, dtype=dtype, mean=-400.0)),
-        ("one row around -400", far),
-        ("values spread by 30", rand(count, columns, dtype=dtype, std=30.0)),
-        ("values spread by a thousandth", rand(count, columns, dtype=dtype, std=1e-3)),
-        ("values spread by a thousandth around 1",
-         rand(count, columns, dtype=dtype, mean=1.0, std=1e-3)),
-        ("one value far above all others", spike(columns, dtype)),
-        ("equal rows", equal_rows(count, columns, dtype)),
-        ("-inf beside finite values", holes),
-        ("one column", rand(count, 1, dtype=dtype)),
-        ("values at the largest number",
-         special(count, columns, values=extremes(dtype), dtype=dtype)),
-    ]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from grader.suite import (
     TENSOR_CORES,
     Amplitude,
     Bench,
-    Code,
+    CompiledCode,
     Cost,
     Fact,
     Function,
@@ -254,7 +254,7 @@ linear_relu = Function(
     ],
 )
 
-def has_roles(code: Code) -> list[Fact]:
+def has_roles(code: CompiledCode) -> list[Fact]:
     """A check that a program has more warps than it was launched with: those do something else."""
     launched = [binary.options.get("num_warps") or 4 for binary in code.binaries]  # 4 by default
     rows = list(zip(code.binaries, launched, strict=True))
