@@ -19,7 +19,7 @@ from triton.runtime import interpreter
 from triton.runtime.jit import JITFunction
 
 from grader.engine.compiler.targets import WARP
-from grader.engine.interpreter import elementwise, libdevice, op_cache, promises, reduce, rewrite
+from grader.engine.interpreter import combinators, libdevice, op_cache, promises, rewrite
 from grader.engine.interpreter.builder import Builder
 from grader.engine.interpreter.memory import Memory
 
@@ -179,9 +179,9 @@ def _patch_language(scope: Any) -> None:
     for module, name, function in libdevice.bound(interpreter.interpreter_semantic):
         scope.set_attr(module, name, function)
     for language in (tl, tl.core):
-        scope.set_attr(language, "reduce", reduce.reduce)
-        scope.set_attr(language, "associative_scan", reduce.scan)
-        scope.set_attr(language, "map_elementwise", elementwise.map_elementwise)
+        scope.set_attr(language, "reduce", combinators.reduce)
+        scope.set_attr(language, "associative_scan", combinators.scan)
+        scope.set_attr(language, "map_elementwise", combinators.map_elementwise)
         scope.set_attr(language, "dot_scaled", _with_constants(language.dot_scaled))
         scope.set_attr(language, "range", rewrite.program_range)
         scope.set_attr(language, "static_range", rewrite.static_range)

@@ -20,11 +20,10 @@ import triton.language as tl
 from triton.runtime import interpreter
 
 from grader.engine.interpreter import (
-    elementwise,
+    combinators,
     libdevice,
     numerics,
     promises,
-    reduce,
     scopes,
     unsupported_syntax,
 )
@@ -528,8 +527,8 @@ _IMPORTED = (
     (_RANGE, program_range), (_STATIC_RANGE, static_range), (_DEVICE_PRINT, device_print),
     (tl.multiple_of, promises.multiple_of), (tl.max_contiguous, promises.max_contiguous),
     (tl.max_constancy, promises.max_constancy),
-    (tl.reduce, reduce.reduce), (tl.associative_scan, reduce.scan),
-    (tl.map_elementwise, elementwise.map_elementwise),
+    (tl.reduce, combinators.reduce), (tl.associative_scan, combinators.scan),
+    (tl.map_elementwise, combinators.map_elementwise),
 )
 
 
