@@ -200,7 +200,7 @@ class Memory:
         if order.locks and scalar:  # a lock may be opened by a plain store
             for program, cell in self._scalars(part):
                 if cell in order.locks:
-                    self._release(program, cell)
+                    self.attempt.undo_with(order.release(program, cell))
             self._renew_segments()
 
     def atomic_rmw(self, operation: str, pointers: Handle, value: Handle, mask: Handle | None, *,
@@ -288,22 +288,13 @@ class Memory:
 
     def _synchronise(self, part: Part, *, locks: bool) -> None:
         """Atomics on scalars, one program after another: each comes after those before it."""
+        order = self.running.order
         for program, cell in self._scalars(part):
-            self._acquire(program, cell)
-            self._release(program, cell)
+            self.attempt.undo_with(order.acquire(program, cell))
+            self.attempt.undo_with(order.release(program, cell))
             if locks:
-                self.running.order.locks.add(cell)
+                order.locks.add(cell)
         self._renew_segments()
-
-    def _acquire(self, program: int, cell: Cell) -> None:
-        order = self.running.order
-        order.acquire(program, cell)
-        self.attempt.undo_with(partial(order.undo_acquire, program))
-
-    def _release(self, program: int, cell: Cell) -> None:
-        order = self.running.order
-        order.release(program, cell)
-        self.attempt.undo_with(partial(order.undo_release, program, cell))
 
     def _renew_segments(self) -> None:
         self.attempt.segments = self.running.order.segments(self.attempt.programs)
@@ -317,7 +308,7 @@ class Memory:
         for program, index in zip(part.each(self.attempt.programs).tolist(),
                                   part.place.indices().reshape(-1).tolist(), strict=True):
             if order.knows((storage, index)):
-                self._acquire(program, (storage, index))
+                self.attempt.undo_with(order.acquire(program, (storage, index)))
 
     def _scalars(self, part: Part) -> Iterator[tuple[int, Cell]]:
         programs = self.attempt.programs[part.rows].tolist()
