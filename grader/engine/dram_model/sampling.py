@@ -79,8 +79,8 @@ class Trail(Ledger):
         self.loops = 0
         self._deadline = deadline
 
-    def count(self, key: Key, tensor: str, storage_bytes: int, first: Array, nbytes: Any,
-              rows: Array, programs: int, itemsize: int) -> None:
+    def count(self, key: Key, tensor: str, first: Array, nbytes: Any, rows: Array, programs: int,
+              itemsize: int) -> None:
         self.check_time()
         self.accesses.append(SampledAccess(key, first, nbytes, rows, programs > 1, itemsize,
                                            self.weight, self.nest))

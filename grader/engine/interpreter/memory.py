@@ -343,5 +343,5 @@ class Memory:
                 order = np.lexsort((first, owners))
                 first, owners, nbytes = first[order], owners[order], nbytes[order]
             self.attempt.ledger.count(
-                Key(access.line, access.kind, region.number), region.name,
-                len(region.storage.data), first, nbytes, owners, programs, itemsize)
+                Key(access.line, access.kind, region.number), region.name, first, nbytes, owners,
+                programs, itemsize)
