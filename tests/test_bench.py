@@ -33,7 +33,7 @@ from tritonlab.course import course
 from tritonlab.grading import bench as face
 from tritonlab.render import bench_text as view
 from tritonlab.render import bench_text as words
-from tritonlab.render import charts, kernel_pages, plot
+from tritonlab.render import charts, pages, plot
 from tritonlab.render.screen import Screen
 
 ROOT = Path(__file__).parent.parent
@@ -494,7 +494,7 @@ class Page(html.parser.HTMLParser):
 def test_the_page_is_whole_and_takes_its_colours_from_the_reader(module, measured):
     the_module = next(m for m in course.load().modules if str(m.suite.parent).endswith(module))
 
-    text = kernel_pages.benchmark(the_module, benched.benchmark(module, measured=measured))
+    text = pages.benchmark(the_module, benched.benchmark(module, measured=measured))
 
     parsed = Page()
     parsed.feed(text)

@@ -39,9 +39,9 @@ def certificate(
     reading = journal.read()
     current = the_certificate.build(the_course, reading)
     if html is not None:
-        from tritonlab.render import learner_pages
+        from tritonlab.render import pages
 
-        output_files.write(learner_pages.certificate(current, html.name).encode(), html,
+        output_files.write(pages.certificate(current, html.name).encode(), html,
                            output_files.PAGE)
     if as_json:
         sys.stdout.write(current.to_json())
@@ -114,11 +114,11 @@ def report(
     overview = progress_report.build(the_course, reading, place.mark)
     command = onward(the_course, reading)
     if html is not None:
-        from tritonlab.render import learner_pages
+        from tritonlab.render import pages
 
         with Progress(screen_on(plain or as_json, error=True)) as progress:
             progress.say("drawing the page")
-            output_files.write(learner_pages.report(overview).encode(), html, output_files.PAGE)
+            output_files.write(pages.report(overview).encode(), html, output_files.PAGE)
     if as_json:
         print_json({**overview.to_dict(), "page": str(html) if html else None, "next": command})
     elif html is not None:

@@ -89,10 +89,10 @@ def read(
     command = f"tritonlab {'grade' if begun else 'start'} {module.id}"
     text = module.lesson()
     if html is not None:
-        from tritonlab.render import lesson as view
+        from tritonlab.render import pages
 
         output_files.check(html, output_files.PAGE)
-        output_files.write(view.page(module, text).encode(), html, output_files.PAGE)
+        output_files.write(pages.lesson(module, text).encode(), html, output_files.PAGE)
     if as_json:
         return print_json({"schema": 1, "module": module.id, "title": module.title,
                            "markdown": text, "page": str(html) if html else None,
