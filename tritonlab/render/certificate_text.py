@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tritonlab.progress.certificate import EVIDENCE, Certificate, CertificateEntry, ModuleState
@@ -17,33 +16,6 @@ MEANINGS = {
     "efficient": "and that traffic and compiled code are within limits; no speed was measured",
     "fast": "and that a GPU computes the same, as fast as is asked for, by its clock",
 }
-_UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True)
-class CertificateRow:
-    """One passed module, in words."""
-
-    module: str
-    title: str
-    evidence: str
-    checks: str
-    date: str
-    hardware: str
-    letter: str  # of the setting; empty where all rows share one
-    notes: str
-    source: str
-    tests: str
-
-
-def rows(certificate: Certificate, *, core: bool) -> list[CertificateRow]:
-    """The passed modules that count, or the electives."""
-    letters = settings(certificate)
-    return [CertificateRow(
-        entry.module, entry.title, entry.evidence or _UNKNOWN, checks(entry), entry.date or "",
-        hardware(entry), letters[_setting(entry)] if len(letters) > 1 else "", notes(entry),
-        (entry.source_sha256 or "")[:HASH], (entry.suite_sha256 or "")[:HASH],
-    ) for entry in passed(certificate) if entry.core is core]
 
 
 def passed(certificate: Certificate) -> list[CertificateEntry]:
@@ -67,13 +39,18 @@ def levels(certificate: Certificate) -> list[tuple[str, str]]:
 
 def settings(certificate: Certificate) -> dict[str, str]:
     """Versions that modules were graded with, and the letter by which rows refer to them."""
-    texts = dict.fromkeys(map(_setting, passed(certificate)))
+    texts = dict.fromkeys(map(setting, passed(certificate)))
     return {text: _letter(number) for number, text in enumerate(texts)}
 
 
-def _setting(entry: CertificateEntry) -> str:
-    versions = [f"{name} {version}" for name, version in sorted(entry.versions.items())]
-    return ", ".join([f"grader {entry.grader_version or _UNKNOWN}", *versions])
+def setting(entry: CertificateEntry) -> str:
+    """The versions that a module was graded with."""
+    return ", ".join(filter(None, (f"grader {entry.grader_version or 'unknown'}",
+                                   _versions(entry))))
+
+
+def _versions(entry: CertificateEntry) -> str:
+    return ", ".join(f"{name} {version}" for name, version in sorted(entry.versions.items()))
 
 
 def _letter(number: int) -> str:
@@ -85,11 +62,11 @@ def checks(entry: CertificateEntry) -> str:
     """Counts of checks: passed, skipped, too noisy."""
     if not entry.cases_total:
         return "not counted"
-    shown = f"{entry.cases_passed} of {q.plural(entry.cases_total, 'check')}"
     noisy = entry.cases_total - entry.cases_passed - entry.cases_skipped
-    not_shown = [f"{entry.cases_skipped} skipped"] * bool(entry.cases_skipped)
-    not_shown += [f"{noisy} too noisy"] * (noisy > 0)
-    return f"{shown}; {' and '.join(not_shown)}, not shown" if not_shown else shown
+    missing = " and ".join(f"{number} {why}" for number, why in (
+        (entry.cases_skipped, "skipped"), (noisy, "too noisy")) if number > 0)
+    return f"{entry.cases_passed} of {q.plural(entry.cases_total, 'check')}" \
+           f"{f'; {missing}, not shown' if missing else ''}"
 
 
 def hardware(entry: CertificateEntry) -> str:
@@ -160,29 +137,22 @@ def show_page(screen: Screen, certificate: Certificate, path: str, next_command:
 
 
 def _entry(screen: Screen, entry: CertificateEntry) -> None:
-    facts = [EARLIER] if entry.state is ModuleState.OUTDATED else []
-    if entry.cases_total:
-        facts.append(f"{entry.cases_passed} of {entry.cases_total} checks passed")
-    if entry.cases_skipped:
-        facts.append(f"{entry.cases_skipped} skipped")
-    if entry.evidence:
-        facts.append(f"evidence: {entry.evidence}")
-    if entry.hints_used:
-        facts.append(q.plural(entry.hints_used, "hint"))
-    if entry.solution_seen:
-        facts.append("solution seen")
-    screen.line((entry.module, "strong"), f"  {', '.join(facts) or entry.state}",
+    facts = [
+        EARLIER if entry.state is ModuleState.OUTDATED else "",
+        entry.cases_total and f"{entry.cases_passed} of {entry.cases_total} checks passed",
+        entry.cases_skipped and f"{entry.cases_skipped} skipped",
+        entry.evidence and f"evidence: {entry.evidence}",
+        entry.hints_used and q.plural(entry.hints_used, "hint"),
+        entry.solution_seen and "solution seen"]
+    screen.line((entry.module, "strong"), f"  {', '.join(filter(None, facts)) or entry.state}",
                 lead=screen.verdict(STATE_WORDS[entry.state]))
-    if entry.source_sha256 is None:
-        screen.blank()
-        return
-    versions = ", ".join(f"{name} {version}" for name, version in sorted(entry.versions.items()))
-    facts = [f"graded {entry.date} by grader {entry.grader_version} ({entry.engine}; {versions})",
-             f"source {entry.source_sha256[:HASH]}, tests {(entry.suite_sha256 or '')[:HASH]}, "
-             f"seed {entry.seed}, isolation {entry.isolation}"]
-    if entry.device:
+    if entry.source_sha256 is not None:
         rates = ceilings(entry.ceilings)
-        facts.append(f"ran on {entry.device}{f', which {rates}' if rates else ''}")
-    for fact in facts:
-        screen.line((fact, "dim"), lead=(screen.below(entry.module),))
+        for fact in filter(None, (
+                f"graded {entry.date} by grader {entry.grader_version} ({entry.engine}; "
+                f"{_versions(entry)})",
+                f"source {entry.source_sha256[:HASH]}, tests {(entry.suite_sha256 or '')[:HASH]}, "
+                f"seed {entry.seed}, isolation {entry.isolation}",
+                entry.device and f"ran on {entry.device}{f', which {rates}' if rates else ''}")):
+            screen.line((fact, "dim"), lead=(screen.below(entry.module),))
     screen.blank()

@@ -30,7 +30,7 @@ from tritonlab.render import quantities as q
 # Colours by their CSS variables in page.css. Color vision deficiencies: markers differ besides.
 INK = {"card": "#ffffff", "text": "#1f2328", "soft": "#646b74", "rule": "#e2e0da",
        "yours": "#0b6b6b", "reference": "#8a6d00", "torch": "#c4431a", "compiled": "#6b4fbb"}
-_STYLE = {
+_STYLE: Any = {
     "figure.dpi": 72,  # display units are points
     "font.size": 9, "text.color": INK["text"], "axes.prop_cycle": mpl.cycler(color=[INK["text"]]),
     "axes.facecolor": "none", "axes.edgecolor": INK["soft"], "axes.labelcolor": INK["soft"],

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from tritonlab.render import quantities as q
 from tritonlab.render.screen import Screen
-from tritonlab.verify.verify import ClaimCheck, Standing, Verification
+from tritonlab.verify.verify import Standing, Verification
 
-_WORDS = {
-    Standing.HOLDS: ("HOLDS", "pass"), Standing.IN_PART: ("PART", "skip"),
-    Standing.TESTS_CHANGED: ("TESTS", "skip"), Standing.DIFFERS: ("OTHER", "fail"),
-    Standing.FAILS: ("FAILS", "fail"), Standing.CONTRADICTED: ("FALSE", "fail"),
-    Standing.MISSING: ("NONE", "fail"), Standing.UNKNOWN: ("NONE", "fail"),
-    Standing.UNDECIDED: ("OPEN", "skip"), Standing.BROKEN: ("ERROR", "fail")}
-_COUNTED = {  # what one claim does or is, and what several do
-    Standing.IN_PART: ("holds in part", "hold in part"),
-    Standing.TESTS_CHANGED: ("passes changed tests", "pass changed tests"),
-    Standing.DIFFERS: ("differs", "differ"), Standing.FAILS: ("fails", "fail"),
-    Standing.CONTRADICTED: ("is contradicted", "are contradicted"),
-    Standing.MISSING: ("has no source", "have no source"),
-    Standing.UNKNOWN: ("is of no known module", "are of no known module"),
-    Standing.UNDECIDED: ("is undecided", "are undecided"),
-    Standing.BROKEN: ("was not graded", "were not graded")}
+_WORDS = {  # the word and its style; what one claim does or is, and what several do
+    Standing.HOLDS: ("HOLDS", "pass", "", ""),
+    Standing.IN_PART: ("PART", "skip", "holds in part", "hold in part"),
+    Standing.TESTS_CHANGED: ("TESTS", "skip", "passes changed tests", "pass changed tests"),
+    Standing.DIFFERS: ("OTHER", "fail", "differs", "differ"),
+    Standing.FAILS: ("FAILS", "fail", "fails", "fail"),
+    Standing.CONTRADICTED: ("FALSE", "fail", "is contradicted", "are contradicted"),
+    Standing.MISSING: ("NONE", "fail", "has no source", "have no source"),
+    Standing.UNKNOWN: ("NONE", "fail", "is of no known module", "are of no known module"),
+    Standing.UNDECIDED: ("OPEN", "skip", "is undecided", "are undecided"),
+    Standing.BROKEN: ("ERROR", "fail", "was not graded", "were not graded")}
 
 
 def show(screen: Screen, verification: Verification, sources: str, next_command: str,
@@ -34,7 +32,12 @@ def show(screen: Screen, verification: Verification, sources: str, next_command:
     screen.line(f"Sources: {sources}")
     screen.blank()
     for check in verification.checks:
-        _check(screen, check)
+        text, style, *_ = _WORDS[check.standing]
+        screen.line((check.claim.module, "strong"),
+                    f"  {check.standing}; claimed: {check.claim.evidence or 'no evidence'}"
+                    f"{', solution seen' if check.claim.solution_seen else ''}",
+                    lead=("  ", (f"{text:<5}", style), " "))
+        screen.line((check.text.replace("`", ""), "dim"), lead=(screen.below(check.claim.module),))
     for sentence in verification.wrong:
         screen.line(sentence, lead=(("FALSE", "fail"), " "))
     screen.blank()
@@ -42,24 +45,14 @@ def show(screen: Screen, verification: Verification, sources: str, next_command:
     screen.next(next_command, before)
 
 
-def _check(screen: Screen, check: ClaimCheck) -> None:
-    text, style = _WORDS[check.standing]
-    screen.line((check.claim.module, "strong"),
-                f"  {check.standing}; claimed: {check.claim.evidence or 'no evidence'}"
-                f"{', solution seen' if check.claim.solution_seen else ''}",
-                lead=("  ", (f"{text:<5}", style), " "))
-    screen.line((check.text.replace("`", ""), "dim"), lead=(screen.below(check.claim.module),))
-
-
 def summary(verification: Verification) -> str:
     """Counts claims by standing, as a sentence."""
     if not verification.checks:
         return "The certificate claims no module as passed."
-    counted = {standing: sum(check.standing is standing for check in verification.checks)
-               for standing in Standing}
+    counted = Counter(check.standing for check in verification.checks)
     claimed = q.plural(len(verification.checks), "claimed module")
-    others = [f"{counted[standing]} {words[counted[standing] > 1]}"
-            for standing, words in _COUNTED.items() if counted[standing]]
-    return f"{counted[Standing.HOLDS]} of {claimed} " \
-           f"{'holds' if len(verification.checks) == 1 else 'hold'}" \
-           f"{'; ' + ', '.join(others) if others else ''}."
+    holds = "holds" if len(verification.checks) == 1 else "hold"
+    others = [f"{counted[standing]} {several if counted[standing] > 1 else one}"
+              for standing, (*_, one, several) in _WORDS.items() if one and counted[standing]]
+    return "; ".join(filter(None, (f"{counted[Standing.HOLDS]} of {claimed} {holds}",
+                                   ", ".join(others)))) + "."

@@ -21,22 +21,11 @@ from tritonlab.errors import TritonlabError
 from tritonlab.grading import grade as grading
 from tritonlab.progress import certificate
 from tritonlab.progress.journal import JournalReading
-from tritonlab.render.watch import KeyBinding
+from tritonlab.render.watch import KeyBinding, WatchView
 from tritonlab.watch import grade_thread
 from tritonlab.watch.file_events import Content, Saves
-from tritonlab.watch.grade_thread import (
-    AS_GRADE,
-    GradeEvent,
-    GradeFailed,
-    GradeFinished,
-    GradeJob,
-    GradeProgress,
-    GradeThread,
-    Notice,
-    WatchOptions,
-)
+from tritonlab.watch.grade_thread import GradeEvent, GradeJob, GradeThread
 from tritonlab.watch.terminal import Attention, Inbox, Keyboard, Signals, TypedKeys
-from tritonlab.watch.view import WatchView
 from tritonlab.workspace import watch_lock
 from tritonlab.workspace.submission import Submission
 
@@ -84,14 +73,13 @@ class Watch:
     """One session: an exercise, its grades, and the keys that were pressed."""
 
     def __init__(self, course: Course, submission: Submission, view: WatchView, *,
-                 actions: Sequence[Action] = (), options: WatchOptions = AS_GRADE,
+                 actions: Sequence[Action] = (), target: str | None = None, gpu: bool = True,
                  keyboard: Keyboard | None = None, poll: bool = False,
                  clock: Callable[[], float] = time.monotonic) -> None:
         self.course = course
         self.submission = submission
         self.view = view
         self.report: Report | None = None  # the last verdict on this exercise
-        self._options = options
         self._poll = poll
         self._clock = clock
         self._code = 0
@@ -103,7 +91,7 @@ class Watch:
         self.inbox = Inbox()
         self._keyboard = keyboard or Keyboard()
         self.actions = tuple(actions) if self._keyboard.there else ()
-        self._regrader = GradeThread(course, self._hear, options)
+        self._regrader = GradeThread(course, self._hear, target, gpu)
         self._signals = Signals(self.inbox, self._release)
 
     @property
@@ -181,8 +169,7 @@ class Watch:
             Its exit code; None if it cannot be started.
         """
         self.view.make_room()
-        run = self._attention.give if reads else self._attention.lend
-        code = run(command, self._is_to_end)
+        code = self._attention.run(command, self._is_to_end, reads=reads)
         self._is_to_end()  # handles a Ctrl-C that ended the program
         self._signals.heard()
         self.view.resized()
@@ -209,8 +196,8 @@ class Watch:
             return
         self._regrader.close()
         for event in self.inbox.take():
-            if isinstance(event, GradeFinished):  # it was being recorded
-                self._handle(event)
+            if isinstance(event, GradeEvent) and isinstance(event.event, tuple):
+                self._handle(event)  # it was being recorded
         if self._grade is not None:
             self.view.notice("The grade that was running was ended; nothing of it is recorded.")
 
@@ -248,25 +235,27 @@ class Watch:
         self.view.failing(self.module, grade.shown, self._reading())
         grade.fresh, grade.drawn = True, 0.0
 
-    def _hear(self, message: GradeEvent) -> None:
+    def _hear(self, message: GradeEvent | str) -> None:
         """Receives events in the grading thread; progress does not wake this one."""
-        failed = isinstance(message, GradeProgress) and isinstance(message.event, CaseResult) \
-            and message.event.fails
-        self.inbox.put(message, wake=failed or not isinstance(message, GradeProgress))
+        event = message.event if isinstance(message, GradeEvent) else None
+        progress = isinstance(event, str) or (isinstance(event, CaseResult) and not event.fails)
+        self.inbox.put(message, wake=not progress)
 
     def _handle(self, event: Any) -> None:
         match event:
             case SavedFile(submission, content) if submission is self.submission:
                 self._look_at(content)
-            case GradeProgress(job, what) if self._is_on(job):
-                self._note(what)
-            case GradeFinished(job, report, result) if self._is_on(job):
-                self._show(report, result)
-            case GradeFailed(job, error) if self._is_on(job):
-                self._grade = None
-                self.tell(f"{error} The next save is graded again.")
-            case Notice(text):
-                self.tell(text)
+            case GradeEvent(job, news) if self._grade is not None and self._grade.job is job:
+                match news:
+                    case str() | CaseResult():
+                        self._note(self._grade, news)
+                    case TritonlabError():
+                        self._grade = None
+                        self.tell(f"{news} The next save is graded again.")
+                    case report, result:
+                        self._show(self._grade.shown, report, result)
+            case str():
+                self.tell(event)
             case TypedKeys(keys):
                 for key in keys:
                     self._press(key)
@@ -289,12 +278,7 @@ class Watch:
         self._grade = Grade(job)
         self.view.began(job.number, time.strftime("%H:%M:%S"))
 
-    def _is_on(self, job: GradeJob) -> bool:
-        return self._grade is not None and self._grade.job is job
-
-    def _note(self, event: CaseResult | str) -> None:
-        assert self._grade is not None
-        grade = self._grade
+    def _note(self, grade: Grade, event: CaseResult | str) -> None:
         if isinstance(event, str):
             grade.judging, grade.fresh = event, True
         else:
@@ -302,9 +286,9 @@ class Watch:
             if event.fails and not grade.failed:
                 grade.failed, grade.due = True, self._clock() + PATIENCE_S
 
-    def _show(self, report: Report, result: grading.SaveResult) -> None:
-        assert self._grade is not None
-        early, self._grade = self._grade.shown, None
+    def _show(self, early: CaseResult | None, report: Report,
+              result: grading.SaveResult) -> None:
+        self._grade = None
         self.report, self._code = report, report.exit_code
         self.view.graded(self.module, report, result.reading, early, result.complaint,
                          self._onward(report, result))
