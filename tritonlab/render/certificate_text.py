@@ -45,8 +45,7 @@ def settings(certificate: Certificate) -> dict[str, str]:
 
 def setting(entry: CertificateEntry) -> str:
     """The versions that a module was graded with."""
-    return ", ".join(filter(None, (f"grader {entry.grader_version or 'unknown'}",
-                                   _versions(entry))))
+    return q.listed(f"grader {entry.grader_version or 'unknown'}", _versions(entry))
 
 
 def _versions(entry: CertificateEntry) -> str:
@@ -85,9 +84,9 @@ def machines(certificate: Certificate) -> Iterator[str]:
 
 def notes(entry: CertificateEntry) -> str:
     """Hints, solution and earlier tests, as far as they apply."""
-    used = [q.plural(entry.hints_used, "hint")] if entry.hints_used else []
-    return ", ".join([*used, *["solution seen"] * entry.solution_seen,
-                      *["by earlier tests"] * (entry.state is ModuleState.OUTDATED)])
+    return q.listed(entry.hints_used and q.plural(entry.hints_used, "hint"),
+                    entry.solution_seen and "solution seen",
+                    entry.state is ModuleState.OUTDATED and "by earlier tests")
 
 
 def print_size(certificate: Certificate) -> str:
@@ -137,14 +136,14 @@ def show_page(screen: Screen, certificate: Certificate, path: str, next_command:
 
 
 def _entry(screen: Screen, entry: CertificateEntry) -> None:
-    facts = [
+    facts = q.listed(
         EARLIER if entry.state is ModuleState.OUTDATED else "",
         entry.cases_total and f"{entry.cases_passed} of {entry.cases_total} checks passed",
         entry.cases_skipped and f"{entry.cases_skipped} skipped",
         entry.evidence and f"evidence: {entry.evidence}",
         entry.hints_used and q.plural(entry.hints_used, "hint"),
-        entry.solution_seen and "solution seen"]
-    screen.line((entry.module, "strong"), f"  {', '.join(filter(None, facts)) or entry.state}",
+        entry.solution_seen and "solution seen")
+    screen.line((entry.module, "strong"), f"  {facts or entry.state}",
                 lead=screen.verdict(STATE_WORDS[entry.state]))
     if entry.source_sha256 is not None:
         rates = ceilings(entry.ceilings)

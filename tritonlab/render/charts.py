@@ -32,7 +32,7 @@ INK = {"card": "#ffffff", "text": "#1f2328", "soft": "#646b74", "rule": "#e2e0da
        "yours": "#0b6b6b", "reference": "#8a6d00", "torch": "#c4431a", "compiled": "#6b4fbb"}
 _STYLE: Any = {
     "figure.dpi": 72,  # display units are points
-    "font.size": 9, "text.color": INK["text"], "axes.prop_cycle": mpl.cycler(color=[INK["text"]]),
+    "font.size": 9, "text.color": INK["text"],
     "axes.facecolor": "none", "axes.edgecolor": INK["soft"], "axes.labelcolor": INK["soft"],
     "axes.labelsize": 10, "axes.spines.top": False, "axes.spines.right": False,
     "axes.axisbelow": True, "axes.grid": True, "grid.color": INK["rule"],
@@ -133,7 +133,8 @@ def _speeds(axes: Axes, chart: Chart, *, alone: bool, narrow: bool) -> None:
     top = max(*ceilings, *(chart.rate(size, speed.seconds) for one in chart.timed
                            for size, speed in one.speeds.items()))
     scale, unit = q.scale(top, chart.unit)
-    axes.plot(sizes, np.divide(ceilings, scale), linewidth=1.6, linestyle=(0, (5, 3)), zorder=1.5)
+    axes.plot(sizes, np.divide(ceilings, scale), color=INK["text"], linewidth=1.6,
+              linestyle=(0, (5, 3)), zorder=1.5)
     for one in reversed(chart.timed):
         middle, low, high = np.transpose([
             [chart.rate(size, seconds) for seconds in (speed.seconds, speed.high, speed.low)]
@@ -268,7 +269,7 @@ def _roofline(axes: Axes, memory: tuple[str, float], peaks: Mapping[str, float],
         ridges: mark the ridge points too.
     """
     (left, right), (bottom, _) = axes.get_xlim(), axes.get_ylim()
-    style = {"linewidth": 1.8, "zorder": 1.5}
+    style: dict[str, Any] = {"color": INK["text"], "linewidth": 1.8, "zorder": 1.5}
     ridge = max(peaks.values()) / memory[1]
     roofs = axes.plot([left, ridge], [left * memory[1], ridge * memory[1]], **style)
     taken = [Bbox.from_extents(x - 6, y - 6, x + 6, y + 6)
