@@ -70,7 +70,7 @@ def verify(
     Exit code 0 if all that is claimed holds, as far as this machine can show; 1 if anything does
     not, its source is missing or another one; 2 if there is nothing to verify.
     """
-    from tritonlab.render import verification as view
+    from tritonlab.render import certificate_text as view
     from tritonlab.render.screen import Progress
     from tritonlab.verify import certificate_reader
     from tritonlab.verify import verify as verification
@@ -89,7 +89,7 @@ def verify(
     if as_json:
         print_json({**result.to_dict(), "sources": str(root), "next": command})
     else:
-        view.show(screen, result, shown(root.absolute()), command, before)
+        view.show_verification(screen, result, shown(root.absolute()), command, before)
     boundary.warn(*located.problems)
     return result.exit_code
 

@@ -1,7 +1,8 @@
-"""A certificate as text, for terminals and pages: evidence, versions and hardware of modules."""
+"""A certificate as text, for terminals and pages; and its claims after grading again."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from tritonlab.progress.certificate import EVIDENCE, Certificate, CertificateEnt
 from tritonlab.render import quantities as q
 from tritonlab.render.progress import EARLIER, STATE_WORDS
 from tritonlab.render.screen import Screen
+from tritonlab.verify.verify import Standing, Verification
 
 HASH = 12  # digits of a SHA-256 that are shown
 MEANINGS = {
@@ -16,6 +18,17 @@ MEANINGS = {
     "efficient": "and that traffic and compiled code are within limits; no speed was measured",
     "fast": "and that a GPU computes the same, as fast as is asked for, by its clock",
 }
+_WORDS = {  # the word and its style; what one claim does or is, and what several do
+    Standing.HOLDS: ("HOLDS", "pass", "", ""),
+    Standing.IN_PART: ("PART", "skip", "holds in part", "hold in part"),
+    Standing.TESTS_CHANGED: ("TESTS", "skip", "passes changed tests", "pass changed tests"),
+    Standing.DIFFERS: ("OTHER", "fail", "differs", "differ"),
+    Standing.FAILS: ("FAILS", "fail", "fails", "fail"),
+    Standing.CONTRADICTED: ("FALSE", "fail", "is contradicted", "are contradicted"),
+    Standing.MISSING: ("NONE", "fail", "has no source", "have no source"),
+    Standing.UNKNOWN: ("NONE", "fail", "is of no known module", "are of no known module"),
+    Standing.UNDECIDED: ("OPEN", "skip", "is undecided", "are undecided"),
+    Standing.BROKEN: ("ERROR", "fail", "was not graded", "were not graded")}
 
 
 def passed(certificate: Certificate) -> list[CertificateEntry]:
@@ -155,3 +168,40 @@ def _entry(screen: Screen, entry: CertificateEntry) -> None:
                 entry.device and f"ran on {entry.device}{f', which {rates}' if rates else ''}")):
             screen.line((fact, "dim"), lead=(screen.below(entry.module),))
     screen.blank()
+
+
+def show_verification(screen: Screen, verification: Verification, sources: str,
+                      next_command: str, before: str) -> None:
+    """Prints the certificate, the standing of each claim, and the sum."""
+    claims = verification.claims
+    screen.line(("Certificate", "strong"), f" of {claims.name or 'nobody named'}, "
+                f"{claims.updated or 'without a date'}, made by tritonlab {claims.version}")
+    screen.line(f"SHA-256 {claims.fingerprint[:32]}; on a page, the number beside Certificate is "
+                "the same.")
+    screen.line(f"Sources: {sources}")
+    screen.blank()
+    for check in verification.checks:
+        text, style, *_ = _WORDS[check.standing]
+        screen.line((check.claim.module, "strong"),
+                    f"  {check.standing}; claimed: {check.claim.evidence or 'no evidence'}"
+                    f"{', solution seen' if check.claim.solution_seen else ''}",
+                    lead=("  ", (f"{text:<5}", style), " "))
+        screen.line((check.text.replace("`", ""), "dim"), lead=(screen.below(check.claim.module),))
+    for sentence in verification.wrong:
+        screen.line(sentence, lead=(("FALSE", "fail"), " "))
+    screen.blank()
+    screen.line(claims_summary(verification))
+    screen.next(next_command, before)
+
+
+def claims_summary(verification: Verification) -> str:
+    """Counts claims by standing, as a sentence."""
+    if not verification.checks:
+        return "The certificate claims no module as passed."
+    counted = Counter(check.standing for check in verification.checks)
+    claimed = q.plural(len(verification.checks), "claimed module")
+    holds = "holds" if len(verification.checks) == 1 else "hold"
+    others = [f"{counted[standing]} {several if counted[standing] > 1 else one}"
+              for standing, (*_, one, several) in _WORDS.items() if one and counted[standing]]
+    return "; ".join(filter(None, (f"{counted[Standing.HOLDS]} of {claimed} {holds}",
+                                   ", ".join(others)))) + "."

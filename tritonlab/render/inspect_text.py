@@ -48,11 +48,11 @@ class LaunchColumn:
 
 @dataclass(frozen=True)
 class FactRow:
-    """One row of the table: a label, a value for each launch, an explanation for the page."""
+    """One row of the table: a label, an explanation for the page, a value for each launch."""
 
     label: str
-    values: tuple[str, ...]
     about: str
+    values: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -85,45 +85,43 @@ def launch_columns(inspection: Inspection) -> tuple[list[LaunchColumn], int]:
 
 def facts(shown: Sequence[LaunchColumn], target: Target) -> list[FactRow]:
     """The rows of the table."""
-    def row(label: str, about: str, *values: str) -> FactRow:
-        return FactRow(label, values, about)
-
     each = [column.launch for column in shown]
     binaries = [launch.binary for launch in each]
     return [
-        row("case", "what the function was called with", *(column.case.name for column in shown)),
-        row("launched at", "where your code launches it",
-            *(f"line {launch.line}" if launch.line else "unknown" for launch in each)),
-        row("grid", "programs along each axis, and all of them", *map(_grid, each)),
-        row("waves", "how often the whole GPU is filled",
-            *(f"{q.three(launch.waves(target))} of {q.plural(launch.at_once(target), 'program')}"
-              for launch in each)),
-        row("warps", "of 32 threads, in a program", *(f"{binary.warps}" for binary in binaries)),
-        row("registers", "of 32 bits, for a thread; 255 at most",
-            *(f"{binary.registers} a thread" for binary in binaries)),
-        row("spills", "what did not fit in registers and went to memory",
-            *(f"{q.plural(b.spill_bytes, 'byte')} a thread" if b.spill_bytes else "none"
-              for b in binaries)),
-        row("shared memory", "for a program",
-            *(q.plural(binary.shared, "byte") for binary in binaries)),
-        row("occupancy", "warps that a multiprocessor holds, and what allows no more",
-            *map(_occupancy, binaries)),
-        row("loads", "how much a thread loads at once; 128 bits are wide",
-            *(_width(binary, "load") for binary in binaries)),
-        row("stores", "the same for stores", *(_width(binary, "store") for binary in binaries)),
-        row("copies ahead", "from global to shared memory, while the program goes on",
-            *map(_copies, binaries)),
-        row("tensor cores", "the units that tl.dot runs on", *map(_units, binaries)),
-        row("TF32", "whether tl.dot rounds float32 to 10 bits of mantissa",
-            *("yes" if b.tf32 else "no" if b.dot else "no tl.dot" for b in binaries)),
-        row("stages", "how many turns of a loop are in flight",
-            *(f"{b.stages}" if b.stages else "not pipelined" for b in binaries)),
-        row("DRAM, read", "what L2 does not already hold",
-            *(q.interval(launch.survey.loaded) if launch.survey else "unknown" for launch in each)),
-        row("DRAM, written", "the same for stores",
-            *(q.interval(launch.survey.stored) if launch.survey else "unknown" for launch in each)),
-        row("predicted time", f"{promise(target)}", *map(_time, each)),
-        row("bound by", "what takes that long, and what comes next", *map(_bound, each)),
+        FactRow("case", "what the function was called with",
+                [column.case.name for column in shown]),
+        FactRow("launched at", "where your code launches it",
+                [f"line {launch.line}" if launch.line else "unknown" for launch in each]),
+        FactRow("grid", "programs along each axis, and all of them", [*map(_grid, each)]),
+        FactRow("waves", "how often the whole GPU is filled",
+                [f"{q.three(launch.waves(target))} of "
+                 f"{q.plural(launch.at_once(target), 'program')}" for launch in each]),
+        FactRow("warps", "of 32 threads, in a program", [f"{b.warps}" for b in binaries]),
+        FactRow("registers", "of 32 bits, for a thread; 255 at most",
+                [f"{b.registers} a thread" for b in binaries]),
+        FactRow("spills", "what did not fit in registers and went to memory",
+                [f"{q.plural(b.spill_bytes, 'byte')} a thread" if b.spill_bytes else "none"
+                 for b in binaries]),
+        FactRow("shared memory", "for a program", [q.plural(b.shared, "byte") for b in binaries]),
+        FactRow("occupancy", "warps that a multiprocessor holds, and what allows no more",
+                [*map(_occupancy, binaries)]),
+        FactRow("loads", "how much a thread loads at once; 128 bits are wide",
+                [_bits(b, "load") or "none" for b in binaries]),
+        FactRow("stores", "the same for stores", [_bits(b, "store") or "none" for b in binaries]),
+        FactRow("copies ahead", "from global to shared memory, while the program goes on",
+                [*map(_copies, binaries)]),
+        FactRow("tensor cores", "the units that tl.dot runs on", [*map(_units, binaries)]),
+        FactRow("TF32", "whether tl.dot rounds float32 to 10 bits of mantissa",
+                ["yes" if b.tf32 else "no" if b.dot else "no tl.dot" for b in binaries]),
+        FactRow("stages", "how many turns of a loop are in flight",
+                [f"{b.stages}" if b.stages else "not pipelined" for b in binaries]),
+        FactRow("DRAM, read", "what L2 does not already hold",
+                [q.interval(one.survey.loaded) if one.survey else "unknown" for one in each]),
+        FactRow("DRAM, written", "the same for stores",
+                [q.interval(one.survey.stored) if one.survey else "unknown" for one in each]),
+        FactRow("predicted time", promise(target),
+                [q.seconds(one.prediction.seconds) if one.prediction else "none" for one in each]),
+        FactRow("bound by", "what takes that long, and what comes next", [*map(_bound, each)]),
     ]
 
 
@@ -141,18 +139,16 @@ def _occupancy(binary: Binary) -> str:
     return f"{occupancy.warps} of {occupancy.most_warps} warps{limit}"
 
 
-def _width(binary: Binary, kind: str) -> str:
-    """Access widths of one kind, without TMA and cp.async, which have their own row."""
+def _bits(binary: Binary, kind: str) -> str:
+    """Access widths of one kind, such as ``128 and 32 bits``; empty if there are none."""
     bits = sorted({access.bits for access in binary.accesses if access.kind == kind}, reverse=True)
-    return " and ".join(map(str, bits)) + " bits" if bits else "none"
+    return " and ".join(map(str, bits)) + " bits" if bits else ""
 
 
 def _copies(binary: Binary) -> str:
-    bits = sorted({a.bits for a in binary.accesses if a.kind == "async copy"}, reverse=True)
-    kinds = [f"cp.async, {' and '.join(map(str, bits))} bits"] if bits else []
-    if any(access.kind == "bulk copy" for access in binary.accesses):
-        kinds.append("TMA")
-    return "; ".join(kinds) or "none"
+    bits = _bits(binary, "async copy")
+    return q.listed(bits and f"cp.async, {bits}",
+                    _bits(binary, "bulk copy") and "TMA", by="; ") or "none"
 
 
 def _units(binary: Binary) -> str:
@@ -161,10 +157,6 @@ def _units(binary: Binary) -> str:
     if not binary.tensor_cores:
         return "none, tl.dot runs on FMA"
     return f"{binary.tensor_cores}, which multiply {' and '.join(binary.factors)}"
-
-
-def _time(launch: InspectedLaunch) -> str:
-    return q.seconds(launch.prediction.seconds) if launch.prediction else "none"
 
 
 def _bound(launch: InspectedLaunch) -> str:
@@ -216,11 +208,6 @@ def movement(moved: LineTraffic) -> str:
 
 # ---------------------------------------------------------------------------------------------
 # Advice, and the roofline
-
-
-def why(defect: Defect) -> str:
-    """The meaning of a defect's code; empty if it has none."""
-    return MEANINGS.get(defect.code, "")
 
 
 def defect_name(inspection: Inspection, case: InspectedCase, defect: Defect) -> str:
@@ -430,7 +417,7 @@ def _advice(screen: Screen, inspection: Inspection) -> None:
         screen.line(ALL_CLEAR, lead=("  ",))
     for case, defect in inspection.seen:
         screen.line((defect_name(inspection, case, defect), "skip"), lead=("  ",))
-        for label, text in (("Seen", observation(defect)), ("Why", why(defect)),
+        for label, text in (("Seen", observation(defect)), ("Why", MEANINGS.get(defect.code)),
                             ("Try", defect.advice)):
             if text:
                 screen.line(text, lead=(screen.label(label, 4, 6),))

@@ -1,6 +1,13 @@
-"""A lesson in the terminal."""
+"""A lesson in the terminal, and the pager that shows it."""
 
 from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown
@@ -11,6 +18,7 @@ from tritonlab.render.screen import Screen
 
 _INDENT = 2  # columns before code and diagrams; these have at most 78
 _THEME = "ansi_dark"  # the terminal's own colours, which fit its background
+_LESS = "FRSX"  # leave where all fits, keep colours, never wrap a line, leave the text on screen
 _STYLES = {"markdown.code": "cyan", **{f"markdown.h{level}": "bold" for level in range(1, 7)}}
 
 
@@ -47,3 +55,25 @@ class _Markdown(Markdown):
 def rendered(screen: Screen, text: str) -> str:
     """Renders a lesson for the terminal."""
     return screen.rendered(_Markdown(text, hyperlinks=False), _STYLES)
+
+
+def page(text: str) -> bool:
+    """Shows text in ``$PAGER`` or less; returns False if neither starts."""
+    try:
+        command = shlex.split(os.environ.get("PAGER", "less"))
+    except ValueError:
+        return False
+    if not command or shutil.which(command[0]) is None or os.environ.get("TERM") == "dumb":
+        return False
+    environment = {"LESS": _LESS, "LESSCHARSET": "utf-8", **os.environ}
+    sys.stdout.flush()
+    before = signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is the pager's to answer
+    try:
+        with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment,
+                              encoding="utf-8", errors="replace") as reader:
+            reader.communicate(text)
+    except OSError:
+        return False
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return True

@@ -125,7 +125,7 @@ class Watched(WatchView):
     def watching(self, submission: Submission, keys: Sequence[KeyBinding]) -> None:
         module = submission.module
         self._keys, self._new = bool(keys), True
-        self._clear()
+        self.make_room()
         self._screen.line((module.id, "strong"), "  ", (module.title, "dim"))
         self._screen.line(f"Every save of {submission.to_edit} is graded, until you press "
                           f"{'q or ' if keys else ''}Ctrl-C.")
@@ -134,7 +134,7 @@ class Watched(WatchView):
         self.resting(keys)
 
     def keys(self, keys: Iterable[KeyBinding]) -> None:
-        self._clear()
+        self.make_room()
         for key in keys:
             self._screen.line(key.does, lead=("  ", (key.key, "command"), "  "))
         self._show()
@@ -144,7 +144,7 @@ class Watched(WatchView):
         self._put(*(f"{key.key} {key.name}" for key in keys))
 
     def began(self, number: int, at: str) -> None:
-        self._clear()
+        self.make_room()
         self._screen.blank()
         self._screen.line((f"{at}  ", "dim"), "As it is now" if self._new else "Saved")
         self._new = False
@@ -157,7 +157,7 @@ class Watched(WatchView):
 
     def failing(self, module: Module, failure: CaseResult, reading: JournalReading) -> None:
         """Prints the first failure while other cases still run."""
-        self._clear()
+        self.make_room()
         show_failure(self._screen, module, failure, reading, self._as_typed)
         if not self._screen.live:
             self._screen.line(f"{STILL_RUNNING}.")
@@ -175,7 +175,7 @@ class Watched(WatchView):
             complaint: why it is not on record.
             onward: what to do next.
         """
-        self._clear()
+        self.make_room()
         screen, failure = self._screen, report.first_failure
         if failure is not None:
             self._last_word(module, failure, reading, earlier)
@@ -197,7 +197,7 @@ class Watched(WatchView):
 
     def notice(self, text: str) -> None:
         """Prints a sentence about an event."""
-        self._clear()
+        self.make_room()
         self._screen.line(text)
         self._show()
 
@@ -207,7 +207,7 @@ class Watched(WatchView):
         if not self._screen.live:
             self._screen.line(self._question)
         elif len(self._question) >= self._screen.full_width:  # a question is never cut
-            self._clear()
+            self.make_room()
             self._screen.line(question)
             self._question = "  y or n"
         self._show()
@@ -218,22 +218,21 @@ class Watched(WatchView):
 
     def show(self, page: Callable[[Screen], None]) -> None:
         """Prints a view of another verb."""
-        self._clear()
+        self.make_room()
         self._screen.blank()
         page(self._screen)
         self._show()
 
     def make_room(self) -> None:
         """Erases the status line before another program prints."""
-        self._clear()
+        if self._screen.live:
+            self._screen.stream.write(_CLEAR)
+            self._screen.stream.flush()
 
     def resized(self) -> None:
         """Redraws the status line at the new width."""
         self._screen = self._make_screen()
         self._show()
-
-    def ended(self, code: int) -> None:
-        self._clear()
 
     def _last_word(self, module: Module, failure: CaseResult, reading: JournalReading,
                    earlier: CaseResult | None) -> None:
@@ -271,11 +270,6 @@ class Watched(WatchView):
             text = self._question or _fitting(self._status, room)
             self._screen.stream.write(_CLEAR + (text if len(text) <= room else
                                                 text[: room - 1] + "…") + "\r")
-            self._screen.stream.flush()
-
-    def _clear(self) -> None:
-        if self._screen.live:
-            self._screen.stream.write(_CLEAR)
             self._screen.stream.flush()
 
 

@@ -43,14 +43,6 @@ class Action(KeyBinding):
     act: Act
 
 
-@dataclass(frozen=True)
-class SavedFile:
-    """New content of the files of a submission."""
-
-    submission: Submission
-    content: Content
-
-
 @dataclass
 class Grade:
     """The state of a running grade."""
@@ -58,8 +50,7 @@ class Grade:
     job: GradeJob
     judging: str = ""
     results: list[CaseResult] = field(default_factory=list)
-    failed: bool = False
-    due: float = 0.0  # the time when the failure is shown even if other cases are missing
+    due: float = math.inf  # the time when a failure is shown even if other cases are missing
     shown: CaseResult | None = None
     drawn: float = 0.0  # the time of the last update
     fresh: bool = False  # with progress to draw
@@ -125,6 +116,7 @@ class Watch:
                 finally:
                     self._stop_looking()
                     self._wind_up()
+                    self.view.make_room()
                     self.view.ended(self._code)
         finally:
             self.inbox.close()
@@ -181,8 +173,7 @@ class Watch:
         self.view.watching(self.submission, self.actions)
         submission = self.submission
         self._saves = Saves(
-            submission, lambda content: self.inbox.put(SavedFile(submission, content)),
-            poll=self._poll)
+            submission, lambda content: self.inbox.put((submission, content)), poll=self._poll)
         self._saves.__enter__()
 
     def _stop_looking(self) -> None:
@@ -203,14 +194,10 @@ class Watch:
 
     def _patience(self) -> float | None:
         """Returns the timeout of the wait for the next event, in seconds."""
-        grade, due = self._grade, []
-        if grade and grade.failed and not grade.shown:
-            due.append(min(grade.due - self._clock(), IN_FRONT_S))
+        grade, now = self._grade, self._clock()
         if grade:  # its progress does not wake this thread
-            due.append(REDRAW_S)
-        if self._keyboard.there and not self._keyboard.held:
-            due.append(IN_FRONT_S)
-        return min(due, default=None)
+            return REDRAW_S if grade.shown else min(REDRAW_S, grade.due - now)
+        return IN_FRONT_S if self._keyboard.there and not self._keyboard.held else None
 
     def _be_punctual(self) -> None:
         """Shows a failure or progress that is due."""
@@ -219,7 +206,7 @@ class Watch:
         grade, now = self._grade, self._clock()
         if grade is None:
             return
-        if grade.failed and not grade.shown and now >= grade.due:
+        if not grade.shown and now >= grade.due:
             self._show_early(grade)
         if grade.fresh and now >= grade.drawn + REDRAW_S:
             grade.fresh, grade.drawn = False, now
@@ -243,8 +230,9 @@ class Watch:
 
     def _handle(self, event: Any) -> None:
         match event:
-            case SavedFile(submission, content) if submission is self.submission:
-                self._look_at(content)
+            case Submission() as submission, Content() as content:
+                if submission is self.submission:
+                    self._look_at(content)
             case GradeEvent(job, news) if self._grade is not None and self._grade.job is job:
                 match news:
                     case str() | CaseResult():
@@ -283,8 +271,8 @@ class Watch:
             grade.judging, grade.fresh = event, True
         else:
             grade.results.append(event)
-            if event.fails and not grade.failed:
-                grade.failed, grade.due = True, self._clock() + PATIENCE_S
+            if event.fails:
+                grade.due = min(grade.due, self._clock() + PATIENCE_S)
 
     def _show(self, early: CaseResult | None, report: Report,
               result: grading.SaveResult) -> None:
