@@ -13,7 +13,7 @@ from grader.recording.compiled_kernel import Access, Binary
 from grader.recording.launch_stats import LaunchFacts, Survey, Traffic
 from grader.recording.model import Recording
 from grader.report import Finding
-from grader.suite import Code, Cost, Fact, Limits, Suite
+from grader.suite import CompiledCode, Cost, Fact, Limits, Suite
 from grader.suite.spec import AMPERE
 
 HEAVY = 0.1  # of the bytes: lines and launches that move less are not asked how
@@ -183,7 +183,7 @@ def code_limits(limits: Limits, launches: Sequence[Counted],
         more_facts, more = _bulk(launches, binaries)
         facts, findings = facts | more_facts, [*findings, *more]
     if limits.check_code:
-        code = Code(binaries, main, find(binaries[0].target).title)
+        code = CompiledCode(binaries, main, find(binaries[0].target).title)
         more_facts, more = _facts_of(limits.check_code(code))
         facts, findings = facts | more_facts, [*findings, *more]
     return facts, findings

@@ -6,7 +6,7 @@ from grader.report import Kind
 from grader.suite.cases import (
     Call,
     Case,
-    Code,
+    CompiledCode,
     Fact,
     Limits,
     Property,
@@ -68,7 +68,7 @@ __all__ = [
     "Bench",
     "Call",
     "Case",
-    "Code",
+    "CompiledCode",
     "Cost",
     "Fact",
     "Function",

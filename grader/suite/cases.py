@@ -32,7 +32,7 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Code:
+class CompiledCode:
     """The compiled code of a case's launches, in order; ``heavy`` of those that move much.
 
     ``gpu`` is the title of the GPU that it was compiled for.
@@ -80,7 +80,7 @@ class Limits:
     pass_at: float | None = None
     stretch: float | None = None
     check: Callable[[Recording], Sequence[Fact]] | None = None
-    check_code: Callable[[Code], Sequence[Fact]] | None = None
+    check_code: Callable[[CompiledCode], Sequence[Fact]] | None = None
 
     @property
     def of_code(self) -> bool:

@@ -12,7 +12,7 @@ from grader.suite import (
     FLOATS,
     TENSOR_CORES,
     Bench,
-    Code,
+    CompiledCode,
     Cost,
     Fact,
     Function,
@@ -234,7 +234,7 @@ def uneven(count: int, columns: int, dtype: str = "float32") -> Input:
         lambda t: t * torch.arange(1.0, count + 1, dtype=t.dtype)[:, None])
 
 
-def no_shuffles(code: Code) -> list[Fact]:
+def no_shuffles(code: CompiledCode) -> list[Fact]:
     """A check that no reduction is made in a loop."""
     shuffles = [(count, line, binary.kernel) for binary in code.heavy
                 for line, count in binary.loop_shuffles]

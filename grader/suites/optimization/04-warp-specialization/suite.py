@@ -13,7 +13,7 @@ from grader.suite import (
     TENSOR_CORES,
     Amplitude,
     Bench,
-    Code,
+    CompiledCode,
     Cost,
     Fact,
     Function,
@@ -254,7 +254,7 @@ linear_relu = Function(
     ],
 )
 
-def has_roles(code: Code) -> list[Fact]:
+def has_roles(code: CompiledCode) -> list[Fact]:
     """A check that a program has more warps than it was launched with: those do something else."""
     facts = []
     for binary in code.binaries:

@@ -16,7 +16,7 @@ from grader.suite import (
     Amplitude,
     Bench,
     Case,
-    Code,
+    CompiledCode,
     Cost,
     Fact,
     Function,
@@ -234,7 +234,7 @@ def refused(name: str, *inputs: Any, raises: type[Exception] = ValueError,
     return refuses(name, *inputs, raises=raises, mentions=mentions)
 
 
-def multiplies_fp8(code: Code) -> list[Fact]:
+def multiplies_fp8(code: CompiledCode) -> list[Fact]:
     """A check of the formats that tensor cores multiply."""
     dots = [binary for binary in code.binaries if binary.dot]
     used = sorted({name for binary in dots for name in binary.factors})
