@@ -79,7 +79,7 @@ class Trial:
 
 
 def run(box: Sandbox, tell: Callable[[str], None] = lambda event: None) -> Trial:
-    """Grade both kernels for the default target, without a GPU."""
+    """Grades both kernels for the default target, without a GPU."""
     from grader.judge.grade import grade
 
     with tempfile.TemporaryDirectory() as folder:

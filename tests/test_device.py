@@ -11,7 +11,7 @@ from gpu_differences import differences
 from test_grade import KERNEL, SUITE, graded  # noqa: F401 - a fixture
 
 from grader import Verdict
-from grader.judge import gpu_timing, large_tensors, perf_bound
+from grader.judge import gpu_verdicts, large_tensors, perf_bound
 from grader.report import Finding
 from grader.suite import Amplitude, Tolerance, performance, rand
 
@@ -99,7 +99,7 @@ def test_a_time_that_stays_noisy_decides_nothing(gpu, on_gpu):
     assert noisy.verdict is Verdict.INCONCLUSIVE
     assert "too noisy to tell" in noisy.facts["measured"]
     assert noisy.reason.startswith("no clear time, however often it was taken. Let nothing else")
-    assert (used.timed, report.noisy) == (gpu_timing.TRIES, (noisy,))
+    assert (used.timed, report.noisy) == (gpu_verdicts.TRIES, (noisy,))
 
 
 def test_a_noisy_time_is_measured_again(gpu, on_gpu):
@@ -233,7 +233,7 @@ def test_of_results_too_large_to_move_parts_are_judged(gpu, on_gpu, monkeypatch,
     if large_tensors.device() == "cpu":
         monkeypatch.setattr(large_tensors, "device", lambda: "cpu:0")  # and not refused for it
     monkeypatch.setattr(large_tensors, "MOST_MOVED", 1_000)
-    monkeypatch.setattr(gpu_timing, "LARGE", 1_000)
+    monkeypatch.setattr(gpu_verdicts, "LARGE", 1_000)
 
     timed = result(on_gpu(), TIMED.name)
 
@@ -244,7 +244,7 @@ def test_of_results_too_large_to_move_parts_are_judged(gpu, on_gpu, monkeypatch,
 def test_what_nobody_can_draw_in_time_is_left_open(gpu, on_gpu, monkeypatch):
     gpu()
     monkeypatch.setattr(large_tensors, "device", lambda: "cpu")
-    monkeypatch.setattr(gpu_timing, "LARGE", 1_000)
+    monkeypatch.setattr(gpu_verdicts, "LARGE", 1_000)
 
     assert result(on_gpu(), TIMED.name).reason.startswith("not timed: drawing inputs")
 

@@ -16,9 +16,8 @@ import torch
 
 import grader
 from grader import Verdict
-from grader.judge import prefetch
-from grader.judge.draws import Draws
-from grader.judge.prefetch import Prepared
+from grader.judge import draws
+from grader.judge.draws import Draws, Prepared
 from grader.processes.decoy_inputs import Drawn
 from grader.suite import (
     Amplitude,
@@ -132,7 +131,7 @@ def test_a_case_of_another_size_than_expected_is_drawn_anew():
 
 
 def test_no_more_is_kept_than_there_is_room_for(monkeypatch):
-    monkeypatch.setattr(prefetch, "MOST_BYTES", 100)
+    monkeypatch.setattr(draws, "MOST_BYTES", 100)
     made = all_of(Prepared(SUITE))
 
     drawn = [made.draw(case.name, case.inputs) for case in SUITE.cases[:2]]

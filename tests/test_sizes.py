@@ -9,7 +9,7 @@ import pytest
 
 import grader
 from grader import Verdict
-from grader.judge.prefetch import Prepared
+from grader.judge.draws import Prepared
 from grader.suite import EXACT, Cost, Suite, call, correctness, load, rand, sizes
 from grader.suite.sizes import COUNT, Sizes, edges
 

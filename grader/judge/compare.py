@@ -122,7 +122,7 @@ def right_as_float32(difference: Difference) -> bool:
 
 
 def exactly(result: torch.Tensor, reference: torch.Tensor) -> Difference | None:
-    """Compare with the correctly rounded reference, bit for bit (any NaN equals any NaN).
+    """Compares with the correctly rounded reference, bit for bit (any NaN equals any NaN).
 
     Integers and booleans must equal the reference; it may be of a wider type, which shows
     whether a sum wrapped around.
@@ -148,7 +148,7 @@ def exactly(result: torch.Tensor, reference: torch.Tensor) -> Difference | None:
 def within(result: torch.Tensor, reference: torch.Tensor, amplitude: Amplitude,
            input_dtype: str, arithmetic: float = FLOAT32, *,
            together: bool = False) -> Difference | None:
-    """Compare with the reference by the rule above.
+    """Compares with the reference by the rule above.
 
     Args:
         result: any floating dtype, the reference's shape. Integers are codes: the reference

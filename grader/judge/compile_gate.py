@@ -37,7 +37,7 @@ class Gate:
 
     def __init__(self, session: Session, target: Target, *, ahead: bool = True,
                  functions: Mapping[str, str] | None = None) -> None:
-        """Nothing is compiled yet. Without ``ahead``, it is when the result is asked for.
+        """Compiles nothing yet. Without ``ahead``, it does when the result is asked for.
 
         ``functions``: which one each case is about, where a suite has several.
         """
@@ -59,7 +59,7 @@ class Gate:
         return bool(self._begun) or self._stopped is not None
 
     def add(self, case: str, recording: Recording, configurations: int = 1) -> None:
-        """Have the launches of a case compiled, as soon as those before them are.
+        """Queues the launches of a case; they are compiled as soon as those before them are.
 
         Args:
             configurations: those that an autotuner has to choose from. It passes over what does not
@@ -101,10 +101,10 @@ class Gate:
         refusal = self._refusal(recording)
         if refusal is None:
             return finding
-        said, *quoted = refusal.seen.split("\n")
-        if said.rpartition(": ")[2].rstrip(".") in finding.seen:
+        message, *quoted = refusal.seen.split("\n")
+        if message.rpartition(": ")[2].rstrip(".") in finding.seen:
             return refusal
-        return replace(refusal, data="\n".join([f"{sentence(finding.seen)} {said}", *quoted]))
+        return replace(refusal, data="\n".join([f"{sentence(finding.seen)} {message}", *quoted]))
 
     def _refusal(self, recording: Recording) -> Finding | None:
         if self._stopped is not None:
@@ -124,7 +124,7 @@ class Gate:
 
     def result(self, *, whole: bool = True,
                tell: Callable[[str], None] = lambda event: None) -> CaseResult:
-        """Wait for all of them; a fault of the grader's own is an error, never the learner's.
+        """Waits for all of them; a fault of the grader's own is an error, never the learner's.
 
         Args:
             whole: report all cases in which a kernel does not compile, not the first alone.

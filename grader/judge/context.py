@@ -17,11 +17,10 @@ from grader.gpu import detect
 from grader.judge import oversized
 from grader.judge.compile_gate import Gate
 from grader.judge.contract import check_call
-from grader.judge.draws import DEFAULT_BLOCK, Draws, block_of
+from grader.judge.draws import Draws, Prepared, block_of, functions_of
 from grader.judge.large_tensors import once
 from grader.judge.perf_bound import Forecast
 from grader.judge.pipeline import Pipeline
-from grader.judge.prefetch import Prepared, functions_of
 from grader.judge.schedule import AnyCase, Patience, Schedule, function_of
 from grader.processes.pool import Later
 from grader.processes.replies import Answer, Outcome, Run, Stopped
@@ -34,6 +33,7 @@ from grader.sandbox import Sandbox
 from grader.submission.source import Source
 from grader.suite import Case, Suite
 from grader.suite.cases import Call
+from grader.suite.inputs import DEFAULT_BLOCK
 from grader.suite.sizes import Drawn
 
 Effort = Literal["whole", "values", "diagnosis", "first", "uncompiled"]
@@ -72,7 +72,7 @@ class GpuQueue:
     forecasts: dict[str, Forecast] = field(default_factory=dict)  # of the cases to be timed
 
     def add(self, call: RecordedCall) -> None:
-        """Queue a call whose case is decided by its values, if it launches anything."""
+        """Queues a call whose case is decided by its values, if it launches anything."""
         recording = call.outcome.recording
         if call.case.kind not in DECIDED_BY_VALUES or not recording or not recording.launches:
             return
@@ -202,7 +202,7 @@ class Context:
         return self.draws.sizes(case.name, case.sizes)
 
     def record(self, case: Case) -> RecordedCall:
-        """Draw the inputs of a case and record the call of the learner's function.
+        """Draws the inputs of a case and records the call of the learner's function.
 
         Raises:
             Stopped: it did not end normally.
@@ -213,7 +213,7 @@ class Context:
         return self._begin_record(case)()
 
     def replay(self, call: RecordedCall) -> Run:
-        """Run the recorded launches in the interpreter, and have them compiled meanwhile.
+        """Runs the recorded launches in the interpreter, and has them compiled meanwhile.
 
         Raises:
             Stopped: they did not end normally.
@@ -318,7 +318,7 @@ class Context:
         return (self.notes.output if self.notes else "") or self._session.output()
 
     def keep(self, call: RecordedCall) -> None:
-        """Keep what may explain a failure later, and what is to be run on a GPU."""
+        """Keeps what may explain a failure later, and what is to be run on a GPU."""
         name, recording = call.case.name, call.outcome.recording
         if traits := traits_of(name, call.inputs, call.block):
             self.traits[name] = traits if recording is None else replace(

@@ -16,6 +16,7 @@ from grader.judge import compare
 from grader.judge.oversized import is_measured
 from grader.recording.model import dtype_name
 from grader.suite import Case, Input, Suite
+from grader.suite.inputs import DEFAULT_BLOCK
 from grader.suite.rounding import UNDERFLOW, UNIT_ROUNDOFF
 
 FACTOR = 64  # units of roundoff by which an answer is scaled, and within which two are alike
@@ -23,7 +24,6 @@ ENOUGH = 3  # cases of a dtype in which each wrong answer has to fail, where the
 # A scaled answer in float32 does so where sums are short and results many: 32 terms, 64 results.
 INPUT = "the first input"
 SCALED = "the answer scaled by 1 + 64 u"
-BLOCK = 1024  # for sizes that follow the learner's block
 
 Outcome = Literal["caught", "missed", "alike", "forgiven", "passed", "failed"]
 
@@ -132,7 +132,7 @@ def _drawn(case: Case, generator: torch.Generator) -> list[Any] | None:
     if case.raises or case.call or case.advisory or is_measured(case) or not any(
             isinstance(spec, Input) for spec in case.inputs):
         return None
-    return [spec.draw(generator, BLOCK) if isinstance(spec, Input) else spec
+    return [spec.draw(generator, DEFAULT_BLOCK) if isinstance(spec, Input) else spec
             for spec in case.inputs]
 
 

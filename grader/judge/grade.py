@@ -19,8 +19,8 @@ from grader.gpu import detect
 from grader.judge import single_case
 from grader.judge.case import verdict
 from grader.judge.context import Context, Effort, GpuQueue
-from grader.judge.gpu_values import GpuVerdicts
-from grader.judge.prefetch import Prepared
+from grader.judge.draws import Prepared
+from grader.judge.gpu_verdicts import GpuVerdicts
 from grader.processes.sandbox import GradingSandbox
 from grader.report import CaseResult, Kind, Report, Verdict, versions
 from grader.sandbox import Sandbox, SandboxBroken, cancellation
@@ -37,7 +37,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
           gpu: Use = "never", first: Sequence[str] = (), prepared: Prepared | None = None,
           on_event: Callable[[Event], None] | None = None, sandbox: Sandbox | None = None,
           cancelled: threading.Event | None = None) -> Report:
-    """Grade one submission with one suite.
+    """Grades one submission with one suite.
 
     Args:
         kernel: the learner's file. It is read once; later changes do not matter.

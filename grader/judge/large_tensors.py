@@ -41,7 +41,7 @@ def device() -> str:
 
 
 def free() -> None:
-    """Give memory back that others may need: on a GPU torch keeps what it once had."""
+    """Returns memory that others may need: on a GPU torch keeps what it once had."""
     if device() == "cuda":
         torch.cuda.synchronize()
         torch.cuda.empty_cache()

@@ -27,7 +27,7 @@ MOST_CONFIGURATIONS = 8  # of an autotuner that are examined; each takes a secon
 class InspectedLaunch:
     """One launch: the code it runs, what it moves and how long it would take.
 
-    ``survey`` and ``prediction`` are None where its addresses could not be told. ``line`` is that
+    ``survey`` and ``prediction`` are None where its addresses are not known. ``line`` is that
     of the launch in the learner's file.
     """
 
@@ -89,7 +89,7 @@ def recordings_of(session: Session, inputs: Sequence[Any],
 
 def examine_call(session: Session, inputs: Sequence[Any], source: str, target: Target, *,
                  listings: bool = False) -> Examined:
-    """Call the learner's function and examine what it launches.
+    """Calls the learner's function and examines its launches.
 
     Of an autotuner's configurations the one that is predicted to be the fastest is reported, as a
     GPU would choose it; those that do not fit the target are passed over where another one does.
@@ -120,7 +120,7 @@ def _before(one: Examined, other: Examined) -> bool:
 
 def examine(session: Session, recording: Recording, inputs: Sequence[Any], source: str,
             target: Target, *, listings: bool = False) -> Examined:
-    """Compile and survey every launch of a recording.
+    """Compiles and surveys every launch of a recording.
 
     Args:
         inputs: those that it was recorded with.

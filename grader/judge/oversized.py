@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from grader.judge.draws import DEFAULT_BLOCK
 from grader.recording.arena import SparseTensor
 from grader.sandbox import ResourceLimits
 from grader.suite import Case, Cost, Input, Sparse, Suite
+from grader.suite.inputs import DEFAULT_BLOCK
 
 ROOM = 4  # times the inputs of the largest case: for what a function makes of them
 

@@ -2,7 +2,7 @@
 
 Three answers: it cannot be fast enough, which a bound proves, so it fails; it is expected to be,
 which nothing but a clock shows; or a GPU is needed. A prediction never decides.
-``grader.judge.gpu_timing`` asks a clock.
+``grader.judge.gpu_verdicts`` asks a clock.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Forecast:
 
 def forecast(case: Case, suite: Suite, inputs: Sequence[Any], examined: Examined, target: Target, *,
              block: int, failed: bool) -> Forecast:
-    """Look at a case that asks for a share of the speed of a copy, or of multiplying matrices.
+    """Bounds and predicts a case that asks for a share of the speed of a copy or of a product.
 
     Args:
         inputs: outlines of the case's inputs.

@@ -34,7 +34,7 @@ class Pipeline(Generic[Case, Call]):
         self._replaying: deque[Callable[[], Call]] = deque()
 
     def take(self) -> Call:
-        """Wait for the steps of the next case.
+        """Waits for the steps of the next case.
 
         Raises:
             Exception: what its steps raised.
@@ -71,7 +71,7 @@ class _Failed:
 
 
 def _begun(step: Callable[[], Callable[[], Call]]) -> Callable[[], Call]:
-    """Begin a step; what it raises belongs to its own case, and is raised where that is taken."""
+    """Begins a step; what it raises belongs to its own case, and is raised where that is taken."""
     try:
         return step()
     except Exception as error:

@@ -71,7 +71,7 @@ class PropertySubmission:
         return function(*inputs)
 
     def variants(self, calls: Sequence[Sequence[Any]], *, most: int, of: str) -> None:
-        """Ask that few variants are compiled for several calls, as of ``LearnerFunction``."""
+        """Limits the variants compiled for several calls, as of ``LearnerFunction``."""
         [function] = self._functions.values()
         function.variants(calls, most=most, of=of)
 
@@ -106,7 +106,7 @@ class LearnerFunction:
         return run.results if recording.returned_tuple else run.results[0]
 
     def variants(self, calls: Sequence[Sequence[Any]], *, most: int, of: str) -> None:
-        """Ask that Triton compiles at most so many variants of kernels for all calls together.
+        """Limits the variants of kernels that Triton compiles for all calls together.
 
         The calls are recorded and not run. Launches are told apart as Triton's cache does it: by
         the kernel, its constexpr values, types, what the compiler may know of integers and

@@ -36,7 +36,7 @@ class Schedule:
         self._first_failure = len(self._suite)
 
     def learn(self, case: Case, block: int | None) -> None:
-        """Take note of the block that the launches of a case had."""
+        """Notes the block that the launches of a case had."""
         self._blocks[case.name] = block or 0
 
     def block_before(self, case: AnyCase, recorded: Callable[[Case], int | None]) -> int | None:
@@ -64,12 +64,12 @@ class Schedule:
         return self._first_failure < len(self._suite)
 
     def note(self, result: CaseResult) -> None:
-        """Take note of a result."""
+        """Notes a result."""
         if result.fails:
             self._first_failure = min(self._first_failure, self._places[result.name])
 
     def insert(self, case: Case, listed: Case) -> None:
-        """Give a case that the suite does not list the place of one that it does."""
+        """Gives a case that the suite does not list the place of one that it does."""
         self._places[case.name] = self._places[listed.name]
 
     def sorted(self, results: Sequence[CaseResult]) -> list[CaseResult]:
@@ -95,12 +95,12 @@ class Patience:
         self.over = ""
 
     def check(self) -> None:
-        """End a grade that takes long; only one that has failed already is ended."""
+        """Ends a grade that takes long; only one that has failed already is ended."""
         if not self.over and time.monotonic() - self._started > PATIENCE_S:
             self.over = f"not run: {PATIENCE_S:.0f} s had passed, and a case before it had failed"
 
     def count(self, stop: Stopped, lost_s: float) -> None:
-        """End a grade whose file cannot be used, or whose runs end abnormally for too long."""
+        """Ends a grade whose file cannot be used, or whose runs end abnormally for too long."""
         if stop.final:
             self.over = "not run: the file could not be used"
         elif lost_s > LOST_S:

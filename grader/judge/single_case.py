@@ -15,7 +15,7 @@ from grader.suite import Case
 
 
 def prepare(case: AnyCase, ctx: Context) -> None:
-    """Find out the block that sizes of the case follow, and have notes of its details taken.
+    """Finds the block that sizes of the case follow, and has notes of its details taken.
 
     In a whole grade the last case before this one shows the block of the learner's own launches.
     They are recorded for that, and not run, in other processes, so that nothing they print is taken

@@ -61,8 +61,8 @@ class Limits:
     very size, or of the speed of the library's matrix product where the arithmetic takes longer
     than a copy: proved, expected or left open without a GPU.
 
-    What one module asks beside these is a function of its suite: ``check`` gets the recorded call
-    of a case that is run, and ``check_code`` the compiled code. Both return facts.
+    A limit of one module is a function of its suite: ``check`` gets the recorded call of a case
+    that is run, and ``check_code`` the compiled code. Both return facts.
     """
 
     traffic: float | None = None
@@ -231,7 +231,7 @@ def refuses(name: str, *inputs: Any, raises: type[Exception], mentions: Sequence
 
 
 def performance(name: str, *inputs: Any, **limits: Any) -> Case:
-    """Run whole and counted; with ``pass_at``, judged at its real size without being run whole.
+    """A case that runs whole and is counted; with ``pass_at``, judged at its size without running.
 
     ``limits`` are the fields of ``Limits``.
 
@@ -247,7 +247,7 @@ def performance(name: str, *inputs: Any, **limits: Any) -> Case:
 def call(name: str, of: str, *inputs: Any, check: Callable[..., None] | None = None,
          raises: type[Exception] | None = None, mentions: Sequence[str] = (), public: bool = False,
          advisory: bool = False, **how: Any) -> Case:
-    """Host code is asked, and its answer judged by ``check``; ``how`` are fields of ``Call``.
+    """A case that calls host code and judges its answer by ``check``; ``how``: fields of ``Call``.
 
     A check whose ``code`` begins with T speaks of what the answer costs: a performance case.
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # a course is listed without loading torch
 
 Size = int | Callable[[int], int]  # a function gets the BLOCK_SIZE of the learner's own launch
 FLOATS = ("float32", "float16", "bfloat16")  # the dtypes that most modules take
+DEFAULT_BLOCK = 1024  # where a launch names no BLOCK size
 
 
 @dataclass(frozen=True)

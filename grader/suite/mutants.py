@@ -69,7 +69,7 @@ class Mutant:
 
 
 def read_mutants(path: Path) -> tuple[Mutant, ...]:
-    """Read ``mutants.toml``; a missing file means no mutants."""
+    """Reads ``mutants.toml``; a missing file means no mutants."""
     if not path.exists():
         return ()
     data = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -302,7 +302,7 @@ def _by_group(cases: Sequence[Any], groups: Sequence[Collection[Kind]] = _GROUPS
 
 
 def load(path: Path, exercise: Path | None = None) -> Suite:
-    """Load a suite from ``…/suite.py``, with its ``test_*`` properties and the mutants beside it.
+    """Loads a suite from ``…/suite.py``, with its ``test_*`` properties and the mutants beside it.
 
     One that was loaded before has the same cases again, unless one of its files has changed.
     ``exercise`` is the folder of what learners begin with: a line whose comment they removed

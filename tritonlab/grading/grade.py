@@ -33,7 +33,7 @@ from tritonlab.workspace.submission import Submission
 
 if TYPE_CHECKING:
     from grader.engine.compiler.targets import Target
-    from grader.judge.prefetch import Prepared
+    from grader.judge.draws import Prepared
     from grader.sandbox import Sandbox
 
 GATE = "every launch compiles"  # how the name of the compile check begins

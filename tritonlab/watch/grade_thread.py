@@ -19,7 +19,7 @@ from tritonlab.grading.grade import SaveResult
 from tritonlab.workspace.submission import Submission
 
 if TYPE_CHECKING:
-    from grader.judge.prefetch import Prepared
+    from grader.judge.draws import Prepared
 
 IDLE_S = 3.0  # after a grade, before memory is given back that the next one would use again
 _RESTARTED = "The grader's helper process had ended; a new one was started."
@@ -125,7 +125,7 @@ class GradeThread:
 
     def _prepare(self, module: Module) -> None:
         """Prepares inputs for the next grade of this module, until a job arrives."""
-        from grader.judge.prefetch import Prepared
+        from grader.judge.draws import Prepared
 
         used = self._prepared
         self._prepared = None

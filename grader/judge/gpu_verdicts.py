@@ -1,6 +1,6 @@
-"""The GPU's part of a grade: whether all values come out right on it, too.
+"""The GPU's part of a grade: whether all values come out right on it, too, and how fast.
 
-``grader.judge.gpu_timing`` times the cases that ask for speed.
+Cases that ask for speed are timed on inputs of their real size and judged by the clock.
 """
 
 from __future__ import annotations
@@ -10,30 +10,48 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from math import prod
+from typing import Any
+
+import torch
 
 from grader.diagnosis.explain import replay_options, result_of
 from grader.diagnosis.gpu_cpu_differences import effect
+from grader.engine.gpu import measurement
 from grader.engine.gpu.measurement import Ceilings, Gpu
 from grader.gpu.client import NoGpu
-from grader.judge import compare, gpu_timing
+from grader.judge import compare, large_tensors, oversized
 from grader.judge.context import Context, GpuQueue, RecordedCall
 from grader.judge.contract import broken_contract
+from grader.judge.launch_report import MOST_CONFIGURATIONS, recordings_of
+from grader.judge.perf_bound import Forecast
 from grader.judge.values import finding_of
 from grader.processes.replies import Run, Stopped, same_bits
+from grader.recording.arena import SparseTensor
+from grader.recording.model import Recording
 from grader.report import CaseResult, Finding, Kind, Report, Skip, Verdict
 from grader.sandbox import SandboxBroken
-from grader.suite import Case
-from grader.text import ONLY_HERE
+from grader.suite import Case, Cost, Suite
+from grader.text import ONLY_HERE, sentence
 
 PATIENCE_S = 120.0  # for all cases; compiling for real takes most of it
 MOST_LOST = 3  # processes: each fault of a kernel takes one with it
+SETS = 2  # of inputs, so that no result of an earlier call is the right one
+LARGE = 4 << 30  # bytes that a job moves, from where on one set has to do
+TRIES = 2  # of a time that is too noisy, which the clock itself tried three times
+ROOM = 2.5  # times the bytes of a job: inputs and results, each twice, and what a judge holds
+SHARE_OF_MEMORY = 0.9  # of the GPU, that this may take
+GIB = 1 << 30
+AGAIN = "no clear time, however often it was taken. Let nothing else use the GPU and let it " \
+        "cool, then run `tritonlab grade` again."
+
 
 
 class GpuVerdicts:
     """The GPU of one grade, and the verdicts on the cases that were queued for it."""
 
     def __init__(self, ctx: Context, queue: GpuQueue, *, throughout: bool = False) -> None:
-        """Nothing is asked of a GPU yet.
+        """Asks nothing of a GPU yet.
 
         Args:
             queue: filled while cases are judged on the processor.
@@ -43,7 +61,7 @@ class GpuVerdicts:
         self._queue = queue
         self._throughout = throughout
         self._n_lost = 0  # processes
-        self._failed_before: dict[str, str] = {}  # case -> first code, on the processor
+        self._failed_before: set[str] = set()  # names of cases, on the processor
         self.gpu: Gpu | None = None
         self.ceilings: Ceilings | None = None
         self.unusable = ""  # why the GPU that is there cannot be used
@@ -87,7 +105,7 @@ class GpuVerdicts:
         """A case that asks for speed by the clock."""
         forecast, gpu = self._queue.forecasts[before.name], self.gpu
         assert gpu is not None
-        result = self._judged(forecast.case, lambda: gpu_timing.timed(
+        result = self._judged(forecast.case, lambda: _time_case(
             forecast, self._ctx, gpu, self._measured_ceilings), forecast.facts)
         return replace(result, seconds=before.seconds + result.seconds, clocked=True,
                        details=before.details)
@@ -150,13 +168,13 @@ class GpuVerdicts:
                        versions={**report.versions, "driver": self.gpu.driver})
 
     def _values(self, before: Sequence[CaseResult]) -> CaseResult:
-        """Run every queued call; the result over all of them, ``results`` for each.
+        """Runs every queued call; returns the result over all of them, ``results`` has each.
 
         Raises:
             SandboxBroken: the processes are gone.
         """
         started = time.monotonic()
-        self._failed_before = {r.name: r.findings[0].code for r in before if r.findings}
+        self._failed_before = {result.name for result in before if result.findings}
         for call in self._queue.calls:
             case = call.case
             self._ctx.tell(f"{case.name}, on the GPU")
@@ -172,37 +190,29 @@ class GpuVerdicts:
         return replace(self._summary(), seconds=time.monotonic() - started)
 
     def _run_twice(self, call: RecordedCall) -> CaseResult:
-        return result_of(call.case, list(self._findings(call)))
-
-    def _findings(self, call: RecordedCall) -> Iterator[Finding]:
-        """Checks a call that is run twice, with other undefined values in fresh memory."""
+        """Judges a call that is run twice, with other undefined values in fresh memory."""
         case, inputs, recording = call.case, call.inputs, call.recording
         suite, session = self._ctx.part(case), self._ctx.session(case)
         runs = [session.run_on_gpu(recording, inputs, poison=poison) for poison in (0, 1)]
         if findings := [*runs[0].findings, *runs[1].findings]:
-            yield from (self._named(finding, case) for finding in findings)
-            return
+            return result_of(case, [self._named(finding, case) for finding in findings])
         if broken := broken_contract(suite, case, recording, inputs):
-            yield from broken  # as on the processor: values of another shape cannot be compared
-            return
-        for run in runs:
-            difference = compare.difference(suite, run.results, inputs, on_gpu=True)
-            if difference is None:
-                continue
-            if not _alike(*runs):
-                again = session.run_on_gpu(recording, inputs, poison=0)
-                yield _unlike(runs, again)
-            finding = finding_of(difference, suite, inputs, recording,
-                                 pattern=self._ctx.schedule.leads(case))
-            yield self._named(finding, case, effect(finding, difference))
-            return
+            return result_of(case, broken)  # values of another shape cannot be compared
+        difference = next(filter(None, (
+            compare.difference(suite, run.results, inputs, on_gpu=True) for run in runs)), None)
+        if difference is None:
+            return result_of(case, [])
+        unlike = [] if _alike(*runs) else [
+            _unlike(runs, session.run_on_gpu(recording, inputs, poison=0))]
+        finding = finding_of(difference, suite, inputs, recording,
+                             pattern=self._ctx.schedule.leads(case))
+        return result_of(case, [*unlike, self._named(finding, case, effect(finding, difference))])
 
     def _named(self, finding: Finding, case: Case, because: str = "") -> Finding:
         """A finding with the reason for which the processor does not show it, if one is known."""
         if case.name in self._failed_before:
             return finding
-        because = because or effect(finding, None)
-        return finding.within("reason", text=because)
+        return finding.within("reason", text=because or effect(finding, None))
 
     def _summary(self) -> CaseResult:
         """One result for all cases: what failed first, and how that differs from the processor."""
@@ -231,8 +241,7 @@ class GpuVerdicts:
         """The first finding, with the number of cases that failed as well."""
         assert self.gpu is not None
         first = failed[0].findings[0]
-        only = [result for result in failed if result.name not in self._failed_before]
-        passes = len(only) == len(failed)
+        passes = self._failed_before.isdisjoint(result.name for result in failed)
         return replace(first.within("on the GPU", gpu=self.gpu.name, case=failed[0].name,
                                     others=len(failed) - 1, passes=passes),
                        means=ONLY_HERE if passes else "")
@@ -254,3 +263,138 @@ def _unlike(runs: list[Run], again: Run) -> Finding:
 
 def _version(capability: tuple[int, int]) -> str:
     return ".".join(map(str, capability))
+
+
+# ---------------------------------------------------------------------------------------------
+# A case that asks for speed, by the clock
+
+
+def _time_case(forecast: Forecast, ctx: Context, gpu: Gpu,
+               measure_ceilings: Callable[[], Ceilings]) -> CaseResult:
+    """Judges a case that was looked at without a GPU before.
+
+    Args:
+        measure_ceilings: measures how fast the GPU copies and multiplies, or raises NoGpu.
+
+    Raises:
+        grader.processes.replies.Stopped: a process did not survive it.
+    """
+    case = forecast.case
+    assert case.limits is not None and case.limits.pass_at is not None
+    skipped = CaseResult(case.name, case.kind, Verdict.SKIPPED, facts=forecast.facts,
+                         skipped=Skip.MACHINE)
+    outlines = ctx.outlines(case)
+    needed = oversized.least(ctx.part(case), outlines)
+    if oversized.has_holes(case):
+        return replace(skipped, reason="not timed: its inputs lie too far apart in memory")
+    if needed.bytes > LARGE and large_tensors.device() == "cpu":
+        return replace(skipped, skipped=Skip.GPU, reason=(
+            "not timed: drawing inputs of this size takes a GPU that the grader's own torch can "
+            "use"))
+    room = ROOM * _sets(needed) * needed.bytes
+    if room > SHARE_OF_MEMORY * gpu.memory_bytes:
+        return replace(skipped, reason=f"not timed: it takes {room / GIB:.0f} GiB, and the "
+                                       f"{gpu.name} has {gpu.memory_bytes / GIB:.0f} GiB")
+    try:
+        ceilings = measure_ceilings()
+        recordings, findings = recordings_of(ctx.session(case), outlines, MOST_CONFIGURATIONS)
+        if findings:
+            return result_of(case, findings, forecast.facts)
+        return _measured(forecast, ctx, needed, ceilings, recordings)
+    except NoGpu as error:
+        return replace(skipped, skipped=Skip.GPU, reason=f"not timed: {error}")
+    except (MemoryError, torch.OutOfMemoryError) as error:
+        return replace(skipped, reason=f"not timed: this machine has too little memory for it "
+                                       f"({str(error).partition(chr(10))[0]:.120})")
+    finally:
+        large_tensors.free()
+
+
+def _measured(forecast: Forecast, ctx: Context, needed: Cost, ceilings: Ceilings,
+              recordings: Sequence[Recording]) -> CaseResult:
+    case, recording = forecast.case, recordings[0]
+    assert case.limits is not None and case.limits.pass_at is not None
+    pass_at = case.limits.pass_at
+    # Not the suite of the context, whose reference would keep large inputs in memory.
+    suite = next(one for one in ctx.suite.parts if one.entry == ctx.part(case).entry)
+    units = measurement.units_of(ctx.outlines(case), suite.tolerance)
+    sets = input_sets(case, ctx, _sets(needed))
+    rows = large_tensors.windows(suite, recording, sets[0])
+    large_tensors.free()
+    for _ in range(TRIES):
+        timed = ctx.session(case).measure(recording, list(map(large_tensors.on_cpu, sets)),
+                                          others=recordings[1:],
+                                          windows=_elements(recording, rows))
+        if (measured := timed.measurement) is None:
+            return result_of(case, [*timed.findings, *forecast.broken], forecast.facts)
+        verdict, words = measurement.judge(measured, needed, ceilings, pass_at, units)
+        if verdict is not Verdict.INCONCLUSIVE:
+            break
+    assert measured is not None
+    findings = list(timed.findings)
+    for sets_of_results in (timed.results, timed.untimed):  # the latter only where they differ
+        for results, inputs in zip(sets_of_results, sets, strict=False):
+            findings = findings or _wrong(suite, case, recording, results, inputs, rows)
+    if verdict is Verdict.FAILED and not findings:
+        impossible = measurement.impossible(measured, needed, ceilings)
+        findings.append(Finding("T08" if impossible else "T07", sentence(words)))
+    share = measurement.share(measured, needed, ceilings, units)
+    facts = forecast.facts | {"measured": words} | _beside(forecast, measured.ms)
+    if case.limits.stretch is not None and verdict is Verdict.PASSED:
+        reached = "reached" if share >= case.limits.stretch else "not reached"
+        facts["stretch goal"] = f"{case.limits.stretch:.0%}, {reached}"
+    result = replace(result_of(case, [*findings, *forecast.broken], facts), measured={
+        **measured.to_dict(), "share": share, "pass_at": pass_at,
+        "gb_s": measurement.gb_s(measured, needed),
+        "tflops": measurement.tflops(measured, needed) if needed.flops else None})
+    if result.verdict is Verdict.PASSED and verdict is Verdict.INCONCLUSIVE:
+        return replace(result, verdict=verdict, reason=AGAIN)
+    return result
+
+
+def _sets(needed: Cost) -> int:
+    return SETS if needed.bytes <= LARGE else 1
+
+
+def _elements(recording: Recording, rows: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Rows of a result as (first element, count)."""
+    width = prod(recording.results[0].shape[1:]) if rows else 0
+    return [(first * width, count * width) for first, count in rows]
+
+
+def input_sets(case: Case, ctx: Context, count: int = SETS) -> list[list[Any]]:
+    """Inputs of the case's real size, several times over with other values.
+
+    What has to be there before launches are known (indices, lengths) stays the same in all.
+    """
+    outlines = ctx.outlines(case)
+    sets = [ctx.draws.draw(f"{case.name}, timed, {number}", case.inputs,
+                           ctx.draws.block(case.function), device=large_tensors.device())
+            for number in range(count)]
+    return [[drawn if isinstance(outline, SparseTensor) else outline
+             for drawn, outline in zip(one, outlines, strict=True)] for one in sets]
+
+
+def _wrong(suite: Suite, case: Case, recording: Recording,
+           results: Sequence[torch.Tensor], inputs: Sequence[Any],
+           rows: Sequence[tuple[int, int]]) -> list[Finding]:
+    """Checks the results of a run that was timed, or some of their rows."""
+    findings: list[Finding] = []
+    if rows:
+        difference = large_tensors.compare_rows(suite, rows, results, recording, inputs)
+    else:
+        findings, difference = large_tensors.check(suite, case, recording, results, inputs)
+    if difference is not None:
+        findings.append(finding_of(difference, suite, inputs, pattern=False))
+    return [finding.within("timed") for finding in findings]
+
+
+def _beside(forecast: Forecast, ms: float) -> dict[str, str]:
+    """The forecast beside the clock: how long it would take, and why it would have failed."""
+    facts = {}
+    if forecast.milliseconds:
+        facts["predicted"] = (f"{forecast.milliseconds:.3g} ms for the {forecast.target}, and "
+                              f"{ms:.3g} ms were measured")
+    if forecast.bound:
+        facts["without a GPU"] = f"would have failed: {forecast.bound[0].seen}"
+    return facts
