@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import grader
-from grader.judge.perf_limits import check, operations
+from grader.judge.perf_limits import check, count
 from grader.recording.launch_stats import LaunchFacts
 from grader.recording.model import Alloc, Argument, Launch, Recording, View
 from grader.report import Kind
@@ -71,7 +71,7 @@ def test_descriptors_are_made_where_the_case_asks_for_them(where: str, kind: str
 def test_operations_are_limited_only_where_a_case_says_so(limit: float | None, codes: list[str]):
     launch = LaunchFacts("kernel", 4, 0, 64, 64, 32, 150, 2, 2)
 
-    told, findings = operations(Limits(flops=limit), 150, [launch, launch])
+    told, findings = count(Limits(flops=limit), Cost(0, 150), [launch, launch], 1)
 
     assert bool(told) == (limit is not None)
     assert [finding.code for finding in findings] == codes

@@ -443,7 +443,7 @@ def test_too_many_bytes_are_told_with_the_limit_and_the_line_that_moves_most(lim
                            Traffic(4, "store", "y_ptr", 8, 32, 1, 1, 1)),
                     bytes_loaded=64, bytes_stored=32)
 
-    _, (finding,) = count(Limits(traffic=limit), 48, [moved], 64)
+    _, (finding,) = count(Limits(traffic=limit), Cost(48), [moved], 64)
 
     assert allowed in finding.seen
     assert finding.seen.endswith("Line 3 loads most of them, 64 bytes of `x_ptr`.")
@@ -470,7 +470,7 @@ rows = tl.program_id(0) + tl.num_programs(0) * tl.arange(0, BLOCK)
 def test_a_strided_access_is_told_with_what_becomes_of_the_rest_of_its_sectors(unique, rest):
     moved = launch(Traffic(3, "load", "a_ptr", 4096, 16_384, 4096, 512, unique))
 
-    _, (finding,) = count(Limits(sectors=1.0), 16_384, [moved], 64)
+    _, (finding,) = count(Limits(sectors=1.0), Cost(16_384), [moved], 64)
     told = explain(finding, (), {})
 
     assert finding.seen == (
@@ -566,7 +566,7 @@ def test_every_limit_holds_at_the_real_size_too(judged):
 
 
 def test_no_limit_means_no_facts():
-    assert count(Limits(), 1, [launch(LOAD)], 64) == ({}, [])
+    assert count(Limits(), Cost(1), [launch(LOAD)], 64) == ({}, [])
     assert code_limits(Limits(), [launch(LOAD)], [binary()]) == ({}, [])
 
 

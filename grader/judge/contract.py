@@ -61,13 +61,13 @@ def broken_contract(suite: Suite, case: Case, recording: Recording,
     return []
 
 
-def wrong_places_follow(broken: Finding, found: Sequence[Finding]) -> bool:
-    """Whether a result of the wrong form explains all that was found about places in memory.
+def wrong_places_follow(broken: Finding, findings: Sequence[Finding]) -> bool:
+    """Whether a result of the wrong form explains all findings about places in memory.
 
     Its shape and strides were there before anything was stored: a kernel that is right for the
     right ones stores past the end of others, twice into one place, or nowhere.
     """
-    return broken.code == "S01" and all(finding.code in _OF_PLACES for finding in found)
+    return broken.code == "S01" and all(finding.code in _OF_PLACES for finding in findings)
 
 
 def result_name(suite: Suite, number: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import operator
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,29 +32,29 @@ def check(limits: Limits, needed: Cost, launches: Sequence[LaunchFacts], recordi
         launches: what was counted, of all programs.
         block: the learner's own block size.
     """
-    facts, findings = count(limits, needed.bytes, launches, block)
-    for more_facts, more in (operations(limits, needed.flops, launches),
-                             _facts_of(limits.check(recording) if limits.check else ())):
-        facts, findings = facts | more_facts, [*findings, *more]
-    return facts, findings
+    facts, findings = count(limits, needed, launches, block)
+    return _with(limits.check(recording) if limits.check else (), facts, findings)
 
 
-def count(limits: Limits, least: int, launches: Sequence[Counted],
+def _with(checked: Sequence[Fact], facts: dict[str, str],
+          findings: Sequence[Finding]) -> tuple[dict[str, str], list[Finding]]:
+    """Adds facts that a check of a suite returned, and a finding for each that is wrong."""
+    return facts | {fact.name: fact.value for fact in checked}, [*findings, *(
+        Finding(fact.code, fact.wrong, line=fact.line) for fact in checked if fact.wrong)]
+
+
+def count(limits: Limits, needed: Cost, launches: Sequence[Counted],
           block: int) -> tuple[dict[str, str], list[Finding]]:
     """The facts of a performance case, given whether it passes or fails, and what is over a limit.
 
     Bytes are *issued* bytes: every active lane of every load and store, caches ignored, because
-    that is what the learner's code decides.
-
-    Args:
-        least: bytes that the job needs.
-        launches: what was counted, of all programs or of some.
-        block: the learner's own block size.
+    that is what the learner's code decides. The arguments are those of ``check``; ``launches`` may
+    be counted of some programs.
     """
     facts: dict[str, str] = {}
     findings: list[Finding] = []
     if limits.traffic is not None:
-        issued = sum(launch.issued for launch in launches)
+        issued, least = sum(launch.issued for launch in launches), needed.bytes
         facts["traffic"] = f"{issued / least:.2f}x of the minimum, limit {limits.traffic:.2f}x"
         if issued > limits.traffic * least:
             findings.append(Finding("T01", Excess("bytes", issued, limits.traffic, least,
@@ -77,6 +77,11 @@ def count(limits: Limits, least: int, launches: Sequence[Counted],
             findings.append(Finding("L03", Excess("idle programs", idle, programs)))
         elif programs > most:
             findings.append(Finding("T03", Excess("programs", programs, most)))
+    if limits.flops is not None:
+        flops, least = sum(launch.flops for launch in launches), needed.flops
+        facts["operations"] = f"{flops / least:.2f}x of the minimum, limit {limits.flops:.2f}x"
+        if flops > limits.flops * least:
+            findings.append(Finding("T01", Excess("operations", flops, limits.flops, least)))
     return facts, findings
 
 
@@ -87,24 +92,6 @@ def _heaviest(launches: Sequence[Counted]) -> dict[str, Any]:
         return {}
     row = max(rows, key=lambda row: row.bytes)
     return {"line": row.line, "action": row.kind, "line_bytes": row.bytes, "tensor": row.tensor}
-
-
-def operations(limits: Limits, least: int,
-               launches: Sequence[Counted]) -> tuple[dict[str, str], list[Finding]]:
-    """Counts operations of tl.dot over the ``least`` that the job needs; T01 for too many."""
-    if limits.flops is None:
-        return {}, []
-    flops = sum(launch.flops for launch in launches)
-    facts = {"operations": f"{flops / least:.2f}x of the minimum, limit {limits.flops:.2f}x"}
-    if flops <= limits.flops * least:
-        return facts, []
-    return facts, [Finding("T01", Excess("operations", flops, limits.flops, least))]
-
-
-def _facts_of(facts: Sequence[Fact]) -> tuple[dict[str, str], list[Finding]]:
-    """Facts that a check of a suite returned, and a finding for each that is wrong."""
-    return ({fact.name: fact.value for fact in facts},
-            [Finding(fact.code, fact.wrong, line=fact.line) for fact in facts if fact.wrong])
 
 
 def _sectors(launches: Sequence[Counted], most: float) -> tuple[float, list[Finding]]:
@@ -170,8 +157,8 @@ def code_limits(limits: Limits, launches: Sequence[Counted],
     main = [binary for launch, binary in zip(launches, binaries, strict=True)
             if launch.issued >= floor]
     if limits.stages is not None:
-        stages, over_limit = _stages(limits.stages, [one for one in main if one.dot] or main)
-        facts |= stages
+        facts["stages"], over_limit = _stages(
+            limits.stages, [one for one in main if one.dot] or main)
         findings += over_limit
     if limits.tensor_cores:
         used = sorted({binary.tensor_cores for binary in dots if binary.tensor_cores})
@@ -184,32 +171,29 @@ def code_limits(limits: Limits, launches: Sequence[Counted],
         facts, findings = facts | more_facts, [*findings, *more]
     if limits.check_code:
         code = CompiledCode(binaries, main, find(binaries[0].target).title)
-        more_facts, more = _facts_of(limits.check_code(code))
-        facts, findings = facts | more_facts, [*findings, *more]
+        return _with(limits.check_code(code), facts, findings)
     return facts, findings
 
 
 def _stages(asked: int | tuple[int, int],
-            binaries: Sequence[Binary]) -> tuple[dict[str, str], list[Finding]]:
+            binaries: Sequence[Binary]) -> tuple[str, list[Finding]]:
     """Depths of the pipelines: the shallowest for a lower limit, the deepest for an upper."""
-    least, most = asked if isinstance(asked, tuple) else (asked, None)
-    depths: dict[str, list[str]] = {}
-    findings = []
-    kinds: tuple[tuple[int | None, Any, Any, str, ExcessKind], ...] = (
-        (least, min, operator.lt, "at least", "stages"),
-        (most, max, operator.gt, "at most", "most stages"))
-    for limit, choose, beyond, bound, kind in kinds:
-        if limit is None:
-            continue
-        one = choose(binaries, key=lambda binary: binary.stages)
-        depth = f"{one.stages} in {one.shared:,} bytes of shared memory"
-        depths.setdefault(depth, []).append(f"{bound} {limit}")
-        if beyond(one.stages, limit):
-            findings.append(Finding("T06", Excess(
-                kind, one.stages, limit, kernel=one.kernel, shared=one.shared,
-                target=_too_old([one]))))
-    return {"stages": "; ".join(f"{depth}, {' and '.join(bounds)}"
-                                for depth, bounds in depths.items())}, findings
+    least, most = asked if isinstance(asked, tuple) else (asked, math.inf)
+    shallow, deep = (choose(binaries, key=lambda one: one.stages) for choose in (min, max))
+    beyond: list[tuple[ExcessKind, Binary, float, bool]] = [
+        ("stages", shallow, least, shallow.stages < least),
+        ("most stages", deep, most, deep.stages > most)]
+    words = f"{_depth(shallow)}, at least {least}"
+    if most < math.inf:
+        words += f" and at most {most}" if _depth(deep) == _depth(shallow) else \
+            f"; {_depth(deep)}, at most {most}"
+    return words, [Finding("T06", Excess(kind, one.stages, limit, kernel=one.kernel,
+                                         shared=one.shared, target=_too_old([one])))
+                   for kind, one, limit, is_beyond in beyond if is_beyond]
+
+
+def _depth(binary: Binary) -> str:
+    return f"{binary.stages} in {binary.shared:,} bytes of shared memory"
 
 
 def _too_old(binaries: Sequence[Binary]) -> str:

@@ -262,9 +262,9 @@ class Suite(Function):
     @property
     def signatures(self) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
         """Parameters and keyword-only ones of every function that the submission has to define."""
-        found = {part.entry: (part.parameters, part.keyword_only)
-                 for part in self.parts if part.entry and not part.drives}
-        return found | {name: (parameters, ()) for name, parameters in self.host.items()}
+        return {**{part.entry: (part.parameters, part.keyword_only)
+                   for part in self.parts if part.entry and not part.drives},
+                **{name: (parameters, ()) for name, parameters in self.host.items()}}
 
     @property
     def all_cases(self) -> list[Case]:
@@ -282,12 +282,12 @@ class Suite(Function):
         """
         cases = [case for part in self.parts for case in _by_group(part.cases)
                  if case.public or not public_only]
-        laws = [] if public_only else self.properties
+        properties = [] if public_only else self.properties
         fixed = [case for case in cases if not case.sizes]  # their failures come again
         drawn = [case for case in cases if case.sizes]
-        found: list[Case | Property] = _by_group(
-            [*fixed, *laws, *drawn], _GROUPS_OF_SEVERAL if self.functions else _GROUPS)
-        return [case for case in found if only in ("", case.name)]
+        ordered: list[Case | Property] = _by_group(
+            [*fixed, *properties, *drawn], _GROUPS_OF_SEVERAL if self.functions else _GROUPS)
+        return [case for case in ordered if only in ("", case.name)]
 
 
 def _by_group(cases: Sequence[Any], groups: Sequence[Collection[Kind]] = _GROUPS) -> list[Any]:

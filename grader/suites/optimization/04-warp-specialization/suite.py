@@ -256,14 +256,13 @@ linear_relu = Function(
 
 def has_roles(code: CompiledCode) -> list[Fact]:
     """A check that a program has more warps than it was launched with: those do something else."""
-    facts = []
-    for binary in code.binaries:
-        asked = binary.options.get("num_warps") or 4  # Triton's default
-        wrong = (f"A program of `{binary.kernel}` has {binary.warps} warps on the {code.gpu}, as "
-                 "many as its launch asks for: none is added that has a role of its own."
-                 ) if binary.warps == asked else ""
-        facts.append(Fact("warps", f"{binary.warps}, {asked} asked for by num_warps", wrong))
-    return facts
+    launched = [binary.options.get("num_warps") or 4 for binary in code.binaries]  # 4 by default
+    rows = list(zip(code.binaries, launched, strict=True))
+    binary, asked = next(((one, warps) for one, warps in rows if one.warps == warps), rows[-1])
+    wrong = (f"A program of `{binary.kernel}` has {binary.warps} warps on the {code.gpu}, as many "
+             "as its launch asks for: none is added that has a role of its own."
+             ) if binary.warps == asked else ""
+    return [Fact("warps", f"{binary.warps}, {asked} asked for by num_warps", wrong)]
 
 
 matmul_ws = Function(
