@@ -180,8 +180,7 @@ class Session:
         """Begins ``record``; the function that is returned waits for the outcome."""
         if as_they_are:
             return self._begin_call(inputs, config, trials)
-        others = inputs.decoys if isinstance(inputs, Drawn) else decoys(
-            inputs, self._function.host_reads_at())
+        others = inputs.decoys if isinstance(inputs, Drawn) else decoys(inputs)
         blind = self._begin_call(others, config, trials)
         return lambda: self._checked(blind(), inputs, config, trials)
 
