@@ -128,7 +128,9 @@ class Builder:
     # -- who am I ------------------------------------------------------------------------------
 
     def create_get_program_id(self, axis: int) -> Handle:
-        return Handle(self._watched.running.place_along(int(axis)), tl.int32)
+        running = self._watched.running
+        running.attempt.axes.add(int(axis))
+        return Handle(running.place_along(int(axis)), tl.int32)
 
     def create_get_num_programs(self, axis: int) -> Handle:
         return _constant(self._watched.running.grid[int(axis)], tl.int32)
@@ -384,12 +386,16 @@ class Builder:
                    max_num_imprecise_acc: Any) -> Handle:
         self.exchange()
         *batch, m, k = a.shape
-        self._watched.attempt.count_product(2 * m * k * b.shape[-1] * int(np.prod(batch)))
+        self._count_product(2 * m * k * b.shape[-1] * int(np.prod(batch)))
         if not self._watched.computes:
             return Handle(d.data, d.dtype, d.shape)
         precision = str(input_precision).rsplit(".", 1)[-1]
         data = numerics.dot(a.full(), b.full(), d.data, precision)
         return Handle(data, d.dtype, d.shape)
+
+    def _count_product(self, flops: int) -> None:
+        attempt = self._watched.attempt
+        attempt.ledger.count_product(flops * attempt.count)
 
     def create_dot_scaled(self, lhs: Handle, lhs_scale: Handle | None, lhs_format: Any,
                           rhs: Handle, rhs_scale: Handle | None, rhs_format: Any, fast_math: bool,
@@ -398,7 +404,7 @@ class Builder:
         packed = ir.ScaleDotElemTypeTY.E2M1
         if not self._watched.computes:
             k = lhs.shape[-1] * (2 if lhs_format == packed and lhs_k_pack else 1)
-            self._watched.attempt.count_product(2 * int(np.prod(acc.shape)) * k)
+            self._count_product(2 * int(np.prod(acc.shape)) * k)
             return Handle(acc.data, acc.dtype, acc.shape)
         a = _unscaled(lhs, lhs_format == packed, -1 if lhs_k_pack else -2)
         b = _unscaled(rhs, rhs_format == packed, -2 if rhs_k_pack else -1)
@@ -406,7 +412,7 @@ class Builder:
             a = a * _scales(lhs_scale, a.shape[-1])
         if rhs_scale is not None:  # [N, K / 32], against b's [K, N]
             b = b * np.swapaxes(_scales(rhs_scale, b.shape[-2]), -1, -2)
-        self._watched.attempt.count_product(2 * int(np.prod(a.shape[1:])) * b.shape[-1])
+        self._count_product(2 * int(np.prod(a.shape[1:])) * b.shape[-1])
         return Handle(numerics.dot(a, b, acc.data), acc.dtype, acc.shape)
 
     # -- words ---------------------------------------------------------------------------------
