@@ -311,12 +311,10 @@ def _natural(value: bool | int | float) -> Any:
         return tl.int1
     if isinstance(value, float):
         return tl.float32
-    if -(1 << 31) <= value < 1 << 31:
-        return tl.int32
-    if -(1 << 63) <= value < 1 << 63:
-        return tl.int64
-    if value < 1 << 64:
-        return tl.uint64
+    for kind, least, most in ((tl.int32, -1 << 31, 1 << 31), (tl.int64, -1 << 63, 1 << 63),
+                              (tl.uint64, 0, 1 << 64)):
+        if least <= value < most:
+            return kind
     raise NotInAKernel(f"the integer {value} does not fit 64 bits")
 
 

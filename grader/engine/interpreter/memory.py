@@ -31,6 +31,7 @@ from grader.engine.interpreter.transaction import (
 )
 from grader.recording.model import MAX_PRINTED, MAX_PRINTED_LINE
 
+_NONE = np.zeros(0, np.int64)  # programs
 LOCKS = ("CAS", "XCHG")  # atomics that locks are made of
 Change = Callable[[Array, Array, Part], Array]
 
@@ -99,9 +100,8 @@ class Memory:
 
     def _launch(self, grid: tuple[int, int, int], file: str) -> RunningLaunch:
         order = Order(self._last_segment, grid[0] * grid[1] * grid[2])
-        nobody = np.zeros(0, np.int64)
-        return RunningLaunch(grid, file, self._launches, order, Attempt(nobody, nobody, order),
-                       Regions(self._find))
+        return RunningLaunch(grid, file, self._launches, order, Attempt(_NONE, _NONE, order),
+                             Regions(self._find))
 
     def try_with(self, programs: Array) -> Attempt:
         """Let these programs run from their start, all at once."""
@@ -114,8 +114,7 @@ class Memory:
         attempt = self.attempt
         attempt.commit(self.running.ledger, self.observed)
         self.running.idle += attempt.count - int(np.count_nonzero(attempt.stored))
-        nobody = np.zeros(0, np.int64)
-        self.running.attempt = Attempt(nobody, nobody, self.running.order)
+        self.running.attempt = Attempt(_NONE, _NONE, self.running.order)
 
     # -- what programs do ----------------------------------------------------------------------
 
@@ -186,21 +185,21 @@ class Memory:
             self._write(part, part.pick(values), access, scalar=not shape)
             self.attempt.stored[part.rows] = True
         self._count(access, parts)
-        self.attempt.changed()
+        self.running.order.changes += 1
 
     def _write(self, part: Part, values: Array, access: MemoryInstruction, *,
                scalar: bool) -> None:
         """[runs, length] values to their places."""
         order, typed = self.running.order, part.region.storage.typed(values.dtype)
         self.checks.store(part, values, access)
-        self.attempt.remember(part.place, typed)
+        self._remember(part.place, typed)
         part.place.write(typed, values)
         self.checks.set_writers(part, self.attempt.segments[part.rows])
         self._note_recent(part, access)
         if order.locks and scalar:  # a lock may be opened by a plain store
             for program, cell in self._scalars(part):
                 if cell in order.locks:
-                    self.attempt.undo_with(order.release(program, cell))
+                    self.attempt.undo.append(order.release(program, cell))
             self._renew_segments()
 
     def atomic_rmw(self, operation: str, pointers: Handle, value: Handle, mask: Handle | None, *,
@@ -265,11 +264,11 @@ class Memory:
             if not shape:  # its result goes from one thread to all of them
                 self.attempt.recent.settle()
             self.checks.change(lanes, access)
-            self.attempt.remember(lanes.place, typed)
+            self._remember(lanes.place, typed)
             before = typed[index]
             old = change(typed, index, part)
             if not np.array_equal(typed[index], before):
-                self.attempt.changed()
+                self.running.order.changes += 1
             self.checks.set_writers(lanes, -segments[lanes.rows])
             if shape:
                 self._note_recent(lanes, access)
@@ -282,6 +281,10 @@ class Memory:
 
     # -- order and counts ----------------------------------------------------------------------
 
+    def _remember(self, place: Runs, typed: Array) -> None:
+        """Keeps what stands at a place before it is overwritten."""
+        self.attempt.undo.append(partial(place.write, typed, place.read(typed)))
+
     def _note_recent(self, part: Part, access: MemoryInstruction) -> None:
         if self.running.warps > 1:
             self.attempt.recent.note(part, access.line)
@@ -290,8 +293,8 @@ class Memory:
         """Atomics on scalars, one program after another: each comes after those before it."""
         order = self.running.order
         for program, cell in self._scalars(part):
-            self.attempt.undo_with(order.acquire(program, cell))
-            self.attempt.undo_with(order.release(program, cell))
+            self.attempt.undo.append(order.acquire(program, cell))
+            self.attempt.undo.append(order.release(program, cell))
             if locks:
                 order.locks.add(cell)
         self._renew_segments()
@@ -308,7 +311,7 @@ class Memory:
         for program, index in zip(part.each(self.attempt.programs).tolist(),
                                   part.place.indices().reshape(-1).tolist(), strict=True):
             if order.knows((storage, index)):
-                self.attempt.undo_with(order.acquire(program, (storage, index)))
+                self.attempt.undo.append(order.acquire(program, (storage, index)))
 
     def _scalars(self, part: Part) -> Iterator[tuple[int, Cell]]:
         programs = self.attempt.programs[part.rows].tolist()

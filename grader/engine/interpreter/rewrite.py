@@ -141,8 +141,8 @@ def _visible(value: Any) -> Any:
     for original, replacement in _IMPORTED:
         if value is original:
             return replacement
-    if libdevice.is_libdevice(value):
-        return libdevice.by_name(value)
+    if replaced := libdevice.by_name(value):
+        return replaced
     if not isinstance(value, type) and tl.core.is_builtin(value):
         return with_semantics(value)
     return value
