@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyBboxPatch
-from matplotlib.transforms import Affine2D, Bbox
+from matplotlib.transforms import Bbox
 
 from grader.bench.bench import COMPILED, REFERENCE, TORCH, YOURS, Benchmark, Chart, Contender
 from grader.engine.compiler.targets import Target
@@ -295,8 +295,8 @@ def _slope_label(axes: Axes, slope: Line2D, text: str, taken: Sequence[Bbox]) ->
     """Writes along the slope, as far from all else as possible."""
     start, end = axes.transData.transform(slope.get_xydata())
     angle = math.atan2(*(end - start)[::-1])
-    label = axes.annotate(text, (0, 0), xycoords="figure points", ha="center", va="center")
-    extent = label.get_window_extent().padded(0, 1).transformed(Affine2D().rotate(angle))
+    width, height = _extent(axes, text)
+    extent = Bbox.from_bounds(-width / 2, -height / 2, width, height).rotated(angle)
 
     def distance(box: Bbox) -> float:
         """Points to what is nearest; less than nothing where it would be covered."""
@@ -308,17 +308,15 @@ def _slope_label(axes: Axes, slope: Line2D, text: str, taken: Sequence[Bbox]) ->
     above = start + 9 * np.array((-math.sin(angle), math.cos(angle)))
     boxes = [extent.translated(*(above + part * (end - start))) for part in np.linspace(0, 1, 41)]
     best = max(boxes, key=distance)
-    label.set(rotation=math.degrees(angle),
-              position=((best.x0 + best.x1) / 2, (best.y0 + best.y1) / 2))
+    axes.annotate(text, ((best.x0 + best.x1) / 2, (best.y0 + best.y1) / 2),
+                  xycoords="figure points", ha="center", va="center", rotation=math.degrees(angle))
     return best
 
 
 def _name(axes: Axes, text: str, point: tuple[float, float], colour: str, taken: Sequence[Bbox],
           roofs: Sequence[Line2D]) -> Bbox:
     """Writes where nothing else is, beside a point or below; returns the place that it takes."""
-    label = axes.annotate(text, (0, 0), xycoords="figure points")
-    width, height = label.get_window_extent().padded(0, 1).size
-    label.remove()
+    width, height = _extent(axes, text)
     x, y = axes.transData.transform(point)
     paths = [roof.get_path().transformed(axes.transData) for roof in roofs]
     frame = axes.bbox
@@ -335,6 +333,14 @@ def _name(axes: Axes, text: str, point: tuple[float, float], colour: str, taken:
                   arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.8,
                               "shrinkA": 1, "shrinkB": 4, "relpos": (side, 0.5 + side % 1)})
     return box
+
+
+def _extent(axes: Axes, text: str) -> tuple[float, float]:
+    """Width and height of a label, in points."""
+    label = axes.annotate(text, (0, 0), xycoords="figure points")
+    width, height = label.get_window_extent().padded(0, 1).size
+    label.remove()
+    return width, height
 
 
 def _prefixed(value: float) -> str:
