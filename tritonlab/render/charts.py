@@ -293,26 +293,21 @@ def _roofline(axes: Axes, memory: tuple[str, float], peaks: Mapping[str, float],
 
 def _slope_label(axes: Axes, slope: Line2D, text: str, taken: Sequence[Bbox]) -> Bbox:
     """Writes along the slope, as far from all else as possible."""
-    (x0, y0), (x1, y1) = axes.transData.transform(slope.get_xydata())
-    angle = math.atan2(y1 - y0, x1 - x0)
+    start, end = axes.transData.transform(slope.get_xydata())
+    angle = math.atan2(*(end - start)[::-1])
     width, height = _extent(axes, text)
-    across = abs(width * math.cos(angle)) + abs(height * math.sin(angle))
-    high = abs(width * math.sin(angle)) + abs(height * math.cos(angle))
+    extent = Bbox.from_bounds(-width / 2, -height / 2, width, height).rotated(angle)
 
-    def box(part: float) -> Bbox:
-        x = x0 + part * (x1 - x0) - 9 * math.sin(angle)
-        y = y0 + part * (y1 - y0) + 9 * math.cos(angle)
-        return Bbox.from_bounds(x - across / 2, y - high / 2, across, high)
-
-    def distance(part: float) -> float:
+    def distance(box: Bbox) -> float:
         """Points to what is nearest; less than nothing where it would be covered."""
-        here = box(part)
-        inside = axes.bbox.x0 <= here.x0 and axes.bbox.y0 <= here.y0
-        gaps = [max(here.x0 - other.x1, other.x0 - here.x1, here.y0 - other.y1, other.y0 - here.y1)
+        inside = axes.bbox.x0 <= box.x0 and axes.bbox.y0 <= box.y0
+        gaps = [max(box.x0 - other.x1, other.x0 - box.x1, box.y0 - other.y1, other.y0 - box.y1)
                 for other in taken]
         return min(gaps) if inside else -math.inf
 
-    best = box(max((number / 40 for number in range(41)), key=distance))
+    above = start + 9 * np.array((-math.sin(angle), math.cos(angle)))
+    boxes = [extent.translated(*(above + part * (end - start))) for part in np.linspace(0, 1, 41)]
+    best = max(boxes, key=distance)
     axes.annotate(text, ((best.x0 + best.x1) / 2, (best.y0 + best.y1) / 2),
                   xycoords="figure points", ha="center", va="center", rotation=math.degrees(angle))
     return best
@@ -343,9 +338,9 @@ def _name(axes: Axes, text: str, point: tuple[float, float], colour: str, taken:
 def _extent(axes: Axes, text: str) -> tuple[float, float]:
     """Width and height of a label, in points."""
     label = axes.annotate(text, (0, 0), xycoords="figure points")
-    box = label.get_window_extent()
+    width, height = label.get_window_extent().padded(0, 1).size
     label.remove()
-    return box.width, box.height + 2
+    return width, height
 
 
 def _prefixed(value: float) -> str:

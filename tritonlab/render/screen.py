@@ -144,6 +144,12 @@ class Screen:
             self.line(before)
             self._print(_text(("  ", (command, "command"))))
 
+    def status(self, text: str) -> None:
+        """Writes over the last line of a terminal."""
+        if self.live:
+            self.stream.write(text)
+            self.stream.flush()
+
     def _wrap(self, head: Text, body: Text, room: int, tail: Text | None = None) -> None:
         """Prints text wrapped behind ``head``, and ``tail`` at the end of its first line."""
         for row in body.wrap(self._console, room) or [Text()]:
@@ -180,7 +186,7 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._put("")
+        self.clear()
 
     def __call__(self, event: object) -> None:
         """Shows an event of the grader: a name or a result."""
@@ -199,9 +205,7 @@ class Progress:
         self._put("")
 
     def _put(self, text: str) -> None:
-        if self._screen.live:
-            self._screen.stream.write("\r\x1b[2K" + text[: self._screen.width - 1])
-            self._screen.stream.flush()
+        self._screen.status("\r\x1b[2K" + text[: self._screen.width - 1])
 
 
 def is_interactive(stream: TextIO) -> bool:
@@ -228,6 +232,11 @@ def clean(text: str) -> str:
     """The text without control characters; line ends and tabs become spaces."""
     return "".join(
         " " if char in "\n\t\r" else char if char.isprintable() else "·" for char in text)
+
+
+def cropped(text: str, room: int) -> str:
+    """The text if it fits, else its beginning and an ellipsis."""
+    return text if len(text) <= room else text[: room - 1] + "…"
 
 
 def screen_for(stream: TextIO | None = None, *, plain: bool = False) -> Screen:

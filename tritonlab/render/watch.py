@@ -26,7 +26,7 @@ from tritonlab.render.report import (
     show_parts,
     show_summary,
 )
-from tritonlab.render.screen import Screen, clean, word
+from tritonlab.render.screen import Screen, clean, cropped, word
 from tritonlab.workspace.submission import Submission
 
 _MOST_NAMED = 5  # of the checks that failed besides the first
@@ -225,9 +225,7 @@ class Watched(WatchView):
 
     def make_room(self) -> None:
         """Erases the status line before another program prints."""
-        if self._screen.live:
-            self._screen.stream.write(_CLEAR)
-            self._screen.stream.flush()
+        self._screen.status(_CLEAR)
 
     def resized(self) -> None:
         """Redraws the status line at the new width."""
@@ -265,12 +263,9 @@ class Watched(WatchView):
         self._show()
 
     def _show(self) -> None:
-        if self._screen.live:
-            room = self._screen.full_width - 1
-            text = self._question or _fitting(self._status, room)
-            self._screen.stream.write(_CLEAR + (text if len(text) <= room else
-                                                text[: room - 1] + "…") + "\r")
-            self._screen.stream.flush()
+        room = self._screen.full_width - 1
+        text = self._question or _fitting(self._status, room)
+        self._screen.status(_CLEAR + cropped(text, room) + "\r")
 
 
 def _fitting(parts: Sequence[str], room: int) -> str:
