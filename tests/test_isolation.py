@@ -595,12 +595,12 @@ def test_the_process_before_a_gpu_compiles_a_launcher_and_does_little_else(targe
         from pathlib import Path
         import torch, triton
         from grader.sandbox.confinement import confine
-        from grader.sandbox.limits import of_a_gpu
+        from grader.sandbox.limits import OF_A_GPU
         home, secret, certificate = map(Path, sys.argv[1:])
         os.chdir(home)
         os.environ["TMPDIR"] = str(home)
         (home / "a.c").write_text("#include <stdio.h>\\nint f(void) { return 7; }\\n")
-        print(confine("gpu", of_a_gpu(), Path(os.devnull), home, os.getppid()).tier)
+        print(confine("gpu", OF_A_GPU, Path(os.devnull), home, os.getppid()).tier)
         for attempt in (
             lambda: subprocess.run(["gcc", "-shared", "-fPIC", "-o", "a.so", "a.c"], check=True),
             lambda: __import__("ctypes").CDLL(str(home / "a.so")).f(),

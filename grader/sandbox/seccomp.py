@@ -16,11 +16,13 @@ from __future__ import annotations
 import ctypes
 import errno
 import functools
+import itertools
+import operator
 import os
 import platform
 import socket
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from grader.sandbox.limits import Role
@@ -79,8 +81,7 @@ def refuse(number: int = errno.EPERM) -> Steps:
     return [FilterStep(RETURN, _ERRNO | number)]
 
 
-def _allow() -> Steps:
-    return [FilterStep(RETURN, ALLOW)]
+_ALLOWED: Steps = [FilterStep(RETURN, ALLOW)]
 
 
 def _argument(position: int, upper_half: bool = False) -> FilterStep:
@@ -129,7 +130,7 @@ def rules(pid: int = ITSELF, *, role: Role, read_only: bool) -> dict[str, Steps]
         read_only: refuse to open any file for writing, as nothing else keeps files from it. A
             compiler has to write.
     """
-    refused, allowed = refuse(), _allow()
+    refused, allowed = refuse(), _ALLOWED
     actions = dict.fromkeys(NUMBERS, refused)
     actions |= {
         "clone": refused,
@@ -162,25 +163,15 @@ def assemble(architecture: Architecture, chosen: Mapping[str, Steps]) -> Steps:
     wrong = [FilterStep(RETURN, KILL_PROCESS)]
     by_number = {number: steps for name, steps in chosen.items()
                  if (number := NUMBERS[name][architecture.column]) is not None}
-    ranges: list[tuple[int, Steps]] = []  # (first number, what happens from there on)
-    for number, steps in sorted(by_number.items()):
-        if ranges and ranges[-1][0] == number:
-            ranges.pop()
-        ranges += [(number, steps), (number + 1, _allow())]
-    if not ranges or ranges[0][0] > 0:
-        ranges.insert(0, (0, _allow()))
-    ranges = [(first, steps) for first, steps in ranges if first <= LAST]
-    ranges += [(LAST + 1, refuse(errno.ENOSYS)), (X32, wrong)]
-    merged = [ranges[0]]
-    for first, steps in ranges[1:]:
-        if steps != merged[-1][1]:
-            merged.append((first, steps))
+    by_first = [(number, by_number.get(number, _ALLOWED)) for number in range(LAST + 1)]
+    by_first += [(LAST + 1, refuse(errno.ENOSYS)), (X32, wrong)]  # from there on
+    ranges = [next(alike) for _, alike in itertools.groupby(by_first, operator.itemgetter(1))]
     return [
         FilterStep(LOAD, _ARCHITECTURE),
         FilterStep(JUMP_EQUAL, architecture.audit, 1, 0),
         *wrong,
         FilterStep(LOAD, _NUMBER),
-        *_search(merged),
+        *_search(ranges),
     ]
 
 
@@ -207,8 +198,11 @@ def available() -> bool:
     here = architecture()
     if here is None:
         return False
-    return _errno_of(lambda: syscall(SECCOMP[here.column], _SET_MODE_FILTER, 0, None)) \
-        == errno.EFAULT
+    try:
+        syscall(SECCOMP[here.column], _SET_MODE_FILTER, 0, None)
+    except OSError as error:
+        return error.errno == errno.EFAULT
+    return False
 
 
 def enforce(here: Architecture, role: Role, *, read_only: bool) -> None:
@@ -224,11 +218,3 @@ def enforce(here: Architecture, role: Role, *, read_only: bool) -> None:
     program = struct.pack("=HxxxxxxQ", steps, ctypes.addressof(code))
     prctl(_SET_NO_NEW_PRIVS, 1)
     syscall(SECCOMP[here.column], _SET_MODE_FILTER, 0, program)
-
-
-def _errno_of(call: Callable[[], object]) -> int:
-    try:
-        call()
-    except OSError as error:
-        return error.errno or 0
-    return 0
