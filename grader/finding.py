@@ -173,24 +173,21 @@ class WrongValues(FindingData, frozen=True):
 
 
 ExcessKind = Literal[
-    "bytes", "operations", "scratch", "sectors", "launches", "idle programs", "idle sample",
-    "programs", "axis", "no descriptor", "host descriptor", "vector", "no access", "spills",
-    "shared", "shuffles", "stages", "most stages", "tensor cores", "factors", "no product",
-    "imprecise sums", "pieces", "warps"]
+    "bytes", "operations", "sectors", "launches", "idle programs", "idle sample", "programs",
+    "vector", "no access", "spills", "shared", "stages", "most stages", "tensor cores", "pieces"]
 
 
 class Excess(FindingData, frozen=True):
     """What a run or its code costs beside the limit of a case.
 
     Args:
-        measured: bytes, operations, launches, programs, bits, stages, warps, ...: by ``kind``.
+        measured: bytes, operations, launches, programs, bits, stages, ...: by ``kind``.
         limit: of the same unit; of ``bytes`` and ``operations`` a multiple of ``least``.
         least: what the job needs.
         line, line_bytes: where most bytes are moved, and how many.
         share: of each sector that is used, from 0 to 1.
         requested, needed: how often a sector is requested whose rest other accesses use.
         n_elements, itemsize, threads: a block that is shared out, and among how many.
-        factors, wanted: the formats that tensor cores multiply and should; ``unit`` is theirs.
         target: the title of the GPU; for ``stages`` and ``tensor cores`` one that has none.
     """
 
@@ -206,18 +203,12 @@ class Excess(FindingData, frozen=True):
     share: float = 0
     requested: float = 0
     needed: float = 0
-    largest: int = 0
-    grid: Index = ()
-    axis: int = 0
     n_elements: int = 0
     itemsize: int = 0
     threads: int = 0
     registers: int = 0
     warps: int = 0
     shared: int = 0
-    factors: tuple[str, ...] = ()
-    wanted: str = ""
-    unit: str = ""
     target: str = ""
 
     @property

@@ -163,9 +163,6 @@ def _excess(it: Excess) -> str:
             return f"tl.dot computed {it.measured:,} operations where {it.least:,} do: " \
                    f"{it.measured / it.least:.2f} times as many, and {it.limit:.2f} times are " \
                    "allowed. What they are computed of was loaded as well."
-        case "scratch":
-            return f"The function allocates {it.measured:,} bytes beside its results, the " \
-                   f"largest tensor has {it.largest:,}: {it.limit:,} are allowed."
         case "sectors":
             again = f" Other accesses use the rest: each sector is requested " \
                     f"{it.requested:.1f} times where {it.needed:.1f} would do." if it.reused else ""
@@ -181,15 +178,6 @@ def _excess(it: Excess) -> str:
                    f"last {int(it.limit) // 2} of a grid of {it.least}."
         case "programs":
             return f"{it.measured} programs ran where {it.limit} do."
-        case "axis":
-            return f"The grid of {kernel} is {it.grid}: axis {it.axis} has {it.measured} " \
-                   f"programs, and no dimension of the job needs more than {it.limit}. This axis " \
-                   "counts more than one dimension."
-        case "no descriptor":
-            return "No launch gets a tensor descriptor: they are asked to be made on the host."
-        case "host descriptor":
-            return f"{kernel} gets `{it.tensor}` as a tensor descriptor that the host has made, " \
-                   "where the kernel is asked to make its own."
         case _:
             return _compiled_excess(it)
 
@@ -211,9 +199,6 @@ def _compiled_excess(it: Excess) -> str:
         case "shared":
             return f"A program of {kernel} takes {it.measured:,} bytes of shared memory where " \
                    f"{it.limit:,} are allowed."
-        case "shuffles":
-            return f"In every round of a loop of {kernel}, {it.measured} instructions pass " \
-                   f"values from thread to thread, where {it.limit or 'none'} need to."
         case "stages" | "most stages":
             old = f"; Triton loads nothing ahead on the {it.target}" if it.target else ""
             bound = "at least" if it.kind == "stages" else "at most"
@@ -222,22 +207,8 @@ def _compiled_excess(it: Excess) -> str:
         case "tensor cores":
             old = f"; Triton knows none of the {it.target}" if it.target else ""
             return f"The matrix product does not use tensor cores{old}."
-        case "factors":
-            multiplies = f"Tensor cores multiply {' and '.join(it.factors)} by {it.unit} in " \
-                         f"{kernel}" if it.factors else f"{kernel} multiplies without tensor cores"
-            return f"{multiplies}, where those of the {it.target} are asked for {it.wanted}."
-        case "imprecise sums":
-            count = "all" if it.measured >= it.largest else f"{it.measured:,}"
-            return f"In {kernel}, tensor cores of the {it.target} add up {count} products before " \
-                   f"a sum goes on in float32, where {it.limit:,} are allowed: of sums of float8 " \
-                   "they keep fewer bits."
-        case "pieces":
-            return f"{kernel} loads tiles in pieces of {it.measured} bytes, each by a thread " \
-                   f"that computes its address; none of them is a bulk copy of the {it.target}."
-        case "warps":
-            return f"A program of {kernel} has {it.measured} warps on the {it.target}, as many " \
-                   "as its launch asks for: none is added that has a role of its own."
-    return "No kernel multiplies matrices by tl.dot."
+    return f"{kernel} loads tiles in pieces of {it.measured} bytes, each by a thread that " \
+           f"computes its address; none of them is a bulk copy of the {it.target}."
 
 
 # -- circumstances ---------------------------------------------------------------------------------

@@ -105,7 +105,9 @@ def _lines(finding: Finding, text: str, entry: str) -> tuple[dataflow.Lines, dat
     code, data, seen, line = finding.code, finding.data, finding.seen, finding.line
     reason = data.reason if isinstance(data, Unstored) else ""
     nothing: dataflow.Lines = ()
-    if code in ("L01", "L03") or value_of(data, "kind") in ("axis", "programs"):
+    of_grid = code == "T03" and (value_of(data, "kind") == "programs"
+                                 or seen.startswith("The grid of "))
+    if of_grid or code in ("L01", "L03"):
         return dataflow.lines_of_grid(text, line if code == "L01" else None, entry), nothing
     if code == "S01" and line is None:
         return dataflow.lines_of_results(text, entry), nothing

@@ -68,7 +68,7 @@ class Prepared(Draws):
     def _prepare(self, case: Case, part: Function) -> None:
         block = self.sized_by.get(case.name, DEFAULT_BLOCK) if case.follows_block else None
         inputs = super().draw(case.name, case.inputs, block or DEFAULT_BLOCK)
-        ready = _Ready(Drawn(inputs, decoys(inputs, part.host_reads_at())), block, {
+        ready = _Ready(Drawn(inputs, decoys(inputs)), block, {
             name: function(*inputs) for name, function in functions_of(part).items()})
         self._ready[case.name] = ready
         self._room -= large_tensors.nbytes([*ready.inputs, *ready.inputs.decoys,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -25,7 +25,7 @@ class Drawn(list[Any]):
         self.decoys = list(others)
 
 
-def decoys(inputs: Sequence[Any], keep: Collection[int] = ()) -> list[Any]:
+def decoys(inputs: Sequence[Any]) -> list[Any]:
     """Tensors of the same shapes, strides, dtypes and shared memory, holding other values.
 
     The learner's function gets them in place of the inputs that its launches are judged on. What a
@@ -34,15 +34,12 @@ def decoys(inputs: Sequence[Any], keep: Collection[int] = ()) -> list[Any]:
 
     NaN, infinities and zeros stay where they are, other floats change places and get no larger, and
     integers are some of those that were there: what a check of arguments lets through, it still
-    lets through. ``keep`` are the positions of inputs that the host has to read, such as lengths
-    that decide on a grid.
+    lets through.
     """
-    kept = {value.untyped_storage()._cdata for position, value in enumerate(inputs)
-            if position in keep and _has_memory(value)}
     changed: dict[int, torch.Tensor] = {}
     values: list[Any] = []
     for value in inputs:
-        if not _has_memory(value) or value.untyped_storage()._cdata in kept:
+        if not (isinstance(value, torch.Tensor) and value.device.type == "cpu"):
             values.append(value)
             continue
         storage = value.untyped_storage()
@@ -52,10 +49,6 @@ def decoys(inputs: Sequence[Any], keep: Collection[int] = ()) -> list[Any]:
         decoy = as_tensor(changed[storage._cdata], view_of(value, 0))
         values.append(decoy.conj() if value.is_conj() else decoy)
     return values
-
-
-def _has_memory(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.device.type == "cpu"
 
 
 def _other_values(value: torch.Tensor) -> torch.Tensor:

@@ -137,24 +137,22 @@ class Session:
         """Begins ``record``; the function that is returned waits for the outcome."""
         if as_they_are:
             return self._begin_call(inputs, config, trials)
-        others = inputs.decoys if isinstance(inputs, Drawn) else decoys(
-            inputs, self._function.host_reads_at())
-        begun = self._begin_call(others, config, trials)
+        others = inputs.decoys if isinstance(inputs, Drawn) else decoys(inputs)
+        blind = self._begin_call(others, config, trials)
+        return lambda: self._checked(blind(), inputs, config, trials)
 
-        def outcome() -> Outcome:
-            blind = begun()
-            if blind.recording is not None or blind.error is None:
-                return blind
-            seeing = self._begin_call(inputs, config, trials)()
-            if seeing.recording is None:
-                return seeing
-            raised = f"{blind.error.types[0]}: {blind.error.message}".rstrip(": ")
-            return replace(seeing, recording=None, findings=(*blind.findings, Finding(
-                "X01",
-                sentence(f"For other values of the same shapes the function raised {raised}"),
-                line=blind.error.line)))
-
-        return outcome
+    def _checked(self, blind: Outcome, inputs: Sequence[Any], config: int,
+                 trials: int) -> Outcome:
+        """Returns the outcome on decoys, or on the inputs if the function raised on decoys."""
+        if blind.recording is not None or blind.error is None:
+            return blind
+        seeing = self._begin_call(inputs, config, trials)()
+        if seeing.recording is None:
+            return seeing
+        raised = f"{blind.error.types[0]}: {blind.error.message}".rstrip(": ")
+        return replace(seeing, recording=None, findings=(*blind.findings, Finding(
+            "X01", sentence(f"For other values of the same shapes the function raised {raised}"),
+            line=blind.error.line)))
 
     def decided_by_values(self, recording: Recording, inputs: Sequence[Any],
                           config: int = 0) -> list[Finding]:

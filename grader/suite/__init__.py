@@ -1,9 +1,13 @@
 """What authors of modules write: cases, inputs, tolerances, limits and mutants."""
 
+from grader.recording.compiled_kernel import ALL_SUMS
+from grader.recording.model import Alloc, Recording
 from grader.report import Kind
 from grader.suite.cases import (
     Call,
     Case,
+    CompiledCode,
+    Fact,
     Limits,
     Property,
     Reading,
@@ -53,16 +57,20 @@ from grader.suite.spec import (
 )
 
 __all__ = [
+    "ALL_SUMS",
     "EXACT",
     "FLOAT32",
     "FLOATS",
     "KAPPA",
     "TENSOR_CORES",
+    "Alloc",
     "Amplitude",
     "Bench",
     "Call",
     "Case",
+    "CompiledCode",
     "Cost",
+    "Fact",
     "Function",
     "Input",
     "Kind",
@@ -70,6 +78,7 @@ __all__ = [
     "Mutant",
     "Property",
     "Reading",
+    "Recording",
     "Size",
     "Sparse",
     "Suite",

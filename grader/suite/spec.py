@@ -126,8 +126,7 @@ class Function:
     order of programs may change how they are rounded, as it does for sums by atomics; in any order
     they have to be right.
     Where moving or casting elements is the task itself, ``moves="deny"`` takes copies away from
-    host code. ``host_reads`` names parameters whose values the host needs to plan its launches,
-    such as lengths of rows; of all others, only a check of arguments may depend on the values.
+    host code.
     ``peer`` is torch in the inputs' own dtype, ``reversed_peer`` the same with the reduction the
     other way round (None where nothing is reduced): two right answers for
     ``grader.judge.discrimination``. ``bench`` says on which sizes ``tritonlab bench`` times it.
@@ -165,7 +164,6 @@ class Function:
     zeroed: bool = False
     reproducible: bool = True
     moves: Literal["allow", "deny"] = "allow"
-    host_reads: tuple[str, ...] = ()
     peer: Callable[..., Any] | None = None
     reversed_peer: Callable[..., Any] | None = None
     bench: Bench | None = None
@@ -188,10 +186,6 @@ class Function:
     def named_inputs(self) -> tuple[str, ...]:
         """What the inputs of a case are called, in order."""
         return (*self.parameters, *self.keyword_only)
-
-    def host_reads_at(self) -> frozenset[int]:
-        """The positions of the parameters that ``host_reads`` names."""
-        return frozenset(map(self.parameters.index, self.host_reads))
 
     def in_place_at(self) -> tuple[int, ...]:
         """The positions of the parameters that ``in_place`` names, in its order."""
