@@ -84,28 +84,22 @@ def refuse(number: int = errno.EPERM) -> Steps:
 _ALLOWED: Steps = [FilterStep(RETURN, ALLOW)]
 
 
-def _argument(position: int, upper_half: bool = False) -> FilterStep:
-    return FilterStep(LOAD, _ARGUMENTS + 8 * position + 4 * upper_half)
-
-
-def _if_in(position: int, values: Sequence[int], then: Steps, otherwise: Steps) -> Steps:
+def _if(jump: int, position: int, values: Sequence[int], then: Steps, otherwise: Steps) -> Steps:
     """Tests the lower 32 bits of an argument, all that the kernel reads of an int."""
-    steps = [_argument(position)]
+    steps = [FilterStep(LOAD, _ARGUMENTS + 8 * position)]
     for value in values:
-        steps += [FilterStep(JUMP_EQUAL, value, 0, len(then)), *then]
+        steps += [FilterStep(jump, value, 0, len(then)), *then]
     return steps + otherwise
 
 
-def _if_any_bit(position: int, bits: int, then: Steps, otherwise: Steps) -> Steps:
-    return [_argument(position), FilterStep(JUMP_ANY_BIT, bits, 0, len(then)), *then, *otherwise]
+_if_in, _if_any_bit = functools.partial(_if, JUMP_EQUAL), functools.partial(_if, JUMP_ANY_BIT)
 
 
 def _if_null(position: int, then: Steps, otherwise: Steps) -> Steps:
+    lower = _ARGUMENTS + 8 * position
     return [
-        _argument(position),
-        FilterStep(JUMP_EQUAL, 0, 0, 2 + len(then)),
-        _argument(position, upper_half=True),
-        FilterStep(JUMP_EQUAL, 0, 0, len(then)),
+        FilterStep(LOAD, lower), FilterStep(JUMP_EQUAL, 0, 0, 2 + len(then)),
+        FilterStep(LOAD, lower + 4), FilterStep(JUMP_EQUAL, 0, 0, len(then)),
         *then, *otherwise,
     ]
 
@@ -143,18 +137,17 @@ def rules(pid: int = ITSELF, *, role: Role, read_only: bool) -> dict[str, Steps]
         "fcntl": _if_in(1, _OTHERS, refused, allowed),
         "ioctl": _if_in(1, _TERMINAL, refused, allowed),
         "openat2": refuse(errno.ENOSYS),  # its flags lie in memory too
-        "open": _if_any_bit(1, _WRITING, refused, allowed) if read_only else allowed,
-        "openat": _if_any_bit(2, _WRITING, refused, allowed) if read_only else allowed,
+        "open": _if_any_bit(1, [_WRITING], refused, allowed) if read_only else allowed,
+        "openat": _if_any_bit(2, [_WRITING], refused, allowed) if read_only else allowed,
     }
     if role == "executor":
-        actions["clone"] = _if_any_bit(0, _THREAD, allowed, refused)
-    elif role == "compiler":
-        actions |= dict.fromkeys((*_OF_A_COMPILER, "open", "openat"), allowed)
-        actions["clone"] = _if_any_bit(0, _NAMESPACES, refused, allowed)
-    elif role == "gpu":
-        actions |= dict.fromkeys((*_OF_A_COMPILER, *_OF_A_GPU, "open", "openat"), allowed)
+        actions["clone"] = _if_any_bit(0, [_THREAD], allowed, refused)
+    elif role in ("compiler", "gpu"):
+        needed = (*_OF_A_COMPILER, *(_OF_A_GPU if role == "gpu" else ()), "open", "openat")
+        actions |= dict.fromkeys(needed, allowed)
+        actions["clone"] = _if_any_bit(0, [_NAMESPACES], refused, allowed)
+    if role == "gpu":
         actions["socket"] = _if_in(0, [socket.AF_UNIX], allowed, refused)
-        actions["clone"] = _if_any_bit(0, _NAMESPACES, refused, allowed)
     return actions
 
 
