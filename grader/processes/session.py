@@ -90,13 +90,12 @@ class Session:
         """
         self.processes.ready()
 
-    def execute(self, inputs: Sequence[Any], *,
-                config: int = 0) -> tuple[Recording | None, list[Finding], Run]:
+    def execute(self, inputs: Sequence[Any]) -> tuple[Recording | None, list[Finding], Run]:
         """Records the learner's function, and replays the recording.
 
         Without a recording, the findings say why.
         """
-        outcome = self.record(inputs, config=config)
+        outcome = self.record(inputs)
         findings = unusable(outcome)
         if findings or outcome.recording is None:
             return None, findings, Run((), ())
@@ -154,17 +153,16 @@ class Session:
             "X01", sentence(f"For other values of the same shapes the function raised {raised}"),
             line=blind.error.line)))
 
-    def decided_by_values(self, recording: Recording, inputs: Sequence[Any],
-                          config: int = 0) -> list[Finding]:
+    def decided_by_values(self, recording: Recording, inputs: Sequence[Any]) -> list[Finding]:
         """Returns X01 if the function launches other work on the inputs than on decoys.
 
         To be asked where ``recording`` gave a wrong result: then this is why.
         """
-        seeing = self._begin_call(inputs, config)().recording
+        seeing = self._begin_call(inputs)().recording
         finding = difference(recording, seeing) if seeing is not None else None
         return [finding] if finding else []
 
-    def _begin_call(self, inputs: Sequence[Any], config: int,
+    def _begin_call(self, inputs: Sequence[Any], config: int = 0,
                     trials: int = 0) -> Later[Outcome]:
         with _packed(inputs) as arena:
             views = iter(arena.views)

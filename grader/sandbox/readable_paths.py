@@ -19,7 +19,7 @@ _SYSTEM = ("/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib", "/lib", "/l
            "/etc/ld.so.cache", "/etc/localtime",
            "/sys/devices/system/cpu", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat",
            "/dev/zero", "/dev/urandom", "/dev/random")
-_PACKAGES = ("torch", "numpy", "triton")
+_LIBRARIES = ("torch", "numpy", "triton")
 WRITABLE = (Path("/dev/null"),)
 _LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")
 
@@ -42,7 +42,7 @@ def readable() -> tuple[Path, ...]:
     roots += [Path(prefix) / name for prefix in {sys.prefix, sys.base_prefix}
               for name in ("lib", "lib64", "pyvenv.cfg")]
     roots += [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")]
-    roots += [*_folders_of_packages(), _PACKAGE, *_linked_packages(*_PACKAGES)]
+    roots += [*_folders_of_packages(), _PACKAGE, *_linked_packages(*_LIBRARIES)]
     paths = {path.resolve(): None for path in roots if path.exists()}
     whole = [path for path in paths if not any(path.is_relative_to(other)
                                                for other in paths if other != path)]
@@ -72,7 +72,7 @@ def _list_or_keep(finder: Any, fill: Callable[[], None]) -> None:
 def of_python() -> tuple[Path, ...]:
     """Files that every import needs; the child's user must be able to read them."""
     return (Path(os.__file__), _PACKAGE / "__init__.py",
-            *(Path(module.__file__) for name in _PACKAGES
+            *(Path(module.__file__) for name in _LIBRARIES
               if (module := sys.modules.get(name)) is not None and module.__file__))
 
 

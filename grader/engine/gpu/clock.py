@@ -109,9 +109,8 @@ def measure(jobs: Sequence[TimingJob], device: TimedDevice, *, config: str = "",
     """
     graphs = [device.capture(job.work) for job in jobs]
     captured = all(graph is not None for graph in graphs)
-    works = [graph if captured and graph else job.work
-             for graph, job in zip(graphs, jobs, strict=True)]
-    rounds = [TimingJob(work, job.before, job.after) for work, job in zip(works, jobs, strict=True)]
+    rounds = [TimingJob(graph if captured and graph else job.work, job.before, job.after)
+              for graph, job in zip(graphs, jobs, strict=True)]
     first, _, _ = _times(rounds, device, max(_FIRST, len(rounds)))
     one = statistics.median(first)
     calls = 1

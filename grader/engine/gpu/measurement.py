@@ -62,8 +62,8 @@ class Ceilings(JsonObject):
 
     def tflops_of(self, units: Units) -> float:
         """The rate of these units in TFLOP/s; that of float16 where unknown."""
-        rates = {"tf32": self.tf32_tflops, "fp32": self.fp32_tflops, "fp8": self.fp8_tflops}
-        return rates.get(units, 0.0) or self.matmul_tflops
+        rate: float = getattr(self, f"{units}_tflops", 0.0)
+        return rate or self.matmul_tflops
 
 
 @dataclass(frozen=True)
