@@ -117,7 +117,7 @@ def nothing_astray(material: Material) -> Iterator[str]:
         if kind == "suites":
             texts = {path: path.read_text("utf-8") for path in entries(folder)
                      if path.suffix == ".py"}
-            expected = {*needed, "calls.py", *(
+            expected = {*needed, "calls.py", "identity.toml", *(
                 path.name for path in entries(folder)
                 if any(path.stem in text for one, text in texts.items() if one != path))}
         else:

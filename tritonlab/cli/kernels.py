@@ -52,9 +52,9 @@ def inspect(
         command = kernels.inspect_command(submission, the_target, case)
         before = f"Edit {submission.to_edit}, then type: "
     if html is not None:
-        from tritonlab.render import kernel_pages
+        from tritonlab.render import pages
 
-        output_files.write(kernel_pages.inspection(submission.module, inspected), html)
+        output_files.write(pages.inspection(submission.module, inspected), html)
     if as_json:
         print_json({"module": submission.module.id, **inspected.to_dict(ptx=ptx, sass=sass),
                      "page": str(html) if html else None, "next": command})
@@ -109,9 +109,9 @@ def bench(
         if html is not None or png is not None:
             progress.say("drawing")
         if html is not None:
-            from tritonlab.render import kernel_pages
+            from tritonlab.render import pages
 
-            output_files.write(kernel_pages.benchmark(module, benchmark), html)
+            output_files.write(pages.benchmark(module, benchmark), html)
         if png is not None:
             from tritonlab.render import charts
 

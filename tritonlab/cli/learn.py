@@ -68,7 +68,6 @@ def read(
 ) -> int:
     """The lesson of a module; --plain prints its Markdown as it is."""
     from tritonlab.render import lesson as view
-    from tritonlab.render import pager as the_pager
 
     screen = screen_on(plain)
     the_course = course.load()
@@ -80,7 +79,9 @@ def read(
     text = module.lesson()
     output_files.check(html)
     if html is not None:
-        output_files.write(view.page(module, text), html)
+        from tritonlab.render import pages
+
+        output_files.write(pages.lesson(module, text), html)
     if as_json:
         return print_json({"schema": 1, "module": module.id, "title": module.title,
                            "markdown": text, "page": str(html) if html else None,
@@ -91,7 +92,7 @@ def read(
         screen.text(text.rstrip() + "\n\n")
     else:
         shown_text = view.rendered(screen, text)
-        if not (pager and screen.live and the_pager.show(shown_text)):
+        if not (pager and screen.live and view.page(shown_text)):
             screen.text(shown_text + "\n")
     screen.next(command)
     return 0
@@ -161,7 +162,7 @@ def solution(
 ) -> int:
     """The reference solution beside your work: after a pass, or when you give up."""
     from tritonlab.grading import solution_diff
-    from tritonlab.render import solution as view
+    from tritonlab.render import exercise as view
 
     the_course, place, module = _meant(module_id)
     submission = exercise(module, place, the_course)
@@ -183,8 +184,8 @@ def solution(
                                "diff": "\n".join(file.unified)} for file in comparison.files],
                     "next": command})
     else:
-        view.show(screen_on(plain), comparison, command,
-                  "Next: " if done else f"Write it yourself in {submission.to_edit}, then type: ")
+        before = "Next: " if done else f"Write it yourself in {submission.to_edit}, then type: "
+        view.show_solution(screen_on(plain), comparison, command, before)
     return warn(warning)
 
 

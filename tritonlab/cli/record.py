@@ -135,9 +135,9 @@ def certificate(
     reading = journal.read()
     current = certificates.build(the_course, reading)
     if html is not None:
-        from tritonlab.render import learner_pages
+        from tritonlab.render import pages
 
-        output_files.write(learner_pages.certificate(current, html.name), html)
+        output_files.write(pages.certificate(current, html.name), html)
     if as_json:
         sys.stdout.write(current.to_json())
     elif html is not None:
@@ -163,7 +163,7 @@ def verify(
     Exit code 0 if all that is claimed holds, as far as this machine can show; 1 if anything does
     not, its source is missing or another one; 2 if there is nothing to verify.
     """
-    from tritonlab.render import verification as view
+    from tritonlab.render import certificate_text as view
     from tritonlab.verify import certificate_reader
     from tritonlab.verify import verify as verification
 
@@ -180,7 +180,7 @@ def verify(
     if as_json:
         print_json({**result.to_dict(), "sources": str(root), "next": command})
     else:
-        view.show(screen, result, shown(root.absolute()), command, before)
+        view.show_verification(screen, result, shown(root.absolute()), command, before)
     warn(*problems)
     return result.exit_code
 
@@ -203,11 +203,11 @@ def report(
     overview = progress_report.build(the_course, reading, place.mark)
     command = onward(the_course, reading)
     if html is not None:
-        from tritonlab.render import learner_pages
+        from tritonlab.render import pages
 
         with progress_on(plain or as_json) as progress:
             progress.say("drawing the page")
-            output_files.write(learner_pages.report(overview), html)
+            output_files.write(pages.report(overview), html)
     if as_json:
         print_json({**overview.to_dict(), "page": str(html) if html else None, "next": command})
     elif html is not None:
