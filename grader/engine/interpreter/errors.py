@@ -23,7 +23,7 @@ class NotInAKernel(Exception):
 
 
 class LoopChanges(NotInAKernel):
-    """A variable that a loop carries changes its type or shape; ``figures`` are those of a fault."""
+    """A loop changes the type or shape of a variable; ``figures`` are those of a fault."""
 
     def __init__(self, line: int | None, **figures: Figure) -> None:
         super().__init__("a loop changes the type of a variable", line)
