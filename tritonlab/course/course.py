@@ -179,10 +179,8 @@ class Course:
             UnknownModule: no module or several have that name.
         """
         wanted = name.strip().strip("/").lower()
-        for module in self.modules:
-            if wanted in module.names:
-                return module
-        matches = [module for module in self.modules if wanted == module.slug]
+        matches = [module for module in self.modules if wanted in module.names][:1] or \
+            [module for module in self.modules if wanted == module.slug]
         if len(matches) == 1:
             return matches[0]
         if matches:
