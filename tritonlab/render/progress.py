@@ -43,7 +43,7 @@ def show_list(screen: Screen, course: Course, certificate: Certificate, next_com
     for track in course.tracks:
         _track(screen, track, certificate)
     screen.line((LEGEND, "dim"))
-    _totals(screen, certificate)
+    show_totals(screen, certificate, " passed", tracks=False)
     screen.next(next_command)
 
 
@@ -75,10 +75,7 @@ def _track(screen: Screen, track: Track, certificate: Certificate) -> None:
 def show_status(screen: Screen, course: Course, certificate: Certificate, current: Module | None,
                 workspace: str | None, next_command: str) -> None:
     """Prints totals, open modules and the planned time left."""
-    for track in course.tracks:
-        screen.pair((f"Track {track.number}  {track.title}",),
-                    f"{certificate.tracks[track.id]} passed")
-    _totals(screen, certificate)
+    show_totals(screen, certificate, " passed")
     screen.blank()
     opened = [entry for entry in certificate.entries if entry.is_open]
     for entry in opened:
@@ -117,26 +114,30 @@ def _evidence(certificate: Certificate) -> str:
     return f"Evidence: {counted}.{more}" if counted else ""
 
 
-def _totals(screen: Screen, certificate: Certificate) -> None:
-    screen.pair((("Core modules", "strong"),), f"{certificate.core} passed")
+def show_totals(screen: Screen, certificate: Certificate, after: str = "", *,
+                tracks: bool = True) -> None:
+    """Prints how many modules are passed, of each track and of all."""
+    for track, total in certificate.tracks.items() if tracks else ():
+        screen.pair((f"Track {track.removeprefix('track')}  {certificate.titles[track]}",),
+                    f"{total}{after}")
+    screen.pair((("Core modules", "strong"),),
+                (f"{certificate.core}{after}", "" if after else "strong"))
     screen.pair((("Electives", "strong"), ("  apart, never needed", "dim")),
-                f"{certificate.electives} passed")
+                f"{certificate.electives}{after}")
 
 
 def list_to_dict(course: Course, certificate: Certificate) -> dict[str, Any]:
     """The data of ``tritonlab list --json``."""
-    def module_to_dict(module: Module) -> dict[str, Any]:
-        entry = certificate.entry(module)
-        return {"id": module.id, "number": module.number, "title": module.title,
-                "summary": module.summary, "core": module.core, "minutes": module.minutes,
-                "state": entry.state, "evidence": entry.evidence,
-                "prerequisites": list(module.prerequisites)}
-
     tracks = [{
         "id": track.id, "folder": track.folder, "title": track.title, "blurb": track.blurb,
         "starter": track.starter, "passed": certificate.tracks[track.id].passed,
         "total": certificate.tracks[track.id].total,
-        "modules": [module_to_dict(module) for module in track.modules],
+        "modules": [{
+            "id": module.id, "number": module.number, "title": module.title,
+            "summary": module.summary, "core": module.core, "minutes": module.minutes,
+            "state": entry.state, "evidence": entry.evidence,
+            "prerequisites": list(module.prerequisites),
+        } for module in track.modules for entry in [certificate.entry(module)]],
     } for track in course.tracks]
     return {"schema": 1, "tracks": tracks, "totals": certificate.to_dict()["totals"]}
 

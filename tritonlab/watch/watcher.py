@@ -116,7 +116,6 @@ class Watch:
                 finally:
                     self._saves.close()
                     self._wind_up()
-                    self.view.make_room()
                     self.view.ended(self._code)
         finally:
             self.inbox.close()
