@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from grader import text
 from grader.engine.interpreter import atomics, memory_checks, numerics, patch_triton, selftest
 from grader.engine.interpreter.address_space import Storage
-from grader.engine.interpreter.index_runs import Elements
+from grader.engine.interpreter.index_runs import Runs
 from grader.engine.interpreter.launch import LaunchOutcome, Pointer, run
 from grader.engine.interpreter.memory import Memory
 from grader.engine.interpreter.memory_checks import Checks
@@ -377,10 +377,10 @@ def test_the_shadow_of_a_huge_storage_takes_pages_only_where_it_is_used() -> Non
     shadow = Shadow(1 << 33, NOBODY)
     index = np.array([5, (1 << 32) + 7])
 
-    shadow.set(Elements(index), 3)
-    shadow.set(Elements(index[:1]), KERNEL)
+    shadow.set(Runs(index), 3)
+    shadow.set(Runs(index[:1]), KERNEL)
 
-    asked = Elements(np.array([4, 5, (1 << 32) + 7, 1 << 31]))
+    asked = Runs(np.array([4, 5, (1 << 32) + 7, 1 << 31]))
     assert shadow.get(asked)[:, 0].tolist() == [0, KERNEL, 3, 0]
 
 

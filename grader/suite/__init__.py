@@ -1,9 +1,13 @@
 """What authors of modules write: cases, inputs, tolerances, limits and mutants."""
 
+from grader.recording.compiled_kernel import ALL_SUMS
+from grader.recording.model import Alloc, Recording
 from grader.report import Kind
 from grader.suite.cases import (
     Call,
     Case,
+    CheckResult,
+    CompiledCode,
     Limits,
     Property,
     Reading,
@@ -24,7 +28,6 @@ from grader.suite.inputs import (
     Sparse,
     equal_rows,
     extremes,
-    families,
     full,
     integers,
     rand,
@@ -53,15 +56,19 @@ from grader.suite.spec import (
 )
 
 __all__ = [
+    "ALL_SUMS",
     "EXACT",
     "FLOAT32",
     "FLOATS",
     "KAPPA",
     "TENSOR_CORES",
+    "Alloc",
     "Amplitude",
     "Bench",
     "Call",
     "Case",
+    "CheckResult",
+    "CompiledCode",
     "Cost",
     "Function",
     "Input",
@@ -70,6 +77,7 @@ __all__ = [
     "Mutant",
     "Property",
     "Reading",
+    "Recording",
     "Size",
     "Sparse",
     "Suite",
@@ -81,7 +89,6 @@ __all__ = [
     "edge",
     "equal_rows",
     "extremes",
-    "families",
     "full",
     "integers",
     "launchable",

@@ -170,7 +170,7 @@ def show_verification(screen: Screen, verification: Verification, sources: str,
     """Prints the certificate, the standing of each claim, and the sum."""
     claims = verification.claims
     screen.line(("Certificate", "strong"), f" of {claims.name or 'nobody named'}, "
-                f"{claims.updated or 'without a date'}, made by tritonlab {claims.version}")
+                f"{claims.updated or 'without a date'}, made by tritonlab {claims.tritonlab}")
     screen.line(f"SHA-256 {claims.fingerprint[:32]}; on a page, the number beside Certificate is "
                 "the same.")
     screen.line(f"Sources: {sources}")

@@ -17,9 +17,8 @@ from tritonlab.progress.certificate import (
     CertificateEntry,
     ModuleState,
 )
-from tritonlab.progress.history import RecordedGrade
 from tritonlab.progress.merge import Merge
-from tritonlab.progress.progress_report import ModuleProgress, Overview
+from tritonlab.progress.progress_report import ModuleProgress, Overview, RecordedGrade
 from tritonlab.render import quantities as q
 from tritonlab.render.screen import Screen, padded, word
 
@@ -262,12 +261,13 @@ def show_merge(screen: Screen, merge: Merge, command: str) -> None:
     def records(number: int) -> str:
         return "1 record" if number == 1 else f"{number} records"
 
-    where, others = shown(merge.source), merge.there - merge.added
-    if not merge.added:
+    added = merge.records.added
+    where, others = shown(merge.source), merge.there - added
+    if not added:
         every = "The only record" if merge.there == 1 else f"All {records(merge.there)}"
         screen.line(f"{every} in {where} {were(merge.there)} here already; nothing was changed.")
     else:
-        screen.line(f"{records(merge.added)} came in from {where}"
+        screen.line(f"{records(added)} came in from {where}"
                     f"{f'; {others} {were(others)} here already' if others else ''}.")
         screen.line(f"Core modules passed: {merge.before.core} before, {merge.after.core} now."
                     if merge.before.core != merge.after.core

@@ -11,7 +11,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -22,11 +21,11 @@ from grader.engine.interpreter.block_value import Array, Handle
 from grader.engine.interpreter.errors import explain
 from grader.engine.interpreter.launch import bind
 from grader.engine.interpreter.memory import LOCKS, Memory
-from grader.engine.interpreter.memory_checks import Checks
+from grader.engine.interpreter.memory_checks import Checks, MemoryInstruction
 from grader.engine.interpreter.patch_triton import installed
 from grader.engine.interpreter.rewrite import rewritten
 from grader.engine.interpreter.traffic import Key, Ledger
-from grader.engine.interpreter.transaction import Attempt, Diverged, Poll, line_in, of_all_programs
+from grader.engine.interpreter.transaction import Attempt, Diverged, Poll, of_all_programs
 from grader.report import Finding
 
 _CHUNK_COST = 1 << 19  # of programs that run at once
@@ -80,8 +79,8 @@ class Trail(Ledger):
         self.loops = 0
         self._deadline = deadline
 
-    def count(self, key: Key, tensor: str, storage_bytes: int, first: Array, nbytes: Any,
-              rows: Array, programs: int, itemsize: int) -> None:
+    def count(self, key: Key, tensor: str, first: Array, nbytes: Any, rows: Array, programs: int,
+              itemsize: int) -> None:
         self.check_time()
         self.accesses.append(SampledAccess(key, first, nbytes, rows, programs > 1, itemsize,
                                            self.weight, self.nest))
@@ -196,26 +195,23 @@ class Addresses(Memory):
         return Poll(f"`{part.region.name}`", line, int(part.place.starts[0]), data.tobytes(),
                     lambda: False)
 
-    def _write(self, part: Part, values: Array, line: int | None, *, scalar: bool) -> None:
+    def _write(self, part: Part, values: Array, access: MemoryInstruction, *,
+               scalar: bool) -> None:
         pass
 
     def _atomic(self, operation: str, pointers: Handle, mask: Handle | None, value: Handle,
                 change: Any, ordered: bool) -> Handle:
-        running = self.running
-        dtype, line = value.data.dtype, line_in(running.file)
-        parts = running.regions.parts(
-            pointers, mask, running.count, dtype.itemsize,
-            partial(self.checks.outside, "changed", line, running.count))
-        self._count("atomic", line, parts, dtype.itemsize, running.count)
+        dtype = value.data.dtype
+        access, parts = self._located("atomic", pointers, mask, dtype, self.running.count)
+        self._count(access, parts)
         result = np.zeros((1,) * (len(pointers.shape) + 1), dtype)
         if operation not in LOCKS:  # a lock is found open
             result = self._unknown(dtype, pointers.shape)
         return Handle(result, value.dtype, pointers.shape)
 
-    def _count(self, kind: str, line: int | None, parts: Sequence[Part], itemsize: int,
-               rows: int) -> None:
-        self.trail.visit((line, kind, tuple(part.region.name for part in parts)))
-        super()._count(kind, line, parts, itemsize, rows)
+    def _count(self, access: MemoryInstruction, parts: Sequence[Part]) -> None:
+        self.trail.visit((access.line, access.kind, tuple(part.region.name for part in parts)))
+        super()._count(access, parts)
 
 
 Groups = list[tuple[Array, Trail]]

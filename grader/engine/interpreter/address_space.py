@@ -7,7 +7,6 @@ address is ever a real one: nothing is dereferenced, whatever a kernel computes.
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.engine.interpreter.block_value import Array, Handle, stretched
-from grader.engine.interpreter.index_runs import Elements, Place, Runs, runs_of
-from grader.engine.interpreter.shadow_memory import HOST, NOBODY, Shadow
+from grader.engine.interpreter.index_runs import Runs, runs_of
+from grader.engine.interpreter.shadow_memory import HOST, NOBODY, Shadow, cells_of
 
 _BASE = 1 << 60
 _REGION_BITS = 44
 _MIDDLE = 1 << (_REGION_BITS - 1)
 _ALIGNMENT_MASK = 0xFFF  # low bits of an address are real, so that alignment looks as on a GPU
 _LEAST_REAL, _MOST_REAL = 1 << 16, 1 << 47  # where a process can have memory
-_MOST_FINDS = 4096  # unknown addresses of one access that are looked up
+_MOST_FINDS = 4096  # tensors and unknown addresses of one access that are looked up
 _FEW = 8  # lengths of masked runs that are worth a copy each
 
 
@@ -51,7 +50,7 @@ class Storage:
             self.protected = self.is_input
         cells = -(-len(self.data) // self.granule)
         self.shadow = Shadow(cells, HOST if self.is_input else NOBODY)
-        self.readers = (Shadow(cells, NOBODY), Shadow(cells, NOBODY))
+        self._forget_readers()
         self._typed: dict[np.dtype[Any], Array] = {}
 
     def typed(self, dtype: np.dtype[Any]) -> Array:
@@ -68,8 +67,11 @@ class Storage:
         if itemsize < self.granule:
             self.shadow = self.shadow.refined(self.granule // itemsize)
             self.granule = itemsize
-            cells = self.shadow.cells
-            self.readers = (Shadow(cells, NOBODY), Shadow(cells, NOBODY))
+            self._forget_readers()
+
+    def _forget_readers(self) -> None:
+        cells = self.shadow.cells
+        self.readers = (Shadow(cells, NOBODY), Shadow(cells, NOBODY))
 
 
 @dataclass(frozen=True)
@@ -88,37 +90,61 @@ class Region:
     def elements(self) -> int:
         return self.nbytes // self.itemsize
 
+    @property
+    def real(self) -> int | None:
+        """The address of its first element in this process, where a table may have it."""
+        address = self.storage.address
+        return None if address is None else address + self.start
+
+    def element(self, index: Any, itemsize: int) -> Any:
+        """The region's element at an index into its storage, seen as elements of ``itemsize``."""
+        return (index * itemsize - self.start) // self.itemsize
+
 
 @dataclass
 class Part:
-    """Lanes of one access in one tensor, and where they lie there.
+    """The elements of one access that lie in one tensor.
 
-    ``lanes`` picks them from an array [runs, length] of all lanes, or from all lanes in a row;
-    None means all of them. ``rows``: which of the programs each run belongs to, ascending.
+    ``place``: where, in the storage as an array of elements of ``itemsize`` bytes. ``lanes`` picks
+    them from an array [runs, length] of the whole access, or from all its elements in a row; None
+    means all of them. ``rows``: which of the programs each run belongs to, ascending.
     """
 
     region: Region
-    place: Place
+    place: Runs
     lanes: Any
     rows: Array
+    itemsize: int
+
+    @property
+    def size(self) -> int:
+        return len(self.place.starts) * self.place.length
+
+    @property
+    def cells(self) -> Runs:
+        """Where the shadows of the storage have the cells of these elements."""
+        return cells_of(self.place, self.itemsize, self.region.storage.granule)
+
+    def each(self, values: Array) -> Array:
+        """For every element, the value of the program that it belongs to."""
+        return np.repeat(values[self.rows], self.place.length)
 
     def put(self, values: Array, result: Array) -> None:
-        """Write [runs, length] values of this part into the result of all lanes."""
+        """Writes [runs, length] values of this part into the result of the whole access."""
         if self.lanes is None:
             result.reshape(values.shape)[...] = values
-        elif isinstance(self.place, Runs):
+        elif isinstance(self.lanes, tuple):
             runs, length = self.lanes
             result.reshape(-1, length)[runs, :self.place.length] = values
         else:
             result.reshape(-1)[self.lanes] = values[:, 0]
 
     def pick(self, values: Array) -> Array:
-        """The lanes of this part, [runs, length], from an array of all lanes."""
-        if isinstance(self.place, Elements):
-            flat = values.reshape(-1)
-            return (flat if self.lanes is None else flat[self.lanes])[:, None]
+        """The values of this part, [runs, length], from an array of the whole access."""
         if self.lanes is None:
             return values.reshape(-1, self.place.length)
+        if not isinstance(self.lanes, tuple):
+            return values.reshape(-1)[self.lanes][:, None]
         runs, length = self.lanes
         picked: Array = values.reshape(-1, length)[runs, :self.place.length]
         return picked
@@ -126,8 +152,8 @@ class Part:
 
 # Gives the storage at a real address, and the size of its elements
 Finder = Callable[[int], tuple[Storage, int] | None]
-# Told of lanes that cannot go ahead: which way, the tensor, element indices or addresses, rows
-Refused = Callable[[str, Region | None, Array, Array], None]
+# Reports elements that cannot be accessed: why, the tensor, their indices or addresses, rows
+Refused = Callable[[Any, Region | None, Array, Array], None]
 
 
 class Regions:
@@ -136,16 +162,12 @@ class Regions:
     def __init__(self, find: Finder | None = None) -> None:
         self._find = find
         self._by_number: dict[int, Region] = {}
-        self._real: list[tuple[int, Region]] = []
 
     def add(self, name: str, storage: Storage, itemsize: int, start: int, nbytes: int) -> int:
-        """Give a tensor its place; the address of its first element."""
+        """Gives a tensor its place. Returns the address of its first element."""
         number = len(self._by_number) + 1
         base = _BASE + (number << _REGION_BITS) + _MIDDLE + (start & _ALIGNMENT_MASK)
-        region = Region(name, storage, itemsize, start, nbytes, base, number)
-        self._by_number[number] = region
-        if storage.address is not None:
-            bisect.insort(self._real, (storage.address + start, region), key=lambda item: item[0])
+        self._by_number[number] = Region(name, storage, itemsize, start, nbytes, base, number)
         return base
 
     def numbered(self, number: int) -> Region:
@@ -167,8 +189,8 @@ class Regions:
                 mask = None
             elif not mask.data.any():
                 return []
-        found = self._runs(pointers, mask, rows, itemsize)
-        return found if found is not None else self._elements(
+        parts = self._runs(pointers, mask, rows, itemsize)
+        return parts if parts is not None else self._elements(
             pointers, mask, rows, itemsize, refused)
 
     def _runs(self, pointers: Handle, mask: Handle | None, rows: int,
@@ -197,10 +219,10 @@ class Regions:
             return None
         parts: list[Part] = []
         for count, which in groups:
-            made = self._run_parts(first[which], count, (which, length), owners[which], itemsize)
-            if made is None:
+            group = self._run_parts(first[which], count, (which, length), owners[which], itemsize)
+            if group is None:
                 return None
-            parts += made
+            parts += group
         return parts
 
     def _run_parts(self, starts: Array, length: int, lanes: Any, rows: Array,
@@ -208,10 +230,7 @@ class Regions:
         region = self.of(int(starts[0]))
         if region is None:
             return None
-        if len(starts) == 1:
-            low = high = int(starts[0]) - region.base
-        else:
-            low, high = int(starts.min()) - region.base, int(starts.max()) - region.base
+        low, high = int(starts.min()) - region.base, int(starts.max()) - region.base
         if low < 0 or high + length * itemsize > region.nbytes:
             return None
         place = starts - (region.base - region.start)
@@ -219,7 +238,7 @@ class Regions:
             if np.bitwise_or.reduce(place) & (itemsize - 1):
                 return None
             place = place // itemsize
-        return [Part(region, Runs(place, length), lanes, rows)]
+        return [Part(region, Runs(place, length), lanes, rows, itemsize)]
 
     def _elements(self, pointers: Handle, mask: Handle | None, rows: int, itemsize: int,
                   refused: Refused) -> list[Part]:
@@ -237,7 +256,7 @@ class Regions:
             if offset.min() >= 0 and offset.max() <= region.nbytes - itemsize:
                 place = offset + region.start
                 if not np.bitwise_or.reduce(place) & (itemsize - 1):
-                    return [Part(region, Elements(place // itemsize), lanes, owners)]
+                    return [Part(region, Runs(place // itemsize), lanes, owners, itemsize)]
         if lanes is None:
             lanes = np.arange(len(addresses))
         return list(self._sorted_out(addresses, lanes, owners, itemsize, refused))
@@ -265,38 +284,36 @@ class Regions:
             good = ~(outside | crooked)
             if good.any():
                 place = (offset[good] + region.start) // itemsize
-                yield Part(region, Elements(place), lanes[mine][good], rows[mine][good])
+                yield Part(region, Runs(place), lanes[mine][good], rows[mine][good], itemsize)
 
     def _translated(self, addresses: Array) -> Array:
         """With real addresses of tensors, which host code put in a table, as addresses here."""
+        moved = addresses.copy()
         real = (addresses >= _LEAST_REAL) & (addresses < _MOST_REAL)
-        if not real.any():
-            return addresses
-        moved = self._moved(addresses)
-        unknown = real & (moved == addresses)
         for _ in range(_MOST_FINDS):
-            if self._find is None or not unknown.any():
+            if not real.any():
                 break
-            address = int(addresses[unknown][0])
-            found = self._find(address)
-            unknown &= addresses != address
-            if found and all(region.storage is not found[0] for _, region in self._real):
-                self.add("a tensor of the table", found[0], found[1], 0, len(found[0].data))
-                moved = self._moved(addresses)
-                unknown &= moved == addresses
+            address = int(addresses[real][0])
+            region = self._at(address)
+            if region is None:
+                real &= addresses != address
+                continue
+            offset = addresses - (region.real or 0)
+            inside = real & (offset >= 0) & (offset < region.nbytes)
+            moved[inside] = region.base + offset[inside]
+            real &= ~inside
         return moved
 
-    def _moved(self, addresses: Array) -> Array:
-        if not self._real:
-            return addresses
-        bases = np.array([base for base, _ in self._real])
-        which = np.searchsorted(bases, addresses, "right") - 1
-        fake = np.array([region.base for _, region in self._real])
-        sizes = np.array([region.nbytes for _, region in self._real])
-        known = which >= 0
-        offset = addresses - bases[np.maximum(which, 0)]
-        known &= (offset >= 0) & (offset < sizes[np.maximum(which, 0)])
-        return np.where(known, fake[np.maximum(which, 0)] + offset, addresses)
+    def _at(self, address: int) -> Region | None:
+        """The tensor at a real address."""
+        regions = [region for region in self._by_number.values() if region.real is not None]
+        for region in regions:
+            if 0 <= address - (region.real or 0) < region.nbytes:
+                return region
+        storage, itemsize = (self._find and self._find(address)) or (None, 0)
+        if storage is None or any(region.storage is storage for region in regions):
+            return None
+        return self.of(self.add("a tensor of the table", storage, itemsize, 0, len(storage.data)))
 
 
 def _prefix_lengths(mask: Handle, lines: tuple[int, ...], length: int) -> Array | None:

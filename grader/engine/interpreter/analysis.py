@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -14,11 +15,10 @@ from triton.runtime.jit import JITCallable
 from grader.engine.interpreter.rewrite import definition, names_of, parameters
 
 _STORES = ("store", "store_tensor_descriptor", "scatter", "reduce")
-_PRINTS = ("print", "device_print", "static_print", "breakpoint", "set_trace")
-_LOCKS = ("atomic_cas", "atomic_xchg")
+_PRINTS = {"print", "device_print", "static_print", "breakpoint", "set_trace"}
+_LOCKS = {"atomic_cas", "atomic_xchg"}
 # Triton's own functions by identity: a file may import them under any name.
 _ORIGINALS = {id(value): name for name, value in vars(tl).items() if callable(value)}
-_known: dict[int, tuple[Any, Facts]] = {}
 
 
 @dataclass(frozen=True)
@@ -33,23 +33,14 @@ class Facts:
     one_at_a_time: bool
 
 
-def facts(kernel: Any) -> Facts:
-    """Of a ``JITFunction``, with all that it calls."""
-    known = _known.get(id(kernel))
-    if known is None or known[0] is not kernel:
-        known = (kernel, _facts(kernel))
-        _known[id(kernel)] = known
-    return known[1]
-
-
-def _facts(kernel: Any) -> Facts:
-    trees = [definition(fn.__code__) for fn in _reachable(kernel.fn, set())]
-    called = [_name(node.func) for tree in trees for node in ast.walk(tree)
-              if isinstance(node, ast.Call)]
-    loops = any(isinstance(node, ast.While) for tree in trees for node in ast.walk(tree))
-    locks = loops and any(name in _LOCKS for name in called)
-    prints = any(name in _PRINTS for name in called)
-    return Facts(_stored(kernel.fn), prints or locks)
+@cache
+def facts(fn: Any) -> Facts:
+    """Of the function of a kernel, with all that it calls."""
+    trees = [definition(each.__code__) for each in _reachable(fn, set())]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    called = {_name(node.func) for node in nodes if isinstance(node, ast.Call)}
+    loops = any(isinstance(node, ast.While) for node in nodes)
+    return Facts(_stored(fn), bool(called & _PRINTS or (loops and called & _LOCKS)))
 
 
 def _reachable(fn: Any, seen: set[int]) -> Iterator[Any]:
@@ -89,8 +80,7 @@ def _stored(fn: Any, seen: tuple[int, ...] = ()) -> frozenset[str] | None:
         if name in _STORES or name.startswith("atomic_") or name.endswith("_atomic"):
             where = [node.func, *node.args[:1], *(k.value for k in node.keywords)]
         elif isinstance(helper, JITCallable) and not _of_triton(helper):
-            passed = _passed(node, helper, (*seen, id(fn)))
-            if passed is None:
+            if (passed := _passed(node, helper, (*seen, id(fn)))) is None:
                 return None
             where = passed
         elif _harmless(node.func, helper, known):
@@ -122,13 +112,11 @@ def _harmless(function: ast.expr, found: Any, known: dict[str, Any]) -> bool:
         return function.id not in known  # a builtin; a name of the kernel's was seen before
     if not isinstance(function, ast.Attribute):
         return False
-    return hasattr(tl.tensor, function.attr) or _root(function) in known
-
-
-def _root(node: ast.expr) -> str:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
+    if hasattr(tl.tensor, function.attr):
+        return True
+    while isinstance(function := function.value, ast.Attribute):
+        pass
+    return isinstance(function, ast.Name) and function.id in known
 
 
 def _passed(call: ast.Call, helper: Any, seen: tuple[int, ...]) -> list[ast.expr] | None:

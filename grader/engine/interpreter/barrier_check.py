@@ -13,8 +13,7 @@ import numpy as np
 from grader.engine.interpreter.address_space import Part, Storage
 from grader.engine.interpreter.block_value import Array
 from grader.engine.interpreter.happens_before import Order
-from grader.engine.interpreter.index_runs import Place
-from grader.engine.interpreter.shadow_memory import Shadow, cells_of
+from grader.engine.interpreter.shadow_memory import Shadow
 
 _NOWHERE = -1  # instead of a line: stored, and from where is not known
 
@@ -27,15 +26,14 @@ class Recent:
     """
 
     def __init__(self) -> None:
-        self._noted: dict[int, list[tuple[Place, int, int]]] = {}  # by the storage's id
+        self._noted: dict[int, list[tuple[Part, int]]] = {}  # by the storage's id
         self._lines: dict[int, Shadow] = {}  # the notes as far as they were asked for, by cell
 
-    def note(self, part: Part, itemsize: int, line: int | None) -> None:
+    def note(self, part: Part, line: int | None) -> None:
         """Elements were stored, or changed by an atomic that lets nobody wait."""
         storage = part.region.storage
-        if itemsize >= storage.granule:
-            self._noted.setdefault(id(storage), []).append(
-                (part.place, itemsize, line or _NOWHERE))
+        if part.itemsize >= storage.granule:
+            self._noted.setdefault(id(storage), []).append((part, line or _NOWHERE))
 
     def settle(self) -> None:
         """All threads of each program wait here for the others: they see what was stored."""
@@ -46,7 +44,7 @@ class Recent:
         """Whether anything of it was stored."""
         return id(storage) in self._noted or id(storage) in self._lines
 
-    def lines(self, part: Part, itemsize: int) -> Array:
+    def lines(self, part: Part) -> Array:
         """[runs, cells of a run]: the line of the last store to each cell; 0 where there is none.
 
         Which of the programs stored it is for the storage's own shadow to tell.
@@ -55,10 +53,9 @@ class Recent:
         shadow = self._lines.get(id(storage))
         if shadow is None or shadow.cells != storage.shadow.cells:
             shadow = self._lines[id(storage)] = Shadow(storage.shadow.cells, 0)
-        for place, size, line in self._noted.pop(id(storage), ()):
-            shadow.set(cells_of(place, size, storage.granule), line)
-        at = cells_of(part.place, itemsize, storage.granule)
-        return shadow.get(at).reshape(len(part.place.starts), -1)
+        for stored, line in self._noted.pop(id(storage), ()):
+            shadow.set(stored.cells, line)
+        return shadow.get(part.cells).reshape(len(part.place.starts), -1)
 
 
 def own(lines: Array, cells: Array, programs: Array, order: Order) -> Array:

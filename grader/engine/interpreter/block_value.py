@@ -19,13 +19,12 @@ class Handle:
     one number, whatever the block and however many programs.
     """
 
-    __slots__ = ("attr", "data", "dtype", "shape")
+    __slots__ = ("data", "dtype", "shape")
 
     def __init__(self, data: Array, dtype: Any, shape: Shape = ()) -> None:
         self.data = data
         self.dtype = dtype  # a scalar or pointer type of Triton's
         self.shape = shape
-        self.attr: dict[str, Any] = {}
 
     def get_element_ty(self) -> Any:
         """What a pointer points to; the type itself otherwise."""
@@ -33,9 +32,6 @@ class Handle:
         while hasattr(dtype, "element_ty"):
             dtype = dtype.element_ty
         return dtype
-
-    def set_attr(self, name: str, value: Any) -> None:
-        self.attr[name] = value
 
     def full(self, programs: int | None = None) -> Array:
         """The data along all axes of the block; along the programs too if their number is given."""

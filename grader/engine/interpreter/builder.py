@@ -1,4 +1,4 @@
-"""What Triton's semantics build a kernel with: here every operation is computed at once.
+"""The builder that Triton's semantics call, with every operation computed at once.
 
 The methods have the names and parameters of Triton's own builder. A ``Handle`` holds the values of
 all programs that run together; types are Triton's own, where the compiler has types of its IR.
@@ -15,6 +15,7 @@ import triton
 import triton.language as tl
 from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
+from triton.runtime.interpreter import InterpreterOptions
 
 from grader.engine.compiler import targets
 from grader.engine.interpreter import libdevice, numerics
@@ -24,17 +25,11 @@ from grader.engine.interpreter.errors import AssertionFailed, NotInAKernel, NotI
 from grader.engine.interpreter.memory import Memory
 from grader.engine.interpreter.numerics import numpy_dtype
 
-_TYPES = {
-    "half": tl.float16, "bf16": tl.bfloat16, "float": tl.float32, "double": tl.float64,
-    **{name: getattr(tl, name) for name in (
-        "void", "int1", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")},
-    "fp8e4nv": tl.float8e4nv, "fp8e4b15": tl.float8e4b15, "fp8e5": tl.float8e5,
-}
-_CONSTANTS = {
-    "fp16": tl.float16, "bf16": tl.bfloat16, "fp32": tl.float32, "fp64": tl.float64,
-    **{name: getattr(tl, name) for name in (
-        "int1", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")},
-}
+_TYPES = {dtype.name: dtype for dtype in (
+    tl.void, tl.int1, tl.int8, tl.uint8, tl.int16, tl.uint16, tl.int32, tl.uint32, tl.int64,
+    tl.uint64, tl.float16, tl.bfloat16, tl.float32, tl.float64, tl.float8e4nv, tl.float8e4b15,
+    tl.float8e5)}
+_IR_NAMES = {"fp16": "half", "fp32": "float", "fp64": "double"}  # where the IR has others
 
 _BINARY: dict[str, Callable[..., Array]] = {
     "fadd": np.add, "fsub": np.subtract, "fmul": np.multiply, "fdiv": np.divide, "frem": np.fmod,
@@ -69,24 +64,18 @@ _ATOMICS = {
 
 
 @dataclass(frozen=True)
-class Options:
-    """What Triton's semantics ask of a backend: those of an NVIDIA GPU."""
+class Options(InterpreterOptions):  # type: ignore[misc]
+    """The options of a backend that Triton's semantics read: those of an NVIDIA GPU."""
 
     num_warps: int = 4
     debug: bool = False  # without it the compiler leaves out every device_assert
     sanitize_overflow: bool = False  # would compute every integer operation twice more
-    arch: str | None = None
-    extern_libs: None = None
     supported_fp8_dtypes: tuple[str, ...] = ("fp8e4b15", "fp8e4nv", "fp8e5")
-    deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
-    default_dot_input_precision: str = "tf32"
     allowed_dot_input_precisions: tuple[str, ...] = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
-    max_num_imprecise_acc_default: int = 0
-    backend_name: str = "interpreter"
 
 
 class Builder:
-    """Builds nothing: gives the result of each operation."""
+    """An ``ir.builder`` that evaluates eagerly; each ``create_*`` returns NumPy-backed values."""
 
     def __init__(self) -> None:
         self.memory: Memory | None = None
@@ -139,7 +128,9 @@ class Builder:
     # -- who am I ------------------------------------------------------------------------------
 
     def create_get_program_id(self, axis: int) -> Handle:
-        return Handle(self._watched.running.place_along(int(axis)), tl.int32)
+        running = self._watched.running
+        running.attempt.axes.add(int(axis))
+        return Handle(running.place_along(int(axis)), tl.int32)
 
     def create_get_num_programs(self, axis: int) -> Handle:
         return _constant(self._watched.running.grid[int(axis)], tl.int32)
@@ -395,12 +386,16 @@ class Builder:
                    max_num_imprecise_acc: Any) -> Handle:
         self.exchange()
         *batch, m, k = a.shape
-        self._watched.attempt.count_product(2 * m * k * b.shape[-1] * int(np.prod(batch)))
+        self._count_product(2 * m * k * b.shape[-1] * int(np.prod(batch)))
         if not self._watched.computes:
             return Handle(d.data, d.dtype, d.shape)
         precision = str(input_precision).rsplit(".", 1)[-1]
         data = numerics.dot(a.full(), b.full(), d.data, precision)
         return Handle(data, d.dtype, d.shape)
+
+    def _count_product(self, flops: int) -> None:
+        attempt = self._watched.attempt
+        attempt.ledger.count_product(flops * attempt.count)
 
     def create_dot_scaled(self, lhs: Handle, lhs_scale: Handle | None, lhs_format: Any,
                           rhs: Handle, rhs_scale: Handle | None, rhs_format: Any, fast_math: bool,
@@ -409,7 +404,7 @@ class Builder:
         packed = ir.ScaleDotElemTypeTY.E2M1
         if not self._watched.computes:
             k = lhs.shape[-1] * (2 if lhs_format == packed and lhs_k_pack else 1)
-            self._watched.attempt.count_product(2 * int(np.prod(acc.shape)) * k)
+            self._count_product(2 * int(np.prod(acc.shape)) * k)
             return Handle(acc.data, acc.dtype, acc.shape)
         a = _unscaled(lhs, lhs_format == packed, -1 if lhs_k_pack else -2)
         b = _unscaled(rhs, rhs_format == packed, -2 if rhs_k_pack else -1)
@@ -417,7 +412,7 @@ class Builder:
             a = a * _scales(lhs_scale, a.shape[-1])
         if rhs_scale is not None:  # [N, K / 32], against b's [K, N]
             b = b * np.swapaxes(_scales(rhs_scale, b.shape[-2]), -1, -2)
-        self._watched.attempt.count_product(2 * int(np.prod(a.shape[1:])) * b.shape[-1])
+        self._count_product(2 * int(np.prod(a.shape[1:])) * b.shape[-1])
         return Handle(numerics.dot(a, b, acc.data), acc.dtype, acc.shape)
 
     # -- words ---------------------------------------------------------------------------------
@@ -495,18 +490,13 @@ def _unary(function: Callable[..., Array]) -> Any:
     return create
 
 
-def _type(dtype: Any) -> Any:
-    return lambda self: dtype
-
-
-def _number(dtype: Any) -> Any:
-    return lambda self, value: _constant(value, dtype)
+def _type_and_constant(name: str, dtype: Any) -> None:
+    setattr(Builder, f"get_{_IR_NAMES.get(name, name)}_ty", lambda self: dtype)
+    setattr(Builder, f"get_{name}", lambda self, value: _constant(value, dtype))
 
 
 for _name, _dtype in _TYPES.items():
-    setattr(Builder, f"get_{_name}_ty", _type(_dtype))
-for _name, _dtype in _CONSTANTS.items():
-    setattr(Builder, f"get_{_name}", _number(_dtype))
+    _type_and_constant(_name, _dtype)
 for _name, _function in _BINARY.items():
     setattr(Builder, f"create_{_name}", _binary(_function))
 for _name, _function in _COMPARISONS.items():
@@ -516,6 +506,7 @@ for _name, _function in _UNARY.items():
 
 
 # ---------------------------------------------------------------------------------------------
+# Helpers
 
 
 def _constant(value: Any, dtype: Any) -> Handle:
@@ -554,8 +545,7 @@ def _text(values: Array, hexadecimal: bool) -> str:
     formatter: Any = None
     if hexadecimal:
         values = np.asarray(values).view(np.dtype(f"u{values.dtype.itemsize}"))
-        digits = 2 * values.itemsize
-        formatter = {"int": lambda n: f"0x{n:0{digits}x}"}
+        formatter = {"int": lambda n: f"0x{n:0{2 * values.itemsize}x}"}
     return np.array2string(np.asarray(values), threshold=_WHOLE, formatter=formatter)
 
 

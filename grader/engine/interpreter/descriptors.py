@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import triton.language as tl
@@ -52,26 +51,17 @@ class BlockDescriptor:
         value = np.nan if self.pad_nan else 0
         return Handle(np.array([value]).astype(numpy_dtype(element)), element)
 
-    def place(self, offsets: Sequence[Handle]) -> tuple[Handle, Handle]:
+    def place(self, offsets: Sequence[Handle]) -> tuple[Handle, Handle | None]:
         """Pointers to a block that starts at ``offsets``, and which of them are inside."""
-        steps = [
-            _along(offset.data[:, None] + np.arange(length), axis, len(self.block_shape))
-            for axis, (offset, length) in enumerate(zip(offsets, self.block_shape, strict=True))
-        ]
-        return self._pointers(steps, tuple(self.block_shape))
+        return self._pointers(_steps(offsets, self.block_shape))
 
-    def rows(self, x_offsets: Handle, y_offset: Handle) -> tuple[Handle, Handle]:
+    def rows(self, x_offsets: Handle, y_offset: Handle) -> tuple[Handle, Handle | None]:
         """Pointers to whole rows, each with a number of its own."""
         columns = y_offset.data[:, None] + np.arange(self.block_shape[-1])
-        steps = [_along(x_offsets.full(), 0, 2), _along(columns, 1, 2)]
-        return self._pointers(steps, (x_offsets.shape[0], self.block_shape[-1]))
+        return self._pointers([_along(x_offsets.full(), 0, 2), _along(columns, 1, 2)])
 
-    def _pointers(self, steps: Sequence[Array], shape: tuple[int, ...]) -> tuple[Handle, Handle]:
-        inside: Any = True
-        for step, size in zip(steps, self.shape, strict=True):
-            inside = inside & (step >= 0) & (step < _along(size.data[:, None], 0, len(shape)))
-        pointers = _sum(self.base, steps, self.strides, self._itemsize)
-        return Handle(pointers, self.base.dtype, shape), Handle(inside, tl.int1, shape)
+    def _pointers(self, steps: Sequence[Array]) -> tuple[Handle, Handle | None]:
+        return _pointers(self.base, self.shape, self.strides, steps, range(len(steps)))
 
 
 @dataclass
@@ -93,27 +83,30 @@ class BlockPointer:
 
     def place(self, checked: Sequence[int]) -> tuple[Handle, Handle | None]:
         """Pointers to the block; the axes that are checked limit it to the shape."""
-        rank, shape = len(self.block_shape), tuple(self.block_shape)
-        steps, inside = [], None
-        for axis, (offset, length) in enumerate(zip(self.offsets, shape, strict=True)):
-            step = _along(offset.data[:, None] + np.arange(length), axis, rank)
-            steps.append(step)
-            if axis in checked:
-                size = _along(self.shape[axis].data[:, None], 0, rank)
-                within = (step >= 0) & (step < size)
-                inside = within if inside is None else inside & within
-        itemsize = numpy_dtype(self.base.get_element_ty()).itemsize
-        pointers = Handle(_sum(self.base, steps, self.strides, itemsize), self.base.dtype, shape)
-        return pointers, None if inside is None else Handle(inside, tl.int1, shape)
+        return _pointers(self.base, self.shape, self.strides,
+                         _steps(self.offsets, self.block_shape), checked)
 
 
-def _sum(base: Handle, steps: Sequence[Array], strides: Sequence[Handle], itemsize: int) -> Array:
-    rank = len(steps)
-    total: Array = _along(base.data[:, None], 0, rank)
-    for step, stride in zip(steps, strides, strict=True):
+def _steps(offsets: Sequence[Handle], lengths: Sequence[int]) -> list[Array]:
+    """The indices of a block along each axis of its tensor."""
+    return [_along(offset.data[:, None] + np.arange(length), axis, len(lengths))
+            for axis, (offset, length) in enumerate(zip(offsets, lengths, strict=True))]
+
+
+def _pointers(base: Handle, shape: Sequence[Handle], strides: Sequence[Handle],
+              steps: Sequence[Array], checked: Sequence[int]) -> tuple[Handle, Handle | None]:
+    """Pointers to a block, and which of them lie inside the shape along the checked axes."""
+    rank, itemsize = len(steps), numpy_dtype(base.get_element_ty()).itemsize
+    pointers, inside = _along(base.data[:, None], 0, rank), None
+    for axis, (step, size, stride) in enumerate(zip(steps, shape, strides, strict=True)):
         far = _along(stride.data[:, None].astype(np.int64), 0, rank)
-        total = total + step.astype(np.int64) * far * itemsize
-    return total
+        pointers = pointers + step.astype(np.int64) * far * itemsize
+        if axis in checked:
+            within = (step >= 0) & (step < _along(size.data[:, None], 0, rank))
+            inside = within if inside is None else inside & within
+    block = tuple(step.shape[axis + 1] for axis, step in enumerate(steps))
+    return (Handle(pointers, base.dtype, block),
+            None if inside is None else Handle(inside, tl.int1, block))
 
 
 def _along(data: Array, axis: int, rank: int) -> Array:

@@ -9,6 +9,7 @@ as acquire and release, unless it says ``sem="relaxed"``.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -60,18 +61,43 @@ class Order:
         return number
 
     def owner(self, segment: int) -> int:
-        number = segment - (self.floor + 1)
-        return number if number < self.programs else self._later[number - self.programs][0]
+        return self._owned(segment)[0]
 
-    def acquire(self, program: int, cell: Cell) -> None:
+    def _owned(self, segment: int) -> tuple[int, int]:
+        """The program of a segment of this launch, and how many releases lie before it."""
+        number = segment - (self.floor + 1)
+        return (number, 0) if number < self.programs else self._later[number - self.programs]
+
+    def acquire(self, program: int, cell: Cell) -> Callable[[], None]:
+        """A program sees what was released on an element. Returns what undoes it."""
         self._acquired[program].append((cell, len(self._released[cell])))
 
-    def release(self, program: int, cell: Cell) -> None:
+        def undo() -> None:
+            self._acquired[program].pop()
+            self._known.clear()
+
+        return undo
+
+    def release(self, program: int, cell: Cell) -> Callable[[], None]:
+        """A program publishes on an element what it did so far. Returns what undoes it."""
+        before = self._current.get(program)
         self._releases[program] += 1
         self._released[cell].append(
             (program, len(self._acquired[program]), self._releases[program]))
         self._later.append((program, self._releases[program]))
         self._current[program] = self.last
+
+        def undo() -> None:
+            self._released[cell].pop()
+            self._later.pop()
+            self._releases[program] -= 1
+            if before is None:
+                del self._current[program]
+            else:
+                self._current[program] = before
+            self._known.clear()
+
+        return undo
 
     def knows(self, cell: Cell) -> bool:
         """Whether programs synchronise on it."""
@@ -86,29 +112,11 @@ class Order:
     def any_acquired(self) -> bool:
         return bool(self._acquired)
 
-    def undo_acquire(self, program: int) -> None:
-        self._acquired[program].pop()
-        self._known.clear()
-
-    def undo_release(self, program: int, cell: Cell) -> None:
-        self._released[cell].pop()
-        self._later.pop()
-        self._releases[program] -= 1
-        number = self._releases[program]
-        if number:
-            place = max(i for i, later in enumerate(self._later) if later == (program, number))
-            self._current[program] = self.floor + self.programs + 1 + place
-        else:
-            del self._current[program]
-        self._known.clear()
-
     def before(self, segment: int, program: int) -> bool:
         """Whether a segment of another program was released to this one."""
         if not self._acquired.get(program):
             return False
-        number = segment - (self.floor + 1)
-        owner, which = (number, 0) if number < self.programs else self._later[
-            number - self.programs]
+        owner, which = self._owned(segment)
         return self._what_is_known_to(program).get(owner, 0) > which
 
     def _what_is_known_to(self, program: int) -> dict[int, int]:

@@ -1,7 +1,7 @@
-"""Where the lanes of an access lie in a flat array: runs of neighbours, or single elements.
+"""Where the elements of an access lie in a flat array: in contiguous runs, or one by one.
 
 Most accesses are runs: a row of a tile is contiguous. A run is copied whole, and its bounds and
-sectors follow from its two ends, so an access costs per run and not per lane.
+sectors follow from its two ends, so an access costs per run and not per element.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from grader.engine.interpreter.block_value import Array
 
 
 class Runs:
-    """``len(starts)`` runs of ``length`` neighbours each; ``starts`` counts elements."""
+    """``len(starts)`` runs of ``length`` contiguous elements; ``starts`` counts elements."""
 
     __slots__ = ("length", "starts", "step")
 
-    def __init__(self, starts: Array, length: int) -> None:
+    def __init__(self, starts: Array, length: int = 1) -> None:
         self.starts, self.length = starts, length
         # elements from each run to the next where that is always the same; 0 where it is not
         self.step = 0
+        if length == 1:
+            return
         if len(starts) > 1:
             step = int(starts[1]) - int(starts[0])
             if step >= length and (len(starts) == 2 or (np.diff(starts) == step).all()):
@@ -43,33 +45,36 @@ class Runs:
 
     def read(self, flat: Array) -> Array:
         """A copy, [runs, length]."""
+        if self.length == 1:
+            return flat.take(self.starts)[:, None]
         view = self.view(flat)
         return self._windows(flat)[self.starts] if view is None else view.copy()
 
     def write(self, flat: Array, values: Any) -> None:
-        view = self.view(flat)
-        if view is None:
-            self._windows(flat)[self.starts] = values
-        else:
+        if self.length == 1:
+            flat[self.starts] = np.broadcast_to(values, (len(self.starts), 1))[:, 0]
+        elif (view := self.view(flat)) is not None:
             view[...] = values
+        else:
+            self._windows(flat)[self.starts] = values
 
     def _windows(self, flat: Array) -> Array:
         return _strided(flat, max(0, len(flat) - self.length + 1), self.length, 1)
 
     def distinct(self) -> bool:
         """Whether no element is in two runs."""
-        if self.step:
+        if self.step or (np.diff(self.starts) >= self.length).all():
             return True
         return bool((np.diff(np.sort(self.starts)) >= self.length).all())
 
     def of_parts(self, ratio: int) -> Runs:
-        """The same place in an array with ``ratio`` entries for each element."""
+        """The same in an array with ``ratio`` entries for each element."""
         return self if ratio == 1 else Runs(self.starts * ratio, self.length * ratio)
 
     def indices(self) -> Array:
         """[runs, length]: the index of every element."""
-        indices: Array = self.starts[:, None] + np.arange(self.length)
-        return indices
+        first: Array = self.starts[:, None]
+        return first if self.length == 1 else first + np.arange(self.length)
 
 
 def _strided(flat: Array, count: int, length: int, step: int) -> Array:
@@ -77,39 +82,6 @@ def _strided(flat: Array, count: int, length: int, step: int) -> Array:
     bits = flat.view(f"u{flat.itemsize}")  # NumPy cannot describe every type of ml_dtypes
     rows = as_strided(bits, (count, length), (step * flat.itemsize, flat.itemsize))
     return np.asarray(rows.view(flat.dtype))
-
-
-class Elements:
-    """Single elements at ``index``, each one run of length 1."""
-
-    __slots__ = ("index",)
-    length = 1
-
-    def __init__(self, index: Array) -> None:
-        self.index = index
-
-    @property
-    def starts(self) -> Array:
-        return self.index
-
-    def read(self, flat: Array) -> Array:
-        return flat.take(self.index)[:, None]
-
-    def write(self, flat: Array, values: Any) -> None:
-        flat[self.index] = np.broadcast_to(values, (len(self.index), 1))[:, 0]
-
-    def distinct(self) -> bool:
-        steps = np.diff(self.index)
-        return bool((steps > 0).all()) or len(np.unique(self.index)) == len(self.index)
-
-    def of_parts(self, ratio: int) -> Runs | Elements:
-        return self if ratio == 1 else Runs(self.index * ratio, ratio)
-
-    def indices(self) -> Array:
-        return self.index[:, None]
-
-
-Place = Runs | Elements
 
 
 def in_order(numbers: Array) -> Array:

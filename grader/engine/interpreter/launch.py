@@ -30,7 +30,7 @@ from grader.engine.interpreter.memory import Memory
 from grader.engine.interpreter.numerics import TRITON, numpy_dtype
 from grader.engine.interpreter.patch_triton import installed
 from grader.engine.interpreter.rewrite import rewritten
-from grader.engine.interpreter.transaction import Diverged, Poll, RunningLaunch, Spinning
+from grader.engine.interpreter.transaction import Diverged, Poll, Spinning
 from grader.recording.launch_stats import Footprint, Traffic
 from grader.report import Finding
 
@@ -70,12 +70,18 @@ class LaunchOutcome:
 
     programs: int
     idle_programs: int = 0
-    bytes_loaded: int = 0
-    bytes_stored: int = 0
     failure: Finding | None = None
     flops: int = 0  # of tl.dot, two for each multiplication
     traffic: tuple[Traffic, ...] = ()
     footprint: dict[str, Footprint] = field(default_factory=dict)  # by parameter name
+
+    @property
+    def bytes_loaded(self) -> int:
+        return sum(t.bytes for t in self.traffic if t.kind != "store")
+
+    @property
+    def bytes_stored(self) -> int:
+        return sum(t.bytes for t in self.traffic if t.kind != "load")
 
     @property
     def sectors_loaded(self) -> int:
@@ -89,7 +95,7 @@ class LaunchOutcome:
 def run(kernel: Any, grid: tuple[int, int, int], arguments: Mapping[str, Any], memory: Memory, *,
         order: Order = "forward", sample: int | None = None, chunk: int | None = None,
         options: Mapping[str, Any] | None = None) -> LaunchOutcome:
-    """Run a launch of a ``JITFunction``.
+    """Runs a launch of a ``JITFunction``.
 
     ``arguments`` binds every parameter: ``Pointer`` for tensors, plain values, tuples of these;
     constexpr parameters get plain values. Findings about memory are left in ``memory.observed``.
@@ -100,10 +106,14 @@ def run(kernel: Any, grid: tuple[int, int, int], arguments: Mapping[str, Any], m
     running = memory.begin(grid, file)
     failure = None
     with installed(memory) as builder:
-        running.warps = _warps((options or {}).get("num_warps"))
-        builder.options = Options(num_warps=running.warps, debug=_debugs(kernel, options or {}))
+        options = options or {}
+        warps = options.get("num_warps")
+        if type(warps) is int and warps > 0:  # the compiler refuses what is no number of warps
+            running.warps = warps
+        debug = bool(options.get("debug", kernel.debug) or knobs.runtime.debug)
+        builder.options = Options(num_warps=running.warps, debug=debug)
         try:
-            facts = analysis.facts(kernel)
+            facts = analysis.facts(kernel.fn)
             body = rewritten(kernel.fn)
             bound = bind(kernel, arguments, memory)
             running.watched = _watched(facts, arguments)
@@ -115,35 +125,15 @@ def run(kernel: Any, grid: tuple[int, int, int], arguments: Mapping[str, Any], m
             failure = explain(error, file, kernel.fn.__name__)
         finally:
             running.attempt.commit(running.ledger, memory.observed)
-    return _outcome(running, failure)
-
-
-def _warps(given: Any) -> int:
-    """Warps of a program; what is no number of warps is for the compiler to refuse."""
-    return given if type(given) is int and given > 0 else Options.num_warps
-
-
-def _debugs(kernel: Any, options: Mapping[str, Any]) -> bool:
-    """Whether Triton would compile assertions into the launch."""
-    return bool(options.get("debug", kernel.debug) or knobs.runtime.debug)
-
-
-def _outcome(running: RunningLaunch, failure: Finding | None) -> LaunchOutcome:
-    traffic = running.ledger.traffic()
-    return LaunchOutcome(
-        running.all_programs, running.idle,
-        bytes_loaded=sum(t.bytes for t in traffic if t.kind != "store"),
-        bytes_stored=sum(t.bytes for t in traffic if t.kind != "load"),
-        failure=failure, flops=running.ledger.flops, traffic=traffic,
-        footprint=running.ledger.footprint())
+    ledger = running.ledger
+    return LaunchOutcome(running.all_programs, running.idle, failure, ledger.flops,
+                         ledger.traffic(), ledger.footprint())
 
 
 def _turns(programs: int, order: Order, sample: int | None) -> Array:
-    turns: Array
+    turns: Array = np.arange(programs)
     if sample is not None and 2 * sample < programs:
         turns = np.r_[0:sample, programs - sample:programs]
-    else:
-        turns = np.arange(programs)
     return turns[::-1] if order == "reverse" else turns
 
 
@@ -321,12 +311,10 @@ def _natural(value: bool | int | float) -> Any:
         return tl.int1
     if isinstance(value, float):
         return tl.float32
-    if -(1 << 31) <= value < 1 << 31:
-        return tl.int32
-    if -(1 << 63) <= value < 1 << 63:
-        return tl.int64
-    if value < 1 << 64:
-        return tl.uint64
+    for kind, least, most in ((tl.int32, -1 << 31, 1 << 31), (tl.int64, -1 << 63, 1 << 63),
+                              (tl.uint64, 0, 1 << 64)):
+        if least <= value < most:
+            return kind
     raise NotInAKernel(f"the integer {value} does not fit 64 bits")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,8 +15,8 @@ from grader.engine.interpreter.address_space import Finder, Part, Regions
 from grader.engine.interpreter.block_value import Array, Handle, contiguous_axis, spread, turned
 from grader.engine.interpreter.finding_aggregation import Observations
 from grader.engine.interpreter.happens_before import Cell, Order
-from grader.engine.interpreter.index_runs import Elements
-from grader.engine.interpreter.memory_checks import Checks
+from grader.engine.interpreter.index_runs import Runs
+from grader.engine.interpreter.memory_checks import Checks, MemoryInstruction
 from grader.engine.interpreter.numerics import numpy_dtype
 from grader.engine.interpreter.poison import masked_lane
 from grader.engine.interpreter.shadow_memory import LEAST_SEGMENT
@@ -30,6 +31,7 @@ from grader.engine.interpreter.transaction import (
 )
 from grader.recording.model import MAX_PRINTED, MAX_PRINTED_LINE
 
+_NONE = np.zeros(0, np.int64)  # programs
 LOCKS = ("CAS", "XCHG")  # atomics that locks are made of
 Change = Callable[[Array, Array, Part], Array]
 
@@ -98,9 +100,8 @@ class Memory:
 
     def _launch(self, grid: tuple[int, int, int], file: str) -> RunningLaunch:
         order = Order(self._last_segment, grid[0] * grid[1] * grid[2])
-        nobody = np.zeros(0, np.int64)
-        return RunningLaunch(grid, file, self._launches, order, Attempt(nobody, nobody, order),
-                       Regions(self._find))
+        return RunningLaunch(grid, file, self._launches, order, Attempt(_NONE, _NONE, order),
+                             Regions(self._find))
 
     def try_with(self, programs: Array) -> Attempt:
         """Let these programs run from their start, all at once."""
@@ -113,8 +114,7 @@ class Memory:
         attempt = self.attempt
         attempt.commit(self.running.ledger, self.observed)
         self.running.idle += attempt.count - int(np.count_nonzero(attempt.stored))
-        nobody = np.zeros(0, np.int64)
-        self.running.attempt = Attempt(nobody, nobody, self.running.order)
+        self.running.attempt = Attempt(_NONE, _NONE, self.running.order)
 
     # -- what programs do ----------------------------------------------------------------------
 
@@ -129,23 +129,28 @@ class Memory:
                                volatile=volatile)
             return Handle(np.moveaxis(loaded.data, -1, axis + 1), element, pointers.shape)
         running, shape = self.running, pointers.shape
-        rows = _rows(pointers, mask)
+        rows = max(len(pointers.data), 1 if mask is None else len(mask.data))
         if rows == 1 and running.count > 1 and self._is_shared(pointers):
             rows = running.count  # who reads what another one stored has to be known
-        line = line_in(running.file)
-        parts = running.regions.parts(pointers, mask, rows, dtype.itemsize,
-                                      partial(self.checks.outside, "loaded", line, rows))
+        access, parts = self._located("load", pointers, mask, dtype, rows)
         data = self._read(parts, mask, other, dtype, rows, shape)
         self.attempt.largest = max(self.attempt.largest, data.size // rows)
         for part in parts:
             if volatile:  # it may look at flags
                 self.determined = False
                 self._acquire_known(part)
-            self.checks.load(part, dtype.itemsize, rows, line, volatile=volatile)
-        self._count("load", line, parts, dtype.itemsize, rows)
+            self.checks.load(part, access, volatile=volatile)
+        self._count(access, parts)
         if self.attempt.looping and data.size <= running.count and parts:
-            self.attempt.polled(self._described(parts[0], line, data))
+            self.attempt.polled(self._described(parts[0], access.line, data))
         return Handle(data, element, shape)
+
+    def _located(self, kind: str, pointers: Handle, mask: Handle | None, dtype: np.dtype[Any],
+                 rows: int) -> tuple[MemoryInstruction, list[Part]]:
+        """Where the elements of an access lie; those that lie nowhere are reported."""
+        access = MemoryInstruction(kind, line_in(self.running.file), rows)
+        return access, self.running.regions.parts(pointers, mask, rows, dtype.itemsize,
+                                                  partial(self.checks.outside, access))
 
     def _read(self, parts: Sequence[Part], mask: Handle | None, other: Handle | None,
               dtype: np.dtype[Any], rows: int, shape: tuple[int, ...]) -> Array:
@@ -156,7 +161,7 @@ class Memory:
         constant = other is not None and other.data.size == 1
         fill = other.data.reshape(()) if constant and other else masked_lane(dtype, self.pattern)
         data = np.full((rows, *shape), fill, dtype)
-        if other is None and sum(map(_lanes, parts)) < data.size:
+        if other is None and sum(part.size for part in parts) < data.size:
             self.determined = False
         for part in parts:
             part.put(part.place.read(part.region.storage.typed(dtype)), data)
@@ -165,36 +170,36 @@ class Memory:
         return data
 
     def store(self, pointers: Handle, value: Handle, mask: Handle | None) -> None:
-        """Values to ``pointers`` where the mask is on; of programs in turn, the last one stays."""
+        """Stores values where the mask is on.
+
+        If several programs store to one address, the last in execution order wins.
+        """
         axis = contiguous_axis(pointers, value.data.dtype.itemsize)
         if axis is not None:
             pointers, value = turned(pointers, axis), turned(value, axis)
             mask = turned(mask, axis)
-        running, shape = self.running, pointers.shape
-        rows, dtype = running.count, value.data.dtype
-        line = line_in(running.file)
-        parts = running.regions.parts(pointers, mask, rows, dtype.itemsize,
-                                      partial(self.checks.outside, "stored", line, rows))
+        shape, rows = pointers.shape, self.running.count
+        access, parts = self._located("store", pointers, mask, value.data.dtype, rows)
         values = spread(value, rows, shape)
         for part in parts:
-            self._write(part, part.pick(values), line, scalar=not shape)
+            self._write(part, part.pick(values), access, scalar=not shape)
             self.attempt.stored[part.rows] = True
-        self._count("store", line, parts, dtype.itemsize, rows)
-        self.attempt.changed()
+        self._count(access, parts)
+        self.running.order.changes += 1
 
-    def _write(self, part: Part, values: Array, line: int | None, *, scalar: bool) -> None:
+    def _write(self, part: Part, values: Array, access: MemoryInstruction, *,
+               scalar: bool) -> None:
         """[runs, length] values to their places."""
         order, typed = self.running.order, part.region.storage.typed(values.dtype)
-        self.checks.store(part, values, line)
-        self.attempt.remember(part.place, typed)
+        self.checks.store(part, values, access)
+        self._remember(part.place, typed)
         part.place.write(typed, values)
-        segments = self.attempt.segments[part.rows][:, None]
-        self.checks.set_writers(part, values.dtype.itemsize, segments)
-        self._note_recent(part, values.dtype.itemsize, line)
+        self.checks.set_writers(part, self.attempt.segments[part.rows])
+        self._note_recent(part, access)
         if order.locks and scalar:  # a lock may be opened by a plain store
             for program, cell in self._scalars(part):
                 if cell in order.locks:
-                    self._release(program, cell)
+                    self.attempt.undo.append(order.release(program, cell))
             self._renew_segments()
 
     def atomic_rmw(self, operation: str, pointers: Handle, value: Handle, mask: Handle | None, *,
@@ -243,17 +248,14 @@ class Memory:
     def _atomic(self, operation: str, pointers: Handle, mask: Handle | None, value: Handle,
                 change: Change, ordered: bool) -> Handle:
         self.determined = False
-        running, shape = self.running, pointers.shape
-        rows, dtype = running.count, value.data.dtype
-        line = line_in(running.file)
-        parts = running.regions.parts(pointers, mask, rows, dtype.itemsize,
-                                      partial(self.checks.outside, "changed", line, rows))
+        shape, rows, dtype = pointers.shape, self.running.count, value.data.dtype
+        access, parts = self._located("atomic", pointers, mask, dtype, rows)
         result = np.full((rows, *shape), masked_lane(dtype, self.pattern), dtype)
         for part in parts:
             typed = part.region.storage.typed(dtype)
             index = part.place.indices().reshape(-1)
-            lanes = Part(part.region, Elements(index), None, np.repeat(
-                part.rows, part.place.length))
+            lanes = replace(part, place=Runs(index), lanes=None,
+                            rows=np.repeat(part.rows, part.place.length))
             segments = self.attempt.segments  # what comes next belongs to what is released
             if ordered and not shape:
                 self._synchronise(part, locks=operation in LOCKS)
@@ -261,46 +263,41 @@ class Memory:
                 self._acquire_known(lanes)
             if not shape:  # its result goes from one thread to all of them
                 self.attempt.recent.settle()
-            self.checks.change(lanes, dtype.itemsize, line)
-            self.attempt.remember(lanes.place, typed)
+            self.checks.change(lanes, access)
+            self._remember(lanes.place, typed)
             before = typed[index]
             old = change(typed, index, part)
             if not np.array_equal(typed[index], before):
-                self.attempt.changed()
-            self.checks.set_writers(lanes, dtype.itemsize, -segments[lanes.rows][:, None])
+                self.running.order.changes += 1
+            self.checks.set_writers(lanes, -segments[lanes.rows])
             if shape:
-                self._note_recent(lanes, dtype.itemsize, line)
+                self._note_recent(lanes, access)
             part.put(old.reshape(-1, part.place.length), result)
             self.attempt.stored[part.rows] = True
             if self.attempt.looping and not shape:
-                self.attempt.polled(self._described(part, line, old))
-        self._count("atomic", line, parts, dtype.itemsize, rows)
+                self.attempt.polled(self._described(part, access.line, old))
+        self._count(access, parts)
         return Handle(result, value.dtype, shape)
 
     # -- order and counts ----------------------------------------------------------------------
 
-    def _note_recent(self, part: Part, itemsize: int, line: int | None) -> None:
+    def _remember(self, place: Runs, typed: Array) -> None:
+        """Keeps what stands at a place before it is overwritten."""
+        self.attempt.undo.append(partial(place.write, typed, place.read(typed)))
+
+    def _note_recent(self, part: Part, access: MemoryInstruction) -> None:
         if self.running.warps > 1:
-            self.attempt.recent.note(part, itemsize, line)
+            self.attempt.recent.note(part, access.line)
 
     def _synchronise(self, part: Part, *, locks: bool) -> None:
         """Atomics on scalars, one program after another: each comes after those before it."""
+        order = self.running.order
         for program, cell in self._scalars(part):
-            self._acquire(program, cell)
-            self._release(program, cell)
+            self.attempt.undo.append(order.acquire(program, cell))
+            self.attempt.undo.append(order.release(program, cell))
             if locks:
-                self.running.order.locks.add(cell)
+                order.locks.add(cell)
         self._renew_segments()
-
-    def _acquire(self, program: int, cell: Cell) -> None:
-        order = self.running.order
-        order.acquire(program, cell)
-        self.attempt.undo_with(partial(order.undo_acquire, program))
-
-    def _release(self, program: int, cell: Cell) -> None:
-        order = self.running.order
-        order.release(program, cell)
-        self.attempt.undo_with(partial(order.undo_release, program, cell))
 
     def _renew_segments(self) -> None:
         self.attempt.segments = self.running.order.segments(self.attempt.programs)
@@ -311,10 +308,10 @@ class Memory:
         if not order.parted:
             return
         storage = id(part.region.storage)
-        programs = np.repeat(self.attempt.programs[part.rows], part.place.length).tolist()
-        for program, index in zip(programs, part.place.indices().reshape(-1).tolist(), strict=True):
+        for program, index in zip(part.each(self.attempt.programs).tolist(),
+                                  part.place.indices().reshape(-1).tolist(), strict=True):
             if order.knows((storage, index)):
-                self._acquire(program, (storage, index))
+                self.attempt.undo.append(order.acquire(program, (storage, index)))
 
     def _scalars(self, part: Part) -> Iterator[tuple[int, Cell]]:
         programs = self.attempt.programs[part.rows].tolist()
@@ -328,44 +325,26 @@ class Memory:
 
     def _described(self, part: Part, line: int | None, data: Array) -> Poll:
         region, index = part.region, int(part.place.starts[0])
-        element = (index * data.dtype.itemsize - region.start) // region.itemsize
+        element = region.element(index, data.dtype.itemsize)
         typed, value = region.storage.typed(data.dtype), data.tobytes()
         first = data.reshape(-1)[:1].tobytes()
         return Poll(f"`{region.name}`[{element}]", line, index, value,
                     lambda: typed[index:index + 1].tobytes() != first)
 
-    def _count(self, kind: str, line: int | None, parts: Sequence[Part], itemsize: int,
-               rows: int) -> None:
-        programs = self.running.count if rows == 1 else 1
-        if len(parts) == 1:
-            part = parts[0]
-            self.attempt.ledger.count(
-                Key(line, kind, part.region.number), part.region.name,
-                len(part.region.storage.data), part.place.starts * itemsize,
-                part.place.length * itemsize, part.rows, programs, itemsize)
-            return
+    def _count(self, access: MemoryInstruction, parts: Sequence[Part]) -> None:
+        programs = self.running.count if access.rows == 1 else 1
         for region in {part.region.number: part.region for part in parts}.values():
             mine = [part for part in parts if part.region is region]
-            firsts = [part.place.starts * itemsize for part in mine]
-            if len(mine) == 1:
-                first, owners = firsts[0], mine[0].rows
-                nbytes: Any = mine[0].place.length * itemsize
-            else:
-                first = np.concatenate(firsts)
+            itemsize = mine[0].itemsize
+            nbytes: Any = mine[0].place.length * itemsize
+            first, owners = mine[0].place.starts * itemsize, mine[0].rows
+            if len(mine) > 1:
+                first = np.concatenate([part.place.starts * itemsize for part in mine])
                 owners = np.concatenate([part.rows for part in mine])
                 nbytes = np.concatenate([
                     np.full(len(part.rows), part.place.length * itemsize) for part in mine])
                 order = np.lexsort((first, owners))
                 first, owners, nbytes = first[order], owners[order], nbytes[order]
             self.attempt.ledger.count(
-                Key(line, kind, region.number), region.name, len(region.storage.data), first,
-                nbytes, owners, programs, itemsize)
-
-
-def _lanes(part: Part) -> int:
-    return len(part.place.starts) * part.place.length
-
-
-def _rows(pointers: Handle, mask: Handle | None) -> int:
-    """1 where all programs do the same."""
-    return max(len(pointers.data), 1 if mask is None else len(mask.data))
+                Key(access.line, access.kind, region.number), region.name, first, nbytes, owners,
+                programs, itemsize)

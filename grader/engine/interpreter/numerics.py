@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -26,7 +26,6 @@ _NUMPY: dict[str, np.dtype[Any]] = {
     "fp8e4b8": np.dtype(ml_dtypes.float8_e4m3fnuz),
     "fp8e4b15": np.dtype(np.uint8),  # NumPy has no such type; loads and stores work, casts do not
 }
-POINTER = np.dtype(np.int64)  # the engine's addresses are far below 2**63
 BFLOAT16 = _NUMPY["bf16"]
 FLOAT8 = frozenset(_NUMPY[name] for name in ("fp8e5", "fp8e4nv", "fp8e5b16", "fp8e4b8"))
 
@@ -45,7 +44,7 @@ def numpy_dtype(dtype: Any) -> np.dtype[Any]:
     """The NumPy dtype of a Triton type: of its elements for a block, an address for a pointer."""
     scalar = dtype.scalar
     if scalar.is_ptr():
-        return POINTER
+        return _NUMPY["int64"]  # the engine's addresses are far below 2**63
     return _NUMPY[scalar.name]
 
 
@@ -76,7 +75,8 @@ def cast(data: Array, dtype: Any) -> Array:
     if target.kind in "iu" and is_float(data.dtype):
         return to_integer(widened(data), target)
     if target in FLOAT8 and is_float(data.dtype):
-        return _to_float8(data, target)
+        limit = float(ml_dtypes.finfo(target).max)
+        return np.clip(data.astype(np.float32), -limit, limit).astype(target)
     if target == np.bool_:
         return np.asarray(data != 0)
     if data.dtype in FLOAT8:
@@ -91,21 +91,14 @@ def to_integer(data: Array, target: np.dtype[Any]) -> Array:
     limits = np.iinfo(wide)
     least, most = float(limits.min), float(limits.max)  # `most` may round up: it saturates too
     whole = np.trunc(data.astype(np.float64))
-    inside = (whole >= least) & (whole < most)
-    result = np.where(inside, whole, 0).astype(wide)
-    result = np.where(whole >= most, wide.type(limits.max), result)
-    result = np.where(whole < least, wide.type(limits.min), result)
+    result = np.where((whole >= least) & (whole < most), whole, 0).astype(wide)
+    result = np.select([whole >= most, whole < least],
+                       [wide.type(limits.max), wide.type(limits.min)], result)
     if wide.itemsize == 8 or data.dtype == np.float64:
         undefined = limits.min if wide.kind == "i" else 1 << (8 * wide.itemsize - 1)
         result = np.where(np.isnan(whole), wide.type(undefined), result)
     final: Array = result.astype(target)
     return final
-
-
-def _to_float8(data: Array, target: np.dtype[Any]) -> Array:
-    wide = data.astype(np.float32)
-    limit = float(ml_dtypes.finfo(target).max)
-    return np.clip(wide, -limit, limit).astype(target)
 
 
 def cast_toward_zero(data: Array, dtype: Any) -> Array:
@@ -143,10 +136,8 @@ def dot(a: Array, b: Array, accumulator: Array, precision: str = "IEEE") -> Arra
     a, b = a.astype(wide, copy=False), b.astype(wide, copy=False)
     if single and precision == "TF32":
         product = np.matmul(tf32(a), tf32(b))
-    elif single and precision.startswith("TF32x3"):
-        product = _dot_of_parts(a, b)
-    elif single and precision.startswith("BF16x"):
-        product = _split_dot(a, b, 3 if precision == "BF16x3" else 6)
+    elif single and precision in _SPLITS:
+        product = _split_dot(a, b, *_SPLITS[precision])
     else:
         product = np.matmul(a, b)
     total: Array = product + accumulator
@@ -163,30 +154,12 @@ def tf32(data: Array) -> Array:
 def near_tf32(data: Array) -> Array:
     """float32 rounded to the nearest TF32, as a descriptor does on request."""
     bits = np.ascontiguousarray(data).view(np.uint32)
-    bias = ((bits >> np.uint32(13)) & np.uint32(1)) + np.uint32(0xFFF)
-    rounded = ((bits + bias) & np.uint32(0xFFFFE000)).view(np.float32)
-    return np.where(np.isfinite(data), rounded, data)
+    return _biased_tf32(data, ((bits >> np.uint32(13)) & np.uint32(1)) + np.uint32(0xFFF))
 
 
-def _dot_of_parts(a: Array, b: Array) -> Array:
-    """float32 as sums of two TF32 numbers, the way Triton compiles ``tf32x3``.
-
-    The larger part is rounded to the nearest, ties away from zero (``cvt.rna.tf32.f32``), the rest
-    is cut; what infinities make NaN of in the smaller products counts as 0.
-    """
-    upper_a, upper_b = _away_tf32(a), _away_tf32(b)
-    with np.errstate(invalid="ignore"):  # infinity less infinity
-        rest_a, rest_b = tf32(a - upper_a), tf32(b - upper_b)
-        small = np.matmul(rest_a, upper_b) + np.matmul(upper_a, rest_b)
-        product: Array = np.where(np.isnan(small), np.float32(0), small)
-        product += np.matmul(upper_a, upper_b)
-    return product
-
-
-def _away_tf32(data: Array) -> Array:
-    bits = np.ascontiguousarray(data).view(np.uint32)
-    rounded = ((bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
-    return np.where(np.isfinite(data), rounded, data)
+def _biased_tf32(data: Array, bias: Any) -> Array:
+    biased = (np.ascontiguousarray(data).view(np.uint32) + bias).view(np.float32)
+    return np.where(np.isfinite(data), tf32(biased), data)
 
 
 def _half_dot(a: Array, b: Array, accumulator: Array) -> Array:
@@ -198,34 +171,50 @@ def _half_dot(a: Array, b: Array, accumulator: Array) -> Array:
     return total
 
 
-def _split_dot(a: Array, b: Array, products: int) -> Array:
-    """The product of sums of bfloat16 parts, smallest terms first.
+def _split_dot(a: Array, b: Array, parts: Callable[[Array], list[Array]],
+               small: Sequence[tuple[int, int]]) -> Array:
+    """The product of float32 as sums of parts, smallest terms first.
 
-    What infinities make NaN of in the smaller products counts as 0, as in ``_dot_of_parts``.
+    What infinities make NaN of in the smaller products counts as 0.
     """
-    small = [(1, 0), (0, 1)] if products == 3 else [(2, 0), (1, 1), (0, 2), (1, 0), (0, 1)]
     with np.errstate(invalid="ignore"):  # infinity less infinity
-        parts_a, parts_b = _parts(a), _parts(b)
+        parts_a, parts_b = parts(a), parts(b)
         rest = sum(np.matmul(parts_a[i], parts_b[j]) for i, j in small)
         total = np.where(np.isnan(rest), np.float32(0), rest)
         return np.asarray(total + np.matmul(parts_a[0], parts_b[0]))
 
 
-def _parts(data: Array) -> list[Array]:
+def _tf32_parts(data: Array) -> list[Array]:
+    """Two, the way Triton compiles ``tf32x3``.
+
+    The larger one is rounded to the nearest, ties away from zero (``cvt.rna.tf32.f32``), the rest
+    is cut.
+    """
+    upper = _biased_tf32(data, np.uint32(0x1000))
+    return [upper, tf32(data - upper)]
+
+
+def _bfloat16_parts(data: Array) -> list[Array]:
     parts = []
     for _ in range(3):
-        part = data.astype(BFLOAT16).astype(np.float32)
-        parts.append(part)
-        data = data - part
+        parts.append(data.astype(BFLOAT16).astype(np.float32))
+        data = data - parts[-1]
     return parts
+
+
+_SPLITS: dict[str, tuple[Callable[[Array], list[Array]], Sequence[tuple[int, int]]]] = {
+    "TF32x3": (_tf32_parts, ((1, 0), (0, 1))),
+    "BF16x3": (_bfloat16_parts, ((1, 0), (0, 1))),
+    "BF16x6": (_bfloat16_parts, ((2, 0), (1, 1), (0, 2), (1, 0), (0, 1))),
+}
 
 
 _E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
 
 
 def unpacked_e2m1(data: Array, axis: int) -> Array:
-    """Two 4-bit floats in each byte, the low half first, as float32."""
-    halves = np.stack([data & 0xF, data >> 4], axis=axis + 1 if axis >= 0 else data.ndim + axis + 1)
+    """Two 4-bit floats in each byte, the low half first, as float32. ``axis``: from the end."""
+    halves = np.stack([data & 0xF, data >> 4], axis=axis)
     shape = list(data.shape)
     shape[axis] *= 2
     codes = halves.reshape(shape)
@@ -265,12 +254,10 @@ def truncated_quotient(a: Array, b: Array) -> Array:
 def fused_multiply_add(x: Array, y: Array, z: Array) -> Array:
     """``x * y + z`` rounded once (for float64: with the product's error added back)."""
     if x.dtype == np.float64:
-        high, low = _two_product(x, y)
-        fused: Array = np.where(np.isfinite(low), (high + z) + low, high + z)
-        total = high + z  # what the sum lost, by Knuth's two-sum
-        part = total - high
-        lost = (high - (total - part)) + (z - part)
-        return np.where(np.isfinite(low) & np.isfinite(lost), total + (lost + low), fused)
+        product, low = _two_product(x, y)
+        total, lost = _two_sum(product, z)
+        return np.where(np.isfinite(low), np.where(np.isfinite(lost), total + (lost + low),
+                                                   total + low), total)
     exact = x.astype(np.float64) * y.astype(np.float64)  # float32 products fit float64
     return _odd_sum(exact, z.astype(np.float64)).astype(x.dtype)
 
@@ -286,11 +273,16 @@ def _two_product(x: Array, y: Array) -> tuple[Array, Array]:
     return product, error
 
 
-def _odd_sum(a: Array, b: Array) -> Array:
-    """``a + b`` rounded to odd: rounding that to float32 then gives the correctly rounded sum."""
+def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """The sum and its rounding error, after Knuth."""
     total = np.asarray(a + b)
     part = total - a
-    lost = (a - (total - part)) + (b - part)
+    return total, (a - (total - part)) + (b - part)
+
+
+def _odd_sum(a: Array, b: Array) -> Array:
+    """``a + b`` rounded to odd: rounding that to float32 then gives the correctly rounded sum."""
+    total, lost = _two_sum(a, b)
     inexact = (lost != 0) & np.isfinite(lost) & np.isfinite(total)
     even = total.view(np.int64) & 1 == 0
     toward = np.where((lost > 0) == (total > 0), 1, -1)

@@ -113,7 +113,11 @@ class Planner:
             if known in plans or len(plans) >= _MOST:
                 return operation(*args, **kwargs)
             notes = _Notes(self._builder)
-            result = self._noted(notes, operation, args, kwargs)
+            self._noting, self._semantic.builder = True, notes
+            try:
+                result = operation(*args, **kwargs)
+            finally:
+                self._noting, self._semantic.builder = False, self._builder
             try:
                 plans[known] = notes.plan(tensors, result)
             except _NoPlan:
@@ -121,13 +125,6 @@ class Planner:
             return result
 
         return call
-
-    def _noted(self, notes: _Notes, operation: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        self._noting, self._semantic.builder = True, notes
-        try:
-            return operation(*args, **kwargs)
-        finally:
-            self._noting, self._semantic.builder = False, self._builder
 
 
 class _Notes:
@@ -179,22 +176,17 @@ class _Notes:
             if answer is not None:
                 numbers[id(answer)] = len(tensors) + len(steps)
             steps.append(_Step(ask, arguments, tuple(places)))
-        if result is None and (not steps or self._asked[-1][-1] is not None):
-            raise _NoPlan  # what it was called for was asked of somebody else
-        return self._with_result(tuple(steps), tensors, result, numbers)
-
-    @staticmethod
-    def _with_result(steps: tuple[_Step, ...], tensors: Sequence[Any], result: Any,
-                     numbers: dict[int, int]) -> _Plan:
         if result is None:
-            return _Plan(steps)
+            if not steps or self._asked[-1][-1] is not None:
+                raise _NoPlan  # what it was called for was asked of somebody else
+            return _Plan(tuple(steps))
         for number, tensor in enumerate(tensors):
             if tensor is result:
-                return _Plan(steps, operand=number)
+                return _Plan(tuple(steps), operand=number)
         if type(result) is not tl.tensor or id(result.handle) not in numbers:
             raise _NoPlan
         made = {name: value for name, value in vars(result).items() if name != "handle"}
-        return _Plan(steps, handle=numbers[id(result.handle)], made=made)
+        return _Plan(tuple(steps), handle=numbers[id(result.handle)], made=made)
 
 
 # ---------------------------------------------------------------------------------------------

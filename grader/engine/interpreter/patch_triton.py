@@ -19,7 +19,7 @@ from triton.runtime import interpreter
 from triton.runtime.jit import JITFunction
 
 from grader.engine.compiler.targets import WARP
-from grader.engine.interpreter import elementwise, libdevice, op_cache, promises, reduce, rewrite
+from grader.engine.interpreter import combinators, libdevice, op_cache, promises, rewrite
 from grader.engine.interpreter.builder import Builder
 from grader.engine.interpreter.memory import Memory
 
@@ -39,14 +39,11 @@ _SEAMS: tuple[tuple[Any, str, tuple[str, ...]], ...] = (
     (JITFunction, "__call__", ("self",)),
     (JITFunction, "run", ("self",)),
 )
-# What the language can ask of a builder and the engine does not do; a kernel that asks for it is
-# told so by name.
+# What the language can ask of a builder and the engine does not do: inline assembly, which is
+# refused by name, and what only the compiler's own code generator asks: positions in its IR, and
+# the bodies of reductions and their like, which the engine runs by itself.
 _NOT_INTERPRETED = frozenset((
     "create_inline_asm",
-))
-# What only the compiler's own code generator asks: positions in its IR, and the bodies of
-# reductions and their like, which the engine runs by itself.
-_COMPILER_ONLY = frozenset((
     "create_reduce", "create_reduce_ret", "create_scan", "create_scan_ret",
     "create_map_elementwise", "create_map_elementwise_ret", "get_loc", "set_loc",
     "create_name_loc", "get_insertion_point", "restore_insertion_point", "new_block",
@@ -78,7 +75,7 @@ def check_seams() -> None:
             names = tuple(inspect.signature(found).parameters)[:len(parameters)]
             if names != parameters:
                 _refuse(f"{owner.__name__}.{name} takes {names} instead of {parameters}")
-    known = {*dir(Builder), *vars(Builder()), *_NOT_INTERPRETED, *_COMPILER_ONLY}
+    known = {*dir(Builder), *vars(Builder()), *_NOT_INTERPRETED}
     for module in (semantics, tl.core, tl.math):
         asked = set(re.findall(r"\bbuilder\.(\w+)", inspect.getsource(module)))
         if asked - known:
@@ -165,23 +162,24 @@ def _patch_language(scope: Any) -> None:
                    _quick_broadcast(interpreter.interpreter_semantic.broadcast_impl_value))
     for name, member in list(vars(tl.tensor).items()):
         if isinstance(member, FunctionType) and not tl.core.is_builtin(member) and (
-                "_semantic" in inspect.signature(member).parameters):
-            scope.set_attr(tl.tensor, name, _told(member))  # x.exp(), up to 3.8 no builtin
+                "_semantic" in inspect.signature(member).parameters):  # x.exp(), up to 3.8
+            scope.set_attr(tl.tensor, name, rewrite.with_semantics(member))
     scope.set_attr(tl.tensor, "__init__", _quick_init(tl.tensor.__init__))
     scope.set_attr(tl.block_type, "__init__", _quick_type(tl.block_type.__init__))
     scope.set_attr(tl.tensor, "__bool__", rewrite.tensor_bool)
     scope.set_attr(tl.tensor, "__index__", rewrite.tensor_index)
     scope.set_attr(tl.tensor, "__str__", rewrite.tensor_text)
     scope.set_attr(tl.tensor, "__repr__", rewrite.tensor_text)
-    scope.set_attr(tl.tensor, "T", property(_transposed))
+    scope.set_attr(tl.tensor, "T", property(
+        lambda block: interpreter.interpreter_semantic.permute(block, (1, 0))))
     scope.set_attr(tl.tensor, "__array_ufunc__", None)  # NumPy refuses them, as the compiler does
     scope.set_attr(tl.target_info, "current_target", lambda: _builder().target)
     for module, name, function in libdevice.bound(interpreter.interpreter_semantic):
         scope.set_attr(module, name, function)
     for language in (tl, tl.core):
-        scope.set_attr(language, "reduce", reduce.reduce)
-        scope.set_attr(language, "associative_scan", reduce.scan)
-        scope.set_attr(language, "map_elementwise", elementwise.map_elementwise)
+        scope.set_attr(language, "reduce", combinators.reduce)
+        scope.set_attr(language, "associative_scan", combinators.scan)
+        scope.set_attr(language, "map_elementwise", combinators.map_elementwise)
         scope.set_attr(language, "dot_scaled", _with_constants(language.dot_scaled))
         scope.set_attr(language, "range", rewrite.program_range)
         scope.set_attr(language, "static_range", rewrite.static_range)
@@ -246,30 +244,16 @@ def _quick_broadcast(original: Any) -> Any:
 
 def _with_constants(function: Any) -> Any:
     """Words among the arguments are constants to the compiler; up to 3.7 it relies on that."""
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*(_constant(value) for value in args),
-                        **{name: _constant(value) for name, value in kwargs.items()})
+    def constant(value: Any) -> Any:
+        return tl.constexpr(value) if isinstance(value, str) else value
 
-    return call
-
-
-def _constant(value: Any) -> Any:
-    return tl.constexpr(value) if isinstance(value, str) else value
-
-
-def _transposed(block: Any) -> Any:
-    return interpreter.interpreter_semantic.permute(block, (1, 0))
+    return lambda *args, **kwargs: function(
+        *map(constant, args), **{name: constant(value) for name, value in kwargs.items()})
 
 
 def _call_helper(helper: Any, *args: Any, **kwargs: Any) -> Any:
     """A kernel calls another jit function, its own or one of Triton's library."""
     return rewrite.rewritten(helper.fn)(*args, **kwargs)
-
-
-def _told(method: Any) -> Any:
-    """A method that is told in which semantics it is called."""
-    return lambda *args, **kwargs: method(
-        *args, **{**kwargs, "_semantic": interpreter.interpreter_semantic})
 
 
 def _bound(helper: Any, instance: Any, owner: Any = None) -> Any:

@@ -36,12 +36,13 @@ def multiple_of(input: Any, values: Any) -> Any:
 
 def max_contiguous(input: Any, values: Any) -> Any:
     """``tl.max_contiguous``: groups along an axis count up by one. Raises as ``multiple_of``."""
-    return _checked(input, values, "tl.max_contiguous", len(_shape(input)), _not_contiguous)
+    return _checked(input, values, "tl.max_contiguous", len(_shape(input)), _uneven)
 
 
 def max_constancy(input: Any, values: Any) -> Any:
     """``tl.max_constancy``: groups along an axis are equal. Raises as ``multiple_of``."""
-    return _checked(input, values, "tl.max_constancy", len(_shape(input)), _not_constant)
+    return _checked(input, values, "tl.max_constancy", len(_shape(input)),
+                    lambda block, axis, _, width: _uneven(block, axis, 0, width))
 
 
 def _shape(block: Any) -> Sequence[int]:
@@ -92,19 +93,16 @@ def _not_divisible(values: Array, axis: int, step: int, width: int) -> str:
     return f"{wrong[0]} is not a multiple of {width}" if wrong.size else ""
 
 
-def _lines(values: Array, axis: int, width: int) -> tuple[Array, Array, Array]:
-    """[lines, n] along an axis, the rise from each element to the next, and whether both are of one
-    group."""
+def _uneven(values: Array, axis: int, step: int, width: int) -> str:
+    """Names the first element of a group that does not follow by ``step`` on the one before it."""
     lines = np.moveaxis(values, axis, -1).reshape(-1, values.shape[axis])
-    return lines, lines[:, 1:] - lines[:, :-1], np.arange(1, lines.shape[1]) % width != 0
-
-
-def _not_contiguous(values: Array, axis: int, step: int, width: int) -> str:
-    lines, rises, grouped = _lines(values, axis, width)
+    rises, grouped = lines[:, 1:] - lines[:, :-1], np.arange(1, lines.shape[1]) % width != 0
     wrong = (rises != step) & grouped
-    for line in np.flatnonzero(wrong.any(axis=1)):
-        if not _brought_back(lines[line], rises[line], step):
-            return _pair(lines[line], axis, wrong[line])
+    for row in np.flatnonzero(wrong.any(axis=1)):
+        line = lines[row]
+        if not (step and _brought_back(line, rises[row], step)):
+            at = int(wrong[row].argmax())
+            return f"element {at + 1} along axis {axis} is {line[at + 1]} after {line[at]}"
     return ""
 
 
@@ -116,16 +114,3 @@ def _brought_back(line: Array, rises: Array, step: int) -> bool:
     if (rises[at[0] + 1:] == 0).all() and back[0] <= line[at[0]]:
         return True
     return bool((rises[at] < 0).all() and (back == back[0]).all())
-
-
-def _not_constant(values: Array, axis: int, step: int, width: int) -> str:
-    lines, rises, grouped = _lines(values, axis, width)
-    wrong = (rises != 0) & grouped
-    for line in np.flatnonzero(wrong.any(axis=1)):
-        return _pair(lines[line], axis, wrong[line])
-    return ""
-
-
-def _pair(line: Array, axis: int, wrong: Array) -> str:
-    at = int(np.flatnonzero(wrong)[0])
-    return f"element {at + 1} along axis {axis} is {line[at + 1]} after {line[at]}"

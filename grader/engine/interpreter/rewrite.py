@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import inspect
 import itertools
 import linecache
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
 from types import CodeType, FunctionType, GeneratorType
 from typing import Any
 
@@ -20,11 +20,10 @@ import triton.language as tl
 from triton.runtime import interpreter
 
 from grader.engine.interpreter import (
-    elementwise,
+    combinators,
     libdevice,
     numerics,
     promises,
-    reduce,
     scopes,
     unsupported_syntax,
 )
@@ -37,19 +36,11 @@ _ABSENT = object()
 # Kernels see others in their place while they run.
 _RANGE, _STATIC_RANGE, _DEVICE_PRINT = tl.range, tl.static_range, tl.device_print
 _PREFIX = "__tritonlab_"  # of the names that rewritten code uses; a kernel cannot spell them
-_rewritten: dict[int, tuple[Any, Callable[..., Any]]] = {}  # by id: hashing a kernel costs its key
 
 
+@functools.cache
 def rewritten(fn: Any) -> Callable[..., Any]:
     """The function that runs in place of a kernel's or helper's own."""
-    known = _rewritten.get(id(fn))
-    if known is None or known[0] is not fn:
-        known = (fn, _rewrite(fn))
-        _rewritten[id(fn)] = known
-    return known[1]
-
-
-def _rewrite(fn: Any) -> Callable[..., Any]:
     node = copy.deepcopy(definition(fn.__code__))  # the parsed file is kept as it is
     arguments = node.args
     if arguments.vararg:
@@ -139,7 +130,7 @@ def definition(code: CodeType) -> ast.FunctionDef:
     raise NotInAKernel(f"the source of {code.co_name} was not found")
 
 
-@cache
+@functools.cache
 def _parsed(text: str) -> ast.Module:
     return ast.parse(text)
 
@@ -150,12 +141,17 @@ def _visible(value: Any) -> Any:
     for original, replacement in _IMPORTED:
         if value is original:
             return replacement
-    if libdevice.is_libdevice(value):
-        return libdevice.by_name(value)
+    if replaced := libdevice.by_name(value):
+        return replaced
     if not isinstance(value, type) and tl.core.is_builtin(value):
-        return lambda *args, **kwargs: value(
-            *args, **{**kwargs, "_semantic": interpreter.interpreter_semantic})
+        return with_semantics(value)
     return value
+
+
+def with_semantics(function: Any) -> Any:
+    """A builtin or method of Triton's, called in the semantics of the interpreter."""
+    return lambda *args, **kwargs: function(
+        *args, **{**kwargs, "_semantic": interpreter.interpreter_semantic})
 
 
 class _Rewriter(ast.NodeTransformer):
@@ -233,7 +229,7 @@ class _Rewriter(ast.NodeTransformer):
         number = next(self._regions)
         decides = ast.Name(f"{_PREFIX}{number}_by", ast.Store())
         before = ast.Name(f"{_PREFIX}{number}_before", ast.Store())
-        types = _call("entered", _read(decides), _constants(tuple(names)))
+        types = _call("entered", _read(decides), ast.Constant(tuple(names)))
         return (ast.copy_location(ast.Assign([decides], given), given),
                 ast.copy_location(ast.Assign([before], types), node))
 
@@ -242,7 +238,7 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         if numbers != [None, None]:
             return ast.copy_location(_call("chosen", node.test, _later(node.body),
-                                           _later(node.orelse), _constants(tuple(numbers))), node)
+                                           _later(node.orelse), ast.Constant(tuple(numbers))), node)
         node.test = _call("condition", node.test, ast.Constant("if"))
         return node
 
@@ -288,10 +284,6 @@ def _call(name: str, *arguments: ast.expr) -> ast.Call:
     return ast.copy_location(call, where) if where is not None else call
 
 
-def _constants(values: Any) -> ast.Constant:
-    return ast.Constant(values)  # a tuple of constants is one too
-
-
 def _read(name: Any) -> ast.Name:
     return ast.Name(name.id, ast.Load())
 
@@ -300,7 +292,7 @@ def _leave(helper: str, entered: ast.Assign, bound: dict[str, int], *facts: Any)
     """The end of a branch or turn: what was checked, and names that end with it."""
     gone = ast.Name(_PREFIX + "gone", ast.Store())
     left = _call(helper, _read(entered.targets[0]),
-                 *map(_constants, (tuple(bound.items()), *facts)))
+                 *map(ast.Constant, (tuple(bound.items()), *facts)))
     made: list[ast.stmt] = [ast.Assign([gone], left)]
     for name in bound:
         ends = ast.Compare(ast.Constant(name), [ast.In()], [_read(gone)])
@@ -465,25 +457,15 @@ def _constant(value: Any) -> Any:
     return value if isinstance(value, tl.tensor | tl.constexpr) else tl.constexpr(value)
 
 
-def _smaller(*values: Any) -> Any:
-    return _extreme(tl.minimum, min, values)
-
-
-def _larger(*values: Any) -> Any:
-    return _extreme(tl.maximum, max, values)
-
-
-def _extreme(on_tensors: Any, on_numbers: Any, values: tuple[Any, ...]) -> Any:
+def _extreme(on_numbers: Any, *values: Any) -> Any:
+    """Python's ``min`` or ``max``."""
     if not any(isinstance(value, tl.tensor) for value in values):
         return on_numbers(*values)
+    name = on_numbers.__name__
     if len(values) == 1:
-        name = on_numbers.__name__
         raise NotInAKernel(f"Python's `{name}` of one block; `tl.{name}(x, axis=0)` is the "
                            f"{name}imum of a block")
-    result = values[0]
-    for value in values[1:]:
-        result = on_tensors(result, value)
-    return result
+    return functools.reduce(getattr(tl, f"{name}imum"), values)
 
 
 def device_print(*args: Any, **options: Any) -> None:
@@ -500,20 +482,12 @@ def device_print(*args: Any, **options: Any) -> None:
 
 
 _HELPERS: dict[str, Any] = {
-    _PREFIX + "assigned": _assigned,
-    _PREFIX + "unpacked": _unpacked,
-    _PREFIX + "condition": truth,
-    _PREFIX + "chosen": _chosen,
-    _PREFIX + "entered": scopes.entered,
-    _PREFIX + "merged": scopes.merged,
-    _PREFIX + "carried": scopes.carried,
-    _PREFIX + "asserted": _asserted,
-    _PREFIX + "logical": _logical,
-    _PREFIX + "negated": _negated,
-    _PREFIX + "iterated": _iterated,
-    _PREFIX + "refused": unsupported_syntax.refused,
-    _PREFIX + "refused_global": unsupported_syntax.refused_global,
-    _PREFIX + "constant": unsupported_syntax.constant,
+    **{_PREFIX + name: helper for name, helper in {
+        "assigned": _assigned, "unpacked": _unpacked, "condition": truth, "chosen": _chosen,
+        "entered": scopes.entered, "merged": scopes.merged, "carried": scopes.carried,
+        "asserted": _asserted, "logical": _logical, "negated": _negated, "iterated": _iterated,
+        "refused": unsupported_syntax.refused, "constant": unsupported_syntax.constant,
+        "refused_global": unsupported_syntax.refused_global}.items()},
     "_InterpreterComparison": getattr(interpreter, "_InterpreterComparison", None),
 }
 # All of Python that a kernel can reach, whatever it is called there.
@@ -522,14 +496,15 @@ _PYTHON: dict[str, Any] = {
     "list": list, "tuple": tuple, "AssertionError": AssertionError,
     "getattr": _attribute, "hasattr": _has_attribute,
 }
-_BUILTINS: dict[str, Any] = {"range": _python_range, "min": _smaller, "max": _larger,
-                              "print": device_print}
+_BUILTINS: dict[str, Any] = {
+    "range": _python_range, "print": device_print,
+    "min": functools.partial(_extreme, min), "max": functools.partial(_extreme, max)}
 _IMPORTED = (
     (_RANGE, program_range), (_STATIC_RANGE, static_range), (_DEVICE_PRINT, device_print),
     (tl.multiple_of, promises.multiple_of), (tl.max_contiguous, promises.max_contiguous),
     (tl.max_constancy, promises.max_constancy),
-    (tl.reduce, reduce.reduce), (tl.associative_scan, reduce.scan),
-    (tl.map_elementwise, elementwise.map_elementwise),
+    (tl.reduce, combinators.reduce), (tl.associative_scan, combinators.scan),
+    (tl.map_elementwise, combinators.map_elementwise),
 )
 
 

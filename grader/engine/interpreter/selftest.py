@@ -86,7 +86,7 @@ class _Proof:
     what: str
     kernel: Any
     programs: int
-    inputs: Callable[[], list[Any]]  # arrays and numbers in the order of the parameters
+    inputs: Callable[[], list[Any]]  # an array, then the numbers behind the outputs
     expected: Callable[[list[Any]], list[Any]]  # for each output
     findings: frozenset[str] = frozenset()
 
@@ -154,10 +154,7 @@ def _problem(proof: _Proof) -> str:
     inputs = proof.inputs()
     expected = proof.expected(inputs)
     outputs = [np.zeros_like(value) for value in expected]
-    arguments = iter([
-        *(_pointer(value) if isinstance(value, np.ndarray) else value for value in inputs[:1]),
-        *(_pointer(value, is_input=value.dtype.kind == "i", protected=False) for value in outputs),
-        *inputs[1:]])
+    arguments = iter([_pointer(inputs[0]), *map(_pointer, outputs), *inputs[1:]])
     bound = {p.name: _N if p.is_constexpr else next(arguments) for p in proof.kernel.params}
     outcome = run(proof.kernel, (proof.programs, 1, 1), bound, memory)
     if outcome.failure is not None:
@@ -172,8 +169,6 @@ def _problem(proof: _Proof) -> str:
     return ""
 
 
-def _pointer(array: Any, **kind: bool) -> Pointer:
-    data = array.reshape(-1).view(np.uint8)
-    name = "bfloat16" if array.dtype == ml_dtypes.bfloat16 else array.dtype.name
-    return Pointer(Storage(data, array.itemsize, **({"is_input": True} | kind)), name, 0,
-                   array.nbytes)
+def _pointer(array: Any) -> Pointer:
+    storage = Storage(array.reshape(-1).view(np.uint8), array.itemsize, True, protected=False)
+    return Pointer(storage, array.dtype.name, 0, array.nbytes)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.engine.interpreter.index_runs import Elements, Place
+from grader.engine.interpreter.index_runs import Runs
 
 # What a cell holds. A positive number is the segment of a program that stored, a negative one below
 # KERNEL that of a program whose atomic was the last. They are counted over all launches of a
@@ -33,7 +33,7 @@ class Shadow:
         self._flat: Cells | None = None
         self._pages: dict[int, Cells] = {}
 
-    def get(self, place: Place) -> Cells:
+    def get(self, place: Runs) -> Cells:
         """A copy of the cells, [runs, length]."""
         if not self.touched:
             return np.full((len(place.starts), place.length), self.default, np.int32)
@@ -47,7 +47,7 @@ class Shadow:
             values[lanes] = self.default if cells is None else cells[within]
         return values
 
-    def set(self, place: Place, value: Any) -> None:
+    def set(self, place: Runs, value: Any) -> None:
         """Write one value, one a run, or one a cell."""
         self.touched = True
         if not self.paged:
@@ -98,8 +98,8 @@ class Shadow:
         return [(int(page), pages == page) for page in np.unique(pages)]
 
 
-def cells_of(place: Place, itemsize: int, granule: int) -> Place:
+def cells_of(place: Runs, itemsize: int, granule: int) -> Runs:
     """The cells of typed elements."""
     if itemsize >= granule:
         return place.of_parts(itemsize // granule)
-    return Elements((place.indices() * itemsize // granule).reshape(-1))
+    return Runs((place.indices() * itemsize // granule).reshape(-1))

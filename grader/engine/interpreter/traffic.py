@@ -19,9 +19,9 @@ from grader.recording.launch_stats import SECTOR, Footprint, Traffic
 _SHIFT = 5
 _MANY_SPANS = 1 << 20  # then they are merged, before they take more memory than tensors do
 _ROW_BITS = 40  # below these bits a sector's number fits, above them the number of a program
-_WHOLE = 1 << 22  # sectors; larger bitmaps are looked through only where something was set
-_STRETCH = 1 << 16  # sectors
-_MAX_BITMAP = 1 << 31  # sectors; of larger storages the distinct ones are kept as a sorted array
+_SPAN_BITS = 28  # below these bits the length of a span fits, above them its first sector
+
+Spans = tuple[Array, Array]  # the first and the last sector of each
 
 
 class Key(NamedTuple):
@@ -34,83 +34,51 @@ class Key(NamedTuple):
 
 @dataclass
 class Tally:
-    """Sums of one key. ``touched`` holds spans of sectors (first, last) that are not merged yet."""
+    """Sums of one key, and the sectors that were touched, in spans that may overlap."""
 
     tensor: str
-    storage_bytes: int
     lanes: int = 0
     bytes: int = 0
     sectors: int = 0
     ideal: int = 0
-    touched: list[tuple[Array, Array]] = field(default_factory=list)
-    _kept: int = 0  # spans in ``touched``
+    spans: list[Spans] = field(default_factory=list)
+    _kept: int = 0  # spans
     _limit: int = _MANY_SPANS
-    _bits: Any = None
-    _stretches: Any = None  # of the bitmap, in which something is set
 
-    def touch(self, first: Array, last: Array) -> None:
-        self.touched.append((first, last))
-        self._kept += len(first)
+    def touch(self, spans: Spans) -> None:
+        self.spans.append(spans)
+        self._kept += len(spans[0])
         if self._kept > self._limit:
-            ids = np.unique(np.concatenate([_spread(*span) for span in self.touched]))
-            gaps = np.flatnonzero(np.diff(ids) > 1)
-            self.touched = [(ids[np.append(0, gaps + 1)], ids[np.append(gaps, len(ids) - 1)])]
-            self._kept = len(self.touched[0][0])
-            self._limit = max(_MANY_SPANS, 2 * self._kept)
+            self._limit = max(_MANY_SPANS, 2 * len(self.merged()[0]))
 
     def merge(self, other: Tally) -> None:
         self.lanes += other.lanes
         self.bytes += other.bytes
         self.sectors += other.sectors
         self.ideal += other.ideal
-        for first, last in other.touched:
-            self._mark(first, last)
+        for spans in other.spans:
+            self.touch(spans)
 
-    def _mark(self, first: Array, last: Array) -> None:
-        if len(first) == 1 and self._bits is not None and self._bits.dtype == np.bool_:
-            self._set(int(first[0]), int(last[0]))
-            return
-        size = self.storage_bytes // SECTOR + 2
-        if size > _MAX_BITMAP:
-            ids = np.unique(_spread(first, last))
-            self._bits = ids if self._bits is None else np.union1d(self._bits, ids)
-            return
-        if self._bits is None:
-            self._bits = np.zeros(size, np.bool_)  # untouched pages take no memory
-            self._stretches = np.zeros(size // _STRETCH + 1, np.bool_)
-        low, high = int(first.min()), int(last.max())
-        if high - low < int((last - first).sum()) + len(first) and (
-                len(first) == 1 or (first[1:] <= last[:-1] + 1).all()):
-            self._set(low, high)  # one stretch without a gap
-        else:
-            numbers = _spread(first, last)
-            self._bits[numbers] = True
-            self._stretches[numbers // _STRETCH] = True
-
-    def _set(self, low: int, high: int) -> None:
-        assert self._bits is not None
-        self._bits[low:high + 1] = True
-        self._stretches[low // _STRETCH:high // _STRETCH + 1] = True
-
-    def unique(self) -> Array:
-        """The distinct sectors, ascending."""
-        if self._bits is None:
-            return np.zeros(0, np.int64)
-        bits: Array = self._bits
-        if bits.dtype != np.bool_:
-            return bits
-        if len(bits) <= _WHOLE:
-            return np.flatnonzero(bits)
-        parts = [np.flatnonzero(bits[start:start + _STRETCH]) + start
-                 for start in (np.flatnonzero(self._stretches) * _STRETCH).tolist()]
-        return np.concatenate(parts)
+    def merged(self) -> Spans:
+        """The sectors in spans that are ascending and apart."""
+        self.spans = [_merged(self.spans)]
+        self._kept = len(self.spans[0][0])
+        return self.spans[0]
 
 
-def _spread(first: Array, last: Array) -> Array:
-    """Every number of every span."""
-    length = int((last - first).max()) + 1
-    numbers: Array = first[:, None] + np.arange(length)
-    return numbers.ravel() if length == 1 else numbers[numbers <= last[:, None]]
+def _merged(spans: Sequence[Spans]) -> Spans:
+    keys = np.concatenate([(first << _SPAN_BITS) + (last - first) for first, last in spans])
+    keys.sort()
+    first = keys >> _SPAN_BITS
+    reach = np.maximum.accumulate(first + (keys & ((1 << _SPAN_BITS) - 1)))
+    gaps = np.flatnonzero(first[1:] > reach[:-1] + 1)
+    return first[np.append(0, gaps + 1)], reach[np.append(gaps, len(keys) - 1)]
+
+
+def _count(spans: Spans) -> int:
+    """Distinct sectors of merged spans."""
+    first, last = spans
+    return int((last - first).sum()) + len(first)
 
 
 class Ledger:
@@ -120,8 +88,8 @@ class Ledger:
         self.tallies: dict[Key, Tally] = {}
         self.flops = 0
 
-    def count(self, key: Key, tensor: str, storage_bytes: int, first: Array, nbytes: Any,
-              rows: Array, programs: int, itemsize: int) -> None:
+    def count(self, key: Key, tensor: str, first: Array, nbytes: Any, rows: Array, programs: int,
+              itemsize: int) -> None:
         """Add one access.
 
         Args:
@@ -133,17 +101,23 @@ class Ledger:
         """
         tally = self.tallies.get(key)
         if tally is None:
-            tally = self.tallies[key] = Tally(tensor, storage_bytes)
+            tally = self.tallies[key] = Tally(tensor)
         low = first >> _SHIFT
-        # a lane never lies across two sectors: its address is a multiple of its size
-        single = isinstance(nbytes, int) and nbytes == itemsize
-        high = low if single else (first + (nbytes - 1)) >> _SHIFT
+        if isinstance(nbytes, int) and nbytes == itemsize and len(low) > 1:
+            # an element never lies across two sectors: its address is a multiple of its size
+            keys = np.sort((rows << _ROW_BITS) + low)
+            keys = keys[np.append(True, keys[1:] != keys[:-1])]
+            low = high = keys & ((1 << _ROW_BITS) - 1)
+            sectors = len(keys)
+        else:
+            high = (first + (nbytes - 1)) >> _SHIFT
+            sectors = _distinct(low, high, rows)
         total = len(first) * nbytes if isinstance(nbytes, int) else int(nbytes.sum())
         tally.lanes += programs * (total // itemsize)
         tally.bytes += programs * total
-        tally.sectors += programs * _distinct(low, high, rows)
+        tally.sectors += programs * sectors
         tally.ideal += programs * _ideal(rows, nbytes)
-        tally.touch(low, high)
+        tally.touch((low, high))
 
     def count_product(self, flops: int) -> None:
         self.flops += flops
@@ -152,16 +126,15 @@ class Ledger:
         self.flops += other.flops
         for key, tally in other.tallies.items():
             if key not in self.tallies:
-                self.tallies[key] = Tally(tally.tensor, tally.storage_bytes)
+                self.tallies[key] = Tally(tally.tensor)
             self.tallies[key].merge(tally)
 
     def traffic(self) -> tuple[Traffic, ...]:
-        made = [
-            Traffic(key.line, key.kind, tally.tensor, tally.lanes, tally.bytes, tally.sectors,
-                    tally.ideal, len(tally.unique()))
-            for key, tally in self.tallies.items()
-        ]
-        return tuple(sorted(made, key=lambda t: (t.line or 0, t.kind, t.tensor)))
+        return tuple(sorted(
+            (Traffic(key.line, key.kind, tally.tensor, tally.lanes, tally.bytes, tally.sectors,
+                     tally.ideal, _count(tally.merged()))
+             for key, tally in self.tallies.items()),
+            key=lambda t: (t.line or 0, t.kind, t.tensor)))
 
     def footprint(self) -> dict[str, Footprint]:
         """By the kernel's parameter name."""
@@ -173,11 +146,9 @@ class Ledger:
         }
 
     def _union(self, name: str, kinds: Sequence[str]) -> int:
-        sets = [tally.unique() for key, tally in self.tallies.items()
-                if tally.tensor == name and key.kind in kinds]
-        if len(sets) <= 1:
-            return len(sets[0]) if sets else 0
-        return len(np.unique(np.concatenate(sets)))
+        spans = [tally.merged() for key, tally in self.tallies.items()
+                 if tally.tensor == name and key.kind in kinds]
+        return _count(_merged(spans)) if spans else 0
 
 
 def _distinct(low: Array, high: Array, rows: Array) -> int:
@@ -187,9 +158,6 @@ def _distinct(low: Array, high: Array, rows: Array) -> int:
     same_row = rows[1:] == rows[:-1]
     if not same_row.any():
         return int((high - low).sum()) + len(low)
-    if low is high:  # lanes: each is in one sector
-        keys = np.sort((rows << _ROW_BITS) + low)
-        return 1 + int(np.count_nonzero(keys[1:] != keys[:-1]))
     if (same_row & (low[1:] < low[:-1])).any():
         order = np.lexsort((low, rows))
         low, high, rows = low[order], high[order], rows[order]

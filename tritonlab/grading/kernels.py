@@ -1,0 +1,119 @@
+"""Inspects the kernels of an exercise as compiled, and times them; records nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import grader
+from grader.bench import bench as benchmarks
+from grader.bench.bench import Benchmark
+from grader.engine.compiler import targets
+from grader.engine.compiler.targets import Target
+from grader.gpu import detect
+from grader.inspect import inspection
+from grader.inspect.inspection import Inspection
+from tritonlab.course.course import Module
+from tritonlab.errors import BadCourse, TritonlabError, brief
+from tritonlab.grading.grade import grader_for
+from tritonlab.workspace.submission import Submission
+
+if TYPE_CHECKING:
+    from grader.bench.bench import Clock
+    from grader.sandbox import Sandbox
+
+OnEvent = Callable[[str], None]
+
+
+def inspect(submission: Submission, target: Target, *, case: str | None = None,
+            listings: bool = False, on_event: OnEvent | None = None,
+            sandbox: Sandbox | None = None) -> Inspection:
+    """Compiles a submission for a GPU and inspects it.
+
+    Raises:
+        BadCourse: the module has no hidden tests.
+        CannotGrade: the grader does not start, or does not go on.
+        UnusableFile: the file disappeared or is not a file.
+        TritonlabError: ``case`` does not name one case.
+    """
+    with grader_for(submission.module, sandbox) as box:
+        suite = grader.load_suite(submission.module.suite)
+        return inspection.inspect(submission.kernel, suite, target, case=case, listings=listings,
+                                  on_event=on_event, sandbox=box)
+
+
+def inspect_command(submission: Submission, target: Target, case: str | None) -> str:
+    """Returns the command that repeats an inspection."""
+    words = [submission.typed("inspect")]
+    if target.name != targets.DEFAULT:
+        words.append(f"--target {target.name}")
+    if case is not None:
+        words.append(f"--case {shlex.quote(case)}")
+    return " ".join(words)
+
+
+def bench(submission: Submission, *, function: str = "", target: Target | None = None,
+          on_event: OnEvent | None = None, sandbox: Sandbox | None = None) -> Benchmark:
+    """Times a submission beside the reference solution and torch.
+
+    Args:
+        function: the only one to be timed.
+        target: predict for this GPU, even if there is one to measure on.
+
+    Raises:
+        BadCourse: the module has no hidden tests, or no solution.
+        CannotGrade: the grader does not start, or does not go on.
+        UnusableFile: the file disappeared or is not a file.
+        TritonlabError: the module, or ``function``, has no benchmark.
+    """
+    module = submission.module
+    with grader_for(module, sandbox) as box:
+        try:
+            suite = grader.load_suite(module.suite)
+            check(module, [part.entry for part in benchmarks.benched(suite)], function)
+            with _clock(module, box, target, on_event) as (clock, why):
+                benchmark = benchmarks.bench(submission.kernel, suite, clock,
+                                             solution=module.solution, function=function,
+                                             on_event=on_event, sandbox=box)
+        except FileNotFoundError as error:
+            raise BadCourse(f"{module.id} is not complete: {brief(str(error))}",
+                            "Install tritonlab again.") from error
+    return replace(benchmark, why=why)
+
+
+@contextlib.contextmanager
+def _clock(module: Module, box: Sandbox, target: Target | None,
+           on_event: OnEvent | None) -> Iterator[tuple[Clock, str]]:
+    """Yields the clock, and why it is not the GPU."""
+    from grader.bench import timers
+    from grader.gpu.client import NoGpu
+
+    if target is not None:
+        yield timers.Predicted(target), ""
+        return
+    with contextlib.ExitStack() as resources:
+        try:
+            if on_event:
+                on_event("what the GPU reaches")
+            clock = resources.enter_context(timers.measuring(box, module.suite))
+        except NoGpu as error:
+            yield timers.Predicted(detect.default_target()), str(error)
+        else:
+            yield clock, ""
+
+
+def check(module: Module, names: list[str], function: str) -> None:
+    """Checks that the module, or its function, has a benchmark.
+
+    Raises:
+        TritonlabError: it has none.
+    """
+    if not names:
+        raise TritonlabError(f"{module.id} has no benchmark: what it asks for is not a matter of "
+                             "speed.", f"`tritonlab grade {module.id}` grades it.")
+    if function and function not in names:
+        raise TritonlabError(f"{module.id} has no benchmark of a function '{function}'. It has "
+                             f"{', '.join(names)}.", "Name one of these with --function.")
