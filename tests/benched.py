@@ -101,7 +101,7 @@ def wrong() -> CaseResult:
 
 if __name__ == "__main__":
     from tritonlab.course import course
-    from tritonlab.render import charts, kernel_pages
+    from tritonlab.render import charts, pages
 
     the_course = course.load()
     folder = Path(sys.argv[1])
@@ -114,4 +114,4 @@ if __name__ == "__main__":
             stem = f"{name.split('-', 2)[-1].replace('/', '-')}-{kind}"
             (folder / f"{stem}.png").write_bytes(charts.benchmark_png(found, name))
             module = next(m for m in the_course.modules if str(m.suite.parent).endswith(name))
-            (folder / f"{stem}.html").write_text(kernel_pages.benchmark(module, found))
+            (folder / f"{stem}.html").write_text(pages.benchmark(module, found))

@@ -124,15 +124,15 @@ def progress(place: Workspace, days: int = 40, benched: bool = True) -> Overview
 
 
 if __name__ == "__main__":
-    from tritonlab.render import learner_pages
+    from tritonlab.render import pages
 
     folder = Path(sys.argv[1])
     folder.mkdir(exist_ok=True)
     for name, way in (("long", progress(Workspace(folder), 200)),
                       ("usual", progress(Workspace(folder))),
                       ("new", progress(Workspace(folder / "new"), 1, benched=False))):
-        (folder / f"report-{name}.html").write_text(learner_pages.report(way))
+        (folder / f"report-{name}.html").write_text(pages.report(way))
     for name, made in (("everything", everything()), ("beginner", beginner()),
                        ("nothing", certificate((), None))):
         path = folder / f"certificate-{name}.html"
-        path.write_text(learner_pages.certificate(made, path.name))
+        path.write_text(pages.certificate(made, path.name))

@@ -33,7 +33,7 @@ from tritonlab.course import course
 from tritonlab.grading import bench as face
 from tritonlab.render import bench_text as view
 from tritonlab.render import bench_text as words
-from tritonlab.render import charts, kernel_pages, plot
+from tritonlab.render import charts, pages
 from tritonlab.render.screen import Screen
 
 ROOT = Path(__file__).parent.parent
@@ -382,7 +382,7 @@ def test_the_table_has_every_time_with_its_percentiles_and_share():
 
 @pytest.mark.parametrize("width", [40, 58, 80, 100, 200])
 def test_the_plot_keeps_to_the_terminal(width):
-    for row in plot.plot(benched.benchmark(SOFTMAX).charts[0], width):
+    for row in view.plot(benched.benchmark(SOFTMAX).charts[0], width):
         text = "".join(part if isinstance(part, str) else part[0] for part in row)
         assert len(text.rstrip()) <= max(width, 34)
 
@@ -391,7 +391,7 @@ def test_the_plot_has_a_mark_for_each_time_and_names_the_ceiling():
     chart = benched.benchmark("missing-elements/02-matrix-mul").charts[0]
 
     text = "\n".join("".join(part if isinstance(part, str) else part[0] for part in row)
-                     for row in plot.plot(chart, 90))
+                     for row in view.plot(chart, 90))
     legend = "".join(part if isinstance(part, str) else part[0]
                      for row in words.legend(chart) for part in row)
 
@@ -494,7 +494,7 @@ class Page(html.parser.HTMLParser):
 def test_the_page_is_whole_and_takes_its_colours_from_the_reader(module, measured):
     the_module = next(m for m in course.load().modules if str(m.suite.parent).endswith(module))
 
-    text = kernel_pages.benchmark(the_module, benched.benchmark(module, measured=measured))
+    text = pages.benchmark(the_module, benched.benchmark(module, measured=measured))
 
     parsed = Page()
     parsed.feed(text)

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 import simulated
 import torch
+from gpu_differences import differences
 from test_grade import KERNEL, SUITE, graded  # noqa: F401 - a fixture
 
 from grader import Verdict
 from grader.judge import gpu_timing, large_tensors, perf_bound
-from grader.judge.gpu_values import differences
 from grader.report import Finding
 from grader.suite import Amplitude, Tolerance, performance, rand
 

@@ -628,7 +628,7 @@ def test_a_broken_context_is_a_finding(said, code):
 
     assert reply["status"] == "faulted"
     assert reply["findings"][0]["code"] == code
-    assert "\n" not in reply["findings"][0]["data"]
+    assert "\n" not in reply["findings"][0]["data"]["figures"]["text"]
 
 
 @pytest.mark.parametrize("request_, why", [

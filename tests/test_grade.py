@@ -10,7 +10,7 @@ import torch
 
 import grader
 from grader import Verdict
-from grader.judge import draws, oversized, patience, values
+from grader.judge import draws, oversized, schedule, values
 from grader.judge.oversized import limits
 from grader.processes import pool, replies, session
 from grader.processes.pool import Processes
@@ -295,7 +295,7 @@ def test_a_case_without_its_suite_tells_idle_programs_as_it_does_in_it(graded):
 
 
 def test_after_a_failure_a_grade_does_not_go_on_for_ever(graded, monkeypatch):
-    monkeypatch.setattr(patience, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(schedule, "PATIENCE_S", 0.0)
 
     failing, right = graded(RIGHT.replace("x * 2", "x * 3")), graded(RIGHT)
 
@@ -309,7 +309,7 @@ def test_what_tells_mistakes_apart_does_not_hang_on_how_busy_a_machine_is(
         graded, monkeypatch, effort):
     telling = Mutant("t", "thrice", (), ("N01",), "three times",
                      wrong=("one block and one element",))
-    monkeypatch.setattr(patience, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(schedule, "PATIENCE_S", 0.0)
 
     report = graded(RIGHT.replace("x * 2", "x * 3"), replace(SUITE, mutants=(telling,)),
                     effort=effort)
@@ -463,7 +463,7 @@ def test_a_hang_or_a_crash_costs_one_case_and_names_the_line(graded, monkeypatch
 
 def test_a_submission_that_hangs_in_every_case_is_given_up(graded, monkeypatch):
     monkeypatch.setattr(session, "CALL_S", 3.0)
-    monkeypatch.setattr(patience, "LOST_S", 4.5)
+    monkeypatch.setattr(schedule, "LOST_S", 4.5)
 
     report = graded(RIGHT.replace("    out =", "    while True: pass\n    out ="))
 

@@ -240,9 +240,9 @@ def test_the_pager_gets_the_lesson_and_ctrl_c_is_its_own(home, tmp_path):
     pager = tmp_path / "pager"
     pager.write_text("#!/bin/sh\nkill -INT $PPID\necho paged\nexec cat\n")
     pager.chmod(0o755)
-    code = ("import os, sys; from tritonlab.render import pager\n"
+    code = ("import os, sys; from tritonlab.render import lesson\n"
             f"os.environ['PAGER'] = {str(pager)!r}\n"
-            "print(pager.show('a lesson'))\n")
+            "print(lesson.page('a lesson'))\n")
 
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
 
@@ -251,12 +251,10 @@ def test_the_pager_gets_the_lesson_and_ctrl_c_is_its_own(home, tmp_path):
 
 @pytest.mark.parametrize("pager", ["no-such-pager", "'", ""])
 def test_without_a_pager_the_lesson_is_printed(pager, monkeypatch):
-    from tritonlab.render import pager as the_pager
-
     monkeypatch.setenv("PAGER", pager)
     monkeypatch.setenv("TERM", "xterm")
 
-    assert the_pager.show("a lesson") is False
+    assert lesson_view.page("a lesson") is False
 
 
 def test_a_lesson_that_is_missing_is_the_course_s_fault(run, course_root):

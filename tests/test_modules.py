@@ -46,6 +46,20 @@ def test_there_are_modules_mutants_and_variants():
         assert len(VARIANTS[module]) >= 5
 
 
+def test_an_overlay_replaces_inserts_and_deletes_statements_by_name():
+    base = '"""Ours."""\nimport math\n\nA = 1\n\n\ndef f():\n    return A\n\n\nB = f()\n'
+    changes = '"""Theirs."""\ndel A\n\n\ndef g():\n    return math.pi\n\n\nB = g()\nC = 2\n'
+
+    assert variants.overlaid(base, changes) == (
+        '"""Theirs."""\nimport math\n\n\ndef f():\n    return A\n\n\ndef g():\n    return math.pi\n'
+        '\n\nB = g()\nC = 2\n')
+
+
+def test_an_overlay_deletes_only_what_the_solution_has():
+    with pytest.raises(ValueError, match="'A' is not in list"):
+        variants.overlaid("B = 1\n", "del A\n")
+
+
 def test_nothing_is_astray_in_the_course():
     assert list(module_files.strays(COURSE, ROOTS)) == []
 

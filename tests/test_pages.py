@@ -16,9 +16,7 @@ from browsing import CONTRAST, CONTRASTS, CUT_OFF, HEADINGS, SCHEMES, WIDTHS
 from playwright.sync_api import Browser
 
 from tritonlab.course import course
-from tritonlab.render import kernel_pages as pages
-from tritonlab.render import learner_pages
-from tritonlab.render import lesson as lessons
+from tritonlab.render import pages
 from tritonlab.workspace.workspace import Workspace
 
 SOFTMAX = course.load().find("track1/softmax")
@@ -35,18 +33,18 @@ MAKE: dict[str, Callable[[Path], str]] = {
     "inspection with defects": lambda _: pages.inspection(SOFTMAX, inspecting.column_major()),
     "benchmark": lambda _: benchmark("missing-elements/03-softmax", True),
     "prediction": lambda _: benchmark("mastery/01-custom-kernels", False),
-    "certificate of everything": lambda _: learner_pages.certificate(
+    "certificate of everything": lambda _: pages.certificate(
         certified.everything(), "c.html"),
-    "certificate of little": lambda _: learner_pages.certificate(certified.beginner(), "c.html"),
-    "certificate of nothing": lambda _: learner_pages.certificate(
+    "certificate of little": lambda _: pages.certificate(certified.beginner(), "c.html"),
+    "certificate of nothing": lambda _: pages.certificate(
         certified.certificate((), None, ("Line 3 of the journal is damaged; only that record is "
                                          "lost.",)), "a file with a long name " * 5),
-    "report": lambda folder: learner_pages.report(certified.progress(Workspace(folder))),
-    "report of a year": lambda folder: learner_pages.report(
+    "report": lambda folder: pages.report(certified.progress(Workspace(folder))),
+    "report of a year": lambda folder: pages.report(
         certified.progress(Workspace(folder / "year"), 365, benched=False)),
-    "report of nothing": lambda folder: learner_pages.report(
+    "report of nothing": lambda folder: pages.report(
         certified.progress(Workspace(folder / "nothing"), 0, benched=False)),
-    **{name: lambda _, module=module: lessons.page(module, module.lesson())
+    **{name: lambda _, module=module: pages.lesson(module, module.lesson())
        for name, module in LESSONS.items()},
 }
 
@@ -128,7 +126,7 @@ def test_the_sheet_of_everything_holds_all_26_modules(browser, page_of):
 def test_many_versions_and_longer_titles_still_are_one_sheet(browser, tmp_path):
     made = certified.everything("A title as long as any title of a module is, and then a bit more",
                                 settings=8)
-    (tmp_path / "c.html").write_text(learner_pages.certificate(made, "certificate.html"))
+    (tmp_path / "c.html").write_text(pages.certificate(made, "certificate.html"))
 
     with browsing.opened(browser, tmp_path / "c.html") as seen:
         assert [len(browsing.printed(seen.page, paper)) for paper in ("A4", "Letter")] == [1, 1]
@@ -201,7 +199,7 @@ def test_two_sheets_are_counted(browser, page_of, tmp_path):
 
 def test_a_name_is_text_in_the_page_of_a_certificate(browser, tmp_path):
     made = replace(certified.beginner(), name="<img src=x onerror=alert(1)></script><b>Ada")
-    (tmp_path / "c.html").write_text(learner_pages.certificate(made, "c.html"))
+    (tmp_path / "c.html").write_text(pages.certificate(made, "c.html"))
 
     with browsing.opened(browser, tmp_path / "c.html") as seen:
         assert seen.page.inner_text("h1") == made.name

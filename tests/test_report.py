@@ -20,7 +20,7 @@ from tritonlab.progress import bench_cache, progress_report
 from tritonlab.progress.journal_format import JournalReading
 from tritonlab.progress.progress_report import Day
 from tritonlab.render import certificate_text as words
-from tritonlab.render import charts
+from tritonlab.render import charts, pages
 from tritonlab.workspace.workspace import Workspace
 
 SOFTMAX = "missing-elements/03-softmax"
@@ -254,15 +254,14 @@ def test_the_report_shows_benchmarks_in_words_and_pictures(run, begun, home):
 def test_rows_say_what_was_shown_and_what_was_not():
     made = certified.everything()
 
-    first, second, *_ = words.rows(made, core=True)
+    first, second, *_ = words.passed(made)
 
-    assert (first.evidence, first.checks) == ("fast", "34 of 34 checks")
-    assert first.hardware == f"ran on {certified.WORKSTATION}"
-    assert (second.evidence, second.checks) == ("efficient",
-                                                "34 of 37 checks; 3 skipped, not shown")
-    assert second.hardware == "compiled for NVIDIA H100 SXM, run on a processor"
-    assert (first.letter, second.letter) == ("a", "b")
-    assert (len(words.rows(made, core=True)), len(words.rows(made, core=False))) == (19, 7)
+    assert words.checks(first) == "34 of 34 checks"
+    assert words.hardware(first) == f"ran on {certified.WORKSTATION}"
+    assert words.checks(second) == "34 of 37 checks; 3 skipped, not shown"
+    assert words.hardware(second) == "compiled for NVIDIA H100 SXM, run on a processor"
+    assert [words.settings(made)[words.setting(one)] for one in (first, second)] == ["a", "b"]
+    assert pages.certificate(made, "c.html").count("; versions a") == 9
 
 
 def test_noise_and_earlier_tests_are_said():
@@ -276,8 +275,8 @@ def test_noise_and_earlier_tests_are_said():
 def test_versions_that_all_share_need_no_letter():
     made = certified.beginner()
 
-    assert [row.letter for row in words.rows(made, core=True)] == [""]
     assert len(words.settings(made)) == 1
+    assert "; versions" not in pages.certificate(made, "c.html")
 
 
 def test_the_certificate_as_json_is_the_same_with_a_page(run, begun):

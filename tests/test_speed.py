@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import get_args
 
 import pytest
+from test_cases import asked_by
 from test_grade import KERNEL, RIGHT, SUITE
 
 import grader
@@ -193,7 +194,7 @@ def test_indices_that_the_judge_drew_are_followed(judged):
     case = performance("a gather", rand(n), integers(n, low=0, high=n - 1, dtype="int32"),
                        pass_at=0.5)
 
-    result = judged(gather, case, parameters=("x", "at"), host_reads=(),
+    result = judged(gather, case, parameters=("x", "at"),
                     reference=lambda x, at: x.double()[at.long()] * 2,
                     cost=lambda x, at: Cost(2 * x.nbytes + at.nbytes))
 
@@ -315,6 +316,13 @@ STORE = Traffic(4, "store", "out_ptr", 1024, 4096, 128, 128, 128)
 STATISTIC = Traffic(5, "store", "rstd_ptr", 1, 4, 1, 1, 1)
 
 
+NO_SHUFFLES = asked_by("optimization/02-pipelining", "row_sum: 64 x 8 192 floats, counted")
+ROLES = asked_by("optimization/04-warp-specialization",
+                 "matmul_ws: 256 x 256 times 256 x 256, specialized, for an H100")
+FP8 = asked_by("optimization/09-fp8-matmul",
+               "matmul_fp8: 256 x 256 times 256 x 256, for an H100")
+
+
 @pytest.mark.parametrize(("limits", "made", "code", "fact"), [
     (Limits(vector=128), binary(), "", "128 bits, at least 128"),
     (Limits(vector=128), binary(accesses=(Access(3, "load", 32, 8), Access(4, "store", 128, 2))),
@@ -336,37 +344,26 @@ STATISTIC = Traffic(5, "store", "rstd_ptr", 1, 4, 1, 1, 1)
     (Limits(stages=2), binary(dot=True, stages=3, shared=49_152), "",
      "3 in 49,152 bytes of shared memory, at least 2"),
     (Limits(stages=2), binary(dot=True), "T06", "0 in 0 bytes of shared memory, at least 2"),
-    (Limits(most_stages=2), binary(dot=True, stages=2), "",
-     "2 in 0 bytes of shared memory, at most 2"),
-    (Limits(most_stages=2), binary(dot=True, stages=3), "T06",
-     "3 in 0 bytes of shared memory, at most 2"),
-    (Limits(stages=2, most_stages=3), binary(dot=True, stages=3), "",
+    (Limits(stages=(1, 2)), binary(dot=True, stages=2), "",
+     "2 in 0 bytes of shared memory, at least 1 and at most 2"),
+    (Limits(stages=(1, 2)), binary(dot=True, stages=3), "T06",
+     "3 in 0 bytes of shared memory, at least 1 and at most 2"),
+    (Limits(stages=(2, 3)), binary(dot=True, stages=3), "",
      "3 in 0 bytes of shared memory, at least 2 and at most 3"),
-    (Limits(loop_shuffles=0), binary(), "", "0, limit 0"),
-    (Limits(loop_shuffles=0), binary(loop_shuffles=((7, 5), (9, 2))), "T06", "7, limit 0"),
+    (NO_SHUFFLES, binary(), "", "0, limit 0"),
+    (NO_SHUFFLES, binary(loop_shuffles=((7, 5), (9, 2))), "T06", "7, limit 0"),
     (Limits(tensor_cores=True), binary(dot=True, tensor_cores="wgmma"), "", "wgmma"),
     (Limits(tensor_cores=True), binary(dot=True), "T06", "not used"),
-    (Limits(factors="fp8"), binary(dot=True, factors=("fp8",)), "", "fp8, fp8 asked for"),
-    (Limits(factors="fp8"), binary(dot=True, factors=("fp16",)), "T06", "fp16, fp8 asked for"),
-    (Limits(factors="fp8"), binary(dot=True, factors=("fp16", "fp8")), "T06",
-     "fp16 and fp8, fp8 asked for"),
-    (Limits(factors="fp8"), binary(dot=True), "T06", "none on tensor cores, fp8 asked for"),
-    (Limits(factors="fp8"), binary(), "T06", "none on tensor cores, fp8 asked for"),
-    (Limits(imprecise_sums=128), binary(dot=True, imprecise_sums=128), "", "128, limit 128"),
-    (Limits(imprecise_sums=128), binary(dot=True), "", "0, limit 128"),
-    (Limits(imprecise_sums=128), binary(dot=True, imprecise_sums=256), "N04", "256, limit 128"),
-    (Limits(imprecise_sums=128), binary(dot=True, imprecise_sums=ALL_SUMS), "N04",
-     "all, limit 128"),
     (Limits(bulk=True), binary(accesses=(Access(3, "bulk copy", 0, 1), Access(4, "store", 128, 2))),
      "", "whole tiles"),
     (Limits(bulk=True), binary(accesses=(Access(None, "bulk copy", 0, 1),)), "", "whole tiles"),
     (Limits(bulk=True), binary(), "T06", "in pieces"),
     (Limits(bulk=True), binary(accesses=(Access(3, "async copy", 128, 4),)), "T06", "in pieces"),
     (Limits(bulk=True), binary(accesses=(Access(9, "load", 32, 4),)), "T06", "in pieces"),
-    (Limits(specialized=True), binary(warps=12, options={"num_warps": 4}), "",
+    (ROLES, binary(warps=12, options={"num_warps": 4}), "",
      "12, 4 asked for by num_warps"),
-    (Limits(specialized=True), binary(warps=12), "", "12, 4 asked for by num_warps"),
-    (Limits(specialized=True), binary(warps=8, options={"num_warps": 8}), "T06",
+    (ROLES, binary(warps=12), "", "12, 4 asked for by num_warps"),
+    (ROLES, binary(warps=8, options={"num_warps": 8}), "T06",
      "8, 8 asked for by num_warps"),
 ])
 def test_limits_on_code_are_told_beside_what_was_found(limits, made, code, fact):
@@ -374,6 +371,27 @@ def test_limits_on_code_are_told_beside_what_was_found(limits, made, code, fact)
 
     assert list(facts.values()) == [fact]
     assert [finding.code for finding in findings] == ([code] if code else [])
+
+
+@pytest.mark.parametrize(("made", "codes", "facts"), [
+    (binary(dot=True, factors=("fp8",), imprecise_sums=512), [],
+     ["fp8, fp8 asked for", "512, limit 512"]),
+    (binary(dot=True, factors=("fp8",)), [], ["fp8, fp8 asked for", "0, limit 512"]),
+    (binary(dot=True, factors=("fp8",), imprecise_sums=1024), ["N04"],
+     ["fp8, fp8 asked for", "1,024, limit 512"]),
+    (binary(dot=True, factors=("fp8",), imprecise_sums=ALL_SUMS), ["N04"],
+     ["fp8, fp8 asked for", "all, limit 512"]),
+    (binary(dot=True, factors=("fp16",)), ["T06"], ["fp16, fp8 asked for", "0, limit 512"]),
+    (binary(dot=True, factors=("fp16", "fp8")), ["T06"],
+     ["fp16 and fp8, fp8 asked for", "0, limit 512"]),
+    (binary(dot=True), ["T06"], ["none on tensor cores, fp8 asked for", "0, limit 512"]),
+    (binary(), ["T06"], ["none on tensor cores, fp8 asked for"]),
+])
+def test_a_product_of_float8_is_judged_by_its_suite(made, codes, facts):
+    figures, findings = code_limits(FP8, [launch(LOAD)], [made])
+
+    assert list(figures.values()) == facts
+    assert [finding.code for finding in findings] == codes
 
 
 @pytest.mark.parametrize(("target", "capability", "ends"), [
@@ -394,7 +412,7 @@ def test_a_launch_that_moves_next_to_nothing_needs_no_pipeline():
     """The second launch of a sum: it adds what the programs of the first have left."""
     heavy, light = (replace(launch(LOAD), bytes_loaded=moved) for moved in (1 << 20, 1 << 10))
     piped, plain = binary(stages=3), binary(loop_shuffles=((7, 5),))
-    limits = Limits(stages=3, loop_shuffles=0)
+    limits = replace(NO_SHUFFLES, stages=3)
 
     _, passed = code_limits(limits, [heavy, light], [piped, plain])
     _, failed = code_limits(limits, [light, heavy], [piped, plain])
@@ -425,7 +443,7 @@ def test_too_many_bytes_are_told_with_the_limit_and_the_line_that_moves_most(lim
                            Traffic(4, "store", "y_ptr", 8, 32, 1, 1, 1)),
                     bytes_loaded=64, bytes_stored=32)
 
-    _, (finding,) = count(Limits(traffic=limit), 48, [moved], 64)
+    _, (finding,) = count(Limits(traffic=limit), Cost(48), [moved], 64)
 
     assert allowed in finding.seen
     assert finding.seen.endswith("Line 3 loads most of them, 64 bytes of `x_ptr`.")
@@ -452,7 +470,7 @@ rows = tl.program_id(0) + tl.num_programs(0) * tl.arange(0, BLOCK)
 def test_a_strided_access_is_told_with_what_becomes_of_the_rest_of_its_sectors(unique, rest):
     moved = launch(Traffic(3, "load", "a_ptr", 4096, 16_384, 4096, 512, unique))
 
-    _, (finding,) = count(Limits(sectors=1.0), 16_384, [moved], 64)
+    _, (finding,) = count(Limits(sectors=1.0), Cost(16_384), [moved], 64)
     told = explain(finding, (), {})
 
     assert finding.seen == (
@@ -548,7 +566,7 @@ def test_every_limit_holds_at_the_real_size_too(judged):
 
 
 def test_no_limit_means_no_facts():
-    assert count(Limits(), 1, [launch(LOAD)], 64) == ({}, [])
+    assert count(Limits(), Cost(1), [launch(LOAD)], 64) == ({}, [])
     assert code_limits(Limits(), [launch(LOAD)], [binary()]) == ({}, [])
 
 

@@ -227,7 +227,7 @@ import sys
 from tritonlab.watch.terminal import Attention, Inbox, Keyboard
 inbox = Inbox()
 with Keyboard() as keyboard, Attention(inbox, keyboard) as attention:
-    code = attention.lend([sys.executable, "-c", sys.argv[1]], lambda: False)
+    code = attention.run([sys.executable, "-c", sys.argv[1]], lambda: False, reads=False)
     print("ended with", code, "and typed were", inbox.take())
 """
 PRINTS = """

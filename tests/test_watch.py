@@ -28,11 +28,10 @@ from tritonlab.grading import grade as grading
 from tritonlab.progress import journal, safe_files
 from tritonlab.progress.journal import JournalReading
 from tritonlab.render.screen import Screen
-from tritonlab.render.watch import Watched
+from tritonlab.render.watch import Lines, Watched
 from tritonlab.watch import file_events, grade_thread, key_actions
 from tritonlab.watch.file_events import Content, Saves
 from tritonlab.watch.terminal import Keyboard, TypedKeys
-from tritonlab.watch.view import Lines
 from tritonlab.watch.watcher import Watch
 from tritonlab.workspace import watch_lock, workspace
 from tritonlab.workspace.submission import Submission
@@ -208,13 +207,13 @@ class Told(Lines):
         super().__init__(lambda line: self.events.append(json.loads(line)))
 
     def asks(self, question: str) -> None:
-        self._tell("asks", text=question)
+        self._put("asks", text=question)
 
     def keys(self, keys: Any) -> None:
-        self._tell("keys", keys=[key.key for key in keys])
+        self._put("keys", keys=[key.key for key in keys])
 
     def show(self, page: Any) -> None:
-        self._tell("page")
+        self._put("page")
 
     def of(self, event: str) -> list[dict[str, Any]]:
         return [told for told in self.events if told["event"] == event]

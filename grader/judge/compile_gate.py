@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
+from typing import NamedTuple
 
 from grader.engine.compiler.targets import Target, find
 from grader.processes.compiler_replies import Compiled
@@ -16,13 +17,9 @@ from grader.processes.session import Session
 from grader.recording.model import Recording
 from grader.report import CaseResult, Finding, Kind, Verdict
 from grader.sandbox import SandboxBroken
-from grader.text import sentence
-
-_TOO_LARGE = "T05"
 
 
-@dataclass(frozen=True)
-class _Begun:
+class _Begun(NamedTuple):
     case: str
     recording: Recording
     tuned: bool
@@ -75,8 +72,7 @@ class Gate:
         except Stopped as stop:
             self._stopped = stop.finding
         else:
-            self._begun.append(
-                _Begun(case, recording, configurations > 1, compiled))
+            self._begun.append(_Begun(case, recording, configurations > 1, compiled))
 
     def compiled(self, recording: Recording, target: str = "") -> Compiled:
         """Compiles the launches for the gate's own target, unless another is named.
@@ -104,10 +100,10 @@ class Gate:
         refusal = self._refusal(recording)
         if refusal is None:
             return finding
-        said, *quoted = refusal.seen.split("\n")
-        if said.rpartition(": ")[2].rstrip(".") in finding.seen:
+        if refusal.data == finding.data or \
+                refusal.text.rpartition(": ")[2].rstrip(".") in finding.text:
             return refusal
-        return replace(refusal, data="\n".join([f"{sentence(finding.seen)} {said}", *quoted]))
+        return replace(refusal, data=finding.data).within("refused too", refusal=refusal.data)
 
     def _refusal(self, recording: Recording) -> Finding | None:
         if self._stopped is not None:
@@ -144,16 +140,17 @@ class Gate:
         except Exception:
             return CaseResult(self.name, Kind.CORRECTNESS, Verdict.ERROR,
                               reason=traceback.format_exc())
-        findings = [finding for _, finding in refused] + [self._stopped] * bool(self._stopped)
         launches = sum(len(begun.recording.launches) for begun in self._begun)
         result = CaseResult(self.name, Kind.CORRECTNESS, Verdict.PASSED,
-                            facts={"compiled": f"{launches} launches"})
-        if findings and findings[0] is not None:
-            cases = list(dict.fromkeys(case for case, _ in refused))
-            finding = replace(_told(findings[0], cases), function=self._functions.get(
-                cases[0], "") if cases else "")
-            result = replace(result, verdict=Verdict.FAILED, findings=(finding,), facts={})
-        return replace(result, seconds=time.monotonic() - started)
+                            facts={"compiled": f"{launches} launches"},
+                            seconds=time.monotonic() - started)
+        finding = refused[0][1] if refused else self._stopped
+        if finding is None:
+            return result
+        if cases := list(dict.fromkeys(case for case, _ in refused)):
+            finding = replace(finding.within("compiled", case=cases[0], others=len(cases) - 1),
+                              function=self._functions.get(cases[0], ""))
+        return replace(result, verdict=Verdict.FAILED, findings=(finding,), facts={})
 
     def _refused(self, tell: Callable[[str], None]) -> Iterator[tuple[str, Finding]]:
         """Case and finding of what does not compile.
@@ -174,16 +171,9 @@ class Gate:
                 return
             fits |= begun.tuned and not findings
             for finding in findings:
-                if begun.tuned and finding.code == _TOO_LARGE:
+                if begun.tuned and finding.code == "T05":
                     too_large.append((begun.case, finding))
                 else:
                     yield begun.case, finding
         if not fits:
             yield from too_large
-
-
-def _told(finding: Finding, cases: list[str]) -> Finding:
-    """The first finding, with the cases that it was seen in; code is quoted below the sentence."""
-    if not cases:
-        return finding
-    return finding.within("compiled", case=cases[0], others=len(cases) - 1)

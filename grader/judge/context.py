@@ -19,11 +19,10 @@ from grader.judge.compile_gate import Gate
 from grader.judge.contract import check_call
 from grader.judge.draws import DEFAULT_BLOCK, Draws, block_of
 from grader.judge.large_tensors import once
-from grader.judge.patience import Patience
 from grader.judge.perf_bound import Forecast
 from grader.judge.pipeline import Pipeline
 from grader.judge.prefetch import Prepared, functions_of
-from grader.judge.schedule import AnyCase, Schedule
+from grader.judge.schedule import AnyCase, Patience, Schedule, function_of
 from grader.processes.pool import Later
 from grader.processes.replies import Answer, Outcome, Run, Stopped
 from grader.processes.session import Session
@@ -77,9 +76,8 @@ class GpuQueue:
         recording = call.outcome.recording
         if call.case.kind not in DECIDED_BY_VALUES or not recording or not recording.launches:
             return
-        storages = [value.untyped_storage() for value in call.inputs
-                    if hasattr(value, "untyped_storage")]
-        if max((storage.nbytes() for storage in storages), default=0) > WITH_HOLES:
+        if any(value.untyped_storage().nbytes() > WITH_HOLES for value in call.inputs
+               if hasattr(value, "untyped_storage")):
             self.n_left_out += 1
         else:
             self.calls.append(call)
@@ -130,7 +128,7 @@ class Context:
         self.tried_configurations: list[int] = []  # of autotuners, by all cases
         self.first_calls: set[str] = set()  # functions whose trials in a first call were checked
         self._answers: dict[str, Answer] = {}  # of host code, by function and inputs
-        self._ahead: Pipeline[Case, RecordedCall, RecordedCall] | None = None
+        self._ahead: Pipeline[Case, RecordedCall] | None = None
         self._begun: deque[Case] = deque()
         if suite.compiles_graphs:
             sandbox.expect("graphs")
@@ -281,21 +279,21 @@ class Context:
         return self._part(case)[1] if case else self._session
 
     def _part(self, case: AnyCase) -> tuple[Suite, Session]:
-        return next((part for part in self.parts if part[0].entry == _function(case)),
+        return next((part for part in self.parts if part[0].entry == function_of(case)),
                     self.parts[0])
 
     def block(self, case: AnyCase) -> int:
         """The block that sizes of a case follow: that of the last case before it in the suite."""
-        function = _function(case)
+        function = function_of(case)
         if self.schedule.changed and (not isinstance(case, Case) or case.follows_block):
             try:
-                shown = self.schedule.block_before(case, self._block_shown)
+                shown = self.schedule.block_before(case, self.block_shown)
             except Stopped:  # which that case itself reports
                 shown = None
             self.draws.blocks[function] = shown or DEFAULT_BLOCK
         return self.draws.block(function)
 
-    def _block_shown(self, case: Case) -> int | None:
+    def block_shown(self, case: Case) -> int | None:
         """The block of the learner's launches in a case that comes later than it should."""
         inputs = self.draw_inputs(case.name, case.inputs, DEFAULT_BLOCK)
         recording = self.session(case).record(inputs).recording
@@ -322,21 +320,15 @@ class Context:
     def keep(self, call: RecordedCall) -> None:
         """Keep what may explain a failure later, and what is to be run on a GPU."""
         name, recording = call.case.name, call.outcome.recording
-        traits = traits_of(name, call.inputs, call.block)
-        if traits and recording is not None:
-            traits = replace(traits, block=block_of(recording), programs=sum(
-                launch.programs for launch in recording.launches))
-        if traits:
-            self.traits[name] = traits
+        if traits := traits_of(name, call.inputs, call.block):
+            self.traits[name] = traits if recording is None else replace(
+                traits, block=block_of(recording),
+                programs=sum(launch.programs for launch in recording.launches))
         if self.notes and recording is not None:
             self.notes.recorded(recording)
             self.notes.output = self._session.output()  # later runs, for the diagnosis, print too
         if self.gpu_queue is not None:
             self.gpu_queue.add(call)
-
-
-def _function(case: AnyCase) -> str:
-    return case.function if isinstance(case, Case) else ""
 
 
 def _remembering(part: Suite, draws: Draws) -> Suite:

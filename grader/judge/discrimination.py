@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,6 +13,7 @@ import torch
 
 from grader.diagnosis.difference import as_tuple, in_reals
 from grader.judge import compare
+from grader.judge.oversized import is_measured
 from grader.recording.model import dtype_name
 from grader.suite import Case, Input, Suite
 from grader.suite.rounding import UNDERFLOW, UNIT_ROUNDOFF
@@ -48,26 +49,15 @@ class JudgedAnswer:
 class SelfTest:
     """All trials of a suite; without ``faults`` it distinguishes right from wrong.
 
-    ``left_out`` are the cases that were not examined: refusals, empty results, inputs that fit no
-    memory here. ``seed`` repeats the inputs.
+    Refusals, empty results and inputs that fit no memory here are not tried.
     """
 
-    suite: str
-    seed: int
     trials: tuple[JudgedAnswer, ...]
     faults: tuple[str, ...]
-    left_out: tuple[str, ...]
-
-    @property
-    def passed(self) -> bool:
-        return not self.faults
-
-    def count(self, outcome: Outcome) -> int:
-        return sum(trial.outcome == outcome for trial in self.trials)
 
 
 def examine(suite: Suite, seed: int | None = None) -> SelfTest:
-    """Give wrong and right answers to every case of a suite that compares values.
+    """Gives wrong and right answers to every case of a suite that compares values.
 
     Wrong ones (zeros, ones, the mean, an input, the reversed answer, the answer scaled by
     1 + 64 u) must fail wherever they differ from the right answer, and in several cases of each
@@ -82,41 +72,32 @@ def examine(suite: Suite, seed: int | None = None) -> SelfTest:
     """
     seed = secrets.randbits(62) if seed is None else seed
     parts = [_examine(part, seed) for part in suite.parts if part.entry]
-    return SelfTest(suite.name, seed, *(
-        tuple(item for part in parts for item in getattr(part, name))
-        for name in ("trials", "faults", "left_out")))
+    return SelfTest(tuple(trial for trials, _ in parts for trial in trials),
+                    tuple(fault for _, faults in parts for fault in faults))
 
 
-def _examine(suite: Suite, seed: int) -> SelfTest:
-    """The same of the cases of one function."""
+def _examine(suite: Suite, seed: int) -> tuple[list[JudgedAnswer], list[str]]:
+    """The trials and faults of the cases of one function."""
     trials: list[JudgedAnswer] = []
     faults: list[str] = []
-    left_out: list[str] = []
-    applicable: dict[tuple[str, str], int] = defaultdict(int)
     reduces = False
     for number, case in enumerate(suite.cases):
         generator = torch.Generator().manual_seed((seed + number * 0x9E3779B97F4A7C15) % 2**63)
         inputs = _drawn(case, generator)
-        right = None if inputs is None else _results(suite.reference(*inputs))
-        if inputs is None or right is None or not any(part.numel() for part in right):
-            left_out.append(case.name)
+        right = [] if inputs is None else _results(suite.reference(*inputs))
+        if inputs is None or not any(part.numel() for part in right):
             continue
         try:
             judged = [*_wrong(suite, case, inputs, right), *_right(suite, case, inputs, right)]
         except ValueError as error:
             faults.append(f"{case.name}: {error}")
             continue
+        trials += judged
         reduces |= _longest(suite, inputs) > 1
-        for trial in judged:
-            trials.append(trial)
-            applicable[trial.dtype, trial.answer] += trial.outcome not in ("passed", "failed")
-            if trial.outcome == "missed":
-                faults.append(f"{case.name}: {trial.answer} passes, although {trial.seen}")
-            elif trial.outcome == "failed":
-                faults.append(f"{case.name}: {trial.answer} fails: {trial.seen}")
-    return SelfTest(suite.name, seed, tuple(trials),
-                    (*_lacking(suite, trials, reduces), *_rare(suite, trials, applicable), *faults),
-                    tuple(left_out))
+        faults += [f"{case.name}: {trial.answer} passes, although {trial.seen}"
+                   if trial.outcome == "missed" else f"{case.name}: {trial.answer} fails: "
+                   f"{trial.seen}" for trial in judged if trial.outcome in ("missed", "failed")]
+    return trials, [*_lacking(suite, trials, reduces), *_rare(suite, trials), *faults]
 
 
 def _lacking(suite: Suite, trials: Sequence[JudgedAnswer], reduces: bool) -> Iterator[str]:
@@ -128,19 +109,18 @@ def _lacking(suite: Suite, trials: Sequence[JudgedAnswer], reduces: bool) -> Ite
         yield "the suite reduces something and names no `reversed_peer`"
 
 
-def _rare(suite: Suite, trials: Sequence[JudgedAnswer],
-          applicable: dict[tuple[str, str], int]) -> Iterator[str]:
+def _rare(suite: Suite, trials: Sequence[JudgedAnswer]) -> Iterator[str]:
     """Wrong answers that fail in too few cases of a dtype.
 
     Where moving is the task, and the first input is right in every case, it is the very job of the
     kernel to give that: only its layout changes.
     """
-    caught: dict[tuple[str, str], int] = defaultdict(int)
+    tried = Counter((trial.dtype, trial.answer) for trial in trials
+                    if trial.outcome not in ("passed", "failed"))
+    caught = Counter((trial.dtype, trial.answer) for trial in trials if trial.outcome == "caught")
     copies = suite.moves == "deny" and all(
         trial.outcome == "alike" for trial in trials if trial.answer == INPUT)
-    for trial in trials:
-        caught[trial.dtype, trial.answer] += trial.outcome == "caught"
-    for (dtype, answer), cases in applicable.items():
+    for (dtype, answer), cases in tried.items():
         needed = min(ENOUGH, cases)
         if caught[dtype, answer] < needed and not (copies and answer == INPUT):
             yield (f"{answer} fails in {caught[dtype, answer]} of {cases} cases in {dtype}; it has "
@@ -149,10 +129,8 @@ def _rare(suite: Suite, trials: Sequence[JudgedAnswer],
 
 def _drawn(case: Case, generator: torch.Generator) -> list[Any] | None:
     """The inputs of a case that decides by its values, and whose inputs fit into memory."""
-    measured = case.limits is not None and case.limits.pass_at is not None
-    if case.raises is not None or case.call is not None or case.advisory or measured:
-        return None
-    if not any(isinstance(spec, Input) for spec in case.inputs):
+    if case.raises or case.call or case.advisory or is_measured(case) or not any(
+            isinstance(spec, Input) for spec in case.inputs):
         return None
     return [spec.draw(generator, BLOCK) if isinstance(spec, Input) else spec
             for spec in case.inputs]

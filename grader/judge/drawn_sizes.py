@@ -40,7 +40,7 @@ def judge(case: Case, ctx: Context,
         ctx.printed[case.name] = ctx.printed.pop(described.name)
     note = f" (the smallest found; drawn: {words(size)})" if smallest != size else ""
     # A result that changes from run to run may be right this time.
-    return result_of(case, [_named(finding, words(smallest) + note)
+    return result_of(case, [finding.within("size", size=words(smallest) + note)
                             for finding in result.findings or findings])
 
 
@@ -55,7 +55,7 @@ def _first_failure(case: Case, ctx: Context) -> tuple[Drawn, Sequence[Finding]]:
         except Stopped as stop:
             if stop.final:
                 raise
-            raise Stopped(_named(stop.finding, words(size))) from None
+            raise Stopped(stop.finding.within("size", size=words(size))) from None
         except Exception as error:
             error.add_note(f"at the drawn size {words(size)}")
             raise
@@ -98,7 +98,3 @@ def _findings(cases: Sequence[Case], ctx: Context) -> Iterator[Sequence[Finding]
         else:
             call = ctx.record(case)
             yield call.findings or values.check_run(call, ctx.replay(call), ctx)
-
-
-def _named(finding: Finding, size: str) -> Finding:
-    return finding.within("size", size=size)

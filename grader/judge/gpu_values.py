@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from grader.diagnosis.explain import replay_options, result_of
-from grader.diagnosis.gpu_cpu_differences import UNNOTICED, effect
+from grader.diagnosis.gpu_cpu_differences import effect
 from grader.engine.gpu.measurement import Ceilings, Gpu
+from grader.finding import fact
 from grader.gpu.client import NoGpu
 from grader.judge import compare, gpu_timing
 from grader.judge.context import Context, GpuQueue, RecordedCall
@@ -41,7 +43,7 @@ class GpuVerdicts:
         self._ctx = ctx
         self._queue = queue
         self._throughout = throughout
-        self._lost = 0
+        self._n_lost = 0  # processes
         self._failed_before: dict[str, str] = {}  # case -> first code, on the processor
         self.gpu: Gpu | None = None
         self.ceilings: Ceilings | None = None
@@ -83,22 +85,31 @@ class GpuVerdicts:
                 yield replace(result, reason="; ".join(filter(None, (result.reason, why))))
 
     def _timed(self, before: CaseResult) -> CaseResult:
-        """A case that asks for speed by the clock; what a kernel does there costs this case alone.
-        """
+        """A case that asks for speed by the clock."""
+        forecast, gpu = self._queue.forecasts[before.name], self.gpu
+        assert gpu is not None
+        result = self._judged(forecast.case, lambda: gpu_timing.timed(
+            forecast, self._ctx, gpu, self._measured_ceilings), forecast.facts)
+        return replace(result, seconds=before.seconds + result.seconds, clocked=True,
+                       details=before.details)
+
+    def _judged(self, case: Case, judge: Callable[[], CaseResult],
+                facts: dict[str, str] | None = None) -> CaseResult:
+        """The verdict on a case; what a kernel does there costs this case alone."""
         started = time.monotonic()
-        forecast = self._queue.forecasts[before.name]
-        assert self.gpu is not None
         try:
-            result = gpu_timing.timed(forecast, self._ctx, self.gpu, self._measured_ceilings)
-        except Stopped as stop:
-            result = result_of(forecast.case, [stop.finding], forecast.facts)
+            result = judge()
         except SandboxBroken:
             raise
+        except NoGpu as error:
+            result = CaseResult(case.name, case.kind, Verdict.SKIPPED,
+                                reason=f"not run on the GPU: {error}", skipped=Skip.GPU)
+        except Stopped as stop:
+            self._n_lost += 1
+            result = result_of(case, [stop.finding], facts)
         except Exception:
-            result = CaseResult(before.name, before.kind, Verdict.ERROR,
-                                reason=traceback.format_exc())
-        return replace(result, seconds=before.seconds + time.monotonic() - started,
-                       advisory=before.advisory, clocked=True, details=before.details)
+            result = CaseResult(case.name, case.kind, Verdict.ERROR, reason=traceback.format_exc())
+        return replace(result, seconds=time.monotonic() - started, advisory=case.advisory)
 
     def _look(self) -> bool:
         """Whether the GPU answers; ``unusable`` is the reason why it does not."""
@@ -151,31 +162,18 @@ class GpuVerdicts:
             case = call.case
             self._ctx.tell(f"{case.name}, on the GPU")
             late = time.monotonic() - started > PATIENCE_S
-            if late or self._lost >= MOST_LOST:
+            if late or self._n_lost >= MOST_LOST:
                 why = f"{PATIENCE_S:.0f} s had passed" if late else \
-                    f"{self._lost} cases before it had taken the GPU's process with them"
-                result = CaseResult(case.name, case.kind, Verdict.SKIPPED,
+                    f"{self._n_lost} cases before it had taken the GPU's process with them"
+                result = CaseResult(case.name, case.kind, Verdict.SKIPPED, advisory=case.advisory,
                                     reason=f"not run on the GPU: {why}", skipped=Skip.GPU)
             else:
-                result = self._one(call)
-            self.results.append(replace(result, advisory=case.advisory))
+                result = self._judged(case, partial(self._run_twice, call))
+            self.results.append(result)
         return replace(self._summary(), seconds=time.monotonic() - started)
 
-    def _one(self, call: RecordedCall) -> CaseResult:
-        started, case = time.monotonic(), call.case
-        try:
-            findings = list(self._findings(call))
-        except SandboxBroken:
-            raise
-        except NoGpu as error:
-            return CaseResult(case.name, case.kind, Verdict.SKIPPED,
-                              reason=f"not run on the GPU: {error}", skipped=Skip.GPU)
-        except Stopped as stop:
-            self._lost += 1
-            findings = [stop.finding]
-        except Exception:
-            return CaseResult(case.name, case.kind, Verdict.ERROR, reason=traceback.format_exc())
-        return replace(result_of(case, findings), seconds=time.monotonic() - started)
+    def _run_twice(self, call: RecordedCall) -> CaseResult:
+        return result_of(call.case, list(self._findings(call)))
 
     def _findings(self, call: RecordedCall) -> Iterator[Finding]:
         """Checks a call that is run twice, with other undefined values in fresh memory."""
@@ -241,28 +239,6 @@ class GpuVerdicts:
                        means=ONLY_HERE if passes else "")
 
 
-def differences(before: Sequence[CaseResult],
-                on_gpu: Sequence[CaseResult]) -> list[tuple[str, str]]:
-    """Cases on which CPU and GPU disagree: (name, both verdicts and the reason if known)."""
-    gpu_results = {result.name: result for result in on_gpu}
-    disagreements = []
-    for result in before:
-        other = gpu_results.get(result.name)
-        if other is None or other.verdict is result.verdict or \
-                not {result.verdict, other.verdict} <= {Verdict.PASSED, Verdict.FAILED}:
-            continue
-        if result.verdict is Verdict.FAILED:
-            code = result.findings[0].code
-            why = UNNOTICED.get(code, "")
-            disagreements.append((result.name, f"{code} on the processor, right on the GPU"
-                                               f"{f': {why}' if why else ''}"))
-        else:
-            seen = other.findings[0]
-            disagreements.append((result.name, f"right on the processor, {seen.code} on the "
-                                               f"GPU: {seen.seen}"))
-    return disagreements
-
-
 def _alike(first: Run, second: Run) -> bool:
     return all(same_bits(one, other)
                for one, other in zip(first.results, second.results, strict=True))
@@ -271,10 +247,8 @@ def _alike(first: Run, second: Run) -> bool:
 def _unlike(runs: list[Run], again: Run) -> Finding:
     """The finding for two runs with different results; the third repeats the first."""
     if _alike(runs[0], again):
-        return Finding("M06", "Two runs on the GPU gave different results, which change with the "
-                              "garbage in memory that nobody wrote.")
-    return Finding("M09", "Two runs on the GPU gave different results: they depend on the order "
-                          "in which programs happen to run.")
+        return Finding("M06", fact("unwritten on GPU"))
+    return Finding("M09", fact("order on GPU"))
 
 
 def _version(capability: tuple[int, int]) -> str:

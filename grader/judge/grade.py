@@ -177,10 +177,6 @@ def _separation(results: Sequence[CaseResult], ctx: Context) -> str:
 
 def _with_printed(report: Report, printed: Mapping[str, tuple[str, ...]]) -> Report:
     """The report with the lines that kernels printed in one of its cases."""
-    failure = report.first_failure
-    if failure is not None:
-        name = failure.name
-    else:
-        names = [result.name for result in report.results if result.name in printed]
-        name = names[0] if names and report.partial else ""
+    names = [result.name for result in report.results if result.name in printed and report.partial]
+    name = report.first_failure.name if report.first_failure else next(iter(names), "")
     return replace(report, printed=printed[name], printed_in=name) if name in printed else report

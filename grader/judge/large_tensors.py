@@ -185,14 +185,3 @@ def _part(inputs: Sequence[Any], height: int, first: int, last: int) -> list[Any
     """The inputs that belong to some rows: of those with as many rows as the results, these."""
     return [value[first:last] if isinstance(value, torch.Tensor) and value.dim()
             and value.shape[0] == height else value for value in inputs]
-
-
-def nbytes(values: Sequence[Any]) -> int:
-    """Of the storages of tensors, or of what outlines stand for."""
-    sizes = []
-    for value in values:
-        like = getattr(value, "like", value)
-        if isinstance(like, torch.Tensor):
-            sizes.append(like.untyped_storage().nbytes() if like.device.type != "meta"
-                         else prod(like.shape) * like.element_size())
-    return sum(sizes)

@@ -16,10 +16,11 @@ from grader.engine.compiler.targets import Target
 from grader.engine.compiler.time_lower_bound import least_seconds, moving_seconds
 from grader.engine.gpu import measurement
 from grader.engine.gpu.measurement import percent
+from grader.finding import fact
 from grader.judge import oversized
 from grader.judge.launch_report import Examined
 from grader.judge.perf_limits import code_limits, count
-from grader.recording.launch_stats import Prediction, Survey
+from grader.recording.launch_stats import Survey
 from grader.report import CaseResult, Finding, Skip, Verdict
 from grader.suite import Case, Cost, Limits, Suite
 
@@ -108,7 +109,7 @@ def forecast(case: Case, suite: Suite, inputs: Sequence[Any], examined: Examined
     surveys = [one.survey for one in examined.launches if one.survey]
     if len(surveys) == len(examined.launches):
         for more_facts, findings in (
-            count(limits, needed.bytes, surveys, block),
+            count(limits, needed, surveys, block),
             code_limits(limits, surveys, [one.binary for one in examined.launches]),
         ):
             facts, broken = facts | more_facts, [*broken, *findings]
@@ -121,29 +122,29 @@ def forecast(case: Case, suite: Suite, inputs: Sequence[Any], examined: Examined
 def _bounded(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Limits,
              target: Target) -> tuple[dict[str, str], list[Finding]]:
     """The least memory traffic, and T01 where moving and computing take too long."""
-    known = [(one.survey, one.binary, one.dram) for one in examined.launches
+    surveyed = [(one.survey, one.binary, one.dram) for one in examined.launches
              if one.survey and one.dram]
-    if len(known) < len(examined.launches):
+    if len(surveyed) < len(examined.launches):
         return {}, []
-    low, high = (sum(getattr(dram, end) for *_, dram in known) for end in ("low", "high"))
+    low, high = (sum(getattr(dram, end) for *_, dram in surveyed) for end in ("low", "high"))
     facts = {"memory traffic": traffic(low, high, needed.bytes)}
     seconds = sum(least_seconds(survey, target, binary, cold=number == 0)
-                  for number, (survey, binary, _) in enumerate(known))
+                  for number, (survey, binary, _) in enumerate(surveyed))
     assert limits.pass_at is not None
     best = yardstick.slow / seconds if seconds else float("inf")
     if best >= PROVED * limits.pass_at:
         return facts, []
     moving = sum(moving_seconds(survey, target, cold=number == 0)
-                 for number, (survey, *_) in enumerate(known))
-    surely = low - sum(max(0, survey.loaded.low - survey.surely) for survey, *_ in known
+                 for number, (survey, *_) in enumerate(surveyed))
+    surely = low - sum(max(0, survey.loaded.low - survey.surely) for survey, *_ in surveyed
                        if survey.surely is not None)
-    cause = f"move at least {surely:,} bytes between memory and caches where {needed.bytes:,} do" \
+    speeds = {"most": percent(best), "gpu": target.title, "verb": yardstick.verb,
+              "asked": percent(limits.pass_at)}
+    cause = fact("slow traffic", n_bytes=surely, least=needed.bytes, **speeds) \
         if moving >= seconds / 2 else \
-        f"compute {sum(survey.flops for survey, *_ in known):,} operations of tl.dot, which take " \
-        f"at least {seconds * 1e3:.3g} ms on the units that they use"
-    return facts, [Finding(
-        "T01", f"The launches {cause}: they reach at most {percent(best)} of the speed at which "
-               f"the {target.title} {yardstick.verb}, and {percent(limits.pass_at)} is asked for.")]
+        fact("slow products", operations=sum(survey.flops for survey, *_ in surveyed),
+             ms=seconds * 1e3, **speeds)
+    return facts, [Finding("T01", cause)]
 
 
 def _in_doubt(surveys: Sequence[Survey], needed: Cost, failed: bool) -> str:
@@ -162,30 +163,22 @@ def _open(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Limits
         return f"a GPU is needed: {examined.unknown[0]}"
     if examined.prediction is None:
         return "a GPU is needed: its time cannot be predicted"
-    defects = [one for one in examined.defects if one.weight == "defect"]
+    defects = dict.fromkeys(one.name for one in examined.defects if one.weight == "defect")
     seconds = examined.prediction.seconds
     if limits.pass_at < measurement.SOME:
         return "a GPU is needed: this case asks for right values at this size, and for no speed"
     share = yardstick.fast / seconds
     rate = f"{needed.flops / seconds / 1e12:.0f} TFLOP/s, about " * (yardstick.name == "matmul")
-    prediction = f"predicted for the {target.title}, not measured: {_time(examined.prediction)}, " \
-           f"{rate}{percent(share)} of {yardstick.name} speed where {percent(limits.pass_at)} " \
-           "is asked for"
+    prediction = f"predicted for the {target.title}, not measured: {seconds * 1e3:.3g} ms, bound " \
+           f"by {_BOUNDS[examined.prediction.bound]}, {rate}{percent(share)} of " \
+           f"{yardstick.name} speed where {percent(limits.pass_at)} is asked for"
     if defects:
-        return f"a GPU is needed; {prediction}. {_named([one.name for one in defects])}"
+        return f"a GPU is needed; {prediction}. `tritonlab inspect` tells of: {', '.join(defects)}"
     if in_doubt:
         return f"a GPU is needed; {prediction}, but {in_doubt}"
     if share >= limits.pass_at + EXPECTED:
         return f"expected to pass on a GPU; {prediction}"
     return f"a GPU is needed; {prediction}"
-
-
-def _named(names: Sequence[str]) -> str:
-    return f"`tritonlab inspect` tells of: {', '.join(dict.fromkeys(names))}"
-
-
-def _time(prediction: Prediction) -> str:
-    return f"{prediction.seconds * 1e3:.3g} ms, bound by {_BOUNDS[prediction.bound]}"
 
 
 _BOUNDS = {
@@ -200,9 +193,5 @@ def traffic(low: int, high: int, needed: int) -> str:
     It is less than 1 where a sample of programs missed some, or the launches leave work out.
     """
     short = ", by a sample that does not show all of it" * (high < WHOLE * needed)
-    return f"{_times(low, high, needed)} of the minimum{short}"
-
-
-def _times(low: int, high: int, needed: int) -> str:
-    first, last = f"{low / needed:.2f}", f"{high / needed:.2f}"
-    return f"{first}x" if first == last else f"{first} to {last}x"
+    times = " to ".join(dict.fromkeys((f"{low / needed:.2f}", f"{high / needed:.2f}")))
+    return f"{times}x of the minimum{short}"

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import operator
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from grader.engine.compiler.targets import find
 from grader.finding import Excess, ExcessKind
 from grader.processes.session import Session
-from grader.recording.compiled_kernel import ALL_SUMS, Access, Binary, Factor
+from grader.recording.compiled_kernel import Access, Binary
 from grader.recording.launch_stats import LaunchFacts, Survey, Traffic
-from grader.recording.model import Alloc, Recording
+from grader.recording.model import Recording
 from grader.report import Finding
-from grader.suite import Cost, Limits, Suite
+from grader.suite import CompiledCode, Cost, Fact, Limits, Suite
 from grader.suite.spec import AMPERE
 
 HEAVY = 0.1  # of the bytes: lines and launches that move less are not asked how
-DEFAULT_WARPS = 4  # of a program, where the launch names no num_warps
 MANY_PROGRAMS, SAMPLE = 1024, 32  # larger grids are sampled at both ends before they run whole
 
 
@@ -33,31 +32,29 @@ def check(limits: Limits, needed: Cost, launches: Sequence[LaunchFacts], recordi
         launches: what was counted, of all programs.
         block: the learner's own block size.
     """
-    facts, findings = count(limits, needed.bytes, launches, block)
-    for more_facts, more in (
-        operations(limits, needed.flops, launches), scratch(limits, recording),
-        axes(limits, recording), described(limits, recording),
-    ):
-        facts, findings = facts | more_facts, [*findings, *more]
-    return facts, findings
+    facts, findings = count(limits, needed, launches, block)
+    return _with(limits.check(recording) if limits.check else (), facts, findings)
 
 
-def count(limits: Limits, least: int, launches: Sequence[Counted],
+def _with(checked: Sequence[Fact], facts: dict[str, str],
+          findings: Sequence[Finding]) -> tuple[dict[str, str], list[Finding]]:
+    """Adds facts that a check of a suite returned, and a finding for each that is wrong."""
+    return facts | {fact.name: fact.value for fact in checked}, [*findings, *(
+        Finding(fact.code, fact.wrong, line=fact.line) for fact in checked if fact.wrong)]
+
+
+def count(limits: Limits, needed: Cost, launches: Sequence[Counted],
           block: int) -> tuple[dict[str, str], list[Finding]]:
     """The facts of a performance case, given whether it passes or fails, and what is over a limit.
 
     Bytes are *issued* bytes: every active lane of every load and store, caches ignored, because
-    that is what the learner's code decides.
-
-    Args:
-        least: bytes that the job needs.
-        launches: what was counted, of all programs or of some.
-        block: the learner's own block size.
+    that is what the learner's code decides. The arguments are those of ``check``; ``launches`` may
+    be counted of some programs.
     """
     facts: dict[str, str] = {}
     findings: list[Finding] = []
     if limits.traffic is not None:
-        issued = sum(launch.issued for launch in launches)
+        issued, least = sum(launch.issued for launch in launches), needed.bytes
         facts["traffic"] = f"{issued / least:.2f}x of the minimum, limit {limits.traffic:.2f}x"
         if issued > limits.traffic * least:
             findings.append(Finding("T01", Excess("bytes", issued, limits.traffic, least,
@@ -80,6 +77,11 @@ def count(limits: Limits, least: int, launches: Sequence[Counted],
             findings.append(Finding("L03", Excess("idle programs", idle, programs)))
         elif programs > most:
             findings.append(Finding("T03", Excess("programs", programs, most)))
+    if limits.flops is not None:
+        flops, least = sum(launch.flops for launch in launches), needed.flops
+        facts["operations"] = f"{flops / least:.2f}x of the minimum, limit {limits.flops:.2f}x"
+        if flops > limits.flops * least:
+            findings.append(Finding("T01", Excess("operations", flops, limits.flops, least)))
     return facts, findings
 
 
@@ -90,64 +92,6 @@ def _heaviest(launches: Sequence[Counted]) -> dict[str, Any]:
         return {}
     row = max(rows, key=lambda row: row.bytes)
     return {"line": row.line, "action": row.kind, "line_bytes": row.bytes, "tensor": row.tensor}
-
-
-def operations(limits: Limits, least: int,
-               launches: Sequence[Counted]) -> tuple[dict[str, str], list[Finding]]:
-    """Counts operations of tl.dot over the ``least`` that the job needs; T01 for too many."""
-    if limits.flops is None:
-        return {}, []
-    flops = sum(launch.flops for launch in launches)
-    facts = {"operations": f"{flops / least:.2f}x of the minimum, limit {limits.flops:.2f}x"}
-    if flops <= limits.flops * least:
-        return facts, []
-    return facts, [Finding("T01", Excess("operations", flops, limits.flops, least))]
-
-
-def scratch(limits: Limits, recording: Recording) -> tuple[dict[str, str], list[Finding]]:
-    """Counts allocated bytes that hold no result; T01 for more than are allowed."""
-    if limits.scratch is None:
-        return {}, []
-    kept = {view.storage for view in recording.results}
-    sizes = [event.nbytes for event in recording.events
-             if isinstance(event, Alloc) and event.storage not in kept]
-    facts = {"scratch memory": f"{sum(sizes):,} bytes, limit {limits.scratch:,}"}
-    if sum(sizes) <= limits.scratch:
-        return facts, []
-    excess = Excess("scratch", sum(sizes), limits.scratch, largest=max(sizes))
-    return facts, [Finding("T01", excess)]
-
-
-def axes(limits: Limits, recording: Recording) -> tuple[dict[str, str], list[Finding]]:
-    """The longest axis of the grids, and T03 for a launch whose axis is longer than allowed."""
-    if limits.axis is None:
-        return {}, []
-    most, launch = max(((max(launch.grid), launch) for launch in recording.launches),
-                       default=(0, None), key=lambda one: one[0])
-    facts = {"programs along an axis": f"{most}, limit {limits.axis}"}
-    if launch is None or most <= limits.axis:
-        return facts, []
-    return facts, [Finding("T03", Excess("axis", most, limits.axis, kernel=launch.kernel,
-                                       grid=launch.grid, axis=launch.grid.index(most)),
-                           line=launch.line)]
-
-
-def described(limits: Limits, recording: Recording) -> tuple[dict[str, str], list[Finding]]:
-    """Counts descriptors from the host; T06 for some, or none, against the limit."""
-    if limits.described is None:
-        return {}, []
-    given = [(launch, name) for launch in recording.launches
-             for name, argument in launch.arguments.items() if argument.kind == "descriptor"]
-    facts = {"descriptors from the host": f"{len(given)}, {'some' if limits.described else 'none'} "
-                                          "asked for"}
-    if bool(given) == limits.described:
-        return facts, []
-    if not given:
-        return facts, [Finding("T06", Excess("no descriptor"),
-                               line=next((one.line for one in recording.launches), None))]
-    launch, name = given[0]
-    return facts, [Finding("T06", Excess("host descriptor", kernel=launch.kernel, tensor=name),
-                           line=launch.line)]
 
 
 def _sectors(launches: Sequence[Counted], most: float) -> tuple[float, list[Finding]]:
@@ -212,94 +156,50 @@ def code_limits(limits: Limits, launches: Sequence[Counted],
     floor = HEAVY * sum(launch.issued for launch in launches)
     main = [binary for launch, binary in zip(launches, binaries, strict=True)
             if launch.issued >= floor]
-    if limits.stages is not None or limits.most_stages is not None:
-        stages, over_limit = _stages(limits, [one for one in main if one.dot] or main)
-        facts |= stages
+    if limits.stages is not None:
+        facts["stages"], over_limit = _stages(
+            limits.stages, [one for one in main if one.dot] or main)
         findings += over_limit
-    if limits.loop_shuffles is not None:
-        shuffles = [(count, line, binary.kernel) for binary in main
-                    for line, count in binary.loop_shuffles]
-        passed = sum(count for count, *_ in shuffles)
-        facts["shuffles in loops"] = f"{passed}, limit {limits.loop_shuffles}"
-        if passed > limits.loop_shuffles:
-            _, line, kernel = max(shuffles, key=lambda one: one[0])
-            findings.append(Finding("T06", Excess("shuffles", passed, limits.loop_shuffles,
-                                                kernel=kernel), line=line))
     if limits.tensor_cores:
         used = sorted({binary.tensor_cores for binary in dots if binary.tensor_cores})
         facts["tensor cores"] = " and ".join(used) or "not used"
         if not used or not all(binary.tensor_cores for binary in dots):
             findings.append(Finding("T06", Excess("tensor cores",
                                                   target=_too_old(dots or binaries))))
-    if limits.factors:
-        more_facts, more = _factors(limits.factors, dots)
+    if limits.bulk:
+        more_facts, more = _bulk(launches, binaries)
         facts, findings = facts | more_facts, [*findings, *more]
-    if limits.imprecise_sums is not None:
-        more_facts, more = _imprecise_sums(limits.imprecise_sums, dots)
-        facts, findings = facts | more_facts, [*findings, *more]
-    for asked, look in ((limits.bulk, _bulk), (limits.specialized, _specialized)):
-        if asked:
-            more_facts, more = look(launches, binaries)
-            facts, findings = facts | more_facts, [*findings, *more]
+    if limits.check_code:
+        code = CompiledCode(binaries, main, find(binaries[0].target).title)
+        return _with(limits.check_code(code), facts, findings)
     return facts, findings
 
 
-def _stages(limits: Limits, binaries: Sequence[Binary]) -> tuple[dict[str, str], list[Finding]]:
+def _stages(asked: int | tuple[int, int],
+            binaries: Sequence[Binary]) -> tuple[str, list[Finding]]:
     """Depths of the pipelines: the shallowest for a lower limit, the deepest for an upper."""
-    depths: dict[str, list[str]] = {}
-    findings = []
-    kinds: tuple[tuple[int | None, Any, Any, str, ExcessKind], ...] = (
-        (limits.stages, min, operator.lt, "at least", "stages"),
-        (limits.most_stages, max, operator.gt, "at most", "most stages"))
-    for limit, choose, beyond, bound, kind in kinds:
-        if limit is None:
-            continue
-        one = choose(binaries, key=lambda binary: binary.stages)
-        depth = f"{one.stages} in {one.shared:,} bytes of shared memory"
-        depths.setdefault(depth, []).append(f"{bound} {limit}")
-        if beyond(one.stages, limit):
-            findings.append(Finding("T06", Excess(
-                kind, one.stages, limit, kernel=one.kernel, shared=one.shared,
-                target=_too_old([one]))))
-    return {"stages": "; ".join(f"{depth}, {' and '.join(bounds)}"
-                                for depth, bounds in depths.items())}, findings
+    least, most = asked if isinstance(asked, tuple) else (asked, math.inf)
+    shallow, deep = (choose(binaries, key=lambda one: one.stages) for choose in (min, max))
+    beyond: list[tuple[ExcessKind, Binary, float, bool]] = [
+        ("stages", shallow, least, shallow.stages < least),
+        ("most stages", deep, most, deep.stages > most)]
+    words = f"{_depth(shallow)}, at least {least}"
+    if most < math.inf:
+        words += f" and at most {most}" if _depth(deep) == _depth(shallow) else \
+            f"; {_depth(deep)}, at most {most}"
+    return words, [Finding("T06", Excess(kind, one.stages, limit, kernel=one.kernel,
+                                         shared=one.shared, target=_too_old([one])))
+                   for kind, one, limit, is_beyond in beyond if is_beyond]
+
+
+def _depth(binary: Binary) -> str:
+    return f"{binary.stages} in {binary.shared:,} bytes of shared memory"
 
 
 def _too_old(binaries: Sequence[Binary]) -> str:
     """The title of a GPU before Ampere, if that is what the code is for."""
     return next((find(one.target).title for one in binaries
                  if divmod(one.capability, 10) < AMPERE), "")
-
-
-def _factors(asked: Factor, dots: Sequence[Binary]) -> tuple[dict[str, str], list[Finding]]:
-    """T06 where a product of matrices is computed of other numbers than it is asked for."""
-    used = sorted({factor for binary in dots for factor in binary.factors})
-    facts = {"factors": f"{' and '.join(used) or 'none on tensor cores'}, {asked} asked for"}
-    for binary in dots:
-        if binary.factors != (asked,):
-            return facts, [Finding("T06", Excess("factors", kernel=binary.kernel, wanted=str(asked),
-                                               factors=tuple(map(str, binary.factors)),
-                                               unit=str(binary.tensor_cores),
-                                               target=find(binary.target).title),
-                                   line=binary.products[0][0] if binary.products else None)]
-    if not dots:
-        return facts, [Finding("T06", Excess("no product"))]
-    return facts, []
-
-
-def _imprecise_sums(most: int, dots: Sequence[Binary]) -> tuple[dict[str, str], list[Finding]]:
-    """N04 for sums of float8 that stay in Hopper's tensor cores for too long."""
-    worst = max(dots, key=lambda binary: binary.imprecise_sums, default=None)
-    if worst is None:
-        return {}, []
-    n_products = "all" if worst.imprecise_sums >= ALL_SUMS else f"{worst.imprecise_sums:,}"
-    facts = {"imprecise sums": f"{n_products}, limit {most:,}"}
-    if worst.imprecise_sums <= most:
-        return facts, []
-    return facts, [Finding(
-        "N04", Excess("imprecise sums", worst.imprecise_sums, most, kernel=worst.kernel,
-                    target=find(worst.target).title, largest=ALL_SUMS),
-        line=worst.products[0][0] if worst.products else None)]
 
 
 def _bulk(launches: Sequence[Counted],
@@ -317,19 +217,6 @@ def _bulk(launches: Sequence[Counted],
                 "T06", Excess("pieces", worst.bits // 8, kernel=binary.kernel,
                             target=find(binary.target).title), line=worst.line)]
     return {"loads": "whole tiles"}, []
-
-
-def _specialized(launches: Sequence[Counted],
-                 binaries: Sequence[Binary]) -> tuple[dict[str, str], list[Finding]]:
-    """T06 for a program that has as many warps as it was launched with: all do the same."""
-    facts = {}
-    for binary in binaries:
-        asked = binary.options.get("num_warps") or DEFAULT_WARPS
-        facts["warps"] = f"{binary.warps}, {asked} asked for by num_warps"
-        if binary.warps == asked:
-            return facts, [Finding("T06", Excess("warps", binary.warps, asked, kernel=binary.kernel,
-                                               target=find(binary.target).title))]
-    return facts, []
 
 
 def _share(launch: Counted, binary: Binary, access: Access) -> dict[str, Any]:

@@ -8,19 +8,17 @@ from functools import partial
 from typing import Generic, NoReturn, TypeVar
 
 Case = TypeVar("Case")
-Recorded = TypeVar("Recorded")
-Replayed = TypeVar("Replayed")
-T = TypeVar("T")
+Call = TypeVar("Call")
 
 
-class Pipeline(Generic[Case, Recorded, Replayed]):
+class Pipeline(Generic[Case, Call]):
     """Two steps for each of several cases, each begun before the steps of the cases before it end.
 
     While one case is compared, the next ones are in their second step, and one more in its first.
     """
 
-    def __init__(self, cases: Iterable[Case], record: Callable[[Case], Callable[[], Recorded]],
-                 replay: Callable[[Recorded], Callable[[], Replayed]], depth: int = 2) -> None:
+    def __init__(self, cases: Iterable[Case], record: Callable[[Case], Callable[[], Call]],
+                 replay: Callable[[Call], Callable[[], Call]], depth: int = 2) -> None:
         """Nothing is begun yet.
 
         Args:
@@ -32,10 +30,10 @@ class Pipeline(Generic[Case, Recorded, Replayed]):
         """
         self._rest = deque(cases)
         self._record, self._replay, self._depth = record, replay, depth
-        self._recording: Callable[[], Recorded] | None = None
-        self._replaying: deque[Callable[[], Replayed]] = deque()
+        self._recording: Callable[[], Call] | None = None
+        self._replaying: deque[Callable[[], Call]] = deque()
 
-    def take(self) -> Replayed:
+    def take(self) -> Call:
         """Wait for the steps of the next case.
 
         Raises:
@@ -55,10 +53,10 @@ class Pipeline(Generic[Case, Recorded, Replayed]):
             if isinstance(self._replaying[-1], _Failed):
                 break
 
-    def _replay_of(self, recording: Callable[[], Recorded]) -> Callable[[], Replayed]:
+    def _replay_of(self, recording: Callable[[], Call]) -> Callable[[], Call]:
         return self._replay(recording())
 
-    def _begin_recording(self) -> Callable[[], Recorded]:
+    def _begin_recording(self) -> Callable[[], Call]:
         return _begun(partial(self._record, self._rest.popleft()))
 
 
@@ -72,7 +70,7 @@ class _Failed:
         raise self._error
 
 
-def _begun(step: Callable[[], Callable[[], T]]) -> Callable[[], T]:
+def _begun(step: Callable[[], Callable[[], Call]]) -> Callable[[], Call]:
     """Begin a step; what it raises belongs to its own case, and is raised where that is taken."""
     try:
         return step()

@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from typing import Any
 
+import torch
+
 from grader.diagnosis.difference import as_tuple
-from grader.judge import large_tensors, oversized
+from grader.judge import oversized
 from grader.judge.draws import DEFAULT_BLOCK, Draws
 from grader.processes.decoy_inputs import Drawn, decoys
 from grader.suite import Case, Function, Suite
@@ -68,11 +70,12 @@ class Prepared(Draws):
     def _prepare(self, case: Case, part: Function) -> None:
         block = self.sized_by.get(case.name, DEFAULT_BLOCK) if case.follows_block else None
         inputs = super().draw(case.name, case.inputs, block or DEFAULT_BLOCK)
-        ready = _Ready(Drawn(inputs, decoys(inputs, part.host_reads_at())), block, {
+        ready = _Ready(Drawn(inputs, decoys(inputs)), block, {
             name: function(*inputs) for name, function in functions_of(part).items()})
         self._ready[case.name] = ready
-        self._room -= large_tensors.nbytes([*ready.inputs, *ready.inputs.decoys,
-                                   *_tensors(tuple(ready.values.values()))])
+        values = (*ready.inputs, *ready.inputs.decoys, *_tensors(tuple(ready.values.values())))
+        self._room -= sum(value.untyped_storage().nbytes() for value in values
+                          if isinstance(value, torch.Tensor))
 
     def draw(self, name: str, specs: Sequence[Any], block: int = DEFAULT_BLOCK, *,
              outlines: bool = False, device: str = "cpu") -> list[Any]:

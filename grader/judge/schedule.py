@@ -1,4 +1,4 @@
-"""Case order. Reordering never changes a verdict.
+"""Case order, and when a grade ends early. Reordering never changes a verdict.
 
 Sizes of a case may follow the block that the learner's launches had in the case before it. So each
 case has a place in the suite's order too, and what it is sized by is found there.
@@ -6,10 +6,15 @@ case has a place in the suite's order too, and what it is sized by is found ther
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Sequence
 
+from grader.processes.replies import Stopped
 from grader.report import CaseResult, Kind
 from grader.suite import Case, Property
+
+PATIENCE_S = 60.0  # a learner's: then a submission that has failed already is not run any further
+LOST_S = 20.0  # spent on runs that did not end normally, after which nothing more is run
 
 AnyCase = Case | Property
 
@@ -39,11 +44,9 @@ class Schedule:
 
         ``recorded`` calls the learner's function for an earlier case and returns its block.
         """
-        function = case.function if isinstance(case, Case) else ""
         for earlier in reversed(self._suite[:self._places[case.name]]):
-            if not isinstance(earlier, Case) or not _shows_block(earlier):
-                continue
-            if earlier.function != function:
+            if not isinstance(earlier, Case) or earlier.kind is not Kind.CORRECTNESS \
+                    or earlier.function != function_of(case):
                 continue
             if earlier.name not in self._blocks:
                 self.learn(earlier, recorded(earlier))
@@ -79,5 +82,27 @@ class Schedule:
         return sorted(results, key=lambda result: self._places.get(result.name, len(self._suite)))
 
 
-def _shows_block(case: Case) -> bool:
-    return case.kind is Kind.CORRECTNESS and case.call is None and case.reading is None
+def function_of(case: AnyCase) -> str:
+    """The learner's function that a case calls; empty where a suite has one, or of a property."""
+    return case.function if isinstance(case, Case) else ""
+
+
+class Patience:
+    """Whether a grade goes on; ``over`` is the reason why the cases that are left are not run."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self.over = ""
+
+    def check(self) -> None:
+        """End a grade that takes long; only one that has failed already is ended."""
+        if not self.over and time.monotonic() - self._started > PATIENCE_S:
+            self.over = f"not run: {PATIENCE_S:.0f} s had passed, and a case before it had failed"
+
+    def count(self, stop: Stopped, lost_s: float) -> None:
+        """End a grade whose file cannot be used, or whose runs end abnormally for too long."""
+        if stop.final:
+            self.over = "not run: the file could not be used"
+        elif lost_s > LOST_S:
+            self.over = ("not run: cases before it did not end normally, which took "
+                         f"{lost_s:.0f} s")

@@ -8,10 +8,9 @@ from grader.diagnosis.case_details import Notes
 from grader.diagnosis.explain import explained, telling_cases
 from grader.judge.case import verdict
 from grader.judge.context import Context
-from grader.judge.draws import block_of
-from grader.judge.schedule import AnyCase
+from grader.judge.schedule import AnyCase, function_of
 from grader.processes.replies import Stopped
-from grader.report import CaseResult, Kind, Verdict
+from grader.report import CaseResult, Verdict
 from grader.suite import Case
 
 
@@ -22,22 +21,13 @@ def prepare(case: AnyCase, ctx: Context) -> None:
     They are recorded for that, and not run, in other processes, so that nothing they print is taken
     for the case's own.
     """
-    function = case.function if isinstance(case, Case) else ""
-    before = ctx.suite.ordered()
-    before = before[:before.index(case)]
     with ctx.beside() as other:
-        for earlier in reversed(before):
-            if not isinstance(earlier, Case) or earlier.kind is not Kind.CORRECTNESS:
-                continue
-            if earlier.function != function:
-                continue
-            try:
-                outcome = other.session(earlier).record(other.draw(earlier))
-            except Stopped:
-                break
-            if outcome.recording is not None and (block := block_of(outcome.recording)):
-                ctx.draws.blocks[function] = block
-                break
+        try:
+            block = other.schedule.block_before(case, other.block_shown)
+        except Stopped:
+            block = None
+        if block:
+            ctx.draws.blocks[function_of(case)] = block
         ctx.draws.seed = other.draws.seed
     names = ctx.part(case).named_inputs
     if isinstance(case, Case) and case.call:

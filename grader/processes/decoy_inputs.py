@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 
+from grader.finding import Fact, fact
 from grader.recording.arena import WITH_HOLES, as_tensor, view_of
 from grader.recording.model import (
     Alloc,
@@ -34,7 +35,7 @@ class Drawn(list[Any]):
         self.decoys = list(others)
 
 
-def decoys(inputs: Sequence[Any], keep: Collection[int] = ()) -> list[Any]:
+def decoys(inputs: Sequence[Any]) -> list[Any]:
     """Tensors of the same shapes, strides, dtypes and shared memory, holding other values.
 
     The learner's function gets them in place of the inputs that its launches are judged on. What a
@@ -43,15 +44,12 @@ def decoys(inputs: Sequence[Any], keep: Collection[int] = ()) -> list[Any]:
 
     NaN, infinities and zeros stay where they are, other floats change places and get no larger, and
     integers are some of those that were there: what a check of arguments lets through, it still
-    lets through. ``keep`` are the positions of inputs that the host has to read, such as lengths
-    that decide on a grid.
+    lets through.
     """
-    kept = {value.untyped_storage()._cdata for position, value in enumerate(inputs)
-            if position in keep and _has_memory(value)}
     changed: dict[int, torch.Tensor] = {}
     values: list[Any] = []
     for value in inputs:
-        if not _has_memory(value) or value.untyped_storage()._cdata in kept:
+        if not (isinstance(value, torch.Tensor) and value.device.type == "cpu"):
             values.append(value)
             continue
         storage = value.untyped_storage()
@@ -61,10 +59,6 @@ def decoys(inputs: Sequence[Any], keep: Collection[int] = ()) -> list[Any]:
         decoy = as_tensor(changed[storage._cdata], view_of(value, 0))
         values.append(decoy.conj() if value.is_conj() else decoy)
     return values
-
-
-def _has_memory(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.device.type == "cpu"
 
 
 def _other_values(value: torch.Tensor) -> torch.Tensor:
@@ -112,48 +106,35 @@ def difference(one: Recording, other: Recording) -> Finding | None:
     """Returns X01 for the first event in which two recordings of a function differ."""
     for first, second in zip(one.events, other.events, strict=False):
         if repr(first) != repr(second):  # NaN has the same text as itself
-            return _finding(*_told_apart(first, second))
+            return Finding("X01", _told_apart(first, second), line=_line(first))
     if len(one.events) != len(other.events):
         longer = max((one, other), key=lambda recording: len(recording.events))
         line = _line(longer.events[min(len(one.events), len(other.events))])
-        return _finding(f"{len(one.events)} allocations, copies and launches for one and "
-                        f"{len(other.events)} for the other", line)
+        return Finding("X01", fact("other count", count=len(one.events),
+                                   other=len(other.events)), line=line)
     if (one.results, one.returned_tuple) != (other.results, other.returned_tuple):
-        return _finding("another tensor is returned", None)
+        return Finding("X01", fact("other result"))
     return None
 
 
-def _finding(detail: str, line: int | None) -> Finding:
-    return Finding("X01", "The function asks for other work when only the values of its arguments "
-                          f"change: {detail}. The host may plan with shapes, strides and dtypes; "
-                          "values are read by kernels.", line=line)
-
-
-def _told_apart(first: Event, second: Event) -> tuple[str, int | None]:
+def _told_apart(first: Event, second: Event) -> Fact:
     match first, second:
         case Launch(), Launch() if first.kernel != second.kernel:
-            return (f"`{first.kernel}` is launched for one, `{second.kernel}` for the other",
-                    first.line)
+            return fact("other kernel", kernel=first.kernel, other=second.kernel)
         case Launch(), Launch() if first.grid != second.grid:
-            return f"the grid of `{first.kernel}` is {first.grid} and {second.grid}", first.line
+            return fact("other grid", kernel=first.kernel, grid=first.grid, other=second.grid)
         case Launch(), Launch():
             for name, (left, right) in _pairs(first, second):
-                return (f"`{name}` of `{first.kernel}` is {_shown(left)} and {_shown(right)}",
-                        first.line)
-            return f"the options of `{first.kernel}` differ", first.line
+                return fact("other argument", kernel=first.kernel, name=name, value=_shown(left),
+                            other=_shown(right))
+            return fact("other options", kernel=first.kernel)
         case Fill(), Fill() if first.target == second.target:
-            return f"a tensor is filled with {first.value:g} and {second.value:g}", first.line
+            return fact("other fill", value=first.value, other=second.value)
         case (Move(), Move()) | (Fill(), Fill()):
-            return f"another part of a tensor is {_VERBS[type(first)]}", _line(first)
+            return fact("other part", event=type(first).__name__)
         case Alloc(_, size), Alloc(_, wanted):
-            return f"{size} and {wanted} bytes are allocated", None
-    verbs = [_VERBS[type(event)] for event in (first, second)]
-    return f"a tensor is {verbs[0]} for one and {verbs[1]} for the other", _line(first)
-
-
-_VERBS: dict[type, str] = {
-    Alloc: "allocated", Fill: "filled", Move: "copied", Launch: "given to a kernel",
-}
+            return fact("other bytes", n_bytes=size, other=wanted)
+    return fact("other event", event=type(first).__name__, other=type(second).__name__)
 
 
 def _line(event: Event) -> int | None:

@@ -8,11 +8,11 @@ import tempfile
 import time
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from grader.finding import fact
 from grader.gpu import client
 from grader.processes.compiler_replies import Compiled
 from grader.processes.replies import Stopped, memory_limit, question_of, refusal_of
@@ -32,7 +32,6 @@ from grader.sandbox import (
 )
 from grader.sandbox.limits import Role, of_a_gpu
 from grader.submission.source import KERNEL, Source
-from grader.text import sentence
 
 T = TypeVar("T")
 Later = Callable[[], T]  # waits for what was begun
@@ -230,8 +229,7 @@ class Processes:
             request = {"op": "again", "number": reply.get("number"),
                        "question": to_json(question), "figures": figures}
             reply = self._begin(worker, request, [], seconds, task, forgeable=True)()
-        raise Stopped(Finding("L05", sentence(
-            f"{task} reads figures of more than {MAX_COMPILED} compiled kernels")))
+        raise Stopped(Finding("L05", fact("too many figures", task=task, most=MAX_COMPILED)))
 
     def _compiler(self, alike: Hashable) -> _Process:
         turn = self._compilers[len(self._compiled_by) % len(self._compilers)]
@@ -279,8 +277,7 @@ class Processes:
                 case {"status": "refused", "findings": [first, *_]}:
                     raise Stopped(Finding.from_json(first), final=True)
                 case {"status": "raised", "types": ["MemoryError", *_]}:
-                    seen = sentence(f"{task} used too much memory")
-                    raise Stopped(Finding("R04", seen), final=True)
+                    raise Stopped(Finding("R04", fact("too much memory", task=task)), final=True)
                 case answer:
                     raise RuntimeError(f"{task} failed: {answer.get('why', answer)}")
 
@@ -308,27 +305,25 @@ class Processes:
             raise
         except ChildTimedOut as error:
             self._hung = True
-            finding = Finding("R02", f"{task} did not end within {seconds:.0f} s", error.line)
+            finding = Finding("R02", fact("no end", task=task, seconds=seconds), error.line)
             if error.held > HOG:
-                finding = replace(finding, code="R04", data=(
-                    f"{task} held {error.held / 1e9:.1f} GB of memory after {seconds:.0f} s and "
-                    f"went on.{memory_limit()}"))
+                finding = Finding("R04", fact(
+                    "memory held", task=task, n_bytes=error.held, seconds=seconds,
+                    limit=memory_limit()), error.line)
         except ChildOutOfMemory as error:
-            finding = Finding("R04", f"{task} took {error.resident / 1e9:.1f} GB of memory; the "
-                                     f"limit is {error.limit / 1e9:.1f} GB", error.line)
+            finding = Finding("R04", fact("memory taken", task=task, n_bytes=error.resident,
+                                          most=error.limit), error.line)
         except ChildDied as error:
             how = f"was {error.how}" if error.how.startswith("killed") else error.how
-            seen = f"the process ended while {task} ran: it {how}"
-            finding = Finding("R03", seen, error.line)
+            finding = Finding("R03", fact("ended", task=task, text=how), error.line)
         except MalformedReply as error:
-            finding = Finding("R03", f"the process that ran {task} answered with something that "
-                                     f"is no reply: {error}")
+            finding = Finding("R03", fact("no reply", task=task, text=str(error)))
         else:
             if reply.get("status") == "broken" and not forgeable:
                 raise RuntimeError(f"the grader's own code failed:\n{reply.get('traceback')}")
             return reply
         self.lost_s += time.monotonic() - waited
-        raise Stopped(finding.within("sentence"), final=final)
+        raise Stopped(finding, final=final)
 
 
 def _write(folder: Path, name: str, data: bytes) -> None:

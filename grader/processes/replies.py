@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from grader.engine.gpu.measurement import Measurement
-from grader.finding import data_from_json
+from grader.finding import data_from_json, fact
 from grader.recording import host_values
 from grader.recording.budget import over_budget, replaced_code
 from grader.recording.launch_stats import LaunchFacts
@@ -34,7 +34,7 @@ from grader.recording.model import (
 from grader.report import Finding
 from grader.sandbox.limits import ResourceLimits
 from grader.suite import Function
-from grader.text import NOT_WRITTEN, sentence
+from grader.text import NOT_WRITTEN
 
 MAX_NAME = 200  # characters of a class's name
 MAX_CLASSES = 64  # of an exception, along its MRO
@@ -208,16 +208,14 @@ def in_place(outcome: Outcome, function: Function, given: Mapping[int, View]) ->
         return outcome if recording is None else replace(
             outcome, recording=replace(recording, in_place=False))
     results = tuple(given[position] for position in positions if position in given)
-    names = " and ".join(f"`{name}`" for name in function.in_place)
     returned = () if recording is None else recording.results
     wanted = results if function.returns_self else ()
     if recording is None or returned != wanted or (
             recording.returned_tuple and len(returned) < 2):
-        returned_value = f"a {outcome.value}" if recording is None else \
-            "something else" if returned and wanted else "a tensor" if returned else "None"
-        return Outcome(None, (*outcome.findings, Finding(
-            "S01", f"The function works in place and returned {returned_value}, expected "
-                   f"{f'{names}, changed' if wanted else 'None'}.")))
+        got = "value" if recording is None else \
+            "other" if returned and wanted else "tensor" if returned else "nothing"
+        return Outcome(None, (*outcome.findings, Finding("S01", fact(
+            "in place", names=function.in_place if wanted else (), got=got, type=outcome.value))))
     return replace(outcome, recording=replace(
         recording, results=results, returned_tuple=len(results) > 1, in_place=True))
 
@@ -245,12 +243,11 @@ def answer_of(reply: Mapping[str, Any], of: str) -> Answer:
 
 
 def _no_function(name: str) -> Finding:
-    return Finding("P04", f"The file defines no function `{name}`.")
+    return Finding("P04", fact("no function", name=name))
 
 
 def _no_reply(source: str, error: Exception, *, final: bool = False) -> Stopped:
-    return Stopped(Finding("R03", f"The process that ran {source} answered with something that is "
-                                  f"no reply: {error}."), final=final)
+    return Stopped(Finding("R03", fact("no reply", task=source, text=str(error))), final=final)
 
 
 def _unimportable(error: Raised) -> Finding:
@@ -259,14 +256,14 @@ def _unimportable(error: Raised) -> Finding:
     The message of Python's compiler about a file that it could parse ends with name and line.
     """
     if _out_of_memory(error):
-        return Finding("R04", f"Importing the file raised {error.types[0]}.{memory_limit()}",
+        return Finding("R04", fact("import", exception=error.types[0], limit=memory_limit()),
                        line=error.line)
     compiler_error = _COMPILER_SAYS.fullmatch(error.message)
     if error.types[0] == "SyntaxError" and compiler_error and error.line:
-        seen = f"Python cannot compile line {error.line}: {compiler_error[1]}"
+        data = fact("uncompilable", line=error.line, text=compiler_error[1], **hint(error.message))
     else:
-        seen = f"Importing the file raised {error.types[0]}: {error.message}".rstrip(": ")
-    return Finding("P02", sentence(seen) + hint(error.message), line=error.line)
+        data = fact("import", exception=error.types[0], text=error.message, **hint(error.message))
+    return Finding("P02", data, line=error.line)
 
 
 def _raised(reply: Mapping[str, Any]) -> Raised:
@@ -292,9 +289,10 @@ def _finding(data: Any, codes: frozenset[str]) -> Finding:
     try:
         finding = Finding(code, data_from_json(_cut_texts(data.get("data"))),
                           line_from_json(data.get("line")))
-        finding.seen  # noqa: B018  # it can be rendered
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise MalformedRecording(str(error)) from error
+        if len(finding.seen) > 4 * MAX_MESSAGE:  # and it can be rendered
+            raise MalformedRecording("a finding of more characters than there can be")
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise MalformedRecording(f"{type(error).__name__}: {error}") from error
     return finding
 
 
@@ -326,8 +324,7 @@ def _strange_dtypes(recording: Any) -> tuple[Finding, ...]:
     for result in results if isinstance(results, list) else ():
         name = result[1] if isinstance(result, list) and len(result) > 1 else None
         if isinstance(name, str) and _is_strange(name):
-            return (Finding("S01", f"The function returned a tensor of {name}; no kernel writes "
-                                   f"such a one."),)
+            return (Finding("S01", fact("strange dtype", dtype=name)),)
     return ()
 
 
@@ -351,8 +348,7 @@ def run_of(reply: Mapping[str, Any], results: MemoryFile) -> Run:
         Stopped: it refused the recording, or tells no facts or results that there can be.
     """
     if reply["status"] != "done":
-        raise Stopped(Finding("R03", "The recorded launches cannot be replayed: "
-                                     f"{reply.get('why', reply['status'])}."))
+        raise _refused(reply, "replayed")
     try:
         tensors, other = (tuple(results.read(place) for place in reply.get(which, ()))
                           for which in ("results", "other"))
@@ -376,8 +372,7 @@ def timed_of(reply: Mapping[str, Any], results: MemoryFile) -> Timed:
         Stopped: it refused, or tells times or results that there cannot be.
     """
     if reply["status"] != "done":
-        raise Stopped(Finding("R03", "The recorded launches cannot be timed: "
-                                     f"{reply.get('why', reply['status'])}."))
+        raise _refused(reply, "timed")
     try:
         measured = reply["measurement"]
         return Timed(
@@ -388,6 +383,11 @@ def timed_of(reply: Mapping[str, Any], results: MemoryFile) -> Timed:
               for kind in ("results", "untimed")))
     except (KeyError, TypeError, ValueError) as error:
         raise _no_reply("the kernels on the GPU", error) from error
+
+
+def _refused(reply: Mapping[str, Any], done: str) -> Stopped:
+    return Stopped(Finding("R03", fact("refused recording", done=done,
+                                       text=str(reply.get("why", reply["status"])))))
 
 
 class MemoryFile:
@@ -429,37 +429,31 @@ def _facts(launches: Any) -> tuple[LaunchFacts, ...]:
     try:
         return tuple(map(LaunchFacts.from_dict, launches))
     except (TypeError, ValueError) as error:
-        raise Stopped(Finding("R03", "The process that ran the kernels answered with something "
-                                     f"that is no account of them: {error}.")) from error
+        raise Stopped(Finding("R03", fact("no account", text=str(error)))) from error
 
 
 _NO_MODULE = re.compile(r"^No module named '(\w+)'")
 _NO_THREAD = re.compile(r"can't start new thread|thread constructor failed")
 
 
-def hint(message: str) -> str:
-    """A sentence on how the sandbox caused an exception; empty where it did not."""
+def hint(message: str) -> dict[str, str]:
+    """How the sandbox caused an exception, as figures; empty where it did not."""
     lowered = message.casefold()
     if missing := _NO_MODULE.search(message):
-        return (f" Only the files of the exercise are graded: where `{missing[1]}` is a file of "
-                "yours, put what it defines into the exercise's file.")
+        return {"hint": "module", "module": missing[1]}
     if _NO_THREAD.search(lowered):
-        return " Threads and further processes are forbidden to host code in a grade."
+        return {"hint": "threads"}
     if "outside of the scope of a kernel" in lowered:
-        return " A kernel is launched with its grid: `kernel[grid](...)`."
-    if any(word in lowered for word in ("cuda", "gpu")):
-        return (" The tensors of this grade are on the CPU; their device says so, and "
-                "`torch.cuda.is_available()` that there is no GPU.")
-    return ""
+        return {"hint": "grid"}
+    return {"hint": "device"} if "cuda" in lowered or "gpu" in lowered else {}
 
 
-def not_written(error: Raised, of: str = "The function") -> list[Finding]:
+def not_written(error: Raised, function: str = "") -> list[Finding]:
     """Returns R01 for a part left for later; NotImplementedError of torch has a message."""
     if error.types[0] != "NotImplementedError" or _NOT_IN_TORCH.search(error.message):
         return []
-    detail = f": {error.message}" if error.message else ""
-    return [Finding("R01", sentence(f"{of} raised NotImplementedError{detail}"), line=error.line,
-                    means=NOT_WRITTEN)]
+    return [Finding("R01", fact("raised", name=function, exception="NotImplementedError",
+                                text=error.message), line=error.line, means=NOT_WRITTEN)]
 
 
 def _out_of_memory(error: Raised) -> bool:
@@ -467,11 +461,9 @@ def _out_of_memory(error: Raised) -> bool:
     return "MemoryError" in error.types or "can't allocate memory" in error.message
 
 
-def memory_limit() -> str:
-    """A sentence on the memory limit of a submission."""
-    gigabytes = ResourceLimits().address_space / 1e9
-    return (f" A submission may take {gigabytes:.1f} GB of memory beside the "
-            "inputs of its module.")
+def memory_limit() -> int:
+    """The bytes of memory that a submission may take beside the inputs of its module."""
+    return ResourceLimits().address_space
 
 
 def unusable(outcome: Outcome) -> list[Finding]:
@@ -482,22 +474,16 @@ def unusable(outcome: Outcome) -> list[Finding]:
         error = outcome.error
         if later := not_written(error):
             return later
-        code = "R04" if _out_of_memory(error) else "R01"
-        detail = f": {error.message}" if error.message else ""
-        seen = sentence(f"The function raised {error.types[0]}{detail}")
-        seen += memory_limit() if code == "R04" else hint(error.message)
-        return [Finding(code, seen, line=error.line)]
+        code, cause = ("R04", {"limit": memory_limit()}) if _out_of_memory(error) else \
+            ("R01", hint(error.message))
+        return [Finding(code, fact("raised", exception=error.types[0], text=error.message,
+                                   **cause), line=error.line)]
     if outcome.recording is None:
-        kind = outcome.value or "something else"
-        seen = f"The function returned a {kind}, expected a torch.Tensor."
-        if kind == "CompiledKernel":
-            seen += " A launch returns the compiled kernel; the result is the tensor that it wrote."
-        return [Finding("S01", seen)]
+        return [Finding("S01", fact("no tensor", type=outcome.value))]
     given = {view.storage for view in outcome.recording.inputs}
     if not outcome.recording.in_place and any(
             result.storage in given for result in outcome.recording.results):
-        return [Finding("S01", "The function returned its input, or a view of it; a new tensor is "
-                               "expected.")]
+        return [Finding("S01", fact("input returned"))]
     return replaced_code(outcome.recording) or over_budget(outcome.recording)
 
 

@@ -13,6 +13,7 @@ import torch
 from grader.engine.compiler import targets
 from grader.engine.compiler.targets import Target
 from grader.engine.gpu.measurement import Ceilings, Gpu
+from grader.finding import fact
 from grader.gpu import client
 from grader.gpu.client import NoGpu
 from grader.processes.compiler_replies import (
@@ -62,7 +63,6 @@ from grader.sandbox import NotStarted, ResourceLimits, Sandbox
 from grader.submission.source import Source
 from grader.suite import Function
 from grader.suite.cases import Call
-from grader.text import sentence
 
 SURVEY_S = 20.0  # it takes at most two
 COMPILE_S = 60.0  # for all launches of a call; most take a tenth of a second
@@ -180,8 +180,7 @@ class Session:
         """Begins ``record``; the function that is returned waits for the outcome."""
         if as_they_are:
             return self._begin_call(inputs, config, trials)
-        others = inputs.decoys if isinstance(inputs, Drawn) else decoys(
-            inputs, self._function.host_reads_at())
+        others = inputs.decoys if isinstance(inputs, Drawn) else decoys(inputs)
         blind = self._begin_call(others, config, trials)
         return lambda: self._checked(blind(), inputs, config, trials)
 
@@ -193,10 +192,9 @@ class Session:
         seeing = self._begin_call(inputs, config, trials)()
         if seeing.recording is None:
             return seeing
-        raised = f"{blind.error.types[0]}: {blind.error.message}".rstrip(": ")
         return replace(seeing, recording=None, findings=(*blind.findings, Finding(
-            "X01", sentence(f"For other values of the same shapes the function raised {raised}"),
-            line=blind.error.line)))
+            "X01", fact("raised for others", exception=blind.error.types[0],
+                        text=blind.error.message), line=blind.error.line)))
 
     def decided_by_values(self, recording: Recording, inputs: Sequence[Any],
                           config: int = 0) -> list[Finding]:

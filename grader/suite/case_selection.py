@@ -25,18 +25,18 @@ def select(wanted: str, names: Iterable[str]) -> str:
     Raises:
         UnknownCase: with names to choose from.
     """
-    known = {_plain(name): name for name in names}
+    listed = {_plain(name): name for name in names}
     words = _plain(wanted)
-    if words in known:
-        return known[words]
-    for found in ([name for plain, name in known.items() if words and plain.startswith(words)],
-                  [name for plain, name in known.items() if words and words in plain]):
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise UnknownCase(wanted, found[:SHOWN], len(found))
-    close = difflib.get_close_matches(words, known, n=SHOWN, cutoff=0.5)
-    raise UnknownCase(wanted, [known[plain] for plain in close])
+    if words in listed:
+        return listed[words]
+    begin = [name for plain, name in listed.items() if words and plain.startswith(words)]
+    matching = begin or [name for plain, name in listed.items() if words and words in plain]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        raise UnknownCase(wanted, matching[:SHOWN], len(matching))
+    close = difflib.get_close_matches(words, listed, n=SHOWN, cutoff=0.5)
+    raise UnknownCase(wanted, [listed[plain] for plain in close])
 
 
 def shortest(name: str, names: Sequence[str]) -> str:

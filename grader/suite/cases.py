@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any
 
-from grader.recording.compiled_kernel import Factor
+from grader.recording.compiled_kernel import Binary
+from grader.recording.model import Recording
 from grader.report import Kind
 from grader.suite.inputs import Size
 from grader.suite.sizes import COUNT, Drawn, Sizes, words
@@ -16,62 +17,77 @@ CALL_S = 10.0  # that a call of host code may take
 
 
 @dataclass(frozen=True)
+class Fact:
+    """One figure that a check of a suite read off launches, shown whether the case passes or fails.
+
+    ``wrong`` is the sentence of the finding with ``code``, empty where the figure is as asked.
+    ``line`` is the line of the learner's file that the finding is about.
+    """
+
+    name: str
+    value: str
+    wrong: str = ""
+    code: str = "T06"
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class CompiledCode:
+    """The compiled code of a case's launches, in order; ``heavy`` of those that move much.
+
+    ``gpu`` is the title of the GPU that it was compiled for.
+    """
+
+    binaries: Sequence[Binary]
+    heavy: Sequence[Binary]
+    gpu: str
+
+
+@dataclass(frozen=True)
 class Limits:
     """What a performance case allows. ``traffic`` is issued bytes over ``Cost.bytes``.
 
+    ``flops`` is operations of tl.dot over ``Cost.flops``.
     ``sectors`` bounds the 32-byte sectors of any line that moves much over as few as would hold its
     bytes, access by access: what a later access finds in a cache was requested again.
     ``programs`` bounds the programs of all launches together; a function gets the learner's
-    block. ``axis`` bounds the programs along any one axis of a grid: where it is the largest count
-    that one dimension of the job needs, an axis that counts several dimensions has more.
-    ``described`` says whether launches get tensor descriptors, which the host has made. Of the
-    compiled code, ``vector`` is how many bits a thread has to load or store at once where much is
-    moved, ``spills`` how many bytes a thread may spill, ``shared`` how many bytes of shared memory
-    a program may take. Of the launches that move much, ``stages`` is how deep the pipeline has to
-    be and ``most_stages`` how deep it may be, ``loop_shuffles`` how many instructions in loops may
-    pass values from thread to thread, as reductions do. With ``tensor_cores`` these have to be
-    used, and to multiply ``factors`` (such as fp8) where they are named; ``imprecise_sums`` is how
-    many products of float8 they may add up in fewer bits than float32 has. With ``bulk`` what is
-    loaded most has to come in whole tiles (by TMA), and with ``specialized`` warps have to have
-    roles of their own. It is that for ``target`` where one is named, whatever the grade is for:
-    some features, and some mistakes, show on one kind of GPU only. ``pass_at`` and ``stretch`` are
-    shares of the copy bandwidth at this very size, or of the speed of the library's matrix product
-    where the arithmetic takes longer than a copy: proved, expected or left open without a GPU.
+    block. Of the compiled code, ``vector`` is how many bits a thread has to load or store at once
+    where much is moved, ``spills`` how many bytes a thread may spill, ``shared`` how many bytes of
+    shared memory a program may take. Of the launches that move much, ``stages`` is how deep the
+    pipeline has to be, as a pair also how deep it may be. With ``tensor_cores`` these have to be
+    used, and with ``bulk`` what is loaded most has to come in whole tiles (by TMA). It is that for
+    ``target`` where one is named, whatever the grade is for: some features, and some mistakes, show
+    on one kind of GPU only. ``pass_at`` and ``stretch`` are shares of the copy bandwidth at this
+    very size, or of the speed of the library's matrix product where the arithmetic takes longer
+    than a copy: proved, expected or left open without a GPU.
 
-    ``flops`` is operations of tl.dot over ``Cost.flops``, and ``scratch`` how many bytes host code
-    may allocate beside the results.
+    What one module asks beside these is a function of its suite: ``check`` gets the recorded call
+    of a case that is run, and ``check_code`` the compiled code. Both return facts.
     """
 
     traffic: float | None = None
     flops: float | None = None
-    scratch: int | None = None
     sectors: float | None = None
     launches: int | None = None
     programs: Size | None = None
-    axis: int | None = None
-    described: bool | None = None
     vector: int | None = None
     spills: int | None = None
     shared: int | None = None
-    stages: int | None = None
-    most_stages: int | None = None
-    loop_shuffles: int | None = None
+    stages: int | tuple[int, int] | None = None
     tensor_cores: bool = False
-    factors: Factor | None = None
-    imprecise_sums: int | None = None
     bulk: bool = False
-    specialized: bool = False
     target: str = ""
     pass_at: float | None = None
     stretch: float | None = None
+    check: Callable[[Recording], Sequence[Fact]] | None = None
+    check_code: Callable[[CompiledCode], Sequence[Fact]] | None = None
 
     @property
     def of_code(self) -> bool:
         """Whether anything is asked of the compiled code."""
         return any(asked is not None and asked is not False for asked in (
-            self.vector, self.spills, self.shared, self.stages, self.most_stages,
-            self.loop_shuffles, self.tensor_cores, self.factors, self.imprecise_sums,
-            self.bulk, self.specialized))
+            self.vector, self.spills, self.shared, self.stages, self.tensor_cores, self.bulk,
+            self.check_code))
 
 
 @dataclass(frozen=True)

@@ -25,14 +25,10 @@ def is_designed(elements: Count, nbytes: Count, flops: tuple[Count, Count], boun
         for number, shape in enumerate(shapes):
             where = ", ".join(f"{name} = {size:,}" for name, size in shape.items())
             got = {what: answer[what][number] for what in ("flops", "bytes", "grid", "tile")}
-            low, high = (0.9 * flops[0](shape), 1.1 * flops[1](shape))
-            assert low <= got["flops"] <= high, (
-                f"For {where}, DESIGN[{function!r}]['flops'] is {got['flops']:,.0f}. "
-                f"{reasons['flops']}")
-            right = nbytes(shape)
-            assert 0.9 * right <= got["bytes"] <= 1.1 * right, (
-                f"For {where}, DESIGN[{function!r}]['bytes'] is {got['bytes']:,.0f}. "
-                f"{reasons['bytes']}")
+            for what, least, most in (("flops", *flops), ("bytes", nbytes, nbytes)):
+                assert 0.9 * least(shape) <= got[what] <= 1.1 * most(shape), (
+                    f"For {where}, DESIGN[{function!r}][{what!r}] is {got[what]:,.0f}. "
+                    f"{reasons[what]}")
             programs, tile, count = got["grid"], got["tile"], elements(shape)
             assert programs * tile >= 0.9 * count, (
                 f"For {where}, DESIGN[{function!r}] has {programs:,.0f} programs with tiles of "

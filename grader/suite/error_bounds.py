@@ -135,8 +135,8 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, scale: float
     scale = 1 / math.sqrt(width) if scale is None else scale
     scores = masked(q @ k.mT * scale, causal)
     p = torch.softmax(scores, -1)
-    seen = torch.where(scores.isfinite(), scores, 0.0).abs()
-    size = seen + seen.amax(-1, keepdim=True)
+    finite = torch.where(scores.isfinite(), scores, 0.0).abs()
+    size = finite + finite.amax(-1, keepdim=True)
     off = (q.abs() @ k.abs().mT) * abs(scale) * (4 + spread(width)) + 4 * size
     off = torch.where(p > 0, off, 0.0)
     return Amplitude(

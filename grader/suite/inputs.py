@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import functools
 import mmap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -34,10 +34,7 @@ class Input:
         """The tensor: values rounded to ``dtype``, ``block`` elements being the learner's block."""
         import torch
 
-        shape = tuple(size(block) if callable(size) else size for size in self.sizes)
-        tensor = self.make(generator, shape).to(getattr(torch, self.dtype))
-        for step in self.view:
-            tensor = step(tensor)
+        tensor = self._seen(self.make(generator, self._shape(block)).to(getattr(torch, self.dtype)))
         if self.strides:
             tensor = laid_out(tensor, self.strides)
         return tensor.to("meta") if self.device == "meta" else tensor
@@ -50,16 +47,20 @@ class Input:
         """
         import torch
 
-        shape = tuple(size(block) if callable(size) else size for size in self.sizes)
         dtype = getattr(torch, self.dtype)
-        if not shape or not dtype.is_floating_point:
+        if not self.sizes or not dtype.is_floating_point:
             return None
-        tensor = torch.empty(shape, dtype=dtype, device="meta")
-        for step in self.view:
-            tensor = step(tensor)
+        tensor = self._seen(torch.empty(self._shape(block), dtype=dtype, device="meta"))
         if self.strides:
             tensor = torch.empty_strided(tensor.shape, self.strides, dtype=dtype, device="meta")
         return tensor
+
+    def _shape(self, block: int) -> tuple[int, ...]:
+        return tuple(size(block) if callable(size) else size for size in self.sizes)
+
+    def _seen(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The view of the drawn tensor that is handed over."""
+        return functools.reduce(lambda seen, step: step(seen), self.view, tensor)
 
     def then(self, step: Callable[[torch.Tensor], torch.Tensor]) -> Input:
         """The same input seen through a view, such as ``.then(lambda t: t.expand(4, -1))``."""
@@ -105,22 +106,18 @@ def rand(*sizes: Size, dtype: str = "float32", mean: float = 0.0, std: float = 1
     """Normally distributed values; integers for integer dtypes (uniform in [-1000, 1000])."""
     import torch
 
-    def make(generator: torch.Generator, shape: tuple[int, ...]) -> torch.Tensor:
-        if dtype.startswith(("int", "uint")):
-            return torch.randint(-1000, 1001, shape, generator=generator, dtype=torch.int64)
-        return torch.randn(shape, generator=generator, dtype=torch.float64) * std + mean
-
-    return Input(make, sizes, dtype)
+    if dtype.startswith(("int", "uint")):
+        return integers(*sizes, low=-1000, high=1000, dtype=dtype)
+    return Input(lambda generator, shape: torch.randn(
+        shape, generator=generator, dtype=torch.float64) * std + mean, sizes, dtype)
 
 
 def integers(*sizes: Size, low: int = -4, high: int = 4, dtype: str = "float32") -> Input:
     """Whole numbers from low to high, whatever the dtype: arithmetic on them is exact."""
     import torch
 
-    def make(generator: torch.Generator, shape: tuple[int, ...]) -> torch.Tensor:
-        return torch.randint(low, high + 1, shape, generator=generator, dtype=torch.int64)
-
-    return Input(make, sizes, dtype)
+    return Input(lambda generator, shape: torch.randint(
+        low, high + 1, shape, generator=generator, dtype=torch.int64), sizes, dtype)
 
 
 def wide(*sizes: Size, dtype: str = "float32", decades: float = 3.0) -> Input:
@@ -161,22 +158,17 @@ def rows(*patterns: Sequence[float] | Callable[[torch.Generator], torch.Tensor],
     """A matrix with the given rows; a pattern is a list of numbers or draws from the generator."""
     import torch
 
-    def make(generator: torch.Generator, shape: tuple[int, ...]) -> torch.Tensor:
-        made = [p(generator) if callable(p) else torch.tensor(p, dtype=torch.float64)
-                for p in patterns]
-        return torch.stack([row.double() for row in made])
-
-    return Input(make, (), dtype)
+    return Input(lambda generator, shape: torch.stack([
+        pattern(generator).double() if callable(pattern) else
+        torch.tensor(pattern, dtype=torch.float64) for pattern in patterns]), (), dtype)
 
 
 def full(*sizes: Size, value: float, dtype: str = "float32") -> Input:
     """One value everywhere; only ever beside cases with other inputs."""
     import torch
 
-    def make(generator: torch.Generator, shape: tuple[int, ...]) -> torch.Tensor:
-        return torch.full(shape, value, dtype=torch.float64)
-
-    return Input(make, sizes, dtype)
+    return Input(lambda generator, shape: torch.full(shape, value, dtype=torch.float64),
+                 sizes, dtype)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -234,36 +226,6 @@ def extremes(dtype: str) -> list[float]:
 
     largest = torch.finfo(getattr(torch, dtype)).max
     return [largest, -largest, largest / 2, -largest / 2]
-
-
-def families(columns: int, dtype: str = "float32", count: int = 4) -> list[tuple[str, Input]]:
-    """Matrices that make the mistakes of a reduction over rows visible, each with a name.
-
-    Zero-mean values alone hide a missing maximum, mean, mask or eps; every family here was added
-    because a wrong kernel survived the others. ``columns`` should pass a block and be no multiple
-    of one.
-    """
-    far = rows(*(row(columns, mean=-400.0) if number == count // 2 else row(columns)
-                 for number in range(count)), dtype=dtype)
-    holes = rows(*(row_with(columns, -math.inf, number, columns - 1 - number)
-                   for number in range(count)), dtype=dtype)
-    return [
-        ("values around zero", rand(count, columns, dtype=dtype)),
-        ("values around 60", rand(count, columns, dtype=dtype, mean=60.0)),
-        ("values around -110", rand(count, columns, dtype=dtype, mean=-110.0)),
-        ("values around -400", rand(count, columns, dtype=dtype, mean=-400.0)),
-        ("one row around -400", far),
-        ("values spread by 30", rand(count, columns, dtype=dtype, std=30.0)),
-        ("values spread by a thousandth", rand(count, columns, dtype=dtype, std=1e-3)),
-        ("values spread by a thousandth around 1",
-         rand(count, columns, dtype=dtype, mean=1.0, std=1e-3)),
-        ("one value far above all others", spike(columns, dtype)),
-        ("equal rows", equal_rows(count, columns, dtype)),
-        ("-inf beside finite values", holes),
-        ("one column", rand(count, 1, dtype=dtype)),
-        ("values at the largest number",
-         special(count, columns, values=extremes(dtype), dtype=dtype)),
-    ]
 
 
 @dataclass(frozen=True)

@@ -60,9 +60,9 @@ class Mutant:
         """
         files = dict(solution)
         for patch in self.patches:
-            found = files.get(patch.file, "").count(patch.find)
-            if found != 1:
-                raise ValueError(f"mutant {self.id}: the text to replace occurs {found} times in "
+            count = files.get(patch.file, "").count(patch.find)
+            if count != 1:
+                raise ValueError(f"mutant {self.id}: the text to replace occurs {count} times in "
                                  f"{patch.file}, not once: {patch.find!r}")
             files[patch.file] = files[patch.file].replace(patch.find, patch.replace)
         return files

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import sys
+import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -126,8 +127,7 @@ class Function:
     order of programs may change how they are rounded, as it does for sums by atomics; in any order
     they have to be right.
     Where moving or casting elements is the task itself, ``moves="deny"`` takes copies away from
-    host code. ``host_reads`` names parameters whose values the host needs to plan its launches,
-    such as lengths of rows; of all others, only a check of arguments may depend on the values.
+    host code.
     ``peer`` is torch in the inputs' own dtype, ``reversed_peer`` the same with the reduction the
     other way round (None where nothing is reduced): two right answers for
     ``grader.judge.discrimination``. ``bench`` says on which sizes ``tritonlab bench`` times it.
@@ -165,7 +165,6 @@ class Function:
     zeroed: bool = False
     reproducible: bool = True
     moves: Literal["allow", "deny"] = "allow"
-    host_reads: tuple[str, ...] = ()
     peer: Callable[..., Any] | None = None
     reversed_peer: Callable[..., Any] | None = None
     bench: Bench | None = None
@@ -188,10 +187,6 @@ class Function:
     def named_inputs(self) -> tuple[str, ...]:
         """What the inputs of a case are called, in order."""
         return (*self.parameters, *self.keyword_only)
-
-    def host_reads_at(self) -> frozenset[int]:
-        """The positions of the parameters that ``host_reads`` names."""
-        return frozenset(map(self.parameters.index, self.host_reads))
 
     def in_place_at(self) -> tuple[int, ...]:
         """The positions of the parameters that ``in_place`` names, in its order."""
@@ -267,9 +262,9 @@ class Suite(Function):
     @property
     def signatures(self) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
         """Parameters and keyword-only ones of every function that the submission has to define."""
-        found = {part.entry: (part.parameters, part.keyword_only)
-                 for part in self.parts if part.entry and not part.drives}
-        return found | {name: (parameters, ()) for name, parameters in self.host.items()}
+        return {**{part.entry: (part.parameters, part.keyword_only)
+                   for part in self.parts if part.entry and not part.drives},
+                **{name: (parameters, ()) for name, parameters in self.host.items()}}
 
     @property
     def all_cases(self) -> list[Case]:
@@ -287,12 +282,12 @@ class Suite(Function):
         """
         cases = [case for part in self.parts for case in _by_group(part.cases)
                  if case.public or not public_only]
-        laws = [] if public_only else self.properties
+        properties = [] if public_only else self.properties
         fixed = [case for case in cases if not case.sizes]  # their failures come again
         drawn = [case for case in cases if case.sizes]
-        found: list[Case | Property] = _by_group(
-            [*fixed, *laws, *drawn], _GROUPS_OF_SEVERAL if self.functions else _GROUPS)
-        return [case for case in found if only in ("", case.name)]
+        ordered: list[Case | Property] = _by_group(
+            [*fixed, *properties, *drawn], _GROUPS_OF_SEVERAL if self.functions else _GROUPS)
+        return [case for case in ordered if only in ("", case.name)]
 
 
 def _by_group(cases: Sequence[Any], groups: Sequence[Collection[Kind]] = _GROUPS) -> list[Any]:
@@ -325,6 +320,7 @@ def load(path: Path, exercise: Path | None = None) -> Suite:
 
 
 _loaded: dict[Path, Suite] = {}
+_IDENTITY = "identity.toml"
 
 
 def _load(path: Path) -> Suite:
@@ -381,11 +377,24 @@ def _module(name: str, path: Path) -> ModuleType:
 
 
 def digest(path: Path) -> str:
-    """The identity of a suite: the SHA-256 of its ``suite.py`` and the files beside and below it.
+    """Identity of a suite, which journals and certificates keep: a SHA-256.
+
+    It is the digest of the files, unless ``identity.toml`` beside the suite gives the files with
+    this digest (``content``) the identity that they had before a change of form (``tests``).
     """
+    content = content_digest(path)
+    try:
+        identity = tomllib.loads(path.with_name(_IDENTITY).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return content
+    return str(identity["tests"]) if identity.get("content") == content else content
+
+
+def content_digest(path: Path) -> str:
+    """SHA-256 of ``suite.py`` and the files beside and below it, without ``identity.toml``."""
     first = [path, path.with_name("mutants.toml"), path.with_name("calls.py")]
     others = (file for file in sorted(path.parent.rglob("*")) if file.is_file()
-              and file not in first and "__pycache__" not in file.parts)
+              and file not in first and file.name != _IDENTITY and "__pycache__" not in file.parts)
     files = [*(file for file in first[1:] if file.exists()), *others]
     content = path.read_bytes() + b"".join(file.read_bytes() for file in files)
     return hashlib.sha256(content).hexdigest()

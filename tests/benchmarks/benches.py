@@ -145,7 +145,7 @@ def read(data: dict[str, Any]) -> Benchmark:
 
 def draw(folder: Path) -> None:
     from tritonlab.course import course
-    from tritonlab.render import charts, kernel_pages
+    from tritonlab.render import charts, pages
 
     modules = {"/".join(module.suite.parts[-3:-1]): module for module in course.load().modules}
     for path in sorted(folder.glob("*.json")):
@@ -155,7 +155,7 @@ def draw(folder: Path) -> None:
         found, module = read(data), modules[data["suite"]]
         picture = charts.benchmark_png(found, f"{module.id}: {module.title}")
         path.with_suffix(".png").write_bytes(picture)
-        path.with_suffix(".html").write_text(kernel_pages.benchmark(module, found))
+        path.with_suffix(".html").write_text(pages.benchmark(module, found))
         print(path.with_suffix(".png"))
 
 

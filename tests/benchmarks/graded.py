@@ -27,11 +27,11 @@ from pathlib import Path
 from typing import Any
 
 import grader
-from grader.judge.gpu_values import differences
 from grader.judge.oversized import is_measured, limits
 from grader.report import CaseResult, Report, Verdict
 from grader.suite import Case, Function, Suite
 from tests.fidelity.modules import Module, modules
+from tests.gpu_differences import differences
 from tritonlab.authoring import runner
 
 KINDS = ("timed", "values", "mutants")

@@ -1,4 +1,4 @@
-"""Every reference solution beside its peers, and beside attempts to write it faster, in one run.
+"""Every reference solution beside its peers, in one run.
 
     python -m tests.benchmarks.kernels --out FILE [--seconds 180] [--quick] [--rows TEXT ...]
 
@@ -50,7 +50,7 @@ Entry = dict[str, Any]
 _FORK = multiprocessing.get_context("fork")  # the parent never touches CUDA: a fault ends a child
 _PREPARING = 0.55  # share of the seconds that compiling and comparing may take
 _ROW_MS = 500.0  # that all contestants of a row may take
-_OURS = ("solution", "starter", "try ")  # how those are called who are no peers
+_OURS = ("solution", "starter")  # how those are called who are no peers
 
 
 def every_row() -> list[Row]:
@@ -65,7 +65,6 @@ def main() -> int:
     options.add_argument("--quick", action="store_true", help="small sizes, to try the script")
     options.add_argument("--simulate", action="store_true", help="no GPU: interpreted, not timed")
     options.add_argument("--rows", nargs="+", help="only those whose name holds one of these texts")
-    options.add_argument("--no-tries", action="store_true", help="leave the attempts out")
     options.add_argument("--bare", action="store_true", help="import torch.compile in every child")
     options.add_argument("--jobs", type=int, default=min(12, os.cpu_count() or 1))
     chosen = options.parse_args()
@@ -73,7 +72,7 @@ def main() -> int:
     scale = TINY if chosen.simulate else QUICK if chosen.quick else FULL
     rows = [row for row in every_row()
             if not chosen.rows or any(text in row.name for text in chosen.rows)]
-    run = Run(rows, scale, "cpu" if chosen.simulate else "cuda", not chosen.no_tries)
+    run = Run(rows, scale, "cpu" if chosen.simulate else "cuda")
 
     result: dict[str, Any] = {
         "date": f"{datetime.date.today():%Y-%m-%d}",
@@ -130,8 +129,8 @@ def reaches_gpu() -> bool:
 class Run:
     """What is to be run, at which scale, and where."""
 
-    def __init__(self, rows: Sequence[Row], scale: int, device: str, tries: bool) -> None:
-        self.rows, self.scale, self.device, self.tries = rows, scale, device, tries
+    def __init__(self, rows: Sequence[Row], scale: int, device: str) -> None:
+        self.rows, self.scale, self.device = rows, scale, device
         self.errors: dict[str, dict[str, dict[str, float]]] = {}  # of rows that ask for them
 
     def inputs(self, row: Row) -> Inputs:
@@ -139,10 +138,8 @@ class Run:
         return row.make(self.scale, self.device)
 
     def who(self, row: Row) -> dict[str, Callable[..., Any]]:
-        everybody = row.who()
-        return {name: run for name, run in everybody.items()
-                if (self.tries or not name.startswith("try "))
-                and (self.device == "cuda" or not name.startswith("torch.compile"))}
+        return {name: run for name, run in row.who().items()
+                if self.device == "cuda" or not name.startswith("torch.compile")}
 
     def here(self) -> ExitStack:
         """Inside, kernels run: on the GPU, or interpreted."""
@@ -367,7 +364,7 @@ def show(row: Entry) -> None:
 
 def summed_up(rows: Sequence[Row], result: Entry) -> int:
     """A line for each row; 0 if every solution that was timed reaches its goal."""
-    print(f"\n{'row':42} {'goal':>5} {'solution':>9} {'x starter':>9} {'best try':>9}  which")
+    print(f"\n{'row':42} {'goal':>5} {'solution':>9} {'x starter':>9}")
     missed = 0
     for row in result["rows"]:
         if "lost" in row or "solution" not in row["who"]:
@@ -375,16 +372,12 @@ def summed_up(rows: Sequence[Row], result: Entry) -> int:
             missed += 1
             continue
         own = row["who"]["solution"].get("ratio", 0.0)
-        attempts = {who: entry.get("ratio", 0.0) for who, entry in row["who"].items()
-                    if who.startswith("try ")}
-        best = max(attempts, key=attempts.__getitem__, default="")
         goal = row["goal"]
         below = goal is not None and round(own, 2) < goal
         missed += below
         faster = row["who"]["solution"].get("of_starter", "")
-        print(f"{row['name']:42} {goal or '':>5} {own:9.3f} {faster:>9} "
-              f"{attempts.get(best, 0.0):9.3f}  "
-              f"{best.removeprefix('try ')}{'   BELOW ITS GOAL' if below else ''}")
+        print(f"{row['name']:42} {goal or '':>5} {own:9.3f} {faster:>9}"
+              f"{'   BELOW ITS GOAL' if below else ''}")
     left = {row.name for row in rows} - {row["name"] for row in result["rows"]}
     for name in sorted(left):
         print(f"{name:42} not reached")

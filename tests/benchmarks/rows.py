@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812 - as PyTorch's own pages call it
 
-from tests.benchmarks import attempts, attempts_tiles, peers
+from tests.benchmarks import peers
 from tests.benchmarks.modules import solution
 
 FULL, QUICK, TINY = 1, 64, 4096  # what sizes are divided by: measured, tried on a GPU, interpreted
@@ -24,7 +24,7 @@ class Row:
 
     ``make`` draws the inputs for a scale on a device. ``who`` is asked in the process that runs
     them, and names the solution ``solution``, other settings of it ``solution, ...``, the file that
-    learners start from ``starter``, attempts ``try ...``, and peers as they are called.
+    learners start from ``starter``, and peers as they are called.
     ``goal`` is the least ratio to the best of the peers, or to the one called ``rival``.
     ``errors``, where it is given, says how far off each result is, by names of its own.
     """
@@ -71,10 +71,6 @@ def touched(*tensors: torch.Tensor) -> int:
     return sum(tensor.nbytes for tensor in tensors)
 
 
-def tries(made: Mapping[str, Function]) -> dict[str, Function]:
-    return {f"try {name}": run for name, run in made.items()}
-
-
 # ---------------------------------------------------------------------------------------------
 # Element by element
 
@@ -116,18 +112,12 @@ def element_rows() -> list[Row]:
     def libdevice() -> Any:
         return solution("libdevice-math")
 
-    sizes = ((256, 2), (512, 4), (1024, 8), (2048, 8))
     return [
         elements("vector add", 1 << 28, lambda: solution("vector-add").vector_add, torch.add,
-                 operands=2, more=lambda: tries(attempts.vector_add())),
-        elements("add-ReLU-mul", 1 << 28, attempts.add_relu_mul,
-                 lambda x, y: torch.relu(x + y) * 0.5, operands=2, more=lambda: tries({
-                     f"{block} w{warps}": attempts.add_relu_mul(block, warps)
-                     for block, warps in sizes})),
+                 operands=2),
         *(elements("x * sigmoid(gate)", 1 << 27, lambda: custom().glu,
                    lambda x, gate: x * torch.sigmoid(gate), dtype=dtype, operands=2, columns=8192,
-                   more=lambda: {**peers.liger_swiglu(), **tries(attempts.element_wise(
-                       custom().glu_kernel, sizes))},
+                   more=peers.liger_swiglu,
                    others={"liger swiglu": lambda a, b: F.silu(a.double()) * b.double()})
           for dtype in (torch.bfloat16, torch.float32)),
         elements("swish", 1 << 27, lambda: custom().swish, F.silu, goal=1.0),
@@ -136,26 +126,15 @@ def element_rows() -> list[Row]:
                  lambda: lambda x: custom().poly_act(x, COEFFICIENTS), _polynomial,
                  tolerance=1e-4),
         elements("complex product", 1 << 26, lambda: custom().complex_mul, torch.mul,
-                 dtype=torch.complex64, operands=2, tolerance=1e-4,
-                 more=lambda: tries({name: _pairs(run) for name, run in attempts.element_wise(
-                     custom().complex_mul_kernel, ((512, 4), (1024, 8), (512, 8)), 2).items()})),
+                 dtype=torch.complex64, operands=2, tolerance=1e-4),
         elements("GELU by tanh", 1 << 28, lambda: libdevice().gelu_tanh,
-                 lambda x: F.gelu(x, approximate="tanh"), tolerance=1e-4,
-                 more=lambda: tries(attempts.element_wise(libdevice().gelu_tanh_kernel, sizes))),
-        elements("asin", 1 << 27, lambda: libdevice().asin, torch.asin, positive=True,
-                 more=lambda: tries(attempts.element_wise(libdevice().asin_kernel, sizes))),
+                 lambda x: F.gelu(x, approximate="tanh"), tolerance=1e-4),
+        elements("asin", 1 << 27, lambda: libdevice().asin, torch.asin, positive=True),
         elements("power 3", 1 << 27, lambda: lambda x: libdevice().powi(x, 3.0),
                  lambda x: torch.pow(x, 3.0), goal=None, tolerance=1e-4),
         elements("scale", 1 << 27, lambda: lambda x: solution("basic-debugging").scale(x, 2.5),
-                 lambda x: 2.5 * x, goal=None, more=lambda: tries(attempts.scale(2.5))),
+                 lambda x: 2.5 * x, goal=None),
     ]
-
-
-def _pairs(run: Function) -> Function:
-    """An attempt at the complex product, which takes numbers side by side."""
-    def of_complex(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        return torch.view_as_complex(run(torch.view_as_real(a), torch.view_as_real(b)))
-    return of_complex
 
 
 # ---------------------------------------------------------------------------------------------
@@ -167,8 +146,7 @@ def softmax_row(rows: int, columns: int, dtype: torch.dtype) -> Row:
         f"softmax {short(dtype)} {rows}x{columns}",
         lambda scale, device: (normal(few(rows, scale, 3), columns, dtype=dtype, device=device),),
         lambda x: torch.softmax(x.double(), dim=1),
-        lambda: {"solution": solution("softmax").softmax, **peers.softmax(),
-                 **tries(attempts.softmax(columns))},
+        lambda: {"solution": solution("softmax").softmax, **peers.softmax()},
         least_bytes=lambda x: 2 * x.nbytes, goal=1.0, tolerance=ROUNDING[dtype])
 
 
@@ -181,8 +159,7 @@ def layer_norm_row(rows: int, columns: int, dtype: torch.dtype) -> Row:
     return Row(
         f"layer norm {short(dtype)} {rows}x{columns}", make,
         lambda x, w, b: F.layer_norm(x.double(), (columns,), w.double(), b.double(), 1e-5),
-        lambda: {"solution": solution("layer-norm").layer_norm, **peers.layer_norm(),
-                 **tries(attempts.layer_norm(columns))},
+        lambda: {"solution": solution("layer-norm").layer_norm, **peers.layer_norm()},
         least_bytes=lambda x, w, b: 2 * x.nbytes + touched(w, b), goal=1.0,
         tolerance=ROUNDING[dtype])
 
@@ -197,15 +174,14 @@ def rms_norm_row(rows: int, columns: int, dtype: torch.dtype) -> Row:
         s = (x + residual).double()
         return F.rms_norm(s, (columns,), weight.double(), 1e-6), s
 
-    def own(**options: Any) -> Function:
+    def own() -> Function:
         module = solution("production-ready")
-        config = module.Config(**options)
+        config = module.Config()
         return lambda x, r, w: module.add_rms_norm(x, r, w, config=config)
 
     return Row(
         f"add and RMS norm {short(dtype)} {rows}x{columns}", make, expected,
-        lambda: {"solution": own(), **peers.add_rms_norm(),
-                 **tries({f"own w{w}": own(num_warps=w) for w in (4, 16)})},
+        lambda: {"solution": own(), **peers.add_rms_norm()},
         least_bytes=lambda x, r, w: 4 * x.nbytes + w.nbytes, goal=1.0, tolerance=ROUNDING[dtype])
 
 
@@ -215,8 +191,7 @@ def norm_row() -> Row:
         lambda scale, device: (normal(few(16384, scale, 3), 4096, device=device),),
         lambda x: torch.linalg.vector_norm(x.double(), dim=1),
         lambda: {"solution": solution("custom-kernels").l2_norm,
-                 **peers.function(lambda x: torch.linalg.vector_norm(x, dim=1)),
-                 **tries(attempts.l2_norm(4096))},
+                 **peers.function(lambda x: torch.linalg.vector_norm(x, dim=1))},
         least_bytes=lambda x: x.nbytes + 4 * len(x))
 
 
@@ -242,8 +217,7 @@ def transpose_row() -> Row:
         "transpose fp32 8192",
         lambda scale, device: (normal(side(8192, scale), side(8192, scale), device=device),),
         lambda x: x.double().T,
-        lambda: {"solution": own, **peers.function(lambda x: x.T.contiguous()),
-                 **tries(attempts_tiles.transpose())},
+        lambda: {"solution": own, **peers.function(lambda x: x.T.contiguous())},
         least_bytes=lambda x: 2 * x.nbytes, goal=1.0)
 
 
@@ -253,8 +227,7 @@ def matmul_row(n: int, dtype: torch.dtype, goal: float | None) -> Row:
         lambda scale, device: tuple(
             normal(side(n, scale), side(n, scale), dtype=dtype, device=device) for _ in range(2)),
         lambda a, b: a.double() @ b.double(),
-        lambda: {"solution": solution("matrix-mul").matmul, **peers.matmul(dtype),
-                 **tries(attempts_tiles.matmul(dtype))},
+        lambda: {"solution": solution("matrix-mul").matmul, **peers.matmul(dtype)},
         flops=lambda a, b: 2 * a.shape[0] * a.shape[1] * b.shape[1], goal=goal, rival="torch",
         tolerance=max(ROUNDING[dtype], 1e-4))
 
@@ -275,8 +248,7 @@ def conv2d_row(n: int, c: int, size: int, oc: int, k: int, stride: int, dtype: t
         f"conv2d {short(dtype)} N{n} C{c} H{size} O{oc} k{k}s{stride}", make,
         lambda x, w, b: F.conv2d(x.double(), w.double(), b.double(), stride, padding),
         lambda: {"solution": lambda x, w, b: solution("conv2d").conv2d(
-            x, w, b, stride, padding), **peers.conv2d(stride, padding, dtype),
-            **tries(attempts_tiles.conv2d(stride, padding, dtype, wide=c >= 16))},
+            x, w, b, stride, padding), **peers.conv2d(stride, padding, dtype)},
         flops=flops, tolerance=1e-2, rival="torch")  # cuDNN rounds float32 to TF32
 
 
@@ -285,7 +257,7 @@ def all_rows() -> list[Row]:
     both = (torch.float32, torch.bfloat16)
     elementwise = element_rows()
     return [
-        *elementwise[:3],
+        *elementwise[:2],
         *(softmax_row(rows, columns, dtype) for rows, columns in (
             (32768, 1024), (16384, 4096), (4096, 32768), (8192, 12345)) for dtype in both),
         *(layer_norm_row(rows, columns, dtype)
@@ -299,7 +271,7 @@ def all_rows() -> list[Row]:
           for dtype in (torch.float16, torch.float32)),
         matmul_row(4096, torch.float32, None),
         *(rms_norm_row(16384, 4096, dtype) for dtype in both),
-        *elementwise[3:],
+        *elementwise[2:],
         norm_row(),
         column_sum_row(),
     ]

@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - as PyTorch's own pages call it
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from tests.benchmarks import attempts_attention, peers
+from tests.benchmarks import peers
 from tests.benchmarks.modules import solution
-from tests.benchmarks.rows import FULL, QUICK, ROUNDING, Function, Inputs, Row, normal, tries
+from tests.benchmarks.rows import FULL, QUICK, ROUNDING, Function, Inputs, Row, normal
 
 # ---------------------------------------------------------------------------------------------
 # attention-kernels
@@ -43,8 +43,7 @@ def attention_row(width: int, causal: bool) -> Row:
         module = solution("attention-kernels")
         return {"solution": lambda q, k, v: module.attention(q, k, v, causal=causal),
                 "flash": by(SDPBackend.FLASH_ATTENTION), "cudnn": by(SDPBackend.CUDNN_ATTENTION),
-                "tutorial06": lambda q, k, v: peers.tutorial_attention(q, k, v, causal=causal),
-                **tries(attempts_attention.attention(causal))}
+                "tutorial06": lambda q, k, v: peers.tutorial_attention(q, k, v, causal=causal)}
 
     operations = 2 if causal else 4
     return Row(

@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+import triton
 
 from grader.recording.model import dtype_name
 from grader.suite.rounding import UNIT_ROUNDOFF, spread
 from grader.suite.spec import KAPPA
-from tests.benchmarks import attempts_fp8, peers
+from tests.benchmarks import peers
 from tests.benchmarks.modules import solution
-from tests.benchmarks.rows import Function, Inputs, Row, normal, side, tries
+from tests.benchmarks.rows import Function, Inputs, Row, normal, side
 from tests.benchmarks.rows_optimization import HALF, pair
 
 FP8 = torch.float8_e4m3fn
@@ -45,6 +46,20 @@ def fp8_peer(fast: bool, out_dtype: torch.dtype = HALF) -> Function:
             ) -> torch.Tensor:
         return torch._scaled_mm(a_q, b_q_t.T, scale_a, scale_b, out_dtype=out_dtype,
                                 use_fast_accum=fast)
+    return run
+
+
+def fp8_sums(imprecise: int | None) -> Function:
+    """The solution's kernel in float32; ``imprecise``: products between two sums, None for all."""
+    def run(a_q: torch.Tensor, b_q_t: torch.Tensor, scale_a: torch.Tensor, scale_b: torch.Tensor
+            ) -> torch.Tensor:
+        (m, k), n = a_q.shape, b_q_t.shape[0]
+        c = torch.empty((m, n), dtype=torch.float32, device=a_q.device)
+        solution("fp8-matmul").matmul_fp8_kernel[(triton.cdiv(m, 128) * triton.cdiv(n, 128),)](
+            a_q, b_q_t, c, scale_a, scale_b, None, None, a_q.stride(0), b_q_t.stride(0), 0, 0,
+            m, n, k, BLOCK_M=128, BLOCK_N=128, BLOCK_K=128, GROUP_M=8, IMPRECISE=imprecise,
+            DESCRIBED=False, num_warps=8, num_stages=3)
+        return c
     return run
 
 
@@ -84,16 +99,10 @@ def fp8_rows() -> list[Row]:
     def with_starter() -> dict[str, Function]:
         return {**pair("fp8-matmul", own(HALF)), **peers_of}
 
-    def among(attempts: Callable[[], Mapping[str, Function]]) -> dict[str, Function]:
-        return {"solution": own(HALF)(solution("fp8-matmul")), **peers_of, **tries(attempts())}
-
     def in_single() -> dict[str, Function]:
         single = torch.float32
         return {"solution": own(single)(solution("fp8-matmul")),
-                "solution, fast sums": attempts_fp8.by_pointers(
-                    (128, 128, 128, 8, 3, 8), None, single),
-                "solution, every 64": attempts_fp8.by_pointers(
-                    (128, 128, 128, 8, 3, 8), 64, single),
+                "solution, fast sums": fp8_sums(None), "solution, every 64": fp8_sums(64),
                 "torch": fp8_peer(False, single), "torch, fast sums": fp8_peer(True, single)}
 
     def quantised(per_row: bool) -> Row:
@@ -115,9 +124,6 @@ def fp8_rows() -> list[Row]:
         fp8_row("product", 8192, with_starter, goal=0.90),
         fp8_row("sums in fp32", 4096, in_single),
         fp8_row("sums in fp32 around a half", 4096, in_single, mean=0.5),
-        fp8_row("product by pointers", 8192, lambda: among(attempts_fp8.pointers)),
-        fp8_row("product by descriptors", 8192, lambda: among(attempts_fp8.descriptors)),
-        fp8_row("product by persistent programs", 8192, lambda: among(attempts_fp8.persistent)),
         fp8_row("product", 4096, with_starter),
         *(quantised(per_row) for per_row in (False, True)),
     ]

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812 - as PyTorch's own pages call it
 
-from tests.benchmarks import attempts_fused, peers
+from tests.benchmarks import peers
 from tests.benchmarks.modules import solution
 from tests.benchmarks.rows import (
     ROUNDING,
@@ -19,7 +19,6 @@ from tests.benchmarks.rows import (
     normal,
     short,
     side,
-    tries,
 )
 
 # ---------------------------------------------------------------------------------------------
@@ -27,15 +26,13 @@ from tests.benchmarks.rows import (
 
 
 def fused(name: str, make: Callable[[int, str], Inputs], own: Callable[[Any], Function],
-          eager: Function, dtype: torch.dtype,
-          attempts: Callable[[], Mapping[str, Function]] = dict, **cost: Any) -> Row:
+          eager: Function, dtype: torch.dtype, **cost: Any) -> Row:
     """A fused form beside PyTorch's steps and what `torch.compile` makes of them."""
     def who() -> Mapping[str, Function]:
         return {"solution": own(solution("fused-operations")), "torch": eager,
                 "torch.compile": peers.compiled(eager),
                 "torch.compile, max-autotune": torch.compile(
-                    eager, dynamic=False, mode="max-autotune-no-cudagraphs"),
-                **tries(attempts())}
+                    eager, dynamic=False, mode="max-autotune-no-cudagraphs")}
 
     return Row(f"{name} {short(dtype)}", make, lambda *xs: eager(*(x.double() for x in xs)), who,
                tolerance=ROUNDING[dtype], **cost)
@@ -93,15 +90,12 @@ def fused_rows() -> list[Row]:
     return [
         fused("fused add-ReLU-mul 10^7", elements(10_000_000),
               lambda module: lambda x, bias: module.fused_add_relu_mul(x, bias, 0.5),
-              add_relu_mul, single, attempts_fused.add_relu_mul_of_a_tensor, least_bytes=moved,
-              goal=1.0),
+              add_relu_mul, single, least_bytes=moved, goal=1.0),
         fused("fused add-ReLU-mul of a vector 65536x4096", elements(1 << 28, 4096),
               lambda module: lambda x, bias: module.fused_add_relu_mul(x, bias, 0.5),
-              add_relu_mul, single, attempts_fused.add_relu_mul_of_a_vector, least_bytes=moved,
-              goal=1.0),
+              add_relu_mul, single, least_bytes=moved, goal=1.0),
         *(fused(f"linear, bias and {name} {m}x{k} into {n}", layer(m, k, n, dtype),
-                own_layer(name.lower()), acted(act), dtype,
-                lambda name=name: attempts_fused.linear(name.lower()), flops=product_flops,
+                own_layer(name.lower()), acted(act), dtype, flops=product_flops,
                 goal=0.95, rival="torch.compile, max-autotune")
           for name, act, m, k, n, dtype in (
               ("ReLU", torch.relu, 8192, 1024, 4096, half),

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812 - as PyTorch's own pages call it
 
-from tests.benchmarks import attempts_reductions, attempts_tiles, peers
+from tests.benchmarks import peers
 from tests.benchmarks.modules import solution, starter
 from tests.benchmarks.rows import (
     ROUNDING,
@@ -18,7 +18,6 @@ from tests.benchmarks.rows import (
     normal,
     short,
     side,
-    tries,
 )
 
 HALF = torch.float16
@@ -37,12 +36,12 @@ def pair(slug: str, function: Callable[[Any], Function]) -> dict[str, Function]:
 
 def reduction(name: str, shape: Callable[[int], tuple[int, ...]], dtype: torch.dtype, slug: str,
               own: Callable[[Any], Function], eager: Function, *, goal: float | None = 1.0,
-              rival: str = "", more: Callable[[], Mapping[str, Function]] = dict) -> Row:
+              rival: str = "") -> Row:
     """A matrix or vector that is read once; what comes out is small beside it."""
     return Row(
         name, lambda scale, device: (normal(*shape(scale), dtype=dtype, device=device),),
         lambda x: eager(x.double()),
-        lambda: {**pair(slug, own), **peers.function(eager), **tries(more())},
+        lambda: {**pair(slug, own), **peers.function(eager)},
         least_bytes=lambda x: x.nbytes, goal=goal, rival=rival, tolerance=1e-4)
 
 
@@ -63,21 +62,17 @@ def reduction_rows() -> list[Row]:
     return [
         *(reduction(f"sum of long rows {short(dtype)} 8x2^24",
                     lambda scale: (8, few(1 << 24, scale)), dtype, "pipelining",
-                    lambda module: module.row_sum, lambda x: wide_sum(x, 1),
-                    more=attempts_reductions.row_sum)
+                    lambda module: module.row_sum, lambda x: wide_sum(x, 1))
           for dtype in (torch.float32, HALF)),
         reduction("sum in two phases fp32 2^28", flat, torch.float32, "two-phase-reduction",
-                  lambda module: module.sum_two_phase, wide_sum,
-                  more=attempts_reductions.sum_two_phase),
+                  lambda module: module.sum_two_phase, wide_sum),
         reduction("sum by atomics fp32 2^28", flat, torch.float32, "two-phase-reduction",
                   lambda module: module.sum_atomic, wide_sum, goal=None),
         reduction("sum of columns under locks fp32 8192", square, torch.float32,
                   "two-phase-reduction", lambda module: module.column_sum_locked,
-                  lambda x: wide_sum(x, 0), rival="torch",
-                  more=attempts_reductions.column_sum_locked),
+                  lambda x: wide_sum(x, 0), rival="torch"),
         reduction("statistics of columns fp32 8192", square, torch.float32, "shared-memory",
-                  lambda module: module.column_stats, statistics,
-                  more=attempts_reductions.column_stats),
+                  lambda module: module.column_stats, statistics),
     ]
 
 
@@ -160,15 +155,15 @@ def product_rows() -> list[Row]:
     compiled = peers.compiled
     return [
         product("pipelined product 4096", square_pair(4096), times, stages),
-        *(product(f"persistent product {size}", shapes, times, persistent, goal=goal, more=more)
-          for size, shapes, goal, more in (
-              ("8192", square_pair(8192), 1.0, lambda: tries(attempts_tiles.matmul(HALF))),
-              ("4096", square_pair(4096), None, dict),
+        *(product(f"persistent product {size}", shapes, times, persistent, goal=goal)
+          for size, shapes, goal in (
+              ("8192", square_pair(8192), 1.0),
+              ("4096", square_pair(4096), None),
               ("8192x8192x2048", lambda scale: (
                   (side(8192, scale), side(2048, scale)), (side(2048, scale), side(8192, scale))),
-               None, dict))),
+               None))),
         product("product by descriptors 8192", turned(8192, 8192, 8192), times_turned,
-                by_descriptors, goal=1.0, more=lambda: tries(attempts_tiles.matmul_described())),
+                by_descriptors, goal=1.0),
         product("product by special warps 8192x8192x4096", turned(8192, 8192, 4096), times_turned,
                 lambda: {**pair("warp-specialization", specialised(False)),
                          "solution, specialised": specialised(True)(solution(

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from tests.benchmarks import attempts_fused, peers
+from tests.benchmarks import peers
 from tests.benchmarks.modules import solution
-from tests.benchmarks.rows import ROUNDING, Function, Inputs, Row, few, normal, short, tries
+from tests.benchmarks.rows import ROUNDING, Function, Inputs, Row, few, normal, short
 
 EPS = 1e-5
 
@@ -44,8 +44,7 @@ def layer_norm_backward_row(rows: int, columns: int, dtype: torch.dtype) -> Row:
         lambda *inputs: torchs(*(tensor.double() for tensor in inputs)),
         lambda: {"solution": own, **peers.function(torchs), **peers.liger(
             "layer_norm", lambda ops: lambda dy, x, w, mean, rstd: ops.layer_norm_backward(
-                dy.clone(), x, w, w, mean, rstd)[:3]),
-            **(tries(attempts_fused.layer_norm_backward()) if columns > 8192 else {})},
+                dy.clone(), x, w, w, mean, rstd)[:3])},
         least_bytes=lambda dy, x, *_: 3 * x.nbytes, goal=1.0,
         tolerance=10 * ROUNDING[dtype])  # sums over all rows
 
@@ -86,8 +85,7 @@ def adam_row(power: int) -> Row:
     return Row(
         f"adam fp32 2^{power}", make,
         lambda *inputs: plain(*(tensor.double() for tensor in inputs)),
-        lambda: {"solution": own, **fused(), **peers.function(plain),
-                 **tries(attempts_fused.adam(rate, beta1, beta2, eps, step))},
+        lambda: {"solution": own, **fused(), **peers.function(plain)},
         least_bytes=lambda p, *_: 7 * p.nbytes, goal=1.0, tolerance=1e-4)
 
 

@@ -1,31 +1,99 @@
-"""Right solutions that differ from ours: a file, or a folder with the files that differ."""
+"""Right solutions that differ from ours: whole files, folders of files, and overlays.
+
+An overlay under ``overlays/`` holds the top-level statements in which a variant differs from the
+solution, and ``del name`` for each one that it lacks. Statements are matched by the names that
+they bind.
+"""
 
 from __future__ import annotations
 
+import ast
 import shutil
 from pathlib import Path
 
-RIGHT = Path(__file__).parent / "right"
+FOLDERS = tuple(Path(__file__).with_name(name) for name in ("right", "overlays"))
 
 
 def of(slug: str) -> list[Path]:
-    """All of a module, by its slug."""
-    found = (RIGHT / slug).iterdir() if (RIGHT / slug).is_dir() else ()
-    return sorted(path for path in found
-                  if path.suffix == ".py" or (path.is_dir() and path.name != "__pycache__"))
+    """The variants of a module, by its slug."""
+    return sorted((path for folder in FOLDERS for path in (folder / slug).glob("*")
+                   if path.suffix == ".py" or (path.is_dir() and path.name != "__pycache__")),
+                  key=lambda path: path.stem)
 
 
 def whole(path: Path, solution: Path, folder: Path) -> Path:
-    """What is graded: the file, or the kernel.py of the solution's folder with the others in it.
+    """The file to grade: a variant's own, or a complete submission that is written to ``folder``.
 
     Args:
         path: one of ``of``.
         solution: the kernel.py of the module's solution.
-        folder: which is filled, where the submission has several files.
+        folder: where overlays, and submissions of several files, are written.
     """
-    if path.is_file():
+    overlay = FOLDERS[1] in path.parents
+    if path.is_file() and not overlay:
         return path
-    for source in (solution.parent, path):
-        shutil.copytree(source, folder, dirs_exist_ok=True,
-                        ignore=shutil.ignore_patterns("__pycache__"))
-    return folder / solution.name
+    if path.is_dir():
+        for source in (solution.parent, path):
+            shutil.copytree(source, folder, dirs_exist_ok=True,
+                            ignore=shutil.ignore_patterns("__pycache__"))
+    kernel = folder / solution.name
+    if overlay:
+        changes = path / solution.name if path.is_dir() else path
+        folder.mkdir(parents=True, exist_ok=True)
+        kernel.write_text(overlaid(solution.read_text(), changes.read_text()))
+    return kernel
+
+
+def overlaid(base: str, changes: str) -> str:
+    """The source of ``base`` with the top-level statements of ``changes`` in place of its own.
+
+    A statement whose name the base does not bind is inserted before the next statement of
+    ``changes`` that replaces one, or at the end; an import, behind the last import of the base.
+
+    Raises:
+        ValueError: ``changes`` deletes a name that the base does not bind.
+    """
+    statements = _statements(base)
+    pending: list[tuple[str, str]] = []
+    for name, text in _statements(changes):
+        names = [known for known, _ in statements]
+        if name.startswith("del "):
+            statements.pop(names.index(name.removeprefix("del ")))
+        elif name in names:
+            place = names.index(name)
+            statements[place:place + 1] = [*pending, (name, text)]
+            pending = []
+        elif name.startswith(("import ", "from ")):
+            imports = [name.startswith(("import ", "from ")) for name in names]
+            statements.insert(len(names) - imports[::-1].index(True), (name, text))
+        else:
+            pending.append((name, text))
+    return "".join(text for _, text in [*statements, *pending])
+
+
+def _statements(source: str) -> list[tuple[str, str]]:
+    """(name, text with the comments above it) of each top-level statement."""
+    lines, start, statements = source.splitlines(keepends=True), 0, []
+    for node in ast.parse(source).body:
+        statements.append((_name(node), "".join(lines[start:node.end_lineno])))
+        start = node.end_lineno or 0
+    return statements
+
+
+def _name(node: ast.stmt) -> str:
+    match node:
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            return "|".join([name, *map(ast.unparse, node.decorator_list)]) if name == "_" else name
+        case ast.Assign(targets=[target]) | ast.AnnAssign(target=target):
+            return ast.unparse(target)
+        case ast.Expr(value=ast.Constant()):
+            return "docstring"
+        case ast.ImportFrom(module=module):
+            return f"from {module}"
+        case ast.Import(names=names):
+            return f"import {names[0].name}"
+        case ast.If(test=test):
+            return f"if {ast.unparse(test)}"
+        case ast.Try(body=[first, *_]):
+            return f"try {_name(first)}"
+    return ast.unparse(node)

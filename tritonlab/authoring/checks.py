@@ -6,7 +6,8 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from grader.finding import strange_fields
+from grader.diagnosis import messages
+from grader.finding import strange_relations
 from grader.report import Kind
 from grader.submission import syntax
 from grader.submission.dataflow import is_kernel
@@ -229,7 +230,7 @@ def sound_mutants(material: Material) -> Iterator[str]:
         for name in (*mutant.wrong, *mutant.right):
             if name not in names:
                 yield f"{head}: no case is called '{name}'"
-        if fields := strange_fields(mutant.sign):
+        if fields := sorted({*mutant.sign} - messages.fields() | strange_relations(mutant.sign)):
             yield f"{head}: `sign` names {' and '.join(fields)}, which no finding has"
         numbers = set(_numbers(python_of(material.exercise), material.marker))
         if strange := sorted(set(mutant.todos) - numbers):

@@ -134,7 +134,7 @@ def nothing_astray(material: Material) -> Iterator[str]:
         expected = {*needed, *more}
         if kind == "suites":
             texts = {path: _text(path) for path in entries(folder) if path.suffix == ".py"}
-            expected = {*needed, "calls.py", *(
+            expected = {*needed, "calls.py", "identity.toml", *(
                 path.name for path in entries(folder)
                 if any(path.stem in text for one, text in texts.items() if one != path))}
         else:

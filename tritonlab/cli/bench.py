@@ -63,9 +63,9 @@ def bench(
         if html is not None or png is not None:
             progress.say("drawing")
         if html is not None:
-            from tritonlab.render import kernel_pages
+            from tritonlab.render import pages
 
-            output_files.write(kernel_pages.benchmark(module, benchmark).encode(), html,
+            output_files.write(pages.benchmark(module, benchmark).encode(), html,
                                output_files.PAGE)
         if png is not None:
             from tritonlab.render import charts

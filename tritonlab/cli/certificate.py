@@ -39,9 +39,9 @@ def certificate(
     reading = journal.read()
     current = the_certificate.build(the_course, reading)
     if html is not None:
-        from tritonlab.render import learner_pages
+        from tritonlab.render import pages
 
-        output_files.write(learner_pages.certificate(current, html.name).encode(), html,
+        output_files.write(pages.certificate(current, html.name).encode(), html,
                            output_files.PAGE)
     if as_json:
         sys.stdout.write(current.to_json())
@@ -70,7 +70,7 @@ def verify(
     Exit code 0 if all that is claimed holds, as far as this machine can show; 1 if anything does
     not, its source is missing or another one; 2 if there is nothing to verify.
     """
-    from tritonlab.render import verification as view
+    from tritonlab.render import certificate_text as view
     from tritonlab.render.screen import Progress
     from tritonlab.verify import certificate_reader
     from tritonlab.verify import verify as verification
@@ -89,7 +89,7 @@ def verify(
     if as_json:
         print_json({**result.to_dict(), "sources": str(root), "next": command})
     else:
-        view.show(screen, result, shown(root.absolute()), command, before)
+        view.show_verification(screen, result, shown(root.absolute()), command, before)
     boundary.warn(*located.problems)
     return result.exit_code
 
@@ -114,11 +114,11 @@ def report(
     overview = progress_report.build(the_course, reading, place.mark)
     command = onward(the_course, reading)
     if html is not None:
-        from tritonlab.render import learner_pages
+        from tritonlab.render import pages
 
         with Progress(screen_on(plain or as_json, error=True)) as progress:
             progress.say("drawing the page")
-            output_files.write(learner_pages.report(overview).encode(), html, output_files.PAGE)
+            output_files.write(pages.report(overview).encode(), html, output_files.PAGE)
     if as_json:
         print_json({**overview.to_dict(), "page": str(html) if html else None, "next": command})
     elif html is not None:

@@ -52,9 +52,9 @@ def inspect(
         command = inspection.command(submission, the_target, case)
         before = f"Edit {submission.to_edit}, then type: "
     if html is not None:
-        from tritonlab.render import kernel_pages
+        from tritonlab.render import pages
 
-        output_files.write(kernel_pages.inspection(submission.module, inspected).encode(), html,
+        output_files.write(pages.inspection(submission.module, inspected).encode(), html,
                            output_files.PAGE)
     if as_json:
         print_json({"module": submission.module.id, **inspected.to_dict(ptx=ptx, sass=sass),

@@ -77,7 +77,6 @@ def read(
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """The lesson of a module; --plain prints its Markdown as it is."""
-    from tritonlab.render import pager as the_pager
     from tritonlab.workspace import output_files
 
     screen = screen_on(plain)
@@ -89,10 +88,10 @@ def read(
     command = f"tritonlab {'grade' if begun else 'start'} {module.id}"
     text = module.lesson()
     if html is not None:
-        from tritonlab.render import lesson as view
+        from tritonlab.render import pages
 
         output_files.check(html, output_files.PAGE)
-        output_files.write(view.page(module, text).encode(), html, output_files.PAGE)
+        output_files.write(pages.lesson(module, text).encode(), html, output_files.PAGE)
     if as_json:
         return print_json({"schema": 1, "module": module.id, "title": module.title,
                            "markdown": text, "page": str(html) if html else None,
@@ -105,7 +104,7 @@ def read(
         from tritonlab.render import lesson as view
 
         shown_text = view.rendered(screen, text)
-        if not (pager and screen.live and the_pager.show(shown_text)):
+        if not (pager and screen.live and view.page(shown_text)):
             screen.text(shown_text + "\n")
     screen.next(command)
     return 0
@@ -176,7 +175,7 @@ def solution(
 ) -> int:
     """The reference solution beside your work: after a pass, or when you give up."""
     from tritonlab.grading import solution_diff
-    from tritonlab.render import solution as view
+    from tritonlab.render import exercise as view
 
     the_course, place, module = _meant(module_id)
     submission = exercise(module, place, the_course)
@@ -198,7 +197,7 @@ def solution(
                                "diff": "\n".join(file.unified)} for file in comparison.files],
                     "next": command})
     else:
-        view.show(screen_on(plain), comparison, command,
+        view.show_solution(screen_on(plain), comparison, command,
                   "Next: " if done else f"Write it yourself in {submission.to_edit}, then type: ")
     return boundary.warn(warning)
 

@@ -39,11 +39,9 @@ def watch(
     Ends with the exit code of the last verdict, also after Ctrl-C; with 0 where there was none.
     """
     from tritonlab.render import screen
-    from tritonlab.render.watch import Watched
-    from tritonlab.watch.grade_thread import WatchOptions
+    from tritonlab.render.watch import Lines, Watched, WatchView
     from tritonlab.watch.key_actions import ACTIONS
     from tritonlab.watch.terminal import Keyboard
-    from tritonlab.watch.view import Lines, WatchView
     from tritonlab.watch.watcher import Watch
 
     if screen.in_notebook() and not as_json:
@@ -62,8 +60,7 @@ def watch(
         boundary.warn(editor.open_in_editor(submission.kernel))
     view: WatchView = Lines(_write) if as_json else Watched(lambda: screen_on(plain))
     session = Watch(the_course, submission, view, actions=ACTIONS,
-                    keyboard=Keyboard(wanted=not as_json), options=WatchOptions(target, gpu),
-                    poll=poll)
+                    keyboard=Keyboard(wanted=not as_json), target=target, gpu=gpu, poll=poll)
     return session.run()
 
 

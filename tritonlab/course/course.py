@@ -9,10 +9,14 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 import grader
 from tritonlab.errors import BadCourse, OtherCourse, UnknownModule
+
+T = TypeVar("T")
 
 SHIPPED = "tritonlab"  # the id of the shipped course; records without a course belong to it
 EXERCISE = "kernel.py"
@@ -61,8 +65,8 @@ class HintGroup:
 
     group: str
     title: str
-    todos: tuple[int, ...]
     rungs: tuple[str, ...]
+    todos: tuple[int, ...] = ()
     functions: tuple[str, ...] = ()
 
 
@@ -80,10 +84,10 @@ class Module:
     minutes: int  # planned
     objectives: tuple[str, ...]
     prerequisites: tuple[str, ...]
-    hints: tuple[HintGroup, ...]
     folder: Path
     solution: Path
     suite: Path
+    hints: tuple[HintGroup, ...] = ()
     marker: str = "TODO"  # the word before the numbers of the exercise's places
     files: tuple[str, ...] = ()  # further files of the exercise, by their paths
     course: str = SHIPPED  # the id of its course
@@ -252,61 +256,25 @@ def _id(roots: Roots) -> str:
 
 
 def _track(file: Path, roots: Roots, course_id: str) -> Track:
+    folders = [folder for folder in sorted(file.parent.iterdir())
+               if _FOLDER.fullmatch(folder.name) and (folder / "module.toml").is_file()]
     data = _read(file)
-    folder = file.parent
-    try:
-        number = int(data["number"])
-        return Track(
-            id=f"track{number}",
-            number=number,
-            folder=folder.name,
-            title=data["title"],
-            blurb=data["blurb"],
-            starter=data["starter"],
-            core_modules=int(data["core_modules"]),
-            electives=int(data["electives"]),
-            modules=tuple(
-                _module(path, number, data["starter"], roots, course_id)
-                for path in sorted(folder.iterdir())
-                if _FOLDER.fullmatch(path.name) and (path / "module.toml").is_file()
-            ),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise _malformed(file, error) from error
+    number, starter = data.get("number"), data.get("starter", "")
+    return _convert(file, Track, data | {
+        "id": f"track{number}", "folder": file.parent.name,
+        "modules": [_module(folder, number, starter, roots, course_id) for folder in folders]})
 
 
-def _module(folder: Path, track: int, starter: str, roots: Roots, course_id: str) -> Module:
+def _module(folder: Path, track: Any, starter: str, roots: Roots, course_id: str) -> Module:
     file = folder / "module.toml"
-    data = _read(file)
-    match = _FOLDER.fullmatch(folder.name)
-    assert match is not None
-    relative = Path(folder.parent.name) / folder.name
-    try:
-        return Module(
-            id=f"track{track}/{match[2]}",
-            number=f"{track}.{int(match[1])}",
-            track=folder.parent.name,
-            slug=match[2],
-            title=data["title"],
-            summary=data["summary"],
-            core=bool(data["core"]),
-            minutes=int(data["minutes"]),
-            objectives=tuple(data["objectives"]),
-            prerequisites=tuple(data["prerequisites"]),
-            hints=tuple(
-                HintGroup(hint["group"], hint["title"], tuple(hint.get("todos", ())),
-                          tuple(hint["rungs"]), tuple(hint.get("functions", ())))
-                for hint in data.get("hints", ())
-            ),
-            folder=folder,
-            solution=roots.solutions / relative / EXERCISE,
-            suite=roots.suites / relative / "suite.py",
-            marker=marker_of(starter),
-            files=tuple(map(str, data.get("files", ()))),
-            course=course_id,
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise _malformed(file, error) from error
+    number, _, slug = folder.name.partition("-")
+    mirrored = Path(folder.parent.name, folder.name)
+    return _convert(file, Module, _read(file) | {
+        "id": f"track{track}/{slug}", "number": f"{track}.{int(number)}",
+        "track": folder.parent.name, "slug": slug, "folder": folder,
+        "solution": roots.solutions / mirrored / EXERCISE,
+        "suite": roots.suites / mirrored / "suite.py",
+        "marker": marker_of(starter), "course": course_id})
 
 
 def marker_of(starter: str) -> str:
@@ -314,13 +282,20 @@ def marker_of(starter: str) -> str:
     return "DECIDE" if starter == "slow" else "TODO"
 
 
-def _read(file: Path) -> Mapping[str, Any]:
+def _read(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise _malformed(file, error) from error
+        raise _malformed(file, str(error)) from error
 
 
-def _malformed(file: Path, error: Exception) -> BadCourse:
-    reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+def _convert(file: Path, kind: type[T], data: Mapping[str, Any]) -> T:
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        reason = re.sub(r"Object missing required field `(\w+)`", r"it has no '\1'", str(error))
+        raise _malformed(file, reason) from error
+
+
+def _malformed(file: Path, reason: str) -> BadCourse:
     return BadCourse(f"{file} cannot be used: {reason}.", "Repair it, or install tritonlab again.")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tritonlab.authoring.plan import CourseProof, MutantResult, Proof
+from tritonlab.authoring.plan import CourseProof, Proof
 from tritonlab.authoring.scaffold import Plan
 from tritonlab.errors import shown
+from tritonlab.render import quantities as q
 from tritonlab.render.screen import Part, Screen, word
 
 
@@ -38,36 +39,28 @@ def _module(screen: Screen, proof: Proof) -> None:
         screen.line(name, lead=(lead, _word(outcome.passed), " "))
         for fault in outcome.faults:
             screen.line(fault, lead=(f"{lead}{outcome.name}: " if screen.plain else " " * 8,))
-    if proof.mutants:
-        _matrix(screen, proof.mutants, lead)
-
-
-def _matrix(screen: Screen, mutants: Sequence[MutantResult], lead: str) -> None:
-    """Prints for each mutant the case, the code and the number of runs that killed it."""
-    if screen.plain:
-        for mutant in mutants:
+    if proof.mutants and not screen.plain:
+        ids = max(2, *(len(mutant.id) for mutant in proof.mutants))
+        screen.line((f"        {'id':<{ids}}  code  runs  time   mutant, and the case that killed "
+                     "it", "dim"))
+    for mutant in proof.mutants:
+        code = ", ".join(mutant.codes[:1])
+        if screen.plain:
             once = "" if mutant.drawn else ", which has no random inputs"
-            screen.line(f"mutant {mutant.id} ({mutant.title}): {', '.join(mutant.codes[:1])} by "
-                        f"'{mutant.case}'{once}, {mutant.kills} of {mutant.runs} runs, "
-                        f"{mutant.seconds:.1f} s", lead=(lead, _word(mutant.passed), " "))
-            for fault in mutant.faults:
-                screen.line(fault, lead=(f"{lead}mutant {mutant.id}: ",))
-        return
-    ids = max(2, *(len(mutant.id) for mutant in mutants))
-    screen.line((f"        {'id':<{ids}}  code  runs  time   mutant, and the case that killed it",
-                 "dim"))
-    for mutant in mutants:
-        head: tuple[Part, ...] = (
-            lead, _word(mutant.passed),
-            f" {mutant.id:<{ids}}  {', '.join(mutant.codes[:1]):<4}  "
-            f"{mutant.kills}/{mutant.runs:<3} {mutant.seconds:4.1f} s  ")
-        screen.line(mutant.title, lead=head)
-        indent = (" " * sum(len(part if isinstance(part, str) else part[0]) for part in head),)
-        if mutant.case:
-            once = "" if mutant.drawn else " (no random inputs: once is enough)"
-            screen.line((mutant.case + once, "dim"), lead=indent)
+            screen.line(f"mutant {mutant.id} ({mutant.title}): {code} by '{mutant.case}'{once}, "
+                        f"{mutant.kills} of {mutant.runs} runs, {mutant.seconds:.1f} s",
+                        lead=(lead, _word(mutant.passed), " "))
+            below = f"{lead}mutant {mutant.id}: "
+        else:
+            facts = (f" {mutant.id:<{ids}}  {code:<4}  {mutant.kills}/{mutant.runs:<3} "
+                     f"{mutant.seconds:4.1f} s  ")
+            screen.line(mutant.title, lead=(lead, _word(mutant.passed), facts))
+            below = " " * (len(lead) + len(_word(mutant.passed)[0]) + len(facts))
+            if mutant.case:
+                once = "" if mutant.drawn else " (no random inputs: once is enough)"
+                screen.line((mutant.case + once, "dim"), lead=(below,))
         for fault in mutant.faults:
-            screen.line((fault, "fail"), lead=indent)
+            screen.line((fault, "fail"), lead=(below,))
 
 
 def _summary(screen: Screen, proved: CourseProof) -> None:
@@ -76,13 +69,12 @@ def _summary(screen: Screen, proved: CourseProof) -> None:
     kills, runs = sum(m.kills for m in mutants), sum(m.runs for m in mutants)
     whole = sum(proof.passed for proof in proved.proofs)
     verdict: Part = ("PASSED", "pass") if proved.passed else ("FAILED", "fail")
-    count = len(proved.proofs)
-    screen.line(verdict, f"  {whole} of {count} module{'s' if count != 1 else ''} proved; {killed} "
+    screen.line(verdict, f"  {whole} of {q.plural(len(proved.proofs), 'module')} proved; {killed} "
                          f"of {len(mutants)} mutants killed, in {kills} of {runs} runs; "
                          f"{proved.seconds:.1f} s.")
 
 
-def _word(passed: bool) -> Part:
+def _word(passed: bool) -> tuple[str, str]:
     return word("PASSED" if passed else "FAILED")
 
 

@@ -1,22 +1,28 @@
-"""A benchmark as text: sentences for terminals and pages, the table, and the plot's legend."""
+"""A benchmark as text: sentences for terminals and pages, the table, the plot in characters."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from grader.bench.bench import REFERENCE, YOURS, Benchmark, Chart, Contender, Speed
+import numpy as np
+
+from grader.bench.bench import REFERENCE, YOURS, Benchmark, Chart
 from grader.report import Finding
 from grader.text import sentence
 from tritonlab.course.course import Module
 from tritonlab.render import quantities as q
-from tritonlab.render.plot import CEILING, MARKS, plot
 from tritonlab.render.report import diagnosis, show_parts
-from tritonlab.render.screen import Part, Screen
+from tritonlab.render.screen import Part, Screen, padded
 
-MOST_PLOTS = 2  # of more functions, none is drawn unless one is named
-_GAP = "  "
-_PLOT = 92  # columns at most
+_MOST_PLOTS = 2  # of more functions, none is drawn unless one is named
+_PLOT_WIDTH = 92  # columns at most
+_PLOT_ROWS = 14  # of the drawing itself
+_TICKS = 5  # steps of the vertical axis, about
+_MARKS = {"yours": ("●", "command"), "reference": ("◆", "pass"), "PyTorch": ("▲", "skip"),
+          "torch.compile": ("■", "")}
+_CEILING, _PATH = "╌", "·"  # of the ceiling, and between the marks of one's own kernel
 WHO = {YOURS: "Your kernel", REFERENCE: "The reference solution"}
 UNITS = {"fp8": "float8", "fp16": "float16", "tf32": "float32 in TF32", "fp32": "float32"}
 
@@ -84,15 +90,12 @@ def lines(chart: Chart) -> Iterator[Line]:
     """Rows for all times, size by size."""
     for size in chart.needed:
         for one in chart.timed:
-            if size in one.speeds:
-                yield _line(chart, size, one.who, one.speeds[size])
-
-
-def _line(chart: Chart, size: int, who: str, speed: Speed) -> Line:
-    low, high = (q.seconds(part) if speed.repeats else "" for part in (speed.low, speed.high))
-    return Line(size, who, q.seconds(speed.seconds), low, high,
-                q.rate(chart.rate(size, speed.seconds), chart.unit),
-                q.share(chart.share(size, speed)), speed.repeats, speed.note)
+            if speed := one.speeds.get(size):
+                low, high = (q.seconds(part) if speed.repeats else ""
+                             for part in (speed.low, speed.high))
+                yield Line(size, one.who, q.seconds(speed.seconds), low, high,
+                           q.rate(chart.rate(size, speed.seconds), chart.unit),
+                           q.share(chart.share(size, speed)), speed.repeats, speed.note)
 
 
 def notes(chart: Chart) -> Iterator[str]:
@@ -121,15 +124,13 @@ def summary(chart: Chart) -> str:
     ratio = best.speeds[size].seconds / mine.speeds[size].seconds
     who = "the reference solution" if best.who == REFERENCE else best.who
     than = f"{who}, the fastest of the others" if len(others) > 1 else who
-    if 0.995 <= ratio < 1.005:
-        verb, result = "be", f"as fast as {than}"
-    elif ratio > 1:
-        verb, result = "be", f"{ratio:.2f} times as fast as {than}"
+    if ratio < 0.995:
+        verb = "reaches" if chart.roof.measured else "is predicted to reach"
+        result = f"{ratio:.2f} of the speed of {than}"
     else:
-        verb, result = "reach", f"{ratio:.2f} of the speed of {than}"
-    does = {"be": "is", "reach": "reaches"}[verb] if chart.roof.measured else \
-        f"is predicted to {verb}"
-    return f"At {size:,} {chart.axis}, your kernel {does} {result}."
+        verb = "is" if chart.roof.measured else "is predicted to be"
+        result = f"{f'{ratio:.2f} times ' if ratio >= 1.005 else ''}as fast as {than}"
+    return f"At {size:,} {chart.axis}, your kernel {verb} {result}."
 
 
 def missing(chart: Chart) -> Iterator[str]:
@@ -138,18 +139,12 @@ def missing(chart: Chart) -> Iterator[str]:
         name = WHO.get(one.who, one.who)
         if one.wrong is not None:
             yield f"{name} was not timed, as its values are wrong: {one.wrong.name}."
-        for sizes, reason in _reasons(one):
-            yield f"{name} has no time for {sizes} {chart.axis}: {reason}"
-
-
-def _reasons(one: Contender) -> Iterator[tuple[str, str]]:
-    """Each reason once, with its sizes."""
-    by_reason: dict[str, list[int]] = {}
-    for size, why in one.without.items():
-        reason = why.reason or " ".join(finding.seen for finding in why.findings)
-        by_reason.setdefault(reason, []).append(size)
-    for reason, sizes in by_reason.items():
-        yield _list([f"{size:,}" for size in sizes]), reason
+        by_reason: dict[str, list[str]] = {}
+        for size, why in one.without.items():
+            reason = why.reason or " ".join(finding.seen for finding in why.findings)
+            by_reason.setdefault(reason, []).append(f"{size:,}")
+        for reason, sizes in by_reason.items():
+            yield f"{name} has no time for {_list(sizes)} {chart.axis}: {reason}"
 
 
 def _list(names: Sequence[str]) -> str:
@@ -173,7 +168,7 @@ def show(screen: Screen, module: Module, benchmark: Benchmark, next_command: str
     for finding in benchmark.findings:
         screen.blank()
         _untimed(screen, module, finding, "your file")
-    plotted = len(benchmark.charts) <= MOST_PLOTS
+    plotted = len(benchmark.charts) <= _MOST_PLOTS
     for chart in benchmark.charts:
         screen.blank()
         screen.line((chart.function, "strong"), (f"  {title(chart)}", "dim"))
@@ -219,29 +214,23 @@ def _table(screen: Screen, chart: Chart) -> None:
             screen.line(f"{chart.function}, {line.size:,} {chart.axis}, {line.who}: {line.time}"
                         f"{between}, {line.speed}, {line.share} {bounded(chart)}{note}")
         return
-    table = [["size", "", "time", "p20", "p80", "speed", bounded(chart)]]
-    table += [[f"{line.size:,}", line.who, line.time, line.low, line.high, line.speed, line.share]
-              for line in times]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    narrow = 2 + sum(widths) + len(_GAP) * len(widths) > screen.full_width
+    rows = [["size", "", "time", "p20", "p80", "speed", bounded(chart)]]
+    rows += [[f"{line.size:,}", line.who, line.time, line.low, line.high, line.speed, line.share]
+             for line in times]
+    table = padded(rows, "><>>>>>", "  ")
+    narrow = 2 + sum(map(len, table[0])) > screen.full_width
     if narrow or not any(line.repeats for line in times):
-        table, widths = [row[:3] + row[5:] for row in table], widths[:3] + widths[5:]
-
-    def cells(row: Sequence[str]) -> list[str]:
-        """Numbers to the right, names to the left."""
-        return [f"{text:{'<' if number == 1 else '>'}{width}}{_GAP}"
-                for number, (text, width) in enumerate(zip(row, widths, strict=True))]
-
-    screen.row("  ", *((cell, "dim") for cell in cells(table[0])))
+        table = [row[:3] + row[5:] for row in table]
+    screen.row("  ", *((cell, "dim") for cell in table[0]))
     for line, row, above in zip(times, table[1:], [None, *times], strict=False):
-        size, who, *others = cells(row)
+        size, who, *others = row
         again = above is not None and line.size == above.size
-        screen.row("  ", " " * len(size) if again else size, (who, MARKS[line.who][1]), *others)
+        screen.row("  ", " " * len(size) if again else size, (who, _MARKS[line.who][1]), *others)
 
 
 def _plot(screen: Screen, chart: Chart) -> None:
     screen.blank()
-    for row in plot(chart, min(screen.full_width - 3, _PLOT)):
+    for row in plot(chart, min(screen.full_width - 3, _PLOT_WIDTH)):
         screen.row("  ", *row)
     for parts in legend(chart):
         screen.line(*parts, lead=("  ",))
@@ -251,6 +240,75 @@ def legend(chart: Chart) -> list[list[Part]]:
     """The legend of the plot: contenders and the ceiling."""
     marks: list[Part] = []
     for one in chart.timed:
-        mark, style = MARKS[one.who]
-        marks += [(mark, style), f" {one.who}   "]
-    return [marks, [(f"{CEILING * 2} {ceiling(chart)}", "dim")]]
+        marks += [_MARKS[one.who], f" {one.who}   "]
+    return [marks, [(f"{_CEILING * 2} {ceiling(chart)}", "dim")]]
+
+
+def plot(chart: Chart, width: int) -> list[list[Part]]:
+    """The rows of a plot, at most ``width`` columns wide; none where nothing was timed.
+
+    Sizes lie at logarithmic places. Marks of equal sizes stand side by side, the learner's on top.
+    """
+    sizes = [size for size in chart.needed if any(size in one.speeds for one in chart.timed)]
+    if not sizes:
+        return []
+    ceilings = [chart.ceiling(size) for size in sizes]
+    most = max(*ceilings, *(chart.rate(size, speed.seconds) for one in chart.timed
+                            for size, speed in one.speeds.items()))
+    scale, name = q.scale(most, chart.unit)
+    ticks = nice(1.06 * most / scale, _TICKS)
+    margin = max(len(f"{tick:,g}") for tick in ticks) + 1
+    columns = max(24, width - margin - 1)
+    low, high = math.log(sizes[0]), math.log(sizes[-1])
+
+    def x(size: int) -> int:
+        room = columns - 7  # marks stand beside each other, and a label is centred
+        return 3 + round(room * (math.log(size) - low) / (high - low)) if high > low else 3
+
+    def y(rate: float) -> int:
+        """The row, counted from the top."""
+        last = _PLOT_ROWS - 1
+        return last - min(last, round(last * rate / (1.06 * most)))
+
+    cells: dict[tuple[int, int], Part] = {}
+    for column, rate in enumerate(np.interp(range(columns), [*map(x, sizes)], ceilings)):
+        cells[column, y(rate)] = (_CEILING, "dim")
+    for number, one in reversed(list(enumerate(chart.timed))):
+        mark, style = _MARKS[one.who]
+        shift = number - (len(chart.timed) - 1) // 2
+        at = [x(size) + shift for size in one.speeds]
+        rates = [chart.rate(size, speed.seconds) for size, speed in one.speeds.items()]
+        if number == 0:
+            path = range(at[0], at[-1] + 1)
+            for column, rate in zip(path, np.interp(path, at, rates), strict=True):
+                cells.setdefault((column, y(rate)), (_PATH, style))
+        cells |= {(column, y(rate)): (mark, style)
+                  for column, rate in zip(at, rates, strict=True)}
+    labels = {y(tick * scale): f"{tick:,g}" for tick in ticks}
+    return [
+        [(f"{name:>{margin + 2}}", "dim")],
+        *([(f"{labels.get(row, ''):>{margin}}{'┤' if row in labels else '│'}", "dim"),
+           *(cells.get((column, row), " ") for column in range(columns))]
+          for row in range(_PLOT_ROWS)),
+        [(f"{'':>{margin}}└{'─' * columns}", "dim")],
+        [(f"{'':>{margin + 1}}{_axis({size: x(size) for size in sizes}, columns)}", "dim")]]
+
+
+def _axis(places: dict[int, int], columns: int) -> str:
+    """Labels below the columns of sizes; of two that would meet, the inner one is left out."""
+    text = " " * columns
+    for size in (max(places), *places):
+        label = q.count(size)
+        first = min(max(0, places[size] - len(label) // 2), columns - len(label))
+        around = slice(max(0, first - 1), first + len(label) + 1)
+        if not text[around].strip():
+            text = text[:first] + label + text[first + len(label):]
+    return text.rstrip()
+
+
+def nice(top: float, steps: int) -> list[float]:
+    """Round numbers from 0 up to at most ``top``, about as many as ``steps``."""
+    raw = top / steps
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= raw)
+    return [number * step for number in range(int(top / step) + 1)]

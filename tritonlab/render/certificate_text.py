@@ -1,15 +1,16 @@
-"""A certificate as text, for terminals and pages: evidence, versions and hardware of modules."""
+"""A certificate as text, for terminals and pages; and its claims after grading again."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tritonlab.progress.certificate import EVIDENCE, Certificate, CertificateEntry, ModuleState
 from tritonlab.render import quantities as q
 from tritonlab.render.progress import EARLIER, STATE_WORDS
 from tritonlab.render.screen import Screen
+from tritonlab.verify.verify import Standing, Verification
 
 HASH = 12  # digits of a SHA-256 that are shown
 MEANINGS = {
@@ -17,33 +18,17 @@ MEANINGS = {
     "efficient": "and that traffic and compiled code are within limits; no speed was measured",
     "fast": "and that a GPU computes the same, as fast as is asked for, by its clock",
 }
-_UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True)
-class CertificateRow:
-    """One passed module, in words."""
-
-    module: str
-    title: str
-    evidence: str
-    checks: str
-    date: str
-    hardware: str
-    letter: str  # of the setting; empty where all rows share one
-    notes: str
-    source: str
-    tests: str
-
-
-def rows(certificate: Certificate, *, core: bool) -> list[CertificateRow]:
-    """The passed modules that count, or the electives."""
-    letters = settings(certificate)
-    return [CertificateRow(
-        entry.module, entry.title, entry.evidence or _UNKNOWN, checks(entry), entry.date or "",
-        hardware(entry), letters[_setting(entry)] if len(letters) > 1 else "", notes(entry),
-        (entry.source_sha256 or "")[:HASH], (entry.suite_sha256 or "")[:HASH],
-    ) for entry in passed(certificate) if entry.core is core]
+_WORDS = {  # the word and its style; what one claim does or is, and what several do
+    Standing.HOLDS: ("HOLDS", "pass", "", ""),
+    Standing.IN_PART: ("PART", "skip", "holds in part", "hold in part"),
+    Standing.TESTS_CHANGED: ("TESTS", "skip", "passes changed tests", "pass changed tests"),
+    Standing.DIFFERS: ("OTHER", "fail", "differs", "differ"),
+    Standing.FAILS: ("FAILS", "fail", "fails", "fail"),
+    Standing.CONTRADICTED: ("FALSE", "fail", "is contradicted", "are contradicted"),
+    Standing.MISSING: ("NONE", "fail", "has no source", "have no source"),
+    Standing.UNKNOWN: ("NONE", "fail", "is of no known module", "are of no known module"),
+    Standing.UNDECIDED: ("OPEN", "skip", "is undecided", "are undecided"),
+    Standing.BROKEN: ("ERROR", "fail", "was not graded", "were not graded")}
 
 
 def passed(certificate: Certificate) -> list[CertificateEntry]:
@@ -67,13 +52,17 @@ def levels(certificate: Certificate) -> list[tuple[str, str]]:
 
 def settings(certificate: Certificate) -> dict[str, str]:
     """Versions that modules were graded with, and the letter by which rows refer to them."""
-    texts = dict.fromkeys(map(_setting, passed(certificate)))
+    texts = dict.fromkeys(map(setting, passed(certificate)))
     return {text: _letter(number) for number, text in enumerate(texts)}
 
 
-def _setting(entry: CertificateEntry) -> str:
-    versions = [f"{name} {version}" for name, version in sorted(entry.versions.items())]
-    return ", ".join([f"grader {entry.grader_version or _UNKNOWN}", *versions])
+def setting(entry: CertificateEntry) -> str:
+    """The versions that a module was graded with."""
+    return q.listed(f"grader {entry.grader_version or 'unknown'}", _versions(entry))
+
+
+def _versions(entry: CertificateEntry) -> str:
+    return ", ".join(f"{name} {version}" for name, version in sorted(entry.versions.items()))
 
 
 def _letter(number: int) -> str:
@@ -85,11 +74,11 @@ def checks(entry: CertificateEntry) -> str:
     """Counts of checks: passed, skipped, too noisy."""
     if not entry.cases_total:
         return "not counted"
-    shown = f"{entry.cases_passed} of {q.plural(entry.cases_total, 'check')}"
     noisy = entry.cases_total - entry.cases_passed - entry.cases_skipped
-    not_shown = [f"{entry.cases_skipped} skipped"] * bool(entry.cases_skipped)
-    not_shown += [f"{noisy} too noisy"] * (noisy > 0)
-    return f"{shown}; {' and '.join(not_shown)}, not shown" if not_shown else shown
+    missing = " and ".join(f"{number} {why}" for number, why in (
+        (entry.cases_skipped, "skipped"), (noisy, "too noisy")) if number > 0)
+    return f"{entry.cases_passed} of {q.plural(entry.cases_total, 'check')}" \
+           f"{f'; {missing}, not shown' if missing else ''}"
 
 
 def hardware(entry: CertificateEntry) -> str:
@@ -108,9 +97,9 @@ def machines(certificate: Certificate) -> Iterator[str]:
 
 def notes(entry: CertificateEntry) -> str:
     """Hints, solution and earlier tests, as far as they apply."""
-    used = [q.plural(entry.hints_used, "hint")] if entry.hints_used else []
-    return ", ".join([*used, *["solution seen"] * entry.solution_seen,
-                      *["by earlier tests"] * (entry.state is ModuleState.OUTDATED)])
+    return q.listed(entry.hints_used and q.plural(entry.hints_used, "hint"),
+                    entry.solution_seen and "solution seen",
+                    entry.state is ModuleState.OUTDATED and "by earlier tests")
 
 
 def print_size(certificate: Certificate) -> str:
@@ -160,29 +149,59 @@ def show_page(screen: Screen, certificate: Certificate, path: str, next_command:
 
 
 def _entry(screen: Screen, entry: CertificateEntry) -> None:
-    facts = [EARLIER] if entry.state is ModuleState.OUTDATED else []
-    if entry.cases_total:
-        facts.append(f"{entry.cases_passed} of {entry.cases_total} checks passed")
-    if entry.cases_skipped:
-        facts.append(f"{entry.cases_skipped} skipped")
-    if entry.evidence:
-        facts.append(f"evidence: {entry.evidence}")
-    if entry.hints_used:
-        facts.append(q.plural(entry.hints_used, "hint"))
-    if entry.solution_seen:
-        facts.append("solution seen")
-    screen.line((entry.module, "strong"), f"  {', '.join(facts) or entry.state}",
+    facts = q.listed(
+        EARLIER if entry.state is ModuleState.OUTDATED else "",
+        entry.cases_total and f"{entry.cases_passed} of {entry.cases_total} checks passed",
+        entry.cases_skipped and f"{entry.cases_skipped} skipped",
+        entry.evidence and f"evidence: {entry.evidence}",
+        entry.hints_used and q.plural(entry.hints_used, "hint"),
+        entry.solution_seen and "solution seen")
+    screen.line((entry.module, "strong"), f"  {facts or entry.state}",
                 lead=screen.verdict(STATE_WORDS[entry.state]))
-    if entry.source_sha256 is None:
-        screen.blank()
-        return
-    versions = ", ".join(f"{name} {version}" for name, version in sorted(entry.versions.items()))
-    facts = [f"graded {entry.date} by grader {entry.grader_version} ({entry.engine}; {versions})",
-             f"source {entry.source_sha256[:HASH]}, tests {(entry.suite_sha256 or '')[:HASH]}, "
-             f"seed {entry.seed}, isolation {entry.isolation}"]
-    if entry.device:
+    if entry.source_sha256 is not None:
         rates = ceilings(entry.ceilings)
-        facts.append(f"ran on {entry.device}{f', which {rates}' if rates else ''}")
-    for fact in facts:
-        screen.line((fact, "dim"), lead=(screen.below(entry.module),))
+        for fact in filter(None, (
+                f"graded {entry.date} by grader {entry.grader_version} ({entry.engine}; "
+                f"{_versions(entry)})",
+                f"source {entry.source_sha256[:HASH]}, tests {(entry.suite_sha256 or '')[:HASH]}, "
+                f"seed {entry.seed}, isolation {entry.isolation}",
+                entry.device and f"ran on {entry.device}{f', which {rates}' if rates else ''}")):
+            screen.line((fact, "dim"), lead=(screen.below(entry.module),))
     screen.blank()
+
+
+def show_verification(screen: Screen, verification: Verification, sources: str,
+                      next_command: str, before: str) -> None:
+    """Prints the certificate, the standing of each claim, and the sum."""
+    claims = verification.claims
+    screen.line(("Certificate", "strong"), f" of {claims.name or 'nobody named'}, "
+                f"{claims.updated or 'without a date'}, made by tritonlab {claims.version}")
+    screen.line(f"SHA-256 {claims.fingerprint[:32]}; on a page, the number beside Certificate is "
+                "the same.")
+    screen.line(f"Sources: {sources}")
+    screen.blank()
+    for check in verification.checks:
+        text, style, *_ = _WORDS[check.standing]
+        screen.line((check.claim.module, "strong"),
+                    f"  {check.standing}; claimed: {check.claim.evidence or 'no evidence'}"
+                    f"{', solution seen' if check.claim.solution_seen else ''}",
+                    lead=("  ", (f"{text:<5}", style), " "))
+        screen.line((check.text.replace("`", ""), "dim"), lead=(screen.below(check.claim.module),))
+    for sentence in verification.wrong:
+        screen.line(sentence, lead=(("FALSE", "fail"), " "))
+    screen.blank()
+    screen.line(claims_summary(verification))
+    screen.next(next_command, before)
+
+
+def claims_summary(verification: Verification) -> str:
+    """Counts claims by standing, as a sentence."""
+    if not verification.checks:
+        return "The certificate claims no module as passed."
+    counted = Counter(check.standing for check in verification.checks)
+    claimed = q.plural(len(verification.checks), "claimed module")
+    holds = "holds" if len(verification.checks) == 1 else "hold"
+    others = [f"{counted[standing]} {several if counted[standing] > 1 else one}"
+              for standing, (*_, one, several) in _WORDS.items() if one and counted[standing]]
+    return "; ".join(filter(None, (f"{counted[Standing.HOLDS]} of {claimed} {holds}",
+                                   ", ".join(others)))) + "."

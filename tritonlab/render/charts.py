@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from markupsafe import Markup, escape
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -27,10 +28,17 @@ from tritonlab.render import bench_text
 from tritonlab.render import quantities as q
 
 # Colours by their CSS variables in page.css. Color vision deficiencies: markers differ besides.
-LIGHT = {"card": "#ffffff", "text": "#1f2328", "soft": "#646b74", "rule": "#e2e0da",
-         "yours": "#0b6b6b", "reference": "#8a6d00", "torch": "#c4431a", "compiled": "#6b4fbb"}
-# A page chooses its colours itself, so these stand for its variables; no text looks like them.
-PAGE = {name: f"#fe00{number:02x}" for number, name in enumerate(LIGHT, 1)}
+INK = {"card": "#ffffff", "text": "#1f2328", "soft": "#646b74", "rule": "#e2e0da",
+       "yours": "#0b6b6b", "reference": "#8a6d00", "torch": "#c4431a", "compiled": "#6b4fbb"}
+_STYLE: Any = {
+    "figure.dpi": 72,  # display units are points
+    "font.size": 9, "text.color": INK["text"],
+    "axes.facecolor": "none", "axes.edgecolor": INK["soft"], "axes.labelcolor": INK["soft"],
+    "axes.labelsize": 10, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.axisbelow": True, "axes.grid": True, "grid.color": INK["rule"],
+    "xtick.color": INK["soft"], "ytick.color": INK["soft"], "xtick.labelsize": 9,
+    "ytick.labelsize": 9, "svg.fonttype": "none"}
+_GROUND = {"facecolor": INK["card"], "edgecolor": "none", "alpha": 0.8, "pad": 1}  # below labels
 CLASSES = {YOURS: "yours", REFERENCE: "reference", TORCH: "torch", COMPILED: "compiled"}
 _MARKERS = {YOURS: "o", REFERENCE: "D", TORCH: "^", COMPILED: "s"}
 _PNG_DPI = 200
@@ -44,11 +52,11 @@ _PERIODS = {1: "a day", 2: "2 days", 4: "4 days", 7: "a week", 14: "2 weeks", 28
 # A benchmark
 
 
+@mpl.rc_context(_STYLE)
 def benchmark_png(benchmark: Benchmark, title: str) -> bytes:
     """A benchmark on a light ground."""
     image = io.BytesIO()
-    _benchmark(benchmark, LIGHT, title).savefig(image, format="png", dpi=_PNG_DPI,
-                                                facecolor=LIGHT["card"])
+    _benchmark(benchmark, title).savefig(image, format="png", dpi=_PNG_DPI)
     return image.getvalue()
 
 
@@ -56,12 +64,12 @@ def benchmark_svgs(benchmark: Benchmark, label: str) -> list[Markup]:
     """A benchmark for wide windows and for narrow ones; none where nothing was timed."""
     if not any(chart.timed for chart in benchmark.charts):
         return []
-    return [_svg(_benchmark(benchmark, PAGE, narrow=narrow), label, narrow=narrow)
+    return [_svg(_benchmark(benchmark, narrow=narrow), label, narrow=narrow)
             for narrow in (False, True)]
 
 
-def _benchmark(benchmark: Benchmark, ink: Mapping[str, str], title: str = "", *,
-               narrow: bool = False) -> Figure:
+@mpl.rc_context(_STYLE)
+def _benchmark(benchmark: Benchmark, title: str = "", *, narrow: bool = False) -> Figure:
     """A panel for each function that was timed, and the roofline of all that compute."""
     charts = [chart for chart in benchmark.charts if chart.timed]
     computing = [chart for chart in charts if _computes(chart)]
@@ -74,27 +82,26 @@ def _benchmark(benchmark: Benchmark, ink: Mapping[str, str], title: str = "", *,
     rows = -(-len(charts) // columns)
     below = head + rows * row
     height = below + (_HEADING + 2.75 + _BELOW) * bool(computing) + 0.16 * len(footer) + 0.16
-    figure = _figure(width, height)
+    figure = Figure(figsize=(width, height))
     if title:
-        figure.text(_LEFT / width, 1 - 0.3 / height, title, fontsize=13, fontweight="bold",
-                    color=ink["text"])
+        figure.text(_LEFT / width, 1 - 0.3 / height, title, fontsize=13, fontweight="bold")
     figure.legend(
         handles=[Line2D([], [], label=who, linewidth=2.2 if who == YOURS else 1.3,
-                        **_marker(who, ink)) for who in names],
+                        **_marker(who)) for who in names],
         loc="lower left", bbox_to_anchor=(_LEFT / width, 1 - head / height),
-        ncols=2 if narrow else 4, fontsize=10, frameon=False, labelcolor=ink["text"],
-        handlelength=2, columnspacing=1.2, borderaxespad=0, borderpad=0)
+        ncols=2 if narrow else 4, fontsize=10, frameon=False, handlelength=2,
+         columnspacing=1.2, borderaxespad=0, borderpad=0)
     for number, chart in enumerate(charts):
         across = width / columns
         axes = _axes(figure, number % columns * across + _LEFT,
                      head + number // columns * row + _HEADING,
-                     across - _LEFT - _RIGHT, high, ink, xscale="log")
-        _speeds(axes, chart, ink, alone=columns == 1, narrow=narrow)
+                     across - _LEFT - _RIGHT, high, xscale="log")
+        _speeds(axes, chart, alone=columns == 1, narrow=narrow)
     if computing:
-        axes = _axes(figure, _LEFT, below + _HEADING, width - _LEFT - _RIGHT, 2.75, ink,
+        axes = _axes(figure, _LEFT, below + _HEADING, width - _LEFT - _RIGHT, 2.75,
                      xscale="log", yscale="log")
-        _bench_roofline(axes, computing, benchmark, ink, narrow=narrow)
-    figure.text(0.12 / width, 0.12 / height, "\n".join(footer), fontsize=8.5, color=ink["soft"],
+        _bench_roofline(axes, computing, benchmark, narrow=narrow)
+    figure.text(0.12 / width, 0.12 / height, "\n".join(footer), fontsize=8.5, color=INK["soft"],
                 linespacing=1.3)
     return figure
 
@@ -112,45 +119,42 @@ def _footer(benchmark: Benchmark) -> str:
                                if chart.timed and not _computes(chart))))
 
 
-def _marker(who: str, ink: Mapping[str, str]) -> dict[str, Any]:
+def _marker(who: str) -> dict[str, Any]:
     """Colour and marker of a contender; the reference is a ring round a marker that it covers."""
-    style = {"color": ink[CLASSES[who]], "marker": _MARKERS[who], "markersize": 6}
-    ring = {"markersize": 9, "markerfacecolor": ink["card"], "markeredgewidth": 1.4}
+    style = {"color": INK[CLASSES[who]], "marker": _MARKERS[who], "markersize": 6}
+    ring = {"markersize": 9, "markerfacecolor": INK["card"], "markeredgewidth": 1.4}
     return style | ring if who == REFERENCE else style
 
 
-def _speeds(axes: Axes, chart: Chart, ink: Mapping[str, str], *, alone: bool,
-            narrow: bool) -> None:
+def _speeds(axes: Axes, chart: Chart, *, alone: bool, narrow: bool) -> None:
     """Speed over size of all contenders, below the ceiling."""
     sizes = [size for size in chart.needed if any(size in one.speeds for one in chart.timed)]
     ceilings = [chart.ceiling(size) for size in sizes]
     top = max(*ceilings, *(chart.rate(size, speed.seconds) for one in chart.timed
                            for size, speed in one.speeds.items()))
     scale, unit = q.scale(top, chart.unit)
-    axes.plot(sizes, [rate / scale for rate in ceilings], color=ink["text"], linewidth=1.6,
+    axes.plot(sizes, np.divide(ceilings, scale), color=INK["text"], linewidth=1.6,
               linestyle=(0, (5, 3)), zorder=1.5)
     for one in reversed(chart.timed):
-        middle, low, high = ([chart.rate(size, seconds) / scale for size, seconds
-                              in zip(one.speeds, column, strict=True)] for column in zip(
-                                  *((s.seconds, s.high, s.low) for s in one.speeds.values()),
-                                  strict=True))
-        bars = [[m - least for m, least in zip(middle, low, strict=True)],
-                [most - m for m, most in zip(middle, high, strict=True)]]
+        middle, low, high = np.transpose([
+            [chart.rate(size, seconds) for seconds in (speed.seconds, speed.high, speed.low)]
+            for size, speed in one.speeds.items()]) / scale
         mine = one.who == YOURS
-        axes.errorbar([*one.speeds], middle, yerr=bars if chart.roof.measured else None,
-                      **_marker(one.who, ink), linewidth=2.2 if mine else 1.3, elinewidth=1.2,
+        axes.errorbar([*one.speeds], middle,
+                      yerr=(middle - low, high - middle) if chart.roof.measured else None,
+                      **_marker(one.who), linewidth=2.2 if mine else 1.3, elinewidth=1.2,
                       capsize=2, zorder=3 if mine else 2)
     axes.set_ylim(0, 1.16 * top / scale)
     ceiling = bench_text.ceiling(chart)
     axes.annotate(ceiling if alone and not narrow else ceiling.split(": ", 1)[1],
                   (sizes[-1], ceilings[-1] / scale), (0, 4), textcoords="offset points",
-                  ha="right", fontsize=9, color=ink["text"], bbox=_ground(ink))
+                  ha="right", bbox=_GROUND)
     axes.set_xticks(sizes, _size_labels(sizes, 5 if narrow or not alone else 8))
     axes.set_xticks([], minor=True)
     axes.set_xlabel(chart.axis)
     axes.set_ylabel(unit)
     kind = "" if chart.roof.measured else "; predicted" + ", not measured" * alone
-    _heading(axes, chart.function, chart.at + kind, ink)
+    _heading(axes, chart.function, chart.at + kind)
 
 
 def _size_labels(sizes: Sequence[int], most: int) -> list[str]:
@@ -163,8 +167,8 @@ def _size_labels(sizes: Sequence[int], most: int) -> list[str]:
     return [q.count(size) if size in kept else "" for size in sizes]
 
 
-def _bench_roofline(axes: Axes, charts: Sequence[Chart], benchmark: Benchmark,
-                    ink: Mapping[str, str], *, narrow: bool) -> None:
+def _bench_roofline(axes: Axes, charts: Sequence[Chart], benchmark: Benchmark, *,
+                    narrow: bool) -> None:
     """All sizes of all contenders; the largest of each is named."""
     alone = len(charts) == 1
     paths = [(chart, one, _path(chart, one)) for chart in charts for one in chart.timed]
@@ -173,18 +177,18 @@ def _bench_roofline(axes: Axes, charts: Sequence[Chart], benchmark: Benchmark,
     _limits(axes, charts[0].roof.copy, peaks.values(), points, narrow=narrow)
     for _, one, path in paths:
         if alone:
-            axes.plot(*zip(*path, strict=True), color=ink[CLASSES[one.who]], linewidth=1,
+            axes.plot(*zip(*path, strict=True), color=INK[CLASSES[one.who]], linewidth=1,
                       marker=_MARKERS[one.who], markersize=3, alpha=0.45, zorder=2)
-        axes.plot(*path[-1], **_marker(one.who, ink), zorder=5 if one.who == YOURS else 4)
+        axes.plot(*path[-1], **_marker(one.who), zorder=5 if one.who == YOURS else 4)
     _roofline(axes, ("copy", charts[0].roof.copy), peaks, points, [
-        (one.who if alone else chart.function, path[-1], ink[CLASSES[one.who]])
-        for chart, one, path in paths if alone or one.who == YOURS], ink, ridges=True)
+        (one.who if alone else chart.function, path[-1], INK[CLASSES[one.who]])
+        for chart, one, path in paths if alone or one.who == YOURS], ridges=True)
     axes.set_xlabel("intensity: operations per byte (FLOP/B)")
     axes.set_ylabel("speed (FLOP/s)")
     largest = ("the largest sizes" if narrow else "the largest size of each function") \
         if not alone else f"{max(s for o in charts[0].timed for s in o.speeds):,} {charts[0].axis}"
     kind = "measured" if benchmark.measured else "predicted, not measured"
-    _heading(axes, f"Roofline of the {benchmark.device}", f"{kind}; named: {largest}", ink)
+    _heading(axes, f"Roofline of the {benchmark.device}", f"{kind}; named: {largest}")
 
 
 def _path(chart: Chart, one: Contender) -> list[tuple[float, float]]:
@@ -205,12 +209,13 @@ def inspection_svgs(points: Sequence[tuple[str, Point]], target: Target,
             for narrow in (False, True)] if points else []
 
 
+@mpl.rc_context(_STYLE)
 def inspection_figure(points: Sequence[tuple[str, Point]], target: Target, *,
                       narrow: bool = False) -> Figure:
     """Numbered points below the roofs; dashed lines lead up to what is possible there."""
     width, height = (4.2, 3.7) if narrow else (9.4, 4.3)
-    figure = _figure(width, height)
-    axes = _axes(figure, _LEFT, 0.1, width - _LEFT - _RIGHT, height - 0.65, PAGE, xscale="log",
+    figure = Figure(figsize=(width, height))
+    axes = _axes(figure, _LEFT, 0.1, width - _LEFT - _RIGHT, height - 0.65, xscale="log",
                  yscale="log")
     peaks = {"FP32": target.fp32, "FP16 tensor cores": target.fp16_tensor} | {
         point.units: point.peak for _, point in points}
@@ -218,15 +223,15 @@ def inspection_figure(points: Sequence[tuple[str, Point]], target: Target, *,
     _limits(axes, target.dram, peaks.values(), places, narrow=narrow)
     for number, (_, point) in enumerate(points, 1):
         place = point.intensity, point.rate
-        axes.plot([point.intensity] * 2, [point.rate, point.ceiling(target)], color=PAGE["yours"],
+        axes.plot([point.intensity] * 2, [point.rate, point.ceiling(target)], color=INK["yours"],
                   linewidth=1.2, linestyle=(0, (2, 3)))
-        axes.plot(*place, "o", markersize=13, color=PAGE["yours"], zorder=4)
+        axes.plot(*place, "o", markersize=13, color=INK["yours"], zorder=4)
         axes.annotate(str(number), place, ha="center", va="center_baseline", fontsize=8,
-                      fontweight="bold", color=PAGE["card"], zorder=5)
+                      fontweight="bold", color=INK["card"], zorder=5)
     several = len({case for case, _ in points}) > 1 and not narrow
     _roofline(axes, ("DRAM", target.dram), peaks, places, [
-        (f"{point.label}, {case}" if several else point.label, place, PAGE["yours"])
-        for (case, point), place in zip(points, places, strict=True)], PAGE)
+        (f"{point.label}, {case}" if several else point.label, place, INK["yours"])
+        for (case, point), place in zip(points, places, strict=True)])
     axes.set_xlabel("operations per byte of DRAM traffic")
     axes.set_ylabel("operations per second")
     return figure
@@ -251,8 +256,8 @@ def _limits(axes: Axes, memory: float, peaks: Iterable[float],
 
 def _roofline(axes: Axes, memory: tuple[str, float], peaks: Mapping[str, float],
               points: Sequence[tuple[float, float]],
-              names: Sequence[tuple[str, tuple[float, float], str]], ink: Mapping[str, str], *,
-              ridges: bool = False) -> None:
+              names: Sequence[tuple[str, tuple[float, float], str]], *, ridges: bool = False,
+              ) -> None:
     """Roofs with labels, and names of points where nothing else is; ``_limits`` come first.
 
     Args:
@@ -261,11 +266,10 @@ def _roofline(axes: Axes, memory: tuple[str, float], peaks: Mapping[str, float],
         peaks: FLOP/s of the compute roofs by name.
         points: (FLOP/B, FLOP/s) of all points, which labels avoid.
         names: (name, point, colour), a subset of ``points``.
-        ink: colours.
         ridges: mark the ridge points too.
     """
     (left, right), (bottom, _) = axes.get_xlim(), axes.get_ylim()
-    style: dict[str, Any] = {"color": ink["text"], "linewidth": 1.8, "zorder": 1.5}
+    style: dict[str, Any] = {"color": INK["text"], "linewidth": 1.8, "zorder": 1.5}
     ridge = max(peaks.values()) / memory[1]
     roofs = axes.plot([left, ridge], [left * memory[1], ridge * memory[1]], **style)
     taken = [Bbox.from_extents(x - 6, y - 6, x + 6, y + 6)
@@ -274,51 +278,43 @@ def _roofline(axes: Axes, memory: tuple[str, float], peaks: Mapping[str, float],
         ridge = peak / memory[1]
         roofs += axes.plot([ridge, right], [peak, peak], **style)
         taken.append(axes.annotate(
-            f"{name} {q.rate(peak, 'FLOP/s')}", (right, peak), (-2, 4), ha="right", fontsize=9,
-            textcoords="offset points", color=ink["text"]).get_window_extent())
+            f"{name} {q.rate(peak, 'FLOP/s')}", (right, peak), (-2, 4), ha="right",
+            textcoords="offset points").get_window_extent())
         if ridges:
-            axes.plot([ridge, ridge], [bottom, peak], color=ink["soft"], linewidth=1,
+            axes.plot([ridge, ridge], [bottom, peak], color=INK["soft"], linewidth=1,
                       linestyle=":", zorder=1.2)
             taken.append(axes.annotate(
-                f"ridge {q.three(ridge)} FLOP/B", (ridge, bottom), (4, 5), fontsize=9,
-                textcoords="offset points", color=ink["soft"]).get_window_extent())
-    taken.append(_slope_label(axes, roofs[0], f"{memory[0]} {q.rate(memory[1], 'B/s')}", taken,
-                              ink))
+                f"ridge {q.three(ridge)} FLOP/B", (ridge, bottom), (4, 5), color=INK["soft"],
+                textcoords="offset points").get_window_extent())
+    taken.append(_slope_label(axes, roofs[0], f"{memory[0]} {q.rate(memory[1], 'B/s')}", taken))
     for name, point, colour in sorted(names, key=lambda each: -each[1][1]):
-        taken.append(_name(axes, name, point, colour, taken, roofs, ink))
+        taken.append(_name(axes, name, point, colour, taken, roofs))
 
 
-def _slope_label(axes: Axes, slope: Line2D, text: str, taken: Sequence[Bbox],
-                 ink: Mapping[str, str]) -> Bbox:
+def _slope_label(axes: Axes, slope: Line2D, text: str, taken: Sequence[Bbox]) -> Bbox:
     """Writes along the slope, as far from all else as possible."""
-    (x0, y0), (x1, y1) = axes.transData.transform(slope.get_xydata())
-    angle = math.atan2(y1 - y0, x1 - x0)
+    start, end = axes.transData.transform(slope.get_xydata())
+    angle = math.atan2(*(end - start)[::-1])
     width, height = _extent(axes, text)
-    across = abs(width * math.cos(angle)) + abs(height * math.sin(angle))
-    high = abs(width * math.sin(angle)) + abs(height * math.cos(angle))
+    extent = Bbox.from_bounds(-width / 2, -height / 2, width, height).rotated(angle)
 
-    def box(part: float) -> Bbox:
-        x = x0 + part * (x1 - x0) - 9 * math.sin(angle)
-        y = y0 + part * (y1 - y0) + 9 * math.cos(angle)
-        return Bbox.from_bounds(x - across / 2, y - high / 2, across, high)
-
-    def distance(part: float) -> float:
+    def distance(box: Bbox) -> float:
         """Points to what is nearest; less than nothing where it would be covered."""
-        here = box(part)
-        inside = axes.bbox.x0 <= here.x0 and axes.bbox.y0 <= here.y0
-        gaps = [max(here.x0 - other.x1, other.x0 - here.x1, here.y0 - other.y1, other.y0 - here.y1)
+        inside = axes.bbox.x0 <= box.x0 and axes.bbox.y0 <= box.y0
+        gaps = [max(box.x0 - other.x1, other.x0 - box.x1, box.y0 - other.y1, other.y0 - box.y1)
                 for other in taken]
         return min(gaps) if inside else -math.inf
 
-    best = box(max((number / 40 for number in range(41)), key=distance))
-    axes.annotate(text, ((best.x0 + best.x1) / 2, (best.y0 + best.y1) / 2), color=ink["text"],
-                  xycoords="figure points", ha="center", va="center", fontsize=9,
-                  rotation=math.degrees(angle))
+    above = start + 9 * np.array((-math.sin(angle), math.cos(angle)))
+    boxes = [extent.translated(*(above + part * (end - start))) for part in np.linspace(0, 1, 41)]
+    best = max(boxes, key=distance)
+    axes.annotate(text, ((best.x0 + best.x1) / 2, (best.y0 + best.y1) / 2),
+                  xycoords="figure points", ha="center", va="center", rotation=math.degrees(angle))
     return best
 
 
 def _name(axes: Axes, text: str, point: tuple[float, float], colour: str, taken: Sequence[Bbox],
-          roofs: Sequence[Line2D], ink: Mapping[str, str]) -> Bbox:
+          roofs: Sequence[Line2D]) -> Bbox:
     """Writes where nothing else is, beside a point or below; returns the place that it takes."""
     width, height = _extent(axes, text)
     x, y = axes.transData.transform(point)
@@ -333,7 +329,7 @@ def _name(axes: Axes, text: str, point: tuple[float, float], colour: str, taken:
     box = next(fitting, places[-1])
     side = 0.0 if box.x0 > x else 1.0 if box.x1 < x else 0.5
     axes.annotate(text, point, (box.x0 - x, box.y0 + height / 2 - y), textcoords="offset points",
-                  va="center", fontsize=9, color=ink["text"], zorder=6, bbox=_ground(ink),
+                  va="center", zorder=6, bbox=_GROUND,
                   arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.8,
                               "shrinkA": 1, "shrinkB": 4, "relpos": (side, 0.5 + side % 1)})
     return box
@@ -341,10 +337,10 @@ def _name(axes: Axes, text: str, point: tuple[float, float], colour: str, taken:
 
 def _extent(axes: Axes, text: str) -> tuple[float, float]:
     """Width and height of a label, in points."""
-    label = axes.annotate(text, (0, 0), xycoords="figure points", fontsize=9)
-    box = label.get_window_extent()
+    label = axes.annotate(text, (0, 0), xycoords="figure points")
+    width, height = label.get_window_extent().padded(0, 1).size
     label.remove()
-    return box.width, box.height + 2
+    return width, height
 
 
 def _prefixed(value: float) -> str:
@@ -364,6 +360,7 @@ def timeline_svgs(days: Sequence[Day]) -> list[tuple[Markup, str]]:
     return [_timeline(days, narrow=narrow) for narrow in (False, True)] if days else []
 
 
+@mpl.rc_context(_STYLE)
 def _timeline(days: Sequence[Day], *, narrow: bool) -> tuple[Markup, str]:
     """In points, y down; where it is narrow, the names stand above the cells."""
     modules = list(dict.fromkeys(day.module for day in days))
@@ -375,18 +372,18 @@ def _timeline(days: Sequence[Day], *, narrow: bool) -> tuple[Markup, str]:
     pitch = min(45.0, (width - left) / -(-span // step))
     above, lane = (20, 46) if narrow else (1, 30)
     height = lane * len(modules) + 22
-    figure = _figure(width / 72, height / 72)
+    figure = Figure(figsize=(width / 72, height / 72))
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))
     axes.set_axis_off()
     for column in range(0, -(-span // step), -(-64 // int(pitch))):
         x = left + pitch * column
         if column and x + 64 > width:
             break
-        axes.plot([x, x], [0, height - 18], color=PAGE["rule"], linewidth=1, zorder=1)
+        axes.plot([x, x], [0, height - 18], color=INK["rule"], linewidth=1, zorder=1)
         axes.text(x + 3, height - 6, f"{first + timedelta(days=column * step):%d %b}", fontsize=12,
-                  color=PAGE["soft"])
+                  color=INK["soft"])
     for number, module in enumerate(modules):
-        axes.text(0, number * lane + 15, module, fontsize=12, color=PAGE["text"])
+        axes.text(0, number * lane + 15, module, fontsize=12)
         own = (day for day in days if day.module == module)
         for column, group in itertools.groupby(own, lambda day: (day.day - first).days // step):
             _cell(axes, [*group], left + pitch * column, number * lane + above, pitch - 2)
@@ -403,62 +400,45 @@ def _cell(axes: Axes, days: Sequence[Day], x: float, y: float, width: float) -> 
     fill, edge, letters = ("yours", "yours", "card") if passes else ("card", "soft", "text")
     axes.add_patch(FancyBboxPatch(
         (x, y), width, 22, boxstyle="round,pad=0,rounding_size=4", linewidth=1.5,
-        facecolor=PAGE[fill], edgecolor=PAGE[edge], gid=f"title:{title}"))
+        facecolor=INK[fill], edgecolor=INK[edge], gid=f"title:{title}"))
     axes.text(x + width / 2, y + 15, str(grades) if grades < 100 else "99+", fontsize=12,
-              ha="center", fontweight="bold" if passes else "normal", color=PAGE[letters])
+              ha="center", fontweight="bold" if passes else "normal", color=INK[letters])
 
 
 # ---------------------------------------------------------------------------------------------
-# What all share
-
-
-def _figure(width: float, height: float) -> Figure:
-    """A figure in inches whose display units are points."""
-    return Figure(figsize=(width, height), dpi=72)
+# Shared by all charts
 
 
 def _axes(figure: Figure, left: float, top: float, width: float, height: float,
-          ink: Mapping[str, str], **scales: Any) -> Axes:
+          **scales: Any) -> Axes:
     """Axes at a place in inches from the upper left corner."""
     across, high = figure.get_size_inches()
-    axes = figure.add_axes((left / across, 1 - (top + height) / high, width / across,
-                            height / high), facecolor="none", axisbelow=True, **scales)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(ink["soft"])
-    axes.tick_params(which="both", colors=ink["soft"], labelsize=9)
-    axes.grid(True, color=ink["rule"], linewidth=0.8)
-    for label in (axes.xaxis.label, axes.yaxis.label):
-        label.set(color=ink["soft"], fontsize=10)
-    return axes
+    return figure.add_axes((left / across, 1 - (top + height) / high, width / across,
+                            height / high), **scales)
 
 
-def _heading(axes: Axes, title: str, more: str, ink: Mapping[str, str]) -> None:
-    for text, up, style in ((title, 20, {"fontsize": 11, "fontweight": "bold"}),
-                            (more, 6, {"fontsize": 9})):
-        axes.annotate(text, (0, 1), (0, up), xycoords="axes fraction", textcoords="offset points",
-                      color=ink["text" if up == 20 else "soft"], **style)
+def _heading(axes: Axes, title: str, more: str) -> None:
+    axes.set_title(title, loc="left", y=1, pad=20, fontsize=11, fontweight="bold")
+    axes.annotate(more, (0, 1), (0, 6), xycoords="axes fraction", textcoords="offset points",
+                  color=INK["soft"])
 
 
-def _ground(ink: Mapping[str, str]) -> dict[str, Any]:
-    """Keeps a label readable where lines run beneath."""
-    return {"facecolor": ink["card"], "edgecolor": "none", "alpha": 0.8, "pad": 1}
-
-
+@mpl.rc_context(_STYLE)
 def _svg(figure: Figure, label: str, *, narrow: bool) -> Markup:
     """An SVG element for a page, with text as text and colours as variables of the page.
 
     Args:
-        figure: in the colours of ``PAGE``.
+        figure: in the colours of ``INK``.
         label: what a screen reader reads; ids within are unique among drawings with others.
         narrow: whether the page shows it in narrow windows instead of wide ones.
     """
     kind = "narrow" if narrow else "wide"
     image = io.StringIO()
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": kind + label}):
+    with mpl.rc_context({"svg.hashsalt": kind + label}):
         figure.savefig(image, format="svg", transparent=True, metadata=dict.fromkeys(
             ("Creator", "Date", "Format", "Type")))
     text = image.getvalue()
-    for name, colour in PAGE.items():
+    for name, colour in INK.items():
         text = text.replace(colour, f"var(--{name})")
     text = re.sub(r'<g id="title:([^"]*)"', r"<g><title>\1</title", text[text.index("<defs"):])
     text = re.sub(r'<g id="[^"]*"', "<g", text)  # the same in all drawings

@@ -1,16 +1,23 @@
-"""An exercise: files after `start`, a hint, the backup of `reset`."""
+"""An exercise: files after `start`, a hint, the backup of `reset`, and the solution beside it."""
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 from grader.text import ranges
 from tritonlab.errors import shown
 from tritonlab.grading.hints import Hint
+from tritonlab.grading.solution_diff import CONTEXT, Comparison, FileComparison
 from tritonlab.render.progress import hours
-from tritonlab.render.screen import Screen
+from tritonlab.render.screen import Part, Screen
 from tritonlab.workspace.reset import Backup
 from tritonlab.workspace.start import StartedModule
+
+_SIDE_BY_SIDE = 160  # columns from which on two files fit beside each other
+_SIGNS = {"+": "pass", "-": "fail", "@": "note"}
 
 
 def show_start(screen: Screen, begun: StartedModule, *, typed: bool = True) -> None:
@@ -30,18 +37,18 @@ def show_start(screen: Screen, begun: StartedModule, *, typed: bool = True) -> N
     folders = [f"{name}/" for name in module.packages]
     tops = {name.partition("/")[0] + "/" * ("/" in name) for name in module.files}
     given = sorted(tops - set(folders))
-    there = (*started.copied, *started.kept, *folders, *given)
-    exercise = "what is graded; it imports the rest" if folders else "the exercise to edit"
-    for name, why in (("README.md", "the lesson"), ("lesson.py", "a worked example to run"),
-                      ("kernel.py", exercise), *((name, "given with it") for name in given),
-                      *((name, "the exercise to edit") for name in folders)):
-        if name in there:
-            label = f"{name}: " if screen.plain else f"  {name:<10} "
-            screen.line((why, "dim"), lead=(label,))
+    files = {"README.md": "the lesson", "lesson.py": "a worked example to run",
+             "kernel.py": "what is graded; it imports the rest" if folders
+             else "the exercise to edit"} | dict.fromkeys(given, "given with it") | \
+        dict.fromkeys(folders, "the exercise to edit")
+    for name, why in files.items():
+        if name in (*started.copied, *started.kept, *folders, *given):
+            screen.line((why, "dim"),
+                        lead=(f"{name}: " if screen.plain else f"  {name:<10} ",))
     if missing:
         screen.blank()
-        plural = "is" if len(missing) == 1 else "are"
-        screen.line(f"It builds on {', '.join(missing)}, which {plural} not passed yet. "
+        are = "is" if len(missing) == 1 else "are"
+        screen.line(f"It builds on {', '.join(missing)}, which {are} not passed yet. "
                     "You can go on all the same.")
     screen.blank()
     if typed:
@@ -76,12 +83,67 @@ def show_reset(screen: Screen, backup: Backup, place: Path, command: str) -> Non
         screen.line(f"Your work is back in {shown(place)}; it stays in its backup too.")
         screen.command(shown(backup.restored), lead=screen.label("Backup"))
     if backup.folder:
-        moved = "What was there" if backup.restored else "Your work"
-        screen.line(f"{moved} was moved to {'another' if backup.restored else 'a'} backup: "
-                    f"{', '.join(backup.names)}.")
+        moved = "What was there was moved to another" if backup.restored else \
+            "Your work was moved to a"
+        screen.line(f"{moved} backup: {', '.join(backup.names)}.")
         screen.command(shown(backup.folder), lead=screen.label("Backup"))
     if not backup.restored:
         screen.line("A fresh exercise is in its place.")
     if backup.folder:
         screen.command(f"tritonlab reset {module.id} --undo", "To go back, type: ")
     screen.next(command, "Next: " if backup.restored else "Edit it, then type: ")
+
+
+def show_solution(screen: Screen, comparison: Comparison, command: str,
+                  before: str = "Next: ") -> None:
+    """Prints all files that differ."""
+    screen.line((comparison.module.id, "strong"), "  ", (comparison.module.title, "dim"))
+    screen.blank()
+    if comparison.same:
+        screen.line("Your exercise is the solution, line by line.")
+    for file in comparison.files:
+        if file.same:
+            if not comparison.same:
+                screen.line(f"{file.name}: the same in both.")
+        elif screen.plain or screen.full_width < _SIDE_BY_SIDE:
+            _unified(screen, file)
+        else:
+            _beside(screen, file)
+        screen.blank()
+    screen.next(command, before)
+
+
+def _unified(screen: Screen, file: FileComparison) -> None:
+    if not screen.plain:
+        screen.line(("- yours   + the solution", "dim"))
+    for line in file.unified:
+        screen.row((line.expandtabs(4), _SIGNS.get(line[:1], "")))
+
+
+def _beside(screen: Screen, file: FileComparison) -> None:
+    width = (screen.full_width - 5) // 2
+    screen.row((f"{'yours/' + file.name:<{width}}     {'solution/' + file.name}", "strong"))
+    for left, right, sign in _rows(file):
+        for one, other in _folded(left.expandtabs(4), right.expandtabs(4), width):
+            yours: Part = (f"{one:<{width}}", "fail" if sign in "<|" else "")
+            screen.row(yours, f"  {sign}  ", (other, "pass" if sign in ">|" else ""))
+            sign = " " if sign in "<>|" else sign
+
+
+def _rows(file: FileComparison) -> Iterator[tuple[str, str, str]]:
+    """The learner's line, the solution's, and the sign between them."""
+    matcher = difflib.SequenceMatcher(None, file.yours, file.solution, autojunk=False)
+    for number, group in enumerate(matcher.get_grouped_opcodes(CONTEXT)):
+        if number:
+            yield "⋮", "⋮", " "
+        for tag, a1, a2, b1, b2 in group:
+            for left, right in zip_longest(file.yours[a1:a2], file.solution[b1:b2]):
+                sign = " " if tag == "equal" else ">" if left is None else \
+                    "<" if right is None else "|"
+                yield left or "", right or "", sign
+
+
+def _folded(left: str, right: str, width: int) -> Iterator[tuple[str, str]]:
+    """Folds two lines into columns of equal width."""
+    for start in range(0, max(len(left), len(right), 1), width):
+        yield left[start:start + width], right[start:start + width]

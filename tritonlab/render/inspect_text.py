@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from grader.diagnosis.codes import MEANINGS
 from grader.diagnosis.perf_lints import Defect
@@ -20,7 +20,7 @@ from grader.text import sentence
 from tritonlab.course.course import Module
 from tritonlab.render import quantities as q
 from tritonlab.render.report import diagnosis, show_parts
-from tritonlab.render.screen import Part, Screen
+from tritonlab.render.screen import Part, Screen, cropped, padded
 
 BOUNDS = {
     "dram": "DRAM", "l2": "the L2 cache", "compute": "arithmetic", "latency": "latency",
@@ -34,25 +34,12 @@ _DONE = {"load": "loaded", "store": "stored", "atomic": "added"}
 
 
 @dataclass(frozen=True)
-class LaunchColumn:
-    """A column of the table: equal launches of one case, and their number."""
-
-    case: InspectedCase
-    launch: InspectedLaunch
-    times: int = 1
-
-    @property
-    def name(self) -> str:
-        return f"{self.launch.kernel}, {self.times} times" if self.times > 1 else self.launch.kernel
-
-
-@dataclass(frozen=True)
 class FactRow:
-    """One row of the table: a label, a value for each launch, an explanation for the page."""
+    """One row of the table: a label, an explanation for the page, a value for each launch."""
 
     label: str
-    values: tuple[str, ...]
     about: str
+    values: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -65,72 +52,62 @@ class SourceRow:
     defects: tuple[Defect, ...] = ()
     gap: bool = False
 
-    @property
-    def indent(self) -> int:
-        return len(self.text) - len(self.text.lstrip())
-
 
 def promise(target: Target) -> str:
     """For which GPU times are predicted, and from what."""
     return f"predicted for an {target.title} from compiled code, not measured"
 
 
-def launch_columns(inspection: Inspection) -> tuple[list[LaunchColumn], int]:
-    """The columns of the table, equal launches of a case as one; and how many launches are left."""
-    columns: list[LaunchColumn] = []
-    for case in inspection.cases:
-        for launch in case.launches:
-            same = next((n for n, column in enumerate(columns)
-                         if column.case is case and column.launch == launch), None)
-            if same is None:
-                columns.append(LaunchColumn(case, launch))
-            else:
-                columns[same] = replace(columns[same], times=columns[same].times + 1)
-    return columns[:_MOST_COLUMNS], sum(column.times for column in columns[_MOST_COLUMNS:])
+def facts(inspection: Inspection) -> tuple[list[str], list[FactRow], int]:
+    """The table of launches, equal ones of a case as one: the heads of its columns and its rows.
 
-
-def facts(shown: Sequence[LaunchColumn], target: Target) -> list[FactRow]:
-    """The rows of the table."""
-    def row(label: str, about: str, *values: str) -> FactRow:
-        return FactRow(label, values, about)
-
-    each = [column.launch for column in shown]
+    Returns the number of launches that are left out, too.
+    """
+    columns = [(case, launch, case.launches.count(launch))
+               for case in inspection.cases for number, launch in enumerate(case.launches)
+               if launch not in case.launches[:number]]
+    target, left = inspection.target, sum(times for *_, times in columns[_MOST_COLUMNS:])
+    columns = columns[:_MOST_COLUMNS]
+    names = [f"{launch.kernel}, {times} times" if times > 1 else launch.kernel
+             for _, launch, times in columns]
+    each = [launch for _, launch, _ in columns]
     binaries = [launch.binary for launch in each]
-    return [
-        row("case", "what the function was called with", *(column.case.name for column in shown)),
-        row("launched at", "where your code launches it",
-            *(f"line {launch.line}" if launch.line else "unknown" for launch in each)),
-        row("grid", "programs along each axis, and all of them", *map(_grid, each)),
-        row("waves", "how often the whole GPU is filled",
-            *(f"{q.three(launch.waves(target))} of {q.plural(launch.at_once(target), 'program')}"
-              for launch in each)),
-        row("warps", "of 32 threads, in a program", *(f"{binary.warps}" for binary in binaries)),
-        row("registers", "of 32 bits, for a thread; 255 at most",
-            *(f"{binary.registers} a thread" for binary in binaries)),
-        row("spills", "what did not fit in registers and went to memory",
-            *(f"{q.plural(b.spill_bytes, 'byte')} a thread" if b.spill_bytes else "none"
-              for b in binaries)),
-        row("shared memory", "for a program",
-            *(q.plural(binary.shared, "byte") for binary in binaries)),
-        row("occupancy", "warps that a multiprocessor holds, and what allows no more",
-            *map(_occupancy, binaries)),
-        row("loads", "how much a thread loads at once; 128 bits are wide",
-            *(_width(binary, "load") for binary in binaries)),
-        row("stores", "the same for stores", *(_width(binary, "store") for binary in binaries)),
-        row("copies ahead", "from global to shared memory, while the program goes on",
-            *map(_copies, binaries)),
-        row("tensor cores", "the units that tl.dot runs on", *map(_units, binaries)),
-        row("TF32", "whether tl.dot rounds float32 to 10 bits of mantissa",
-            *("yes" if b.tf32 else "no" if b.dot else "no tl.dot" for b in binaries)),
-        row("stages", "how many turns of a loop are in flight",
-            *(f"{b.stages}" if b.stages else "not pipelined" for b in binaries)),
-        row("DRAM, read", "what L2 does not already hold",
-            *(q.interval(launch.survey.loaded) if launch.survey else "unknown" for launch in each)),
-        row("DRAM, written", "the same for stores",
-            *(q.interval(launch.survey.stored) if launch.survey else "unknown" for launch in each)),
-        row("predicted time", f"{promise(target)}", *map(_time, each)),
-        row("bound by", "what takes that long, and what comes next", *map(_bound, each)),
-    ]
+    return names, [
+        FactRow("case", "what the function was called with",
+                [case.name for case, *_ in columns]),
+        FactRow("launched at", "where your code launches it",
+                [f"line {launch.line}" if launch.line else "unknown" for launch in each]),
+        FactRow("grid", "programs along each axis, and all of them", [*map(_grid, each)]),
+        FactRow("waves", "how often the whole GPU is filled",
+                [f"{q.three(launch.waves(target))} of "
+                 f"{q.plural(launch.at_once(target), 'program')}" for launch in each]),
+        FactRow("warps", "of 32 threads, in a program", [f"{b.warps}" for b in binaries]),
+        FactRow("registers", "of 32 bits, for a thread; 255 at most",
+                [f"{b.registers} a thread" for b in binaries]),
+        FactRow("spills", "what did not fit in registers and went to memory",
+                [f"{q.plural(b.spill_bytes, 'byte')} a thread" if b.spill_bytes else "none"
+                 for b in binaries]),
+        FactRow("shared memory", "for a program", [q.plural(b.shared, "byte") for b in binaries]),
+        FactRow("occupancy", "warps that a multiprocessor holds, and what allows no more",
+                [*map(_occupancy, binaries)]),
+        FactRow("loads", "how much a thread loads at once; 128 bits are wide",
+                [_bits(b, "load") or "none" for b in binaries]),
+        FactRow("stores", "the same for stores", [_bits(b, "store") or "none" for b in binaries]),
+        FactRow("copies ahead", "from global to shared memory, while the program goes on",
+                [*map(_copies, binaries)]),
+        FactRow("tensor cores", "the units that tl.dot runs on", [*map(_units, binaries)]),
+        FactRow("TF32", "whether tl.dot rounds float32 to 10 bits of mantissa",
+                ["yes" if b.tf32 else "no" if b.dot else "no tl.dot" for b in binaries]),
+        FactRow("stages", "how many turns of a loop are in flight",
+                [f"{b.stages}" if b.stages else "not pipelined" for b in binaries]),
+        FactRow("DRAM, read", "what L2 does not already hold",
+                [q.interval(one.survey.loaded) if one.survey else "unknown" for one in each]),
+        FactRow("DRAM, written", "the same for stores",
+                [q.interval(one.survey.stored) if one.survey else "unknown" for one in each]),
+        FactRow("predicted time", promise(target),
+                [q.seconds(one.prediction.seconds) if one.prediction else "none" for one in each]),
+        FactRow("bound by", "what takes that long, and what comes next", [*map(_bound, each)]),
+    ], left
 
 
 def _grid(launch: InspectedLaunch) -> str:
@@ -147,18 +124,16 @@ def _occupancy(binary: Binary) -> str:
     return f"{occupancy.warps} of {occupancy.most_warps} warps{limit}"
 
 
-def _width(binary: Binary, kind: str) -> str:
-    """Access widths of one kind, without TMA and cp.async, which have their own row."""
+def _bits(binary: Binary, kind: str) -> str:
+    """Access widths of one kind, such as ``128 and 32 bits``; empty if there are none."""
     bits = sorted({access.bits for access in binary.accesses if access.kind == kind}, reverse=True)
-    return " and ".join(map(str, bits)) + " bits" if bits else "none"
+    return " and ".join(map(str, bits)) + " bits" if bits else ""
 
 
 def _copies(binary: Binary) -> str:
-    bits = sorted({a.bits for a in binary.accesses if a.kind == "async copy"}, reverse=True)
-    kinds = [f"cp.async, {' and '.join(map(str, bits))} bits"] if bits else []
-    if any(access.kind == "bulk copy" for access in binary.accesses):
-        kinds.append("TMA")
-    return "; ".join(kinds) or "none"
+    bits = _bits(binary, "async copy")
+    return q.listed(bits and f"cp.async, {bits}",
+                    _bits(binary, "bulk copy") and "TMA", by="; ") or "none"
 
 
 def _units(binary: Binary) -> str:
@@ -167,10 +142,6 @@ def _units(binary: Binary) -> str:
     if not binary.tensor_cores:
         return "none, tl.dot runs on FMA"
     return f"{binary.tensor_cores}, which multiply {' and '.join(binary.factors)}"
-
-
-def _time(launch: InspectedLaunch) -> str:
-    return q.seconds(launch.prediction.seconds) if launch.prediction else "none"
 
 
 def _bound(launch: InspectedLaunch) -> str:
@@ -188,31 +159,29 @@ def _bound(launch: InspectedLaunch) -> str:
 def source_rows(inspection: Inspection, case: InspectedCase) -> Iterator[SourceRow]:
     """Functions that access memory, and the statements that launch them."""
     texts = inspection.text.split("\n")
-    defects: dict[int, list[Defect]] = {}
-    for defect in case.defects:
-        if defect.line is not None:
-            defects.setdefault(defect.line, []).append(defect)
-    lines = {line for line in {*case.lines, *defects} if 1 <= line <= len(texts)}
-    launched = {launch.line for launch in case.launches if launch.line}
+    lines = {*range(1, len(texts) + 1)} & {*case.lines, *(defect.line for defect in case.defects)}
     last = 0
-    for number in _shown_lines(inspection.text, lines, launched,
-                               {launch.kernel for launch in case.launches}):
+    for number in sorted(lines | _context(inspection.text, case, lines)):
         yield SourceRow(number, texts[number - 1].expandtabs(4), case.lines.get(number),
-                        tuple(defects.get(number, ())), gap=bool(last) and number > last + 1)
+                        tuple(defect for defect in case.defects if defect.line == number),
+                        gap=bool(last) and number > last + 1)
         last = number
 
 
-def _shown_lines(text: str, lines: set[int], launched: set[int], kernels: set[str]) -> list[int]:
-    shown: set[int] = set()
+def _context(text: str, case: InspectedCase, lines: set[int]) -> set[int]:
+    """Lines of the case's kernels, of functions around ``lines`` and of its launches."""
+    kernels = {launch.kernel for launch in case.launches}
+    launched = {launch.line for launch in case.launches}
+    context: set[int] = set()
     for node in ast.walk(syntax.parse(text)):
-        if isinstance(node, ast.FunctionDef) and (node.name in kernels or any(
-                node.lineno <= line <= (node.end_lineno or 0) for line in lines)):
-            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-            shown |= set(range(first, (node.end_lineno or node.lineno) + 1))
-        if isinstance(node, ast.Expr | ast.Assign | ast.Return) and any(
-                node.lineno <= line <= (node.end_lineno or 0) for line in launched):
-            shown |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    return sorted(shown | lines)
+        if isinstance(node, ast.FunctionDef | ast.Expr | ast.Assign | ast.Return):
+            span = {*range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+            if not isinstance(node, ast.FunctionDef):
+                context |= span if span & launched else set()
+            elif node.name in kernels or span & lines:
+                first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+                context |= span | {*range(first, node.lineno)}
+    return context
 
 
 def movement(moved: LineTraffic) -> str:
@@ -224,11 +193,6 @@ def movement(moved: LineTraffic) -> str:
 
 # ---------------------------------------------------------------------------------------------
 # Advice, and the roofline
-
-
-def why(defect: Defect) -> str:
-    """The meaning of a defect's code; empty if it has none."""
-    return MEANINGS.get(defect.code, "")
 
 
 def defect_name(inspection: Inspection, case: InspectedCase, defect: Defect) -> str:
@@ -283,10 +247,11 @@ def no_position(case: InspectedCase, target: Target) -> str:
 
 def distinct_launches(inspection: Inspection) -> list[tuple[InspectedCase, InspectedLaunch]]:
     """Launches with distinct code, each with the first case that has it."""
-    launches = [(case, launch) for case in inspection.cases for launch in case.launches]
-    unique = {launch.binary.ptx_sha256 or str(number): (case, launch)
-              for number, (case, launch) in reversed(list(enumerate(launches)))}
-    return list(reversed(unique.values()))
+    unique: dict[object, tuple[InspectedCase, InspectedLaunch]] = {}
+    for case in inspection.cases:
+        for launch in case.launches:
+            unique.setdefault(launch.binary.ptx_sha256 or id(launch), (case, launch))
+    return list(unique.values())
 
 
 # ---------------------------------------------------------------------------------------------
@@ -339,48 +304,36 @@ def _findings(screen: Screen, module: Module, case: InspectedCase) -> None:
 
 def _table(screen: Screen, inspection: Inspection) -> None:
     """Prints a column for each launch, as many side by side as fit."""
-    columns, left = launch_columns(inspection)
-    if not columns:
+    names, rows, left = facts(inspection)
+    if not names:
         return
-    rows = facts(columns, inspection.target)
-    names = [column.name for column in columns]
-    widths = [max(map(len, (name, *(fact.values[number] for fact in rows))))
-              for number, name in enumerate(names)]
-    for first, last in _blocks(widths, screen.full_width - 2 - _LABEL):
-        if not screen.plain:
+    if screen.plain:
+        for number, name in enumerate(names):
+            for row in rows:
+                screen.line(f"launch {number + 1}, {name}: {row.label}: {row.values[number]}")
+    else:
+        table = padded([names, *(row.values for row in rows)], "<" * len(names), " " * _GAP)
+        for first, last in _blocks([len(cell) for cell in table[0]], screen.full_width):
             screen.blank()
-            _columns(screen, "", names[first:last], widths[first:last], "strong")
-            for fact in rows:
-                _columns(screen, fact.label, fact.values[first:last], widths[first:last])
-    for number, name in enumerate(names if screen.plain else ()):
-        for fact in rows:
-            screen.line(f"launch {number + 1}, {name}: {fact.label}: {fact.values[number]}")
+            for fact, cells in zip([None, *rows], table, strict=True):
+                head: Part = ((fact.label if fact else "").ljust(_LABEL), "dim")
+                text: Part = ("".join(cells[first:last]).rstrip(), "" if fact else "strong")
+                if last - first == 1:  # wraps in a narrow terminal
+                    screen.line(text, lead=("  ", head))
+                else:
+                    screen.row("  ", head, text)
     more = f" {left} more launches are in `--json`." if left else ""
-    screen.line((f"Times are {promise(inspection.target)}.{more}", "dim"),
-                lead=("  ",))
+    screen.line((f"Times are {promise(inspection.target)}.{more}", "dim"), lead=("  ",))
 
 
 def _blocks(widths: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
-    """Splits columns into blocks that fit; a column that is too wide stands alone."""
+    """Splits columns into blocks that fit beside the labels; one at least is in each."""
     first = 0
-    while first < len(widths):
-        last, taken = first + 1, widths[first]
-        while last < len(widths) and taken + _GAP + widths[last] <= room:
-            taken += _GAP + widths[last]
-            last += 1
-        yield first, last
-        first = last
-
-
-def _columns(screen: Screen, label: str, values: Sequence[str], widths: Sequence[int],
-             style: str = "") -> None:
-    """Prints one row; a single column wraps in a narrow terminal."""
-    head: Part = (label.ljust(_LABEL), "dim")
-    if len(values) == 1:
-        screen.line((values[0], style), lead=("  ", head))
-    else:
-        cells = (value.ljust(width + _GAP) for value, width in zip(values, widths, strict=True))
-        screen.row("  ", head, ("".join(cells), style))
+    for last in range(1, len(widths) + 1):
+        if last == len(widths) or \
+                2 + _LABEL + sum(widths[first:last + 1]) - _GAP > room:
+            yield first, last
+            first = last
 
 
 def _source(screen: Screen, inspection: Inspection, case: InspectedCase) -> None:
@@ -395,51 +348,29 @@ def _source(screen: Screen, inspection: Inspection, case: InspectedCase) -> None
     screen.heading("Your source", f"with what each line moves in: {case.name}{others}")
     digits = len(str(max((row.number for row in rows), default=0)))
     longest = max((len(row.text) for row in rows), default=0)
-    cells = {row.number: _cells(row) for row in rows}
-    widths = [max(len(head), *(len(cell[at]) for each in cells.values() for cell in each), 0)
-              for at, head in enumerate(_HEADS)]
-    beside = sum(widths) + _GAP * len(widths)
-    room = screen.full_width - (4 + digits)
-    if longest + beside <= room:
-        _beside(screen, rows, cells, digits, longest, widths)
-    else:
-        _below(screen, rows, digits, room)
-
-
-def _beside(screen: Screen, rows: Sequence[SourceRow], cells: dict[int, list[tuple[str, ...]]],
-            digits: int, code: int, widths: Sequence[int]) -> None:
-    """Prints source and notes side by side, for wide terminals."""
-
-    def aligned(values: Sequence[str]) -> str:
-        *numbers, last = values
-        return "".join(f"{' ' * _GAP}{value:>{width}}"
-                       for value, width in zip(numbers, widths, strict=False)) + f"  {last}"
-
-    screen.row((f"{' ' * (4 + digits + code)}{aligned(_HEADS)}", "dim"))
+    cells = [[*_HEADS], *(cell for row in rows for cell in _cells(row))]
+    notes = iter(["  " + "  ".join(note) for note in padded(cells, ">>><")])
+    head, margin = next(notes), " " * (4 + digits)
+    beside = len(margin) + longest + len(head) <= screen.full_width
+    room = longest if beside else screen.full_width - len(margin)
+    if beside:
+        screen.row((f"{margin}{'':{longest}}{head}", "dim"))
     for row in rows:
         if row.gap:
             screen.line((f"  {'⋮':>{digits}}", "dim"))
-        first, *others = cells[row.number] or [("",) * len(_HEADS)]
-        style = "skip" if row.defects else ""
-        screen.row((f"  {row.number:>{digits}}  ", "dim"),
-                           (row.text.ljust(code), style), aligned(first))
-        for more in others:
-            screen.row(" " * (4 + digits + code), aligned(more))
-        for defect in row.defects:
-            screen.line((f"^ {defect.name}", "skip"), lead=(" " * (4 + digits),))
-
-
-def _below(screen: Screen, rows: Sequence[SourceRow], digits: int, room: int) -> None:
-    """Prints notes below their lines."""
-    for row in rows:
-        if row.gap:
-            screen.line((f"  {'⋮':>{digits}}", "dim"))
-        text = row.text if len(row.text) <= room else row.text[: room - 1] + "…"
-        noted = row.annotation or row.defects
-        screen.row((f"  {row.number:>{digits}}  ", "dim"), (text, "" if noted else "dim"))
-        margin = " " * (4 + digits)
-        for note in _notes(row):
-            screen.line((note, "note"), lead=(margin, ("└ ", "note")))
+        number: Part = (f"  {row.number:>{digits}}  ", "dim")
+        if beside:
+            first, *further = [next(notes) for _ in _cells(row)] or [""]
+            screen.row(number, (row.text.ljust(longest), "skip" if row.defects else ""), first)
+            for note in further:
+                screen.row(f"{margin}{'':{longest}}{note}")
+            for defect in row.defects:
+                screen.line((f"^ {defect.name}", "skip"), lead=(margin,))
+        else:
+            noted = row.annotation or row.defects
+            screen.row(number, (cropped(row.text, room), "" if noted else "dim"))
+            for note in _notes(row):
+                screen.line((note, "note"), lead=(margin, ("└ ", "note")))
 
 
 def _notes(row: SourceRow) -> Iterator[str]:
@@ -469,7 +400,7 @@ def _advice(screen: Screen, inspection: Inspection) -> None:
         screen.line(ALL_CLEAR, lead=("  ",))
     for case, defect in inspection.seen:
         screen.line((defect_name(inspection, case, defect), "skip"), lead=("  ",))
-        for label, text in (("Seen", observation(defect)), ("Why", why(defect)),
+        for label, text in (("Seen", observation(defect)), ("Why", MEANINGS.get(defect.code)),
                             ("Try", defect.advice)):
             if text:
                 screen.line(text, lead=(screen.label(label, 4, 6),))

@@ -1,23 +1,24 @@
-"""A lesson in the terminal, and as a page for a browser."""
+"""A lesson in the terminal, and the pager that shows it."""
 
 from __future__ import annotations
 
-import functools
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
-from markupsafe import Markup, escape
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown
 from rich.syntax import Syntax
 from rich.text import Text
 
-from tritonlab.course.course import Module
-from tritonlab.render import highlight
 from tritonlab.render.screen import Screen
 
 _INDENT = 2  # columns before code and diagrams; these have at most 78
 _THEME = "ansi_dark"  # the terminal's own colours, which fit its background
+_LESS = "FRSX"  # leave where all fits, keep colours, never wrap a line, leave the text on screen
 _STYLES = {"markdown.code": "cyan", **{f"markdown.h{level}": "bold" for level in range(1, 7)}}
 
 
@@ -56,40 +57,23 @@ def rendered(screen: Screen, text: str) -> str:
     return screen.rendered(_Markdown(text, hyperlinks=False), _STYLES)
 
 
-def page(module: Module, text: str) -> str:
-    """The self-contained page of a lesson."""
-    from tritonlab.render.html import template  # loads jinja2, which the terminal does without
-
-    return template("lesson.html").render(module=module, body=Markup(_html().render(text)))
-
-
-@functools.cache
-def _html() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    parser.add_render_rule("fence", _fence)
-    parser.add_render_rule("table_open", _scrolling)
-    parser.add_render_rule("table_close", _scrolled)
-    return parser
-
-
-def _fence(_: object, tokens: list[Token], index: int, *__: object) -> str:
-    token = tokens[index]
-    code = token.content.rstrip("\n").expandtabs(4)
-    if token.info.strip() != "python":
-        return f'<pre class="card"><code>{escape(code)}</code></pre>\n'
-    parts = highlight.parts(code)
-    lines = ("".join(_span(kind, text) for kind, text in parts.get(number, [("", line)]))
-             for number, line in enumerate(code.split("\n"), start=1))
-    return f'<pre class="card"><code>{chr(10).join(lines)}</code></pre>\n'
-
-
-def _span(kind: str, text: str) -> str:
-    return f'<span class="{kind}">{escape(text)}</span>' if kind else str(escape(text))
-
-
-def _scrolling(*_: object) -> str:
-    return '<div class="card scroll"><table>\n'
-
-
-def _scrolled(*_: object) -> str:
-    return "</table></div>\n"
+def page(text: str) -> bool:
+    """Shows text in ``$PAGER`` or less; returns False if neither starts."""
+    try:
+        command = shlex.split(os.environ.get("PAGER", "less"))
+    except ValueError:
+        return False
+    if not command or shutil.which(command[0]) is None or os.environ.get("TERM") == "dumb":
+        return False
+    environment = {"LESS": _LESS, "LESSCHARSET": "utf-8", **os.environ}
+    sys.stdout.flush()
+    before = signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is the pager's to answer
+    try:
+        with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment,
+                              encoding="utf-8", errors="replace") as reader:
+            reader.communicate(text)
+    except OSError:
+        return False
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return True

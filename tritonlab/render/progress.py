@@ -21,7 +21,7 @@ from tritonlab.progress.history import RecordedGrade
 from tritonlab.progress.merge import Merge
 from tritonlab.progress.progress_report import ModuleProgress, Overview
 from tritonlab.render import quantities as q
-from tritonlab.render.screen import Screen, word
+from tritonlab.render.screen import Screen, padded, word
 
 STATE_WORDS = {ModuleState.PASSED: "PASS", ModuleState.TRIED: "OPEN", ModuleState.STARTED: "OPEN",
                ModuleState.OUTDATED: "PASS", ModuleState.WAITING: "WAIT"}
@@ -111,13 +111,11 @@ def show_status(screen: Screen, course: Course, certificate: Certificate, curren
 def _evidence(certificate: Certificate) -> str:
     """Counts passed modules by evidence, and how to reach more."""
     levels = [entry.evidence for entry in certificate.entries if entry.done]
-    counted = [f"{levels.count(level)} {level}" for level in reversed(EVIDENCE)
-               if level and level in levels]
-    if not counted:
-        return ""
+    counted = ", ".join(f"{levels.count(level)} {level}" for level in reversed(EVIDENCE[1:])
+                        if level in levels)
     more = "" if set(levels) == {FAST} else \
         " On a machine with a GPU, `tritonlab grade --pending` shows what is fast."
-    return f"Evidence: {', '.join(counted)}.{more}"
+    return f"Evidence: {counted}.{more}" if counted else ""
 
 
 def _progress(entry: CertificateEntry) -> str:
@@ -161,38 +159,28 @@ def show_history(screen: Screen, course: Course, attempts: Sequence[RecordedGrad
     if not attempts:
         screen.line("Nothing was graded yet.")
     order = [module.id for module in course.modules]
-    widths = [max(map(len, column)) for column in zip(*map(_columns, attempts), strict=True)]
-    for module, group in groupby(sorted(attempts, key=lambda a: order.index(a.module)),
-                                 key=lambda a: a.module):
+    attempts = sorted(attempts, key=lambda attempt: order.index(attempt.module))
+    cells = [[f"{attempt.date} {attempt.time}".strip(), attempt.evidence,
+              f"{attempt.cases_passed} of {attempt.cases_total} checks", attempt.code,
+              q.plural(attempt.hints_used, "hint")] for attempt in attempts]
+    table = cells if screen.plain else padded(cells, "<<<<<")
+    for module, group in groupby(zip(attempts, table, strict=True), key=lambda row: row[0].module):
         if not screen.plain:
             screen.line((module, "strong"))
-        for attempt in group:
-            _attempt(screen, attempt, widths)
+        for attempt, (when, *others) in group:
+            rest = q.listed(
+                attempt.device or attempt.engine.partition(",")[0],
+                attempt.solution_seen and "solution seen",
+                not attempt.today and "earlier tests", not attempt.here and "another machine")
+            if screen.plain:
+                screen.line(f"{module} {when} ", word(attempt.verdict),
+                            f" {q.listed(*others, rest)}")
+            else:
+                screen.line((rest, "dim"), lead=(
+                    f"  {when}  ", word(attempt.verdict),
+                    "".join(f" {text} " for text in others if text), " "))
         screen.blank()
     screen.next(command)
-
-
-def _columns(attempt: RecordedGrade) -> tuple[str, str, str, str, str]:
-    """Columns of a grade: time, evidence, checks, code, hints."""
-    cases = f"{attempt.cases_passed} of {attempt.cases_total} checks"
-    when = f"{attempt.date} {attempt.time}".strip()
-    return when, attempt.evidence, cases, attempt.code, q.plural(attempt.hints_used, "hint")
-
-
-def _attempt(screen: Screen, attempt: RecordedGrade, widths: Sequence[int]) -> None:
-    columns = _columns(attempt)
-    rest = [attempt.device or attempt.engine.partition(",")[0]]
-    rest += ["solution seen"] * attempt.solution_seen + ["earlier tests"] * (not attempt.today)
-    rest += ["another machine"] * (not attempt.here)
-    if screen.plain:
-        facts = [*columns[1:], *rest]
-        screen.line(f"{attempt.module} {columns[0]} ", word(attempt.verdict),
-                    f" {', '.join(filter(None, facts))}")
-        return
-    when, *others = (f"{text:<{width}}" for text, width in zip(columns, widths, strict=True))
-    lead = (f"  {when}  ", word(attempt.verdict),
-            "".join(f" {text} " for text in others if text), " ")
-    screen.line((", ".join(filter(None, rest)), "dim"), lead=lead)
 
 
 def show_report(screen: Screen, overview: Overview, next_command: str) -> None:
@@ -206,22 +194,18 @@ def show_report(screen: Screen, overview: Overview, next_command: str) -> None:
         screen.pair((f"Track {track.number}  ", (track.title, "strong")),
                     f"{certificate.tracks[track.id]}")
         for line in lines:
-            _module(screen, line)
+            waiting = line.entry.state is ModuleState.WAITING
+            screen.line((line.module.id, "" if waiting else "strong"),
+                        (f"  {details(line)}", "dim" if waiting else ""),
+                        lead=screen.verdict(STATE_WORDS[line.entry.state]))
         screen.blank()
     _days(screen, overview)
-    for text in benched(overview):
-        screen.line(text)
+    for one in overview.benched:
+        screen.line(f"Benchmark of {one.module.id}, {one.kept.date}: "
+                    f"{' '.join(outcome(one.kept))}")
     if overview.benched:
         screen.blank()
     screen.next(next_command)
-
-
-def _module(screen: Screen, line: ModuleProgress) -> None:
-    lead = screen.verdict(STATE_WORDS[line.entry.state])
-    if line.entry.state is ModuleState.WAITING:
-        screen.line(line.module.id, (f"  {hours(line.module.minutes)} planned", "dim"), lead=lead)
-        return
-    screen.line((line.module.id, "strong"), f"  {details(line)}", lead=lead)
 
 
 def _days(screen: Screen, overview: Overview) -> None:
@@ -240,16 +224,14 @@ def _days(screen: Screen, overview: Overview) -> None:
 def report_summary(overview: Overview) -> str:
     """Totals, evidence and the planned time left, in sentences."""
     core, electives = overview.certificate.core, overview.certificate.electives
-    sentences = [f"{core.passed} of {core.total} core modules and {electives.passed} of "
-                 f"{electives.total} electives are passed."]
-    if overview.levels:
-        levels = ", ".join(f"{number} {level}" for level, number in overview.levels.items())
-        sentences.append(f"Evidence: {levels}.")
-    sentences.append(f"{q.plural(len(overview.attempts), 'grade')} in all.")
-    if overview.minutes_left:
-        sentences.append("Planned time of the core modules that are ready and not passed: "
-                         f"{hours(overview.minutes_left)}.")
-    return " ".join(sentences)
+    levels = ", ".join(f"{number} {level}" for level, number in overview.levels.items())
+    return q.listed(
+        f"{core.passed} of {core.total} core modules and {electives.passed} of "
+        f"{electives.total} electives are passed.",
+        levels and f"Evidence: {levels}.",
+        f"{q.plural(len(overview.attempts), 'grade')} in all.",
+        overview.minutes_left and "Planned time of the core modules that are ready and not passed: "
+                                  f"{hours(overview.minutes_left)}.", by=" ")
 
 
 def checks(entry: CertificateEntry) -> str:
@@ -260,19 +242,13 @@ def checks(entry: CertificateEntry) -> str:
 def details(line: ModuleProgress) -> str:
     """Evidence, checks, grades, hints and planned time of a module."""
     entry = line.entry
-    facts = [entry.evidence] if entry.done else []
-    facts += [f"best {checks(entry)} checks"] * bool(entry.cases_total)
-    facts += [q.plural(len(line.attempts), "grade")] * bool(line.attempts)
-    facts += [q.plural(line.hints, "hint")] * bool(line.hints)
-    facts += ["solution seen"] * entry.solution_seen
-    facts.append(f"{hours(line.module.minutes)} planned")
-    return ", ".join(filter(None, facts))
-
-
-def benched(overview: Overview) -> Iterator[str]:
-    """A line for each benchmark that was kept: its module, its date and its outcome."""
-    for one in overview.benched:
-        yield f"Benchmark of {one.module.id}, {one.kept.date}: {' '.join(outcome(one.kept))}"
+    return q.listed(
+        entry.done and entry.evidence,
+        entry.cases_total and f"best {checks(entry)} checks",
+        q.plural(len(line.attempts), "grade") if line.attempts else "",
+        line.hints and q.plural(line.hints, "hint"),
+        entry.solution_seen and "solution seen",
+        f"{hours(line.module.minutes)} planned")
 
 
 def outcome(kept: StoredBenchmark) -> Iterator[str]:
@@ -287,7 +263,6 @@ def outcome(kept: StoredBenchmark) -> Iterator[str]:
 
 def show_merge(screen: Screen, merge: Merge, command: str) -> None:
     """Prints the number of merged records and what they changed."""
-
     def were(number: int) -> str:
         return "was" if number == 1 else "were"
 

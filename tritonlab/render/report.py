@@ -14,7 +14,8 @@ from tritonlab.grading import hints
 from tritonlab.grading.gpu_upgrade import Upgrade
 from tritonlab.progress.certificate import FAST
 from tritonlab.progress.journal import JournalReading
-from tritonlab.render.screen import Part, Screen, word
+from tritonlab.render import quantities as q
+from tritonlab.render.screen import Part, Screen, cropped, padded, word
 
 GROUPS = (
     (Kind.CORRECTNESS, "Correctness"),
@@ -57,7 +58,10 @@ def show(screen: Screen, module: Module, report: Report, next_command: str,
         show_failure(screen, module, failure, reading)
         if replay and replay != next_command:
             screen.command(replay, lead=screen.label("Repeat"))
-        _waiting(screen, report)
+        if others := report.count(Verdict.FAILED) - 1:
+            screen.blank()
+            which = "check failed; it stands" if others == 1 else "checks failed; they stand"
+            screen.line((f"{others} further {which} above.", "dim"))
     for result in report.results:
         if result.details:
             _case_details(screen, result.details)
@@ -77,26 +81,21 @@ def _group(screen: Screen, title: str, results: Sequence[CaseResult], briefly: b
     """
     if not results:
         return
-    counted, results = results, _begun(results)
-    if briefly:
-        results = [r for r in results
-                   if r.verdict is not Verdict.PASSED or r.facts or r.advisory]
-        if screen.plain:
-            passed = sum(result.verdict is Verdict.PASSED for result in counted)
-            screen.line(f"{title}: {passed} of {len(counted)} passed")
-    if screen.plain:
-        for result in results:
-            show_check(screen, result, f"{title}: ")
-        return
+    passed = sum(result.verdict is Verdict.PASSED for result in results)
+    count = f"{passed} of {len(results)} passed"
+    shown = [r for r in _begun(results)
+             if not briefly or r.verdict is not Verdict.PASSED or r.facts or r.advisory]
     screen.blank()
-    passed = sum(result.verdict is Verdict.PASSED for result in counted)
-    screen.pair(((title, "strong"),), (f"{passed} of {len(counted)} passed", "dim"))
-    short = [r for r in results if not (r.facts or r.advisory)]
-    if len(short) > _FOLD_ABOVE:
-        _fold(screen, short)
-        results = [result for result in results if result not in short]
-    for result in results:
-        show_check(screen, result, "  ")
+    if not screen.plain:
+        screen.pair(((title, "strong"),), (count, "dim"))
+        short = [r for r in shown if not (r.facts or r.advisory)]
+        if len(short) > _FOLD_ABOVE:
+            _fold(screen, short)
+            shown = [result for result in shown if result not in short]
+    elif briefly:
+        screen.line(f"{title}: {count}")
+    for result in shown:
+        show_check(screen, result, f"{title}: " if screen.plain else "  ")
 
 
 def _begun(results: Sequence[CaseResult]) -> list[CaseResult]:
@@ -105,11 +104,9 @@ def _begun(results: Sequence[CaseResult]) -> list[CaseResult]:
                and result.findings[0].means == NOT_WRITTEN else "" for result in results]
     merged: dict[str, CaseResult] = {}
     for result, function in zip(results, waiting, strict=True):
-        if not function or waiting.count(function) == 1:
-            merged[result.name] = result
-        else:
-            name = f"{function}: not written yet ({waiting.count(function)} checks)"
-            merged.setdefault(name, replace(result, name=name))
+        count = waiting.count(function) if function else 1
+        name = f"{function}: not written yet ({count} checks)" if count > 1 else result.name
+        merged.setdefault(name, replace(result, name=name))
     return list(merged.values())
 
 
@@ -162,15 +159,6 @@ def show_parts(screen: Screen, parts: Iterable[tuple[str, str]],
         screen.quote(code, indent=10)
 
 
-def _waiting(screen: Screen, report: Report) -> None:
-    """Prints the number of other failed checks."""
-    others = report.count(Verdict.FAILED) - 1
-    if others:
-        screen.blank()
-        which = "check failed; it stands" if others == 1 else "checks failed; they stand"
-        screen.line((f"{others} further {which} above.", "dim"))
-
-
 def _case_details(screen: Screen, details: Details) -> None:
     """Prints inputs, launches and wrong elements of a case that was graded alone."""
     for title, one, lines in (("Inputs", "input", details.inputs),
@@ -189,13 +177,12 @@ def _case_details(screen: Screen, details: Details) -> None:
     if not details.elements:
         return
     screen.heading("The first wrong elements")
-    header = ("element", "got", "expected")
-    widths = [max(map(len, column)) for column in zip(header, *details.elements, strict=True)]
-    for row in () if screen.plain else (header, *details.elements):
-        at, *numbers = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-        screen.line("   ".join(numbers), lead=(f"  {at}   ",))
-    for at, got, expected in details.elements if screen.plain else ():
-        screen.line(f"{at}: got {got}, expected {expected}")
+    if screen.plain:
+        for at, got, expected in details.elements:
+            screen.line(f"{at}: got {got}, expected {expected}")
+    else:
+        for at, *numbers in padded([("element", "got", "expected"), *details.elements], ">>>"):
+            screen.line("   ".join(numbers), lead=(f"  {at}   ",))
 
 
 def diagnosis(module: Module, finding: Finding,
@@ -219,80 +206,66 @@ def next_step(module: Module, finding: Finding, reading: JournalReading | None =
     of which ladder it leads to.
     """
     offer = hints.offer(module, finding, reading or JournalReading(()))
-    named = f"`{offer.command}` ({offer})" if offer else ""
-    asks = "" if offer and offer.repeated else " asks a question that helps"
-    if named and not finding.todos:
-        return f"{finding.next_step} {named}{asks}.".strip()
+    named = f"`{offer.command}` ({offer})" if offer else f"`tritonlab hint {module.id}`"
+    asks = f"{named}{'' if offer and offer.repeated else ' asks a question that helps'}."
+    if offer and not finding.todos:
+        return f"{finding.next_step} {asks}".strip()
     if finding.next_step:
-        return re.sub(r"`tritonlab hint --todo \d+`", lambda old: named or old[0],
+        return re.sub(r"`tritonlab hint --todo \d+`", lambda old: named if offer else old[0],
                       finding.next_step)
-    if named:
-        return f"{named}{asks}."
-    return f"`tritonlab hint {module.id}` asks a question that helps." if module.hints else ""
+    return asks if offer or module.hints else ""
 
 
 def show_printed(screen: Screen, report: Report) -> None:
     """Prints the first lines of ``tl.device_print``."""
-    if not report.printed:
-        return
-    screen.blank()
-    screen.line((f"Printed by your kernel, {report.printed_in}", "strong"))
-    _show_lines(screen, report.printed[:_KERNEL_LINES])
-    if len(report.printed) > _KERNEL_LINES:
-        _show_lines(screen, ["… more lines follow; an `if` around it lets one program print"])
+    lines = list(report.printed)
+    if len(lines) > _KERNEL_LINES:
+        lines[_KERNEL_LINES:] = ["… more lines follow; an `if` around it lets one program print"]
+    _show_lines(screen, f"Printed by your kernel, {report.printed_in}", lines)
 
 
 def show_output(screen: Screen, output: str) -> None:
     """Prints head and tail of the output of the learner's code."""
     lines = [line for line in output.splitlines() if line.strip()]
-    if not lines:
-        return
-    screen.blank()
-    screen.line(("Printed by your code", "strong"))
     hidden = len(lines) - _HEAD_LINES - _TAIL_LINES
     if hidden > 1:
-        note = f"… {hidden} lines left out …"
-        lines = [*lines[:_HEAD_LINES], note, *lines[-_TAIL_LINES:]]
-    _show_lines(screen, lines)
+        lines[_HEAD_LINES:-_TAIL_LINES] = [f"… {hidden} lines left out …"]
+    _show_lines(screen, "Printed by your code", lines)
 
 
-def _show_lines(screen: Screen, lines: Iterable[str]) -> None:
+def _show_lines(screen: Screen, title: str, lines: Sequence[str]) -> None:
+    if lines:
+        screen.blank()
+        screen.line((title, "strong"))
     for line in lines:
-        room = screen.width - 4
-        screen.line((line if len(line) <= room else line[: room - 1] + "…", "dim"),
+        screen.line((cropped(line, screen.width - 4), "dim"),
                     lead=("printed: " if screen.plain else "  ",))
 
 
 def show_summary(screen: Screen, report: Report) -> None:
     """Prints verdict, checks, time and evidence in one line."""
-    passed, total = report.count(Verdict.PASSED), len(report.deciding)
-    took = f"{report.seconds:.1f} s"
     style = {Verdict.PASSED: "pass", Verdict.FAILED: "fail", Verdict.ERROR: "fail"}
     verdict: Part = (str(report.verdict), style.get(report.verdict, "skip"))
-    what = "public checks" if report.public_only else "checks"
-    words = [f"  {passed} of {total} {what} passed in {took}."]
-    if report.evidence:
-        words.append(f"Evidence: {report.evidence} ({report.engine}).")
-    if skipped := report.count(Verdict.SKIPPED):
-        words.append(f"{skipped} skipped.")
-    if noisy := report.count(Verdict.INCONCLUSIVE):
-        words.append(f"{noisy} too noisy to tell; the same command times again.")
-    if report.partial:
-        why = "one case alone is no evidence" if report.only else \
-            "with a given seed the inputs are known beforehand" if report.repeated else ""
-        words.append(f"Nothing is recorded{why and ': ' + why}.")
-    screen.line(verdict, " ".join(words))
+    checks = "public checks" if report.public_only else "checks"
+    skipped, noisy = report.count(Verdict.SKIPPED), report.count(Verdict.INCONCLUSIVE)
+    why = ": one case alone is no evidence" if report.only else \
+        ": with a given seed the inputs are known beforehand" if report.repeated else ""
+    screen.line(verdict, q.listed(
+        f"  {report.count(Verdict.PASSED)} of {len(report.deciding)} {checks} passed in "
+        f"{report.seconds:.1f} s.",
+        report.evidence and f"Evidence: {report.evidence} ({report.engine}).",
+        skipped and f"{skipped} skipped.",
+        noisy and f"{noisy} too noisy to tell; the same command times again.",
+        report.partial and f"Nothing is recorded{why}.", by=" "))
 
 
 def show_upgrades(screen: Screen, upgrades: Sequence[Upgrade], next_command: str) -> None:
     """Prints modules that passed without a GPU, graded on one now."""
     for upgrade in upgrades:
         _upgrade(screen, upgrade)
-    if not upgrades:
-        screen.line("Every module that you passed and that asks for speed is shown to be fast.")
-    else:
-        fast = sum(_evidence(upgrade) == FAST for upgrade in upgrades)
-        screen.line(f"{fast} of {len(upgrades)} shown to be fast.")
+    fast = sum(_evidence(upgrade) == FAST for upgrade in upgrades)
+    screen.line(f"{fast} of {len(upgrades)} shown to be fast." if upgrades else
+                "Every module that you passed and that asks for speed is shown to be fast.")
     screen.next(next_command)
 
 
@@ -303,19 +276,16 @@ def _upgrade(screen: Screen, upgrade: Upgrade) -> None:
     now = _evidence(upgrade) or "nothing new"
     screen.line((upgrade.module.id, "strong"), f"  {upgrade.before} before, now {now}",
                 lead=screen.verdict(verdict))
-    facts = [upgrade.problem] if upgrade.problem else []
-    if upgrade.changed:
-        facts.append("the file has changed since it passed")
-    if upgrade.result and upgrade.result.complaint:
-        facts.append(upgrade.result.complaint)
-    for result in report.results if report else ():
-        if result.clocked and not result.advisory:
-            time = result.facts.get("measured") or brief(result.reason)
-            facts.append(f"{result.name}: {time}")
     failure = report.first_failure if report else None
-    if failure and not failure.clocked:
-        facts.append(f"{failure.name}: {failure.findings[0].seen if failure.findings else ''}")
-    for fact in facts:
+    clocked = [r for r in report.results if r.clocked and not r.advisory] if report else []
+    for fact in filter(None, (
+            upgrade.problem,
+            "the file has changed since it passed" if upgrade.changed else "",
+            upgrade.result.complaint if upgrade.result else "",
+            *(f"{result.name}: {result.facts.get('measured') or brief(result.reason)}"
+              for result in clocked),
+            f"{failure.name}: {failure.findings[0].seen if failure.findings else ''}"
+            if failure and not failure.clocked else "")):
         screen.line((fact, "dim"), lead=(screen.below(upgrade.module.id),))
 
 

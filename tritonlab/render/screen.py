@@ -62,19 +62,13 @@ class Screen:
         """
         if self.plain:
             words = "".join(_words(part) for part in (*lead, *parts))
-            self._write(" ".join(clean(words).split()) + "\n")
+            self.text(" ".join(clean(words).split()) + "\n")
             return
-        head, body = _text(lead), _text(parts)
+        head = _text(lead)
         if self.width - head.cell_len < _LEAST_PROSE:
-            for row in head.wrap(self._console, self.width):
-                row.rstrip()
-                self._print(row)
+            self._wrap(Text(), head, self.width)
             head = Text(" " * _BELOW)
-        room = max(self.width - head.cell_len, _LEAST_PROSE)
-        for number, row in enumerate(body.wrap(self._console, room) or [Text()]):
-            row.rstrip()
-            before = head if number == 0 else Text(" " * head.cell_len)
-            self._print(before + row)
+        self._wrap(head, _text(parts), max(self.width - head.cell_len, _LEAST_PROSE))
 
     def pair(self, left: Sequence[Part], right: Part, *, indent: int = 0,
              lead: Sequence[Part] = ()) -> None:
@@ -91,11 +85,7 @@ class Screen:
             self.line(*lead, *left, lead=(" " * indent,))
             self.line(right, lead=(" " * indent,))
             return
-        for number, row in enumerate(_text(left).wrap(self._console, room) or [Text()]):
-            row.rstrip()
-            gap = Text(" " * (room + 2 - row.cell_len))
-            self._print(head + row + gap + tail if number == 0 else
-                        Text(" " * head.cell_len) + row)
+        self._wrap(head, _text(left), room, tail)
 
     def quote(self, lines: Sequence[str], *, indent: int) -> None:
         """Prints code; long lines are cut, so that a caret stays below its column."""
@@ -103,7 +93,7 @@ class Screen:
             if not self.plain:
                 self._print(_text((" " * indent, line[: self.width - indent])))
             elif line.strip("^ "):  # where the caret points is in the sentence before
-                self._write(clean(line) + "\n")
+                self.text(clean(line) + "\n")
 
     def row(self, *parts: Part) -> None:
         """Prints a line without wrapping or cutting it."""
@@ -116,10 +106,6 @@ class Screen:
         with self._console.use_theme(Theme(styles)), self._console.capture() as captured:
             self._console.print(text, width=self.width, crop=False)
         return "\n".join(line.rstrip() for line in captured.get().split("\n"))
-
-    def text(self, text: str) -> None:
-        """Prints rendered text."""
-        self._write(text)
 
     def verdict(self, verdict: str) -> tuple[Part, ...]:
         """A verdict as the lead of a line."""
@@ -141,7 +127,7 @@ class Screen:
 
     def blank(self) -> None:
         if not self.plain:
-            self._write("\n")
+            self.text("\n")
 
     def command(self, command: str, lead: str) -> None:
         """Prints a command on one line, so that it can be copied."""
@@ -158,12 +144,29 @@ class Screen:
             self.line(before)
             self._print(_text(("  ", (command, "command"))))
 
+    def status(self, text: str) -> None:
+        """Writes over the last line of a terminal."""
+        if self.live:
+            self.stream.write(text)
+            self.stream.flush()
+
+    def _wrap(self, head: Text, body: Text, room: int, tail: Text | None = None) -> None:
+        """Prints text wrapped behind ``head``, and ``tail`` at the end of its first line."""
+        for row in body.wrap(self._console, room) or [Text()]:
+            row.rstrip()
+            if tail:
+                row.pad_right(room + 2 - row.cell_len)
+                row += tail
+            self._print(head + row)
+            head, tail = Text(" " * head.cell_len), None
+
     def _print(self, text: Text) -> None:
         with self._console.capture() as captured:
             self._console.print(text, soft_wrap=True)
-        self._write(captured.get())
+        self.text(captured.get())
 
-    def _write(self, text: str) -> None:
+    def text(self, text: str) -> None:
+        """Prints rendered text."""
         try:
             self.stream.write(text)
             self.stream.flush()
@@ -183,7 +186,7 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._put("")
+        self.clear()
 
     def __call__(self, event: object) -> None:
         """Shows an event of the grader: a name or a result."""
@@ -202,9 +205,7 @@ class Progress:
         self._put("")
 
     def _put(self, text: str) -> None:
-        if self._screen.live:
-            self._screen.stream.write("\r\x1b[2K" + text[: self._screen.width - 1])
-            self._screen.stream.flush()
+        self._screen.status("\r\x1b[2K" + text[: self._screen.width - 1])
 
 
 def is_interactive(stream: TextIO) -> bool:
@@ -233,6 +234,11 @@ def clean(text: str) -> str:
         " " if char in "\n\t\r" else char if char.isprintable() else "·" for char in text)
 
 
+def cropped(text: str, room: int) -> str:
+    """The text if it fits, else its beginning and an ellipsis."""
+    return text if len(text) <= room else text[: room - 1] + "…"
+
+
 def screen_for(stream: TextIO | None = None, *, plain: bool = False) -> Screen:
     """The screen for standard output; TRITONLAB_PLAIN=1 asks for plain mode too."""
     return Screen(stream, plain=plain or os.environ.get("TRITONLAB_PLAIN", "") not in ("", "0"))
@@ -242,6 +248,16 @@ def word(verdict: str) -> tuple[str, str]:
     """A verdict as a word of one width, with its style."""
     text = WORDS.get(verdict, verdict)
     return (f"{text:<5}", WORD_STYLES.get(text, ""))
+
+
+def padded(rows: Sequence[Sequence[str]], align: str, gap: str = "") -> list[list[str]]:
+    """Pads the cells of a table to one width a column, and adds ``gap`` to each.
+
+    ``align`` holds ``<`` or ``>`` for each column.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [[f"{cell:{side}{width}}{gap}"
+             for cell, side, width in zip(row, align, widths, strict=True)] for row in rows]
 
 
 def _words(part: Part) -> str:

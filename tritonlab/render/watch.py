@@ -1,16 +1,18 @@
-"""`watch` on a terminal: a paragraph for each save, and a status line.
+"""The events of `watch` as JSON lines, or on a terminal: a paragraph a save, and a status line.
 
-Nothing that was printed is ever cleared. A learner compares a failure with the one before it and
-scrolls back to a hint; a screen that is wiped at every save, or an alternate one that is gone at
-the end, takes that away, and a screen reader would read all of it anew. So only the last line,
-which says what is going on and which keys there are, is written over.
+On a terminal nothing that was printed is ever cleared. A learner compares a failure with the one
+before it and scrolls back to a hint; a screen that is wiped at every save, or an alternate one that
+is gone at the end, takes that away, and a screen reader would read all of it anew. So only the last
+line, with what is going on and the keys, is written over.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from grader.report import CaseResult, Report, Verdict
 from tritonlab.course.course import Module
@@ -24,7 +26,7 @@ from tritonlab.render.report import (
     show_parts,
     show_summary,
 )
-from tritonlab.render.screen import Screen, clean, word
+from tritonlab.render.screen import Screen, clean, cropped, word
 from tritonlab.workspace.submission import Submission
 
 _MOST_NAMED = 5  # of the checks that failed besides the first
@@ -45,7 +47,71 @@ class KeyBinding:
     does: str
 
 
-class Watched:
+class WatchView:
+    """The events of `watch`, as ``Watched`` documents them; a view may leave some out."""
+
+    def watching(self, submission: Submission, keys: Sequence[KeyBinding]) -> None: ...
+    def keys(self, keys: Iterable[KeyBinding]) -> None: ...
+    def resting(self, keys: Iterable[KeyBinding]) -> None: ...
+    def began(self, number: int, at: str) -> None: ...
+    def progress(self, right: int, case: str, failed: bool) -> None: ...
+    def failing(self, module: Module, failure: CaseResult, reading: JournalReading) -> None: ...
+    def graded(self, module: Module, report: Report, reading: JournalReading,
+               earlier: CaseResult | None, complaint: str, onward: str) -> None: ...
+    def notice(self, text: str) -> None: ...
+    def asks(self, question: str) -> None: ...
+    def answered(self) -> None: ...
+    def show(self, page: Callable[[Screen], None]) -> None: ...
+    def make_room(self) -> None: ...
+    def resized(self) -> None: ...
+    def ended(self, code: int) -> None: ...
+
+
+class Lines(WatchView):
+    """One JSON object a line. Each has ``schema`` and ``event``, and further fields::
+
+        watching   module, kernel
+        began      grade (from 1), at (hours, minutes, seconds)
+        progress   right (checks so far), judging (the case that begins), failed
+        failing    module, failure (a result as in a report)
+        graded     module, report (as of `tritonlab grade --json`), not_saved, next
+        notice     text
+        ended      exit_code
+
+    A grade that a newer save cancels has no ``graded``.
+    """
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+
+    def watching(self, submission: Submission, keys: Sequence[KeyBinding]) -> None:
+        self._put("watching", module=submission.module.id, kernel=str(submission.kernel))
+
+    def began(self, number: int, at: str) -> None:
+        self._put("began", grade=number, at=at)
+
+    def progress(self, right: int, case: str, failed: bool) -> None:
+        self._put("progress", right=right, judging=case, failed=failed)
+
+    def failing(self, module: Module, failure: CaseResult, reading: JournalReading) -> None:
+        self._put("failing", module=module.id, failure=failure.to_dict())
+
+    def graded(self, module: Module, report: Report, reading: JournalReading,
+               earlier: CaseResult | None, complaint: str, onward: str) -> None:
+        self._put("graded", module=module.id, report=report.to_dict(), not_saved=complaint,
+                  next=onward)
+
+    def notice(self, text: str) -> None:
+        self._put("notice", text=text)
+
+    def ended(self, code: int) -> None:
+        self._put("ended", exit_code=code)
+
+    def _put(self, event: str, **fields: Any) -> None:
+        self._write(json.dumps({"schema": 1, "event": event, **fields}) + "\n")
+
+
+class Watched(WatchView):
     """Prints the events of `watch`; a resized window gets a new screen."""
 
     def __init__(self, make_screen: Callable[[], Screen]) -> None:
@@ -59,7 +125,7 @@ class Watched:
     def watching(self, submission: Submission, keys: Sequence[KeyBinding]) -> None:
         module = submission.module
         self._keys, self._new = bool(keys), True
-        self._clear()
+        self.make_room()
         self._screen.line((module.id, "strong"), "  ", (module.title, "dim"))
         self._screen.line(f"Every save of {submission.to_edit} is graded, until you press "
                           f"{'q or ' if keys else ''}Ctrl-C.")
@@ -68,7 +134,7 @@ class Watched:
         self.resting(keys)
 
     def keys(self, keys: Iterable[KeyBinding]) -> None:
-        self._clear()
+        self.make_room()
         for key in keys:
             self._screen.line(key.does, lead=("  ", (key.key, "command"), "  "))
         self._show()
@@ -78,7 +144,7 @@ class Watched:
         self._put(*(f"{key.key} {key.name}" for key in keys))
 
     def began(self, number: int, at: str) -> None:
-        self._clear()
+        self.make_room()
         self._screen.blank()
         self._screen.line((f"{at}  ", "dim"), "As it is now" if self._new else "Saved")
         self._new = False
@@ -91,7 +157,7 @@ class Watched:
 
     def failing(self, module: Module, failure: CaseResult, reading: JournalReading) -> None:
         """Prints the first failure while other cases still run."""
-        self._clear()
+        self.make_room()
         show_failure(self._screen, module, failure, reading, self._as_typed)
         if not self._screen.live:
             self._screen.line(f"{STILL_RUNNING}.")
@@ -109,7 +175,7 @@ class Watched:
             complaint: why it is not on record.
             onward: what to do next.
         """
-        self._clear()
+        self.make_room()
         screen, failure = self._screen, report.first_failure
         if failure is not None:
             self._last_word(module, failure, reading, earlier)
@@ -131,7 +197,7 @@ class Watched:
 
     def notice(self, text: str) -> None:
         """Prints a sentence about an event."""
-        self._clear()
+        self.make_room()
         self._screen.line(text)
         self._show()
 
@@ -141,7 +207,7 @@ class Watched:
         if not self._screen.live:
             self._screen.line(self._question)
         elif len(self._question) >= self._screen.full_width:  # a question is never cut
-            self._clear()
+            self.make_room()
             self._screen.line(question)
             self._question = "  y or n"
         self._show()
@@ -152,22 +218,19 @@ class Watched:
 
     def show(self, page: Callable[[Screen], None]) -> None:
         """Prints a view of another verb."""
-        self._clear()
+        self.make_room()
         self._screen.blank()
         page(self._screen)
         self._show()
 
     def make_room(self) -> None:
         """Erases the status line before another program prints."""
-        self._clear()
+        self._screen.status(_CLEAR)
 
     def resized(self) -> None:
         """Redraws the status line at the new width."""
         self._screen = self._make_screen()
         self._show()
-
-    def ended(self, code: int) -> None:
-        self._clear()
 
     def _last_word(self, module: Module, failure: CaseResult, reading: JournalReading,
                    earlier: CaseResult | None) -> None:
@@ -200,17 +263,9 @@ class Watched:
         self._show()
 
     def _show(self) -> None:
-        if self._screen.live:
-            room = self._screen.full_width - 1
-            text = self._question or _fitting(self._status, room)
-            self._screen.stream.write(_CLEAR + (text if len(text) <= room else
-                                                text[: room - 1] + "…") + "\r")
-            self._screen.stream.flush()
-
-    def _clear(self) -> None:
-        if self._screen.live:
-            self._screen.stream.write(_CLEAR)
-            self._screen.stream.flush()
+        room = self._screen.full_width - 1
+        text = self._question or _fitting(self._status, room)
+        self._screen.status(_CLEAR + cropped(text, room) + "\r")
 
 
 def _fitting(parts: Sequence[str], room: int) -> str:

@@ -25,7 +25,7 @@ LOOK_S = 1.0  # between checks without an event
 POLL_MS = 200  # between checks if events are not used
 
 OnContent = Callable[["Content"], None]
-Mark = tuple[object, ...]
+Marks = tuple[tuple[int, ...], ...]  # of all files
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Saves:
         self._files = [submission.kernel, *(folder / name for name in submission.module.files)]
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="saves", daemon=True)
-        self._mark: Mark = ()
+        self._last_marks: Marks = ()
         self._content: Content | None = None
 
     def __enter__(self) -> Self:
@@ -84,7 +84,7 @@ class Saves:
         self._read()
         while not self._over.is_set():
             for event in self._events():
-                if event or self._mark != self._marks():
+                if event or self._last_marks != self._marks():
                     self._read()
 
     def _events(self) -> Iterator[bool]:
@@ -93,7 +93,7 @@ class Saves:
         Ends when the folder was replaced or removed.
         """
         folder = self._submission.kernel.parent
-        watched = _identity(folder)
+        watched = _status(folder)
         try:
             for changes in watchfiles.watch(
                     folder, watch_filter=None, step=STEP_MS, debounce=5 * STEP_MS,
@@ -102,7 +102,7 @@ class Saves:
                     recursive=bool(self._submission.module.files),
                     ignore_permission_denied=True):
                 yield bool(changes)
-                if watched is None or _identity(folder) != watched:
+                if not watched or _status(folder)[:2] != watched[:2]:  # another folder
                     return
         except (OSError, RuntimeError):  # the folder is gone, or inotify has no watches left
             self._over.wait(LOOK_S)
@@ -121,25 +121,19 @@ class Saves:
             took_s = time.monotonic() - started
             half = current[1].torn and current[1] != self._content and took_s < TORN_S
             resting = took_s > RESTLESS_S or (current == before and not half)
-        self._mark, content = current
+        self._last_marks, content = current
         if content != self._content:
             self._content = content
             self._on_content(content)
 
-    def _marks(self) -> Mark:
+    def _marks(self) -> Marks:
         """Returns the status of the files, which changes with their content."""
-        return tuple(map(_mark, self._files))
+        return tuple(map(_status, self._files))
 
 
-def _mark(path: Path) -> object:
+def _status(path: Path) -> tuple[int, ...]:
+    """Device and inode, then what changes with the content; empty without a file."""
     with contextlib.suppress(OSError):
         status = path.stat()
-        return (status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns)
-    return None
-
-
-def _identity(folder: Path) -> object:
-    with contextlib.suppress(OSError):
-        status = folder.stat()
-        return (status.st_dev, status.st_ino)
-    return None
+        return (status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns)
+    return ()

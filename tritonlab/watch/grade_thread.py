@@ -26,17 +26,6 @@ _RESTARTED = "The grader's helper process had ended; a new one was started."
 
 
 @dataclass(frozen=True)
-class WatchOptions:
-    """The options of all grades of a session."""
-
-    target: str | None = None
-    gpu: bool = True
-
-
-AS_GRADE = WatchOptions()  # the defaults of `tritonlab grade`
-
-
-@dataclass(frozen=True)
 class GradeJob:
     """One grade. The cases ``first`` are judged before the others."""
 
@@ -47,52 +36,27 @@ class GradeJob:
 
 
 @dataclass(frozen=True)
-class GradeProgress:
-    """The name of a case that begins, or a result without its diagnosis."""
+class GradeEvent:
+    """The name of a case that begins, its result without a diagnosis, or how the grade ended:
+    the report and whether it is recorded, or an error.
+    """
 
     job: GradeJob
-    event: CaseResult | str
-
-
-@dataclass(frozen=True)
-class GradeFinished:
-    """A finished grade, and whether it is recorded."""
-
-    job: GradeJob
-    report: Report
-    result: SaveResult
-
-
-@dataclass(frozen=True)
-class GradeFailed:
-    """A grade that failed with an error."""
-
-    job: GradeJob
-    error: TritonlabError
-
-
-@dataclass(frozen=True)
-class Notice:
-    """A sentence about an event beside a grade."""
-
-    text: str
-
-
-GradeEvent = GradeProgress | GradeFinished | GradeFailed | Notice
+    event: str | CaseResult | tuple[Report, SaveResult] | TritonlabError
 
 
 class GradeThread:
-    """Grades in a thread until the block is left; calls ``tell`` with events in that thread.
+    """Grades in a thread until the block is left, for ``target`` and on a ``gpu`` if wanted.
 
-    The sandbox lives as long. If its process is lost, another one is started and the grade is
-    repeated.
+    Calls ``tell`` in that thread with events, and with sentences about the sandbox. It lives as
+    long; if its process is lost, another one is started and the grade is repeated.
     """
 
-    def __init__(self, course: Course, tell: Callable[[GradeEvent], None],
-                 options: WatchOptions = AS_GRADE) -> None:
+    def __init__(self, course: Course, tell: Callable[[GradeEvent | str], None],
+                 target: str | None = None, gpu: bool = True) -> None:
         self._course = course
         self._tell = tell
-        self._options = options
+        self._target, self._gpu = target, gpu
         self._box: Sandbox | None = None
         self._prepared: tuple[str, Prepared] | None = None  # for the next grade of that module
         self._change = threading.Condition()
@@ -178,18 +142,18 @@ class GradeThread:
             report = self._grade(job)
             if report.reason and not job.cancelled.is_set():  # the grader's own process was lost
                 self._let_go()
-                self._tell(Notice(_RESTARTED))
+                self._tell(_RESTARTED)
                 report = self._grade(job)
             result = grading.save(self._course, job.submission, report)
         except grader.Cancelled:
             return
         except TritonlabError as error:
-            self._tell(GradeFailed(job, error))
+            self._tell(GradeEvent(job, error))
         except Exception as error:  # internal: the loop goes on
             place = job.submission.workspace
-            self._tell(GradeFailed(job, errors.unexpected(error, place.mark if place else None)))
+            self._tell(GradeEvent(job, errors.unexpected(error, place.mark if place else None)))
         else:
-            self._tell(GradeFinished(job, report, result))
+            self._tell(GradeEvent(job, (report, result)))
 
     def _grade(self, job: GradeJob) -> Report:
         """Grades on the warm sandbox; reports if its zygote was replaced.
@@ -203,13 +167,13 @@ class GradeThread:
         pid, (module, prepared) = self._box.pid, self._prepared or ("", None)
         try:
             return grading.grade(
-                job.submission, target=self._options.target, gpu=self._options.gpu,
-                first=job.first, cancelled=job.cancelled, sandbox=self._box,
+                job.submission, target=self._target, gpu=self._gpu, first=job.first,
+                cancelled=job.cancelled, sandbox=self._box,
                 prepared=prepared if module == job.submission.module.id else None,
-                on_event=lambda event: self._tell(GradeProgress(job, event)))
+                on_event=lambda event: self._tell(GradeEvent(job, event)))
         finally:  # also of a cancelled grade
             if self._box.pid != pid:
-                self._tell(Notice(_RESTARTED))
+                self._tell(_RESTARTED)
 
     def _let_go(self) -> None:
         if self._box is not None:

@@ -14,13 +14,13 @@ import subprocess
 import sys
 import termios
 import threading
+import tty
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Self
 
-_FLAGS, _CHARACTERS = 3, 6  # indices into the attributes of termios
 _LOOK_S = 0.1  # between polls of a program that has the terminal
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 _HANDLED = (signal.SIGINT, *_ENDING, signal.SIGWINCH, signal.SIGCONT, signal.SIGTSTP)
@@ -52,10 +52,7 @@ class Inbox:
         """Returns all events so far, in order."""
         with contextlib.suppress(BlockingIOError):
             os.read(self._reading, 1 << 16)
-        events = []
-        while self._events:
-            events.append(self._events.popleft())
-        return events
+        return [self._events.popleft() for _ in range(len(self._events))]
 
     def fileno(self) -> int:
         return self._reading
@@ -115,7 +112,6 @@ class Keyboard:
     """Single keys from standard input, where that is a terminal and ``wanted``."""
 
     def __init__(self, wanted: bool = True) -> None:
-        self._fd = 0
         self.there = wanted and os.isatty(0) and os.isatty(1)
         self._before: list[Any] | None = None
         self.held = False
@@ -132,11 +128,8 @@ class Keyboard:
         if not self.there or self.held or not self._in_front():
             return
         try:
-            self._before = self._before or termios.tcgetattr(self._fd)
-            changed = termios.tcgetattr(self._fd)
-            changed[_FLAGS] &= ~(termios.ICANON | termios.ECHO)
-            changed[_CHARACTERS][termios.VMIN], changed[_CHARACTERS][termios.VTIME] = 1, 0
-            self._set(changed)
+            self._before = self._before or termios.tcgetattr(0)
+            tty.setcbreak(0, termios.TCSADRAIN)
         except termios.error:
             self.there = False
             return
@@ -148,13 +141,13 @@ class Keyboard:
             self.held = False
             if self._in_front():
                 with contextlib.suppress(termios.error):  # it is gone
-                    self._set(self._before)
+                    termios.tcsetattr(0, termios.TCSADRAIN, self._before)
 
     def read(self) -> TypedKeys | None:
         """Reads keys without escape sequences; None if the terminal is gone."""
         typed = b""
         with contextlib.suppress(OSError):
-            typed = os.read(self._fd, 1024)
+            typed = os.read(0, 1024)
         if not typed:
             self.there = self.held = False
             return None
@@ -162,12 +155,9 @@ class Keyboard:
 
     def _in_front(self) -> bool:
         try:
-            return os.tcgetpgrp(self._fd) == os.getpgrp()
+            return os.tcgetpgrp(0) == os.getpgrp()
         except OSError:
             return False
-
-    def _set(self, attributes: list[Any]) -> None:
-        termios.tcsetattr(self._fd, termios.TCSADRAIN, attributes)
 
 
 class Attention:
@@ -202,52 +192,40 @@ class Attention:
             self._inbox.put(typed)
         return self._output not in ready
 
-    def give(self, command: Sequence[str], stop: Callable[[], bool]) -> int | None:
-        """Gives the terminal to a program until it ends or ``stop`` returns True.
+    def run(self, command: Sequence[str], stop: Callable[[], bool], *,
+            reads: bool) -> int | None:
+        """Runs a program until it ends or ``stop`` returns True.
+
+        Args:
+            command: the program and its arguments.
+            stop: is polled meanwhile.
+            reads: the program gets the keyboard; otherwise it gets no input, key q interrupts it,
+                and `watch` handles other keys afterwards.
 
         Returns:
             Its exit code; None if it cannot be started.
         """
-        self._keyboard.release()
-        try:
-            program = subprocess.Popen(command)
-        except OSError:
-            return None
-        else:
-            while True:
-                try:
-                    return program.wait(_LOOK_S)
-                except subprocess.TimeoutExpired:
-                    if stop():
-                        program.terminate()
-        finally:
-            self._keyboard.hold()
-            with contextlib.suppress(termios.error, OSError):
-                if self._keyboard.held:
-                    termios.tcflush(0, termios.TCIFLUSH)
-
-    def lend(self, command: Sequence[str], stop: Callable[[], bool]) -> int | None:
-        """Runs a program that only prints, until it ends, or on key q or ``stop``.
-
-        The keyboard stays with `watch`, which handles other keys afterwards.
-
-        Returns:
-            Its exit code; None if it cannot be started.
-        """
-        try:
-            program = subprocess.Popen(command, stdin=subprocess.DEVNULL)
-        except OSError:
-            return None
+        if reads:
+            self._keyboard.release()
         keys = select.poll()
         if self._keyboard.held:
             keys.register(0, select.POLLIN)
-        while program.poll() is None:
-            typed = self._keyboard.read() if keys.poll(_LOOK_S * 1000) else TypedKeys("")
-            if typed is None or stop():
-                program.terminate()
-                program.wait()
-            elif "q" in typed.keys.lower():
-                program.send_signal(signal.SIGINT)  # as Ctrl-C
-            elif typed.keys:
-                self._inbox.put(typed)
+        try:
+            program = subprocess.Popen(command, stdin=None if reads else subprocess.DEVNULL)
+            while program.poll() is None:
+                typed = self._keyboard.read() if keys.poll(_LOOK_S * 1000) else TypedKeys("")
+                if typed is None or stop():
+                    program.terminate()
+                    program.wait()
+                elif "q" in typed.keys.lower():
+                    program.send_signal(signal.SIGINT)  # as Ctrl-C
+                elif typed.keys:
+                    self._inbox.put(typed)
+        except OSError:
+            return None
+        finally:
+            self._keyboard.hold()
+            with contextlib.suppress(termios.error, OSError):
+                if reads and self._keyboard.held:
+                    termios.tcflush(0, termios.TCIFLUSH)
         return program.returncode

@@ -21,22 +21,11 @@ from tritonlab.errors import TritonlabError
 from tritonlab.grading import grade as grading
 from tritonlab.progress import certificate
 from tritonlab.progress.journal import JournalReading
-from tritonlab.render.watch import KeyBinding
+from tritonlab.render.watch import KeyBinding, WatchView
 from tritonlab.watch import grade_thread
 from tritonlab.watch.file_events import Content, Saves
-from tritonlab.watch.grade_thread import (
-    AS_GRADE,
-    GradeEvent,
-    GradeFailed,
-    GradeFinished,
-    GradeJob,
-    GradeProgress,
-    GradeThread,
-    Notice,
-    WatchOptions,
-)
+from tritonlab.watch.grade_thread import GradeEvent, GradeJob, GradeThread
 from tritonlab.watch.terminal import Attention, Inbox, Keyboard, Signals, TypedKeys
-from tritonlab.watch.view import WatchView
 from tritonlab.workspace import watch_lock
 from tritonlab.workspace.submission import Submission
 
@@ -54,14 +43,6 @@ class Action(KeyBinding):
     act: Act
 
 
-@dataclass(frozen=True)
-class SavedFile:
-    """New content of the files of a submission."""
-
-    submission: Submission
-    content: Content
-
-
 @dataclass
 class Grade:
     """The state of a running grade."""
@@ -69,8 +50,7 @@ class Grade:
     job: GradeJob
     judging: str = ""
     results: list[CaseResult] = field(default_factory=list)
-    failed: bool = False
-    due: float = 0.0  # the time when the failure is shown even if other cases are missing
+    due: float = math.inf  # the time when a failure is shown even if other cases are missing
     shown: CaseResult | None = None
     drawn: float = 0.0  # the time of the last update
     fresh: bool = False  # with progress to draw
@@ -84,14 +64,13 @@ class Watch:
     """One session: an exercise, its grades, and the keys that were pressed."""
 
     def __init__(self, course: Course, submission: Submission, view: WatchView, *,
-                 actions: Sequence[Action] = (), options: WatchOptions = AS_GRADE,
+                 actions: Sequence[Action] = (), target: str | None = None, gpu: bool = True,
                  keyboard: Keyboard | None = None, poll: bool = False,
                  clock: Callable[[], float] = time.monotonic) -> None:
         self.course = course
         self.submission = submission
         self.view = view
         self.report: Report | None = None  # the last verdict on this exercise
-        self._options = options
         self._poll = poll
         self._clock = clock
         self._code = 0
@@ -103,7 +82,7 @@ class Watch:
         self.inbox = Inbox()
         self._keyboard = keyboard or Keyboard()
         self.actions = tuple(actions) if self._keyboard.there else ()
-        self._regrader = GradeThread(course, self._hear, options)
+        self._regrader = GradeThread(course, self._hear, target, gpu)
         self._signals = Signals(self.inbox, self._release)
 
     @property
@@ -137,6 +116,7 @@ class Watch:
                 finally:
                     self._stop_looking()
                     self._wind_up()
+                    self.view.make_room()
                     self.view.ended(self._code)
         finally:
             self.inbox.close()
@@ -181,8 +161,7 @@ class Watch:
             Its exit code; None if it cannot be started.
         """
         self.view.make_room()
-        run = self._attention.give if reads else self._attention.lend
-        code = run(command, self._is_to_end)
+        code = self._attention.run(command, self._is_to_end, reads=reads)
         self._is_to_end()  # handles a Ctrl-C that ended the program
         self._signals.heard()
         self.view.resized()
@@ -194,8 +173,7 @@ class Watch:
         self.view.watching(self.submission, self.actions)
         submission = self.submission
         self._saves = Saves(
-            submission, lambda content: self.inbox.put(SavedFile(submission, content)),
-            poll=self._poll)
+            submission, lambda content: self.inbox.put((submission, content)), poll=self._poll)
         self._saves.__enter__()
 
     def _stop_looking(self) -> None:
@@ -209,21 +187,17 @@ class Watch:
             return
         self._regrader.close()
         for event in self.inbox.take():
-            if isinstance(event, GradeFinished):  # it was being recorded
-                self._handle(event)
+            if isinstance(event, GradeEvent) and isinstance(event.event, tuple):
+                self._handle(event)  # it was being recorded
         if self._grade is not None:
             self.view.notice("The grade that was running was ended; nothing of it is recorded.")
 
     def _patience(self) -> float | None:
         """Returns the timeout of the wait for the next event, in seconds."""
-        grade, due = self._grade, []
-        if grade and grade.failed and not grade.shown:
-            due.append(min(grade.due - self._clock(), IN_FRONT_S))
+        grade, now = self._grade, self._clock()
         if grade:  # its progress does not wake this thread
-            due.append(REDRAW_S)
-        if self._keyboard.there and not self._keyboard.held:
-            due.append(IN_FRONT_S)
-        return min(due, default=None)
+            return REDRAW_S if grade.shown else min(REDRAW_S, grade.due - now)
+        return IN_FRONT_S if self._keyboard.there and not self._keyboard.held else None
 
     def _be_punctual(self) -> None:
         """Shows a failure or progress that is due."""
@@ -232,7 +206,7 @@ class Watch:
         grade, now = self._grade, self._clock()
         if grade is None:
             return
-        if grade.failed and not grade.shown and now >= grade.due:
+        if not grade.shown and now >= grade.due:
             self._show_early(grade)
         if grade.fresh and now >= grade.drawn + REDRAW_S:
             grade.fresh, grade.drawn = False, now
@@ -248,25 +222,28 @@ class Watch:
         self.view.failing(self.module, grade.shown, self._reading())
         grade.fresh, grade.drawn = True, 0.0
 
-    def _hear(self, message: GradeEvent) -> None:
+    def _hear(self, message: GradeEvent | str) -> None:
         """Receives events in the grading thread; progress does not wake this one."""
-        failed = isinstance(message, GradeProgress) and isinstance(message.event, CaseResult) \
-            and message.event.fails
-        self.inbox.put(message, wake=failed or not isinstance(message, GradeProgress))
+        event = message.event if isinstance(message, GradeEvent) else None
+        progress = isinstance(event, str) or (isinstance(event, CaseResult) and not event.fails)
+        self.inbox.put(message, wake=not progress)
 
     def _handle(self, event: Any) -> None:
         match event:
-            case SavedFile(submission, content) if submission is self.submission:
-                self._look_at(content)
-            case GradeProgress(job, what) if self._is_on(job):
-                self._note(what)
-            case GradeFinished(job, report, result) if self._is_on(job):
-                self._show(report, result)
-            case GradeFailed(job, error) if self._is_on(job):
-                self._grade = None
-                self.tell(f"{error} The next save is graded again.")
-            case Notice(text):
-                self.tell(text)
+            case Submission() as submission, Content() as content:
+                if submission is self.submission:
+                    self._look_at(content)
+            case GradeEvent(job, news) if self._grade is not None and self._grade.job is job:
+                match news:
+                    case str() | CaseResult():
+                        self._note(self._grade, news)
+                    case TritonlabError():
+                        self._grade = None
+                        self.tell(f"{news} The next save is graded again.")
+                    case report, result:
+                        self._show(self._grade.shown, report, result)
+            case str():
+                self.tell(event)
             case TypedKeys(keys):
                 for key in keys:
                     self._press(key)
@@ -289,22 +266,17 @@ class Watch:
         self._grade = Grade(job)
         self.view.began(job.number, time.strftime("%H:%M:%S"))
 
-    def _is_on(self, job: GradeJob) -> bool:
-        return self._grade is not None and self._grade.job is job
-
-    def _note(self, event: CaseResult | str) -> None:
-        assert self._grade is not None
-        grade = self._grade
+    def _note(self, grade: Grade, event: CaseResult | str) -> None:
         if isinstance(event, str):
             grade.judging, grade.fresh = event, True
         else:
             grade.results.append(event)
-            if event.fails and not grade.failed:
-                grade.failed, grade.due = True, self._clock() + PATIENCE_S
+            if event.fails:
+                grade.due = min(grade.due, self._clock() + PATIENCE_S)
 
-    def _show(self, report: Report, result: grading.SaveResult) -> None:
-        assert self._grade is not None
-        early, self._grade = self._grade.shown, None
+    def _show(self, early: CaseResult | None, report: Report,
+              result: grading.SaveResult) -> None:
+        self._grade = None
         self.report, self._code = report, report.exit_code
         self.view.graded(self.module, report, result.reading, early, result.complaint,
                          self._onward(report, result))

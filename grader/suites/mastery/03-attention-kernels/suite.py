@@ -11,10 +11,13 @@ import torch
 from grader.suite import (
     FLOATS,
     TENSOR_CORES,
+    Alloc,
     Amplitude,
     Bench,
     Cost,
+    Fact,
     Input,
+    Recording,
     Size,
     Suite,
     Tolerance,
@@ -225,6 +228,19 @@ designs = [
 ]
 
 
+def allocates(most: int) -> Callable[[Recording], list[Fact]]:
+    """A check of the bytes that host code allocates beside the results."""
+    def check(call: Recording) -> list[Fact]:
+        results = {view.storage for view in call.results}
+        sizes = [event.nbytes for event in call.events
+                 if isinstance(event, Alloc) and event.storage not in results]
+        wrong = (f"The function allocates {sum(sizes):,} bytes beside its results, the largest "
+                 f"tensor has {max(sizes):,}: {most:,} are allowed.") if sum(sizes) > most else ""
+        return [Fact("scratch memory", f"{sum(sizes):,} bytes, limit {most:,}", wrong, "T01")]
+
+    return check
+
+
 suite = Suite(
     entry="attention",
     parameters=("q", "k", "v"),
@@ -384,14 +400,15 @@ suite = Suite(
               dtype=FLOATS),
 
         performance("1 x 2 x 256 x 64 in float16, counted", *heads(1, HEADS, SIDE, WIDTH, HALF),
-                    traffic=(2 + 2 * SIDE / QUERIES) / 4 + LSE, flops=1.0, scratch=REST,
+                    traffic=(2 + 2 * SIDE / QUERIES) / 4 + LSE, flops=1.0, check=allocates(REST),
                     sectors=1.0, launches=1, tensor_cores=True, spills=0),
         performance("1 x 2 x 256 x 64 in float16, causal, counted",
                     *heads(1, HEADS, SIDE, WIDTH, HALF), True,
-                    traffic=(2 + SIDE / QUERIES + 2) / 4 + LSE, flops=MASKED_FLOPS, scratch=REST,
-                    sectors=1.0, launches=1, tensor_cores=True, spills=0),
+                    traffic=(2 + SIDE / QUERIES + 2) / 4 + LSE, flops=MASKED_FLOPS,
+                    check=allocates(REST), sectors=1.0, launches=1, tensor_cores=True, spills=0),
         performance("1 x 2 x 256 x 64, counted", *heads(1, HEADS, SIDE, WIDTH),
-                    traffic=(2 + 2 * SIDE / QUERIES) / 4 + LSE, scratch=2 * REST, launches=1),
+                    traffic=(2 + 2 * SIDE / QUERIES) / 4 + LSE, launches=1,
+                    check=allocates(2 * REST)),
         performance("4 x 16 x 4 096 x 64 in float16", *heads(4, 16, 4_096, 64, HALF), spills=0,
                     pass_at=0.22, stretch=0.38),
         performance("4 x 16 x 4 096 x 64 in float16, causal", *heads(4, 16, 4_096, 64, HALF), True,

@@ -16,8 +16,10 @@ from grader.suite import (
     Bench,
     Case,
     Cost,
+    Fact,
     Function,
     Input,
+    Recording,
     Suite,
     Tolerance,
     call,
@@ -158,6 +160,29 @@ def has_scratch(answer: Any, *_: Any) -> None:
         "launch ends with: Kernel requires a runtime memory allocation, but no allocator was set.")
 
 
+def from_host(call: Recording) -> list[Fact]:
+    """A check that launches get tensor descriptors."""
+    given = descriptors(call)
+    return [Fact("descriptors from the host", f"{len(given)}, some asked for", "" if given else
+                 "No launch gets a tensor descriptor: they are asked to be made on the host.",
+                 line=next((launch.line for launch in call.launches), None))]
+
+
+def from_kernel(call: Recording) -> list[Fact]:
+    """A check that launches get no tensor descriptor."""
+    given = descriptors(call)
+    kernel, name, line = next(iter(given), ("", "", None))
+    wrong = (f"`{kernel}` gets `{name}` as a tensor descriptor that the host has made, where the "
+             "kernel is asked to make its own.") if given else ""
+    return [Fact("descriptors from the host", f"{len(given)}, none asked for", wrong, line=line)]
+
+
+def descriptors(call: Recording) -> list[tuple[str, str, int | None]]:
+    """Kernel, parameter and line of the launch for each descriptor that the host has made."""
+    return [(launch.kernel, name, launch.line) for launch in call.launches
+            for name, argument in launch.arguments.items() if argument.kind == "descriptor"]
+
+
 # ---------------------------------------------------------------------------------------------
 # The functions
 
@@ -230,7 +255,7 @@ matmul_desc = Function(
         *(performance(f"256 x 256 times 256 x 256, made {where}, for {title}",
                       *pair(SIDE, SIDE, SIDE), host, traffic=TRAFFIC, launches=1,
                       programs=(SIDE // SMALLEST_TILE) ** 2, tensor_cores=True, bulk=True,
-                      described=host, target=target)
+                      check=from_host if host else from_kernel, target=target)
           for where, host, title, target in (
               ("on the host", True, "an H100", "h100"),
               ("on the host", True, "a B200", "b200"),

@@ -10,12 +10,15 @@ import torch
 
 from grader.recording.model import dtype_name
 from grader.suite import (
+    ALL_SUMS,
     FLOATS,
     TENSOR_CORES,
     Amplitude,
     Bench,
     Case,
+    CompiledCode,
     Cost,
+    Fact,
     Function,
     Input,
     Suite,
@@ -231,6 +234,41 @@ def refused(name: str, *inputs: Any, raises: type[Exception] = ValueError,
     return refuses(name, *inputs, raises=raises, mentions=mentions)
 
 
+def multiplies_fp8(code: CompiledCode) -> list[Fact]:
+    """A check of the formats that tensor cores multiply."""
+    dots = [binary for binary in code.binaries if binary.dot]
+    used = sorted({name for binary in dots for name in binary.factors})
+    other = next((binary for binary in dots if binary.factors != ("fp8",)), None)
+    wrong, line = "", None
+    if other is not None:
+        multiplies = (f"Tensor cores multiply {' and '.join(other.factors)} by "
+                      f"{other.tensor_cores} in `{other.kernel}`" if other.factors else
+                      f"`{other.kernel}` multiplies without tensor cores")
+        wrong = f"{multiplies}, where those of the {code.gpu} are asked for fp8."
+        line = line_of_product(other)
+    elif not dots:
+        wrong = "No kernel multiplies matrices by tl.dot."
+    return [Fact("factors", f"{' and '.join(used) or 'none on tensor cores'}, fp8 asked for",
+                 wrong, line=line), *sums(dots, code.gpu)]
+
+
+def sums(dots: Sequence[Any], gpu: str) -> list[Fact]:
+    """A check of how many products are added up before a sum goes on in float32."""
+    worst = max(dots, key=lambda binary: binary.imprecise_sums, default=None)
+    if worst is None:
+        return []
+    count = "all" if worst.imprecise_sums >= ALL_SUMS else f"{worst.imprecise_sums:,}"
+    wrong = (f"In `{worst.kernel}`, tensor cores of the {gpu} add up {count} products before a sum "
+             f"goes on in float32, where {MOST_SUMS} are allowed: of sums of float8 they keep "
+             "fewer bits.") if worst.imprecise_sums > MOST_SUMS else ""
+    return [Fact("imprecise sums", f"{count}, limit {MOST_SUMS}", wrong, "N04",
+                 line_of_product(worst))]
+
+
+def line_of_product(binary: Any) -> int | None:
+    return binary.products[0][0] if binary.products else None
+
+
 matmul_fp8 = Function(
     entry="matmul_fp8",
     parameters=("a_q", "b_q_t", "scale_a", "scale_b", "out_dtype"),
@@ -327,8 +365,8 @@ matmul_fp8 = Function(
 
         *(performance(f"256 x 256 times 256 x 256, for an {title}",
                       *with_scales(SIDE, SIDE, SIDE), traffic=TRAFFIC, launches=1,
-                      programs=(SIDE // SMALLEST_TILE) ** 2, tensor_cores=True, factors="fp8",
-                      imprecise_sums=MOST_SUMS, spills=64, target=target)
+                      programs=(SIDE // SMALLEST_TILE) ** 2, tensor_cores=True, spills=64,
+                      check_code=multiplies_fp8, target=target)
           for title, target in (("H100", "h100"), ("RTX 4090", "rtx4090"))),
         performance("8 192 x 8 192 times 8 192 x 8 192", *with_one_scale(8_192, 8_192, 8_192),
                     launches=1, pass_at=0.55, stretch=0.90),

@@ -1,0 +1,147 @@
+"""Self-contained HTML pages without scripts: lessons, kernels, a learner's progress."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+import shlex
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+from pygments import token as tokens
+from pygments.lexers import PythonLexer
+
+from grader.bench.bench import Benchmark
+from grader.inspect.inspection import Inspection
+from grader.text import sentence
+from tritonlab.course.course import Module
+from tritonlab.progress.certificate import Certificate
+from tritonlab.progress.progress_report import Overview
+from tritonlab.render import bench_text, certificate_text, inspect_text, progress
+from tritonlab.render import quantities as q
+from tritonlab.verify import certificate_reader
+
+# The functions that draw import `charts` themselves: it loads matplotlib.
+_KINDS = {tokens.Comment: "comment", tokens.String.Interpol: "", tokens.String: "string",
+          tokens.Keyword: "keyword", tokens.Operator.Word: "keyword"}
+
+
+def lesson(module: Module, text: str) -> str:
+    """The page of a lesson, whose Markdown is ``text``."""
+    return _template("lesson.html").render(module=module, body=Markup(_markdown().render(text)))
+
+
+def inspection(module: Module, inspection: Inspection) -> str:
+    """The page of an inspection: table, annotated source, advice, roofline, listings."""
+    from tritonlab.render import charts
+
+    points = [(case, point) for case in inspection.cases if case.launches
+              for point in case.points(inspection.target)]
+    drawings = charts.inspection_svgs(
+        [(case.name, point) for case, point in points], inspection.target,
+        f"Roofline of an {inspection.target.title} with {q.plural(len(points), 'predicted point')}")
+    names, facts, left = inspect_text.facts(inspection)
+    sources = [(case, inspect_text.source_rows(inspection, case),
+                max((line.bytes for line in case.lines.values()), default=0))
+               for case in sorted(inspection.cases, key=lambda case: -case.bytes) if case.launches]
+    return _template("inspect.html").render(
+        module=module, inspection=inspection, words=inspect_text, names=names, facts=facts,
+        left=left, sources=sources,
+        parts=dict(enumerate(_highlighted(inspection.text.expandtabs(4)), 1)),
+        points=points, drawings=drawings, listings=inspect_text.distinct_launches(inspection),
+        lines=dict(enumerate(map(str.strip, inspection.text.split("\n")), 1)),
+        nowhere=[case for case in inspection.cases
+                 if case.launches and not case.points(inspection.target)],
+    )
+
+
+def benchmark(module: Module, benchmark: Benchmark) -> str:
+    """The page of a benchmark: the picture, and a table for each function."""
+    from tritonlab.render import charts
+
+    drawings = charts.benchmark_svgs(
+        benchmark, f"Speed over size and roofline, {bench_text.promise(benchmark)}; "
+                   "the tables below hold the numbers")
+    return _template("bench.html").render(
+        module=module, benchmark=benchmark, words=bench_text, drawings=drawings,
+        classes=charts.CLASSES)
+
+
+def certificate(certificate: Certificate, file: str) -> str:
+    """The page of a certificate, to print on one sheet; its data are in it, to be verified.
+
+    ``file`` is the name that the page will have.
+    """
+    data = certificate.to_dict()
+    return _template("certificate.html").render(
+        certificate=certificate, words=certificate_text, data=data,
+        fingerprint=certificate_reader.fingerprint(data),
+        marker=Markup(certificate_reader.MARKER), command=f"tritonlab verify {shlex.quote(file)}")
+
+
+def report(overview: Overview) -> str:
+    """The page of a learner's progress: modules, attempts over time, benchmarks."""
+    from tritonlab.render import charts
+
+    benched = [(one, charts.benchmark_svgs(one.kept.found, f"Speed over size of {one.module.id}"))
+               for one in overview.benched]
+    return _template("report.html").render(
+        overview=overview, certificate=overview.certificate, words=progress,
+        timelines=charts.timeline_svgs(overview.days), benched=benched)
+
+
+# ---------------------------------------------------------------------------------------------
+
+
+def _template(name: str) -> Template:
+    """Loads the template of a page; values are escaped."""
+    return _templates().get_template(name)
+
+
+@functools.cache
+def _templates() -> Environment:
+    environment = Environment(loader=PackageLoader("tritonlab.render"), autoescape=True,
+                              undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters.update(code=_with_code, bytes=q.bytes_, share=q.share, three=q.three,
+                               seconds=q.seconds, plural=q.plural, sentence=sentence)
+    return environment
+
+
+def _with_code(text: str) -> Markup:
+    """Renders backticks of a message as code."""
+    return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text))))
+
+
+@functools.cache
+def _markdown() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.add_render_rule("fence", _fence)
+    parser.add_render_rule("table_open", lambda *_: '<div class="card scroll"><table>\n')
+    parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
+    return parser
+
+
+def _fence(_: object, tokens: list[Token], index: int, *__: object) -> str:
+    code = tokens[index].content.rstrip("\n").expandtabs(4)
+    python = tokens[index].info.strip() == "python"
+    body = "\n".join(
+        "".join(f'<span class="{kind}">{escape(text)}</span>' if kind else escape(text)
+                for kind, text in line)
+        for line in (_highlighted(code) if python else [[("", code)]]))
+    return f'<pre class="card"><code>{body}</code></pre>\n'
+
+
+def _highlighted(code: str) -> list[list[tuple[str, str]]]:
+    """Splits the lines of a Python file into spans (kind, text); plain code has no kind."""
+    lexer = PythonLexer(stripnl=False, ensurenl=False)
+    spans = ((next((kind for family, kind in _KINDS.items() if token in family), ""), text)
+             for token, text in lexer.get_tokens(code))
+    lines: list[list[tuple[str, str]]] = [[]]
+    for kind, group in itertools.groupby(spans, key=lambda span: span[0]):
+        first, *others = "".join(text for _, text in group).split("\n")
+        lines[-1].append((kind, first))
+        lines += [[(kind, text)] for text in others]
+    return [[(kind, text) for kind, text in line if text] for line in lines]
