@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -49,7 +50,9 @@ def inspect(
                                     listings=ptx or sass or html is not None)
     command, before = submission.command, "Next: "
     if not inspected.clean:
-        command = kernels.inspect_command(submission, the_target, case)
+        command = submission.typed("inspect")
+        command += f" --target {the_target.name}" * (the_target.name != targets.DEFAULT)
+        command += f" --case {shlex.quote(case)}" if case is not None else ""
         before = f"Edit {submission.to_edit}, then type: "
     if html is not None:
         from tritonlab.render import pages
