@@ -137,7 +137,7 @@ class GpuHandler:
         if poison not in (0, 1):
             return malformed("an unknown poison")
         self._device()
-        memory = loaded(recording, request["layout"], fds[0], poison, self._place)
+        memory = loaded(recording, request["layouts"][0], fds[0], poison, self._place)
         return run(recording, memory, fds[1], self._kernels, self._launcher(),
                    windows=_windows(request))
 

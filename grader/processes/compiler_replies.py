@@ -10,6 +10,7 @@ from typing import Any
 from grader.finding import Fault, fault, value_of
 from grader.processes.replies import Stopped
 from grader.processes.specializations import Variant
+from grader.recording.codec import convert
 from grader.recording.compiled_kernel import Binary
 from grader.recording.launch_stats import Prediction, Survey, Unsurveyable
 from grader.recording.model import Launch, Recording
@@ -97,7 +98,7 @@ def listings_of(reply: Mapping[str, Any]) -> tuple[Listing, Listing]:
         Stopped: it refused the recording, or tells no code.
     """
     with _reading(reply, "listed"):
-        return _listing(reply["ptx"]), _listing(reply["sass"])
+        return convert(reply["ptx"], Listing, "PTX"), convert(reply["sass"], Listing, "SASS")
 
 
 def variants_of(reply: Mapping[str, Any]) -> list[Variant]:
@@ -110,10 +111,6 @@ def variants_of(reply: Mapping[str, Any]) -> list[Variant]:
         if "finding" in reply:
             raise Stopped(Finding.from_json(reply["finding"]))
         return [Variant.from_dict(one) for one in reply["variants"]]
-
-
-def _listing(rows: Any) -> Listing:
-    return tuple((None if line is None else int(line), str(text)) for line, text in rows)
 
 
 @contextmanager
@@ -133,10 +130,9 @@ def _reading(reply: Mapping[str, Any], done: str) -> Iterator[None]:
 
 
 def _one_each(answers: Any, recording: Recording) -> list[Any]:
-    items = list(answers)
-    if len(items) != len(recording.launches):
-        raise ValueError(f"{len(items)} answers for {len(recording.launches)} launches")
-    return items
+    if len(answers) != len(recording.launches):
+        raise ValueError(f"{len(answers)} answers for {len(recording.launches)} launches")
+    return list(answers)
 
 
 def _too_long(data: Fault, line: int | None) -> Finding:

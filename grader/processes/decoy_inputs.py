@@ -9,18 +9,9 @@ from typing import Any
 import torch
 
 from grader.finding import Fault, fault
+from grader.recording import model
 from grader.recording.arena import WITH_HOLES, as_tensor, view_of
-from grader.recording.model import (
-    Alloc,
-    Argument,
-    Event,
-    Fill,
-    Launch,
-    Move,
-    Recording,
-    View,
-    dtype_name,
-)
+from grader.recording.model import Alloc, Argument, Event, Fill, Launch, Move, Recording, View
 from grader.report import Finding
 from grader.suite.inputs import laid_out
 
@@ -63,7 +54,7 @@ def decoys(inputs: Sequence[Any]) -> list[Any]:
 
 def _other_values(value: torch.Tensor) -> torch.Tensor:
     count = value.untyped_storage().nbytes() // value.itemsize
-    old = as_tensor(value, View(0, dtype_name(value), (count,), (1,), 0))
+    old = as_tensor(value, View(0, model.dtype_name(value), (count,), (1,), 0))
     random = torch.Generator().manual_seed(secrets.randbits(62))
     if value.dtype.is_floating_point:
         return _floats(old, random)
