@@ -596,9 +596,7 @@ _FAULTS: dict[str, str | Callable[..., str]] = {
         f"an assertion in `{kernel}` failed{f': {text}' if text else ''}",
     "not compiled": "`{kernel}` does not compile: {text}",
     "raised in kernel": "`{kernel}` raised {exception}: {text}",
-    "carried type": "`{kernel}` does not compile: `{name}` is {before} before the loop and {after} "
-                    "after a turn of it; what a loop carries from turn to turn must keep its type "
-                    "and shape",  # shape and new_shape: of blocks
+    "carried type": lambda kernel, text, shape, new_shape: f"`{kernel}` does not compile: {text}",
     "too many programs": "`{kernel}` is launched with {count} programs; the grader runs at most "
                          "{most} of one launch",
     "modified by host": "an input was modified by a host operation of the function",
