@@ -19,7 +19,7 @@ from grader.submission import syntax
 from grader.text import sentence
 from tritonlab.course.course import Module
 from tritonlab.render import quantities as q
-from tritonlab.render.report import diagnosis, show_parts
+from tritonlab.render.report import show_finding
 from tritonlab.render.screen import Part, Screen, cropped, padded
 
 BOUNDS = {
@@ -291,9 +291,7 @@ def _findings(screen: Screen, module: Module, case: InspectedCase) -> None:
     """Prints the findings that keep a case from being inspected."""
     for finding in case.findings:
         screen.blank()
-        screen.line((case.name, "strong"), (f"  {finding.code}", "dim"),
-                    lead=("Nothing to inspect: ",))
-        show_parts(screen, diagnosis(module, finding))
+        show_finding(screen, "Nothing to inspect: ", case.name, module, finding)
 
 
 def _table(screen: Screen, inspection: Inspection) -> None:
