@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from grader.finding import Fact, fact, value_of
+from grader.finding import Fault, fault, value_of
 from grader.processes.replies import Stopped
 from grader.processes.specializations import Variant
 from grader.recording.codec import convert
@@ -121,12 +121,12 @@ def _reading(reply: Mapping[str, Any], done: str) -> Iterator[None]:
         Stopped: the recording was refused, or what is inside finds the reply to be none.
     """
     if reply["status"] != "done":
-        raise Stopped(Finding("R03", fact("refused recording", done=done, text=str(
+        raise Stopped(Finding("R03", fault("refused recording", done=done, text=str(
             reply.get("why", reply["status"])))))
     try:
         yield
     except (KeyError, TypeError, ValueError) as error:
-        raise Stopped(Finding("R03", fact("no account", done=done, text=str(error)))) from error
+        raise Stopped(Finding("R03", fault("no account", done=done, text=str(error)))) from error
 
 
 def _one_each(answers: Any, recording: Recording) -> list[Any]:
@@ -135,7 +135,7 @@ def _one_each(answers: Any, recording: Recording) -> list[Any]:
     return list(answers)
 
 
-def _too_long(data: Fact, line: int | None) -> Finding:
+def _too_long(data: Fault, line: int | None) -> Finding:
     """Makes R02 for kernels that take too long to compile."""
     return Finding("R02", data, line=line, means=(
         "The compiler writes out every operation of a thread: with large blocks on few warps, or "
@@ -145,14 +145,14 @@ def _too_long(data: Fact, line: int | None) -> Finding:
 
 def _given_up(launch: Launch, spent: Mapping[str, Any]) -> Finding:
     """Makes R02 for a kernel whose variants took too much CPU time."""
-    return _too_long(fact("compiling given up", kernels=(launch.kernel,), cpu_s=spent["cpu_s"],
-                          slowest=spent["slowest"], slowest_s=spent["slowest_s"]), launch.line)
+    return _too_long(fault("compiling given up", kernels=(launch.kernel,), cpu_s=spent["cpu_s"],
+                           slowest=spent["slowest"], slowest_s=spent["slowest_s"]), launch.line)
 
 
 def slow(stop: Stopped, recording: Recording) -> Stopped:
     """Names the kernels in the finding of a compilation that timed out."""
-    return Stopped(_too_long(fact("compiling", kernels=_kernels(recording),
-                                  seconds=value_of(stop.finding.data, "seconds")),
+    return Stopped(_too_long(fault("compiling", kernels=_kernels(recording),
+                                   seconds=value_of(stop.finding.data, "seconds")),
                              _only_line(recording)))
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from grader.finding import fact
+from grader.finding import fault
 from grader.gpu import client
 from grader.processes.compiler_replies import Compiled
 from grader.processes.replies import Stopped, memory_limit, question_of, refusal_of
@@ -215,7 +215,7 @@ class Processes:
             request = {"op": "again", "number": reply.get("number"),
                        "question": to_json(question), "figures": figures}
             reply = self._begin(worker, request, [], seconds, task, forgeable=True)()
-        raise Stopped(Finding("L05", fact("too many figures", task=task, most=MAX_COMPILED)))
+        raise Stopped(Finding("L05", fault("too many figures", task=task, most=MAX_COMPILED)))
 
     def _copy(self) -> Path:
         """The copy of the submission in the folder of the running sandbox."""
@@ -259,7 +259,7 @@ class Processes:
                 case {"status": "refused", "findings": [first, *_]}:
                     raise Stopped(Finding.from_json(first), final=True)
                 case {"status": "raised", "types": ["MemoryError", *_]}:
-                    raise Stopped(Finding("R04", fact("too much memory", task=task)), final=True)
+                    raise Stopped(Finding("R04", fault("too much memory", task=task)), final=True)
                 case answer:
                     raise RuntimeError(f"{task} failed: {answer.get('why', answer)}")
 
@@ -287,19 +287,19 @@ class Processes:
             raise
         except errors.ChildTimedOut as error:
             self._hung = True
-            finding = Finding("R02", fact("no end", task=task, seconds=seconds), error.line)
+            finding = Finding("R02", fault("no end", task=task, seconds=seconds), error.line)
             if error.held > HOG:
-                finding = Finding("R04", fact(
+                finding = Finding("R04", fault(
                     "memory held", task=task, n_bytes=error.held, seconds=seconds,
                     limit=memory_limit()), error.line)
         except errors.ChildOutOfMemory as error:
-            finding = Finding("R04", fact("memory taken", task=task, n_bytes=error.resident,
-                                          most=error.limit), error.line)
+            finding = Finding("R04", fault("memory taken", task=task, n_bytes=error.resident,
+                                           most=error.limit), error.line)
         except errors.ChildDied as error:
             how = f"was {error}" if str(error).startswith("killed") else str(error)
-            finding = Finding("R03", fact("ended", task=task, text=how), error.line)
+            finding = Finding("R03", fault("ended", task=task, text=how), error.line)
         except errors.MalformedReply as error:
-            finding = Finding("R03", fact("no reply", task=task, text=str(error)))
+            finding = Finding("R03", fault("no reply", task=task, text=str(error)))
         else:
             if reply.get("status") == "broken" and not forgeable:
                 raise RuntimeError(f"the grader's own code failed:\n{reply.get('traceback')}")

@@ -14,7 +14,7 @@ import torch
 from msgspec import Meta
 
 from grader.engine.gpu.measurement import Measurement
-from grader.finding import data_from_json, fact
+from grader.finding import data_from_json, fault
 from grader.recording import host_values, model
 from grader.recording.budget import over_budget, replaced_code
 from grader.recording.codec import convert
@@ -199,7 +199,7 @@ def in_place(outcome: Outcome, function: Function, given: Mapping[int, View]) ->
             recording.returned_tuple and len(returned) < 2):
         got = "value" if recording is None else \
             "other" if returned and wanted else "tensor" if returned else "nothing"
-        return Outcome(None, (*outcome.findings, Finding("S01", fact(
+        return Outcome(None, (*outcome.findings, Finding("S01", fault(
             "in place", names=function.in_place if wanted else (), got=got, type=outcome.value))))
     return replace(outcome, recording=replace(
         recording, results=results, returned_tuple=len(results) > 1, in_place=True))
@@ -226,11 +226,11 @@ def answer_of(reply: Mapping[str, Any], of: str) -> Answer:
 
 
 def _no_function(name: str) -> Finding:
-    return Finding("P04", fact("no function", name=name))
+    return Finding("P04", fault("no function", name=name))
 
 
 def _no_reply(source: str, error: Exception, *, final: bool = False) -> Stopped:
-    return Stopped(Finding("R03", fact("no reply", task=source, text=str(error))), final=final)
+    return Stopped(Finding("R03", fault("no reply", task=source, text=str(error))), final=final)
 
 
 @contextmanager
@@ -248,13 +248,13 @@ def _unimportable(error: Raised) -> Finding:
     The message of Python's compiler about a file that it could parse ends with name and line.
     """
     if _out_of_memory(error):
-        return Finding("R04", fact("import", exception=error.types[0], limit=memory_limit()),
+        return Finding("R04", fault("import", exception=error.types[0], limit=memory_limit()),
                        line=error.line)
     compiler_error = _COMPILER_SAYS.fullmatch(error.message)
     if error.types[0] == "SyntaxError" and compiler_error and error.line:
-        data = fact("uncompilable", line=error.line, text=compiler_error[1], **hint(error.message))
+        data = fault("uncompilable", line=error.line, text=compiler_error[1], **hint(error.message))
     else:
-        data = fact("import", exception=error.types[0], text=error.message, **hint(error.message))
+        data = fault("import", exception=error.types[0], text=error.message, **hint(error.message))
     return Finding("P02", data, line=error.line)
 
 
@@ -307,7 +307,7 @@ def _strange_dtypes(recording: Any) -> tuple[Finding, ...]:
     for result in results if isinstance(results, list) else ():
         name = result[1] if isinstance(result, list) and len(result) > 1 else None
         if isinstance(name, str) and _is_strange(name):
-            return (Finding("S01", fact("strange dtype", dtype=name)),)
+            return (Finding("S01", fault("strange dtype", dtype=name)),)
     return ()
 
 
@@ -363,8 +363,8 @@ def timed_of(reply: Mapping[str, Any], results: MemoryFile) -> Timed:
 
 
 def _refused(reply: Mapping[str, Any], done: str) -> Stopped:
-    return Stopped(Finding("R03", fact("refused recording", done=done,
-                                       text=str(reply.get("why", reply["status"])))))
+    return Stopped(Finding("R03", fault("refused recording", done=done,
+                                        text=str(reply.get("why", reply["status"])))))
 
 
 class MemoryFile:
@@ -407,7 +407,7 @@ def _facts(launches: Any) -> tuple[LaunchFacts, ...]:
     try:
         return tuple(map(LaunchFacts.from_dict, launches))
     except (TypeError, ValueError) as error:
-        raise Stopped(Finding("R03", fact("no account", text=str(error)))) from error
+        raise Stopped(Finding("R03", fault("no account", text=str(error)))) from error
 
 
 _NO_MODULE = re.compile(r"^No module named '(\w+)'")
@@ -430,8 +430,8 @@ def not_written(error: Raised, function: str = "") -> list[Finding]:
     """Returns R01 for a part left for later; NotImplementedError of torch has a message."""
     if error.types[0] != "NotImplementedError" or _NOT_IN_TORCH.search(error.message):
         return []
-    return [Finding("R01", fact("raised", name=function, exception="NotImplementedError",
-                                text=error.message), line=error.line, means=NOT_WRITTEN)]
+    return [Finding("R01", fault("raised", name=function, exception="NotImplementedError",
+                                 text=error.message), line=error.line, means=NOT_WRITTEN)]
 
 
 def _out_of_memory(error: Raised) -> bool:
@@ -454,14 +454,14 @@ def unusable(outcome: Outcome) -> list[Finding]:
             return later
         code, cause = ("R04", {"limit": memory_limit()}) if _out_of_memory(error) else \
             ("R01", hint(error.message))
-        return [Finding(code, fact("raised", exception=error.types[0], text=error.message,
-                                   **cause), line=error.line)]
+        return [Finding(code, fault("raised", exception=error.types[0], text=error.message,
+                                    **cause), line=error.line)]
     if outcome.recording is None:
-        return [Finding("S01", fact("no tensor", type=outcome.value))]
+        return [Finding("S01", fault("no tensor", type=outcome.value))]
     given = {view.storage for view in outcome.recording.inputs}
     if not outcome.recording.in_place and any(
             result.storage in given for result in outcome.recording.results):
-        return [Finding("S01", fact("input returned"))]
+        return [Finding("S01", fault("input returned"))]
     return replaced_code(outcome.recording) or over_budget(outcome.recording)
 
 

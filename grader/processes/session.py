@@ -13,7 +13,7 @@ import torch
 from grader.engine.compiler import targets
 from grader.engine.compiler.targets import Target
 from grader.engine.gpu.measurement import Ceilings, Gpu
-from grader.finding import fact
+from grader.finding import fault
 from grader.gpu import client
 from grader.gpu.client import NoGpu
 from grader.processes import compiler_replies, replies
@@ -149,8 +149,8 @@ class Session:
         if seeing.recording is None:
             return seeing
         return replace(seeing, recording=None, findings=(*blind.findings, Finding(
-            "X01", fact("raised for others", exception=blind.error.types[0],
-                        text=blind.error.message), line=blind.error.line)))
+            "X01", fault("raised for others", exception=blind.error.types[0],
+                         text=blind.error.message), line=blind.error.line)))
 
     def decided_by_values(self, recording: Recording, inputs: Sequence[Any]) -> list[Finding]:
         """Returns X01 if the function launches other work on the inputs than on decoys.

@@ -170,6 +170,9 @@ class Regions:
         self._by_number[number] = Region(name, storage, itemsize, start, nbytes, base, number)
         return base
 
+    def __iter__(self) -> Iterator[Region]:
+        return iter(self._by_number.values())
+
     def numbered(self, number: int) -> Region:
         return self._by_number[number]
 
@@ -306,7 +309,7 @@ class Regions:
 
     def _at(self, address: int) -> Region | None:
         """The tensor at a real address."""
-        regions = [region for region in self._by_number.values() if region.real is not None]
+        regions = [region for region in self if region.real is not None]
         for region in regions:
             if 0 <= address - (region.real or 0) < region.nbytes:
                 return region

@@ -153,14 +153,13 @@ class Builder:
 
     def create_atomic_rmw(self, operation: Any, ptr: Handle, val: Handle, mask: Handle, sem: Any,
                           scope: Any) -> Handle:
-        return self._watched.atomic_rmw(_ATOMICS[operation], ptr, val, mask,
-                                        ordered=sem != ir.MEM_SEMANTIC.RELAXED)
+        return self._watched.atomic(_ATOMICS[operation], ptr, mask, val, ordered=_ordered(sem))
 
     def create_atomic_cas(self, ptr: Handle, cmp: Handle, val: Handle, sem: Any,
                           scope: Any) -> Handle:
         if not ptr.shape == cmp.shape == val.shape:
             raise NotInAKernel("tl.atomic_cas needs pointers and values of the same shape")
-        return self._watched.atomic_cas(ptr, cmp, val, ordered=sem != ir.MEM_SEMANTIC.RELAXED)
+        return self._watched.atomic("CAS", ptr, None, val, ordered=_ordered(sem), compare=cmp)
 
     def create_atomic_poll(self, ptr: Handle, expected: Handle, timeout_ns: Any, sem: Any,
                            scope: Any) -> Handle:
@@ -171,11 +170,11 @@ class Builder:
     def create_atomic_load(self, ptr: Handle, mask: Handle, sem: Any, scope: Any) -> Handle:
         if not ptr.shape:
             self.create_barrier()
-        return self._watched.load(ptr, mask, None, volatile=sem != ir.MEM_SEMANTIC.RELAXED)
+        return self._watched.load(ptr, mask, None, volatile=_ordered(sem))
 
     def create_atomic_store(self, ptr: Handle, val: Handle, mask: Handle, sem: Any,
                             scope: Any) -> None:
-        self._watched.atomic_rmw("XCHG", ptr, val, mask, ordered=sem != ir.MEM_SEMANTIC.RELAXED)
+        self._watched.atomic("XCHG", ptr, mask, val, ordered=_ordered(sem))
 
     def create_barrier(self) -> None:
         """All threads of a program wait for each other, so that they see what it stored."""
@@ -218,7 +217,7 @@ class Builder:
         name = str(kind).rsplit(".", 1)[-1]
         if value.data.dtype.kind == "u" and name in ("MIN", "MAX"):
             name = f"U{name}"
-        self._watched.atomic_rmw(name, pointers, value, mask, ordered=False)
+        self._watched.atomic(name, pointers, mask, value, ordered=False)
 
     def create_descriptor_gather(self, desc: BlockDescriptor, x_offsets: Handle, y_offset: Handle,
                                  dtype: Any) -> Handle:
@@ -512,6 +511,10 @@ for _name, _function in _UNARY.items():
 def _constant(value: Any, dtype: Any) -> Handle:
     scalar = dtype.scalar
     return Handle(np.array([value]).astype(numpy_dtype(scalar)), scalar)
+
+
+def _ordered(semantics: Any) -> bool:
+    return bool(semantics != ir.MEM_SEMANTIC.RELAXED)
 
 
 def _like(handle: Handle, data: Array, dtype: Any) -> Handle:

@@ -116,7 +116,9 @@ def run(kernel: Any, grid: tuple[int, int, int], arguments: Mapping[str, Any], m
             facts = analysis.facts(kernel.fn)
             body = rewritten(kernel.fn)
             bound = bind(kernel, arguments, memory)
-            running.watched = _watched(facts, arguments)
+            running.watched = {  # who reads what the kernel may store into has to be known
+                id(region.storage) for region in running.regions if facts.stored is None
+                or region.name.split("[")[0].split(".")[0] in facts.stored}  # of a tuple too
             if facts.one_at_a_time:
                 chunk = 1
             turns = _turns(running.all_programs, order, sample)
@@ -213,26 +215,6 @@ def _split(group: Array, labels: Array) -> list[Array]:
 
 # ---------------------------------------------------------------------------------------------
 # Arguments
-
-
-def _watched(facts: analysis.Facts, arguments: Mapping[str, Any]) -> set[int]:
-    """The storages that the kernel may store into: who reads them has to be known."""
-    return {
-        id(pointer.storage)
-        for name, value in arguments.items() if facts.stored is None or name in facts.stored
-        for pointer in _pointers(value)
-    }
-
-
-def _pointers(value: Any) -> list[Pointer]:
-    match value:
-        case Pointer():
-            return [value]
-        case HostDescriptor():
-            return [value.base]
-        case tuple():
-            return [pointer for item in value for pointer in _pointers(item)]
-    return []
 
 
 def bind(kernel: Any, arguments: Mapping[str, Any], memory: Memory) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from triton.runtime import interpreter
 from triton.runtime.jit import JITFunction
 
 from grader.engine.compiler.targets import WARP
-from grader.engine.interpreter import combinators, libdevice, op_cache, promises, rewrite
+from grader.engine.interpreter import libdevice, op_cache, rewrite
 from grader.engine.interpreter.builder import Builder
 from grader.engine.interpreter.memory import Memory
 
@@ -177,16 +177,9 @@ def _patch_language(scope: Any) -> None:
     for module, name, function in libdevice.bound(interpreter.interpreter_semantic):
         scope.set_attr(module, name, function)
     for language in (tl, tl.core):
-        scope.set_attr(language, "reduce", combinators.reduce)
-        scope.set_attr(language, "associative_scan", combinators.scan)
-        scope.set_attr(language, "map_elementwise", combinators.map_elementwise)
         scope.set_attr(language, "dot_scaled", _with_constants(language.dot_scaled))
-        scope.set_attr(language, "range", rewrite.program_range)
-        scope.set_attr(language, "static_range", rewrite.static_range)
-        scope.set_attr(language, "static_assert", rewrite.static_assert)
-        scope.set_attr(language, "device_print", rewrite.device_print)
-        for promise in (promises.multiple_of, promises.max_contiguous, promises.max_constancy):
-            scope.set_attr(language, promise.__name__, promise)
+        for name, function in rewrite.REPLACED.items():
+            scope.set_attr(language, name, function)
 
 
 def _quick_init(original: Any) -> Any:
