@@ -148,19 +148,11 @@ def _flows(tree: ast.FunctionDef, known: dict[str, Any]) -> dict[str, set[str]]:
     return flows
 
 
-def _assignments(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
-    match node:
-        case ast.Assign(targets, value):
-            for target in targets:
-                yield target, value
-        case ast.AugAssign(target, _, value):
-            yield target, value
-        case ast.AnnAssign(target, _, value) if value is not None:
-            yield target, value
-        case ast.NamedExpr(target, value):
-            yield target, value
-        case ast.For(target, source):
-            yield target, source
+def _assignments(node: Any) -> list[tuple[ast.AST, ast.AST]]:
+    """Targets and what is assigned to them, by a statement, ``:=`` or a loop."""
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    source = getattr(node, "value", None) or getattr(node, "iter", None)
+    return [(target, source) for target in targets if target and source]
 
 
 def _names(node: ast.AST, known: dict[str, Any]) -> set[str]:

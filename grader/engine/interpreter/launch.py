@@ -22,7 +22,7 @@ from triton.runtime import interpreter
 
 from grader.engine.interpreter import analysis
 from grader.engine.interpreter.address_space import Storage
-from grader.engine.interpreter.block_value import Array, Handle
+from grader.engine.interpreter.block_value import Array, Handle, constant
 from grader.engine.interpreter.builder import Options
 from grader.engine.interpreter.errors import NotInAKernel, explain
 from grader.engine.interpreter.interleave import take_turns
@@ -301,7 +301,6 @@ def _natural(value: bool | int | float) -> Any:
 
 
 def _scalar(value: Any, kind: Any) -> Any:
-    data = np.array([value]).astype(numpy_dtype(kind))
-    return tl.tensor(Handle(data, kind), kind)
+    return tl.tensor(constant(value, kind), kind)
 
 

@@ -32,20 +32,12 @@ _BUILTINS = (*CodeGenerator.builtin_namespace, "abs", "tuple", "bool", "True", "
 
 
 def refused(what: str, line: int) -> Any:
-    """What a node that is not compiled becomes.
-
-    Raises:
-        NotInAKernel: always.
-    """
+    """Raises ``NotInAKernel`` in the place of a node that Triton does not compile."""
     raise NotInAKernel(f"Triton does not compile {what}", line)
 
 
 def refused_global(name: str, line: int) -> Any:
-    """The same for a global that is no constant.
-
-    Raises:
-        NotInAKernel: always.
-    """
+    """Raises ``NotInAKernel`` in the place of a global that is not a constant."""
     raise NotInAKernel(f"`{name}` is a global that is not a tl.constexpr; kernels see only "
                        f"`{name} = tl.constexpr(value)`", line)
 
