@@ -102,8 +102,8 @@ class Builder:
 
     def get_fp8e5b16_ty(self) -> Any:
         """Raises ``NotInAKernel``: one of the float8 types that only AMD's GPUs have."""
-        known = " and ".join(Options.supported_fp8_dtypes)
-        raise NotInAKernel(f"this float8 type is AMD's; NVIDIA's GPUs have {known}")
+        supported = " and ".join(Options.supported_fp8_dtypes)
+        raise NotInAKernel(f"this float8 type is AMD's; NVIDIA's GPUs have {supported}")
 
     get_fp8e4b8_ty = get_fp8e5b16_ty
 
@@ -470,8 +470,8 @@ def _unary(function: Callable[..., Array]) -> Any:
     narrow = numerics.in_float32(function)
 
     def create(self: Builder, arg: Handle) -> Handle:
-        known = arg.data.dtype.kind in "biuf"
-        return Handle((function if known else narrow)(arg.data), arg.dtype, arg.shape)
+        native = arg.data.dtype.kind in "biuf"
+        return Handle((function if native else narrow)(arg.data), arg.dtype, arg.shape)
 
     return create
 

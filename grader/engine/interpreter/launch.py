@@ -272,13 +272,13 @@ def _pointer(name: str, pointer: Pointer, memory: Memory, *, constant: bool = Fa
 
 def _descriptor(name: str, given: HostDescriptor, memory: Memory) -> Any:
     strides = [_scalar(stride, tl.int64) for stride in given.strides[:-1]]
-    made = interpreter.interpreter_semantic.make_tensor_descriptor(
+    descriptor = interpreter.interpreter_semantic.make_tensor_descriptor(
         _pointer(name, given.base, memory),
         [_scalar(size, tl.int32) for size in given.shape],
         [*strides, tl.constexpr(given.strides[-1])],
         [tl.constexpr(size) for size in given.block_shape], given.padding)
-    made.handle.rounds_to_tf32 = given.rounds_to_tf32
-    return made
+    descriptor.handle.rounds_to_tf32 = given.rounds_to_tf32
+    return descriptor
 
 
 _SCALARS: dict[str, Any] = {

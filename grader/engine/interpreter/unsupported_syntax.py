@@ -76,16 +76,16 @@ class Refuser(ast.NodeTransformer):
         self._loops = 0
 
     def visit(self, node: ast.AST) -> Any:
-        known = not isinstance(node, ast.stmt | ast.expr) or isinstance(node, _PARTS) or hasattr(
+        compiled = not isinstance(node, ast.stmt | ast.expr) or isinstance(node, _PARTS) or hasattr(
             CodeGenerator, f"visit_{type(node).__name__}")
-        return super().visit(node) if known else self._refuse(node)
+        return super().visit(node) if compiled else self._refuse(node)
 
     def _refuse(self, node: Any, what: str | None = None) -> ast.AST:
         kind = type(node).__name__
-        said = what or _WORDS.get(kind, kind)
-        call = self._call("refused", ast.Constant(said), ast.Constant(node.lineno))
-        made = ast.Expr(call) if isinstance(node, ast.stmt) else call
-        return ast.fix_missing_locations(ast.copy_location(made, node))
+        words = what or _WORDS.get(kind, kind)
+        call = self._call("refused", ast.Constant(words), ast.Constant(node.lineno))
+        refusal = ast.Expr(call) if isinstance(node, ast.stmt) else call
+        return ast.fix_missing_locations(ast.copy_location(refusal, node))
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         return self._refuse(node)
