@@ -1,7 +1,7 @@
 """The data of findings: one frozen type per family, without prose.
 
 ``grader.diagnosis.messages`` renders them. A plain string is text of others: the assertion of a
-suite, or the line of a timed run in the report. So is the figure ``text`` of a ``Fact``, inside a
+suite, or the line of a timed run in the report. So is the figure ``text`` of a ``Fault``, inside a
 sentence of the grader: the message of a compiler or engine, of Python or of a library.
 """
 
@@ -110,7 +110,7 @@ class Unstored(FindingData, frozen=True):
         return 0 < self.programs == self.idle
 
 
-class Fact(FindingData, frozen=True):
+class Fault(FindingData, frozen=True):
     """A fault, a place or a pattern of values: ``messages`` has a sentence for each ``kind``.
 
     Args:
@@ -123,18 +123,18 @@ class Fact(FindingData, frozen=True):
     def __hash__(self) -> int:
         return hash(self.kind)  # a dictionary has no hash
 
-    def with_figures(self, **figures: Figure) -> Fact:
-        """The fact with further figures; without those that are None."""
+    def with_figures(self, **figures: Figure) -> Fault:
+        """The fault with further figures; without those that are None."""
         every = self.figures | figures
-        return Fact(self.kind, {name: one for name, one in every.items() if one is not None})
+        return Fault(self.kind, {name: one for name, one in every.items() if one is not None})
 
     def value(self, name: str) -> Any:
         return self.kind if name == "kind" else self.figures.get(name)
 
 
-def fact(kind: str, **figures: Figure) -> Fact:
-    """A fact of this kind with its figures."""
-    return Fact(kind, figures)
+def fault(kind: str, **figures: Figure) -> Fault:
+    """A fault of this kind with its figures."""
+    return Fault(kind, figures)
 
 
 DifferenceKind = Literal["nonfinite", "values", "drift", "tf32"]
@@ -160,8 +160,8 @@ class WrongValues(FindingData, frozen=True):
     result: str = ""
     number: int | None = None
     of_parts: bool = False
-    region: Fact | None = None
-    likeness: Fact | None = None
+    region: Fault | None = None
+    likeness: Fault | None = None
 
     @property
     def pattern(self) -> str:
@@ -244,7 +244,7 @@ class Circumstance(msgspec.Struct, frozen=True):
 
 SENTENCE = Circumstance("sentence")
 
-Data = MemoryAccess | Unstored | WrongValues | Excess | Fact | str
+Data = MemoryAccess | Unstored | WrongValues | Excess | Fault | str
 _DATA: Any = Data
 
 

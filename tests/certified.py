@@ -16,7 +16,7 @@ from tritonlab.course import course
 from tritonlab.course.course import Course
 from tritonlab.progress import bench_cache, progress_report
 from tritonlab.progress.certificate import Certificate, CertificateEntry, ModuleState, Total
-from tritonlab.progress.journal_format import JournalReading, Record
+from tritonlab.progress.journal import JournalReading, Record
 from tritonlab.progress.progress_report import Overview
 from tritonlab.workspace.workspace import Workspace
 

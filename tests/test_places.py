@@ -13,7 +13,7 @@ from grader import Finding, Verdict
 from grader.diagnosis import codes
 from grader.diagnosis.case_details import by_argument
 from grader.diagnosis.explain import explained, functions_of
-from grader.finding import Excess, MemoryAccess, Unstored, WrongValues, fact
+from grader.finding import Excess, MemoryAccess, Unstored, WrongValues, fault
 from grader.recording.model import Argument, Launch, Recording, View
 from grader.report import CaseResult, Kind
 from grader.submission import dataflow, source
@@ -209,7 +209,7 @@ TWICE = MemoryAccess("two programs", "stored", 1, 0, 1, (2, 1, 1), "y_ptr", 8)
     (Finding("N01", "4 of 4 elements are wrong."), (8, 9, 10, 7, 3, 4, 5)),
     (Finding("N04", "4 of 4 elements are wrong."), (7, 8, 9, 10, 3, 4, 5)),
     (Finding("N01", WrongValues("values", 3, 4, (0,), 1.0, 2.0,
-                                region=fact("after program 0", unit="element", block=4))),
+                                region=fault("after program 0", unit="element", block=4))),
      (3, 4, 5, 8)),
     (Finding("M08", "right for a contiguous input"), (3, 4, 5, 8)),
     (Finding("E01", "No exception was raised."), ()),

@@ -15,9 +15,9 @@ import pytest
 import toy
 
 from tritonlab.course import course
-from tritonlab.grading import bench as face
+from tritonlab.grading import kernels as face
 from tritonlab.progress import bench_cache, progress_report
-from tritonlab.progress.journal_format import JournalReading
+from tritonlab.progress.journal import JournalReading
 from tritonlab.progress.progress_report import Day
 from tritonlab.render import certificate_text as words
 from tritonlab.render import charts, pages

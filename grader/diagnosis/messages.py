@@ -11,7 +11,7 @@ from grader.finding import (
     Circumstance,
     Data,
     Excess,
-    Fact,
+    Fault,
     Figure,
     MemoryAccess,
     Unstored,
@@ -192,7 +192,7 @@ _SINGULAR = frozenset((
     "below diagonal", "diagonal and below", "border"))
 
 
-def region(it: Fact, verb: tuple[str, str] = ("is wrong", "are wrong")) -> str:
+def region(it: Fault, verb: tuple[str, str] = ("is wrong", "are wrong")) -> str:
     """Where elements lie, as a sentence: "Only the last 3 of 1,000 columns are wrong."
 
     Args:
@@ -291,7 +291,7 @@ _PATTERNS: dict[str, str | Callable[..., str]] = {
 }
 
 
-def pattern(it: Fact) -> str:
+def pattern(it: Fault) -> str:
     """What wrong values look like, as a sentence, such as "Every element is NaN."."""
     figures: dict[str, Any] = dict(it.figures)
     figures["subject"] = "every element" if figures.pop("every", False) else \
@@ -380,7 +380,7 @@ def _compiled_excess(it: Excess) -> str:
            f"computes its address; none of them is a bulk copy of the {it.target}."
 
 
-# -- facts -----------------------------------------------------------------------------------------
+# -- faults ----------------------------------------------------------------------------------------
 
 
 def _code(names: Iterable[Figure], between: str = " and ") -> str:
@@ -622,7 +622,7 @@ _CONSTRUCTS = {
     "Set": "a dictionary or set",
 }
 
-_FACTS: dict[str, str | Callable[..., str]] = {
+_FAULTS: dict[str, str | Callable[..., str]] = {
     # engine
     "stopped": "`{kernel}`: {text}",
     "assertion": lambda kernel, text:
@@ -867,11 +867,11 @@ _FACTS: dict[str, str | Callable[..., str]] = {
 }
 
 
-def _fact(it: Fact) -> str:
+def _fault(it: Fault) -> str:
     figures: dict[str, Any] = it.figures
     if it.kind in _NAMES:
         return _name(_NAMES[it.kind], **figures)
-    form = _FACTS[it.kind]
+    form = _FAULTS[it.kind]
     return form.format(**figures) if isinstance(form, str) else form(**figures)
 
 
@@ -928,14 +928,14 @@ _FAMILIES: dict[type, Callable[[Any], str]] = {
     Unstored: _unstored,
     WrongValues: _wrong_values,
     Excess: _excess,
-    Fact: _fact,
+    Fault: _fault,
 }
 
 
 def fields() -> set[str]:
     """The names of all fields and figures that a sign can ask for."""
     names = {"text", "circumstance", "kind"}.union(*map(dir, _FAMILIES))
-    for form in (*_FACTS.values(), *_NAMES.values(), _name):
+    for form in (*_FAULTS.values(), *_NAMES.values(), _name):
         names.update(filter(None, (field for _, field, _, _ in Formatter().parse(form)))
                      if isinstance(form, str) else signature(form).parameters)
     return names

@@ -13,7 +13,7 @@ from grader.recording.compiled_kernel import Access, Binary
 from grader.recording.launch_stats import LaunchFacts, Survey, Traffic
 from grader.recording.model import Recording
 from grader.report import Finding
-from grader.suite import CompiledCode, Cost, Fact, Limits, Suite
+from grader.suite import CheckResult, CompiledCode, Cost, Limits, Suite
 from grader.suite.spec import AMPERE
 
 HEAVY = 0.1  # of the bytes: lines and launches that move less are not asked how
@@ -36,7 +36,7 @@ def check(limits: Limits, needed: Cost, launches: Sequence[LaunchFacts], recordi
     return _with(limits.check(recording) if limits.check else (), facts, findings)
 
 
-def _with(checked: Sequence[Fact], facts: dict[str, str],
+def _with(checked: Sequence[CheckResult], facts: dict[str, str],
           findings: Sequence[Finding]) -> tuple[dict[str, str], list[Finding]]:
     """Adds facts that a check of a suite returned, and a finding for each that is wrong."""
     return facts | {fact.name: fact.value for fact in checked}, [*findings, *(

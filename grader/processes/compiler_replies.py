@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from grader.finding import Fact, fact, value_of
+from grader.finding import Fault, fault, value_of
 from grader.processes.replies import Stopped
 from grader.processes.specializations import Variant
+from grader.recording.codec import convert
 from grader.recording.compiled_kernel import Binary
 from grader.recording.launch_stats import Prediction, Survey, Unsurveyable
 from grader.recording.model import Launch, Recording
@@ -97,7 +98,7 @@ def listings_of(reply: Mapping[str, Any]) -> tuple[Listing, Listing]:
         Stopped: it refused the recording, or tells no code.
     """
     with _reading(reply, "listed"):
-        return _listing(reply["ptx"]), _listing(reply["sass"])
+        return convert(reply["ptx"], Listing, "PTX"), convert(reply["sass"], Listing, "SASS")
 
 
 def variants_of(reply: Mapping[str, Any]) -> list[Variant]:
@@ -112,10 +113,6 @@ def variants_of(reply: Mapping[str, Any]) -> list[Variant]:
         return [Variant.from_dict(one) for one in reply["variants"]]
 
 
-def _listing(rows: Any) -> Listing:
-    return tuple((None if line is None else int(line), str(text)) for line, text in rows)
-
-
 @contextmanager
 def _reading(reply: Mapping[str, Any], done: str) -> Iterator[None]:
     """Turns errors of reading a reply into ``Stopped``; ``done`` is a participle for messages.
@@ -124,22 +121,21 @@ def _reading(reply: Mapping[str, Any], done: str) -> Iterator[None]:
         Stopped: the recording was refused, or what is inside finds the reply to be none.
     """
     if reply["status"] != "done":
-        raise Stopped(Finding("R03", fact("refused recording", done=done, text=str(
+        raise Stopped(Finding("R03", fault("refused recording", done=done, text=str(
             reply.get("why", reply["status"])))))
     try:
         yield
     except (KeyError, TypeError, ValueError) as error:
-        raise Stopped(Finding("R03", fact("no account", done=done, text=str(error)))) from error
+        raise Stopped(Finding("R03", fault("no account", done=done, text=str(error)))) from error
 
 
 def _one_each(answers: Any, recording: Recording) -> list[Any]:
-    items = list(answers)
-    if len(items) != len(recording.launches):
-        raise ValueError(f"{len(items)} answers for {len(recording.launches)} launches")
-    return items
+    if len(answers) != len(recording.launches):
+        raise ValueError(f"{len(answers)} answers for {len(recording.launches)} launches")
+    return list(answers)
 
 
-def _too_long(data: Fact, line: int | None) -> Finding:
+def _too_long(data: Fault, line: int | None) -> Finding:
     """Makes R02 for kernels that take too long to compile."""
     return Finding("R02", data, line=line, means=(
         "The compiler writes out every operation of a thread: with large blocks on few warps, or "
@@ -149,14 +145,14 @@ def _too_long(data: Fact, line: int | None) -> Finding:
 
 def _given_up(launch: Launch, spent: Mapping[str, Any]) -> Finding:
     """Makes R02 for a kernel whose variants took too much CPU time."""
-    return _too_long(fact("compiling given up", kernels=(launch.kernel,), cpu_s=spent["cpu_s"],
-                          slowest=spent["slowest"], slowest_s=spent["slowest_s"]), launch.line)
+    return _too_long(fault("compiling given up", kernels=(launch.kernel,), cpu_s=spent["cpu_s"],
+                           slowest=spent["slowest"], slowest_s=spent["slowest_s"]), launch.line)
 
 
 def slow(stop: Stopped, recording: Recording) -> Stopped:
     """Names the kernels in the finding of a compilation that timed out."""
-    return Stopped(_too_long(fact("compiling", kernels=_kernels(recording),
-                                  seconds=value_of(stop.finding.data, "seconds")),
+    return Stopped(_too_long(fault("compiling", kernels=_kernels(recording),
+                                   seconds=value_of(stop.finding.data, "seconds")),
                              _only_line(recording)))
 
 

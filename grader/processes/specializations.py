@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grader.finding import Figure, fact
+from grader.finding import Figure, fault
 from grader.recording.codec import JsonObject
 from grader.report import Finding
 
@@ -37,9 +37,9 @@ def too_many(found: Sequence[Variant], most: int, of: str) -> list[Finding]:
         return []
     for one in variants:
         if one.in_vain:
-            return [Finding("L05", fact("not specialized", kernel=one.kernel, name=one.in_vain[0],
-                                        count=len(variants), calls=of))]
-    return [Finding("Q01", fact(
+            return [Finding("L05", fault("not specialized", kernel=one.kernel, name=one.in_vain[0],
+                                         count=len(variants), calls=of))]
+    return [Finding("Q01", fault(
         "variants", count=len(variants), calls=of, most=most,
         kernels=tuple(dict.fromkeys(one.kernel for one in variants)), **_differing(variants)))]
 

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec import Meta, convert
 
 from tritonlab.course.course import Module
 from tritonlab.errors import not_saved
 from tritonlab.progress import safe_files
 
 if TYPE_CHECKING:
-    from grader.bench.bench import Benchmark, Chart, Contender
+    from grader.bench.bench import Benchmark, Chart
 
 SCHEMA = 1
 FOLDER = "bench"  # in the workspace's own folder; below it a file for each module, by its id
 LARGEST = 1_000_000  # bytes; one has about 10 000
-_LONGEST = 200  # characters of a text that is drawn
+_Text = Annotated[str, Meta(max_length=200, pattern="^[^$]*$")]  # $ would begin a formula
+_Positive = Annotated[float, Meta(gt=0, le=sys.float_info.max)]
 
 
 @dataclass(frozen=True)
@@ -66,10 +69,7 @@ def kept(mark: Path, module: Module) -> StoredBenchmark | None:
     file = path(mark, module)
     try:
         with safe_files.opened(file.parent) as folder:
-            content = safe_files.read(folder, file.name) or b""
-        if len(content) > LARGEST:
-            return None
-        data = json.loads(content)
+            data = json.loads(safe_files.read(folder, file.name, LARGEST) or b"")
         if data["schema"] != SCHEMA or data["benchmark"]["schema"] != SCHEMA:
             return None
         return StoredBenchmark(_benchmark(data["benchmark"]), str(date.fromisoformat(data["date"])))
@@ -82,63 +82,33 @@ def _benchmark(data: Mapping[str, Any]) -> Benchmark:
     """Returns the benchmark of the data of ``Benchmark.to_dict``, without findings."""
     from grader.bench.bench import Benchmark
 
-    return Benchmark(str(data["suite"]), str(data["source_sha256"]), data["measured"] is True,
-                     str(data["device"]), dict(data["of"]),
-                     tuple(_chart(one) for one in data["functions"]), (),
-                     {str(name): str(version) for name, version in data["versions"].items()},
-                     str(data["not_measured"]))
+    charts = tuple(map(_chart, data["functions"]))
+    return convert({**data, "charts": charts, "findings": (), "why": data["not_measured"]},
+                   Benchmark)
 
 
 def _chart(data: Mapping[str, Any]) -> Chart:
-    from grader.bench.bench import Chart, Roof
+    from grader.bench import bench
+    from grader.bench.bench import Chart, Contender, Roof, Speed, Without
     from grader.suite import Cost
 
-    roof = data["roof"]
-    chart = Chart(_words(data["function"]), _words(data["axis"]), _words(data["at"]),
-                  _words(data["peer"]),
-                  Roof(str(roof["device"]), roof["measured"] is True, _positive(roof["copy"]),
-                      _positive(roof["peak"]), _units(roof["units"])),
-                 {_size(one["size"]): Cost(int(_positive(one["bytes"])), max(0, int(one["flops"])))
-                  for one in data["sizes"]},
-                  tuple(_contender(one) for one in data["contenders"]))
-    if not chart.needed or any(size not in chart.needed for one in chart.contenders
-                               for size in one.speeds):
+    function, axis, at, peer = convert(
+        [data[name] for name in ("function", "axis", "at", "peer")], list[_Text])
+    roof = convert(data["roof"], Roof)
+    needed = {one["size"]: convert(one, Cost) for one in data["sizes"]}
+    contenders = tuple(Contender(
+        one["who"], {time["size"]: convert(time, Speed) for time in one["times"]},
+        {int(size): Without(str(why)) for size, why in one["without"].items()})
+        for one in data["contenders"])
+    speeds = [speed for one in contenders for speed in one.speeds.values()]
+    convert([roof.copy, roof.peak, *needed, *(cost.bytes for cost in needed.values()),
+             *(number for speed in speeds for number in (speed.seconds, speed.low, speed.high))],
+            list[_Positive])
+    if not needed or any(one.speeds.keys() - needed for one in contenders):
         raise ValueError("a size is missing")
-    return chart
-
-
-def _contender(data: Mapping[str, Any]) -> Contender:
-    from grader.bench.bench import COMPILED, REFERENCE, TORCH, YOURS, Contender, Speed, Without
-
-    if data["who"] not in (YOURS, REFERENCE, TORCH, COMPILED):
+    if any(cost.flops < 0 for cost in needed.values()):
+        raise ValueError("a count of operations is below zero")
+    if any(one.who not in (bench.YOURS, bench.REFERENCE, bench.TORCH, bench.COMPILED)
+           for one in contenders):
         raise ValueError("not a contender")
-    return Contender(
-        data["who"],
-        {_size(one["size"]): Speed(_positive(one["seconds"]), _positive(one["low"]),
-                                   _positive(one["high"]), int(one["repeats"]), str(one["note"]))
-         for one in data["times"]},
-        {int(size): Without(str(why)) for size, why in data["without"].items()})
-
-
-def _units(name: Any) -> Any:
-    if name not in ("fp8", "fp16", "tf32", "fp32"):
-        raise ValueError("not units of a roof")
-    return name
-
-
-def _words(text: Any) -> str:
-    """Checks a text for a chart, where a dollar sign would begin a formula."""
-    if not isinstance(text, str) or len(text) > _LONGEST or "$" in text:
-        raise ValueError("not a text for a chart")
-    return text
-
-
-def _size(number: Any) -> int:
-    return int(_positive(number))
-
-
-def _positive(number: Any) -> float:
-    if isinstance(number, bool) or not isinstance(number, int | float) \
-            or not 0 < number < math.inf:
-        raise ValueError("a number is not above zero")
-    return float(number)
+    return Chart(function, axis, at, peer, roof, needed, contenders)

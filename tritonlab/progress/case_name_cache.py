@@ -7,6 +7,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from tritonlab.progress import safe_files
 
 FILE = "cases.json"  # beside the journal: {module: [name, ...]}
@@ -26,7 +28,7 @@ def kept(folder: Path) -> dict[str, list[str]]:
     """Returns the names by module; empty if the file is absent or damaged."""
     try:
         with safe_files.opened(folder) as opened:
-            data = json.loads(safe_files.read(opened, FILE) or b"{}")
-        return {module: [str(name) for name in names] for module, names in data.items()}
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+            return msgspec.json.decode(safe_files.read(opened, FILE) or b"{}",
+                                       type=dict[str, list[str]])
+    except (OSError, msgspec.DecodeError, RecursionError):
         return {}

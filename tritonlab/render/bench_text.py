@@ -113,10 +113,9 @@ def summary(chart: Chart) -> str:
     """Compares the learner's kernel with the fastest other one at the largest common size."""
     mine = next((one for one in chart.timed if one.who == YOURS), None)
     others = [one for one in chart.timed if one.who != YOURS]
-    if mine is None or not others:
-        return ""
-    shared = [size for size in mine.speeds if any(size in one.speeds for one in others)]
-    if not shared:
+    shared = [size for size in (mine.speeds if mine else ())
+              if any(size in one.speeds for one in others)]
+    if mine is None or not shared:
         return ""
     size = max(shared)
     best = min((one for one in others if size in one.speeds),

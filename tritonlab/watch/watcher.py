@@ -77,7 +77,7 @@ class Watch:
         self._grade: Grade | None = None
         self._question: Act | None = None
         self._over = False
-        self._saves: Saves | None = None
+        self._saves = contextlib.ExitStack()
         self._held = contextlib.ExitStack()  # the exercise
         self.inbox = Inbox()
         self._keyboard = keyboard or Keyboard()
@@ -114,9 +114,8 @@ class Watch:
                             self._handle(event)
                         self._be_punctual()
                 finally:
-                    self._stop_looking()
+                    self._saves.close()
                     self._wind_up()
-                    self.view.make_room()
                     self.view.ended(self._code)
         finally:
             self.inbox.close()
@@ -144,7 +143,7 @@ class Watch:
         """Watches another exercise, whose lock is ``held`` (``workspace.watch_lock``)."""
         self._held.close()
         self._held.push(held)
-        self._stop_looking()
+        self._saves.close()
         self._regrader.cancel()
         self._grade = None
         self.submission, self.report = submission, None
@@ -172,14 +171,8 @@ class Watch:
     def _begin(self) -> None:
         self.view.watching(self.submission, self.actions)
         submission = self.submission
-        self._saves = Saves(
-            submission, lambda content: self.inbox.put((submission, content)), poll=self._poll)
-        self._saves.__enter__()
-
-    def _stop_looking(self) -> None:
-        if self._saves is not None:
-            self._saves.__exit__()
-            self._saves = None
+        self._saves.enter_context(Saves(
+            submission, lambda content: self.inbox.put((submission, content)), poll=self._poll))
 
     def _wind_up(self) -> None:
         """Shows the outcome of a grade that was running, once it is certain."""

@@ -20,7 +20,7 @@ from triton.runtime.jit import JITFunction
 
 from grader.engine.compiler.ptx import line_of
 from grader.engine.compiler.targets import Target
-from grader.finding import fact
+from grader.finding import fault
 from grader.report import Finding
 from grader.text import not_found
 
@@ -73,10 +73,10 @@ def finding(error: Exception, printed: str, kernel: Any, target: Target) -> Find
     """
     name = kernel.fn.__name__
     if isinstance(error, OutOfResources):
-        data = fact("too large", kernel=name, target=target.title, text=str(error))
+        data = fault("too large", kernel=name, target=target.title, text=str(error))
         if error.name in _LAUNCHED:
-            data = fact(_LAUNCHED[error.name], kernel=name, target=target.title,
-                        count=error.required, most=error.limit)
+            data = fault(_LAUNCHED[error.name], kernel=name, target=target.title,
+                         count=error.required, most=error.limit)
         return Finding("T05", data, line=_first_line(kernel))
     own, kind = _own(kernel), "refused"
     if isinstance(error, CompilationError):
@@ -94,8 +94,8 @@ def finding(error: Exception, printed: str, kernel: Any, target: Target) -> Find
         said, place = _diagnosis(printed, own)
         said = said or f"{type(error).__name__}: {error}"
     line, quoted = place or (_first_line(kernel), "")
-    return Finding("L05", fact(kind, kernel=name, target=target.title, text=_short(said, kernel),
-                               quoted=quoted), line=line)
+    return Finding("L05", fault(kind, kernel=name, target=target.title, text=_short(said, kernel),
+                                quoted=quoted), line=line)
 
 
 def _chain(error: CompilationError) -> Iterator[CompilationError]:
