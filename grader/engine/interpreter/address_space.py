@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.engine.interpreter.block_value import Array, Handle, stretched
-from grader.engine.interpreter.index_runs import Runs, runs_of
+from grader.engine.interpreter.index_runs import Runs
 from grader.engine.interpreter.shadow_memory import HOST, NOBODY, Shadow, cells_of
 
 _BASE = 1 << 60
@@ -217,11 +217,12 @@ class Regions:
         lengths = _prefix_lengths(mask, lines, length)
         if lengths is None:
             return None
-        groups = list(runs_of(lengths))
-        if len(groups) > _FEW:
+        counts = np.unique(lengths[lengths > 0])
+        if len(counts) > _FEW:
             return None
         parts: list[Part] = []
-        for count, which in groups:
+        for count in counts.tolist():
+            which = np.flatnonzero(lengths == count)
             group = self._run_parts(first[which], count, (which, length), owners[which], itemsize)
             if group is None:
                 return None

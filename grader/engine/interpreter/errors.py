@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import linecache
 import re
-from types import TracebackType
-from typing import Any
+from traceback import walk_tb
+from types import FrameType
 
 from grader.finding import Figure, fault
 from grader.report import Finding
@@ -124,13 +124,8 @@ def _message(error: BaseException) -> str:
     return text if len(text) <= _MAX_MESSAGE else text[:_MAX_MESSAGE] + " …"
 
 
-def _frames(error: BaseException) -> list[tuple[Any, int]]:
-    frames = []
-    step: TracebackType | None = error.__traceback__
-    while step is not None:
-        frames.append((step.tb_frame, step.tb_lineno))
-        step = step.tb_next
-    return frames
+def _frames(error: BaseException) -> list[tuple[FrameType, int]]:
+    return list(walk_tb(error.__traceback__))
 
 
 def _line(error: BaseException, file: str) -> int | None:

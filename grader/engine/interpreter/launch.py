@@ -22,7 +22,7 @@ from triton.runtime import interpreter
 
 from grader.engine.interpreter import analysis
 from grader.engine.interpreter.address_space import Storage
-from grader.engine.interpreter.block_value import Array, Handle
+from grader.engine.interpreter.block_value import Array, Handle, constant
 from grader.engine.interpreter.builder import Options
 from grader.engine.interpreter.errors import NotInAKernel, explain
 from grader.engine.interpreter.interleave import take_turns
@@ -272,13 +272,13 @@ def _pointer(name: str, pointer: Pointer, memory: Memory, *, constant: bool = Fa
 
 def _descriptor(name: str, given: HostDescriptor, memory: Memory) -> Any:
     strides = [_scalar(stride, tl.int64) for stride in given.strides[:-1]]
-    made = interpreter.interpreter_semantic.make_tensor_descriptor(
+    descriptor = interpreter.interpreter_semantic.make_tensor_descriptor(
         _pointer(name, given.base, memory),
         [_scalar(size, tl.int32) for size in given.shape],
         [*strides, tl.constexpr(given.strides[-1])],
         [tl.constexpr(size) for size in given.block_shape], given.padding)
-    made.handle.rounds_to_tf32 = given.rounds_to_tf32
-    return made
+    descriptor.handle.rounds_to_tf32 = given.rounds_to_tf32
+    return descriptor
 
 
 _SCALARS: dict[str, Any] = {
@@ -301,7 +301,6 @@ def _natural(value: bool | int | float) -> Any:
 
 
 def _scalar(value: Any, kind: Any) -> Any:
-    data = np.array([value]).astype(numpy_dtype(kind))
-    return tl.tensor(Handle(data, kind), kind)
+    return tl.tensor(constant(value, kind), kind)
 
 

@@ -256,7 +256,7 @@ class Checks:
         foreign: Array = cells > order.floor
         programs = np.broadcast_to(attempt.programs[part.rows][:, None], cells.shape)
         foreign[foreign] = order.owners(cells[foreign]) != programs[foreign]
-        if order.any_acquired and foreign.any():
+        if foreign.any():
             width = running.all_programs
             pairs = cells[foreign].astype(np.int64) * width + programs[foreign]
             unique, which = np.unique(pairs, return_inverse=True)

@@ -68,21 +68,22 @@ def check_seams() -> None:
             for an operation that the engine has never heard of.
     """
     for owner, name, parameters in _SEAMS:
-        found: Any = getattr(owner, name, None)
-        if found is None:
-            _refuse(f"{owner.__name__}.{name} is missing")
+        member: Any = getattr(owner, name, None)
+        if member is None:
+            refuse(f"{owner.__name__}.{name} is missing")
         if parameters:
-            names = tuple(inspect.signature(found).parameters)[:len(parameters)]
+            names = tuple(inspect.signature(member).parameters)[:len(parameters)]
             if names != parameters:
-                _refuse(f"{owner.__name__}.{name} takes {names} instead of {parameters}")
-    known = {*dir(Builder), *vars(Builder()), *_NOT_INTERPRETED}
+                refuse(f"{owner.__name__}.{name} takes {names} instead of {parameters}")
+    offered = {*dir(Builder), *vars(Builder()), *_NOT_INTERPRETED}
     for module in (semantics, tl.core, tl.math):
         asked = set(re.findall(r"\bbuilder\.(\w+)", inspect.getsource(module)))
-        if asked - known:
-            _refuse(f"{module.__name__} asks for {', '.join(sorted(asked - known))}")
+        if asked - offered:
+            refuse(f"{module.__name__} asks for {', '.join(sorted(asked - offered))}")
 
 
-def _refuse(what: str) -> None:
+def refuse(what: str) -> None:
+    """Raises ``UnknownTriton``: the grader relies on what this Triton does not do."""
     raise UnknownTriton(
         f"Triton {triton.__version__} cannot be watched: {what}. "
         "The grader knows Triton 3.6 to 3.9."
@@ -184,17 +185,17 @@ def _patch_language(scope: Any) -> None:
 
 def _quick_init(original: Any) -> Any:
     """Making a tensor wraps every size of its shape anew; equal shapes share the wrappers here."""
-    known: dict[tuple[int, ...], tuple[Any, Any]] = {}
+    shared: dict[tuple[int, ...], tuple[Any, Any]] = {}
 
     def init(self: Any, handle: Any, type: Any) -> None:
         key = tuple(type.shape) if type.is_block() else ()
-        if key not in known:
+        if key not in shared:
             original(self, handle, type)
             if vars(self).keys() == {"handle", "type", "dtype", "shape", "numel"}:
-                known[key] = self.shape, self.numel
+                shared[key] = self.shape, self.numel
             return
         self.handle, self.type, self.dtype = handle, type, type.scalar
-        self.shape, self.numel = known[key]
+        self.shape, self.numel = shared[key]
 
     return init
 
@@ -203,7 +204,7 @@ def _quick_type(original: Any) -> Any:
     """Every operation makes the type of its result, and each checks and prints its shape anew; here
     equal ones share what came of it.
     """
-    known: dict[tuple[Any, ...], dict[str, Any]] = {}
+    shared: dict[tuple[Any, ...], dict[str, Any]] = {}
     shapes: dict[tuple[int, ...], Any] = {}  # one object for each, so that `is` can tell
 
     def init(self: Any, element_ty: Any, shape: Any) -> None:
@@ -211,15 +212,15 @@ def _quick_type(original: Any) -> Any:
                  for size in getattr(shape, "values", shape)]
         key = (type(element_ty), element_ty.name, *sizes)
         whole = {*map(type, sizes)} == {int}  # 4.0 would be found where 4 is known
-        if not whole or key not in known:
+        if not whole or key not in shared:
             original(self, element_ty, shape)
             if whole and vars(self).keys() == _OF_A_TYPE:
                 self.shape = shapes.setdefault(tuple(sizes), self.shape)
-                known[key] = {name: value for name, value in vars(self).items()
-                              if name != "element_ty"}
+                shared[key] = {name: value for name, value in vars(self).items()
+                               if name != "element_ty"}
             return
         self.element_ty = element_ty
-        vars(self).update(known[key])
+        vars(self).update(shared[key])
 
     return init
 

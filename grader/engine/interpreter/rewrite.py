@@ -52,20 +52,19 @@ def rewritten(fn: Any) -> Callable[..., Any]:
     node.decorator_list, node.returns = [], None
     defaults = fn.__defaults__ or ()
     arguments.defaults = [ast.Constant(None) for _ in defaults]
-    known, local = names_of(fn), assigned(node)
-    refuser = unsupported_syntax.Refuser(_call, known, local)
+    outside, local = names_of(fn), assigned(node)
+    refuser = unsupported_syntax.Refuser(_call, outside, local)
     node.body = [refuser.visit(statement) for statement in node.body]
-    module = ast.Module([_Rewriter().visit(node)], [])
-    ast.fix_missing_locations(module)
+    module = ast.fix_missing_locations(ast.Module([_Rewriter().visit(node)], []))
     code = compile(module, fn.__code__.co_filename, "exec", dont_inherit=True)
     # A copy: names that rewriting needs must not appear in the learner's module.
-    visible = {name: _visible(value) for name, value in known.items()}
+    visible = {name: _visible(value) for name, value in outside.items()}
     namespace = {**_BUILTINS, **visible, **_HELPERS, "__builtins__": _PYTHON}
     exec(code, namespace)
-    made: FunctionType = namespace[fn.__name__]
-    _check_scope(made.__code__, local, node.lineno)
-    made.__defaults__, made.__kwdefaults__ = fn.__defaults__, fn.__kwdefaults__
-    return made
+    function: FunctionType = namespace[fn.__name__]
+    _check_scope(function.__code__, local, node.lineno)
+    function.__defaults__, function.__kwdefaults__ = fn.__defaults__, fn.__kwdefaults__
+    return function
 
 
 def _check_scope(code: CodeType, local: set[str], line: int) -> None:
@@ -185,19 +184,18 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
         body, orelse = scopes.bound(node.body), scopes.bound(node.orelse)
-        left = [(body, orelse, scopes.numbers(node.orelse)),
-                (orelse, body, scopes.numbers(node.body))]
+        numbers = scopes.numbers(node.body), scopes.numbers(node.orelse)
         self.generic_visit(node)
-        if not body and not orelse:
-            node.test = _call("condition", node.test, ast.Constant("if"))
-            return [node]
-        test, entered = self._region(node, {**body, **orelse}, node.test)
-        node.test = _call("condition", _read(test.targets[0]), ast.Constant("if"))
-        for statements, facts in zip((node.body, node.orelse), left, strict=True):
-            mine, others, numbers = facts
-            if mine or numbers:
-                statements += _leave("merged", entered, mine, tuple(others), numbers)
-        return [test, entered, node]
+        before: list[ast.stmt] = []
+        if body or orelse:
+            test, entered = self._region(node, {**body, **orelse}, node.test)
+            before, node.test = [test, entered], _read(test.targets[0])
+            if body or numbers[1]:
+                node.body += _leave("merged", entered, body, tuple(orelse), numbers[1])
+            if orelse or numbers[0]:
+                node.orelse += _leave("merged", entered, orelse, tuple(body), numbers[0])
+        node.test = _call("condition", node.test, ast.Constant("if"))
+        return [*before, node]
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
         names = scopes.bound(node.body)
@@ -291,11 +289,11 @@ def _leave(helper: str, entered: ast.Assign, bound: dict[str, int], *facts: Any)
     gone = ast.Name(_PREFIX + "gone", ast.Store())
     left = _call(helper, _read(entered.targets[0]),
                  *map(ast.Constant, (tuple(bound.items()), *facts)))
-    made: list[ast.stmt] = [ast.Assign([gone], left)]
+    statements: list[ast.stmt] = [ast.Assign([gone], left)]
     for name in bound:
         ends = ast.Compare(ast.Constant(name), [ast.In()], [_read(gone)])
-        made.append(ast.If(ends, [ast.Delete([ast.Name(name, ast.Del())])], []))
-    return [ast.copy_location(statement, entered) for statement in made]
+        statements.append(ast.If(ends, [ast.Delete([ast.Name(name, ast.Del())])], []))
+    return [ast.copy_location(statement, entered) for statement in statements]
 
 
 def _later(value: ast.expr) -> ast.expr:
