@@ -1,7 +1,8 @@
-"""What findings are about: one frozen type per family of codes, without prose.
+"""The data of findings: one frozen type per family, without prose.
 
-``grader.diagnosis.messages`` renders them. A plain string stands for text of somebody else: the
-assertion of a suite, the message of a compiler.
+``grader.diagnosis.messages`` renders them. A plain string is text of others: the assertion of a
+suite, or the line of a timed run in the report. So is the figure ``text`` of a ``Fault``, inside a
+sentence of the grader: the message of a compiler or engine, of Python or of a library.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import msgspec
 Count = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 Size = Annotated[int, msgspec.Meta(ge=1, le=1 << 62)]
 Index = Annotated[tuple[Count, ...], msgspec.Meta(max_length=64)]
+Text = Annotated[str, msgspec.Meta(max_length=1 << 16)]
+Items = Annotated[tuple[Count | Text, ...], msgspec.Meta(max_length=256)]
+Figure = Count | float | bool | Text | Items | None
 Grid = tuple[Size, Size, Size]
 
 
@@ -106,30 +110,33 @@ class Unstored(FindingData, frozen=True):
         return 0 < self.programs == self.idle
 
 
-class ValuePattern(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What wrong values look like.
+class Fault(FindingData, frozen=True):
+    """A fault, a place or a pattern of values: ``messages`` has a sentence for each ``kind``.
 
     Args:
-        kind: ``nan``, ``value`` (one number everywhere), ``clamp``, ``factor``, ``offset``,
-            ``formula`` or ``input`` (of that ``name``), ``function``, ``transpose``, ...
-        words: the sentence about it; empty where no pattern holds.
-        factor: by which all are wrong, of ``factor``.
+        figures: by the names that the sentence has for them; ``text`` is text of others.
     """
 
-    kind: str = ""
-    words: str = ""
-    name: str = ""
-    factor: float = 0.0
+    kind: str
+    figures: Annotated[dict[str, Figure], msgspec.Meta(max_length=16)] = {}
+
+    def __hash__(self) -> int:
+        return hash(self.kind)  # a dictionary has no hash
+
+    def with_figures(self, **figures: Figure) -> Fault:
+        """The fault with further figures; without those that are None."""
+        every = self.figures | figures
+        return Fault(self.kind, {name: one for name, one in every.items() if one is not None})
+
+    def value(self, name: str) -> Any:
+        return self.kind if name == "kind" else self.figures.get(name)
 
 
-class WrongRegion(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where wrong values lie, as a sentence; ``after_first``: all but those of program 0."""
-
-    words: str = ""
-    after_first: bool = False
+def fault(kind: str, **figures: Figure) -> Fault:
+    """A fault of this kind with its figures."""
+    return Fault(kind, figures)
 
 
-NO_PATTERN, NO_REGION = ValuePattern(), WrongRegion()
 DifferenceKind = Literal["nonfinite", "values", "drift", "tf32"]
 
 
@@ -141,6 +148,7 @@ class WrongValues(FindingData, frozen=True):
         index: of the first element concerned.
         result: the name of one of several results; ``number`` where it has none.
         of_parts: elements are real and imaginary parts, along a last dimension of two.
+        region: where they lie; ``likeness``: what they look like; None where no pattern fits.
     """
 
     kind: DifferenceKind
@@ -152,76 +160,24 @@ class WrongValues(FindingData, frozen=True):
     result: str = ""
     number: int | None = None
     of_parts: bool = False
-    region: WrongRegion = NO_REGION
-    likeness: ValuePattern = NO_PATTERN
+    region: Fault | None = None
+    likeness: Fault | None = None
 
     @property
     def pattern(self) -> str:
-        return self.likeness.kind
+        return self.likeness.kind if self.likeness else ""
 
     @property
     def factor(self) -> float:
-        return self.likeness.factor
+        return self.likeness.value("factor") or 0.0 if self.likeness else 0.0
 
     @property
     def formula(self) -> str:
-        return self.likeness.name
+        return self.likeness.value("name") or "" if self.likeness else ""
 
     @property
     def after_first(self) -> bool:
-        return self.region.after_first
-
-
-ExcessKind = Literal[
-    "bytes", "operations", "sectors", "launches", "idle programs", "idle sample", "programs",
-    "vector", "no access", "spills", "shared", "stages", "most stages", "tensor cores", "pieces"]
-
-
-class Excess(FindingData, frozen=True):
-    """What a run or its code costs beside the limit of a case.
-
-    Args:
-        measured: bytes, operations, launches, programs, bits, stages, ...: by ``kind``.
-        limit: of the same unit; of ``bytes`` and ``operations`` a multiple of ``least``.
-        least: what the job needs.
-        line, line_bytes: where most bytes are moved, and how many.
-        share: of each sector that is used, from 0 to 1.
-        requested, needed: how often a sector is requested whose rest other accesses use.
-        n_elements, itemsize, threads: a block that is shared out, and among how many.
-        target: the title of the GPU; for ``stages`` and ``tensor cores`` one that has none.
-    """
-
-    kind: ExcessKind
-    measured: int = 0
-    limit: float = 0
-    least: int = 0
-    kernel: str = ""
-    tensor: str = ""
-    action: str = ""
-    line: int | None = None
-    line_bytes: int = 0
-    share: float = 0
-    requested: float = 0
-    needed: float = 0
-    n_elements: int = 0
-    itemsize: int = 0
-    threads: int = 0
-    registers: int = 0
-    warps: int = 0
-    shared: int = 0
-    target: str = ""
-
-    @property
-    def ratio(self) -> float:
-        return self.measured / self.least if self.least else 0.0
-
-    @property
-    def reused(self) -> bool:
-        return self.requested > 0
-
-    @property
-    def divided(self) -> bool:
-        return self.threads > 0
+        return self.region is not None and self.region.kind == "after program 0"
 
 
 class Circumstance(msgspec.Struct, frozen=True):
@@ -236,8 +192,7 @@ class Circumstance(msgspec.Struct, frozen=True):
 
 SENTENCE = Circumstance("sentence")
 
-Data = MemoryAccess | Unstored | WrongValues | Excess | str
-_FAMILIES = (MemoryAccess, Unstored, WrongValues, Excess)
+Data = MemoryAccess | Unstored | WrongValues | Fault | str
 _DATA: Any = Data
 
 
@@ -271,12 +226,22 @@ def matches(data: Data, circumstances: Sequence[Circumstance], sign: Sign) -> bo
     A value is compared, a list gives values of which one has to fit, and a table relates:
     ``contains`` (a phrase of a text, or several), ``min`` and ``max`` (inclusive), ``not``,
     ``equal`` and ``ends`` (all or the last numbers of an index), ``field`` (equal to another
-    field), ``pattern`` (a regular expression, for text of others only). Of a plain string, the one
-    field is ``text``. ``circumstance`` is the kind of one of the circumstances.
+    field), ``pattern`` (a regular expression). ``text`` is the text of others, the one field of a
+    plain string. ``circumstance`` is the kind of one of the circumstances.
     """
-    return all(any(_fits(data, one.kind, wanted) for one in circumstances)
-               if name == "circumstance" else _fits(data, value_of(data, name), wanted)
-               for name, wanted in sign.items())
+    def fits(name: str, wanted: Any) -> bool:
+        if name == "circumstance":
+            return any(_fits(data, one.kind, wanted) for one in circumstances)
+        text = text_of(data, circumstances) if name == "text" else ""
+        return _fits(data, text or value_of(data, name), wanted)
+
+    return all(fits(name, wanted) for name, wanted in sign.items())
+
+
+def text_of(data: Data, circumstances: Sequence[Circumstance] = ()) -> str:
+    """The text of others in a finding: of a suite, a compiler, Python or a library."""
+    quoted = [data, *(one.figures["refusal"] for one in circumstances if "refusal" in one.figures)]
+    return " ".join(str(text) for one in quoted if (text := value_of(one, "text")))
 
 
 def shows(sign: Sign) -> bool:
@@ -284,16 +249,15 @@ def shows(sign: Sign) -> bool:
     return any(not isinstance(value, Mapping) or {*value} != {"not"} for value in sign.values())
 
 
-def strange_fields(sign: Sign) -> list[str]:
-    """The fields and relations of a sign that there are not."""
-    tables = [one for value in sign.values() for one in (value if isinstance(value, list) else
-                                                         [value]) if isinstance(one, Mapping)]
-    names = {"text", "circumstance", *(name for family in _FAMILIES for name in dir(family))}
-    return sorted({*sign} - names | {name for table in tables for name in {*table} - RELATIONS})
+def strange_relations(sign: Sign) -> set[str]:
+    """The relations of a sign that there are not."""
+    values = [one for value in sign.values() for one in (
+        value if isinstance(value, list) else [value])]
+    return {name for value in values if isinstance(value, Mapping) for name in value} - RELATIONS
 
 
 def value_of(data: Data, name: str) -> Any:
-    """A field of the data; of a plain string, ``text``."""
+    """A field or figure of the data; of a plain string, ``text``."""
     if isinstance(data, str):
         return data if name == "text" else None
     return data.value(name)

@@ -8,7 +8,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from grader.finding import Circumstance, Data, Sign, data_from_json, data_to_json, matches
+from grader.finding import (
+    Circumstance,
+    Data,
+    Sign,
+    data_from_json,
+    data_to_json,
+    matches,
+    text_of,
+)
 
 
 class Verdict(enum.StrEnum):
@@ -75,6 +83,11 @@ class Finding:
         from grader.diagnosis import messages  # the process of the learner's code shows none
 
         return messages.text(self.data, self.circumstances)
+
+    @property
+    def text(self) -> str:
+        """The text of others in it: of a suite, a compiler, Python or a library."""
+        return text_of(self.data, self.circumstances)
 
     def within(self, kind: str, **figures: Any) -> Finding:
         """The finding with one more circumstance around it."""

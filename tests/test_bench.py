@@ -30,7 +30,7 @@ from grader.report import Finding
 from grader.suite import EXACT, Tolerance, load
 from grader.suite.rounding import UNIT_ROUNDOFF
 from tritonlab.course import course
-from tritonlab.grading import bench as face
+from tritonlab.grading import kernels as face
 from tritonlab.render import bench_text as view
 from tritonlab.render import bench_text as words
 from tritonlab.render import charts, pages

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import random
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -16,9 +16,9 @@ import toy
 import tritonlab
 from tritonlab.course import course
 from tritonlab.grading import grade as grading
-from tritonlab.progress import certificate, journal_format
+from tritonlab.progress import certificate, journal
 from tritonlab.progress import merge as merging
-from tritonlab.progress.certificate import FIELDS, ModuleState
+from tritonlab.progress.certificate import CertificateEntry, ModuleState
 from tritonlab.progress.journal import JournalReading
 from tritonlab.workspace import workspace
 from tritonlab.workspace.submission import Submission
@@ -124,7 +124,8 @@ def test_the_json_has_the_documented_fields(place, toy_course):
         "title": "Missing Elements", "passed": 1, "total": 5, "earlier": 0}
     assert data["totals"]["core"] == {"passed": 1, "total": 19, "earlier": 0}
     assert data["totals"]["electives"] == {"passed": 0, "total": 7, "earlier": 0}
-    assert [tuple(entry) for entry in data["modules"]] == [FIELDS, FIELDS]
+    names = tuple(field.name for field in fields(CertificateEntry))
+    assert [tuple(entry) for entry in data["modules"]] == [names, names]
     assert (data["modules"][1]["target"], data["modules"][1]["device"]) == (None, None)
 
 
@@ -209,11 +210,11 @@ def history(module, *events):
     suites = {TODAY: module.suite_sha256, OLD: "a" * 64, OLDER: "b" * 64}
     for seq, (event, details) in enumerate(events, start=1):
         data = {"seq": seq, "event": event, "module": module.id, "date": "2026-01-01",
-                "prev": made[-1].sha256 if made else journal_format.GENESIS, **details}
+                "prev": made[-1].sha256 if made else journal.GENESIS, **details}
         if "suite" in data:
             data["suite_sha256"] = suites[data.pop("suite")]
-        data["sha256"] = hashlib.sha256(journal_format.canonical(data)).hexdigest()
-        made.append(journal_format.from_data(data))
+        data["sha256"] = hashlib.sha256(journal.canonical(data)).hexdigest()
+        made.append(journal.from_data(data))
     return JournalReading(tuple(made))
 
 

@@ -34,7 +34,7 @@ from grader.suite import (
     sizes,
 )
 from grader.suite.mutants import Patch
-from tritonlab.authoring import checks, expectations, module_files, plan, runner
+from tritonlab.authoring import checks, expectations, module_files, runner
 from tritonlab.authoring import mutants as mutated
 from tritonlab.authoring.worker_pool import BrokenTask, WorkerPool
 from tritonlab.course import course
@@ -399,7 +399,7 @@ def test_a_mutant_is_judged_by_the_cases_that_tell_mistakes_and_by_all_where_tho
 
     monkeypatch.setattr(runner.grader, "grade", grade)
 
-    killed = runner.kill(material, known.id, None)
+    killed = mutated.kill(material, known.id, None)
 
     assert (killed, asked) == (("a case of N01", []), grades)
 
@@ -416,7 +416,7 @@ def test_a_mutant_has_to_be_killed_with_its_code_in_each_further_run(made, sandb
 
     def found(killer, mutant=first):
         suite = replace(material.suite, mutants=(mutant,))
-        return runner.kill_again(replace(material, suite=suite), "a", killer, 2, sandbox)
+        return mutated.kill_again(replace(material, suite=suite), "a", killer, 2, sandbox)
 
     assert found("1 000 floats, less than a tile") == [[], []]
     assert found("1 024 floats") == [[], []]
@@ -480,9 +480,9 @@ def test_a_run_that_was_skipped_is_no_run(made, sandbox):
     broken = replace(first, codes=("P02",), patches=(Patch("import torch", "import tortch"),))
     material = replace(material, suite=replace(material.suite, mutants=(broken,)))
 
-    killer, _ = runner.kill(material, first.id, sandbox)
+    killer, _ = mutated.kill(material, first.id, sandbox)
 
-    assert runner.kill_again(material, first.id, killer, 3, sandbox) == [[], [], []]
+    assert mutated.kill_again(material, first.id, killer, 3, sandbox) == [[], [], []]
 
 
 @pytest.mark.parametrize(("limits", "grades"), [(None, [3]), (Limits(traffic=1.0), [1, 1, 1])])
@@ -498,7 +498,7 @@ def test_what_the_compiler_is_asked_about_is_run_in_a_grade_of_its_own(made, mon
 
     monkeypatch.setattr(runner.grader, "grade", grade)
 
-    found = runner.kill_again(material, "a", "a case", 3, None)
+    found = mutated.kill_again(material, "a", "a case", 3, None)
 
     assert (found, asked) == ([[]] * 3, grades)
 
@@ -594,10 +594,10 @@ def test_bad_input_gets_a_sentence_and_a_stable_exit_code(run, home, words, code
 
 
 def test_nothing_is_proved_by_nothing():
-    assert not plan.CourseProof(()).passed
-    assert not plan.Proof("m", "M").passed
-    assert plan.CourseProof((), broken="a traceback").exit_code == 3
-    assert not plan.MutantResult("a", "t", ("N01",)).passed
+    assert not runner.CourseProof(()).passed
+    assert not runner.Proof("m", "M").passed
+    assert runner.CourseProof((), broken="a traceback").exit_code == 3
+    assert not runner.MutantResult("a", "t", ("N01",)).passed
 
 
 # ------------------------------------------------------------ the workers

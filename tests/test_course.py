@@ -69,6 +69,21 @@ def test_the_suite_hash_is_the_one_that_the_grader_reports(toy_course):
     assert module.suite_sha256 == grader.load_suite(module.suite).sha256
 
 
+def test_a_suite_keeps_its_identity_where_only_its_form_changed(toy_course):
+    suite = toy_course.find("softmax").suite
+    before = grader.load_suite(suite).sha256
+    suite.write_text(suite.read_text() + "# another form\n")
+    identity = suite.with_name("identity.toml")
+
+    changed = grader.load_suite(suite).sha256
+    identity.write_text(f'content = "{changed}"\ntests = "{before}"\n')
+    kept = grader.load_suite(suite).sha256
+    suite.write_text(suite.read_text() + "# and once more\n")
+    ended = grader.load_suite(suite).sha256
+
+    assert (changed == before, kept == before, ended in (before, changed)) == (False, True, False)
+
+
 @pytest.mark.parametrize(("content", "complaint"), [
     ("title = 'x'", "it has no 'summary'"),
     ("title = ", "Invalid value"),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import shlex
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
+from string import Formatter
 from types import SimpleNamespace
 
 import msgspec
@@ -14,13 +17,13 @@ import torch
 import grader
 import grader.suite.spec
 from grader import Finding, Verdict
-from grader.diagnosis import codes
+from grader.diagnosis import codes, messages
 from grader.diagnosis.case_contrast import Traits, Values, separation, traits_of, values_of
 from grader.diagnosis.controlled_reruns import undefined_or_ordered
 from grader.diagnosis.explain import explained, result_of
 from grader.diagnosis.wrong_value_patterns import likeness
 from grader.diagnosis.wrong_value_regions import Tiling, place
-from grader.finding import MemoryAccess
+from grader.finding import MemoryAccess, fault
 from grader.judge.contract import broken_contract, wrong_places_follow
 from grader.processes.replies import Run
 from grader.recording.model import Launch, Recording
@@ -108,12 +111,12 @@ def test_the_place_of_the_line_comes_first_among_those_of_a_mistake():
 
 
 CLASH = Finding("M04", MemoryAccess("two lanes", "stored", 1, 20, 0, (1, 1, 1), "c_ptr", 64))
-ELSEWHERE = Finding("S01", "`torch.empty` is given no device: …")
+ELSEWHERE = Finding("S01", fault("on the CPU", code="torch.empty", device=""))
 NO_POINTER = Finding("L05", "Unsupported ptr type <['128'], int64> in `tl.load`, no device")
 
 
 @pytest.mark.parametrize(("finding", "sign"), [
-    (CLASH, {"kind": "two lanes"}), (ELSEWHERE, {"text": {"contains": "no device"}}),
+    (CLASH, {"kind": "two lanes"}), (ELSEWHERE, {"kind": "on the CPU", "device": ""}),
     (NO_POINTER, {"text": {"contains": "no device"}}),
 ], ids=["lanes", "device", "no pointer"])
 def test_a_mistake_without_a_sign_does_not_speak_for_what_its_words_tell_apart(finding, sign):
@@ -435,7 +438,7 @@ def test_another_order_is_seen_where_terms_nearly_cancel(turned, says):
     exact[3, 60] = 1e-5  # a sum of large terms, whose rounding is large beside it
     got = (turned(exact) + 1e-6).half()
 
-    assert likeness(got.double() != exact, got, exact).words == says
+    assert messages.pattern(likeness(got.double() != exact, got, exact)) == says
 
 
 def test_inputs_that_change_places_are_named_where_terms_nearly_cancel():
@@ -446,11 +449,12 @@ def test_inputs_that_change_places_are_named_where_terms_nearly_cancel():
     got = other.float() + 2e-7 * torch.randn(16, 256)  # as rounding of the terms does
 
     def told(result):
-        return likeness((result - exact).abs() > 1e-6, result, exact,
-                        [("what f(x, b, w) gives", other)]).words
+        found = likeness((result - exact).abs() > 1e-6, result, exact,
+                         [("what f(x, b, w) gives", other)])
+        return found and messages.pattern(found)
 
     assert told(got) == "Every element is what f(x, b, w) gives."
-    assert "f(x, b, w)" not in told(got + 1e-4)
+    assert "f(x, b, w)" not in str(told(got + 1e-4))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -842,9 +846,11 @@ def test_any_difference_can_be_described(dtype):
             reference = numbers[1] if dtype.is_floating_point else numbers[1].to(dtype)
             wrong = torch.rand(shape, generator=generator) < density
 
-            told = place(wrong, Tiling((2, 4), (3, 1, 1))), likeness(wrong, result, reference).words
+            region = place(wrong, Tiling((2, 4), (3, 1, 1)))
+            like = likeness(wrong, result, reference)
 
-            assert all(not text or text.endswith(".") for text in told)
+            assert region is None or messages.region(region).endswith(".")
+            assert like is None or messages.pattern(like).endswith(".")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -900,18 +906,17 @@ def test_what_host_code_answers_is_no_matter_of_the_compiler(tmp_path):
     assert launched.findings[0].means == codes.MEANINGS["T06"]
 
 
-@pytest.mark.parametrize(("seen", "policy"), [
-    ("Line 7 calls `half`, a `constexpr_function`; such functions run as Python.", True),
-    ("Line 7 uses `ONE`, which lines 3 and 5 bind; the value of a kernel's global is taken from "
-     "the text of the file.", True),
-    ("`made` is launched, and the file defines no kernel of this name: kernels are functions with "
-     "`@triton.jit`, or given to `triton.jit` by name.", True),
-    ("Line 7 uses `SCALE`, a variable of the function `make` around the kernel; its value is known "
-     "only when that function runs.", True),
-    ("Line 7 calls `tl.tanh`, which Triton does not offer to kernels.", False),
-])
-def test_what_the_grader_does_not_follow_is_not_put_down_to_triton(seen, policy):
-    said = codes.closer_meaning(Finding("L05", seen)) or codes.MEANINGS["L05"]
+@pytest.mark.parametrize(("data", "policy"), [
+    (fault("constexpr function", line=7, called=True, code="half"), True),
+    (fault("bound twice", line=7, name="ONE", lines=(3, 5)), True),
+    (fault("no kernel", kernel="made"), True),
+    (fault("construct", line=7, construct="ListComp"), True),
+    (fault("variable around", line=7, called=False, code="SCALE", around="make"), True),
+    (fault("construct", line=7, construct="Raise"), False),
+    (fault("not offered", line=7, called=True, code="tl.tanh", nearest=""), False),
+], ids=lambda value: getattr(value, "kind", None))
+def test_what_the_grader_does_not_follow_is_not_put_down_to_triton(data, policy):
+    said = codes.closer_meaning(Finding("L05", data)) or codes.MEANINGS["L05"]
 
     assert ("whether Triton compiles it or not" in said) == policy
     assert ("would run on no GPU either" in said) != policy
@@ -943,3 +948,24 @@ def test_findings_in_equal_circumstances_count_once():
     both = [finding.within("trials", count=4), finding.within("trials", count=4)]
 
     assert list(dict.fromkeys(both)) == both[:1]
+
+
+def test_every_fault_has_a_sentence_with_its_figures():
+    """Faults whose kind or figures stand in the call itself; others are made of these."""
+    faults = messages._FAULTS | dict.fromkeys(messages._NAMES, messages._name)
+    others = {"wrong_value_regions.py": messages._REGIONS, "case_details.py": {"everywhere": ""},
+              "wrong_value_patterns.py": messages._PATTERNS}
+    for path in Path(grader.__file__).parent.rglob("*.py"):
+        kinds = others.get(path.name, faults)
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Call(func=ast.Name("fault") | ast.Attribute(attr="fault"),
+                              args=[ast.Constant(kind)], keywords=figures):
+                    names = {figure.arg for figure in figures} - {None}
+                    form = kinds[kind]
+                    if callable(form) and kind not in messages._NAMES:
+                        signature(form).bind_partial(**dict.fromkeys(names))
+                    elif kind in messages._FAULTS and kinds is faults and all(
+                            figure.arg for figure in figures):
+                        assert names == {name for _, name, _, _ in Formatter().parse(form)
+                                         if name}, kind

@@ -101,7 +101,7 @@ def test_a_mutant_is_killed_with_its_code(name, mutant, sandbox, tmp_path):
     """
     material = material_of(name)
     [known] = [one for one in material.suite.mutants if one.id == mutant]
-    runner.write(known.apply_to(material.solution), tmp_path)
+    module_files.write(known.apply_to(material.solution), tmp_path)
 
     report = grader.grade(tmp_path / module_files.KERNEL, mutated.concerned(material, known),
                           sandbox=sandbox, effort="first")

@@ -247,17 +247,18 @@ def kernel(x_ptr, at_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.atomic_add(out_ptr + tl.load(at_ptr), 1)
 """
 
-    assert indirect_lines(source) == {5, 6, 7, 9, 10}
-    assert indirect_lines(source, first_line=11) == {15, 16, 17, 19, 20}
+    assert indirect_lines(source, "kernel") == {5, 6, 7, 9, 10}
+    assert indirect_lines(10 * "\n" + source, "kernel") == {15, 16, 17, 19, 20}
+    assert indirect_lines(source, "other") == frozenset()
 
 
 def test_a_loop_that_begins_at_a_loaded_number_reaches_indexed_places():
     source = """\
-    def kernel(x_ptr, starts_ptr, out_ptr):
-        total = 0.0
-        for j in range(tl.load(starts_ptr), 10):
-            total += tl.load(x_ptr + j)
-        tl.store(out_ptr, total)
+def kernel(x_ptr, starts_ptr, out_ptr):
+    total = 0.0
+    for j in range(tl.load(starts_ptr), 10):
+        total += tl.load(x_ptr + j)
+    tl.store(out_ptr, total)
 """
 
-    assert indirect_lines(source) == {4}
+    assert indirect_lines(source, "kernel") == {4}

@@ -17,7 +17,7 @@ from tests.messages.situations import SITUATIONS
 from tests.messages.stage import Situation, act, small_course, stage
 from tritonlab.authoring import runner
 from tritonlab.doctor import environment_checks
-from tritonlab.grading import bench, grade, inspect
+from tritonlab.grading import grade, kernels
 from tritonlab.workspace.submission import Submission
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -76,7 +76,7 @@ def the_same_answers() -> Iterator[None]:
         return answer
 
     with ExitStack() as held:
-        for room, name in ((grade, "grade"), (inspect, "inspect"), (bench, "bench"),
+        for room, name in ((grade, "grade"), (kernels, "inspect"), (kernels, "bench"),
                            (runner, "prove")):
             held.enter_context(mock.patch.object(room, name, again(name, getattr(room, name))))
         held.enter_context(mock.patch.object(

@@ -88,7 +88,7 @@ def test_variants_are_asked_for_again_if_the_compiler_ended_with_an_earlier_kern
         return answer
 
     monkeypatch.setattr(session, "to_json", lambda recording: recording)
-    monkeypatch.setattr(session.Session, "_ask_compiler", lambda *_: reply)
+    monkeypatch.setattr(session.Session, "_ask_compiler", lambda *_, **__: reply)
     asking = object.__new__(session.Session)
 
     found = asking.variants([None], SimpleNamespace(name="h100"))

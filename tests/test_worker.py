@@ -18,6 +18,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from grader import Sandbox
 from grader.recording import arena, host_values, model
 from grader.recording.model import Alloc, Argument, Descriptor, Fill, Launch, Move, Recording, View
+from grader.report import Finding
 from grader.sandbox import Child
 
 PRELUDE = """\
@@ -725,7 +726,7 @@ def test_what_host_code_may_not_do_is_a_finding(
     assert reply["status"] == "raised"
     finding = reply["findings"][0]
     assert finding["code"] == code
-    assert word in finding["data"]
+    assert word in Finding.from_json(finding).seen
     assert finding["line"] is not None
 
 
@@ -739,7 +740,7 @@ def test_the_finding_names_the_learners_line(call: Call) -> None:
     reply = call(body, x8())
 
     assert reply["findings"][0]["line"] == line_of(body, "x.exp()")
-    assert "torch.exp" in reply["findings"][0]["data"]
+    assert "torch.exp" in reply["findings"][0]["data"]["figures"]["code"]
 
 
 def test_a_finding_stays_when_the_learner_catches_everything(call: Call) -> None:
@@ -888,7 +889,7 @@ def test_memory_that_is_written_past_torch_is_a_finding(call: Call, after: str) 
 
     assert reply["status"] == "returned"
     assert [finding["code"] for finding in reply["findings"]] == ["X01"]
-    assert "past torch" in reply["findings"][0]["data"]
+    assert reply["findings"][0]["data"]["kind"] == "written past torch"
 
 
 # ---------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sys
@@ -126,9 +127,14 @@ def unreadable(error: OSError, place: Path) -> NotSaved:
     return NotSaved(f"The journal cannot be read: {reason} ({shown(place)}).", advice)
 
 
+def reason_of(error: OSError) -> str:
+    """Returns the system's description of an error, for the middle of a sentence."""
+    return (error.strerror or str(error)).lower()
+
+
 def _reason(error: OSError) -> tuple[str, str]:
-    text = (error.strerror or str(error)).lower()
-    return _REASONS.get(error.errno or 0, (text, "Repeat the command once the cause is removed."))
+    return _REASONS.get(error.errno or 0, (reason_of(error),
+                                           "Repeat the command once the cause is removed."))
 
 
 def shown(path: Path) -> str:
@@ -155,23 +161,14 @@ def keep(details: str, folder: Path | None) -> str:
     The file goes into ``folder`` (the workspace's own), otherwise into the temporary folder.
     """
     name = f"traceback-{date.today():%Y-%m-%d}-{os.getpid()}.txt"
-    for place in filter(None, (folder, _temporary())):
-        try:
-            descriptor = os.open(place / name,
-                                 os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    for place in (folder, None) if folder else (None,):
+        with contextlib.suppress(OSError):  # also of `gettempdir`, if it finds no folder
+            path = (place or Path(tempfile.gettempdir())) / name
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 file.write(details)
-        except OSError:
-            continue
-        return f"The details for a bug report are in {shown(place / name)}."
+            return f"The details for a bug report are in {shown(path)}."
     return "The details could not be written anywhere."
-
-
-def _temporary() -> Path | None:
-    try:
-        return Path(tempfile.gettempdir())
-    except OSError:  # none of the usual folders is writable
-        return None
 
 
 def brief(reason: str) -> str:

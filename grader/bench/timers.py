@@ -25,7 +25,6 @@ from grader.judge.perf_bound import MATMUL_OF_PEAK, peak_of
 from grader.recording.model import Recording
 from grader.report import Finding, Kind
 from grader.suite import Case, Cost, Suite
-from grader.text import sentence
 
 MOST_CONFIGURATIONS = 32  # of an autotuner that are timed at each size
 
@@ -158,6 +157,6 @@ def _wrong(suite: Suite, recording: Recording, results: Sequence[torch.Tensor],
         return []  # small inputs were right; a larger machine would tell of these
     finally:
         large_tensors.free()
-    seen = [finding.seen for finding in findings] or ([str(difference)] if difference else [])
-    code = findings[0].code if findings else "N01"
-    return [Finding(code, f"{sentence(seen[0])} Seen in a run that was timed.")] if seen else []
+    if difference and not findings:
+        findings = [Finding("N01", difference.data())]
+    return [Finding(one.code, one.data).within("timed") for one in findings[:1]]

@@ -14,6 +14,8 @@ LEAST = 2  # cases on either side; one case alone differs from others in everyth
 FEW = 8  # cases of either side whose numbers are looked at first
 CLEAR = 2.0  # how many times larger the numbers of one side have to be
 
+_Property = Callable[[Any], Any]
+
 
 @dataclass(frozen=True)
 class Traits:
@@ -74,14 +76,35 @@ def values_of(inputs: Sequence[Any]) -> Values | None:
     return Values(float(finite.min()), float(finite.max()), len(finite) == len(numbers))
 
 
+# Of cases: where the question applies, the property, and what cases with and without it are.
+_PROPERTIES: tuple[tuple[_Property, _Property, str, str], ...] = (
+    (lambda case: True, lambda case: case.contiguous, "with contiguous inputs",
+     "with views that have gaps or another order of strides"),
+    (lambda case: case.programs, lambda case: case.programs == 1, "that one program does",
+     "that take several programs"),
+    # by the block of each case's own launch
+    (lambda case: case.block, lambda case: case.elements % case.block == 0,
+     "whose elements fill whole blocks", "whose last block is not full"),
+    (lambda case: case.block, lambda case: case.width % case.block == 0,
+     "whose rows fill whole blocks", "whose rows leave a part of a block over"),
+    (lambda case: True, lambda case: case.width & (case.width - 1) == 0,
+     "whose last dimension is a power of two", "whose last dimension is no power of two"),
+)
+_VALUE_PROPERTIES: tuple[tuple[_Property, str, str], ...] = (
+    (lambda case: case.finite, "with finite numbers only", "with NaN or infinities"),
+    (lambda case: case.largest < 0, "with negative numbers only", "with other numbers too"),
+    (lambda case: case.smallest < 0, "with negative numbers", "without any"),
+)
+
+
 def separation(failed: Sequence[Traits], passed: Sequence[Traits],
                values: Callable[[Traits], Values | None] | None = None) -> str:
-    """Say what tells all failing cases from all passing ones; nothing where nothing simple does.
+    """Returns what separates all failing cases from all passing ones; empty where nothing does.
 
     Args:
         failed: all value cases that failed.
         passed: all value cases that passed.
-        values: looks at the numbers of a case; asked only where its form explains nothing.
+        values: looks at the numbers of a case; called only where its form explains nothing.
     """
     if min(len(failed), len(passed)) < LEAST:
         return ""
@@ -91,14 +114,11 @@ def separation(failed: Sequence[Traits], passed: Sequence[Traits],
     failed, passed = ([case for case in side if case.elements] for side in (failed, passed))
     if min(len(failed), len(passed)) < LEAST:
         return ""  # that a case without elements passes says nothing
-    looks = (_by_dtype, _by_layout, _by_programs, _by_blocks, _by_width, _by_elements, _by_rank)
-    for look in looks:
-        if words := look(failed, passed):
-            return words
+    if words := _by_form(failed, passed):
+        return words
     if values is None:
         return ""
     sides = [sorted(side, key=lambda case: case.elements) for side in (failed, passed)]
-    words = ""
     for count in (FEW, None):  # what separates all separates the smallest, which are drawn sooner
         bad, good = ([values(case) for case in side[:count]] for side in sides)
         if None in bad or None in good:
@@ -109,85 +129,52 @@ def separation(failed: Sequence[Traits], passed: Sequence[Traits],
     return words
 
 
+def _by_form(failed: Sequence[Traits], passed: Sequence[Traits]) -> str:
+    """What dtypes, layouts, blocks and sizes separate."""
+    cases = (*failed, *passed)
+    bad, good = {case.dtype for case in failed}, {case.dtype for case in passed}
+    if not bad & good:
+        shapes = {case.shape for case in passed}
+        again = "the same shapes" if all(case.shape in shapes for case in failed) else \
+            f"all {len(passed)} others"
+        return f"All {len(failed)} cases in {_and(bad)} fail; {again} pass in {_and(good)}."
+    for applies, has, words, other in _PROPERTIES:
+        if all(map(applies, cases)) and (found := _sides(failed, passed, has, words, other)):
+            return found
+    if all(len(case.shape) > 1 for case in cases) and (found := _by_size(
+            failed, passed, lambda case: case.width, "whose last dimension is")):
+        return found
+    if found := _by_size(failed, passed, lambda case: case.elements,
+                         "whose number of elements is"):
+        return found
+    ranks = [{len(case.shape) for case in side} for side in (failed, passed)]
+    return "" if ranks[0] & ranks[1] else _contrast(failed, passed, *map(_dimensions, ranks))
+
+
 def _sides(failed: Sequence[Any], passed: Sequence[Any], has: Callable[[Any], bool],
            words: str, other: str) -> str:
     """``words`` and ``other`` say with which property cases are, and without it."""
     if all(map(has, failed)) and not any(map(has, passed)):
-        return _said(failed, passed, words, other)
+        return _contrast(failed, passed, words, other)
     if all(map(has, passed)) and not any(map(has, failed)):
-        return _said(failed, passed, other, words)
+        return _contrast(failed, passed, other, words)
     return ""
 
 
-def _said(failed: Sequence[Any], passed: Sequence[Any], bad: str, good: str) -> str:
+def _contrast(failed: Sequence[Any], passed: Sequence[Any], bad: str, good: str) -> str:
     return f"All {len(failed)} cases {bad} fail; all {len(passed)} {good} pass."
-
-
-def _by_dtype(failed: Sequence[Traits], passed: Sequence[Traits]) -> str:
-    bad, good = {case.dtype for case in failed}, {case.dtype for case in passed}
-    if bad & good:
-        return ""
-    shapes = {case.shape for case in passed}
-    again = "the same shapes" if all(case.shape in shapes for case in failed) else \
-        f"all {len(passed)} others"
-    return f"All {len(failed)} cases in {_and(bad)} fail; {again} pass in {_and(good)}."
-
-
-def _by_layout(failed: Sequence[Traits], passed: Sequence[Traits]) -> str:
-    return _sides(failed, passed, lambda case: case.contiguous, "with contiguous inputs",
-                  "with views that have gaps or another order of strides")
-
-
-def _by_programs(failed: Sequence[Traits], passed: Sequence[Traits]) -> str:
-    if not all(case.programs for case in (*failed, *passed)):
-        return ""
-    return _sides(failed, passed, lambda case: case.programs == 1, "that one program does",
-                  "that take several programs")
-
-
-def _by_blocks(failed: Sequence[Traits], passed: Sequence[Traits]) -> str:
-    """Whole blocks or not, by the block of each case's own launch; then powers of two."""
-    if all(case.block for case in (*failed, *passed)):
-        if words := _sides(failed, passed, lambda case: case.elements % case.block == 0,
-                           "whose elements fill whole blocks",
-                           "whose last block is not full"):
-            return words
-        if words := _sides(failed, passed, lambda case: case.width % case.block == 0,
-                           "whose rows fill whole blocks",
-                           "whose rows leave a part of a block over"):
-            return words
-    return _sides(failed, passed, lambda case: case.width & (case.width - 1) == 0,
-                  "whose last dimension is a power of two",
-                  "whose last dimension is no power of two")
-
-
-def _by_width(failed: Sequence[Traits], passed: Sequence[Traits]) -> str:
-    if any(len(case.shape) < 2 for case in (*failed, *passed)):
-        return ""
-    return _by_size(failed, passed, lambda case: case.width, "whose last dimension is")
-
-
-def _by_elements(failed: Sequence[Traits], passed: Sequence[Traits]) -> str:
-    return _by_size(failed, passed, lambda case: case.elements, "whose number of elements is")
 
 
 def _by_size(failed: Sequence[Traits], passed: Sequence[Traits],
              size: Callable[[Traits], int], words: str) -> str:
     bad, good = [size(case) for case in failed], [size(case) for case in passed]
     if min(bad) > max(good):
-        return _said(failed, passed, f"{words} {min(bad):,} or more",
-                     f"where it is {max(good):,} or less")
+        return _contrast(failed, passed, f"{words} {min(bad):,} or more",
+                         f"where it is {max(good):,} or less")
     if max(bad) < min(good):
-        return _said(failed, passed, f"{words} {max(bad):,} or less",
-                     f"where it is {min(good):,} or more")
+        return _contrast(failed, passed, f"{words} {max(bad):,} or less",
+                         f"where it is {min(good):,} or more")
     return ""
-
-
-def _by_rank(failed: Sequence[Traits], passed: Sequence[Traits]) -> str:
-    bad, good = ({len(case.shape) for case in side} for side in (failed, passed))
-    if bad & good:
-        return ""
-    return _said(failed, passed, _dimensions(bad), _dimensions(good))
 
 
 def _dimensions(ranks: set[int]) -> str:
@@ -195,22 +182,16 @@ def _dimensions(ranks: set[int]) -> str:
 
 
 def _by_values(failed: Sequence[Values], passed: Sequence[Values]) -> str:
-    if words := _sides(failed, passed, lambda case: case.finite, "with finite numbers only",
-                       "with NaN or infinities"):
-        return words
-    if words := _sides(failed, passed, lambda case: case.largest < 0, "with negative numbers only",
-                       "with other numbers too"):
-        return words
-    if words := _sides(failed, passed, lambda case: case.smallest < 0, "with negative numbers",
-                       "without any"):
-        return words
+    for has, words, other in _VALUE_PROPERTIES:
+        if found := _sides(failed, passed, has, words, other):
+            return found
     bad, good = ([case.magnitude for case in side] for side in (failed, passed))
     if min(bad) > CLEAR * max(good):
-        return _said(failed, passed, f"with numbers as large as {min(bad):.3g}",
-                     f"whose numbers stay within {max(good):.3g}")
+        return _contrast(failed, passed, f"with numbers as large as {min(bad):.3g}",
+                         f"whose numbers stay within {max(good):.3g}")
     if CLEAR * max(bad) < min(good):
-        return _said(failed, passed, f"whose numbers stay within {max(bad):.3g}",
-                     f"with numbers as large as {min(good):.3g}")
+        return _contrast(failed, passed, f"whose numbers stay within {max(bad):.3g}",
+                         f"with numbers as large as {min(good):.3g}")
     return ""
 
 

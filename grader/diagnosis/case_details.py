@@ -11,10 +11,10 @@ import msgspec
 import torch
 
 from grader.diagnosis.difference import Difference, as_tuple, in_reals
-from grader.diagnosis.messages import PARTS, element
+from grader.diagnosis.messages import element
 from grader.diagnosis.wrong_value_patterns import likeness, of_inputs, stand_ins
-from grader.diagnosis.wrong_value_regions import FIRST_PROGRAM, place, tiling_of
-from grader.finding import NO_PATTERN, NO_REGION, MemoryAccess, ValuePattern, WrongRegion
+from grader.diagnosis.wrong_value_regions import place, tiling_of
+from grader.finding import Fault, MemoryAccess, fault
 from grader.recording.arena import SparseTensor
 from grader.recording.model import Argument, Launch, Recording, View, dtype_name
 from grader.report import Details, Finding
@@ -26,34 +26,32 @@ LONGEST = 60  # characters of a plain value
 
 
 def pattern(difference: Difference, suite: Suite, inputs: Sequence[Any],
-            recording: Recording | None) -> tuple[WrongRegion, ValuePattern]:
-    """Where the wrong elements lie and what they look like; empty where no pattern fits."""
+            recording: Recording | None) -> tuple[Fault | None, Fault | None]:
+    """Where the wrong elements lie and what they look like; None where no pattern fits."""
     if difference.tensors is None or difference.kind == "drift":
-        return NO_REGION, NO_PATTERN
+        return None, None
     wrong, result, reference = difference.tensors
     others = _other_results(suite, inputs, difference.position)
     if difference.of_parts:
         return _of_parts(wrong, result, reference, list(others))
-    where = place(wrong, tiling_of(recording) if recording else None)
-    return WrongRegion(where, after_first=FIRST_PROGRAM in where), likeness(
+    return place(wrong, tiling_of(recording) if recording else None), likeness(
         wrong, result, reference, others, of_inputs(suite.named_inputs, inputs))
 
 
 def _of_parts(wrong: torch.Tensor, result: torch.Tensor, reference: torch.Tensor,
-              others: Sequence[tuple[str, torch.Tensor]]) -> tuple[WrongRegion, ValuePattern]:
+              others: Sequence[tuple[str, torch.Tensor]]) -> tuple[Fault | None, Fault | None]:
     """The same of complex numbers, whose parts lie along the last dimension.
 
     No launch explains a place: whether its blocks count numbers or parts is not known.
     """
     like = [likeness(wrong[..., part], result[..., part], reference[..., part],
                      [(name, values[..., part]) for name, values in others]) for part in (0, 1)]
-    for part, name in enumerate(PARTS):
+    for part in (0, 1):
         if not bool(wrong[..., 1 - part].any()):
-            where = place(wrong[..., part])
-            among = where and f" Of these, {where[:1].lower()}{where[1:]}"
-            return WrongRegion(f"Only {name} parts are wrong.{among}"), like[part]
-    where = place(wrong[..., 0]) if torch.equal(wrong[..., 0], wrong[..., 1]) else ""
-    return WrongRegion(where), like[0] if like[0] == like[1] else NO_PATTERN
+            region = place(wrong[..., part]) or fault("everywhere")
+            return region.with_figures(part=part), like[part]
+    return (place(wrong[..., 0]) if torch.equal(wrong[..., 0], wrong[..., 1]) else None,
+            like[0] if like[0] == like[1] else None)
 
 
 def _other_results(suite: Suite, inputs: Sequence[Any],

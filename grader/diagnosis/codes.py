@@ -76,10 +76,13 @@ _OF_ANSWERS = dict.fromkeys(
     ("T06", "T07"), "The answer does no harm, and it is not the one that the contract asks for: "
                     "with that one, the GPU is used better.")
 
-# What the words of a finding tell beyond its code. A known mistake speaks in its place only where
+_OWN_FORMS = "The grader takes kernels from the text of the file and runs them itself; this is a " \
+             "form that it does not follow, whether Triton compiles it or not."
+
+# What the data of a finding tell beyond its code. A known mistake speaks in its place only where
 # it has a sign of its own.
-CLOSER = (
-    ("S01", {"text": {"pattern": r"is given (no|the) device"}},
+CLOSER: tuple[tuple[str, Sign, str], ...] = (
+    ("S01", {"kind": "on the CPU"},
      "What is allocated lies where the call says, and not "
      "where the inputs are: result and buffers belong on the device of the inputs."),
     ("M02", {"row": True}, "Exactly one row behind the last is stored: a bound is one too high, as "
@@ -103,34 +106,30 @@ CLOSER = (
     ("N01", {"pattern": ["function", "input", "sign lost", "clamp"]},
      "Each element stands in its place and holds the value of another "
      "formula."),
-    ("X01", {"text": {"pattern": r"^Host code copies "}},
+    ("X01", {"kind": "host copy"},
      "In this module host code may allocate and view tensors and "
      "check its arguments; it copies none, and `.contiguous()` may be a copy."),
-    ("L05", {"text": {"pattern":
-     r"`constexpr_function`; such|puts assembly|`\*` or `\*\*` parameters|a comprehension,"
-     r"|defines no kernel of this name|it sees its parameters|that runs the kernel, and"
-     r"|is taken from the text of the file|around the kernel; its value"}}, "The grader takes "
-     "kernels from the text of the file and runs them itself; this is a form that it does not "
-     "follow, whether Triton compiles it or not."),
+    ("L05", {"kind": ["constexpr function", "assembly", "of a GPU", "star parameters", "no kernel",
+                      "not visible", "bound twice", "variable around"]}, _OWN_FORMS),
+    ("L05", {"construct": ["ListComp", "SetComp", "DictComp", "GeneratorExp"]}, _OWN_FORMS),
     ("L05", {"text": {"contains": "Unsupported ptr type"}},
      "A load or a store takes addresses, and an address begins "
      "with a pointer that the kernel was given."),
     ("L05", {"text": {"contains": "arange's range must be a power of 2"}},
      "A block has a power of two of elements; a "
      "size that is a constexpr parameter is chosen where the kernel is launched."),
-    ("T02", {"reused": True},
+    ("T02", {"requested": {"min": 0.0}},
      "A sector that a later step of a loop or another "
      "program requests again may still lie in a cache, so that memory moves it once; but each "
      "access requests all of its sectors, and what the caches serve in a second is limited too."),
-    ("T05", {"text": [{"contains": f": `{option}` asks for "}
-                       for option in ("num_warps", "num_ctas")]},
+    ("T05", {"kind": ["too many threads", "too many blocks"]},
      "The options of a launch decide how many threads "
      "and blocks run together, and CUDA has fixed limits for both."),
     ("T06", {"text": [{"contains": words}
                        for words in (" fit.", " fit as well", " fit at once")]},
      "The plan can be carried out, and leaves a part of "
      "the GPU unused."),
-    ("T06", {"divided": True},
+    ("T06", {"threads": {"min": 1}},
      "No thread can move more at once than its share of a block: "
      "elements, their size and the number of threads decide how much that is."),
 )

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from grader.diagnosis.wrong_value_regions import place
+from grader.finding import fault
 from grader.processes.replies import Run
 from grader.processes.session import Session
 from grader.recording.model import Recording, dtype_name
@@ -43,11 +44,8 @@ def undefined_or_ordered(session: Session, recording: Recording, inputs: Sequenc
     if number is None:
         if right is not None and (right(other) or _near(first.results, other)):
             return []
-        return [Finding("M09", "The result changes when the programs of the same launch run in the "
-                               "opposite order.")]
-    change = _first_change(first.results[number], garbage[number])
-    return [Finding("M06", f"The result changes with the garbage in lanes that are masked off: "
-                           f"{change}.")]
+        return [Finding("M09", fault("other order"))]
+    return [_changing(first.results[number], garbage[number])]
 
 
 def name_the_cause(inputs: Sequence[Any], findings: list[Finding], passes: Passes) -> list[Finding]:
@@ -62,9 +60,8 @@ def name_the_cause(inputs: Sequence[Any], findings: list[Finding], passes: Passe
     strided = [tensor for tensor in tensors if not tensor.is_contiguous()]
     code = findings[0].code
     if code in _LAYOUT_SYMPTOMS and strided and passes(_each(inputs, torch.Tensor.contiguous)):
-        seen = (f"The values are right for a contiguous input and wrong for the same values with "
-                f"strides {tuple(strided[0].stride())}.")
-        return [Finding("M08", seen, line=findings[0].line)]
+        return [Finding("M08", fault("strides", strides=strided[0].stride(), rank=strided[0].dim()),
+                        line=findings[0].line)]
     low = [tensor for tensor in tensors if tensor.dtype in _LOW_PRECISION]
     if code == "N01" and low and passes(_each(inputs, torch.Tensor.float)):
         return [replace(findings[0], code="N04").within(
@@ -108,10 +105,12 @@ def _changed(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     return ~((first == second) | (first.isnan() & second.isnan()))
 
 
-def _first_change(first: torch.Tensor, second: torch.Tensor) -> str:
+def _changing(first: torch.Tensor, second: torch.Tensor) -> Finding:
+    """M06 for a result that changes with the garbage in masked elements."""
     changed = _changed(first, second)
     index = tuple(int(i) for i in changed.nonzero()[0])
-    where = place(changed, verb=("differs", "differ"))
-    return (f"{int(changed.sum())} of {changed.numel()} elements differ, the first is "
-            f"{list(index)} with {first[index].item():.6g} and {second[index].item():.6g}. "
-            f"{where}").rstrip(" .")
+    finding = Finding("M06", fault(
+        "masked elements", count=int(changed.sum()), total=changed.numel(), index=index,
+        value=first[index].item(), other=second[index].item()))
+    region = place(changed)
+    return finding.within("differing", region=region) if region else finding

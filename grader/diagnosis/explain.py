@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grader.diagnosis import codes
+from grader.finding import value_of
 from grader.report import CaseResult, Finding, Verdict
 from grader.submission import dataflow, source
 from grader.submission.todo_regions import IMPORTED, Places
 from grader.suite import Case, Mutant, Property, Suite, case_selection
 
+# Messages of Python and of the engine.
 _UNDEFINED = re.compile(r"[`'](\w+)[`'] is not defined")
 
 
@@ -70,8 +72,10 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
 
 def _of_imports(finding: Finding, places: Places) -> Finding:
     """A name that an import should have made known belongs to the place of the imports."""
-    missing = _UNDEFINED.search(finding.seen)
-    if missing and missing[1] in IMPORTED and places.imports is not None:
+    message = _UNDEFINED.search(finding.text)
+    name = message[1] if message else \
+        value_of(finding.data, "name") if value_of(finding.data, "kind") == "undefined" else ""
+    if name in IMPORTED and places.imports is not None:
         return replace(finding, todos=(places.imports,))
     return finding
 

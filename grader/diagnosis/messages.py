@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import signature
+from string import Formatter
 from typing import Any
 
-from grader.finding import Circumstance, Data, Excess, MemoryAccess, Unstored, WrongValues
-from grader.text import program, program_number, sentence
+from grader.finding import (
+    Circumstance,
+    Data,
+    Fault,
+    Figure,
+    MemoryAccess,
+    Unstored,
+    WrongValues,
+)
+from grader.text import program, program_number, ranges, sentence
 
 # -- memory ----------------------------------------------------------------------------------------
 
@@ -138,8 +148,166 @@ def _numbers(*values: float) -> list[str]:
 
 
 def _wrong_values(it: WrongValues) -> str:
-    words = (sentence(difference(it)), it.region.words, it.likeness.words)
-    return " ".join(filter(None, words))
+    words = [sentence(difference(it))]
+    if it.region:
+        words.append(region(it.region))
+    if it.likeness:
+        words.append(pattern(it.likeness))
+    return " ".join(words)
+
+
+_UNITS = {"element": "elements", "row": "rows", "column": "columns", "matrix": "matrices",
+          "slice": "slices"}
+_REGIONS = {
+    "end": "only the {side} {unit}",
+    "run": "only {span}",
+    "run at end": "only the {side} {count:,} of {size:,} {units}",
+    "listed": "only {units} {listed}",
+    "but end": "all {units} but the {side}{several}",
+    "but run": "all {units} but {span}",
+    "last block": "only {units} from {first:,} on, where the last block of {block:,} is not full,",
+    "program": "exactly program {low}'s {units} {first:,} to {last:,}",
+    "programs": "exactly the {units} of programs {low} to {high}, {first:,} to {last:,},",
+    "but program": "all {units} but program {low}'s {units} {first:,} to {last:,}",
+    "but programs": "all {units} but the {units} of programs {low} to {high}, {first:,} to "
+                    "{last:,}",
+    "after program 0": "all {units} but the first {block:,}, which are program 0's,",
+    "steps": "only {often} {unit}, beginning with {begin},",
+    "but steps": "all {units} but {often} {unit}, beginning with {begin},",
+    "block elements": "only the {units} in {lanes} of every block of {block:,}",
+    "tile": "exactly one tile of {height} x {width}, {inside},",
+    "box": "only {inside}",
+    "diagonal": "only the diagonal",
+    "off diagonal": "everything but the diagonal",
+    "above diagonal": "only the triangle above the diagonal",
+    "diagonal and above": "only the diagonal and the triangle above it",
+    "below diagonal": "only the triangle below the diagonal",
+    "diagonal and below": "only the diagonal and the triangle below it",
+    "border": "only the border{wide}",
+    "last rows and columns": "only {rows_there} and {columns_there}",
+}
+_SINGULAR = frozenset((
+    "end", "steps", "tile", "diagonal", "off diagonal", "above diagonal", "diagonal and above",
+    "below diagonal", "diagonal and below", "border"))
+
+
+def region(it: Fault, verb: tuple[str, str] = ("is wrong", "are wrong")) -> str:
+    """Where elements lie, as a sentence: "Only the last 3 of 1,000 columns are wrong."
+
+    Args:
+        verb: what the elements are or do, in the singular and in the plural.
+    """
+    figures: dict[str, Any] = it.figures
+    if "part" in figures:
+        where = "" if it.kind == "everywhere" else region(it.with_figures(part=None), verb)
+        among = where and f" Of these, {where[:1].lower()}{where[1:]}"
+        return f"Only {PARTS[figures['part']]} parts are wrong.{among}"
+    words = _REGIONS[it.kind].format(**_region_words(**figures))
+    if "axis" in figures:
+        words += f" along dimension {figures['axis']}"
+    if "flat" in figures:
+        words = f"{words.rstrip(',')}, counted row by row,"
+    if "every_matrix" in figures:
+        words += " of every matrix"
+    single = figures["first"] == figures["last"] if it.kind in ("run", "box") else \
+        it.kind in _SINGULAR
+    return f"{words[0].upper()}{words[1:]} {verb[not single]}."
+
+
+def _region_words(**figures: Any) -> dict[str, Any]:
+    """The figures of a region, and parts of its sentence that are made of them."""
+    it, unit = figures, figures.get("unit", "element")
+    words = it | {"unit": unit, "units": _UNITS[unit]}
+    if "last" in it:
+        words["span"] = inside = _span(unit, it["first"], it["last"])
+        words["lanes"] = _span("lane", it["first"], it["last"])
+    if "other_unit" in it:
+        left, right = it["other_first"], it["other_last"]
+        words |= {"inside": f"{inside} in {_span(it['other_unit'], left, right)}",
+                  "height": it["last"] - it["first"] + 1, "width": right - left + 1}
+    if "count" in it:
+        words["several"] = "" if it["count"] == 1 else f" {it['count']:,}"
+    if "indices" in it:
+        *most, last = (f"{index:,}" for index in it["indices"])
+        words["listed"] = f"{', '.join(most)} and {last}"
+    if "step" in it:
+        start = it["start"]
+        words["often"] = "every other" if it["step"] == 2 else f"every {_ordinal(it['step'])}"
+        words["begin"] = f"{unit} {start:,}" if start else "the first"
+    if "rows" in it:
+        words |= {f"{unit}s_there": f"the last {unit}" if it[f"{unit}s"] == 1 else
+                  f"the last {it[f'{unit}s']:,} {unit}s" for unit in ("row", "column")}
+    words["wide"] = f", {it['width']} elements wide," if it.get("width", 1) > 1 else ""
+    return words
+
+
+def _span(unit: str, first: int, last: int) -> str:
+    many = _UNITS.get(unit, f"{unit}s")
+    return f"{unit} {first:,}" if first == last else f"{many} {first:,} to {last:,}"
+
+
+def _ordinal(number: int) -> str:
+    teens = 10 <= number % 100 <= 20
+    return f"{number:,}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
+
+
+_FUNCTIONS = {
+    "log": "the logarithm of", "exp": "the exponential of", "sqrt": "the square root of",
+    "square": "the square of", "reciprocal": "the reciprocal of",
+    "reciprocal square": "the reciprocal of the square of",
+}
+_PATTERNS: dict[str, str | Callable[..., str]] = {
+    "nan": "{subject} is NaN",
+    "value": "{subject} is {name}",
+    "clamp": lambda name, side, **_:
+        f"every {'negative number' if (side, name) == ('below', '0') else f'number {side} {name}'} "
+        f"became {name}",
+    "formula": "{subject} is {name}",
+    "input": "{subject} is {name}",
+    "function": lambda subject, function:
+        f"{subject} is {_FUNCTIONS[function]} the expected one",
+    "sign lost": "every negative number lost its sign",
+    "factor": lambda subject, factor, whole, part:
+        f"{subject} has the wrong sign" if factor == -1 else
+        f"{subject} is {_times(factor, whole, part)} the expected one",
+    "offset": lambda subject, amount:
+        f"{subject} is {abs(amount):.4g} too {'large' if amount > 0 else 'small'}",
+    "shift": lambda subject, count, unit, further:
+        f"{subject} holds what belongs {count:,} {unit}{'' if count == 1 else 's'} "
+        f"{'further on' if further else 'before it'}",
+    "reverse": lambda order, **_: {
+        "elements": "the elements stand in reverse order",
+        "in rows": "the elements of each row stand in reverse order",
+        "rows": "the rows stand in reverse order"}[order],
+    "transpose": "the values stand in the order of the expected result's transpose",
+    "rows": "the rows hold the values of other rows: row {row:,} those of row {other:,}",
+    "factor by row": lambda low, high, **_:
+        "within a row all elements are wrong by the same factor, which is " + _between(low, high),
+    "offset by row": lambda low, high, **_:
+        "within a row all elements are wrong by the same amount, which is " + _between(low, high),
+    "precision": "none is off by more than one part in {parts:,}",
+    "elsewhere": "the expected values are all there, in other places",
+}
+
+
+def pattern(it: Fault) -> str:
+    """What wrong values look like, as a sentence, such as "Every element is NaN."."""
+    figures: dict[str, Any] = dict(it.figures)
+    figures["subject"] = "every element" if figures.pop("every", False) else \
+        "each of these elements"
+    form = _PATTERNS[it.kind]
+    words = form.format(**figures) if isinstance(form, str) else form(**figures)
+    return f"{words[:1].upper()}{words[1:]}."
+
+
+def _times(factor: float, whole: int, part: int) -> str:
+    if part:
+        return "half" if part == 2 else f"1/{part:,} of"
+    return f"{whole:,} times" if whole else f"{factor:.4g} times"
+
+
+def _between(low: float, high: float) -> str:
+    return f"{low:.3g}" if f"{low:.3g}" == f"{high:.3g}" else f"between {low:.3g} and {high:.3g}"
 
 
 # -- costs -----------------------------------------------------------------------------------------
@@ -149,66 +317,555 @@ def in_launches(number: int) -> str:
     return f"{number or 'no'} launch{'' if number == 1 else 'es'}"
 
 
-def _excess(it: Excess) -> str:
-    kernel = f"`{it.kernel}`"
-    match it.kind:
-        case "bytes":
-            allowed = f", and {it.limit:.2f} times are allowed" * (it.limit > 1)
-            most = "" if it.line is None else \
-                f" Line {it.line} {it.action}s most of them, {it.line_bytes:,} bytes of " \
-                f"`{it.tensor}`."
-            return f"The kernels moved {it.measured:,} bytes where {it.least:,} do: " \
-                   f"{it.measured / it.least:.2f} times as many{allowed}.{most}"
-        case "operations":
-            return f"tl.dot computed {it.measured:,} operations where {it.least:,} do: " \
-                   f"{it.measured / it.least:.2f} times as many, and {it.limit:.2f} times are " \
-                   "allowed. What they are computed of was loaded as well."
-        case "sectors":
-            again = f" Other accesses use the rest: each sector is requested " \
-                    f"{it.requested:.1f} times where {it.needed:.1f} would do." if it.reused else ""
-            return f"{kernel} {it.action}s {100 * it.share:.0f} % of each 32-byte sector of " \
-                   f"`{it.tensor}` that an access moves: the elements of an access lie apart in " \
-                   f"memory.{again}"
-        case "launches":
-            return f"The function made {in_launches(it.measured)} where {it.limit} does."
-        case "idle programs":
-            return f"{it.measured} of {it.limit} programs stored nothing."
-        case "idle sample":
-            return f"{it.measured} of {it.limit} programs stored nothing, the first and the " \
-                   f"last {int(it.limit) // 2} of a grid of {it.least}."
-        case "programs":
-            return f"{it.measured} programs ran where {it.limit} do."
-        case _:
-            return _compiled_excess(it)
+# -- faults ----------------------------------------------------------------------------------------
 
 
-def _compiled_excess(it: Excess) -> str:
-    kernel = f"`{it.kernel}`"
-    match it.kind:
-        case "vector":
-            share = f": {it.n_elements:,} elements of {it.itemsize} bytes, shared by " \
-                    f"{it.threads} threads, are {it.measured // 8} bytes each" if it.divided else ""
-            return f"A thread of {kernel} moves {it.measured} bits at a time where {it.limit} " \
-                   f"do{share}."
-        case "no access":
-            return "No load or store of the compiled kernels moves a good part of the bytes; " \
-                   f"threads are asked to move {it.limit} bits at a time."
-        case "spills":
-            return f"{kernel} spills {it.measured} bytes a thread to memory: its blocks do not " \
-                   f"fit {it.registers} registers of {it.warps} warps."
-        case "shared":
-            return f"A program of {kernel} takes {it.measured:,} bytes of shared memory where " \
-                   f"{it.limit:,} are allowed."
-        case "stages" | "most stages":
-            old = f"; Triton loads nothing ahead on the {it.target}" if it.target else ""
-            bound = "at least" if it.kind == "stages" else "at most"
-            return f"The pipeline of {kernel} is {it.measured} stages deep, in {it.shared:,} " \
-                   f"bytes of shared memory, where {bound} {it.limit} are asked for{old}."
-        case "tensor cores":
-            old = f"; Triton knows none of the {it.target}" if it.target else ""
-            return f"The matrix product does not use tensor cores{old}."
-    return f"{kernel} loads tiles in pieces of {it.measured} bytes, each by a thread that " \
-           f"computes its address; none of them is a bulk copy of the {it.target}."
+def _code(names: Iterable[Figure], between: str = " and ") -> str:
+    return between.join(f"`{name}`" for name in names)
+
+
+def _raised(exception: str, text: str = "") -> str:
+    return f"{exception}: {text}".rstrip(": ")
+
+
+def _memory_limit(n_bytes: float) -> str:
+    return f" A submission may take {n_bytes / 1e9:.1f} GB of memory beside the inputs of its " \
+           "module."
+
+
+def _cause(hint: str, module: str, limit: float) -> str:
+    """A sentence on how the sandbox caused an exception; empty where it did not."""
+    return _memory_limit(limit) if limit else _HINTS[hint].format(module=module)
+
+
+_HINTS = {
+    "": "",
+    "module": " Only the files of the exercise are graded: where `{module}` is a file of yours, "
+              "put what it defines into the exercise's file.",
+    "threads": " Threads and further processes are forbidden to host code in a grade.",
+    "grid": " A kernel is launched with its grid: `kernel[grid](...)`.",
+    "device": " The tensors of this grade are on the CPU; their device says so, and "
+              "`torch.cuda.is_available()` that there is no GPU.",
+}
+
+
+def _syntax(line: int | None, text: str, column: int | None, quoted: str) -> str:
+    at = f", column {column}" if column else ""
+    return f"Python cannot parse line {line}{at}: {text}.{quoted}"
+
+
+def _import(exception: str, text: str = "", hint: str = "", module: str = "",
+            limit: float = 0) -> str:
+    words = f"Importing the file raised {_raised(exception, text)}"
+    return sentence(words) + _cause(hint, module, limit)
+
+
+def _uncompilable(line: int, text: str, hint: str = "", module: str = "") -> str:
+    words = sentence(f"Python cannot compile line {line}: {text}")
+    return words + _cause(hint, module, 0)
+
+
+def _blanks(count: int, total: int, todos: Sequence[int], lines: Sequence[int],
+            more: bool) -> str:
+    places = [f"TODO {ranges(todos)}{' and more' * more}"] if todos else []
+    if lines:
+        places.append(f"`...` in line {', '.join(map(str, lines))}")
+    return f"{_left(count, total)}: {' and '.join(places)}."
+
+
+def _blanks_in_files(count: int, total: int, files: Sequence[str], lines: Sequence[str]) -> str:
+    places = (f"{file} line{'' if numbers.isdigit() else 's'} {numbers}"
+              for file, numbers in zip(files, lines, strict=True))
+    return f"{_left(count, total)}: `...` in {'; '.join(places)}."
+
+
+def _left(count: int, total: int) -> str:
+    if count <= total:
+        return f"{count} of {total} blanks {'is' if count == 1 else 'are'} left"
+    return "1 blank is left" if count == 1 else f"{count} blanks are left"
+
+
+def _function_raised(exception: str, text: str = "", name: str = "", hint: str = "",
+                     module: str = "", limit: float = 0) -> str:
+    who, detail = f"`{name}`" if name else "The function", f": {text}" if text else ""
+    return sentence(f"{who} raised {exception}{detail}") + _cause(hint, module, limit)
+
+
+def _in_place(names: Sequence[str], got: str, type: str = "") -> str:
+    returned = {"nothing": "None", "tensor": "a tensor", "other": "something else"}.get(
+        got, f"a {type}")
+    expected = f"{_code(names)}, changed" if names else "None"
+    return f"The function works in place and returned {returned}, expected {expected}."
+
+
+def _no_tensor(type: str) -> str:
+    more = " A launch returns the compiled kernel; the result is the tensor that it wrote." \
+        if type == "CompiledKernel" else ""
+    return f"The function returned a {type or 'something else'}, expected a torch.Tensor.{more}"
+
+
+def _tensors(count: int, in_tuple: bool) -> str:
+    return f"{count} tensor{'' if count == 1 else 's'} in a tuple" if in_tuple else "one tensor"
+
+
+def _returned(count: int, in_tuple: bool, expected: int, expected_tuple: bool) -> str:
+    return f"The function returned {_tensors(count, in_tuple)}, expected " \
+           f"{_tensors(expected, expected_tuple)}."
+
+
+def _result(name: str, number: int | None) -> str:
+    """One of several results in messages, by its name or its number from 0."""
+    return f"Result `{name}`" if name else "The result" if number is None else \
+        f"Result {number + 1}"
+
+
+def _grid_size(kernel: str, got: str, axis: int, most: int, largest: int) -> str:
+    end = f", and up to {largest:,} along axis 0." if axis else "."
+    return f"The grid of `{kernel}` has {got} programs along axis {axis}; CUDA takes 0 to " \
+           f"{most:,} there{end}"
+
+
+_ORIGINS = {
+    "input": "an input",
+    "made": "made by a recorded allocation; its values exist only in the executor",
+    "copied": "made by copying inputs; its values are known here until a kernel gets it",
+    "probe": "the result of a validation of inputs",
+    "literal": "one Python number",
+    "meta": "without memory",
+    "": "made before the call (such as a buffer that was kept), in another thread or by NumPy",
+}
+
+
+def _strange_result(origin: str) -> str:
+    where = {"meta": "has no memory (device 'meta')", "probe": "was made by torch",
+             "literal": "was made by torch"}.get(
+                 origin, "was made outside the call or outside torch")
+    return f"The returned tensor {where}; a result is a tensor that was allocated in the call " \
+           "and written by a kernel."
+
+
+def _on_the_cpu(code: str, device: str) -> str:
+    given = f"the device '{device}'" if device else "no device"
+    return f"`{code}` is given {given}: for inputs on a GPU its tensor would lie on the CPU, " \
+           "where no kernel reaches it."
+
+
+_EVENTS = {"Alloc": "allocated", "Fill": "filled", "Move": "copied",
+           "Launch": "given to a kernel"}
+
+
+def _other_work(detail: str) -> str:
+    return "The function asks for other work when only the values of its arguments change: " \
+           f"{detail}. The host may plan with shapes, strides and dtypes; values are read by " \
+           "kernels."
+
+
+def _unlike_text(kernel: str, line: int, own_line: int | None) -> str:
+    where = "was made elsewhere than in the text of the file" if own_line is None else \
+        f"is that of line {own_line}"
+    return f"The kernel `{kernel}` that is launched {where}; the file defines `{kernel}` in line " \
+           f"{line}, and only that text is compiled and run."
+
+
+def _compiling(kernels: Sequence[str], how: str) -> str:
+    return f"Compiling {_code(kernels)} {how}."
+
+
+def _given_up(kernels: Sequence[str], cpu_s: float, slowest: str, slowest_s: float) -> str:
+    variant = f" (with {slowest})" if slowest else ""
+    return _compiling(kernels, f"was given up after {cpu_s:.0f} s of CPU time: one variant"
+                               f"{variant} took {slowest_s:.0f} s. Values and memory accesses "
+                               "were judged without it")
+
+
+def _variants(count: int, kernels: Sequence[str], calls: str, most: int, kernel: str = "",
+              name: str = "", parts: Sequence[str] = (), n_parts: int = 0) -> str:
+    words = f"{count} variants of {_code(kernels)} are compiled for {calls}; {most} are enough."
+    if not parts:
+        return words
+    shown = ", ".join(parts) + (" and so on" if n_parts > len(parts) else "")
+    return f"{words} While `{kernel}` is compiled, {n_parts} different things are known of " \
+           f"`{name}`: {shown}."
+
+
+def _refused(begin: str, text: str, quoted: str) -> str:
+    words = sentence(begin + (text or "no reason is given"))
+    return "\n".join([words, *quoted.splitlines()])
+
+
+def _name(why: str, line: int, called: bool, code: str, nearest: str = "", instead: str = "",
+          **figures: str) -> str:
+    if nearest:
+        nearest = f"; the nearest name is `{nearest}`"
+    if instead:
+        source = ", from `triton.language.extra`" * instead.startswith("libdevice.")
+        instead = f": use `{instead}`{source}"
+    reason = why.format(nearest=nearest, instead=instead, **figures)
+    return f"Line {line} {'calls' if called else 'uses'} `{code}`, {reason}."
+
+
+def _overrun(kernel: str, n_bytes: int, side: str, tensor: str, nearest: int,
+             farthest: int) -> str:
+    where = {"after": "past the end", "before": "before the start"}[side]
+    name = f"`{tensor}`" if tensor else "a tensor that it was not given"
+    far = f"{nearest} elements" if nearest == farthest else f"{nearest} to {farthest} elements"
+    return sentence(f"on the GPU `{kernel}` stored {n_bytes} bytes {where} of {name}, {far} away "
+                    "from it")
+
+
+def _bytes(measured: int, limit: float, least: int, line: int | None = None, action: str = "",
+           line_bytes: int = 0, tensor: str = "") -> str:
+    allowed = f", and {limit:.2f} times are allowed" * (limit > 1)
+    most = "" if line is None else \
+        f" Line {line} {action}s most of them, {line_bytes:,} bytes of `{tensor}`."
+    return f"The kernels moved {measured:,} bytes where {least:,} do: {measured / least:.2f} " \
+           f"times as many{allowed}.{most}"
+
+
+def _sectors(kernel: str, action: str, share: float, tensor: str, requested: float | None = None,
+             needed: float = 0) -> str:
+    again = "" if requested is None else " Other accesses use the rest: each sector is requested " \
+        f"{requested:.1f} times where {needed:.1f} would do."
+    return f"`{kernel}` {action}s {100 * share:.0f} % of each 32-byte sector of `{tensor}` that " \
+           f"an access moves: the elements of an access lie apart in memory.{again}"
+
+
+def _vector(kernel: str, measured: int, limit: int, n_elements: int = 0, itemsize: int = 0,
+            threads: int = 0) -> str:
+    share = f": {n_elements:,} elements of {itemsize} bytes, shared by {threads} threads, are " \
+            f"{measured // 8} bytes each" if threads else ""
+    return f"A thread of `{kernel}` moves {measured} bits at a time where {limit} do{share}."
+
+
+def _stages(bound: str, kernel: str, measured: int, limit: float, shared: int, target: str) -> str:
+    old = f"; Triton loads nothing ahead on the {target}" if target else ""
+    return f"The pipeline of `{kernel}` is {measured} stages deep, in {shared:,} bytes of shared " \
+           f"memory, where {bound} {limit} are asked for{old}."
+
+
+def _too_slow(cause: str, most: str, gpu: str, verb: str, asked: str) -> str:
+    return f"The launches {cause}: they reach at most {most} of the speed at which the {gpu} " \
+           f"{verb}, and {asked} is asked for."
+
+
+# Why a kernel cannot use a name.
+_NAMES: dict[str, str] = {
+    "reserved": "which a kernel cannot use",
+    "attribute": "which a kernel cannot use{nearest}",
+    "attribute assignment": "and a kernel cannot assign to attributes",
+    "not constexpr": "a global that is not a tl.constexpr; kernels see only `name = "
+                     "tl.constexpr(value)`",
+    "constexpr function": "a `constexpr_function`; such functions run as Python while a kernel is "
+                          "compiled",
+    "host function": "a plain Python function; a kernel calls functions with `@triton.jit`",
+    "kernel inside": "a kernel in `{around}`, which is not found under this name from here; "
+                     "kernels call those at the top of the file",
+    "class": "a class; kernels call those at the top of the file, not in a class",
+    "class attribute": "an attribute of the class `{around}`, whose names a kernel in it does not "
+                       "see",
+    "variable around": "a variable of the function `{around}` around the kernel; its value is "
+                       "known only when that function runs, so pass it to the launch as a "
+                       "parameter",
+    "undefined": "and `{name}` is not defined{nearest}",
+    "not visible": "which a kernel cannot use; it sees its parameters, tl.constexpr globals, other "
+                   "kernels and what the file imports of Triton",
+    "of the host": "which Python runs on the host; a kernel is compiled and has only Triton's own "
+                   "functions{instead}",
+    "not imported": "but nothing imports the module `{module}`: a package has no attribute for a "
+                    "module that was never imported",
+    "not offered": "which Triton does not offer to kernels{nearest}",
+    "of a GPU": "which tells something of the GPU that runs the kernel, and there is none",
+    "assembly": "which puts assembly into the kernel; what is written in Triton is judged here",
+}
+_CONSTRUCTS = {
+    "Import": "an import", "ImportFrom": "an import", "Lambda": "a lambda",
+    "ListComp": "a comprehension", "SetComp": "a comprehension", "DictComp": "a comprehension",
+    "GeneratorExp": "a comprehension", "Try": "`try`", "TryStar": "`try`", "With": "`with`",
+    "AsyncWith": "`with`", "Raise": "`raise`", "Global": "`global`", "Nonlocal": "`nonlocal`",
+    "FunctionDef": "a function inside the kernel", "AsyncFunctionDef": "a function inside the "
+    "kernel", "ClassDef": "a class", "Yield": "`yield`", "YieldFrom": "`yield`",
+    "Await": "`async`", "AsyncFor": "`async`", "Delete": "`del`", "Break": "`break`",
+    "Continue": "`continue`", "Match": "`match`", "Dict": "a dictionary or set",
+    "Set": "a dictionary or set",
+}
+
+_FAULTS: dict[str, str | Callable[..., str]] = {
+    # engine
+    "stopped": "`{kernel}`: {text}",
+    "assertion": lambda kernel, text:
+        f"an assertion in `{kernel}` failed{f': {text}' if text else ''}",
+    "not compiled": "`{kernel}` does not compile: {text}",
+    "raised in kernel": "`{kernel}` raised {exception}: {text}",
+    "carried type": lambda kernel, text, shape, new_shape: f"`{kernel}` does not compile: {text}",
+    "too many programs": "`{kernel}` is launched with {count} programs; the grader runs at most "
+                         "{most} of one launch",
+    "modified by host": "an input was modified by a host operation of the function",
+    "modified beside": "{count} elements beside those of an input that is changed in place were "
+                       "stored too: its view leaves them out. The first lies {distance} elements "
+                       "{side} the view's first",
+    # kernels in the text of a file
+    "extraction": "Taking the kernels from the file raised {exception}: {text}",
+    "decorator": "Kernel `{kernel}` is decorated with `{code}`, which the grader does not know.",
+    "nested expression": "An expression of a kernel is nested too deeply.",
+    "annotation line": "The result's annotation of `{kernel}` starts on a line of its own.",
+    "bound twice": lambda line, name, lines:
+        f"Line {line} uses `{name}`, which lines {' and '.join(map(str, lines))} bind; the value "
+        "of a kernel's global is taken from the text of the file, and has to be bound once, at its "
+        "top: what is chosen at run time is passed to the launch.",
+    "module value": "Line {line} uses the module `{code}` as a value, which a kernel cannot do.",
+    "private name": "Kernel `{kernel}` uses the name `{name}`, which Python keeps for itself.",
+    "walrus": "An annotation holds `:=`, which a kernel cannot use.",
+    "default": "A parameter's default is `{code}`, and a kernel's defaults must be constants.",
+    "star parameters": "Kernel `{kernel}` takes `*` or `**` parameters.",
+    "item assignment": "Line {line} assigns to `{code}`; a block cannot be changed in place.",
+    "construct": lambda line, construct:
+        f"Line {line} uses {_CONSTRUCTS[construct]}, which a kernel cannot use.",
+
+    # files
+    "no file": "There is no file {name}.",
+    "link": "{name} is a link that leads out of the exercise's folder.",
+    "size": "The files have {n_bytes:,} bytes together; a submission may have {most:,}.",
+    "no text": "The file is not text in {encoding}.",
+    "encoding": "The file declares the encoding `{encoding}`; a kernel file is text in UTF-8.",
+    "NUL": "Line {line} holds a NUL byte, which no Python file may hold.",
+    "syntax": _syntax,
+    "nested file": "Python cannot parse the file: it is nested too deeply.",
+    "unparsable": "Python cannot parse the file: {text}.",
+    "uncompilable": _uncompilable,
+    "import": _import,
+    "blanks": _blanks,
+    "blanks in files": _blanks_in_files,
+    "blank reached": "`{kernel}` reached a blank: `...` is still to be filled in.",
+    "plain function": "`{name}` is launched with [grid] and is a plain Python function.",
+    "no kernels": "No function of the file is decorated with `@triton.jit`, or given to "
+                  "`triton.jit` by its name.",
+    "no function": "The file defines no function `{name}`.",
+    "signature": "`{name}` takes ({parameters}); the module asks for `{expected}`.",
+
+    # launches
+    "grid type": "The grid of `{kernel}` is {got}, of type {type}; a tuple of one to three numbers "
+                 "is expected.",
+    "grid length": "The grid of `{kernel}` has {count} numbers; it may have one to three.",
+    "grid size": _grid_size,
+    "grid number": "The grid of `{kernel}` has {got} along axis {axis}, of type {type}; it must be "
+                   "an integer.",
+    "too many launches": "Launch {count} in one call; at most {most} can be recorded.",
+    "too many events": "More than {most} allocations, copies and launches were made in one call.",
+    "unlike text": _unlike_text,
+    "no parameter": lambda kernel, name, nearest:
+        f"`{kernel}` has no parameter `{name}`, and Triton no launch option of that name."
+        + (f" The nearest is `{nearest}`." if nearest else ""),
+    "option type": "The launch option `{name}` is a {type}; here it can only be a number or a "
+                   "word.",
+    "option": "`{kernel}` is launched with the option `{name}`, which changes what the compiler "
+              "makes of it; what is judged is the kernel.",
+    "complex argument": "`{name}` of `{kernel}` gets a tensor of {dtype}; elements of a kernel are "
+                        "real numbers.",
+    "text argument": "`{name}` of `{kernel}` gets a text of {count:,} characters; at most {most:,} "
+                     "are taken. Values come to a kernel in tensors.",
+    "foreign argument": lambda name, kernel, origin:
+        f"`{name}` of `{kernel}` gets a tensor that is {_ORIGINS[origin]}; kernels get the "
+        "arguments and what is allocated in the call.",
+    "descriptor": "The tensor descriptor `{name}` of `{kernel}` describes {shape} elements with "
+                  "strides {strides}; their last is {n_bytes} bytes past the end of the tensor's "
+                  "memory.",
+    "no kernel": lambda kernel: sentence(
+        f"`{kernel}` is launched, and the file defines no kernel of this name: kernels are "
+        "functions with `@triton.jit`, or given to `triton.jit` by name"),
+    "constexpr tensor": "The constexpr parameter `{name}` gets a tensor.",
+    "negated": "A tensor is a lazily negated view, such as the imaginary part of a conjugated one; "
+               "memory holds no such numbers.",
+    "dimensions": "A tensor has {count} dimensions; at most {most} can be followed here.",
+    "too many figures": "{task} reads figures of more than {most} compiled kernels.",
+
+    # host code
+    "host changes": "`{code}` changes the argument `{name}` in place, on the host.",
+    "host values": "`{code}` makes a tensor from values of the host; values come from inputs and "
+                   "kernels only.",
+    "host check": "`{code}` looks at values that a kernel has yet to write; only inputs can be "
+                  "checked on the host.",
+    "host work": "`{code}` works on tensors in host code; kernels do the work here, the host "
+                 "allocates, views, copies and launches.",
+    "host read": "`{code}` reads values on the host that a kernel has yet to write; only inputs "
+                 "may be read there.",
+    "host reads": "`{code}` reads values of tensors on the host, {count:,} in this call so far; a "
+                  "check of arguments may read {most}, and `x.isnan().any()` takes one.",
+    "fill value": "`{code}` writes {value}; host code may fill a tensor with 0, 1, -1, inf and "
+                  "-inf only.",
+    "foreign fill": "`{code}` fills a tensor that was not made in this call.",
+    "foreign copy": "`{code}` copies values that neither an input nor a kernel holds.",
+    "host copy": "Host code copies a tensor of shape {shape}; in this module moving and casting is "
+                 "what the kernels are for.",
+    "written past torch": lambda name:
+        f"Memory {f'of the argument `{name}`' if name else 'that was allocated'} was written on "
+        "the host, past torch; only kernels write values.",
+    "conjugated result": "The returned tensor is a conjugated view, which torch would compute when "
+                         "it is read; a result holds what kernels have written.",
+    "foreign result": _strange_result,
+    "on the CPU": _on_the_cpu,
+    "many floats": "The launches pass {count:,} different floats as arguments, for a result of "
+                   "{elements:,} elements; at most {most:,} are taken. Values come to a kernel in "
+                   "tensors, and the kernel computes with them.",
+    "many words": "The launches pass {count:,} different integers, words and pieces of tensors as "
+                  "arguments, for a result of {elements:,} elements; at most {most:,} are taken. "
+                  "One launch for many elements needs a few sizes and strides.",
+    "many moves": "The function copies or fills {count:,} pieces of tensors on the host, for a "
+                  "result of {elements:,} elements; at most {most:,} are taken. Moving single "
+                  "elements is the work of kernels.",
+    "raised for others": lambda exception, text: sentence(
+        f"For other values of the same shapes the function raised {_raised(exception, text)}"),
+    "other kernel": lambda kernel, other: _other_work(
+        f"`{kernel}` is launched for one, `{other}` for the other"),
+    "other grid": lambda kernel, grid, other: _other_work(
+        f"the grid of `{kernel}` is {grid} and {other}"),
+    "other argument": lambda kernel, name, value, other: _other_work(
+        f"`{name}` of `{kernel}` is {value} and {other}"),
+    "other options": lambda kernel: _other_work(f"the options of `{kernel}` differ"),
+    "other fill": lambda value, other: _other_work(
+        f"a tensor is filled with {value:g} and {other:g}"),
+    "other part": lambda event: _other_work(f"another part of a tensor is {_EVENTS[event]}"),
+    "other bytes": lambda n_bytes, other: _other_work(f"{n_bytes} and {other} bytes are allocated"),
+    "other event": lambda event, other: _other_work(
+        f"a tensor is {_EVENTS[event]} for one and {_EVENTS[other]} for the other"),
+    "other count": lambda count, other: _other_work(
+        f"{count} allocations, copies and launches for one and {other} for the other"),
+    "other result": lambda: _other_work("another tensor is returned"),
+    "no launches": "One of the calls launches no kernel, of {calls}.",
+    "variants": _variants,
+    "not specialized": lambda kernel, name, count, calls:
+        f"`{kernel}` names `{name}` in do_not_specialize, and `{name}` is a constexpr: each of its "
+        f"values still makes a key of its own, {count} for {calls}, and Triton refuses to compile "
+        "such a kernel.",
+
+    # results, exceptions and answers
+    "raised": _function_raised,
+    "in place": _in_place,
+    "strange dtype": "The function returned a tensor of {dtype}; no kernel writes such a one.",
+    "no tensor": _no_tensor,
+    "input returned": "The function returned its input, or a view of it; a new tensor is "
+                      "expected.",
+    "results": _returned,
+    "shape": lambda shape, expected, result="", number=None:
+        f"{_result(result, number)} has shape {shape}, expected {expected}.",
+    "dtype": lambda dtype, expected, result="", number=None:
+        f"{_result(result, number)} is {dtype}, expected {expected}.",
+    "not contiguous": lambda strides, result="", number=None:
+        f"{_result(result, number)} has strides {strides}; a contiguous tensor is expected.",
+    "launches": lambda count, expected:
+        f"The function made {in_launches(count)}; this case asks for {expected or 'none'}.",
+    "no exception": "No exception was raised, expected {expected}.",
+    "exception": lambda exception, text, expected: sentence(
+        f"The function raised {exception} ({text}), expected {expected}"),
+    "late exception": "The {expected} came after a kernel had been launched; it has to come first.",
+    "message": lambda text, missing:
+        f"The message “{text}” does not mention {' and '.join(missing)}.",
+    "answer type": "`{name}` returned something that is not made of plain values: {type}.",
+    "answer form": lambda name, answer, exception, text: sentence(
+        f"`{name}` answered {answer}, which has another form than the contract gives "
+        f"({exception}: {text})"),
+
+    # processes
+    "no end": lambda task, seconds: sentence(f"{task} did not end within {seconds:.0f} s"),
+    "memory held": lambda task, n_bytes, seconds, limit: sentence(
+        f"{task} held {n_bytes / 1e9:.1f} GB of memory after {seconds:.0f} s and went on."
+        f"{_memory_limit(limit)}"),
+    "memory taken": lambda task, n_bytes, most: sentence(
+        f"{task} took {n_bytes / 1e9:.1f} GB of memory; the limit is {most / 1e9:.1f} GB"),
+    "too much memory": lambda task: sentence(f"{task} used too much memory"),
+    "ended": lambda task, text: sentence(f"the process ended while {task} ran: it {text}"),
+    "no reply": lambda task, text: sentence(
+        f"The process that ran {task} answered with something that is no reply: {text}"),
+    "no account": lambda text, done="":
+        f"The process {f'in which launches are {done}' if done else 'that ran the kernels'} "
+        f"answered with something that is no account of them: {text}.",
+    "refused recording": "The recorded launches cannot be {done}: {text}.",
+    "kernel memory": "`{kernel}` needs more memory than there is.",
+    "no memory": lambda text: f"There is not enough memory for {text or 'an allocation'}.",
+    "no memory for shape": "There is not enough memory for a tensor of shape {shape}.",
+    "endless recursion": "`{kernel}` calls itself without end.",
+
+    # the compiler
+    "compiling": lambda kernels, seconds: _compiling(
+        kernels, f"did not end within {seconds:.0f} s, the limit for the launches of one call"),
+    "compiling given up": _given_up,
+    "refused by Triton": lambda kernel, target, text, quoted: _refused(
+        f"Triton does not compile `{kernel}` for the {target}: ", text, quoted),
+    "refused": lambda kernel, target, text, quoted: _refused(
+        f"`{kernel}` does not compile for the {target}: ", text, quoted),
+    "refused by the assembler": lambda kernel, target, text, quoted: _refused(
+        f"`{kernel}` does not compile for the {target}: the assembler refuses what Triton made of "
+        "it: ", text, quoted),
+    "too large": lambda kernel, target, text: sentence(
+        f"`{kernel}` does not fit the {target}: {text}"),
+    "too many threads": "`{kernel}` does not fit the {target}: `num_warps` asks for {count:,} "
+                        "threads a program, and CUDA takes {most:,} at most, which are 32 warps.",
+    "too many blocks": "`{kernel}` does not fit the {target}: `num_ctas` asks for clusters of "
+                       "{count} thread blocks, and CUDA takes {most} at most.",
+
+    # runs
+    "other order": "The result changes when the programs of the same launch run in the opposite "
+                   "order.",
+    "strides": lambda strides, rank:
+        "The values are right for a contiguous input and wrong for the same values with strides "
+        f"{strides}.",
+    "masked elements": lambda count, total, index, value, other:
+        f"The result changes with the garbage in lanes that are masked off: {count} of {total} "
+        f"elements differ, the first is {list(index)} with {value:.6g} and {other:.6g}.",
+    "unwritten on GPU": "Two runs on the GPU gave different results, which change with the garbage "
+                        "in memory that nobody wrote.",
+    "order on GPU": "Two runs on the GPU gave different results: they depend on the order in which "
+                    "programs happen to run.",
+    "timed results": "A timed run gave other results than a run before it did, for the same "
+                     "inputs.",
+    "input on GPU": lambda number=None:
+        f"On the GPU {'an input' if number is None else f'input {number + 1}'} holds other values "
+        "after the call than before.",
+    "overrun": _overrun,
+    "illegal access": lambda text: sentence(
+        f"the GPU stopped a kernel that reached memory of no tensor ({text})"),
+    "stopped by GPU": lambda text: sentence(f"the GPU stopped a kernel: {text}"),
+    # costs: what was measured, beside the limit of a case
+    "bytes": _bytes,
+    "operations": lambda measured, least, limit:
+        f"tl.dot computed {measured:,} operations where {least:,} do: {measured / least:.2f} times "
+        f"as many, and {limit:.2f} times are allowed. What they are computed of was loaded as "
+        "well.",
+    "sectors": _sectors,
+    "launches over limit": lambda measured, limit:
+        f"The function made {in_launches(measured)} where {limit} does.",
+    "idle programs": "{measured} of {programs} programs stored nothing.",
+    "idle sample": lambda measured, sample, programs:
+        f"{measured} of {sample} programs stored nothing, the first and the last {sample // 2} of "
+        f"a grid of {programs}.",
+    "programs": "{measured} programs ran where {limit} do.",
+    "vector": _vector,
+    "no access": "No load or store of the compiled kernels moves a good part of the bytes; threads "
+                 "are asked to move {limit} bits at a time.",
+    "spills": "`{kernel}` spills {measured} bytes a thread to memory: its blocks do not fit "
+              "{registers} registers of {warps} warps.",
+    "shared": "A program of `{kernel}` takes {measured:,} bytes of shared memory where {limit:,} "
+              "are allowed.",
+    "stages": lambda **figures: _stages("at least", **figures),
+    "most stages": lambda **figures: _stages("at most", **figures),
+    "tensor cores": lambda target:
+        "The matrix product does not use tensor cores"
+        + (f"; Triton knows none of the {target}." if target else "."),
+    "pieces": "`{kernel}` loads tiles in pieces of {measured} bytes, each by a thread that "
+              "computes its address; none of them is a bulk copy of the {target}.",
+    "slow traffic": lambda n_bytes, least, **more: _too_slow(
+        f"move at least {n_bytes:,} bytes between memory and caches where {least:,} do", **more),
+    "slow products": lambda operations, ms, **more: _too_slow(
+        f"compute {operations:,} operations of tl.dot, which take at least {ms:.3g} ms on the "
+        "units that they use", **more),
+}
+
+
+def _fault(it: Fault) -> str:
+    figures: dict[str, Any] = it.figures
+    if it.kind in _NAMES:
+        return _name(_NAMES[it.kind], **figures)
+    form = _FAULTS[it.kind]
+    return form.format(**figures) if isinstance(form, str) else form(**figures)
 
 
 # -- circumstances ---------------------------------------------------------------------------------
@@ -245,6 +902,11 @@ _CIRCUMSTANCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "on the GPU": _on_gpu,
     "compiled": lambda words, it: _first_line(
         words, f"Seen in the case '{it['case']}'{_others(it['others'])}."),
+    "refused too": lambda words, it: f"{sentence(words)} {text(it['refusal'])}",
+    "crash": lambda words, it: (
+        f"Triton's compiler crashed on {_code(it['kernels'], ' or ')}, for the {it['target']}: "
+        f"{words} The launch would end any program in the same way."),
+    "differing": lambda words, it: f"{words} {region(it['region'], ('differs', 'differ'))}",
     "contrast": lambda words, it: _first_line(words, it["text"]),
     "reason": lambda words, it: f"{sentence(words)} {it['text']}".strip(),
     "right in float32": lambda words, it: (
@@ -258,8 +920,17 @@ _FAMILIES: dict[type, Callable[[Any], str]] = {
     MemoryAccess: _memory_access,
     Unstored: _unstored,
     WrongValues: _wrong_values,
-    Excess: _excess,
+    Fault: _fault,
 }
+
+
+def fields() -> set[str]:
+    """The names of all fields and figures that a sign can ask for."""
+    names = {"text", "circumstance", "kind"}.union(*map(dir, _FAMILIES))
+    for form in (*_FAULTS.values(), *_NAMES.values(), _name):
+        names.update(filter(None, (field for _, field, _, _ in Formatter().parse(form)))
+                     if isinstance(form, str) else signature(form).parameters)
+    return names
 
 
 def text(data: Data, circumstances: Sequence[Circumstance] = ()) -> str:

@@ -12,6 +12,7 @@ from grader.suite import Mutant
 
 _ACCESSES = frozenset(("M01", "M02", "M06", "M08", "M09"))  # an address or a mask is wrong
 _VALUES = frozenset(("N01", "N02", "N03", "N04"))
+# Messages of Triton about sizes and shapes.
 _SIZES = re.compile(r"power of 2|maximum tensor numel|and K >= \d")
 _SHAPES = re.compile(r"incompatible|equal reduction dimensions")
 _WORD = re.compile(r"\w+")
@@ -102,11 +103,11 @@ def agrees(mistake: Mutant, finding: Finding, numbers: Mapping[int, int], text: 
 
 def _lines(finding: Finding, text: str, entry: str) -> tuple[dataflow.Lines, dataflow.Lines]:
     """The lines that tell more than the finding's own, and those that tell less."""
-    code, data, seen, line = finding.code, finding.data, finding.seen, finding.line
+    code, data, line = finding.code, finding.data, finding.line
     reason = data.reason if isinstance(data, Unstored) else ""
     nothing: dataflow.Lines = ()
     of_grid = code == "T03" and (value_of(data, "kind") == "programs"
-                                 or seen.startswith("The grid of "))
+                                 or finding.text.startswith("The grid of "))
     if of_grid or code in ("L01", "L03"):
         return dataflow.lines_of_grid(text, line if code == "L01" else None, entry), nothing
     if code == "S01" and line is None:
@@ -124,13 +125,13 @@ def _lines(finding: Finding, text: str, entry: str) -> tuple[dataflow.Lines, dat
         return nothing, (*dataflow.lines_of_stores(text), *grid)
     if line is None:
         return nothing, nothing
-    if code == "L05" and _SIZES.search(seen):
+    if code == "L05" and _SIZES.search(finding.text):
         return dataflow.lines_of_arguments(text, dataflow.sizes_in(text, line), kernel_line=line), \
             nothing
-    if code == "L05" and _SHAPES.search(seen):
+    if code == "L05" and _SHAPES.search(finding.text):
         return nothing, dataflow.lines_of_operands(text, line)
     if code == "R01":
-        named = dataflow.keywords_of_launches(text, line).intersection(_WORD.findall(seen))
+        named = dataflow.keywords_of_launches(text, line).intersection(_WORD.findall(finding.text))
         return dataflow.lines_of_arguments(text, named, line), nothing
     if code in _ACCESSES:
         return nothing, dataflow.lines_behind(text, line)

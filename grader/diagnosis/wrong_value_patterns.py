@@ -9,9 +9,8 @@ from itertools import permutations
 from typing import Any, Self
 
 import torch
-from msgspec.structs import replace
 
-from grader.finding import NO_PATTERN, ValuePattern
+from grader.finding import Fault, Figure, fault
 
 MANY = 4  # elements from which on a likeness is no accident
 CANDIDATES = 32  # distances that are tried for a shift
@@ -27,10 +26,9 @@ SAME = {torch.float64: 2.0**-46, torch.float32: 2.0**-18, torch.float16: 2.0**-9
 Others = Iterable[tuple[str, torch.Tensor]]  # what the elements then are, in words, and the values
 
 _FUNCTIONS: tuple[tuple[str, Callable[[torch.Tensor], torch.Tensor]], ...] = (
-    ("the logarithm of", torch.log), ("the exponential of", torch.exp),
-    ("the square root of", torch.sqrt), ("the square of", torch.square),
-    ("the reciprocal of", torch.reciprocal),
-    ("the reciprocal of the square of", lambda values: values.square().reciprocal()),
+    ("log", torch.log), ("exp", torch.exp), ("sqrt", torch.sqrt), ("square", torch.square),
+    ("reciprocal", torch.reciprocal),
+    ("reciprocal square", lambda values: values.square().reciprocal()),
 )
 _OPERATORS: tuple[tuple[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]], ...] = (
     ("+", torch.add), ("-", torch.sub), ("*", torch.mul),
@@ -62,9 +60,8 @@ class _Compared:
         return cls(wrong, got, expected, SAME.get(result.dtype, 0.0), at,
                    got.flatten()[at], expected.flatten()[at])
 
-    @property
-    def subject(self) -> str:
-        return "every element" if len(self.at) == self.got.numel() else "each of these elements"
+    def fault(self, kind: str, **figures: Figure) -> Fault:
+        return fault(kind, every=len(self.at) == self.got.numel(), **figures)
 
     @property
     def alike(self) -> bool:
@@ -82,48 +79,37 @@ class _Compared:
 
 
 def likeness(wrong: torch.Tensor, result: torch.Tensor, reference: torch.Tensor,
-             others: Others = (), inputs: Others = ()) -> ValuePattern:
-    """Say what the wrong values are: "Every element is 2 times the expected one."
+             others: Others = (), inputs: Others = ()) -> Fault | None:
+    """Returns what the wrong values are, such as 2 times the expected ones.
+
+    ``messages.pattern`` has the sentences. None where no likeness holds for every wrong element.
 
     Args:
         wrong: bool, the elements to explain; ``result`` and ``reference`` have its shape.
         others: results of known wrong formulas and of other inputs.
         inputs: of the function, and what they give without its formula; compared after all
             likenesses to the expected result.
-
-    Returns:
-        One sentence with its kind; empty where no likeness holds for every wrong element.
     """
     if not bool(wrong.any()):
-        return NO_PATTERN
+        return None
     compared = _Compared.of(wrong, result, reference)
-    found = _one_value(compared)
-    if not found.words and len(compared.at) >= MANY and _finite(compared):
-        found = _first_of(compared, others, inputs)
-    if not found.words:
-        return found
-    return replace(found, words=found.words[:1].upper() + found.words[1:] + ".")
+    if (one_value := _one_value(compared)) or len(compared.at) < MANY or not _finite(compared):
+        return one_value
+    if bool(compared.near(compared.bad, compared.good).all()):  # too close to tell from the right
+        return _barely(compared)
+    return _named("formula", compared, others) or _first(compared, (
+        _without_signs, _factor, _offset, _shifted, _reversed, _transposed, _rows, _function,
+    )) or _named("input", compared, inputs) or _first(compared, (
+        _factor_by_row, _offset_by_row, _barely, _elsewhere))
 
 
-def _first_of(it: _Compared, others: Others, inputs: Others) -> ValuePattern:
-    likenesses: tuple[tuple[str, Callable[[_Compared], str | ValuePattern]], ...] = (
-        ("formula", lambda it: _named("formula", it, others)), ("sign lost", _without_signs),
-        ("factor", _factor), ("offset", _offset), ("shift", _shifted), ("reverse", _reversed),
-        ("transpose", _transposed), ("rows", _rows), ("function", _function),
-        ("input", lambda it: _named("input", it, inputs)), ("factor by row", _factor_by_row),
-        ("offset by row", _offset_by_row), ("precision", _barely), ("elsewhere", _elsewhere))
-    if bool(it.near(it.bad, it.good).all()):  # too close to tell from the right values
-        likenesses = likenesses[-2:-1]
-    for kind, look in likenesses:
-        found = look(it)
-        if found and found != NO_PATTERN:
-            return ValuePattern(kind, found) if isinstance(found, str) else found
-    return NO_PATTERN
+def _first(it: _Compared, looks: Iterable[Callable[[_Compared], Fault | None]]) -> Fault | None:
+    return next(filter(None, (look(it) for look in looks)), None)
 
 
-def _named(kind: str, it: _Compared, others: Others) -> ValuePattern:
-    return next((ValuePattern(kind, f"{it.subject} is {name}", name) for name, values in others
-                 if _is_that_of(it, values.to(it.got.dtype))), NO_PATTERN)
+def _named(kind: str, it: _Compared, others: Others) -> Fault | None:
+    return next((it.fault(kind, name=name) for name, values in others
+                 if _is_that_of(it, values.to(it.got.dtype))), None)
 
 
 def _finite(it: _Compared) -> bool:
@@ -157,19 +143,17 @@ def _is_that_of(it: _Compared, other: torch.Tensor) -> bool:
         apart.double().mean() > MOST)
 
 
-def _one_value(it: _Compared) -> ValuePattern:
+def _one_value(it: _Compared) -> Fault | None:
     """NaN, zero or another number, the same in every wrong element."""
     if it.same and bool(it.bad.isnan().all()):
-        return ValuePattern("nan", f"{it.subject} is NaN")
+        return it.fault("nan")
     if len(it.bad) < MANY or not bool((it.bad == it.bad[0]).all()) or it.alike:
-        return NO_PATTERN  # one number instead of another: the first element says as much
+        return None  # one number instead of another: the first element says as much
     number = f"{float(it.bad[0]):.6g}" if it.same else str(int(it.bad[0]))
     for side, beyond in (("below", it.expected < it.bad[0]), ("above", it.expected > it.bad[0])):
         if _is_exactly(it, beyond) and bool((it.got[beyond] == it.bad[0]).all()):
-            numbers = "negative number" if (side, number) == ("below", "0") else \
-                f"number {side} {number}"
-            return ValuePattern("clamp", f"every {numbers} became {number}", number)
-    return ValuePattern("value", f"{it.subject} is {number}", number)
+            return it.fault("clamp", side=side, name=number)
+    return it.fault("value", name=number)
 
 
 def _is_exactly(it: _Compared, elements: torch.Tensor) -> bool:
@@ -177,59 +161,62 @@ def _is_exactly(it: _Compared, elements: torch.Tensor) -> bool:
     return not bool((it.wrong & ~elements).any()) and not bool(elements.all())
 
 
-def _without_signs(it: _Compared) -> str:
+def _without_signs(it: _Compared) -> Fault | None:
     negative = it.expected < 0
     if _is_exactly(it, negative) and bool(it.near(it.got[negative], -it.expected[negative]).all()):
-        return "every negative number lost its sign"
-    return ""
+        return it.fault("sign lost")
+    return None
 
 
-def _function(it: _Compared) -> str:
+def _function(it: _Compared) -> Fault | None:
     """The same function of every expected number."""
     if not it.same or it.alike:
-        return ""
-    return next((f"{it.subject} is {words} the expected one" for words, function in _FUNCTIONS
-                 if _is_that_of(it, function(it.expected))), "")
+        return None
+    return next((it.fault("function", function=name) for name, function in _FUNCTIONS
+                 if _is_that_of(it, function(it.expected))), None)
 
 
-def _factor(it: _Compared) -> ValuePattern:
+def _factor(it: _Compared) -> Fault | None:
     few = it.sample
     factor = float((it.bad[few] / it.good[few]).median())
     if not math.isfinite(factor) or factor == 0 or abs(factor - 1) <= 4 * it.same:
-        return NO_PATTERN
+        return None
     if not bool(it.near(it.bad[few], factor * it.good[few]).all()):
-        return NO_PATTERN
+        return None
     if not bool(it.near(it.bad, factor * it.good).all()) or it.alike:
-        return NO_PATTERN
-    if abs(factor + 1) <= it.same:
-        return ValuePattern("factor", f"{it.subject} has the wrong sign", factor=-1.0)
-    return ValuePattern("factor", f"{it.subject} is {_times(factor, it.same)} the expected one",
-                        factor=factor)
+        return None
+    whole = _whole(factor, it.same)
+    return it.fault("factor", factor=-1.0 if abs(factor + 1) <= it.same else factor, whole=whole,
+                    part=0 if whole else _whole(1 / factor, it.same))
 
 
-def _offset(it: _Compared) -> str:
+def _whole(value: float, same: float) -> int:
+    """The whole number other than 0 and 1 that a value is; 0 where it is none."""
+    near = max(same, 1e-6) * abs(value)
+    return round(value) if 1.5 <= abs(value) <= 4096 and abs(value - round(value)) <= near else 0
+
+
+def _offset(it: _Compared) -> Fault | None:
     off = (it.bad - it.good)[it.sample].median().item()
     for part in (it.sample, slice(None)):
         bad, good = it.bad[part], it.good[part]
         size = torch.maximum(bad.abs(), good.abs())
         if not bool(((bad - good - off).abs() <= it.same * size).all()):
-            return ""
+            return None
         # What is called an offset has to stand out from what may be rounding.
         if abs(off) <= 8 * it.same * float(size.max()):
-            return ""
-    if it.alike:
-        return ""
-    return f"{it.subject} is {abs(off):.4g} too {'large' if off > 0 else 'small'}"
+            return None
+    return None if it.alike else it.fault("offset", amount=off)
 
 
-def _shifted(it: _Compared) -> str:
+def _shifted(it: _Compared) -> Fault | None:
     """Element i holds what belongs to element i + k."""
     got, expected = it.got.flatten(), it.expected.flatten()
     at = it.at
     start = at[len(at) // 2]  # in the middle, where neighbours on both sides exist
     candidates = it.near(expected, got[start]).nonzero().flatten() - start
     if not 0 < len(candidates) <= CANDIDATES:
-        return ""
+        return None
     for shift in sorted((c for c in candidates.tolist() if c), key=abs):
         inside = at[(at + shift >= 0) & (at + shift < len(expected))]
         if 2 * len(inside) < len(at) or len(inside) < MANY:
@@ -237,48 +224,37 @@ def _shifted(it: _Compared) -> str:
         few = inside[:SAMPLE]
         if bool(it.near(got[few], expected[few + shift]).all()) and bool(
                 it.near(got[inside], expected[inside + shift]).all()):
-            return f"{it.subject} holds what belongs {_places(shift, it.got)}"
-    return ""
+            columns = it.got.shape[-1] if it.got.dim() > 1 else 0
+            by_row = columns > 1 and shift % columns == 0
+            return it.fault("shift", count=abs(shift) // columns if by_row else abs(shift),
+                            unit="row" if by_row else "place", further=shift > 0)
+    return None
 
 
-def _places(shift: int, got: torch.Tensor) -> str:
-    columns = got.shape[-1] if got.dim() > 1 else 0
-    by_row = columns > 1 and shift % columns == 0
-    count = abs(shift) // columns if by_row else abs(shift)
-    unit = ("row" if by_row else "place") + ("" if count == 1 else "s")
-    return f"{count:,} {unit} {'further on' if shift > 0 else 'before it'}"
+def _reversed(it: _Compared) -> Fault | None:
+    orders = {1: (("elements", 0),)}.get(it.got.dim(), (("in rows", -1), ("rows", -2)))
+    return next((it.fault("reverse", order=order) for order, axis in orders
+                 if it.got.dim() and _is_that_of(it, it.expected.flip(axis))), None)
 
 
-def _reversed(it: _Compared) -> str:
-    if it.got.dim() == 1 and _is_that_of(it, it.expected.flip(0)):
-        return "the elements stand in reverse order"
-    if it.got.dim() > 1 and _is_that_of(it, it.expected.flip(-1)):
-        return "the elements of each row stand in reverse order"
-    if it.got.dim() > 1 and _is_that_of(it, it.expected.flip(-2)):
-        return "the rows stand in reverse order"
-    return ""
+def _transposed(it: _Compared) -> Fault | None:
+    if it.got.dim() < 2 or min(it.got.shape[-2:]) < 2 or \
+            not _is_that_of(it, it.expected.mT.reshape(it.got.shape)):
+        return None
+    return it.fault("transpose")
 
 
-def _transposed(it: _Compared) -> str:
-    if it.got.dim() < 2 or min(it.got.shape[-2:]) < 2:
-        return ""
-    if _is_that_of(it, it.expected.mT.reshape(it.got.shape)):
-        return "the values stand in the order of the expected result's transpose"
-    return ""
-
-
-def _rows(it: _Compared) -> str:
+def _rows(it: _Compared) -> Fault | None:
     """Every wrong row holds the values of some other row."""
     if it.got.dim() != 2 or min(it.got.shape) < 3:
-        return ""
+        return None
     wrong_rows = it.wrong.any(dim=1).nonzero().flatten()
     keys, order = it.expected[:, 0].sort()
     for rows in (wrong_rows[:2], wrong_rows):
         other = _held(it, rows, keys, order)
         if bool((other < 0).any()):
-            return ""
-    return (f"the rows hold the values of other rows: row {int(rows[0]):,} those of row "
-            f"{int(other[0]):,}")
+            return None
+    return it.fault("rows", row=int(rows[0]), other=int(other[0]))
 
 
 def _held(it: _Compared, rows: torch.Tensor, keys: torch.Tensor,
@@ -306,71 +282,53 @@ def _by_row(it: _Compared) -> tuple[torch.Tensor, torch.Tensor] | None:
     return (got, expected) if len(got) > 1 and finite else None
 
 
-def _factor_by_row(it: _Compared) -> str:
+def _factor_by_row(it: _Compared) -> Fault | None:
     pair = _by_row(it)
     if pair is None:
-        return ""
+        return None
     got, expected = pair
     largest = expected.abs().argmax(dim=1, keepdim=True)
     factors = got.gather(1, largest) / expected.gather(1, largest)
     few = slice(2)
     if not bool(it.near(got[few], factors[few] * expected[few]).all()):
-        return ""
+        return None
     varied = (expected != expected[:, :1]).any(dim=1)
     if not bool(varied.any()) or not bool(it.near(got, factors * expected).all()):
-        return ""
-    return (f"within a row all elements are wrong by the same factor, which is "
-            f"{_between(factors)}")
+        return None
+    return it.fault("factor by row", low=float(factors.min()), high=float(factors.max()))
 
 
-def _offset_by_row(it: _Compared) -> str:
+def _offset_by_row(it: _Compared) -> Fault | None:
     pair = _by_row(it)
     if pair is None:
-        return ""
+        return None
     got, expected = pair
     off = (got - expected)[:, :1]
     for part in (slice(2), slice(None)):
         size = torch.maximum(got[part].abs(), expected[part].abs())
         if not bool(((got[part] - expected[part] - off[part]).abs() <= it.same * size).all()):
-            return ""
+            return None
         if bool((off[part].abs().flatten() <= 8 * it.same * size.amax(dim=1)).any()):
-            return ""
-    return f"within a row all elements are wrong by the same amount, which is {_between(off)}"
+            return None
+    return it.fault("offset by row", low=float(off.min()), high=float(off.max()))
 
 
-def _barely(it: _Compared) -> str:
+def _barely(it: _Compared) -> Fault | None:
     """Errors so small that precision is the matter, not the formula."""
     most = float(((it.bad - it.good) / it.good).abs().max())  # NaN or infinite where 0 belongs
     if not 0 < most <= BARELY:
-        return ""
+        return None
     digit = 10 ** math.floor(math.log10(1 / most))
-    figure = int(1 / most / digit) * digit  # one digit says enough
-    return f"none is off by more than one part in {figure:,}"
+    return it.fault("precision", parts=int(1 / most / digit) * digit)  # one digit is enough
 
 
-def _elsewhere(it: _Compared) -> str:
+def _elsewhere(it: _Compared) -> Fault | None:
     """The right values, all of them, in another order."""
     if len(it.at) > LARGEST_TO_SORT or it.alike or not bool(
             it.near(it.bad.max(), it.good.max()) & it.near(it.bad.min(), it.good.min())):
-        return ""
-    if not bool(it.near(it.bad.sort().values, it.good.sort().values).all()):
-        return ""
-    return "the expected values are all there, in other places"
-
-
-def _times(factor: float, same: float) -> str:
-    """The factor in words; a whole number, or one part of a whole number, where it is so near."""
-    for value, words in ((factor, "{} times"), (1 / factor, "1/{} of")):
-        near = max(same, 1e-6) * abs(value)
-        if 1.5 <= abs(value) <= 4096 and abs(value - round(value)) <= near:
-            words = words.format(f"{round(value):,}")
-            return "half" if words == "1/2 of" else words
-    return f"{factor:.4g} times"
-
-
-def _between(values: torch.Tensor) -> str:
-    low, high = float(values.min()), float(values.max())
-    return f"{low:.3g}" if f"{low:.3g}" == f"{high:.3g}" else f"between {low:.3g} and {high:.3g}"
+        return None
+    same = bool(it.near(it.bad.sort().values, it.good.sort().values).all())
+    return it.fault("elsewhere") if same else None
 
 
 def stand_ins(entry: str, parameters: Sequence[str],

@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import Any
 
 from grader.engine.interpreter.numerics import TRITON
+from grader.finding import Data, fault
 from grader.recording.model import Argument, Descriptor, Launch, MalformedRecording, View, views_of
 from grader.report import Finding
-from grader.text import sentence
 
 Kernels = Mapping[str, Any]  # each a kernel, or the finding that says why it cannot be used
 
@@ -20,9 +20,9 @@ Kernels = Mapping[str, Any]  # each a kernel, or the finding that says why it ca
 class NoSuchLaunch(Exception):
     """A launch that Triton would refuse; ``finding`` says why."""
 
-    def __init__(self, seen: str, line: int | None) -> None:
-        super().__init__(seen)
-        self.finding = Finding("L05", sentence(seen), line=line)
+    def __init__(self, data: Data, line: int | None) -> None:
+        self.finding = Finding("L05", data, line=line)
+        super().__init__(self.finding.seen)
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,7 @@ class Binder:
             MalformedRecording: names or arguments do not fit the kernel.
         """
         if launch.kernel not in self.kernels:
-            raise NoSuchLaunch(
-                f"`{launch.kernel:.60}` is launched, and the file defines no kernel of this name: "
-                "kernels are functions with `@triton.jit`, or given to `triton.jit` by name",
-                launch.line)
+            raise NoSuchLaunch(fault("no kernel", kernel=f"{launch.kernel:.60}"), launch.line)
         kernel = self._usable(launch.kernel)
         unknown = launch.arguments.keys() - {parameter.name for parameter in kernel.params}
         if unknown:
@@ -59,8 +56,7 @@ class Binder:
                 bound[parameter.name] = parameter.default
                 continue
             if parameter.is_constexpr and views_of(argument):
-                raise NoSuchLaunch(f"the constexpr parameter `{parameter.name}` gets a tensor",
-                                   launch.line)
+                raise NoSuchLaunch(fault("constexpr tensor", name=parameter.name), launch.line)
             bound[parameter.name] = self._value(argument)
         return kernel, bound
 
@@ -84,7 +80,7 @@ class Binder:
     def _usable(self, name: str) -> Any:
         found = self.kernels[name]
         if isinstance(found, Finding):
-            raise NoSuchLaunch(found.seen, found.line)
+            raise NoSuchLaunch(found.data, found.line)
         return found
 
 

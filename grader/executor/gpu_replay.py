@@ -14,10 +14,10 @@ from grader.engine.gpu.clock import TimedDevice, TimingJob, measure
 from grader.engine.gpu.measurement import Measurement
 from grader.engine.gpu.memory import GpuMemory, Overrun, differs, within_host
 from grader.executor.binding import Binder, Kernels, NoSuchLaunch
+from grader.finding import fault
 from grader.recording.arena import itemsize
 from grader.recording.model import Alloc, Descriptor, Fill, Launch, Move, Recording, views_of
 from grader.report import Finding
-from grader.text import sentence
 
 MOST_COPIES = 32  # of the buffers of a small job
 _ROTATE = 2.25  # times L2 that the buffers of all copies take together
@@ -131,22 +131,19 @@ def run_checked(replay: Replay, recording: Recording) -> list[Finding]:
 def overrun(found: Overrun, launch: Launch) -> Finding:
     """M02, with the tensor that the zone belongs to and how far away from it was written."""
     name, size = _owner(found.storage, launch)
-    where = "past the end" if found.behind else "before the start"
-    near, far = found.nearest // size, found.farthest // size
-    distance = f"{near} elements away from it" if near == far else \
-        f"{near} to {far} elements away from it"
-    return Finding("M02", sentence(
-        f"on the GPU `{launch.kernel}` stored {found.count} bytes {where} of {name}, {distance}"),
-        line=launch.line)
+    return Finding("M02", fault(
+        "overrun", kernel=launch.kernel, n_bytes=found.count, tensor=name,
+        side="after" if found.behind else "before", nearest=found.nearest // size,
+        farthest=found.farthest // size), line=launch.line)
 
 
 def _owner(storage: int, launch: Launch) -> tuple[str, int]:
-    """What the launch calls a storage, and the bytes of its elements there."""
+    """The launch's parameter with a storage, or nothing, and the bytes of its elements there."""
     for name, argument in launch.arguments.items():
         for view in views_of(argument):
             if view.storage == storage:
-                return f"`{name}`", itemsize(view)
-    return "a tensor that it was not given", 1
+                return name, itemsize(view)
+    return "", 1
 
 
 def modified(memory: GpuMemory, recording: Recording) -> list[Finding]:
@@ -155,8 +152,7 @@ def modified(memory: GpuMemory, recording: Recording) -> list[Finding]:
     numbers = [number for number, view in enumerate(recording.inputs) if view.storage in changed]
     if not changed:
         return []
-    which = f"input {numbers[0] + 1}" if numbers else "an input"
-    return [Finding("M07", f"On the GPU {which} holds other values after the call than before.")]
+    return [Finding("M07", fault("input on GPU", number=numbers[0] if numbers else None))]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -310,9 +306,7 @@ def _look_back(timing: Timing, attempt: _Attempt, recording: Recording, *, atomi
     if bool(attempt.differ):
         timing.untimed = attempt.expected
         if not atomics:
-            timing.findings.append(Finding(
-                "M09", "A timed run gave other results than a run before it did, for the same "
-                       "inputs."))
+            timing.findings.append(Finding("M09", fault("timed results")))
 
 
 def uses_atomics(kernels: Kernels) -> bool:

@@ -13,6 +13,7 @@ from grader.engine.interpreter.numerics import TRITON
 from grader.engine.interpreter.patch_triton import installed
 from grader.executor.binding import Binder, Kernels, NoSuchLaunch
 from grader.executor.memory import Storages, windows_of
+from grader.finding import Fault, fault
 from grader.recording.arena import extent, itemsize
 from grader.recording.model import (
     MAX_PROGRAMS,
@@ -104,15 +105,19 @@ def replay(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ou
     except _Stopped:
         pass
     except MemoryError as error:
-        shape = getattr(error, "shape", None)  # NumPy says which array it could not make
-        what = f"a tensor of shape {shape}" if shape else str(error) or "an allocation"
-        memory.observed.add(Finding("R04", f"There is not enough memory for {what}."))
+        memory.observed.add(Finding("R04", out_of_memory(error)))
     finally:
         memory.end()
     replayed.findings = memory.observed.findings()
     replayed.determined = memory.determined
     replayed.modified_inputs = storages.modified_inputs(recording)
     return replayed
+
+
+def out_of_memory(error: MemoryError) -> Fault:
+    shape = getattr(error, "shape", None)  # of the array that NumPy could not make
+    return fault("no memory for shape", shape=tuple(shape)) if shape else \
+        fault("no memory", text=str(error))
 
 
 def _written(storages: Storages, output: int, views: Sequence[View]) -> list[list[Any]]:
@@ -149,8 +154,8 @@ def _launch(launch: Launch, storages: Storages, memory: Memory, kernels: Kernels
     limit = MAX_PROGRAMS if settings.sample is None else MAX_SAMPLED_PROGRAMS
     if launch.programs > limit:
         return LaunchOutcome(launch.programs, failure=Finding(
-            "T03", f"`{launch.kernel}` is launched with {launch.programs} programs; the grader "
-                   f"runs at most {limit} of one launch", line=launch.line))
+            "T03", fault("too many programs", kernel=launch.kernel, count=launch.programs,
+                         most=limit), line=launch.line))
     binder = Binder(kernels, lambda view: pointer_of(view, storages),
                     lambda descriptor: descriptor_of(descriptor, storages))
     try:

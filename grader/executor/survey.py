@@ -14,6 +14,7 @@ from grader.engine.interpreter.transaction import Spinning
 from grader.executor.binding import Binder, Kernels, NoSuchLaunch
 from grader.executor.memory import SMALL, Storages, elements
 from grader.executor.replay import descriptor_of, pointer_of
+from grader.finding import fault
 from grader.recording.arena import itemsize
 from grader.recording.launch_stats import Survey, Unsurveyable
 from grader.recording.model import Alloc, Fill, Launch, MalformedRecording, Move, Recording, View
@@ -84,7 +85,7 @@ def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ke
         except (NoSuchLaunch, SamplingStopped) as error:
             memory.observed.add(error.finding)
         except MemoryError as error:
-            memory.observed.add(Finding("R04", f"There is not enough memory for {error}."))
+            memory.observed.add(Finding("R04", fault("no memory", text=str(error))))
         made.findings = memory.observed.findings()
         if made.findings:
             break

@@ -17,7 +17,6 @@ from grader.processes.session import Session
 from grader.recording.model import Recording
 from grader.report import CaseResult, Finding, Kind, Verdict
 from grader.sandbox import SandboxBroken
-from grader.text import sentence
 
 
 class _Begun(NamedTuple):
@@ -101,10 +100,10 @@ class Gate:
         refusal = self._refusal(recording)
         if refusal is None:
             return finding
-        message, *quoted = refusal.seen.split("\n")
-        if message.rpartition(": ")[2].rstrip(".") in finding.seen:
+        if refusal.data == finding.data or \
+                refusal.text.rpartition(": ")[2].rstrip(".") in finding.text:
             return refusal
-        return replace(refusal, data="\n".join([f"{sentence(finding.seen)} {message}", *quoted]))
+        return replace(refusal, data=finding.data).within("refused too", refusal=refusal.data)
 
     def _refusal(self, recording: Recording) -> Finding | None:
         if self._stopped is not None:

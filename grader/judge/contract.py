@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grader.diagnosis.difference import as_tuple
-from grader.diagnosis.messages import in_launches
+from grader.finding import Figure, fault
 from grader.judge.perf_limits import idle_grid
 from grader.processes.replies import Answer, Outcome, Raised, not_written, unusable
 from grader.processes.session import Session
@@ -35,8 +35,7 @@ def broken_contract(suite: Suite, case: Case, recording: Recording,
     """The first part of the contract that the recorded call does not keep, if any."""
     n_launches = len(recording.launches)
     if case.launches is not None and n_launches != case.launches:
-        return [Finding("T03", f"The function made {in_launches(n_launches)}; this case asks for "
-                               f"{case.launches or 'none'}.",
+        return [Finding("T03", fault("launches", count=n_launches, expected=case.launches),
                         means=NOTHING_TO_DO if case.launches == 0 else "")]
     if suite.moves == "deny" and (denied := denied_moves(recording)):
         return denied
@@ -44,20 +43,21 @@ def broken_contract(suite: Suite, case: Case, recording: Recording,
     expected = as_tuple(exact)
     if isinstance(exact, tuple) != recording.returned_tuple or len(expected) != len(
             recording.results):
-        return [Finding("S01", f"The function returned {_tensors(recording)}, expected "
-                               f"{_counted(len(expected), isinstance(exact, tuple))}.")]
+        return [Finding("S01", fault(
+            "results", count=len(recording.results), in_tuple=recording.returned_tuple,
+            expected=len(expected), expected_tuple=isinstance(exact, tuple)))]
     dtypes = suite.result_dtypes(dtype_name(inputs[0]), len(expected), inputs)
     for number, (view, right, dtype) in enumerate(
             zip(recording.results, expected, dtypes, strict=True)):
-        called = result_name(suite, number) if len(expected) > 1 else "The result"
         shape = tuple(right.shape)
+        result: dict[str, Figure] = {} if len(expected) == 1 else {
+            "number": number, "result": dict(enumerate(suite.result_names)).get(number, "")}
         if view.shape != shape:
-            return [Finding("S01", f"{called} has shape {view.shape}, expected {shape}.")]
+            return [Finding("S01", fault("shape", shape=view.shape, expected=shape, **result))]
         if view.dtype != dtype and not suite.in_place:
-            return [Finding("S01", f"{called} is {view.dtype}, expected {dtype}.")]
+            return [Finding("S01", fault("dtype", dtype=view.dtype, expected=dtype, **result))]
         if suite.contiguous_result and not _is_contiguous(view.shape, view.stride):
-            return [Finding("S01", f"{called} has strides {view.stride}; a contiguous tensor is "
-                                   "expected.")]
+            return [Finding("S01", fault("not contiguous", strides=view.stride, **result))]
     return []
 
 
@@ -70,39 +70,22 @@ def wrong_places_follow(broken: Finding, findings: Sequence[Finding]) -> bool:
     return broken.code == "S01" and all(finding.code in _OF_PLACES for finding in findings)
 
 
-def result_name(suite: Suite, number: int) -> str:
-    """The name of one of several results in messages."""
-    names = suite.result_names
-    return f"Result `{names[number]}`" if number < len(names) else f"Result {number + 1}"
-
-
-def _tensors(recording: Recording) -> str:
-    return _counted(len(recording.results), recording.returned_tuple)
-
-
-def _counted(number: int, in_tuple: bool) -> str:
-    if not in_tuple:
-        return "one tensor"
-    return f"{number} tensor{'' if number == 1 else 's'} in a tuple"
-
-
 def broken_refusal(case: Case, error: Raised | None) -> list[Finding]:
     """Checks the exception of a case that asks for one before anything is launched."""
     expected = case.raises.__name__ if case.raises else ""
     if error is None:
-        return [Finding("E01", f"No exception was raised, expected {expected}.")]
+        return [Finding("E01", fault("no exception", expected=expected))]
     if later := not_written(error):
         return later
     if expected not in error.types:
-        seen = f"The function raised {error.types[0]} ({error.message}), expected {expected}"
-        return [Finding("E02", sentence(seen), line=error.line)]
+        return [Finding("E02", fault("exception", exception=error.types[0], text=error.message,
+                                     expected=expected), line=error.line)]
     if error.launches:
-        seen = f"The {expected} came after a kernel had been launched; it has to come first."
-        return [Finding("E01", seen, line=error.line)]
-    missing = [word for word in case.mentions if not mentions(error.message, word)]
+        return [Finding("E01", fault("late exception", expected=expected), line=error.line)]
+    missing = tuple(word for word in case.mentions if not mentions(error.message, word))
     if missing:
-        seen = f"The message “{error.message}” does not mention {' and '.join(missing)}."
-        return [Finding("E03", seen, line=error.line)]
+        return [Finding("E03", fault("message", text=error.message, missing=missing),
+                        line=error.line)]
     return []
 
 
@@ -112,14 +95,13 @@ def unanswered(call: Call, answer: Answer) -> list[Finding]:
         return list(answer.findings)
     if answer.error is not None:
         error = answer.error
-        if later := not_written(error, f"`{call.of}`"):
+        if later := not_written(error, call.of):
             return later
-        message = f": {error.message}" if error.message else ""
-        return [Finding("R01", sentence(f"`{call.of}` raised {error.types[0]}{message}"),
-                        line=error.line)]
+        return [Finding("R01", fault("raised", name=call.of, exception=error.types[0],
+                                     text=error.message), line=error.line)]
     if answer.other:
-        return [Finding("S01", f"`{call.of}` returned something that is not made of plain values: "
-                               f"{answer.other}.", means=PLAIN_VALUES)]
+        return [Finding("S01", fault("answer type", name=call.of, type=answer.other),
+                        means=PLAIN_VALUES)]
     return []
 
 
@@ -131,9 +113,9 @@ def wrong_answer(call: Call, answer: Any, inputs: Sequence[Any]) -> list[Finding
     except AssertionError as error:
         return [Finding(call.code, sentence(str(error)))]
     except (TypeError, AttributeError, KeyError, IndexError, ValueError) as error:
-        return [Finding(call.code, sentence(
-            f"`{call.of}` answered {answer!r:.200}, which has another form than the contract "
-            f"gives ({type(error).__name__}: {error})"))]
+        return [Finding(call.code, fault(
+            "answer form", name=call.of, answer=f"{answer!r:.200}",
+            exception=type(error).__name__, text=str(error)))]
     return []
 
 

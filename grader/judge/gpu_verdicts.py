@@ -19,6 +19,7 @@ from grader.diagnosis.explain import replay_options, result_of
 from grader.diagnosis.gpu_cpu_differences import effect
 from grader.engine.gpu import measurement
 from grader.engine.gpu.measurement import Ceilings, Gpu
+from grader.finding import fault
 from grader.gpu.client import NoGpu
 from grader.judge import compare, large_tensors, oversized
 from grader.judge.context import Context, GpuQueue, RecordedCall
@@ -255,10 +256,8 @@ def _alike(first: Run, second: Run) -> bool:
 def _unlike(runs: list[Run], again: Run) -> Finding:
     """The finding for two runs with different results; the third repeats the first."""
     if _alike(runs[0], again):
-        return Finding("M06", "Two runs on the GPU gave different results, which change with the "
-                              "garbage in memory that nobody wrote.")
-    return Finding("M09", "Two runs on the GPU gave different results: they depend on the order "
-                          "in which programs happen to run.")
+        return Finding("M06", fault("unwritten on GPU"))
+    return Finding("M09", fault("order on GPU"))
 
 
 def _version(capability: tuple[int, int]) -> str:

@@ -18,7 +18,7 @@ from grader.recording.compiled_kernel import Binary
 from grader.recording.launch_stats import Interval, Prediction, Survey
 from grader.recording.model import Launch, Recording, views_of
 from grader.report import Finding
-from grader.submission.dataflow import indirect_lines_of
+from grader.submission.dataflow import indirect_lines
 
 MOST_CONFIGURATIONS = 8  # of an autotuner that are examined; each takes a second or two
 
@@ -143,7 +143,7 @@ def examine(session: Session, recording: Recording, inputs: Sequence[Any], sourc
                 for launch, binary, survey, time in rows]
     if listings:
         launches = list(_with_listings(launches, session, recording, target))
-    observed = [Observed(one.binary, one.survey, indirect_lines_of(source, one.kernel),
+    observed = [Observed(one.binary, one.survey, indirect_lines(source, one.kernel),
                          *_tensors(launch))
                 for one, launch in zip(launches, recording.launches, strict=True)]
     return Examined(tuple(launches), of_call(observed, target), surveyed.findings,

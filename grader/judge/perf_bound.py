@@ -16,6 +16,7 @@ from grader.engine.compiler.targets import Target
 from grader.engine.compiler.time_lower_bound import least_seconds, moving_seconds
 from grader.engine.gpu import measurement
 from grader.engine.gpu.measurement import percent
+from grader.finding import fault
 from grader.judge import oversized
 from grader.judge.launch_report import Examined
 from grader.judge.perf_limits import code_limits, count
@@ -137,13 +138,13 @@ def _bounded(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Lim
                  for number, (survey, *_) in enumerate(surveyed))
     surely = low - sum(max(0, survey.loaded.low - survey.surely) for survey, *_ in surveyed
                        if survey.surely is not None)
-    cause = f"move at least {surely:,} bytes between memory and caches where {needed.bytes:,} do" \
+    speeds = {"most": percent(best), "gpu": target.title, "verb": yardstick.verb,
+              "asked": percent(limits.pass_at)}
+    cause = fault("slow traffic", n_bytes=surely, least=needed.bytes, **speeds) \
         if moving >= seconds / 2 else \
-        f"compute {sum(survey.flops for survey, *_ in surveyed):,} operations of tl.dot, which " \
-        f"take at least {seconds * 1e3:.3g} ms on the units that they use"
-    return facts, [Finding(
-        "T01", f"The launches {cause}: they reach at most {percent(best)} of the speed at which "
-               f"the {target.title} {yardstick.verb}, and {percent(limits.pass_at)} is asked for.")]
+        fault("slow products", operations=sum(survey.flops for survey, *_ in surveyed),
+              ms=seconds * 1e3, **speeds)
+    return facts, [Finding("T01", cause)]
 
 
 def _in_doubt(surveys: Sequence[Survey], needed: Cost, failed: bool) -> str:

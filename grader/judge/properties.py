@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from grader.diagnosis.explain import result_of
+from grader.finding import fault
 from grader.judge.context import Context
 from grader.judge.contract import broken_contract
 from grader.processes.replies import unusable
@@ -122,7 +123,7 @@ class LearnerFunction:
             if outcome.recording is None or findings:
                 raise Faulty(findings)
             if not outcome.recording.launches:
-                raise Faulty([Finding("X01", f"One of the calls launches no kernel, of {of}.")])
+                raise Faulty([Finding("X01", fault("no launches", calls=of))])
             recordings.append(outcome.recording)
         if findings := too_many(self._session.variants(recordings, self._gate.target), most, of):
             raise Faulty(findings)

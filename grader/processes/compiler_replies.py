@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from grader.finding import Fault, fault, value_of
 from grader.processes.replies import Stopped
 from grader.processes.specializations import Variant
+from grader.recording.codec import convert
 from grader.recording.compiled_kernel import Binary
 from grader.recording.launch_stats import Prediction, Survey, Unsurveyable
 from grader.recording.model import Launch, Recording
@@ -96,7 +98,7 @@ def listings_of(reply: Mapping[str, Any]) -> tuple[Listing, Listing]:
         Stopped: it refused the recording, or tells no code.
     """
     with _reading(reply, "listed"):
-        return _listing(reply["ptx"]), _listing(reply["sass"])
+        return convert(reply["ptx"], Listing, "PTX"), convert(reply["sass"], Listing, "SASS")
 
 
 def variants_of(reply: Mapping[str, Any]) -> list[Variant]:
@@ -111,10 +113,6 @@ def variants_of(reply: Mapping[str, Any]) -> list[Variant]:
         return [Variant.from_dict(one) for one in reply["variants"]]
 
 
-def _listing(rows: Any) -> Listing:
-    return tuple((None if line is None else int(line), str(text)) for line, text in rows)
-
-
 @contextmanager
 def _reading(reply: Mapping[str, Any], done: str) -> Iterator[None]:
     """Turns errors of reading a reply into ``Stopped``; ``done`` is a participle for messages.
@@ -123,26 +121,23 @@ def _reading(reply: Mapping[str, Any], done: str) -> Iterator[None]:
         Stopped: the recording was refused, or what is inside finds the reply to be none.
     """
     if reply["status"] != "done":
-        raise Stopped(Finding("R03", f"The recorded launches cannot be {done}: "
-                                     f"{reply.get('why', reply['status'])}."))
+        raise Stopped(Finding("R03", fault("refused recording", done=done, text=str(
+            reply.get("why", reply["status"])))))
     try:
         yield
     except (KeyError, TypeError, ValueError) as error:
-        raise Stopped(Finding("R03", f"The process in which launches are {done} answered with "
-                                     f"something that is no account of them: {error}.")) from error
+        raise Stopped(Finding("R03", fault("no account", done=done, text=str(error)))) from error
 
 
 def _one_each(answers: Any, recording: Recording) -> list[Any]:
-    items = list(answers)
-    if len(items) != len(recording.launches):
-        raise ValueError(f"{len(items)} answers for {len(recording.launches)} launches")
-    return items
+    if len(answers) != len(recording.launches):
+        raise ValueError(f"{len(answers)} answers for {len(recording.launches)} launches")
+    return list(answers)
 
 
-def too_long(kernels: Iterable[str], how: str, line: int | None = None) -> Finding:
-    """Makes R02 for kernels that take too long to compile; ``how`` follows their names."""
-    names = " and ".join(f"`{name}`" for name in dict.fromkeys(kernels))
-    return Finding("R02", f"Compiling {names} {how}.", line=line, means=(
+def _too_long(data: Fault, line: int | None) -> Finding:
+    """Makes R02 for kernels that take too long to compile."""
+    return Finding("R02", data, line=line, means=(
         "The compiler writes out every operation of a thread: with large blocks on few warps, or "
         "loops that are unrolled, there are too many of them. Larger `num_warps`, smaller blocks "
         "or loops that are not unrolled make fewer."))
@@ -150,26 +145,27 @@ def too_long(kernels: Iterable[str], how: str, line: int | None = None) -> Findi
 
 def _given_up(launch: Launch, spent: Mapping[str, Any]) -> Finding:
     """Makes R02 for a kernel whose variants took too much CPU time."""
-    variant = f" (with {spent['slowest']})" if spent["slowest"] else ""
-    return too_long((launch.kernel,), f"was given up after {spent['cpu_s']:.0f} s of CPU time: "
-                    f"one variant{variant} took {spent['slowest_s']:.0f} s. Values "
-                    "and memory accesses were judged without it", launch.line)
+    return _too_long(fault("compiling given up", kernels=(launch.kernel,), cpu_s=spent["cpu_s"],
+                           slowest=spent["slowest"], slowest_s=spent["slowest_s"]), launch.line)
 
 
 def slow(stop: Stopped, recording: Recording) -> Stopped:
     """Names the kernels in the finding of a compilation that timed out."""
-    how = stop.finding.seen.partition(" a kernel ")[2].rstrip(".")
-    how += ", the limit for the launches of one call"
-    lines = {launch.line for launch in recording.launches}
-    return Stopped(too_long((launch.kernel for launch in recording.launches), how,
-                            lines.pop() if len(lines) == 1 else None))
+    return Stopped(_too_long(fault("compiling", kernels=_kernels(recording),
+                                   seconds=value_of(stop.finding.data, "seconds")),
+                             _only_line(recording)))
 
 
 def crashed(stop: Stopped, recording: Recording, title: str) -> Compiled:
     """Makes L05 for kernels that crashed the compiler, as they would crash any program."""
-    names = list(dict.fromkeys(f"`{launch.kernel}`" for launch in recording.launches))
+    crash = replace(stop.finding, code="L05", line=_only_line(recording))
+    return Compiled(findings=(crash.within("crash", kernels=_kernels(recording), target=title),))
+
+
+def _kernels(recording: Recording) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(launch.kernel for launch in recording.launches))
+
+
+def _only_line(recording: Recording) -> int | None:
     lines = {launch.line for launch in recording.launches}
-    return Compiled(findings=(Finding(
-        "L05", f"Triton's compiler crashed on {' or '.join(names)}, for the {title}: "
-               f"{stop.finding.seen} The launch would end any program in the same way.",
-        line=lines.pop() if len(lines) == 1 else None),))
+    return lines.pop() if len(lines) == 1 else None

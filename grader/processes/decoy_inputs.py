@@ -8,18 +8,10 @@ from typing import Any
 
 import torch
 
+from grader.finding import Fault, fault
+from grader.recording import model
 from grader.recording.arena import WITH_HOLES, as_tensor, view_of
-from grader.recording.model import (
-    Alloc,
-    Argument,
-    Event,
-    Fill,
-    Launch,
-    Move,
-    Recording,
-    View,
-    dtype_name,
-)
+from grader.recording.model import Alloc, Argument, Event, Fill, Launch, Move, Recording, View
 from grader.report import Finding
 from grader.suite.inputs import laid_out
 
@@ -62,7 +54,7 @@ def decoys(inputs: Sequence[Any]) -> list[Any]:
 
 def _other_values(value: torch.Tensor) -> torch.Tensor:
     count = value.untyped_storage().nbytes() // value.itemsize
-    old = as_tensor(value, View(0, dtype_name(value), (count,), (1,), 0))
+    old = as_tensor(value, View(0, model.dtype_name(value), (count,), (1,), 0))
     random = torch.Generator().manual_seed(secrets.randbits(62))
     if value.dtype.is_floating_point:
         return _floats(old, random)
@@ -105,48 +97,35 @@ def difference(one: Recording, other: Recording) -> Finding | None:
     """Returns X01 for the first event in which two recordings of a function differ."""
     for first, second in zip(one.events, other.events, strict=False):
         if repr(first) != repr(second):  # NaN has the same text as itself
-            return _finding(*_told_apart(first, second))
+            return Finding("X01", _told_apart(first, second), line=_line(first))
     if len(one.events) != len(other.events):
         longer = max((one, other), key=lambda recording: len(recording.events))
         line = _line(longer.events[min(len(one.events), len(other.events))])
-        return _finding(f"{len(one.events)} allocations, copies and launches for one and "
-                        f"{len(other.events)} for the other", line)
+        return Finding("X01", fault("other count", count=len(one.events),
+                                    other=len(other.events)), line=line)
     if (one.results, one.returned_tuple) != (other.results, other.returned_tuple):
-        return _finding("another tensor is returned", None)
+        return Finding("X01", fault("other result"))
     return None
 
 
-def _finding(detail: str, line: int | None) -> Finding:
-    return Finding("X01", "The function asks for other work when only the values of its arguments "
-                          f"change: {detail}. The host may plan with shapes, strides and dtypes; "
-                          "values are read by kernels.", line=line)
-
-
-def _told_apart(first: Event, second: Event) -> tuple[str, int | None]:
+def _told_apart(first: Event, second: Event) -> Fault:
     match first, second:
         case Launch(), Launch() if first.kernel != second.kernel:
-            return (f"`{first.kernel}` is launched for one, `{second.kernel}` for the other",
-                    first.line)
+            return fault("other kernel", kernel=first.kernel, other=second.kernel)
         case Launch(), Launch() if first.grid != second.grid:
-            return f"the grid of `{first.kernel}` is {first.grid} and {second.grid}", first.line
+            return fault("other grid", kernel=first.kernel, grid=first.grid, other=second.grid)
         case Launch(), Launch():
             for name, (left, right) in _pairs(first, second):
-                return (f"`{name}` of `{first.kernel}` is {_shown(left)} and {_shown(right)}",
-                        first.line)
-            return f"the options of `{first.kernel}` differ", first.line
+                return fault("other argument", kernel=first.kernel, name=name, value=_shown(left),
+                             other=_shown(right))
+            return fault("other options", kernel=first.kernel)
         case Fill(), Fill() if first.target == second.target:
-            return f"a tensor is filled with {first.value:g} and {second.value:g}", first.line
+            return fault("other fill", value=first.value, other=second.value)
         case (Move(), Move()) | (Fill(), Fill()):
-            return f"another part of a tensor is {_VERBS[type(first)]}", _line(first)
+            return fault("other part", event=type(first).__name__)
         case Alloc(_, size), Alloc(_, wanted):
-            return f"{size} and {wanted} bytes are allocated", None
-    verbs = [_VERBS[type(event)] for event in (first, second)]
-    return f"a tensor is {verbs[0]} for one and {verbs[1]} for the other", _line(first)
-
-
-_VERBS: dict[type, str] = {
-    Alloc: "allocated", Fill: "filled", Move: "copied", Launch: "given to a kernel",
-}
+            return fault("other bytes", n_bytes=size, other=wanted)
+    return fault("other event", event=type(first).__name__, other=type(second).__name__)
 
 
 def _line(event: Event) -> int | None:

@@ -8,31 +8,19 @@ import tempfile
 import time
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from grader.finding import fault
 from grader.gpu import client
 from grader.processes.compiler_replies import Compiled
 from grader.processes.replies import Stopped, memory_limit, question_of, refusal_of
 from grader.recording.model import Recording, to_json
 from grader.report import Finding
-from grader.sandbox import (
-    Child,
-    ChildDied,
-    ChildOutOfMemory,
-    ChildTimedOut,
-    MalformedReply,
-    NotStarted,
-    ResourceLimits,
-    Sandbox,
-    SandboxBroken,
-    tempdirs,
-)
-from grader.sandbox.limits import Role, of_a_gpu
+from grader.sandbox import Child, ResourceLimits, Sandbox, errors, tempdirs
+from grader.sandbox.limits import OF_A_GPU, Role
 from grader.submission.source import KERNEL, Source
-from grader.text import sentence
 
 T = TypeVar("T")
 Later = Callable[[], T]  # waits for what was begun
@@ -77,7 +65,7 @@ class _Process:
             loaded, self._loaded = self._loaded, None
             try:
                 loaded()
-            except (NotStarted, SandboxBroken):
+            except (errors.NotStarted, errors.SandboxBroken):
                 raise  # another process can load the file
             except Exception as error:
                 self._failure = error
@@ -128,6 +116,7 @@ class Processes:
                                     partial(self._load_kernels, "reading the kernels"))
                            for _ in range(2 if several and values_first else 1)]
         self._turns = itertools.cycle(self._executors)
+        self.abreast = len(self._executors)  # runs that can go on at once
         self._compilers = [_Process(lambda: sandbox.fork("compiler"),
                                     partial(self._load_kernels, "reading the kernels to compile"))
                            for _ in range(2 if several else 1)]
@@ -135,30 +124,20 @@ class Processes:
         self._gpu = _Process(self._before_the_gpu,
                              partial(self._load_kernels, "reading the kernels for the GPU",
                                      devices=client.visible()))
-        self.lost_s = 0.0  # with runs that did not end normally
+        self.lost_s = 0.0  # seconds spent on runs that did not end normally
         self._hung = False
 
-    @property
-    def abreast(self) -> int:
-        """How many runs can go on at once."""
-        return len(self._executors)
-
     def close(self) -> None:
-        try:
-            self.stop()
-        finally:
+        """Kills all processes, and removes the copy of the file."""
+        with ExitStack() as closing:  # all of them, even where one is interrupted
             if self._folder is not None:
-                tempdirs.remove(self._folder)
-
-    def stop(self) -> None:
-        """Kills all processes; the next call starts new ones."""
-        with ExitStack() as stopping:  # all of them, even where one is interrupted
+                closing.callback(tempdirs.remove, self._folder)
             for process in (self._worker, *self._executors, *self._compilers, self._gpu):
-                stopping.callback(process.stop)
+                closing.callback(process.stop)
 
     def _before_the_gpu(self) -> Child:
         client.wake()
-        return self._sandbox.fork("gpu", of_a_gpu())
+        return self._sandbox.fork("gpu", OF_A_GPU)
 
     def drop_gpu(self) -> None:
         """Kills the GPU process, whose context a kernel has broken; others go on."""
@@ -194,8 +173,14 @@ class Processes:
         Raises:
             Stopped: here or later, as the process did not survive, or refuses the file.
         """
-        process = next(self._turns) if role == "executor" else self._compiler(alike) \
-            if role == "compiler" else {"worker": self._worker, "gpu": self._gpu}[role]
+        match role:
+            case "executor":
+                process = next(self._turns)
+            case "compiler":
+                turn = self._compilers[len(self._compiled_by) % len(self._compilers)]
+                process = self._compiled_by.setdefault(alike, turn)
+            case _:
+                process = self._worker if role == "worker" else self._gpu
         child = process.begin() if at_once else process.ready()
         reply = self._begin(child, request, fds, seconds, task, forgeable=role == "worker")
 
@@ -223,19 +208,14 @@ class Processes:
             if compiled.findings:
                 raise Stopped(compiled.findings[0])
             if not worker.alive:
-                raise NotStarted
+                raise errors.NotStarted
             binary = compiled.binaries[0]
             figures = {"n_regs": binary.registers, "n_spills": binary.spill_bytes // REGISTER,
                        "shared": binary.shared, "num_warps": binary.warps}
             request = {"op": "again", "number": reply.get("number"),
                        "question": to_json(question), "figures": figures}
             reply = self._begin(worker, request, [], seconds, task, forgeable=True)()
-        raise Stopped(Finding("L05", sentence(
-            f"{task} reads figures of more than {MAX_COMPILED} compiled kernels")))
-
-    def _compiler(self, alike: Hashable) -> _Process:
-        turn = self._compilers[len(self._compiled_by) % len(self._compilers)]
-        return self._compiled_by.setdefault(alike, turn)
+        raise Stopped(Finding("L05", fault("too many figures", task=task, most=MAX_COMPILED)))
 
     def _copy(self) -> Path:
         """The copy of the submission in the folder of the running sandbox."""
@@ -279,8 +259,7 @@ class Processes:
                 case {"status": "refused", "findings": [first, *_]}:
                     raise Stopped(Finding.from_json(first), final=True)
                 case {"status": "raised", "types": ["MemoryError", *_]}:
-                    seen = sentence(f"{task} used too much memory")
-                    raise Stopped(Finding("R04", seen), final=True)
+                    raise Stopped(Finding("R04", fault("too much memory", task=task)), final=True)
                 case answer:
                     raise RuntimeError(f"{task} failed: {answer.get('why', answer)}")
 
@@ -304,31 +283,29 @@ class Processes:
         waited = time.monotonic()
         try:
             reply = later()
-        except NotStarted:
+        except errors.NotStarted:
             raise
-        except ChildTimedOut as error:
+        except errors.ChildTimedOut as error:
             self._hung = True
-            finding = Finding("R02", f"{task} did not end within {seconds:.0f} s", error.line)
+            finding = Finding("R02", fault("no end", task=task, seconds=seconds), error.line)
             if error.held > HOG:
-                finding = replace(finding, code="R04", data=(
-                    f"{task} held {error.held / 1e9:.1f} GB of memory after {seconds:.0f} s and "
-                    f"went on.{memory_limit()}"))
-        except ChildOutOfMemory as error:
-            finding = Finding("R04", f"{task} took {error.resident / 1e9:.1f} GB of memory; the "
-                                     f"limit is {error.limit / 1e9:.1f} GB", error.line)
-        except ChildDied as error:
-            how = f"was {error.how}" if error.how.startswith("killed") else error.how
-            seen = f"the process ended while {task} ran: it {how}"
-            finding = Finding("R03", seen, error.line)
-        except MalformedReply as error:
-            finding = Finding("R03", f"the process that ran {task} answered with something that "
-                                     f"is no reply: {error}")
+                finding = Finding("R04", fault(
+                    "memory held", task=task, n_bytes=error.held, seconds=seconds,
+                    limit=memory_limit()), error.line)
+        except errors.ChildOutOfMemory as error:
+            finding = Finding("R04", fault("memory taken", task=task, n_bytes=error.resident,
+                                           most=error.limit), error.line)
+        except errors.ChildDied as error:
+            how = f"was {error}" if str(error).startswith("killed") else str(error)
+            finding = Finding("R03", fault("ended", task=task, text=how), error.line)
+        except errors.MalformedReply as error:
+            finding = Finding("R03", fault("no reply", task=task, text=str(error)))
         else:
             if reply.get("status") == "broken" and not forgeable:
                 raise RuntimeError(f"the grader's own code failed:\n{reply.get('traceback')}")
             return reply
         self.lost_s += time.monotonic() - waited
-        raise Stopped(finding.within("sentence"), final=final)
+        raise Stopped(finding, final=final)
 
 
 def _write(folder: Path, name: str, data: bytes) -> None:
@@ -337,7 +314,5 @@ def _write(folder: Path, name: str, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     path.chmod(0o644)
-    for above in path.parents:
-        if above == folder:
-            break
-        above.chmod(0o755)
+    for above in list(Path(name).parents)[:-1]:  # the last is the folder itself
+        (folder / above).chmod(0o755)

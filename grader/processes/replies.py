@@ -4,37 +4,26 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from msgspec import Meta
 
 from grader.engine.gpu.measurement import Measurement
-from grader.finding import data_from_json
-from grader.recording import host_values
+from grader.finding import data_from_json, fault
+from grader.recording import host_values, model
 from grader.recording.budget import over_budget, replaced_code
+from grader.recording.codec import convert
 from grader.recording.launch_stats import LaunchFacts
-from grader.recording.model import (
-    DTYPES,
-    MAX_ELEMENTS,
-    MAX_EVENTS,
-    MAX_FINDINGS,
-    MAX_MESSAGE,
-    MAX_PRINTED,
-    MAX_PRINTED_LINE,
-    MalformedRecording,
-    Recording,
-    View,
-    dtype_from_json,
-    from_json,
-    line_from_json,
-)
+from grader.recording.model import MAX_MESSAGE, Line, MalformedRecording, Recording, View
 from grader.report import Finding
 from grader.sandbox.limits import ResourceLimits
 from grader.suite import Function
-from grader.text import NOT_WRITTEN, sentence
+from grader.text import NOT_WRITTEN
 
 MAX_NAME = 200  # characters of a class's name
 MAX_CLASSES = 64  # of an exception, along its MRO
@@ -43,6 +32,7 @@ MAX_COUNT = 1 << 20  # of launches before an exception, and of configurations
 WORKER_CODES = frozenset(("L01", "L05", "X01", "M01", "M07", "S01", "T03"))
 # What the engine may say as well, where it runs in the worker.
 EAGER_CODES = frozenset(f"M{number:02}" for number in range(1, 10)) | {"L03", "R02"}
+_Name = Annotated[str, Meta(max_length=MAX_NAME)]
 _NOT_IN_TORCH = re.compile(r"aten::|not implemented for|__torch_\w+__")
 _COMPILER_SAYS = re.compile(r"(?s)(.*) \(kernel\.py, line \d+\)")
 
@@ -63,10 +53,10 @@ class Stopped(Exception):
 class Raised:
     """An exception of the learner's function: class names along its MRO, message, line."""
 
-    types: tuple[str, ...]
+    types: Annotated[tuple[_Name, ...], Meta(min_length=1, max_length=MAX_CLASSES)]
     message: str
-    line: int | None
-    launches: int  # made before it was raised
+    line: Line
+    launches: Annotated[int, Meta(ge=0, le=MAX_COUNT)] = 0  # made before it was raised
 
 
 @dataclass(frozen=True)
@@ -139,15 +129,13 @@ def refusal_of(reply: Mapping[str, Any]) -> Finding | None:
     Raises:
         Stopped: it is no such reply.
     """
-    try:
+    with _reading("importing the file", final=True):
         match reply.get("status"):
             case "ready":
                 return None
             case "raised":
                 return _unimportable(_raised(reply))
         raise MalformedRecording(f"the status {reply.get('status')!r:.40}")
-    except MalformedRecording as error:
-        raise _no_reply("importing the file", error, final=True) from error
 
 
 def outcome_of(reply: Mapping[str, Any], given: Sequence[View], entry: str) -> Outcome:
@@ -156,7 +144,7 @@ def outcome_of(reply: Mapping[str, Any], given: Sequence[View], entry: str) -> O
     Raises:
         Stopped: it is no such reply, or holds no recording.
     """
-    try:
+    with _reading("the function"):
         findings = _findings(reply.get("findings", []))
         match reply.get("status"):
             case "missing":
@@ -168,16 +156,15 @@ def outcome_of(reply: Mapping[str, Any], given: Sequence[View], entry: str) -> O
             case "returned":
                 if findings := findings or _strange_dtypes(reply.get("recording")):
                     return Outcome(None, findings)
-                recording = from_json(reply.get("recording"))
+                recording = model.from_json(reply.get("recording"))
                 if recording.inputs != given:
                     raise MalformedRecording("its inputs are others than those that were given")
-                if len(recording.results) > MAX_EVENTS:
-                    raise MalformedRecording(f"more than {MAX_EVENTS} results")
-                return Outcome(recording, configurations=_count(
-                    reply.get("configurations", 1), 1, "configurations"))
+                if len(recording.results) > model.MAX_EVENTS:
+                    raise MalformedRecording(f"more than {model.MAX_EVENTS} results")
+                return Outcome(recording, configurations=convert(
+                    reply.get("configurations", 1), Annotated[int, Meta(ge=1, le=MAX_COUNT)],
+                    "no number of configurations"))
         raise MalformedRecording(f"the status {reply.get('status')!r:.40}")
-    except MalformedRecording as error:
-        raise _no_reply("the function", error) from error
 
 
 def question_of(reply: Mapping[str, Any]) -> Recording:
@@ -186,13 +173,11 @@ def question_of(reply: Mapping[str, Any]) -> Recording:
     Raises:
         Stopped: the reply is not such a question.
     """
-    try:
-        recording = from_json(reply.get("question"))
+    with _reading("the function"):
+        recording = model.from_json(reply.get("question"))
         if len(recording.events) != 1 or len(recording.launches) != 1:
             raise MalformedRecording("a question is about one launch")
         return recording
-    except MalformedRecording as error:
-        raise _no_reply("the function", error) from error
 
 
 def in_place(outcome: Outcome, function: Function, given: Mapping[int, View]) -> Outcome:
@@ -208,16 +193,14 @@ def in_place(outcome: Outcome, function: Function, given: Mapping[int, View]) ->
         return outcome if recording is None else replace(
             outcome, recording=replace(recording, in_place=False))
     results = tuple(given[position] for position in positions if position in given)
-    names = " and ".join(f"`{name}`" for name in function.in_place)
     returned = () if recording is None else recording.results
     wanted = results if function.returns_self else ()
     if recording is None or returned != wanted or (
             recording.returned_tuple and len(returned) < 2):
-        returned_value = f"a {outcome.value}" if recording is None else \
-            "something else" if returned and wanted else "a tensor" if returned else "None"
-        return Outcome(None, (*outcome.findings, Finding(
-            "S01", f"The function works in place and returned {returned_value}, expected "
-                   f"{f'{names}, changed' if wanted else 'None'}.")))
+        got = "value" if recording is None else \
+            "other" if returned and wanted else "tensor" if returned else "nothing"
+        return Outcome(None, (*outcome.findings, Finding("S01", fault(
+            "in place", names=function.in_place if wanted else (), got=got, type=outcome.value))))
     return replace(outcome, recording=replace(
         recording, results=results, returned_tuple=len(results) > 1, in_place=True))
 
@@ -228,7 +211,7 @@ def answer_of(reply: Mapping[str, Any], of: str) -> Answer:
     Raises:
         Stopped: it is no such reply.
     """
-    try:
+    with _reading("the function"):
         findings = _findings(reply.get("findings", []), codes=WORKER_CODES | EAGER_CODES)
         match reply.get("status"):
             case "missing":
@@ -240,17 +223,23 @@ def answer_of(reply: Mapping[str, Any], of: str) -> Answer:
             case "answered":
                 return Answer(host_values.from_json(reply.get("answer")), findings)
         raise MalformedRecording(f"the status {reply.get('status')!r:.40}")
-    except (MalformedRecording, host_values.NotPlain) as error:
-        raise _no_reply("the function", error) from error
 
 
 def _no_function(name: str) -> Finding:
-    return Finding("P04", f"The file defines no function `{name}`.")
+    return Finding("P04", fault("no function", name=name))
 
 
 def _no_reply(source: str, error: Exception, *, final: bool = False) -> Stopped:
-    return Stopped(Finding("R03", f"The process that ran {source} answered with something that is "
-                                  f"no reply: {error}."), final=final)
+    return Stopped(Finding("R03", fault("no reply", task=source, text=str(error))), final=final)
+
+
+@contextmanager
+def _reading(source: str, *, final: bool = False) -> Iterator[None]:
+    """Turns errors of reading a reply into ``Stopped``; ``source`` is what the process ran."""
+    try:
+        yield
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise _no_reply(source, error, final=final) from error
 
 
 def _unimportable(error: Raised) -> Finding:
@@ -259,29 +248,25 @@ def _unimportable(error: Raised) -> Finding:
     The message of Python's compiler about a file that it could parse ends with name and line.
     """
     if _out_of_memory(error):
-        return Finding("R04", f"Importing the file raised {error.types[0]}.{memory_limit()}",
+        return Finding("R04", fault("import", exception=error.types[0], limit=memory_limit()),
                        line=error.line)
     compiler_error = _COMPILER_SAYS.fullmatch(error.message)
     if error.types[0] == "SyntaxError" and compiler_error and error.line:
-        seen = f"Python cannot compile line {error.line}: {compiler_error[1]}"
+        data = fault("uncompilable", line=error.line, text=compiler_error[1], **hint(error.message))
     else:
-        seen = f"Importing the file raised {error.types[0]}: {error.message}".rstrip(": ")
-    return Finding("P02", sentence(seen) + hint(error.message), line=error.line)
+        data = fault("import", exception=error.types[0], text=error.message, **hint(error.message))
+    return Finding("P02", data, line=error.line)
 
 
 def _raised(reply: Mapping[str, Any]) -> Raised:
-    types = reply.get("types")
-    if not isinstance(types, list) or not 1 <= len(types) <= MAX_CLASSES or not all(
-            isinstance(name, str) and len(name) <= MAX_NAME for name in types):
-        raise MalformedRecording("an exception has the names of its classes")
-    return Raised(tuple(_cut(name, MAX_NAME) for name in types),
-                  _cut(reply.get("message"), MAX_MESSAGE), line_from_json(reply.get("line")),
-                  _count(reply.get("launches", 0), 0, "launches"))
+    raised: Raised = convert(reply, Raised, "no exception")
+    return replace(raised, types=tuple(_cut(name, MAX_NAME) for name in raised.types),
+                   message=_cut(raised.message, MAX_MESSAGE), line=raised.line or None)
 
 
 def _findings(data: Any, codes: frozenset[str] = WORKER_CODES) -> tuple[Finding, ...]:
-    if not isinstance(data, list) or len(data) > MAX_FINDINGS:
-        raise MalformedRecording(f"findings are a list of at most {MAX_FINDINGS}")
+    if not isinstance(data, list) or len(data) > model.MAX_FINDINGS:
+        raise MalformedRecording(f"findings are a list of at most {model.MAX_FINDINGS}")
     return tuple(_finding(item, codes) for item in data)
 
 
@@ -289,12 +274,14 @@ def _finding(data: Any, codes: frozenset[str]) -> Finding:
     code = data.get("code") if isinstance(data, dict) else None
     if not isinstance(code, str) or code not in codes:
         raise MalformedRecording(f"a finding with the code {code!r:.40}")
+    finding = Finding(code, data_from_json(_cut_texts(data.get("data"))),
+                      model.line_from_json(data.get("line")))
     try:
-        finding = Finding(code, data_from_json(_cut_texts(data.get("data"))),
-                          line_from_json(data.get("line")))
-        finding.seen  # noqa: B018  # it can be rendered
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise MalformedRecording(str(error)) from error
+        too_long = len(finding.seen) > 4 * MAX_MESSAGE  # and it can be rendered
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise MalformedRecording(f"{type(error).__name__}: {error}") from error
+    if too_long:
+        raise MalformedRecording("a finding of more characters than there can be")
     return finding
 
 
@@ -314,20 +301,13 @@ def _cut(value: Any, longest: int) -> str:
     return value[:longest].encode("utf-8", "backslashreplace").decode()
 
 
-def _count(value: Any, minimum: int, title: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= MAX_COUNT:
-        raise MalformedRecording(f"no number of {title}: {value!r:.40}")
-    return value
-
-
 def _strange_dtypes(recording: Any) -> tuple[Finding, ...]:
     """Returns S01 for a result of a dtype that cannot cross, such as a quantized one."""
     results = recording.get("results") if isinstance(recording, dict) else None
     for result in results if isinstance(results, list) else ():
         name = result[1] if isinstance(result, list) and len(result) > 1 else None
         if isinstance(name, str) and _is_strange(name):
-            return (Finding("S01", f"The function returned a tensor of {name}; no kernel writes "
-                                   f"such a one."),)
+            return (Finding("S01", fault("strange dtype", dtype=name)),)
     return ()
 
 
@@ -335,7 +315,7 @@ def _is_strange(name: str) -> bool:
     """Whether torch has a dtype of this name that cannot cross."""
     dtype = getattr(torch, name, None) if name.isidentifier() else None
     return (isinstance(dtype, torch.dtype) and str(dtype) == f"torch.{name}"
-            and name not in DTYPES)
+            and name not in model.DTYPES)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -351,21 +331,16 @@ def run_of(reply: Mapping[str, Any], results: MemoryFile) -> Run:
         Stopped: it refused the recording, or tells no facts or results that there can be.
     """
     if reply["status"] != "done":
-        raise Stopped(Finding("R03", "The recorded launches cannot be replayed: "
-                                     f"{reply.get('why', reply['status'])}."))
-    try:
-        tensors, other = (tuple(results.read(place) for place in reply.get(which, ()))
-                          for which in ("results", "other"))
-    except MalformedRecording as error:
-        raise _no_reply("the kernels", error) from error
+        raise _refused(reply, "replayed")
+    with _reading("the kernels"):
+        tensors, other = (tuple(map(results.read, reply.get(name, ())))
+                          for name in ("results", "other"))
     return Run(
-        tuple(Finding.from_json(item) for item in reply["findings"]),
-        tensors,
-        _facts(reply["launches"]),
+        tuple(map(Finding.from_json, reply["findings"])), tensors, _facts(reply["launches"]),
         determined=reply.get("determined") is True,
         other=other,
-        printed=tuple(str(line)[:MAX_PRINTED_LINE]
-                      for line in reply.get("printed", ())[:MAX_PRINTED]),
+        printed=tuple(str(line)[:model.MAX_PRINTED_LINE]
+                      for line in reply.get("printed", ())[:model.MAX_PRINTED]),
     )
 
 
@@ -376,18 +351,20 @@ def timed_of(reply: Mapping[str, Any], results: MemoryFile) -> Timed:
         Stopped: it refused, or tells times or results that there cannot be.
     """
     if reply["status"] != "done":
-        raise Stopped(Finding("R03", "The recorded launches cannot be timed: "
-                                     f"{reply.get('why', reply['status'])}."))
-    try:
+        raise _refused(reply, "timed")
+    with _reading("the kernels on the GPU"):
         measured = reply["measurement"]
         return Timed(
-            tuple(Finding.from_json(item) for item in reply["findings"]),
+            tuple(map(Finding.from_json, reply["findings"])),
             None if measured is None else Measurement.from_dict(measured),
             tuple(map(Measurement.from_dict, reply["configurations"])),
-            *(tuple(tuple(results.read(place) for place in one) for one in reply[kind])
-              for kind in ("results", "untimed")))
-    except (KeyError, TypeError, ValueError) as error:
-        raise _no_reply("the kernels on the GPU", error) from error
+            *(tuple(tuple(map(results.read, places)) for places in reply[name])
+              for name in ("results", "untimed")))
+
+
+def _refused(reply: Mapping[str, Any], done: str) -> Stopped:
+    return Stopped(Finding("R03", fault("refused recording", done=done,
+                                        text=str(reply.get("why", reply["status"])))))
 
 
 class MemoryFile:
@@ -406,10 +383,11 @@ class MemoryFile:
             MalformedRecording: it is not in the file, or of a dtype that cannot be read.
         """
         name, shape, offset, nbytes = place
-        dtype = getattr(torch, dtype_from_json(name))
+        dtype = getattr(torch, model.dtype_from_json(name))
         if not all(type(number) is int and number >= 0 for number in (*shape, offset, nbytes)):
             raise MalformedRecording("a result has sizes and a place in the file")
-        if nbytes != prod(shape) * dtype.itemsize or prod(max(n, 1) for n in shape) > MAX_ELEMENTS:
+        elements = prod(max(n, 1) for n in shape)
+        if nbytes != prod(shape) * dtype.itemsize or elements > model.MAX_ELEMENTS:
             raise MalformedRecording("a result has as many bytes as its elements need")
         if offset + nbytes > os.fstat(self.fd).st_size:
             raise MalformedRecording("a result lies beyond the end of the file")
@@ -429,37 +407,31 @@ def _facts(launches: Any) -> tuple[LaunchFacts, ...]:
     try:
         return tuple(map(LaunchFacts.from_dict, launches))
     except (TypeError, ValueError) as error:
-        raise Stopped(Finding("R03", "The process that ran the kernels answered with something "
-                                     f"that is no account of them: {error}.")) from error
+        raise Stopped(Finding("R03", fault("no account", text=str(error)))) from error
 
 
 _NO_MODULE = re.compile(r"^No module named '(\w+)'")
 _NO_THREAD = re.compile(r"can't start new thread|thread constructor failed")
 
 
-def hint(message: str) -> str:
-    """A sentence on how the sandbox caused an exception; empty where it did not."""
+def hint(message: str) -> dict[str, str]:
+    """How the sandbox caused an exception, as figures; empty where it did not."""
     lowered = message.casefold()
     if missing := _NO_MODULE.search(message):
-        return (f" Only the files of the exercise are graded: where `{missing[1]}` is a file of "
-                "yours, put what it defines into the exercise's file.")
+        return {"hint": "module", "module": missing[1]}
     if _NO_THREAD.search(lowered):
-        return " Threads and further processes are forbidden to host code in a grade."
+        return {"hint": "threads"}
     if "outside of the scope of a kernel" in lowered:
-        return " A kernel is launched with its grid: `kernel[grid](...)`."
-    if any(word in lowered for word in ("cuda", "gpu")):
-        return (" The tensors of this grade are on the CPU; their device says so, and "
-                "`torch.cuda.is_available()` that there is no GPU.")
-    return ""
+        return {"hint": "grid"}
+    return {"hint": "device"} if "cuda" in lowered or "gpu" in lowered else {}
 
 
-def not_written(error: Raised, of: str = "The function") -> list[Finding]:
+def not_written(error: Raised, function: str = "") -> list[Finding]:
     """Returns R01 for a part left for later; NotImplementedError of torch has a message."""
     if error.types[0] != "NotImplementedError" or _NOT_IN_TORCH.search(error.message):
         return []
-    detail = f": {error.message}" if error.message else ""
-    return [Finding("R01", sentence(f"{of} raised NotImplementedError{detail}"), line=error.line,
-                    means=NOT_WRITTEN)]
+    return [Finding("R01", fault("raised", name=function, exception="NotImplementedError",
+                                 text=error.message), line=error.line, means=NOT_WRITTEN)]
 
 
 def _out_of_memory(error: Raised) -> bool:
@@ -467,11 +439,9 @@ def _out_of_memory(error: Raised) -> bool:
     return "MemoryError" in error.types or "can't allocate memory" in error.message
 
 
-def memory_limit() -> str:
-    """A sentence on the memory limit of a submission."""
-    gigabytes = ResourceLimits().address_space / 1e9
-    return (f" A submission may take {gigabytes:.1f} GB of memory beside the "
-            "inputs of its module.")
+def memory_limit() -> int:
+    """The bytes of memory that a submission may take beside the inputs of its module."""
+    return ResourceLimits().address_space
 
 
 def unusable(outcome: Outcome) -> list[Finding]:
@@ -482,22 +452,16 @@ def unusable(outcome: Outcome) -> list[Finding]:
         error = outcome.error
         if later := not_written(error):
             return later
-        code = "R04" if _out_of_memory(error) else "R01"
-        detail = f": {error.message}" if error.message else ""
-        seen = sentence(f"The function raised {error.types[0]}{detail}")
-        seen += memory_limit() if code == "R04" else hint(error.message)
-        return [Finding(code, seen, line=error.line)]
+        code, cause = ("R04", {"limit": memory_limit()}) if _out_of_memory(error) else \
+            ("R01", hint(error.message))
+        return [Finding(code, fault("raised", exception=error.types[0], text=error.message,
+                                    **cause), line=error.line)]
     if outcome.recording is None:
-        kind = outcome.value or "something else"
-        seen = f"The function returned a {kind}, expected a torch.Tensor."
-        if kind == "CompiledKernel":
-            seen += " A launch returns the compiled kernel; the result is the tensor that it wrote."
-        return [Finding("S01", seen)]
+        return [Finding("S01", fault("no tensor", type=outcome.value))]
     given = {view.storage for view in outcome.recording.inputs}
     if not outcome.recording.in_place and any(
             result.storage in given for result in outcome.recording.results):
-        return [Finding("S01", "The function returned its input, or a view of it; a new tensor is "
-                               "expected.")]
+        return [Finding("S01", fault("input returned"))]
     return replaced_code(outcome.recording) or over_budget(outcome.recording)
 
 

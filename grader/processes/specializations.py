@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from grader.finding import Figure, fault
 from grader.recording.codec import JsonObject
 from grader.report import Finding
 
@@ -36,28 +37,22 @@ def too_many(found: Sequence[Variant], most: int, of: str) -> list[Finding]:
         return []
     for one in variants:
         if one.in_vain:
-            name = one.in_vain[0]
-            return [Finding("L05", f"`{one.kernel}` names `{name}` in do_not_specialize, and "
-                                   f"`{name}` is a constexpr: each of its values still makes a key "
-                                   f"of its own, {len(variants)} for {of}, and Triton refuses to "
-                                   "compile such a kernel.")]
-    kernels = list(dict.fromkeys(one.kernel for one in variants))
-    seen = (f"{len(variants)} variants of {' and '.join(f'`{name}`' for name in kernels)} are "
-            f"compiled for {of}; {most} are enough.")
-    return [Finding("Q01", f"{seen} {_differing(variants)}".strip())]
+            return [Finding("L05", fault("not specialized", kernel=one.kernel, name=one.in_vain[0],
+                                         count=len(variants), calls=of))]
+    return [Finding("Q01", fault(
+        "variants", count=len(variants), calls=of, most=most,
+        kernels=tuple(dict.fromkeys(one.kernel for one in variants)), **_differing(variants)))]
 
 
-def _differing(variants: Sequence[Variant]) -> str:
-    """A sentence on the argument with the most specializations."""
+def _differing(variants: Sequence[Variant]) -> dict[str, Figure]:
+    """The argument with the most specializations, and the first of them; empty without."""
     by_argument: dict[tuple[str, str], dict[str, None]] = {}
     for one in variants:
         for name, part in one.parts:
             by_argument.setdefault((one.kernel, name), {})[part] = None
     if not by_argument:
-        return ""
+        return {}
     (kernel, name), parts = max(by_argument.items(), key=lambda item: len(item[1]))
     if len(parts) < 2:
-        return ""
-    shown = ", ".join(list(parts)[:SHOWN]) + (" and so on" if len(parts) > SHOWN else "")
-    return (f"While `{kernel}` is compiled, {len(parts)} different things are known of `{name}`: "
-            f"{shown}.")
+        return {}
+    return {"kernel": kernel, "name": name, "parts": tuple(parts)[:SHOWN], "n_parts": len(parts)}

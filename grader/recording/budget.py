@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
+from grader.finding import fault
 from grader.recording.model import Argument, Fill, Launch, Move, Recording
 from grader.report import Finding
 
@@ -48,23 +49,10 @@ def over_budget(recording: Recording) -> list[Finding]:
             if count > most[kind]:
                 crossed.setdefault(kind, event.line)
     return [
-        Finding("X01", _SENTENCES[kind].format(count=counts[kind], most=most[kind],
-                                               elements=elements), line=line)
+        Finding("X01", fault(f"many {kind}s", count=counts[kind], most=most[kind],
+                             elements=elements), line=line)
         for kind, line in crossed.items()
     ]
-
-
-_SENTENCES = {
-    "float": "The launches pass {count:,} different floats as arguments, for a result of "
-             "{elements:,} elements; at most {most:,} are taken. Values come to a kernel in "
-             "tensors, and the kernel computes with them.",
-    "word": "The launches pass {count:,} different integers, words and pieces of tensors as "
-            "arguments, for a result of {elements:,} elements; at most {most:,} are taken. One "
-            "launch for many elements needs a few sizes and strides.",
-    "move": "The function copies or fills {count:,} pieces of tensors on the host, for a result "
-            "of {elements:,} elements; at most {most:,} are taken. Moving single elements is the "
-            "work of kernels.",
-}
 
 
 def _carried(launch: Launch) -> Iterator[tuple[str, Place, Any, int]]:
@@ -93,9 +81,7 @@ def replaced_code(recording: Recording) -> list[Finding]:
     """Returns X01 for a launch whose options replace code or set compiler flags."""
     for launch in recording.launches:
         for option in _OF_THE_COMPILER & launch.options.keys():
-            return [Finding("X01", f"`{launch.kernel}` is launched with the option `{option}`, "
-                                   "which changes what the compiler makes of it; what is judged "
-                                   "is the kernel.", line=launch.line)]
+            return [Finding("X01", fault("option", kernel=launch.kernel, name=option), launch.line)]
     return []
 
 
@@ -103,7 +89,5 @@ def denied_moves(recording: Recording) -> list[Finding]:
     """Returns X01 for the first copy by host code, where moving elements is the task."""
     for event in recording.events:
         if isinstance(event, Move) and prod(event.target.shape) > 0:
-            return [Finding("X01", f"Host code copies a tensor of shape {event.target.shape}; in "
-                                   "this module moving and casting is what the kernels are for.",
-                            line=event.line)]
+            return [Finding("X01", fault("host copy", shape=event.target.shape), event.line)]
     return []

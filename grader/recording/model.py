@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from grader.finding import Fault, fault
 from grader.recording.codec import WHOLE, JsonArray, convert
 
 MAX_LAUNCHES = 64  # per call; a right solution of the course needs fewer than ten
@@ -162,14 +163,13 @@ class Recording:
         return tuple(event for event in self.events if isinstance(event, Launch))
 
 
-def outside_grid(kernel: str, sizes: Sequence[int]) -> str:
-    """A sentence about the first size of a grid that CUDA does not launch; empty without."""
+def outside_grid(kernel: str, sizes: Sequence[int]) -> Fault | None:
+    """The first size of a grid that CUDA does not launch, if any."""
     for axis, (size, most) in enumerate(zip(sizes, MAX_GRID, strict=False)):
         if not 0 <= size <= most:
-            return (f"The grid of `{kernel}` has {size:,} programs along axis {axis}; CUDA takes "
-                    f"0 to {most:,} there" + ("." if axis == 0 else
-                                              f", and up to {MAX_GRID[0]:,} along axis 0."))
-    return ""
+            return fault("grid size", kernel=kernel, got=f"{size:,}", axis=axis, most=most,
+                         largest=MAX_GRID[0])
+    return None
 
 
 def dtype_name(value: Any) -> str:

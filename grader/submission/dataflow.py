@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -268,9 +267,7 @@ def lines_of_values(text: str) -> Lines:
     """
     lines: set[int] = set()
     constants: set[int] = set()
-    for function in _functions(text):
-        if not is_kernel(function):
-            continue
+    for function in _kernels(text):
         accesses = list(_accesses(function))
         addresses = {name for call in accesses for name in _address_names(call, mask=True)}
         stores = [call for call in accesses if _method(call) == "store"]
@@ -288,7 +285,7 @@ def lines_of_values(text: str) -> Lines:
 
 
 def lines_of_stores(text: str) -> Lines:
-    return _in_order({call.lineno for function in _functions(text) if is_kernel(function)
+    return _in_order({call.lineno for function in _kernels(text)
                       for call in _accesses(function) if _method(call) == "store"})
 
 
@@ -307,12 +304,11 @@ def lines_of_operands(text: str, line: int) -> Lines:
 def lines_of_addresses(text: str) -> Lines:
     """The lines of all loads of kernels and those that give them their addresses, in order."""
     lines: set[int] = set()
-    for function in _functions(text):
-        if is_kernel(function):
-            loads = [call for call in _accesses(function) if _method(call) == "load"]
-            addresses = {name for call in loads for name in _address_names(call, mask=False)}
-            lines |= {call.lineno for call in loads}
-            lines |= _lines_assigning(function, addresses, _FAR)
+    for function in _kernels(text):
+        loads = [call for call in _accesses(function) if _method(call) == "load"]
+        addresses = {name for call in loads for name in _address_names(call, mask=False)}
+        lines |= {call.lineno for call in loads}
+        lines |= _lines_assigning(function, addresses, _FAR)
     return _in_order(lines)
 
 
@@ -328,35 +324,28 @@ def sizes_in(text: str, line: int) -> set[str]:
     return sizes & named or sizes
 
 
-def indirect_lines(source: str, first_line: int = 1) -> frozenset[int]:
-    """Lines of accesses that go where loaded values say, as in a gather.
+def indirect_lines(source: str, kernel: str) -> frozenset[int]:
+    """Lines of accesses whose address depends on a load, as in a gather.
 
-    These are accesses whose pointer, or whose place in a descriptor, depends on a load. A name
-    counts as loaded if any assignment to it does, wherever it stands: the order of statements is
-    not followed, and neither are functions that the kernel calls.
+    That is their pointer, or their place in a descriptor. A name counts as loaded if any assignment
+    to it does, wherever it stands: the order of statements is not followed, and neither are
+    functions that the kernel calls.
 
     Args:
-        source: of the kernel, decorators included or not.
-        first_line: the line of the file that ``source`` begins with.
+        source: of the file.
+        kernel: its name; it stands at the top of the file. Without such a kernel, there are none.
     """
-    tree = syntax.parse(textwrap.dedent(source))
+    tree = next((node for node in functions(syntax.parse(source)) if node.name == kernel), None)
+    if tree is None:
+        return frozenset()
     loaded, _ = reached([_LOAD], [Piece((frozenset(_sources(one.value)),), frozenset(one.names))
                                   for one in assignments(tree) if one.value is not None])
     return frozenset(
-        line + first_line - 1 for node in ast.walk(tree)
+        line for node in ast.walk(tree)
         if isinstance(node, ast.Call) and last_name(node.func) in _ACCESSES
         and any(loaded & _sources(part) for part in (
             *node.args[:1], *(word.value for word in node.keywords if word.arg == "pointer")))
         for line in lines_of(node))
-
-
-def indirect_lines_of(source: str, kernel: str) -> frozenset[int]:
-    """``indirect_lines`` of one kernel at the top of a file; none without such a kernel."""
-    for node in functions(syntax.parse(source)):
-        if node.name == kernel:
-            text = "\n".join(source.split("\n")[node.lineno - 1:node.end_lineno])
-            return indirect_lines(text, node.lineno)
-    return frozenset()
 
 
 _LOAD = ""  # stands among names for a load
@@ -435,6 +424,10 @@ def lines_of_results(text: str, entry: str) -> Lines:
 def _functions(text: str) -> tuple[ast.FunctionDef, ...]:
     return tuple(node for node in ast.walk(syntax.tree_of(text))
                  if isinstance(node, ast.FunctionDef))
+
+
+def _kernels(text: str) -> Iterator[ast.FunctionDef]:
+    return filter(is_kernel, _functions(text))
 
 
 def _function_at(text: str, line: int) -> ast.FunctionDef | None:

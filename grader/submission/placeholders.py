@@ -6,6 +6,7 @@ import ast
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
+from grader.finding import fault
 from grader.report import Finding
 from grader.submission import syntax
 from grader.submission.todo_regions import IMPORTED, regions
@@ -41,8 +42,10 @@ def blanks_left(text: str, todos: dict[int, int], tree: ast.Module, nodes: Seque
     if not count:
         return None
     first = min([*numbered.values(), *unnumbered])
-    seen = f"{_left(count, total)}: {_places(numbered, unnumbered)}."
-    return Finding("P01", seen, line=first, todos=tuple(sorted(numbered)[:MAX_SHOWN]))
+    numbers = tuple(sorted(numbered)[:MAX_SHOWN])
+    return Finding("P01", fault("blanks", count=count, total=total, todos=numbers,
+                                lines=tuple(sorted(unnumbered)[:8]),
+                                more=len(numbered) > MAX_SHOWN), line=first, todos=numbers)
 
 
 def blanks_left_in(trees: Mapping[str, ast.Module], total: int) -> Finding | None:
@@ -54,12 +57,12 @@ def blanks_left_in(trees: Mapping[str, ast.Module], total: int) -> Finding | Non
     """
     left = {name: sorted({line for function in _functions_and_methods(tree)
                           for line in _ellipses(function)}) for name, tree in trees.items()}
-    places = [f"{name} line{'' if len(lines) == 1 else 's'} {ranges(lines[:8])}"
-              for name, lines in left.items() if lines]
-    if not places:
+    left = {name: lines for name, lines in left.items() if lines}
+    if not left:
         return None
-    count = sum(map(len, left.values()))
-    return Finding("P01", f"{_left(count, total)}: `...` in {'; '.join(places)}.")
+    return Finding("P01", fault(
+        "blanks in files", count=sum(map(len, left.values())), total=total, files=tuple(left),
+        lines=tuple(ranges(lines[:8]) for lines in left.values())))
 
 
 def _functions_and_methods(tree: ast.Module) -> list[ast.FunctionDef]:
@@ -71,22 +74,6 @@ def _functions_and_methods(tree: ast.Module) -> list[ast.FunctionDef]:
         if isinstance(method, ast.FunctionDef) and not any(
             _is_overload(decorator) or "abstract" in ast.unparse(decorator)
             for decorator in method.decorator_list)]
-
-
-def _left(count: int, total: int) -> str:
-    if count <= total:
-        return f"{count} of {total} blanks {'is' if count == 1 else 'are'} left"
-    return "1 blank is left" if count == 1 else f"{count} blanks are left"
-
-
-def _places(numbered: dict[int, int], unnumbered: list[int]) -> str:
-    places = []
-    if numbered:
-        more = " and more" if len(numbered) > MAX_SHOWN else ""
-        places.append(f"TODO {ranges(sorted(numbered)[:MAX_SHOWN])}{more}")
-    if unnumbered:
-        places.append("`...` in line " + ", ".join(str(line) for line in sorted(unnumbered)[:8]))
-    return " and ".join(places)
 
 
 def _ellipses(function: ast.FunctionDef) -> list[int]:

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from grader.finding import fault
 from grader.report import Finding
 from grader.submission import syntax
 from grader.submission.dataflow import is_jit, kernel_definitions
@@ -97,8 +98,7 @@ def read(path: Path, files: Sequence[str] = (), kernel_file: str = KERNEL) -> So
     problem = next((one.problem for one in (first, *found.values()) if one.problem), None)
     size = sum(len(one.data) for one in (first, *found.values()))
     if problem is None and size > MAX_BYTES:
-        problem = Finding("P02", f"The files have {size:,} bytes together; a submission may have "
-                                 f"{MAX_BYTES:,}.")
+        problem = Finding("P02", fault("size", n_bytes=size, most=MAX_BYTES))
     every = {KERNEL: first, **found}
     held = every[kernel_file]
     digest = hashlib.sha256()
@@ -116,11 +116,11 @@ def _further(folder: Path, name: str) -> bytes | Finding:
     try:
         inside = path.resolve(strict=True).is_relative_to(folder.resolve())
     except FileNotFoundError:
-        return Finding("P02", f"There is no file {name}.")
+        return Finding("P02", fault("no file", name=name))
     except (OSError, RuntimeError) as error:
         raise UnreadableSubmission(f"{path} cannot be read: {error}.") from error
     if not inside:
-        return Finding("P02", f"{name} is a link that leads out of the exercise's folder.")
+        return Finding("P02", fault("link", name=name))
     return _content(path)
 
 
@@ -150,15 +150,14 @@ def _decoded(data: bytes) -> str | Finding:
         return data.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
     except SyntaxError as error:
         _, unknown, name = str(error.msg).partition("unknown encoding: ")
-        return _other_encoding(name) if unknown else Finding(
-            "P02", "The file is not text in UTF-8.")
+        return _other_encoding(name) if unknown else Finding("P02", fault("no text",
+                                                                          encoding="UTF-8"))
     except UnicodeDecodeError:
-        return Finding("P02", f"The file is not text in {encoding.upper()}.")
+        return Finding("P02", fault("no text", encoding=encoding.upper()))
 
 
 def _other_encoding(name: str) -> Finding:
-    return Finding("P02", f"The file declares the encoding `{name:.40}`; a kernel file is text in "
-                          f"UTF-8.")
+    return Finding("P02", fault("encoding", encoding=f"{name:.40}"))
 
 
 def _content(path: Path) -> bytes:
@@ -192,31 +191,29 @@ def _parsed(text: str) -> ast.Module | Finding:
     """
     if "\0" in text:  # of which Python names no line
         line = text[:text.index("\0")].count("\n") + 1
-        return Finding("P02", f"Line {line} holds a NUL byte, which no Python file may hold.",
-                       line=line)
+        return Finding("P02", fault("NUL", line=line), line=line)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they quote the file, to the judge's own output
             return syntax.parse(text, "kernel.py")
     except SyntaxError as error:
-        return Finding("P02", syntax_message(text, error), line=error.lineno)
+        return Finding("P02", fault("syntax", line=error.lineno, column=error.offset,
+                                    text=error.msg, quoted=_quoted(text, error)), error.lineno)
     except (RecursionError, MemoryError):
-        return Finding("P02", "Python cannot parse the file: it is nested too deeply.")
+        return Finding("P02", fault("nested file"))
     except ValueError as error:
-        return Finding("P02", f"Python cannot parse the file: {error}.")
+        return Finding("P02", fault("unparsable", text=str(error)))
 
 
-def syntax_message(text: str, error: SyntaxError) -> str:
-    """Python's message, the line, and a caret below the error."""
+def _quoted(text: str, error: SyntaxError) -> str:
+    """The line, and a caret below the error, each on a line of its own; empty without a line."""
     lines = text.split("\n")
-    column = f", column {error.offset}" if error.offset else ""
-    message = f"Python cannot parse line {error.lineno}{column}: {error.msg}."
-    if error.lineno and error.lineno <= len(lines):
-        line = lines[error.lineno - 1].expandtabs(4)[:90]
-        indent = len(line) - len(line.lstrip())
-        place = max(0, min((error.offset or 1) - 1, len(line)) - indent)
-        message += f"\n{line.strip()}\n{' ' * place}^"
-    return message
+    if not error.lineno or error.lineno > len(lines):
+        return ""
+    line = lines[error.lineno - 1].expandtabs(4)[:90]
+    indent = len(line) - len(line.lstrip())
+    place = max(0, min((error.offset or 1) - 1, len(line)) - indent)
+    return f"\n{line.strip()}\n{' ' * place}^"
 
 
 def inspect(source: Source, signatures: Mapping[str, Signature], blanks: int) -> list[Finding]:
@@ -259,14 +256,12 @@ def _kernels(tree: ast.Module, nodes: Sequence[ast.AST]) -> Finding | None:
         match node:
             case ast.Call(func=ast.Subscript(value=ast.Name(name))) if (
                     name in defined and name not in jitted):
-                seen = f"`{name}` is launched with [grid] and is a plain Python function."
-                return Finding("P03", seen, line=defined[name].lineno)
+                return Finding("P03", fault("plain function", name=name), line=defined[name].lineno)
     imports_kernels = any(
         isinstance(node, ast.ImportFrom | ast.Import) for node in tree.body
     ) and any(isinstance(node, ast.Call) and is_jit(node) and node.args for node in nodes)
     if not jitted and not imports_kernels:
-        return Finding("P03", "No function of the file is decorated with `@triton.jit`, or given "
-                              "to `triton.jit` by its name.")
+        return Finding("P03", fault("no kernels"))
     return None
 
 
@@ -279,7 +274,7 @@ def _signature(tree: ast.Module, entry: str, parameters: tuple[str, ...],
         bound = bound_names(tree)
         if entry in bound:
             return None  # an alias or a decorated object; the call will show what it takes
-        return Finding("P04", f"The file defines no function `{expected}`.")
+        return Finding("P04", fault("no function", name=expected))
     arguments = function.args
     names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
     by_name = {a.arg: default for a, default in zip(
@@ -291,6 +286,6 @@ def _signature(tree: ast.Module, entry: str, parameters: tuple[str, ...],
     if tuple(names[: len(parameters)]) != parameters or set(required) - set(asked) or not (
             takes_any or known.issuperset(keyword_only)):
         shown = ", ".join([*names, *(["*", *by_name] if by_name else [])])
-        seen = f"`{entry}` takes ({shown}); the module asks for `{expected}`."
-        return Finding("P04", seen, line=function.lineno)
+        return Finding("P04", fault("signature", name=entry, parameters=shown, expected=expected),
+                       line=function.lineno)
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import sys
+import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -319,6 +320,7 @@ def load(path: Path, exercise: Path | None = None) -> Suite:
 
 
 _loaded: dict[Path, Suite] = {}
+_IDENTITY = "identity.toml"
 
 
 def _load(path: Path) -> Suite:
@@ -375,11 +377,24 @@ def _module(name: str, path: Path) -> ModuleType:
 
 
 def digest(path: Path) -> str:
-    """The identity of a suite: the SHA-256 of its ``suite.py`` and the files beside and below it.
+    """Identity of a suite, which journals and certificates keep: a SHA-256.
+
+    It is the digest of the files, unless ``identity.toml`` beside the suite gives the files with
+    this digest (``content``) the identity that they had before a change of form (``tests``).
     """
+    content = content_digest(path)
+    try:
+        identity = tomllib.loads(path.with_name(_IDENTITY).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return content
+    return str(identity["tests"]) if identity.get("content") == content else content
+
+
+def content_digest(path: Path) -> str:
+    """SHA-256 of ``suite.py`` and the files beside and below it, without ``identity.toml``."""
     first = [path, path.with_name("mutants.toml"), path.with_name("calls.py")]
     others = (file for file in sorted(path.parent.rglob("*")) if file.is_file()
-              and file not in first and "__pycache__" not in file.parts)
+              and file not in first and file.name != _IDENTITY and "__pycache__" not in file.parts)
     files = [*(file for file in first[1:] if file.exists()), *others]
     content = path.read_bytes() + b"".join(file.read_bytes() for file in files)
     return hashlib.sha256(content).hexdigest()

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import torch
 import torch.utils._device
 
+from grader.finding import Fault, fault
 from grader.recording.arena import view_of
 from grader.recording.model import (
     FILLS,
@@ -23,6 +24,7 @@ from grader.recording.model import (
     Recording,
     View,
 )
+from grader.report import Finding
 from grader.worker.module_loader import current_line, lines_on_the_cpu
 
 MAX_DIMENSIONS = 8  # of a tensor that crosses to the executor
@@ -37,12 +39,12 @@ class Stop(BaseException):
 class StorageKind(enum.Enum):
     """How a storage came about, and so who may read it."""
 
-    INPUT = "an input"
-    MADE = "made by a recorded allocation; its values exist only in the executor"
-    COPIED = "made by copying inputs; its values are known here until a kernel gets it"
-    PROBE = "the result of a validation of inputs"
-    LITERAL = "one Python number"
-    META = "without memory"
+    INPUT = "input"
+    MADE = "made"  # by a recorded allocation; its values exist only in the executor
+    COPIED = "copied"  # from inputs; its values are here until a kernel gets it
+    PROBE = "probe"  # the result of a validation of inputs
+    LITERAL = "literal"  # one Python number
+    META = "meta"  # without memory
 
 
 READABLE = (StorageKind.INPUT, StorageKind.COPIED, StorageKind.PROBE, StorageKind.LITERAL,
@@ -51,9 +53,10 @@ READABLE = (StorageKind.INPUT, StorageKind.COPIED, StorageKind.PROBE, StorageKin
 
 @dataclass(frozen=True)
 class OffDevice:
-    """An allocation on the CPU wherever the inputs are: the call, and its line."""
+    """An allocation on the CPU wherever the inputs are: the call, the device, and the line."""
 
-    how: str
+    call: str
+    device: str  # empty where none is named
     line: int | None
 
 
@@ -106,14 +109,13 @@ class Recorder:
     # ---------------------------------------------------------------------------------------------
     # Findings
 
-    def find(self, code: str, seen: str, line: int | None = None) -> None:
+    def find(self, code: str, data: Fault, line: int | None = None) -> None:
         if len(self.findings) < MAX_FINDINGS:
-            line = line or current_line(self.path)
-            self.findings.append({"code": code, "data": seen, "line": line})
+            self.findings.append(Finding(code, data, line or current_line(self.path)).to_json())
 
-    def stop(self, code: str, seen: str) -> NoReturn:
-        self.find(code, seen)
-        raise Stop(seen)
+    def stop(self, code: str, data: Fault) -> NoReturn:
+        self.find(code, data)
+        raise Stop(Finding(code, data).seen)
 
     # ---------------------------------------------------------------------------------------------
     # Autotuners
@@ -152,15 +154,12 @@ class Recorder:
         """
         kind = self.kind(tensor)
         if kind not in READABLE:
-            self.stop("X01", f"`{shown}` reads values on the host that a kernel has yet to write; "
-                             f"only inputs may be read there.")
+            self.stop("X01", fault("host read", code=shown))
         if kind in (StorageKind.LITERAL, StorageKind.META):
             return
         self._read += tensor.numel()
         if self._read > MAX_READ:
-            self.stop("X01", f"`{shown}` reads values of tensors on the host, {self._read:,} in "
-                             f"this call so far; a check of arguments may read {MAX_READ}, and "
-                             f"`x.isnan().any()` takes one.")
+            self.stop("X01", fault("host reads", code=shown, count=self._read, most=MAX_READ))
 
     def view(self, tensor: torch.Tensor) -> View | None:
         """The memory of a tensor as a view of a recorded storage; None for any other memory.
@@ -170,14 +169,12 @@ class Recorder:
         if tensor.device.type == "meta":
             return None
         if tensor.is_neg():
-            self.stop("L05", "A tensor is a lazily negated view, such as the imaginary part of a "
-                             "conjugated one; memory holds no such numbers.")
+            self.stop("L05", fault("negated"))
         storage = self._storage(tensor)
         if storage is None or storage.number is None:
             return None
         if tensor.dim() > MAX_DIMENSIONS:
-            self.stop("L05", f"A tensor has {tensor.dim()} dimensions; at most {MAX_DIMENSIONS} "
-                             f"can be followed here.")
+            self.stop("L05", fault("dimensions", count=tensor.dim(), most=MAX_DIMENSIONS))
         return view_of(tensor, storage.number)
 
     def input_name(self, tensor: torch.Tensor) -> str:
@@ -191,8 +188,7 @@ class Recorder:
 
     def note(self, event: Event) -> None:
         if len(self.events) >= MAX_EVENTS:
-            self.stop("T03", f"More than {MAX_EVENTS} allocations, copies and launches were made "
-                             f"in one call.")
+            self.stop("T03", fault("too many events", most=MAX_EVENTS))
         self.events.append(event)
 
     def allocated(self, tensor: torch.Tensor, what: str, like: Sequence[torch.Tensor] = (),
@@ -211,13 +207,13 @@ class Recorder:
         line = current_line(self.path)
         if self.device is not None:
             on_the_cpu = self.device == "cpu" and line in lines_on_the_cpu(self.path)
-            return OffDevice(f"`{what}` is given the device 'cpu'", line) if on_the_cpu else None
+            return OffDevice(what, "cpu", line) if on_the_cpu else None
         if like:
             storage = self._storage(like[0])
             return storage.off_device if storage else None
         if torch.utils._device.CURRENT_DEVICE is not None:
             return None  # `torch.set_default_device` names one for all
-        return OffDevice(f"`{what}` is given no device", line)
+        return OffDevice(what, "", line)
 
     def moved_to_a_device(self, tensor: torch.Tensor) -> None:
         """Records that host code named a device for a tensor; here the tensor stays in place."""
@@ -232,8 +228,8 @@ class Recorder:
         known = self._storage(tensor) if tensor.device.type != "meta" else None
         if not self._inputs or known is None or known.off_device is None:
             return
-        self.find("S01", f"{known.off_device.how}: for inputs on a GPU its tensor would lie on "
-                         f"the CPU, where no kernel reaches it.", known.off_device.line)
+        self.find("S01", fault("on the CPU", code=known.off_device.call,
+                               device=known.off_device.device), known.off_device.line)
         known.off_device = None  # once is enough
 
     def filled(self, tensor: torch.Tensor, value: Any, what: str) -> None:
@@ -241,11 +237,10 @@ class Recorder:
         if tensor.device.type == "meta":
             return
         if not isinstance(value, int | float) or value not in FILLS:
-            self.stop("X01", f"`{what}` writes {value!r:.40}; host code may fill a tensor with 0, "
-                             f"1, -1, inf and -inf only.")
+            self.stop("X01", fault("fill value", code=what, value=f"{value!r:.40}"))
         target = self.view(tensor)
         if target is None:
-            self.stop("X01", f"`{what}` fills a tensor that was not made in this call.")
+            self.stop("X01", fault("foreign fill", code=what))
         if tensor.numel():
             self.note(Fill(target, float(value), current_line(self.path)))
         self.forget(tensor)
@@ -255,7 +250,7 @@ class Recorder:
             return
         to, origin = self.view(target), self.view(source.expand(target.shape))
         if to is None or origin is None or target.is_conj():
-            self.stop("X01", f"`{what}` copies values that neither an input nor a kernel holds.")
+            self.stop("X01", fault("foreign copy", code=what))
         if target.numel():
             self.note(Move(to, origin, current_line(self.path), source.is_conj()))
 
@@ -272,10 +267,8 @@ class Recorder:
         """Reports X01 for memory that was written through a pointer, past torch."""
         for storage in self._storages.values():
             if not storage.untouched:
-                what = f"of the argument `{storage.name}`" if storage.name else "that was allocated"
                 storage.ends = _ends(storage.keep)
-                self.find("X01", f"Memory {what} was written on the host, past torch; only kernels "
-                                 f"write values.")
+                self.find("X01", fault("written past torch", name=storage.name))
 
     # ---------------------------------------------------------------------------------------------
 
@@ -296,16 +289,10 @@ class Recorder:
         kind = self.kind(tensor)
         view = self.view(tensor)
         if tensor.is_conj():
-            self.find("X01", "The returned tensor is a conjugated view, which torch would compute "
-                             "when it is read; a result holds what kernels have written.")
+            self.find("X01", fault("conjugated result"))
             return None
         if view is None:
-            made = "by torch" if kind in (StorageKind.PROBE, StorageKind.LITERAL) else \
-                "outside the call or outside torch"
-            where = "has no memory (device 'meta')" if kind is StorageKind.META else \
-                f"was made {made}"
-            self.find("X01", f"The returned tensor {where}; a result is a tensor that was "
-                             f"allocated in the call and written by a kernel.")
+            self.find("X01", fault("foreign result", origin=kind.value if kind else ""))
         return view
 
 

@@ -32,7 +32,7 @@ from grader.report import CaseResult, Report, Verdict
 from grader.suite import Case, Function, Suite
 from tests.fidelity.modules import Module, modules
 from tests.gpu_differences import differences
-from tritonlab.authoring import runner
+from tritonlab.authoring import module_files
 
 KINDS = ("timed", "values", "mutants")
 SOME = 6  # cases of a mutant
@@ -168,7 +168,7 @@ def _graded(module: Module, task: Task) -> Report:
     files = {name: (module.solution.parent / name).read_text()
              for name in (module.solution.name, *module.suite.files)}
     with tempfile.TemporaryDirectory() as folder:
-        runner.write(mutant.apply_to(files), Path(folder))
+        module_files.write(mutant.apply_to(files), Path(folder))
         return grader.grade(Path(folder) / module.solution.name,
                             narrowed(module.suite, timed=False, most=SOME, named=named),
                             sandbox=box, gpu="throughout", effort="values")

@@ -18,7 +18,7 @@ from grader.sandbox import Sandbox
 from grader.suite import Mutant, Suite
 from tests.fidelity import variants
 from tests.fidelity.tally import Say, Tally
-from tritonlab.authoring import expectations, runner
+from tritonlab.authoring import expectations, module_files
 
 ROOT = Path(__file__).parents[2]
 
@@ -88,7 +88,7 @@ def _write(mutant: Mutant, module: Module, folder: Path) -> Path:
     """All files of a mutant; its kernel.py."""
     solution = {name: (module.solution.parent / name).read_text()
                 for name in (module.solution.name, *module.suite.files)}
-    runner.write(mutant.apply_to(solution), folder)
+    module_files.write(mutant.apply_to(solution), folder)
     return folder / module.solution.name
 
 

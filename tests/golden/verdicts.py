@@ -12,7 +12,7 @@ from typing import Any
 import grader
 from grader.report import Report, Verdict
 from grader.sandbox import Sandbox
-from tritonlab.authoring import module_files, runner
+from tritonlab.authoring import module_files
 from tritonlab.authoring.module_files import KERNEL, Material
 from tritonlab.course import course
 
@@ -57,7 +57,7 @@ def mutants_of(text: str) -> list[str]:
 
 def _report(files: dict[str, str], material: Material, sandbox: Sandbox) -> str:
     with tempfile.TemporaryDirectory() as folder:
-        runner.write(files, Path(folder))
+        module_files.write(files, Path(folder))
         report = grader.grade(Path(folder) / KERNEL, material.suite, sandbox=sandbox, seed=SEED,
                               effort="uncompiled")
     explanations: dict[str, int] = {}

@@ -6,7 +6,8 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from grader.finding import strange_fields
+from grader.diagnosis import messages
+from grader.finding import strange_relations
 from grader.report import Kind
 from grader.submission import syntax
 from grader.submission.dataflow import is_kernel
@@ -66,8 +67,8 @@ def headings_and_diagrams(material: Material) -> Iterator[str]:
 
 def numbers_and_hint_groups(material: Material) -> Iterator[str]:
     """Checks that TODOs are numbered 1 to n, each with a group of hints."""
-    numbers = _numbers(python_of(material.exercise), material.marker)
-    count, marker = len(numbers), material.marker
+    numbers = _numbers(python_of(material.exercise), material.module.marker)
+    count, marker = len(numbers), material.module.marker
     if sorted(numbers) != [*range(1, count + 1)]:
         yield (f"kernel.py: the comments `# {marker} n` are numbered {ranges(numbers)}, "
                f"not 1 to {count}")
@@ -196,7 +197,7 @@ def no_blank_in_solution(material: Material) -> Iterator[str]:
 
 def public_cases(material: Material) -> Iterator[str]:
     """Checks that enough cases are public, if tensors are compared at all."""
-    cases = material.cases
+    cases = material.suite.all_cases
     if all(case.kind is Kind.CALL for case in cases):
         return
     for kind, least in ((Kind.CORRECTNESS, PUBLIC_CORRECTNESS), (Kind.EDGE, PUBLIC_EDGE)):
@@ -209,7 +210,7 @@ def public_cases(material: Material) -> Iterator[str]:
 def sound_mutants(material: Material) -> Iterator[str]:
     """Checks that each mutant applies, changes something and names existing cases."""
     mutants = material.suite.mutants
-    names = {case.name for case in material.cases} | {
+    names = {case.name for case in material.suite.all_cases} | {
         prop.name for prop in material.suite.properties}
     if not mutants:
         yield "mutants.toml holds no mutant: nothing shows that the suite finds a mistake"
@@ -229,11 +230,11 @@ def sound_mutants(material: Material) -> Iterator[str]:
         for name in (*mutant.wrong, *mutant.right):
             if name not in names:
                 yield f"{head}: no case is called '{name}'"
-        if fields := strange_fields(mutant.sign):
+        if fields := sorted({*mutant.sign} - messages.fields() | strange_relations(mutant.sign)):
             yield f"{head}: `sign` names {' and '.join(fields)}, which no finding has"
-        numbers = set(_numbers(python_of(material.exercise), material.marker))
+        numbers = set(_numbers(python_of(material.exercise), material.module.marker))
         if strange := sorted(set(mutant.todos) - numbers):
-            yield f"{head}: kernel.py has no {material.marker} {ranges(strange)}"
+            yield f"{head}: kernel.py has no {material.module.marker} {ranges(strange)}"
 
 
 READ: Mapping[str, Callable[[Material], Iterable[str]]] = {

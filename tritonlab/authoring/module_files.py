@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,11 +11,8 @@ import grader
 from tritonlab.course.course import Course, Module, Roots
 
 if TYPE_CHECKING:
-    from grader.suite import Case, Suite
+    from grader.suite import Suite
 
-EXERCISE_FILES = ("module.toml", "README.md", "lesson.py", "kernel.py")
-SOLUTION_FILES = ("kernel.py",)
-SUITE_FILES = ("suite.py", "mutants.toml")
 KERNEL = "kernel.py"
 STARTERS = ("blanks", "slow", "broken", "specification")  # what exercises of a track may be
 
@@ -32,11 +29,6 @@ class Material:
     suite: Suite
 
     @property
-    def marker(self) -> str:
-        """The word before the numbers of TODOs."""
-        return self.module.marker
-
-    @property
     def functions(self) -> tuple[str, ...]:
         """Names of the functions that the suite grades."""
         return tuple(self.suite.signatures)
@@ -44,13 +36,7 @@ class Material:
     @property
     def chosen_by(self) -> tuple[str, ...]:
         """The names that hints by function may use: those that cases call or read."""
-        functions = (case.about or self.suite.entry for case in self.cases)
-        return tuple(dict.fromkeys(functions))
-
-    @property
-    def cases(self) -> Sequence[Case]:
-        """The cases of all functions."""
-        return self.suite.all_cases
+        return tuple(dict.fromkeys(case.about or self.suite.entry for case in self.suite.all_cases))
 
 
 def read(module: Module, starter: str) -> Material:
@@ -61,28 +47,24 @@ def read(module: Module, starter: str) -> Material:
     """
     suite = grader.load_suite(module.suite)
     exercise, solution = (
-        {name: _text(folder / name) for name in (KERNEL, *further(suite))
+        {name: (folder / name).read_text("utf-8") for name in (KERNEL, *suite.files)
          if (folder / name).is_file()}
         for folder in (module.folder, module.solution.parent))
-    return Material(module, starter, _text(module.folder / "README.md"), exercise, solution, suite)
+    readme = (module.folder / "README.md").read_text("utf-8")
+    return Material(module, starter, readme, exercise, solution, suite)
 
 
-def further(suite: Suite) -> tuple[str, ...]:
-    """Returns the files of a submission beside its kernel.py."""
-    return tuple(getattr(suite, "files", ()))
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
+def write(texts: Mapping[str, str], folder: Path) -> None:
+    """Writes texts by their paths below a folder."""
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
 
 
 def python_of(texts: Mapping[str, str]) -> str:
     """Joins all Python files."""
     return "\n".join(text for name, text in texts.items() if name.endswith(".py"))
-
-
-# ---------------------------------------------------------------------------------------------
-# Files
 
 
 def strays(course: Course, roots: Roots) -> Iterator[str]:
@@ -127,14 +109,15 @@ def nothing_astray(material: Material) -> Iterator[str]:
 
     Files beside a suite have to be named in another file there.
     """
-    module, more = material.module, further(material.suite)
+    module, more = material.module, material.suite.files
     for kind, folder, needed in folders(module):
         place = f"{kind}/{module.track}/{module.folder.name}"
         there = {path.name for path in entries(folder)}
         expected = {*needed, *more}
         if kind == "suites":
-            texts = {path: _text(path) for path in entries(folder) if path.suffix == ".py"}
-            expected = {*needed, "calls.py", *(
+            texts = {path: path.read_text("utf-8") for path in entries(folder)
+                     if path.suffix == ".py"}
+            expected = {*needed, "calls.py", "identity.toml", *(
                 path.name for path in entries(folder)
                 if any(path.stem in text for one, text in texts.items() if one != path))}
         else:
@@ -148,9 +131,9 @@ def nothing_astray(material: Material) -> Iterator[str]:
 
 def folders(module: Module) -> Iterator[tuple[str, Path, tuple[str, ...]]]:
     """Yields kind, path and required files of the three folders of a module."""
-    yield "tracks", module.folder, EXERCISE_FILES
-    yield "solutions", module.solution.parent, SOLUTION_FILES
-    yield "suites", module.suite.parent, SUITE_FILES
+    yield "tracks", module.folder, ("module.toml", "README.md", "lesson.py", KERNEL)
+    yield "solutions", module.solution.parent, (KERNEL,)
+    yield "suites", module.suite.parent, ("suite.py", "mutants.toml")
 
 
 def entries(folder: Path) -> list[Path]:

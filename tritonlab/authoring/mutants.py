@@ -1,16 +1,23 @@
-"""Mutants: the part of a suite that each is graded with."""
+"""Mutants: the part of a suite that each is graded with, and its grades."""
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grader.report import Kind
+import grader
+from grader.report import Kind, Verdict
 from grader.submission import reachability
 from grader.suite.inputs import Input, Sparse
-from tritonlab.authoring.module_files import KERNEL, Material
+from tritonlab.authoring import expectations
+from tritonlab.authoring.module_files import KERNEL, Material, write
 
 if TYPE_CHECKING:
+    from grader.sandbox import Sandbox
     from grader.suite import Case, Function, Mutant, Suite
 
 
@@ -58,11 +65,6 @@ def concerned(material: Material, mutant: Mutant) -> Suite:
     return replace(suite, cases=left(suite, ""), functions=functions)
 
 
-def is_of_values(suite: Suite, name: str) -> bool:
-    """Whether the case or property of this name has no limits on cost."""
-    return all(case.limits is None for case in suite.all_cases if case.name == name)
-
-
 def repeated(suite: Suite, name: str, times: int) -> tuple[Suite, list[str]]:
     """Returns a suite with copies of one case or property, and their names.
 
@@ -82,3 +84,61 @@ def repeated(suite: Suite, name: str, times: int) -> tuple[Suite, list[str]]:
     functions = [replace(function, cases=copies(function)) for function in suite.functions]
     narrow = replace(suite, cases=copies(suite), functions=functions, properties=properties)
     return narrow, [f"{name}{label}" for label in labels]
+
+
+def kill(material: Material, mutant_id: str, box: Sandbox) -> tuple[str, list[str]]:
+    """Grades a mutant; returns the case that killed it and the faults.
+
+    After the killing case, only cases that tell known mistakes apart are run, as no other affects
+    the diagnosis. If that has faults, all cases are run, as they may yield further codes.
+    """
+    with _mutated(material, mutant_id) as (mutant, kernel):
+        suite = concerned(material, mutant)
+        report = grader.grade(kernel, suite, sandbox=box, effort="diagnosis")
+        if any(expectations.survives(mutant, report)):
+            report = grader.grade(kernel, suite, sandbox=box, effort="values")
+    killer = report.first_failure.name if report.first_failure else ""
+    return killer, list(expectations.survives(mutant, report))
+
+
+def kill_again(material: Material, mutant_id: str, killer: str, runs: int,
+               box: Sandbox) -> list[list[str]]:
+    """Repeats the case that killed a mutant, each time with fresh inputs.
+
+    If it passes with these, all cases are run, as another one may fail. A case with limits, or one
+    that a grade skips, is repeated in grades of its own, as checks of compiled code end with the
+    first failure.
+
+    Returns:
+        For each run, why the mutant was not killed.
+    """
+    limits = [case.limits for case in material.suite.all_cases if case.name == killer]
+    most = 1 if any(one is not None for one in limits) else runs
+    faults_by_run: list[list[str]] = []
+    with _mutated(material, mutant_id) as (mutant, kernel):
+        while left := runs - len(faults_by_run):
+            suite, names = repeated(material.suite, killer, min(most, left))
+            report = grader.grade(kernel, suite, sandbox=box, effort="values")
+            verdicts = {result.name: result.verdict for result in report.results}
+            judged = [name for name in names if verdicts.get(name) is not Verdict.SKIPPED] or names
+            for name in judged:
+                faults = list(expectations.survives(mutant, report, case=name))
+                if verdicts.get(name) is Verdict.PASSED:
+                    whole = grader.grade(kernel, concerned(material, mutant), sandbox=box,
+                                         effort="first")
+                    faults = list(expectations.survives(mutant, whole, whole=False))
+                faults_by_run.append(faults)
+    return faults_by_run
+
+
+@contextlib.contextmanager
+def _mutated(material: Material, mutant_id: str) -> Iterator[tuple[Mutant, Path]]:
+    """Yields a mutant and its kernel.py in a temporary folder with all its files.
+
+    Raises:
+        ValueError: it cannot be applied.
+    """
+    mutant = next(m for m in material.suite.mutants if m.id == mutant_id)
+    with tempfile.TemporaryDirectory() as folder:
+        write(mutant.apply_to(material.solution), Path(folder))
+        yield mutant, Path(folder) / KERNEL

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
-import heapq
 import itertools
 import os
 import subprocess
@@ -12,25 +12,16 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import grader
-from grader.report import Kind, Verdict
+from grader.report import EXIT_FAILED, EXIT_GRADER_BROKE, EXIT_PASSED, Kind
 from tritonlab.authoring import checks as author
 from tritonlab.authoring import expectations, module_files
 from tritonlab.authoring import mutants as mutated
 from tritonlab.authoring.module_files import KERNEL, Material
-from tritonlab.authoring.plan import (
-    CheckOutcome,
-    CourseProof,
-    MutantResult,
-    Proof,
-    Task,
-    TaskResult,
-)
 from tritonlab.authoring.worker_pool import BrokenTask, WorkerPool
 from tritonlab.course import course
 from tritonlab.course.course import Module, Roots
@@ -38,15 +29,149 @@ from tritonlab.errors import TritonlabError, brief
 
 if TYPE_CHECKING:
     from grader.sandbox import Sandbox
-    from grader.suite import Mutant
 
 RUNS = 5  # of every mutant, each with fresh inputs
 MOST_WORKERS = 8  # processes, each with torch and a warm sandbox: about a gibibyte, 6 s to start
 LESSON_S = 120.0
+# Longest first, so that short tasks keep all workers busy to the end.
+_ORDER = ("text", "solution", "exercise", "lesson", "self-test", "mutant")
 
 
-# ---------------------------------------------------------------------------------------------
-# All of it
+@dataclass(frozen=True)
+class Task:
+    """A task of one worker. Runs of a mutant are counted from 1; ``run`` is the first.
+
+    Further runs repeat ``killer``, the case that killed it, with fresh inputs.
+    """
+
+    module: str
+    kind: str
+    mutant: str = ""
+    run: int = 0
+    runs: int = 1
+    killer: str = ""
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        return _ORDER.index(self.kind), self.run
+
+    def __str__(self) -> str:
+        if not self.mutant:
+            return f"{self.module}: {self.kind}"
+        last = self.run + self.runs - 1
+        runs = f"runs {self.run} to {last}" if last > self.run else f"run {self.run}"
+        return f"{self.module}: mutant {self.mutant}, {runs}"
+
+
+@dataclass(frozen=True)
+class CheckOutcome:
+    """The result of one check: its faults as sentences."""
+
+    name: str
+    faults: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        return not self.faults
+
+
+@dataclass(frozen=True)
+class MutantResult:
+    """A row of the kill matrix. ``case`` is the one that killed it in the first run.
+
+    ``drawn``: it has random inputs, so that runs may differ.
+    """
+
+    id: str
+    title: str
+    codes: tuple[str, ...]
+    case: str = ""
+    drawn: bool = True
+    kills: int = 0
+    runs: int = 0
+    faults: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        return 0 < self.kills == self.runs
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """The result of a task. ``sound``: the module can be graded at all."""
+
+    task: Task
+    outcomes: tuple[CheckOutcome, ...] = ()
+    sound: bool = True
+    mutants: tuple[MutantResult, ...] = ()  # that there are, not run yet
+    killer: str = ""  # the case that killed the mutant
+    kills: int = 0
+    faults: tuple[str, ...] = ()  # why it was not killed in each run
+    drawn: bool = True  # whether that case has random inputs
+    seconds: float = 0.0
+
+
+@dataclass
+class Proof:
+    """All results of one module."""
+
+    module: str
+    title: str
+    by_task: dict[str, tuple[CheckOutcome, ...]] = field(default_factory=dict)
+    mutants: list[MutantResult] = field(default_factory=list)
+    seconds: float = 0.0  # of all workers
+
+    @property
+    def outcomes(self) -> list[CheckOutcome]:
+        """The results in the order of the tasks."""
+        return [outcome for kind in _ORDER for outcome in self.by_task.get(kind, ())]
+
+    @property
+    def passed(self) -> bool:
+        return all(outcome.passed for outcome in self.outcomes) and \
+            bool(self.mutants) and all(mutant.passed for mutant in self.mutants)
+
+
+@dataclass(frozen=True)
+class CourseProof:
+    """All results. ``strays`` are faults of the course, not of a module."""
+
+    proofs: tuple[Proof, ...]
+    strays: tuple[str, ...] = ()
+    broken: str = ""  # the failure of the check itself
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        return bool(self.proofs) and not self.strays and not self.broken and \
+            all(proof.passed for proof in self.proofs)
+
+    @property
+    def exit_code(self) -> int:
+        if self.broken:
+            return EXIT_GRADER_BROKE
+        return EXIT_PASSED if self.passed else EXIT_FAILED
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain data of ``schema`` 1."""
+        return {
+            "schema": 1,
+            "passed": self.passed,
+            "exit_code": self.exit_code,
+            "seconds": self.seconds,
+            "broken": self.broken,
+            "strays": list(self.strays),
+            "modules": [{
+                "module": proof.module,
+                "title": proof.title,
+                "passed": proof.passed,
+                "seconds": proof.seconds,
+                "checks": [{"passed": o.passed, **asdict(o)} for o in proof.outcomes],
+                "mutants": [{"passed": m.passed, **asdict(m)} for m in proof.mutants],
+            } for proof in self.proofs],
+        }
 
 
 def prove(modules: Sequence[Module], roots: Roots, strays: Sequence[str] = (), *,
@@ -73,14 +198,12 @@ def prove(modules: Sequence[Module], roots: Roots, strays: Sequence[str] = (), *
     tell = on_event or (lambda event: None)
     proofs = {module.id: Proof(module.id, module.title) for module in modules}
     broken: dict[str, str] = {}  # the task by reason
-    number = itertools.count()
-    waiting = [(*Task(module.id, "text").rank, next(number), Task(module.id, "text"))
-               for module in modules]
+    waiting = [Task(module.id, "text") for module in modules]  # by rank
     size = workers or min(len(os.sched_getaffinity(0)), MOST_WORKERS)
     with WorkerPool(size, _workshop, roots) as pool:
         while pool.busy or waiting:
             while waiting and pool.free:
-                task = heapq.heappop(waiting)[-1]
+                task = waiting.pop(0)
                 tell(str(task))
                 pool.give(task)
             for done in pool.results():
@@ -90,7 +213,7 @@ def prove(modules: Sequence[Module], roots: Roots, strays: Sequence[str] = (), *
                     continue
                 _enter(proofs[done.task.module], done)
                 for task in _following(done, runs):
-                    heapq.heappush(waiting, (*task.rank, next(number), task))
+                    bisect.insort(waiting, task, key=lambda task: task.rank)
     return CourseProof(tuple(proofs.values()), tuple(strays),
                        "\n".join(f"{task}: {reason}" for reason, task in broken.items()),
                        time.monotonic() - started)
@@ -100,29 +223,27 @@ def _following(done: TaskResult, runs: int) -> Iterator[Task]:
     """Yields the tasks that follow from a result."""
     if done.task.run == 1 < runs and done.killer and done.drawn:
         yield replace(done.task, run=2, runs=runs - 1, killer=done.killer)
-    if done.task.what != "text" or not done.sound:
+    if done.task.kind != "text" or not done.sound:
         return
-    for kind in ("solution", "exercise", "lesson", "self-test"):
-        yield Task(done.task.module, kind)
-    for mutant in done.mutants:
-        yield Task(done.task.module, "mutant", mutant.id, 1)
+    yield from (Task(done.task.module, kind) for kind in _TASKS)
+    yield from (Task(done.task.module, "mutant", mutant.id, 1) for mutant in done.mutants)
 
 
 def _enter(proof: Proof, done: TaskResult) -> None:
     """Adds a result to its module."""
     proof.seconds += done.seconds
     if done.outcomes:
-        proof.by_task[done.task.what] = done.outcomes
+        proof.by_task[done.task.kind] = done.outcomes
     proof.mutants += done.mutants
-    for place, mutant in enumerate(proof.mutants):
-        if done.task.what == "mutant" and mutant.id == done.task.mutant:
-            proof.mutants[place] = replace(
-                mutant, runs=mutant.runs + done.task.runs, kills=mutant.kills + done.kills,
-                case=done.killer if done.task.run == 1 else mutant.case,
-                drawn=done.drawn if done.task.run == 1 else mutant.drawn,
-                faults=tuple(dict.fromkeys((*mutant.faults, *done.faults))),
-                seconds=mutant.seconds + done.seconds)
-            return
+    if done.task.kind == "mutant":
+        place = [mutant.id for mutant in proof.mutants].index(done.task.mutant)
+        mutant = proof.mutants[place]
+        if done.task.run == 1:
+            mutant = replace(mutant, case=done.killer, drawn=done.drawn)
+        proof.mutants[place] = replace(
+            mutant, runs=mutant.runs + done.task.runs, kills=mutant.kills + done.kills,
+            faults=tuple(dict.fromkeys((*mutant.faults, *done.faults))),
+            seconds=mutant.seconds + done.seconds)
 
 
 @contextlib.contextmanager
@@ -147,14 +268,14 @@ def _workshop(roots: Roots) -> Iterator[Callable[[Task], TaskResult]]:
 def perform(task: Task, module: Module, starter: str, box: Sandbox) -> TaskResult:
     """Performs one task. Errors of an author's files are faults; others are raised."""
     started = time.monotonic()
-    if task.what == "text":
+    if task.kind == "text":
         done = _text(task, module, starter)
     else:
         material = _material(module, starter)
-        if task.what == "mutant":
+        if task.kind == "mutant":
             done = _mutant(task, material, box)
         else:
-            done = TaskResult(task, tuple(_timed(_TASKS[task.what](material, box))))
+            done = TaskResult(task, _timed(_TASKS[task.kind], material, box))
     return replace(done, seconds=time.monotonic() - started)
 
 
@@ -172,8 +293,7 @@ def _text(task: Task, module: Module, starter: str) -> TaskResult:
         if outcomes[0].passed:
             outcomes.append(CheckOutcome("the suite can be loaded", (_message(error),)))
         return TaskResult(task, tuple(outcomes), sound=False)
-    checks = ((name, check(material)) for name, check in author.READ.items())
-    outcomes += _timed(checks)
+    outcomes += _timed(author.READ, material)
     mutants = tuple(MutantResult(m.id, m.title, m.codes) for m in material.suite.mutants)
     return TaskResult(task, tuple(outcomes), mutants=mutants)
 
@@ -227,7 +347,7 @@ def self_test(material: Material) -> Iterator[str]:
     """Checks that the suite tells wrong answers from right ones, if it compares tensors."""
     from grader.judge.discrimination import examine
 
-    if all(case.kind is Kind.CALL for case in material.cases):
+    if all(case.kind is Kind.CALL for case in material.suite.all_cases):
         return
     try:
         yield from examine(material.suite).faults
@@ -252,102 +372,36 @@ def solution_passes(material: Material, box: Sandbox) -> Iterator[str]:
     yield from expectations.solution_passes(report)
 
 
-def kill(material: Material, mutant_id: str, box: Sandbox) -> tuple[str, list[str]]:
-    """Grades a mutant; returns the case that killed it and the faults.
-
-    After the killing case, only cases that tell known mistakes apart are run, as no other affects
-    the diagnosis. If that has faults, all cases are run, as they may yield further codes.
-    """
-    with _mutated(material, mutant_id) as (mutant, kernel):
-        suite = mutated.concerned(material, mutant)
-        report = grader.grade(kernel, suite, sandbox=box, effort="diagnosis")
-        if any(expectations.survives(mutant, report)):
-            report = grader.grade(kernel, suite, sandbox=box, effort="values")
-    killer = report.first_failure.name if report.first_failure else ""
-    return killer, list(expectations.survives(mutant, report))
-
-
-def kill_again(material: Material, mutant_id: str, killer: str, runs: int,
-               box: Sandbox) -> list[list[str]]:
-    """Repeats the case that killed a mutant, each time with fresh inputs.
-
-    If it passes with these, all cases are run, as another one may fail. A case with limits, or one
-    that a grade skips, is repeated in grades of its own, as checks of compiled code end with the
-    first failure.
-
-    Returns:
-        For each run, why the mutant was not killed.
-    """
-    most = runs if mutated.is_of_values(material.suite, killer) else 1
-    faults_by_run: list[list[str]] = []
-    with _mutated(material, mutant_id) as (mutant, kernel):
-        while left := runs - len(faults_by_run):
-            suite, names = mutated.repeated(material.suite, killer, min(most, left))
-            report = grader.grade(kernel, suite, sandbox=box, effort="values")
-            verdicts = {result.name: result.verdict for result in report.results}
-            judged = [name for name in names if verdicts.get(name) is not Verdict.SKIPPED] or names
-            for name in judged:
-                faults = list(expectations.survives(mutant, report, case=name))
-                if verdicts.get(name) is Verdict.PASSED:
-                    whole = grader.grade(kernel, mutated.concerned(material, mutant), sandbox=box,
-                                         effort="first")
-                    faults = list(expectations.survives(mutant, whole, whole=False))
-                faults_by_run.append(faults)
-    return faults_by_run
-
-
-@contextlib.contextmanager
-def _mutated(material: Material, mutant_id: str) -> Iterator[tuple[Mutant, Path]]:
-    """Yields a mutant and its kernel.py in a temporary folder with all its files.
-
-    Raises:
-        ValueError: it cannot be applied.
-    """
-    mutant = next(m for m in material.suite.mutants if m.id == mutant_id)
-    with tempfile.TemporaryDirectory() as folder:
-        write(mutant.apply_to(material.solution), Path(folder))
-        yield mutant, Path(folder) / KERNEL
-
-
-def write(texts: Mapping[str, str], folder: Path) -> None:
-    """Writes texts by their paths below a folder."""
-    for name, text in texts.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-
-
 def _mutant(task: Task, material: Material, box: Sandbox) -> TaskResult:
     if task.killer:
-        faults_by_run = kill_again(material, task.mutant, task.killer, task.runs, box)
+        faults_by_run = mutated.kill_again(material, task.mutant, task.killer, task.runs, box)
         return TaskResult(task, killer=task.killer, kills=faults_by_run.count([]),
                           faults=tuple(itertools.chain(*faults_by_run)))
     try:
-        killer, faults = kill(material, task.mutant, box)
+        killer, faults = mutated.kill(material, task.mutant, box)
     except ValueError as error:  # it cannot be applied
         return TaskResult(task, faults=(str(error),), drawn=False)
     return TaskResult(task, killer=killer, kills=not faults, faults=tuple(faults),
                       drawn=mutated.draws(material.suite, killer))
 
 
-Named = tuple[str, Iterator[str]]
-
-_TASKS: dict[str, Callable[[Material, Sandbox], Sequence[Named]]] = {
-    "solution": lambda material, box: [
-        ("the solution passes everything", solution_passes(material, box))],
-    "exercise": lambda material, box: [
-        ("the exercise can be imported", exercise_imports(material, box)),
-        (f"the exercise fails as a track of '{material.starter}' says",
-         exercise_fails(material, box))],
-    "lesson": lambda material, box: [("lesson.py runs", lesson_runs(material))],
-    "self-test": lambda material, box: [
-        ("the suite tells wrong answers from right ones", self_test(material))],
+_TASKS: Mapping[str, Mapping[str, Callable[[Material, Sandbox], Iterator[str]]]] = {
+    "solution": {"the solution passes everything": solution_passes},
+    "exercise": {"the exercise can be imported": exercise_imports,
+                 "the exercise fails as a track of '{starter}' says": exercise_fails},
+    "lesson": {"lesson.py runs": lambda material, box: lesson_runs(material)},
+    "self-test": {
+        "the suite tells wrong answers from right ones": lambda material, box: self_test(material)},
 }
 
 
-def _timed(checks: Iterable[tuple[str, Iterable[str]]]) -> list[CheckOutcome]:
+def _timed(checks: Mapping[str, Callable[..., Iterable[str]]], material: Material,
+           *arguments: Sandbox) -> tuple[CheckOutcome, ...]:
+    """Runs checks in turn. Their names may hold the kind of the track's exercises."""
     outcomes = []
-    for name, faults in checks:
+    for name, check in checks.items():
         started = time.monotonic()
-        outcomes.append(CheckOutcome(name, tuple(faults), time.monotonic() - started))
-    return outcomes
+        faults = tuple(check(material, *arguments))
+        outcomes.append(CheckOutcome(name.format(starter=material.starter), faults,
+                                     time.monotonic() - started))
+    return tuple(outcomes)

@@ -9,37 +9,21 @@ from typing import Annotated
 import typer
 
 from tritonlab import errors
-from tritonlab.cli import (
-    author,
-    bench,
-    boundary,
-    certificate,
-    doctor,
-    grade,
-    inspect,
-    learn,
-    record,
-    watch,
-)
+from tritonlab.cli import author, boundary, doctor, grade, kernels, learn, record
 from tritonlab.errors import Interrupted
 from tritonlab.version import __version__
 
 NARROW = 52  # columns; in fewer, help would be wrapped at 50 columns all the same
-
-
-def narrow_help(columns: int) -> dict[str, int]:
-    """Returns typer's setting for help in a terminal narrower than typer's minimum."""
-    return {"terminal_width": columns} if columns < NARROW else {}
-
+_columns = shutil.get_terminal_size().columns
 
 app = typer.Typer(name="tritonlab", rich_markup_mode=None, pretty_exceptions_enable=False,
                   no_args_is_help=True, help="Learn to write GPU kernels in Triton.",
-                  context_settings=narrow_help(shutil.get_terminal_size().columns))
+                  context_settings={"terminal_width": _columns} if _columns < NARROW else {})
 for _verb in (
         record.list_, learn.start, learn.next_, learn.read, learn.hint, learn.reset,
-        learn.solution, grade.grade, inspect.inspect, record.status, record.merge,
-        certificate.certificate, certificate.verify, certificate.report, doctor.tour,
-        doctor.doctor, bench.bench, watch.watch, author.check, author.new):
+        learn.solution, grade.grade, kernels.inspect, record.status, record.merge,
+        record.certificate, record.verify, record.report, doctor.tour, doctor.doctor,
+        kernels.bench, grade.watch, author.check, author.new):
     app.command(_verb.__name__.rstrip("_"))(_verb)
 
 

@@ -10,8 +10,9 @@ import typer
 
 from grader.report import EXIT_FAILED, EXIT_USAGE
 from tritonlab import errors
-from tritonlab.cli import boundary, completion
-from tritonlab.cli.options import Json, Plain, print_json, screen_on
+from tritonlab.cli import options
+from tritonlab.cli.boundary import print_json, progress_on, screen_on, verb
+from tritonlab.cli.options import Json, Plain
 from tritonlab.course import course
 from tritonlab.errors import BadCourse, TritonlabError
 
@@ -21,11 +22,11 @@ Folder = Annotated[Path | None, typer.Option(
 MOST_NAMED = 3  # modules in the command that is offered
 
 
-@boundary.verb
+@verb
 def check(
     ids: Annotated[list[str] | None, typer.Argument(
         metavar="ID", help="Modules such as track1/softmax; all if left out.",
-        autocompletion=completion.modules)] = None,
+        autocompletion=options.modules)] = None,
     folder: Folder = None,
     runs: Annotated[int, typer.Option(
         min=1, max=1000, help="How often each mutant is graded, with fresh inputs.")] = 5,
@@ -34,14 +35,13 @@ def check(
     """For authors: prove modules, and that their tests find mistakes."""
     from tritonlab.authoring import module_files, runner
     from tritonlab.render import author as view
-    from tritonlab.render.screen import Progress
 
     screen = screen_on(plain)
     roots = course.roots_in(folder) if folder else course.default_roots()
     the_course = _course_of_author(roots, EXIT_FAILED)
     modules = [the_course.find(name) for name in ids] if ids else [*the_course.modules]
     strays = [] if ids else list(module_files.strays(the_course, roots))
-    with Progress(screen_on(plain or as_json, error=True)) as progress:
+    with progress_on(plain or as_json) as progress:
         proved = runner.prove(list(dict.fromkeys(modules)), roots, strays, runs=runs,
                                on_event=progress)
     failed = [proof.module for proof in proved.proofs if not proof.passed]
@@ -55,11 +55,11 @@ def check(
     return proved.exit_code
 
 
-@boundary.verb
+@verb
 def new(
     where: Annotated[str, typer.Argument(
         metavar="TRACK/SLUG", help="Such as track2/my-idea; the number is the next free one.",
-        autocompletion=completion.tracks)],
+        autocompletion=options.tracks)],
     title: Annotated[str, typer.Option(help="Of the module; made of the slug if left out.")] = "",
     minutes: Annotated[int, typer.Option(
         min=1, max=6000, help="That a learner is expected to take.")] = 120,

@@ -1,21 +1,28 @@
-"""The boundary of a verb: errors become a sentence on standard error and an exit code."""
+"""The boundary of a verb: what it prints, and errors as a sentence and an exit code."""
 
 from __future__ import annotations
 
 import codecs
 import contextlib
 import functools
+import json
 import os
 import sys
 from collections.abc import Callable
-from typing import Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import typer
 
 from grader.report import EXIT_USAGE
 from tritonlab import errors
+from tritonlab.course.course import Course, Module
 from tritonlab.errors import Interrupted, TritonlabError
+from tritonlab.progress import certificate
+from tritonlab.progress.journal import JournalReading
 from tritonlab.workspace import workspace
+
+if TYPE_CHECKING:
+    from tritonlab.render.screen import Progress, Screen
 
 P = ParamSpec("P")
 
@@ -76,12 +83,64 @@ def run(work: Callable[[], int]) -> int:
         return show_error(errors.unexpected(error, place.mark if place else None))
 
 
+def screen_on(plain: bool, error: bool = False) -> Screen:
+    """Returns the screen of standard output, or of standard error."""
+    from tritonlab.render.screen import screen_for
+
+    return screen_for(sys.stderr if error else sys.stdout, plain=plain)
+
+
+def progress_on(plain: bool) -> Progress:
+    """Returns a status line on standard error."""
+    from tritonlab.render.screen import Progress
+
+    return Progress(screen_on(plain, error=True))
+
+
+def print_json(data: Any) -> int:
+    """Prints a result as JSON; returns exit code 0."""
+    print(json.dumps(data, indent=2), flush=True)
+    return 0
+
+
+def onward(the_course: Course, reading: JournalReading, after: Module | None = None,
+           done: str = "tritonlab certificate") -> str:
+    """Returns the command that starts the next module, or ``done`` if none is left."""
+    following = certificate.next_module(the_course, reading, after)
+    return f"tritonlab start {following.id}" if following else done
+
+
+def reading_here(the_course: Course) -> JournalReading:
+    """Reads the journal of the workspace, if any, and warns of damage."""
+    place = workspace.find()
+    if place is None:
+        return JournalReading(())
+    reading = place.journal(the_course).read()
+    warn(*reading.problems)
+    return reading
+
+
+def agreed(question: str, unasked: str, otherwise: str) -> bool:
+    """Asks on the terminal; returns whether the answer is yes.
+
+    Raises:
+        TritonlabError: there is no terminal. ``unasked`` is its message, ``otherwise`` its next
+            step.
+    """
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise TritonlabError(f"{unasked}: there is no terminal to ask on.", otherwise)
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n"):  # end of input leaves the cursor in the line
+        print(file=sys.stderr)
+    return answer.strip().casefold() in ("y", "yes")
+
+
 def nobody_reads(error: OSError) -> None:
     """Ends output, with the reason unless the reader has closed the pipe."""
     errors.silence_broken_pipe()
     if not isinstance(error, BrokenPipeError):
-        reason = (error.strerror or str(error)).lower()
-        warn(f"The report could not be printed: {reason}.")
+        warn(f"The report could not be printed: {errors.reason_of(error)}.")
 
 
 _IN_ASCII = {"•": "*", "…": "...", "·": "-", "×": "x", "µ": "u", "²": "^2", "–": "-", "—": "-",

@@ -8,23 +8,22 @@ from typing import Annotated
 import typer
 
 from grader.report import EXIT_GRADER_BROKE
-from tritonlab.cli import boundary
-from tritonlab.cli.options import Json, Plain, print_json, screen_on
+from tritonlab.cli.boundary import print_json, progress_on, screen_on, verb
+from tritonlab.cli.options import Json, Plain
 from tritonlab.course import course
 
 
-@boundary.verb
+@verb
 def tour(as_json: Json = False, plain: Plain = False) -> int:
     """See in a minute how it works: start, fail, pass, certificate. Leaves nothing behind."""
     from tritonlab.doctor import tour as the_tour
     from tritonlab.render import doctor as view
-    from tritonlab.render.screen import Progress
 
     screen = screen_on(plain)
     the_course = course.load()
     module = the_course.find(the_tour.MODULE)
     taken = []
-    with Progress(screen_on(plain or as_json, error=True)) as progress:
+    with progress_on(plain or as_json) as progress:
         for number, step in enumerate(the_tour.steps(the_course, progress), start=1):
             taken.append(step)
             progress.clear()
@@ -40,7 +39,7 @@ def tour(as_json: Json = False, plain: Plain = False) -> int:
     return 0 if ok else EXIT_GRADER_BROKE
 
 
-@boundary.verb
+@verb
 def doctor(
     attack: Annotated[bool, typer.Option(
         "--attack", help="Try to break out of the sandbox, on decoys, in 26 ways.")] = False,
@@ -50,10 +49,9 @@ def doctor(
     from tritonlab.doctor import doctor as the_doctor
     from tritonlab.doctor import environment_checks
     from tritonlab.render import doctor as view
-    from tritonlab.render.screen import Progress
 
     screen = screen_on(plain)
-    with Progress(screen_on(plain or as_json, error=True)) as progress:
+    with progress_on(plain or as_json) as progress:
         diagnosis = the_doctor.examine(
             attack=attack, on_event=progress, terminal=environment_checks.Terminal(
                 screen.is_terminal, screen.colour, screen.full_width, sys.stdout.encoding or ""))

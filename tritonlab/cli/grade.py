@@ -1,45 +1,46 @@
-"""The verb `grade`, and `python kernel.py`, which grades the public cases."""
+"""The verbs `grade` and `watch`, and `python kernel.py`, which grades the public cases."""
 
 from __future__ import annotations
 
 import functools
+import os
+import shlex
+import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tritonlab import errors
-from tritonlab.cli import boundary, completion
-from tritonlab.cli.options import CurrentOr, Json, OfModule, Plain, onward, print_json, screen_on
+from tritonlab.cli import boundary, options
+from tritonlab.cli.boundary import onward, print_json, progress_on, screen_on, verb, warn
+from tritonlab.cli.options import CurrentOr, Gpu, Json, OfModule, Plain
 from tritonlab.course import course
-from tritonlab.errors import Interrupted
+from tritonlab.errors import Interrupted, TritonlabError
 from tritonlab.grading import grade as grading
-from tritonlab.progress.journal import JournalReading
-from tritonlab.workspace import workspace
+from tritonlab.workspace import editor, workspace
 from tritonlab.workspace.submission import Submission, resolve, submission_at
 
 if TYPE_CHECKING:
-    from grader.report import Report
+    from grader.report import CaseResult, Report
 
 
-@boundary.verb
+@verb
 def grade(
-    what: CurrentOr = None,
+    exercise: CurrentOr = None,
     module_id: OfModule = None,
     case: Annotated[str | None, typer.Option(
-        "--case", metavar="NAME", autocompletion=completion.cases,
+        "--case", metavar="NAME", autocompletion=options.cases,
         help="Only this case, in detail; nothing is recorded.")] = None,
     seed: Annotated[str | None, typer.Option(
         "--seed", metavar="HEX", help="The inputs of an earlier grade; nothing is recorded.",
     )] = None,
     target: Annotated[str | None, typer.Option(
-        "--target", metavar="GPU", autocompletion=completion.gpus,
+        "--target", metavar="GPU", autocompletion=options.gpus,
         help="Compile for this GPU, such as a100. If left out, for this machine's, or else for an "
              "h100.")] = None,
-    gpu: Annotated[bool, typer.Option(
-        "--gpu/--no-gpu", help="Run and time the kernels on this machine's GPU too, if it has one.",
-    )] = True,
+    gpu: Gpu = True,
     pending: Annotated[bool, typer.Option(
         "--pending", help="Grade again, on a GPU, all that was passed without one.")] = False,
     verbose: Annotated[bool, typer.Option(
@@ -47,39 +48,42 @@ def grade(
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """Run the hidden tests on an exercise, show the verdict, and record it."""
+    from tritonlab.grading import hints
     from tritonlab.render import report as view
-    from tritonlab.render.screen import Progress
 
     if pending:
-        return _grade_pending(as_json, plain, not gpu, what, module_id, case, seed, target)
+        return _grade_pending(as_json, plain, not gpu, exercise, module_id, case, seed, target)
     screen = screen_on(plain)
     the_course = course.load()
-    submission = resolve(the_course, what, module_id)
+    submission = resolve(the_course, exercise, module_id)
     module = submission.module
-    with Progress(screen_on(plain or as_json, error=True)) as progress:
+    with progress_on(plain or as_json) as progress:
         report = grading.grade(submission, only=case, seed=seed, target=target, gpu=gpu,
                                on_event=progress)
     result = grading.save(the_course, submission, report)
     try:
         command, before = _after_grade(the_course, submission, report, result)
-        replays = [grading.replay(submission, r) for r in report.results]
+        replays = [_replay(submission, r) for r in report.results]
         if as_json:
+            first = report.first_failure
+            offer = hints.offer(module, first.findings[0], result.reading) \
+                if first and first.findings else None
             data = report.to_dict()
             for shown_result, replay in zip(data["results"], replays, strict=True):
                 shown_result["replay"] = replay
             print_json({"module": module.id, **data, "saved": result.saved,
                          "not_saved": result.complaint,
-                         "hint": _hint_for(module, report, result.reading), "next": command})
+                         "hint": asdict(offer) if offer else None, "next": command})
         else:
             view.show(screen, module, report, command, before, _details(report, submission),
-                      _replay(submission, report), result.reading, verbose=verbose)
+                      _replay(submission, report.first_failure), result.reading, verbose=verbose)
     except KeyboardInterrupt:
         raise Interrupted(recorded=result.saved) from None
     except OSError as error:  # output failed; grade and exit code stand
         boundary.nobody_reads(error)
     if result.error is not None:
         return boundary.show_error(result.error)
-    boundary.warn(result.complaint)
+    warn(result.complaint)
     return report.exit_code
 
 
@@ -91,15 +95,14 @@ def _grade_pending(as_json: bool, plain: bool, *others: object) -> int:
     """
     from tritonlab.grading import gpu_upgrade
     from tritonlab.render import report as view
-    from tritonlab.render.screen import Progress
 
     if any(others):
-        raise errors.TritonlabError("--pending takes no module, case, seed or GPU.",
-                                    "Type `tritonlab grade --pending` alone.")
+        raise TritonlabError("--pending takes no module, case, seed or GPU.",
+                             "Type `tritonlab grade --pending` alone.")
     the_course = course.load()
     place = workspace.require(the_course.example)
     gpu_upgrade.require_gpu()
-    with Progress(screen_on(plain or as_json, error=True)) as progress:
+    with progress_on(plain or as_json) as progress:
         which = gpu_upgrade.modules(the_course, place)
         upgrades = list(gpu_upgrade.grade(the_course, place, which, progress)) if which else []
     slow = next((u.module.id for u in upgrades if u.exit_code), None)
@@ -120,17 +123,16 @@ def run_exercise(path: str) -> int:
 
 def _run_exercise(path: str) -> int:
     from tritonlab.render import report as view
-    from tritonlab.render.screen import Progress
 
     screen = screen_on(plain=False)
     the_course = course.load()
     submission = submission_at(the_course, Path(path))
-    with Progress(screen_on(plain=False, error=True)) as progress:
+    with progress_on(plain=False) as progress:
         report = grading.grade(submission, public_only=True, on_event=progress)
     before = "Then the hidden tests too: " if report.exit_code == 0 else \
         "Edit it, then repeat, or type: "
     view.show(screen, submission.module, report, submission.command, before,
-              _details(report, submission), _replay(submission, report),
+              _details(report, submission), _replay(submission, report.first_failure),
               grading.reading_of(the_course, submission))
     return report.exit_code
 
@@ -139,32 +141,21 @@ def _after_grade(the_course: course.Course, submission: Submission, report: Repo
                  result: grading.SaveResult) -> tuple[str, str]:
     """Returns the next command after a grade, and the words before it."""
     command = submission.full_command if report.partial else submission.command
-    edit = f"Edit {submission.to_edit}, then type: "
     if report.exit_code == 0 and report.partial:
         return command, "Then all cases, with new inputs: "
     if report.exit_code == 0:
         return onward(the_course, result.reading, submission.module), "Next: "
-    if report.exit_code == 1:
-        again = _replay(submission, report) or grading.alone(submission, report)
-        return again if report.only else command, edit
-    return command, "Try once more: "
+    if report.exit_code != 1:
+        return command, "Try once more: "
+    if report.only:  # a failure that is no case's own has no replay
+        command = _replay(submission, report.first_failure) or \
+            f"{submission.full_command} --case {shlex.quote(report.only)} --seed {report.seed}"
+    return command, f"Edit {submission.to_edit}, then type: "
 
 
-def _replay(submission: Submission, report: Report) -> str:
-    """Returns the command that repeats the shown failure."""
-    failure = report.first_failure
-    return grading.replay(submission, failure) if failure else ""
-
-
-def _hint_for(module: course.Module, report: Report,
-              reading: JournalReading) -> dict[str, Any] | None:
-    """Returns the hint for the shown failure as data."""
-    from tritonlab.grading import hints
-
-    failure = report.first_failure
-    offer = hints.offer(module, failure.findings[0], reading) \
-        if failure and failure.findings else None
-    return asdict(offer) if offer else None
+def _replay(submission: Submission, result: CaseResult | None) -> str:
+    """Returns the command that repeats a failed case with the same inputs, if any."""
+    return f"{submission.full_command} {result.replay}" if result and result.replay else ""
 
 
 def _details(report: Report, submission: Submission) -> str:
@@ -173,3 +164,53 @@ def _details(report: Report, submission: Submission) -> str:
                if r != errors.brief(r)]
     place = submission.workspace
     return errors.keep("\n".join(reasons), place.mark if place else None) if reasons else ""
+
+
+@verb
+def watch(
+    exercise: CurrentOr = None,
+    module_id: OfModule = None,
+    edit: Annotated[bool, typer.Option(
+        "--edit", help="Open the exercise in your editor first.")] = False,
+    target: Annotated[str | None, typer.Option(
+        "--target", metavar="GPU", autocompletion=options.gpus,
+        help="Compile for this GPU, such as a100.")] = None,
+    gpu: Gpu = True,
+    poll: Annotated[bool, typer.Option(
+        "--poll", help="Look at the files five times a second, where saves are noticed late.",
+    )] = False,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """Grade at every save, and answer keys: h hint, s solution, x reset, n next, q quit.
+
+    Ends with the exit code of the last verdict, also after Ctrl-C; with 0 where there was none.
+    """
+    from tritonlab.render import screen
+    from tritonlab.render.watch import Lines, Watched, WatchView
+    from tritonlab.watch.key_actions import ACTIONS
+    from tritonlab.watch.terminal import Keyboard
+    from tritonlab.watch.watcher import Watch
+
+    if screen.in_notebook() and not as_json:
+        raise TritonlabError("`tritonlab watch` needs a terminal: in a cell of a notebook no key "
+                             "can be typed, and the cell would never end.",
+                             "Open a terminal, or run `tritonlab grade` in a cell.")
+    if not (as_json or screen_on(plain).plain) and not any(map(os.isatty, (0, 1, 2))):
+        raise TritonlabError("`tritonlab watch` needs a terminal, and there is none here.",
+                             "Open a terminal; or add --plain, to have every save graded and "
+                             "printed until Ctrl-C.")
+    if target is not None:
+        grading.find_target(target)
+    the_course = course.load()
+    submission = resolve(the_course, exercise, module_id)
+    if edit:  # one that needs the terminal is opened by a key
+        warn(editor.open_in_editor(submission.kernel))
+    view: WatchView = Lines(_write) if as_json else Watched(lambda: screen_on(plain))
+    session = Watch(the_course, submission, view, actions=ACTIONS,
+                    keyboard=Keyboard(wanted=not as_json), target=target, gpu=gpu, poll=poll)
+    return session.run()
+
+
+def _write(line: str) -> None:
+    sys.stdout.write(line)
+    sys.stdout.flush()

@@ -7,33 +7,23 @@ from typing import Annotated
 
 import typer
 
-from tritonlab.cli import boundary
-from tritonlab.cli.options import (
-    Function,
-    Json,
-    ModuleId,
-    OptionalId,
-    Plain,
-    agreed,
-    onward,
-    print_json,
-    screen_on,
-)
+from tritonlab.cli.boundary import agreed, onward, print_json, screen_on, show_error, verb, warn
+from tritonlab.cli.options import Function, Json, ModuleId, OptionalId, Plain
 from tritonlab.course import course
 from tritonlab.course.course import Course, Module
 from tritonlab.errors import shown
 from tritonlab.grading import hints
 from tritonlab.progress import certificate
-from tritonlab.workspace import editor, workspace
+from tritonlab.workspace import editor, output_files, workspace
 from tritonlab.workspace import start as begin
-from tritonlab.workspace.submission import Submission, current, exercise
+from tritonlab.workspace.submission import current, exercise, own
 from tritonlab.workspace.workspace import Workspace
 
 Edit = Annotated[bool, typer.Option(
     "--edit", help="Open the exercise in $VISUAL, $EDITOR, VS Code, or an editor that is found.")]
 
 
-@boundary.verb
+@verb
 def start(module_id: ModuleId, edit: Edit = False, as_json: Json = False,
           plain: Plain = False) -> int:
     """Copy a module's exercise into your workspace; your own work is never overwritten."""
@@ -41,7 +31,7 @@ def start(module_id: ModuleId, edit: Edit = False, as_json: Json = False,
     return _begin(the_course, the_course.find(module_id), edit, as_json, plain)
 
 
-@boundary.verb
+@verb
 def next_(edit: Edit = False, as_json: Json = False, plain: Plain = False) -> int:
     """Start the next module in order that you have not passed.
 
@@ -67,7 +57,7 @@ def next_(edit: Edit = False, as_json: Json = False, plain: Plain = False) -> in
     return 0
 
 
-@boundary.verb
+@verb
 def read(
     module_id: OptionalId = None,
     html: Annotated[Path | None, typer.Option(
@@ -77,7 +67,7 @@ def read(
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """The lesson of a module; --plain prints its Markdown as it is."""
-    from tritonlab.workspace import output_files
+    from tritonlab.render import lesson as view
 
     screen = screen_on(plain)
     the_course = course.load()
@@ -87,11 +77,11 @@ def read(
     begun = place is not None and place.kernel(module).exists()
     command = f"tritonlab {'grade' if begun else 'start'} {module.id}"
     text = module.lesson()
+    output_files.check(html)
     if html is not None:
         from tritonlab.render import pages
 
-        output_files.check(html, output_files.PAGE)
-        output_files.write(pages.lesson(module, text).encode(), html, output_files.PAGE)
+        output_files.write(pages.lesson(module, text), html)
     if as_json:
         return print_json({"schema": 1, "module": module.id, "title": module.title,
                            "markdown": text, "page": str(html) if html else None,
@@ -101,8 +91,6 @@ def read(
     elif screen.plain:
         screen.text(text.rstrip() + "\n\n")
     else:
-        from tritonlab.render import lesson as view
-
         shown_text = view.rendered(screen, text)
         if not (pager and screen.live and view.page(shown_text)):
             screen.text(shown_text + "\n")
@@ -110,7 +98,7 @@ def read(
     return 0
 
 
-@boundary.verb
+@verb
 def hint(
     module_id: OptionalId = None,
     todo: Annotated[int | None, typer.Option(help="The number of a TODO or DECIDE.")] = None,
@@ -128,10 +116,10 @@ def hint(
                     "text": next_hint.text, "next": next_hint.command})
     else:
         view.show_hint(screen_on(plain), next_hint)
-    return boundary.warn(hints.record(the_course, place, next_hint))
+    return warn(hints.record(the_course, place, next_hint))
 
 
-@boundary.verb
+@verb
 def reset(
     module_id: OptionalId = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
@@ -149,11 +137,10 @@ def reset(
             "backup.", f"Your work on {module.id} was left alone",
             f"`tritonlab reset {module.id} --yes` keeps it in a backup and puts a fresh exercise "
             "in its place."):
-        return boundary.warn("Nothing was changed.")
+        return warn("Nothing was changed.")
     work = the_reset.undo if undo else the_reset.reset
     backup = work(the_course, place, module)
-    command = Submission(module, place.kernel(module), place,
-                         here=place.module_here(the_course)).full_command
+    command = own(module, place, the_course).full_command
     if as_json:
         print_json({"schema": 1, "module": module.id, "changed": backup.changed,
                     "backup": str(backup.folder) if backup.folder else None, "moved": backup.names,
@@ -162,11 +149,11 @@ def reset(
     else:
         view.show_reset(screen_on(plain), backup, place.folder(module), command)
     if backup.error is not None:
-        return boundary.show_error(backup.error)
-    return boundary.warn(backup.warning)
+        return show_error(backup.error)
+    return warn(backup.warning)
 
 
-@boundary.verb
+@verb
 def solution(
     module_id: OptionalId = None,
     give_up: Annotated[bool, typer.Option(
@@ -184,9 +171,10 @@ def solution(
     if not (earned or give_up) and not agreed(
             f"{module.id} is not passed yet. Give up and see its solution? The certificate will "
             "say so of passes from then on.", f"{module.id} is not passed yet, and its solution is "
-            "not shown before you give up", solution_diff.instead(module)):
-        boundary.warn(f"Nothing was shown. `tritonlab hint {module.id}` helps another way.")
-        return 0
+            "not shown before you give up", f"`tritonlab hint {module.id}` helps without it; "
+            f"`tritonlab solution {module.id} --give-up` shows it, and the certificate says so of "
+            "passes from then on."):
+        return warn(f"Nothing was shown. `tritonlab hint {module.id}` helps another way.")
     comparison = solution_diff.compare(module, submission)
     warning = solution_diff.record(the_course, place, module)
     done = certificate.build(the_course, reading).entry(module).done
@@ -197,9 +185,9 @@ def solution(
                                "diff": "\n".join(file.unified)} for file in comparison.files],
                     "next": command})
     else:
-        view.show_solution(screen_on(plain), comparison, command,
-                  "Next: " if done else f"Write it yourself in {submission.to_edit}, then type: ")
-    return boundary.warn(warning)
+        before = "Next: " if done else f"Write it yourself in {submission.to_edit}, then type: "
+        view.show_solution(screen_on(plain), comparison, command, before)
+    return warn(warning)
 
 
 def _meant(module_id: str | None) -> tuple[Course, Workspace, Module]:
@@ -228,4 +216,4 @@ def _begin(the_course: Course, module: Module, edit: bool, as_json: bool, plain:
         for sentence in filter(None, (why, opened)):
             screen.line(sentence)
         view.show_start(screen, begun)
-    return boundary.warn(begun.warning)
+    return warn(begun.warning)

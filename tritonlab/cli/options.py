@@ -1,82 +1,130 @@
-"""The options that verbs share, and helpers that print results."""
+"""The options and arguments that verbs share, and their completion in shells.
+
+Completion runs at every press of Tab, so it loads neither torch nor any suite: the cases of a
+module are those of its last grade.
+"""
 
 from __future__ import annotations
 
-import json
-import sys
-from typing import TYPE_CHECKING, Annotated, Any
+import functools
+import os
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
-from tritonlab.cli import boundary, completion
+from grader.engine.compiler import targets
 from tritonlab.course import course
+from tritonlab.course.course import Course, Module
 from tritonlab.errors import TritonlabError
-from tritonlab.progress import certificate
-from tritonlab.progress.journal import JournalReading
+from tritonlab.progress import caches
 from tritonlab.workspace import workspace
+from tritonlab.workspace.submission import current
+from tritonlab.workspace.workspace import Workspace
 
-if TYPE_CHECKING:
-    from tritonlab.render.screen import Screen
+Completion = tuple[str, str]  # the word and its description
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _InQuotes(str):
+    """A quoted word for a shell; typer drops other words without the typed prefix."""
+
+    def startswith(self, *_: Any) -> bool:
+        return True
+
+
+def harmless(function: Callable[P, list[T]]) -> Callable[P, list[T]]:
+    """Completes nothing after an error, which the command itself reports."""
+
+    @functools.wraps(function)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> list[T]:
+        try:
+            return function(*args, **kwargs)
+        except (TritonlabError, OSError, ValueError):
+            return []
+
+    return guarded
+
+
+@harmless
+def modules(incomplete: str) -> list[Completion]:
+    """Completes ids of modules, otherwise their other names, such as 1.3 or a slug."""
+    modules = [*course.load().modules]
+    by_id = [(module.id, module.title) for module in modules if module.id.startswith(incomplete)]
+    return by_id or [(name, module.title) for module in modules
+                     for name in (module.slug, *module.names) if name.startswith(incomplete)]
+
+
+@harmless
+def tracks(incomplete: str) -> list[Completion]:
+    """Completes prefixes of ids, such as ``track2/``."""
+    return [(f"{track.id}/", track.title) for track in course.load().tracks]
+
+
+@harmless
+def gpus(incomplete: str) -> list[Completion]:
+    """Completes names of GPUs."""
+    return [(target.name, target.title) for target in targets.all_targets().values()]
+
+
+@harmless
+def functions(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Completes the functions of the module that have hints."""
+    the_course = course.load()
+    module = _module_meant(ctx, the_course, workspace.require(the_course.example))
+    return [name for group in module.hints for name in group.functions]
+
+
+@harmless
+def cases(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Completes the case names of the module's last grade.
+
+    They contain spaces. zsh and fish escape them; for bash they are quoted here unless the user has
+    opened a quote.
+    """
+    the_course = course.load()
+    place = workspace.require(the_course.example)
+    names = caches.load_case_names(place.mark).get(_module_meant(ctx, the_course, place).id, [])
+    matches = [name for name in names if name.startswith(incomplete)]
+    return [_InQuotes(shlex.quote(name)) for name in matches] if _bash_wants_quotes() else matches
+
+
+def _module_meant(ctx: typer.Context, the_course: Course, place: Workspace) -> Module:
+    """Returns the module of the words before the cursor, otherwise the current one."""
+    # An option without its value ends typer's parsing early, so arguments may be unparsed.
+    argument = ctx.params.get("module_id") or ctx.params.get("exercise") or next(iter(ctx.args), "")
+    if not argument:
+        return current(the_course, place)
+    return place.module_of(Path(argument).expanduser(), the_course) or the_course.find(argument)
+
+
+def _bash_wants_quotes() -> bool:
+    if os.environ.get("_TRITONLAB_COMPLETE") != "complete_bash":
+        return False
+    words = os.environ["COMP_WORDS"].split("\n")
+    at = int(os.environ["COMP_CWORD"])
+    return at >= len(words) or not words[at].startswith(("'", '"'))
+
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Plain = Annotated[bool, typer.Option("--plain", help="One fact a line, no colour, no tables.")]
 OptionalId = Annotated[str | None, typer.Argument(
     metavar="[ID]", help="The current module if left out.",
-    autocompletion=completion.modules)]
+    autocompletion=modules)]
 ModuleId = Annotated[str, typer.Argument(
-    metavar="ID", help="Such as track1/softmax or 1.3.", autocompletion=completion.modules)]
+    metavar="ID", help="Such as track1/softmax or 1.3.", autocompletion=modules)]
 CurrentOr = Annotated[str | None, typer.Argument(
     metavar="[ID or PATH]", help="The current module if left out.",
-    autocompletion=completion.modules)]
+    autocompletion=modules)]
 OfModule = Annotated[str | None, typer.Option(
     "--module", metavar="ID", help="The module that the file at PATH belongs to.",
-    autocompletion=completion.modules)]
+    autocompletion=modules)]
+Gpu = Annotated[bool, typer.Option(
+    "--gpu/--no-gpu", help="Run and time the kernels on this machine's GPU too, if it has one.")]
 Function = Annotated[str | None, typer.Option(
     metavar="NAME", help="A function that is to be written or repaired.",
-    autocompletion=completion.functions)]
-
-
-def screen_on(plain: bool, error: bool = False) -> Screen:
-    """Returns the screen of standard output, or of standard error."""
-    from tritonlab.render.screen import screen_for
-
-    return screen_for(sys.stderr if error else sys.stdout, plain=plain)
-
-
-def print_json(data: Any) -> int:
-    """Prints a result as JSON; returns exit code 0."""
-    print(json.dumps(data, indent=2), flush=True)
-    return 0
-
-
-def onward(the_course: course.Course, reading: JournalReading, after: course.Module | None = None,
-           done: str = "tritonlab certificate") -> str:
-    """Returns the command that starts the next module, or ``done`` if none is left."""
-    following = certificate.next_module(the_course, reading, after)
-    return f"tritonlab start {following.id}" if following else done
-
-
-def reading_here(the_course: course.Course) -> JournalReading:
-    """Reads the journal of the workspace, if any, and warns of damage."""
-    place = workspace.find()
-    if place is None:
-        return JournalReading(())
-    reading = place.journal(the_course).read()
-    boundary.warn(*reading.problems)
-    return reading
-
-
-def agreed(question: str, unasked: str, otherwise: str) -> bool:
-    """Asks on the terminal; returns whether the answer is yes.
-
-    Raises:
-        TritonlabError: there is no terminal. ``unasked`` is its message, ``otherwise`` its next
-            step.
-    """
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise TritonlabError(f"{unasked}: there is no terminal to ask on.", otherwise)
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    answer = sys.stdin.readline()
-    if not answer.endswith("\n"):  # end of input leaves the cursor in the line
-        print(file=sys.stderr)
-    return answer.strip().casefold() in ("y", "yes")
+    autocompletion=functions)]

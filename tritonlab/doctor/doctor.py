@@ -150,11 +150,11 @@ def _grader(attack: bool, tell: OnEvent) -> _GraderCheck:
             isolation = box.isolation
             trial = selfcheck.run(box, tell)
             probed = _probe(box, tell)
-            arena = attacks.Confined(box)
+            confined = attacks.confined(box)
             results = []
             for one in attacks.ATTACKS if attack else ():
                 tell(one.name)
-                results.append(attacks.run(one, target, arena))
+                results.append(attacks.run(one, target, confined))
     except SandboxBroken as error:
         return _GraderCheck((Check("engine", Status.BAD, errors.brief(str(error)), _REINSTALL),))
     except OSError as error:

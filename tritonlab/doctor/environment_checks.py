@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 
 from grader.gpu import client
 from tritonlab.course import course
-from tritonlab.errors import TritonlabError, cannot_grade, shown
+from tritonlab.errors import TritonlabError, cannot_grade, reason_of, shown
 from tritonlab.progress.journal import JOURNAL
 from tritonlab.workspace import editor, workspace
 
@@ -195,7 +195,7 @@ def _disk(name: str, folder: Path, enough: int, remedy: str) -> Check:
         nearest = next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
         free = shutil.disk_usage(nearest).free
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        reason = reason_of(error)
         return Check(name, Status.NOTE, f"{folder} cannot be looked at: {reason}", remedy)
     seen = f"{_size(free)} free in {nearest}"
     if free < enough:

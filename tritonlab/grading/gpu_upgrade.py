@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import grader
-from grader.report import EXIT_FAILED, EXIT_GRADER_BROKE, EXIT_PASSED, EXIT_USAGE, Report, Verdict
+from grader.report import EXIT_FAILED, EXIT_GRADER_BROKE, EXIT_PASSED, Report, Verdict
 from tritonlab.course.course import Course, Module
 from tritonlab.errors import TritonlabError
 from tritonlab.grading import grade as grading
@@ -19,12 +19,6 @@ from tritonlab.workspace.workspace import Workspace
 
 SCHEMA = 1
 NO_GPU = "There is no GPU here that kernels can be timed on"
-
-
-class NoUsableGpu(TritonlabError):
-    """This machine cannot time kernels."""
-
-    exit_code = EXIT_USAGE
 
 
 @dataclass(frozen=True)
@@ -41,11 +35,11 @@ class Upgrade:
     @property
     def exit_code(self) -> int:
         """0 if it is fast, 1 if not, 3 if the grader broke."""
-        if self.report is None or (self.result and self.result.error):
-            return EXIT_GRADER_BROKE if self.result and self.result.error else EXIT_FAILED
-        if self.report.verdict is Verdict.ERROR:
+        if self.result and self.result.error:
             return EXIT_GRADER_BROKE
-        return EXIT_PASSED if self.report.evidence == FAST else EXIT_FAILED
+        if self.report and self.report.verdict is Verdict.ERROR:
+            return EXIT_GRADER_BROKE
+        return EXIT_PASSED if self.report and self.report.evidence == FAST else EXIT_FAILED
 
     def to_dict(self) -> dict[str, Any]:
         report = self.report
@@ -77,16 +71,17 @@ def require_gpu() -> None:
     """Checks that this machine has a usable GPU.
 
     Raises:
-        NoGpu: there is none; the message says what is in the way.
+        TritonlabError: there is none; the message says what is in the way.
     """
     from grader.gpu import detect
 
     if not detect.present():
         why = "its driver is missing" if detect.without_driver() else \
             "it is hidden by CUDA_VISIBLE_DEVICES" if detect.names() else ""
-        raise NoUsableGpu(f"{NO_GPU}{f': {why}' if why else ''}.",
-                          "Type `tritonlab grade --pending` on a machine with one, in this "
-                          "workspace; `tritonlab doctor` says what a machine can decide.")
+        raise TritonlabError(
+            f"{NO_GPU}{f': {why}' if why else ''}.",
+            "Type `tritonlab grade --pending` on a machine with one, in this workspace; "
+            "`tritonlab doctor` says what a machine can decide.")
 
 
 def grade(course: Course, place: Workspace, pending: list[Module],
@@ -94,7 +89,7 @@ def grade(course: Course, place: Workspace, pending: list[Module],
     """Grades modules in turn, on the GPU too, and records each grade.
 
     Raises:
-        NoGpu: the first grade could not use the GPU.
+        TritonlabError: the first grade could not use the GPU.
     """
     current = certificate.build(course, place.journal(course).read())
     with grading.start_sandbox() as box:
@@ -107,8 +102,8 @@ def grade(course: Course, place: Workspace, pending: list[Module],
                 yield Upgrade(module, entry.evidence, None, None, str(error))
                 continue
             if number == 0 and report.unusable_gpu:
-                raise NoUsableGpu(f"{NO_GPU}: {report.unusable_gpu}",
-                                  "`tritonlab doctor` says more.")
+                raise TritonlabError(f"{NO_GPU}: {report.unusable_gpu}",
+                                     "`tritonlab doctor` says more.")
             result = grading.save(course, submission, report)
             changed = report.source_sha256 != entry.source_sha256
             yield Upgrade(module, entry.evidence, report, result, changed=changed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import shlex
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from tritonlab.errors import (
     cannot_grade,
     shown,
 )
-from tritonlab.progress import case_name_cache, certificate
+from tritonlab.progress import caches, certificate
 from tritonlab.progress.journal import JournalReading
 from tritonlab.workspace import passed_sources
 from tritonlab.workspace.submission import Submission
@@ -42,14 +41,14 @@ SEED = re.compile(r"[0-9a-f]{1,64}")
 OnEvent = Callable[[CaseResult | str], None]
 
 
-def find_target(name: str | None) -> Target:
+def find_target(name: str) -> Target:
     """Returns the GPU that kernels are compiled for, by name.
 
     Raises:
         TritonlabError: no GPU has this name.
     """
     try:
-        return targets.find(name or targets.DEFAULT)
+        return targets.find(name)
     except targets.UnknownTarget as error:
         raise TritonlabError(str(error), "Name one of these with --target.") from error
 
@@ -83,8 +82,8 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
     with grader_for(submission.module, sandbox) as box:
         suite = grader.load_suite(submission.module.suite, submission.module.folder)
         if submission.workspace is not None:
-            case_name_cache.keep(submission.workspace.mark, submission.module.id,
-                                 [case.name for case in suite.ordered()])
+            caches.save_case_names(submission.workspace.mark, submission.module.id,
+                                   [case.name for case in suite.ordered()])
         report = grader.grade(submission.kernel, suite, public_only=public_only, only=only,
                               seed=seed, target=compiled_for, gpu="found" if gpu else "never",
                               first=first, prepared=prepared, on_event=on_event, sandbox=box,
@@ -139,16 +138,6 @@ def _unknown_case(module: Module, error: grader.UnknownCase) -> TritonlabError:
                           f"`tritonlab grade {module.id}` names all of them.")
 
 
-def replay(submission: Submission, result: CaseResult) -> str:
-    """Returns the command that repeats a failed case with the same inputs, if any."""
-    return f"{submission.full_command} {result.replay}" if result.replay else ""
-
-
-def alone(submission: Submission, report: Report) -> str:
-    """Returns the command that repeats the grade of one case whose failure is no case's own."""
-    return f"{submission.full_command} --case {shlex.quote(report.only)} --seed {report.seed}"
-
-
 def start_sandbox() -> Sandbox:
     """Starts the grader's processes.
 
@@ -167,12 +156,12 @@ def start_sandbox() -> Sandbox:
 
 @dataclass(frozen=True)
 class SaveResult:
-    """Whether a grade is recorded, why not, and the journal afterwards."""
+    """The journal after a grade, whether it holds the grade, and why not."""
 
-    saved: bool
-    complaint: str
-    error: NotSaved | None
     reading: JournalReading
+    saved: bool = False
+    complaint: str = ""
+    error: NotSaved | None = None
 
 
 def save(course: Course, submission: Submission, report: Report) -> SaveResult:
@@ -181,38 +170,37 @@ def save(course: Course, submission: Submission, report: Report) -> SaveResult:
     Partial grades are not recorded. For other files, and if the record cannot be written, the
     result contains the reason.
     """
-    if report.partial:
-        return SaveResult(False, "", None, reading_of(course, submission))
-    if submission.workspace is None:
-        advice = f"`tritonlab start {submission.module.id}` makes one."
-        return SaveResult(False, f"The result was not saved: there is no workspace here. {advice}",
-                          None, JournalReading(()))
     before = reading_of(course, submission)
+    if report.partial:
+        return SaveResult(before)
+    if submission.workspace is None:
+        return SaveResult(before, complaint="The result was not saved: there is no workspace here. "
+                          f"`tritonlab start {submission.module.id}` makes one.")
     if not submission.in_place:
         own = submission.workspace.kernel(submission.module)
         complaint = (f"The result was not recorded: {shown(submission.kernel)} is not the "
                      f"exercise of this workspace. Only {shown(own)} counts for "
                      f"{submission.module.id}; copy your work there and grade it again.")
-        return SaveResult(False, complaint, None, before)
+        return SaveResult(before, complaint=complaint)
     journal = submission.workspace.journal(course)
     try:
         details = record(submission, report, before)
         saved = journal.append("graded", submission.module.id, **details)
         reading = journal.read()
     except NotSaved as error:
-        return SaveResult(journal.saved, str(error), error, before)
+        return SaveResult(before, journal.saved, str(error), error)
     except KeyboardInterrupt:
         raise Interrupted(recorded=journal.saved) from None
     not_kept = ""
     if saved.record.passed:
-        mark, module = submission.workspace.mark, submission.module
-        if passed_sources.find(mark, module, report.source_sha256) is None:
-            not_kept = passed_sources.keep(mark, module, passed_sources.snapshot(submission),
-                                           report.source_sha256)
+        mark, module, sha256 = submission.workspace.mark, submission.module, report.source_sha256
+        if passed_sources.find(mark, module, sha256) is None:
+            content = passed_sources.snapshot(submission)
+            not_kept = passed_sources.keep(mark, module, content, sha256)
         claimed = certificate.build(course, reading).entry(module).source_sha256
         passed_sources.prune(mark, module, (claimed,))
     complaint = " ".join(filter(None, (saved.warning, not_kept, *reading.problems)))
-    return SaveResult(True, complaint, None, reading)
+    return SaveResult(reading, True, complaint)
 
 
 def reading_of(course: Course, submission: Submission) -> JournalReading:
@@ -249,7 +237,7 @@ def record(submission: Submission, report: Report, reading: JournalReading) -> M
         "ceilings": dict(report.ceilings),
         "isolation": report.isolation,
         "seed": report.seed,
-        "hints_used": reading.hints_before_pass(submission.module.id),
+        "hints_used": reading.hints(submission.module.id, before_pass=True),
         "solution_seen": is_solution(submission.module, report.source_sha256)
         or reading.saw_solution(submission.module.id, report.source_sha256),
     }

@@ -21,22 +21,20 @@ def choose(module: Module, reading: JournalReading, todo: int | None = None,
     """
     if not module.hints:
         raise TritonlabError(f"{module.id} has no hints.", "Its README.md is the place to look.")
-    if todo is not None:
-        group = module.hint_group(todo)
-        if group is None:
-            numbers = sorted(n for group in module.hints for n in group.todos)
-            choice = f" They go from {numbers[0]} to {numbers[-1]}." if numbers else ""
-            raise TritonlabError(f"{module.id} has no {module.marker} {todo}.{choice}",
-                                 f"`tritonlab hint {module.id}` chooses one for you.")
-        return group
-    if function is not None:
-        group = module.hint_group(function=function)
-        if group is None:
-            names = ", ".join(name for group in module.hints for name in group.functions)
-            choice = f" There are hints for {names}." if names else ""
-            raise TritonlabError(f"{module.id} has no hints for '{function}'.{choice}",
-                                 f"`tritonlab hint {module.id}` chooses one for you.")
-        return group
+    if todo is not None or function is not None:
+        group = module.hint_group(todo, function if todo is None and function else "")
+        if group is not None:
+            return group
+        numbers = sorted(n for group in module.hints for n in group.todos)
+        names = ", ".join(name for group in module.hints for name in group.functions)
+        if todo is not None:
+            message = f"no {module.marker} {todo}." + (
+                f" They go from {numbers[0]} to {numbers[-1]}." if numbers else "")
+        else:
+            message = f"no hints for '{function}'." + (
+                f" There are hints for {names}." if names else "")
+        raise TritonlabError(f"{module.id} has {message}",
+                             f"`tritonlab hint {module.id}` chooses one for you.")
     last = reading.last_grade(module.id)
     for number in (last["todos"] or ()) if last else ():
         if group := module.hint_group(number):

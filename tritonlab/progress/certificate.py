@@ -1,6 +1,6 @@
 """The certificate: the state of each module and track by the journal, as versioned JSON.
 
-Schema 2 (``Certificate.to_dict`` writes it, ``FIELDS`` lists the fields of an entry)::
+Schema 2 (``Certificate.to_dict`` writes it, ``CertificateEntry`` lists the fields of an entry)::
 
     {
       "schema": 2,
@@ -34,7 +34,7 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tritonlab.course.course import SHIPPED, Course, Module
@@ -103,9 +103,6 @@ class CertificateEntry:
     def is_open(self) -> bool:
         """Whether it is started and not passed."""
         return self.state in (ModuleState.STARTED, ModuleState.TRIED)
-
-
-FIELDS = tuple(f.name for f in fields(CertificateEntry))
 
 
 @dataclass(frozen=True)
@@ -200,9 +197,7 @@ def next_module(course: Course, reading: JournalReading,
     """
     certificate = build(course, reading)
     modules = list(course.modules)
-    start = 0
-    if after in modules:
-        start = modules.index(after) + 1
+    start = modules.index(after) + 1 if after in modules else 0
     rest = [m for m in (*modules[start:], *modules[:start])
             if not certificate.entry(m).done and m != after]
     return next((m for m in rest if m.core), rest[0] if rest else None)
@@ -221,8 +216,7 @@ def below_fast(course: Course, certificate: Certificate) -> list[Module]:
             if (entry := certificate.entry(module)).done and entry.evidence != FAST]
 
 
-def _entry(module: Module, records: Iterable[Record], reading: JournalReading) -> CertificateEntry:
-    records = tuple(records)
+def _entry(module: Module, records: Sequence[Record], reading: JournalReading) -> CertificateEntry:
     grades = [record for record in records if record.event == "graded"]
     tests = module.suite_sha256 if grades else ""
     today = [grade for grade in grades if grade["suite_sha256"] == tests]
@@ -239,9 +233,8 @@ def _entry(module: Module, records: Iterable[Record], reading: JournalReading) -
         state = ModuleState.TRIED
     else:
         state = ModuleState.STARTED if records else ModuleState.WAITING
-    entry = CertificateEntry(module.id, module.title, module.core, state, grades=len(grades))
     if best is None:
-        return entry
+        return CertificateEntry(module.id, module.title, module.core, state, len(grades))
     cases = best["cases"] or {}
     return CertificateEntry(
         module.id, module.title, module.core, state, len(grades),

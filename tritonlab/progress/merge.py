@@ -7,29 +7,31 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonlab.course.course import Course, other_course
-from tritonlab.errors import TritonlabError
+from tritonlab.errors import TritonlabError, reason_of
 from tritonlab.progress import certificate
 from tritonlab.progress.certificate import Certificate
-from tritonlab.progress.journal import JOURNAL, MARK, MERGED, Journal, contents
-from tritonlab.progress.journal_format import lines
+from tritonlab.progress.journal import (
+    JOURNAL,
+    MARK,
+    MERGED,
+    Journal,
+    MergedRecords,
+    contents,
+    lines,
+)
 
 _AGAIN = "Name the other workspace, its .tritonlab folder, or its journal.jsonl."
 
 
 @dataclass(frozen=True)
 class Merge:
-    """The result of a merge. ``added`` and ``there`` count new records and all of the source.
-
-    ``problems`` are about damage, ``warning`` about a certificate that is out of date.
-    """
+    """The result of a merge. ``there`` counts all records of the source."""
 
     source: Path
-    added: int
     there: int
+    records: MergedRecords
     before: Certificate
     after: Certificate
-    problems: tuple[str, ...] = ()
-    warning: str = ""
 
     @property
     def gained(self) -> Sequence[str]:
@@ -57,9 +59,8 @@ def merge(course: Course, journal: Journal, source: Path) -> Merge:
     if not there:
         raise other_course(f"The journal '{source}'", next(iter(courses.values())), course.id)
     absorbed = journal.absorb(*files)
-    return Merge(source, absorbed.added, len(there), certificate.build(course, absorbed.before),
-                 certificate.build(course, absorbed.after), absorbed.after.problems,
-                 absorbed.warning)
+    return Merge(source, len(there), absorbed, certificate.build(course, absorbed.before),
+                 certificate.build(course, absorbed.after))
 
 
 def _files(source: Path) -> list[bytes]:
@@ -73,8 +74,8 @@ def _files(source: Path) -> list[bytes]:
         else:
             files = contents(path.parent, path.name)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise TritonlabError(f"No journal can be read at '{source}': {reason}.", _AGAIN) from error
+        raise TritonlabError(f"No journal can be read at '{source}': {reason_of(error)}.",
+                             _AGAIN) from error
     if files[0] is None:
         raise TritonlabError(f"No journal lies in '{source}'.", _AGAIN)
     return [content for content in files if content is not None]

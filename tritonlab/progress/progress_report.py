@@ -1,7 +1,8 @@
-"""The progress report: modules, attempts over time, hints, evidence and benchmarks."""
+"""Every recorded grade, and the progress report with hints, evidence and benchmarks."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,13 +11,58 @@ from pathlib import Path
 from typing import Any
 
 from tritonlab.course.course import Course, Module, Track
-from tritonlab.progress import bench_cache, certificate, history
-from tritonlab.progress.bench_cache import StoredBenchmark
+from tritonlab.progress import caches, certificate
+from tritonlab.progress.caches import StoredBenchmark
 from tritonlab.progress.certificate import EVIDENCE, Certificate, CertificateEntry
-from tritonlab.progress.history import RecordedGrade
-from tritonlab.progress.journal import JournalReading
+from tritonlab.progress.journal import JournalReading, Record
 
 SCHEMA = 1
+_TIME = re.compile(r"[0-9]{2}:[0-9]{2}")
+
+
+@dataclass(frozen=True)
+class RecordedGrade:
+    """One grade as recorded.
+
+    ``time`` is the hour and minute, empty in records of earlier versions, which kept the day alone.
+    ``code`` is that of what failed first, empty for a pass. ``device`` is the GPU it ran on, empty
+    for none. ``today``: it was under the hidden tests of today. ``here``: on this machine.
+    """
+
+    module: str
+    date: str
+    time: str
+    verdict: str
+    evidence: str
+    cases_passed: int
+    cases_total: int
+    code: str
+    hints_used: int
+    solution_seen: bool
+    engine: str
+    device: str
+    today: bool
+    here: bool
+
+
+def attempts(course: Course, reading: JournalReading,
+             module: Module | None = None) -> list[RecordedGrade]:
+    """Returns all grades of a course, or of one module, in order."""
+    tests = {m.id: m.suite_sha256 for m in ((module,) if module else course.modules)}
+    return [_attempt(record, tests[record.module], reading) for record in reading.records
+            if record.event == "graded" and record.module in tests]
+
+
+def _attempt(record: Record, tests: str, reading: JournalReading) -> RecordedGrade:
+    cases = record["cases"] if isinstance(record["cases"], dict) else {}
+    code = record["code"] or next(iter(record["codes"] or ()), "")  # older records lack the first
+    time = str(record["time"])
+    return RecordedGrade(
+        record.module, record.date, time if _TIME.fullmatch(time) else "", str(record["verdict"]),
+        record["evidence"] or "", cases.get("passed", 0), cases.get("total", 0), code,
+        record["hints_used"] or 0, bool(record["solution_seen"]), record["engine"] or "",
+        record["device"] or "",
+        record["suite_sha256"] == tests, record.sha256 not in reading.merged)
 
 
 @dataclass(frozen=True)
@@ -50,7 +96,7 @@ class ModuleBenchmark:
     """A stored benchmark; ``current``: of the file that was graded last."""
 
     module: Module
-    kept: StoredBenchmark
+    stored: StoredBenchmark
     current: bool
 
 
@@ -109,16 +155,17 @@ class Overview:
             } for line in self.lines],
             "days": [{"date": str(day.day), "module": day.module, "grades": day.grades,
                       "passes": day.passes, "evidence": day.evidence} for day in self.days],
-            "benches": [{"module": one.module.id, "date": one.kept.date,
-                         "device": one.kept.found.device, "measured": one.kept.found.measured,
-                         "current": one.current} for one in self.benched],
+            "benches": [{"module": one.module.id, "date": one.stored.date,
+                         "device": one.stored.benchmark.device,
+                         "measured": one.stored.benchmark.measured, "current": one.current}
+                        for one in self.benched],
         }
 
 
 def build(course: Course, reading: JournalReading, mark: Path) -> Overview:
     """Builds the report from the journal and the stored benchmarks."""
     by_module: dict[str, list[RecordedGrade]] = {}
-    for attempt in history.attempts(course, reading):
+    for attempt in attempts(course, reading):
         by_module.setdefault(attempt.module, []).append(attempt)
     current = certificate.build(course, reading)
 
@@ -133,9 +180,9 @@ def build(course: Course, reading: JournalReading, mark: Path) -> Overview:
 def _benched(modules: Iterable[Module], reading: JournalReading,
              mark: Path) -> Iterator[ModuleBenchmark]:
     for module in modules:
-        if benchmark := bench_cache.kept(mark, module):
+        if benchmark := caches.load_benchmark(mark, module):
             last = reading.last_grade(module.id)
-            current = last is None or last["source_sha256"] == benchmark.found.source_sha256
+            current = last is None or last["source_sha256"] == benchmark.benchmark.source_sha256
             yield ModuleBenchmark(module, benchmark, current)
 
 

@@ -61,6 +61,27 @@ def locked(folder: int, *, shared: bool = False,
 
 
 @contextlib.contextmanager
+def reading(path: Path) -> Iterator[int]:
+    """Opens a folder once no writer holds its lock, or if it has no lock file."""
+    with opened(path) as folder, contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            stack.enter_context(locked(folder, shared=True))
+        yield folder
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[int]:
+    """Opens and locks a folder without strays; defers SIGINT until the block ends.
+
+    Raises:
+        OSError: it cannot be opened or locked.
+    """
+    with uninterrupted(), opened(path) as folder, locked(folder):
+        sweep(folder)
+        yield folder
+
+
+@contextlib.contextmanager
 def opened_file(folder: int, name: str) -> Iterator[BinaryIO | None]:
     """Opens a regular file for reading; yields None if it does not exist."""
     try:
@@ -199,11 +220,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 def _exists(folder: int, name: str) -> bool:
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
+    return os.access(name, os.F_OK, dir_fd=folder, follow_symlinks=False)
 
 
 def _insist_on_regular(descriptor: int, name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tritonlab.authoring.plan import CourseProof, Proof
+from tritonlab.authoring.runner import CourseProof, Proof
 from tritonlab.authoring.scaffold import Plan
 from tritonlab.errors import shown
 from tritonlab.render import quantities as q

@@ -19,8 +19,8 @@ from grader.submission import syntax
 from grader.text import sentence
 from tritonlab.course.course import Module
 from tritonlab.render import quantities as q
-from tritonlab.render.report import diagnosis, show_parts
-from tritonlab.render.screen import Part, Screen, padded
+from tritonlab.render.report import show_finding
+from tritonlab.render.screen import Part, Screen, cropped, padded
 
 BOUNDS = {
     "dram": "DRAM", "l2": "the L2 cache", "compute": "arithmetic", "latency": "latency",
@@ -31,19 +31,6 @@ _GAP = 2  # columns between its others
 _HEADS = ("bytes", "used", "moved", "instructions")
 _MOST_COLUMNS = 8  # of the table; of more launches than that, the rest is left to the JSON
 _DONE = {"load": "loaded", "store": "stored", "atomic": "added"}
-
-
-@dataclass(frozen=True)
-class LaunchColumn:
-    """A column of the table: equal launches of one case, and their number."""
-
-    case: InspectedCase
-    launch: InspectedLaunch
-    times: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.launch.kernel}, {self.times} times" if self.times > 1 else self.launch.kernel
 
 
 @dataclass(frozen=True)
@@ -65,31 +52,29 @@ class SourceRow:
     defects: tuple[Defect, ...] = ()
     gap: bool = False
 
-    @property
-    def indent(self) -> int:
-        return len(self.text) - len(self.text.lstrip())
-
 
 def promise(target: Target) -> str:
     """For which GPU times are predicted, and from what."""
     return f"predicted for an {target.title} from compiled code, not measured"
 
 
-def launch_columns(inspection: Inspection) -> tuple[list[LaunchColumn], int]:
-    """The columns of the table, equal launches of a case as one; and how many launches are left."""
-    columns = [LaunchColumn(case, launch, case.launches.count(launch))
+def facts(inspection: Inspection) -> tuple[list[str], list[FactRow], int]:
+    """The table of launches, equal ones of a case as one: the heads of its columns and its rows.
+
+    Returns the number of launches that are left out, too.
+    """
+    columns = [(case, launch, case.launches.count(launch))
                for case in inspection.cases for number, launch in enumerate(case.launches)
                if launch not in case.launches[:number]]
-    return columns[:_MOST_COLUMNS], sum(column.times for column in columns[_MOST_COLUMNS:])
-
-
-def facts(shown: Sequence[LaunchColumn], target: Target) -> list[FactRow]:
-    """The rows of the table."""
-    each = [column.launch for column in shown]
+    target, left = inspection.target, sum(times for *_, times in columns[_MOST_COLUMNS:])
+    columns = columns[:_MOST_COLUMNS]
+    names = [f"{launch.kernel}, {times} times" if times > 1 else launch.kernel
+             for _, launch, times in columns]
+    each = [launch for _, launch, _ in columns]
     binaries = [launch.binary for launch in each]
-    return [
+    return names, [
         FactRow("case", "what the function was called with",
-                [column.case.name for column in shown]),
+                [case.name for case, *_ in columns]),
         FactRow("launched at", "where your code launches it",
                 [f"line {launch.line}" if launch.line else "unknown" for launch in each]),
         FactRow("grid", "programs along each axis, and all of them", [*map(_grid, each)]),
@@ -122,7 +107,7 @@ def facts(shown: Sequence[LaunchColumn], target: Target) -> list[FactRow]:
         FactRow("predicted time", promise(target),
                 [q.seconds(one.prediction.seconds) if one.prediction else "none" for one in each]),
         FactRow("bound by", "what takes that long, and what comes next", [*map(_bound, each)]),
-    ]
+    ], left
 
 
 def _grid(launch: InspectedLaunch) -> str:
@@ -233,12 +218,6 @@ ALL_CLEAR = ("No known defect was found. That a kernel is fast, compiled code an
 HINTS = "A hint says what could be better; as things are, it may cost nothing."
 
 
-def observation(defect: Defect) -> str:
-    """The observation as a sentence; a leading identifier keeps its case."""
-    first = defect.seen.split(" ")[0]
-    return sentence(defect.seen) if first.isalnum() else first + sentence(defect.seen)[len(first):]
-
-
 def position(point: Point, target: Target) -> str:
     """Describes the position of a point below the roofline."""
     ridge = point.peak / target.dram
@@ -312,18 +291,14 @@ def _findings(screen: Screen, module: Module, case: InspectedCase) -> None:
     """Prints the findings that keep a case from being inspected."""
     for finding in case.findings:
         screen.blank()
-        screen.line((case.name, "strong"), (f"  {finding.code}", "dim"),
-                    lead=("Nothing to inspect: ",))
-        show_parts(screen, diagnosis(module, finding))
+        show_finding(screen, "Nothing to inspect: ", case.name, module, finding)
 
 
 def _table(screen: Screen, inspection: Inspection) -> None:
     """Prints a column for each launch, as many side by side as fit."""
-    columns, left = launch_columns(inspection)
-    if not columns:
+    names, rows, left = facts(inspection)
+    if not names:
         return
-    rows = facts(columns, inspection.target)
-    names = [column.name for column in columns]
     if screen.plain:
         for number, name in enumerate(names):
             for row in rows:
@@ -384,8 +359,8 @@ def _source(screen: Screen, inspection: Inspection, case: InspectedCase) -> None
             for defect in row.defects:
                 screen.line((f"^ {defect.name}", "skip"), lead=(margin,))
         else:
-            text = row.text if len(row.text) <= room else row.text[: room - 1] + "…"
-            screen.row(number, (text, "" if row.annotation or row.defects else "dim"))
+            noted = row.annotation or row.defects
+            screen.row(number, (cropped(row.text, room), "" if noted else "dim"))
             for note in _notes(row):
                 screen.line((note, "note"), lead=(margin, ("└ ", "note")))
 
@@ -417,7 +392,7 @@ def _advice(screen: Screen, inspection: Inspection) -> None:
         screen.line(ALL_CLEAR, lead=("  ",))
     for case, defect in inspection.seen:
         screen.line((defect_name(inspection, case, defect), "skip"), lead=("  ",))
-        for label, text in (("Seen", observation(defect)), ("Why", MEANINGS.get(defect.code)),
+        for label, text in (("Seen", sentence(defect.seen)), ("Why", MEANINGS.get(defect.code)),
                             ("Try", defect.advice)):
             if text:
                 screen.line(text, lead=(screen.label(label, 4, 6),))

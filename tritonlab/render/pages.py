@@ -43,14 +43,14 @@ def inspection(module: Module, inspection: Inspection) -> str:
     drawings = charts.inspection_svgs(
         [(case.name, point) for case, point in points], inspection.target,
         f"Roofline of an {inspection.target.title} with {q.plural(len(points), 'predicted point')}")
-    columns, left = inspect_text.launch_columns(inspection)
+    names, facts, left = inspect_text.facts(inspection)
     sources = [(case, inspect_text.source_rows(inspection, case),
                 max((line.bytes for line in case.lines.values()), default=0))
                for case in sorted(inspection.cases, key=lambda case: -case.bytes) if case.launches]
     return _template("inspect.html").render(
-        module=module, inspection=inspection, words=inspect_text, columns=columns, left=left,
-        facts=inspect_text.facts(columns, inspection.target),
-        parts=dict(enumerate(_highlighted(inspection.text.expandtabs(4)), 1)), sources=sources,
+        module=module, inspection=inspection, words=inspect_text, names=names, facts=facts,
+        left=left, sources=sources,
+        parts=dict(enumerate(_highlighted(inspection.text.expandtabs(4)), 1)),
         points=points, drawings=drawings, listings=inspect_text.distinct_launches(inspection),
         lines=dict(enumerate(map(str.strip, inspection.text.split("\n")), 1)),
         nowhere=[case for case in inspection.cases
@@ -86,7 +86,8 @@ def report(overview: Overview) -> str:
     """The page of a learner's progress: modules, attempts over time, benchmarks."""
     from tritonlab.render import charts
 
-    benched = [(one, charts.benchmark_svgs(one.kept.found, f"Speed over size of {one.module.id}"))
+    benched = [(one, charts.benchmark_svgs(one.stored.benchmark,
+                                           f"Speed over size of {one.module.id}"))
                for one in overview.benched]
     return _template("report.html").render(
         overview=overview, certificate=overview.certificate, words=progress,

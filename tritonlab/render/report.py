@@ -15,7 +15,7 @@ from tritonlab.grading.gpu_upgrade import Upgrade
 from tritonlab.progress.certificate import FAST
 from tritonlab.progress.journal import JournalReading
 from tritonlab.render import quantities as q
-from tritonlab.render.screen import Part, Screen, padded, word
+from tritonlab.render.screen import Part, Screen, cropped, padded, word
 
 GROUPS = (
     (Kind.CORRECTNESS, "Correctness"),
@@ -141,13 +141,19 @@ def show_failure(screen: Screen, module: Module, failure: CaseResult,
                  reading: JournalReading | None, as_typed: Callable[[str], str] = str) -> None:
     """Prints a failure; ``as_typed`` rewrites the hint, for instance for keys."""
     screen.blank()
-    if not failure.findings:
-        screen.line(f"{failure.name}: {failure.reason or 'failed'}")
+    if failure.findings:
+        show_finding(screen, "What failed first: ", failure.name, module, failure.findings[0],
+                     reading, as_typed)
     else:
-        finding = failure.findings[0]
-        screen.line((failure.name, "strong"), (f"  {finding.code}", "dim"),
-                    lead=("What failed first: ",))
-        show_parts(screen, diagnosis(module, finding, reading), as_typed)
+        screen.line(f"{failure.name}: {failure.reason or 'failed'}")
+
+
+def show_finding(screen: Screen, lead: str, name: str, module: Module, finding: Finding,
+                 reading: JournalReading | None = None,
+                 as_typed: Callable[[str], str] = str) -> None:
+    """Prints what a finding is about, its code and its parts."""
+    screen.line((name, "strong"), (f"  {finding.code}", "dim"), lead=(lead,))
+    show_parts(screen, diagnosis(module, finding, reading), as_typed)
 
 
 def show_parts(screen: Screen, parts: Iterable[tuple[str, str]],
@@ -218,33 +224,27 @@ def next_step(module: Module, finding: Finding, reading: JournalReading | None =
 
 def show_printed(screen: Screen, report: Report) -> None:
     """Prints the first lines of ``tl.device_print``."""
-    if not report.printed:
-        return
-    screen.blank()
-    screen.line((f"Printed by your kernel, {report.printed_in}", "strong"))
-    _show_lines(screen, report.printed[:_KERNEL_LINES])
-    if len(report.printed) > _KERNEL_LINES:
-        _show_lines(screen, ["… more lines follow; an `if` around it lets one program print"])
+    lines = list(report.printed)
+    if len(lines) > _KERNEL_LINES:
+        lines[_KERNEL_LINES:] = ["… more lines follow; an `if` around it lets one program print"]
+    _show_lines(screen, f"Printed by your kernel, {report.printed_in}", lines)
 
 
 def show_output(screen: Screen, output: str) -> None:
     """Prints head and tail of the output of the learner's code."""
     lines = [line for line in output.splitlines() if line.strip()]
-    if not lines:
-        return
-    screen.blank()
-    screen.line(("Printed by your code", "strong"))
     hidden = len(lines) - _HEAD_LINES - _TAIL_LINES
     if hidden > 1:
-        note = f"… {hidden} lines left out …"
-        lines = [*lines[:_HEAD_LINES], note, *lines[-_TAIL_LINES:]]
-    _show_lines(screen, lines)
+        lines[_HEAD_LINES:-_TAIL_LINES] = [f"… {hidden} lines left out …"]
+    _show_lines(screen, "Printed by your code", lines)
 
 
-def _show_lines(screen: Screen, lines: Iterable[str]) -> None:
+def _show_lines(screen: Screen, title: str, lines: Sequence[str]) -> None:
+    if lines:
+        screen.blank()
+        screen.line((title, "strong"))
     for line in lines:
-        room = screen.width - 4
-        screen.line((line if len(line) <= room else line[: room - 1] + "…", "dim"),
+        screen.line((cropped(line, screen.width - 4), "dim"),
                     lead=("printed: " if screen.plain else "  ",))
 
 

@@ -61,8 +61,7 @@ class Screen:
         Where that leaves no room for the words, they stand below it.
         """
         if self.plain:
-            words = "".join(_words(part) for part in (*lead, *parts))
-            self.text(" ".join(clean(words).split()) + "\n")
+            self.text(" ".join(_text((*lead, *parts)).plain.split()) + "\n")
             return
         head = _text(lead)
         if self.width - head.cell_len < _LEAST_PROSE:
@@ -144,6 +143,12 @@ class Screen:
             self.line(before)
             self._print(_text(("  ", (command, "command"))))
 
+    def status(self, text: str) -> None:
+        """Writes over the last line of a terminal."""
+        if self.live:
+            self.stream.write(text)
+            self.stream.flush()
+
     def _wrap(self, head: Text, body: Text, room: int, tail: Text | None = None) -> None:
         """Prints text wrapped behind ``head``, and ``tail`` at the end of its first line."""
         for row in body.wrap(self._console, room) or [Text()]:
@@ -180,7 +185,7 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._put("")
+        self.clear()
 
     def __call__(self, event: object) -> None:
         """Shows an event of the grader: a name or a result."""
@@ -199,9 +204,7 @@ class Progress:
         self._put("")
 
     def _put(self, text: str) -> None:
-        if self._screen.live:
-            self._screen.stream.write("\r\x1b[2K" + text[: self._screen.width - 1])
-            self._screen.stream.flush()
+        self._screen.status("\r\x1b[2K" + text[: self._screen.width - 1])
 
 
 def is_interactive(stream: TextIO) -> bool:
@@ -230,6 +233,11 @@ def clean(text: str) -> str:
         " " if char in "\n\t\r" else char if char.isprintable() else "·" for char in text)
 
 
+def cropped(text: str, room: int) -> str:
+    """The text if it fits, else its beginning and an ellipsis."""
+    return text if len(text) <= room else text[: room - 1] + "…"
+
+
 def screen_for(stream: TextIO | None = None, *, plain: bool = False) -> Screen:
     """The screen for standard output; TRITONLAB_PLAIN=1 asks for plain mode too."""
     return Screen(stream, plain=plain or os.environ.get("TRITONLAB_PLAIN", "") not in ("", "0"))
@@ -249,10 +257,6 @@ def padded(rows: Sequence[Sequence[str]], align: str, gap: str = "") -> list[lis
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [[f"{cell:{side}{width}}{gap}"
              for cell, side, width in zip(row, align, widths, strict=True)] for row in rows]
-
-
-def _words(part: Part) -> str:
-    return part if isinstance(part, str) else part[0]
 
 
 def _text(parts: Sequence[Part]) -> Text:

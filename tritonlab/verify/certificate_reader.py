@@ -8,100 +8,126 @@ import math
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
 
 from tritonlab.course.course import SHIPPED, Course
-from tritonlab.errors import TritonlabError, shown
+from tritonlab.errors import TritonlabError, reason_of, shown
 from tritonlab.progress import certificate
-from tritonlab.progress.certificate import EVIDENCE, ModuleState
-from tritonlab.progress.journal import CERTIFICATE, LOST, MARK
+from tritonlab.progress.certificate import ModuleState
+from tritonlab.progress.journal import CERTIFICATE, LOST, MARK, canonical
 from tritonlab.workspace.workspace import Workspace
 
 MARKER = '<script type="application/json" id="certificate">'  # before the data in a page
-SCHEMAS = (1, 2)  # of certificates; in the first, what earlier tests had passed did not count
 LARGEST = 4_000_000  # bytes; a page of 26 modules has about 50 000
 MOST_MODULES = 500
 _END = "</script>"
 _DIGITS = 15  # of a number
 _LONGEST = 200  # characters of a text
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}/[a-z0-9][a-z0-9-]{0,63}")
-_TRACK = re.compile(r"track[0-9]{1,3}")
+_Text = Annotated[str, Meta(max_length=_LONGEST)]
+_Count = Annotated[int, Meta(ge=0)]
+_Id = Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9-]{0,63}/[a-z0-9][a-z0-9-]{0,63}\Z")]
+_Track = Annotated[str, Meta(pattern=r"\Atrack[0-9]{1,3}\Z")]
+_Sha256 = Annotated[str, Meta(pattern=r"\A([0-9a-f]{64})?\Z")]
+_WRONG_TYPE = "is not of the type that it has to be"
+T = TypeVar("T")
 
 
 class NoCertificate(TritonlabError):
     """The file is not a certificate, or not one that this version can read."""
 
 
-@dataclass(frozen=True)
-class Claim:
-    """The claim of a certificate about one module."""
+class Claim(Struct, frozen=True):
+    """The claim of a certificate about one module. A passed one has both digests."""
 
-    module: str
-    title: str
-    core: bool
+    module: _Id
+    title: _Text
     state: ModuleState
-    evidence: str
-    source_sha256: str
-    suite_sha256: str
+    evidence: Literal["", "correct", "efficient", "fast"]
+    core: bool
+    source_sha256: _Sha256 | None
+    suite_sha256: _Sha256 | None
     solution_seen: bool
 
+    def __post_init__(self) -> None:
+        for name in ("source_sha256", "suite_sha256"):
+            digest = getattr(self, name)
+            if self.state in (ModuleState.PASSED, ModuleState.OUTDATED) and not digest:
+                raise ValueError(f"{name} {_WRONG_TYPE if digest is None else 'is no SHA-256'}")
 
-@dataclass(frozen=True)
-class Claims:
-    """All claims of a certificate. ``totals`` are (passed, total) by track or kind."""
 
-    schema: int
-    course: str
-    name: str
-    updated: str
-    version: str  # of the tritonlab that made it
-    fingerprint: str
-    records: int
-    head: str
-    totals: Mapping[str, tuple[int, int]]
-    claims: tuple[Claim, ...]
+class ClaimedTotal(Struct, frozen=True):
+    """The numbers of passed and of all modules."""
+
+    passed: _Count
+    total: _Count
+
+
+class Totals(Struct, frozen=True):
+    """The totals of core modules by track, of all core modules and of electives."""
+
+    tracks: dict[_Track, Any]  # of ClaimedTotal
+    core: ClaimedTotal
+    electives: ClaimedTotal
+
+
+class JournalEnd(Struct, frozen=True):
+    """The number of records and the SHA-256 of the last one."""
+
+    records: _Count
+    head: Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+
+
+class Claims(Struct, frozen=True, kw_only=True):
+    """All claims of a certificate; ``fingerprint`` is its SHA-256."""
+
+    schema: Literal[1, 2]  # in the first, what earlier tests had passed did not count
+    modules: Annotated[tuple[Claim, ...], Meta(max_length=MOST_MODULES)]
+    totals: Totals
+    course: _Text = SHIPPED
+    name: _Text | None
+    updated: _Text | None
+    tritonlab: _Text  # the version that made it
+    journal: JournalEnd
+    fingerprint: str = ""
 
     @property
     def passed(self) -> tuple[Claim, ...]:
         """The claims that count as passed."""
-        return tuple(claim for claim in self.claims if claim.state is ModuleState.PASSED
+        return tuple(claim for claim in self.modules if claim.state is ModuleState.PASSED
                      or (claim.state is ModuleState.OUTDATED and self.schema > 1))
 
     @property
-    def miscounted(self) -> tuple[str, ...]:
+    def counts(self) -> Mapping[str, ClaimedTotal]:
+        """The totals by track and kind."""
+        return {**self.totals.tracks, "core": self.totals.core, "electives": self.totals.electives}
+
+    @property
+    def miscounted(self) -> list[str]:
         """The totals that differ from the sum over the modules."""
-        counts = dict.fromkeys(self.totals, 0)
-        for claim in self.passed:
-            for name in (*([claim.module.partition("/")[0]] if claim.core else []),
-                         "core" if claim.core else "electives"):
-                counts[name] = counts.get(name, 0) + 1
-        return tuple(sorted(name for name, number in counts.items()
-                            if name not in self.totals or self.totals[name][0] != number))
+        passed = Counter(name for claim in self.passed for name in (
+            (claim.module.partition("/")[0], "core") if claim.core else ("electives",)))
+        return sorted(name for name in self.counts.keys() | passed
+                      if name not in self.counts or self.counts[name].passed != passed[name])
 
 
 def fingerprint(data: Mapping[str, Any]) -> str:
     """Returns the SHA-256 of a certificate, whatever the layout of its JSON."""
-    text = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(canonical(data)).hexdigest()
 
 
-@dataclass(frozen=True)
-class LocatedCertificate:
-    """A certificate with its file and the damage of its journal."""
-
-    file: Path
-    claims: Claims
-    problems: tuple[str, ...] = ()
-
-
-def locate(course: Course, path: Path) -> LocatedCertificate:
+def locate(course: Course, path: Path) -> tuple[Path, Claims, tuple[str, ...]]:
     """Returns the certificate in a file, or the current one of a workspace.
 
     If the journal has lost records, it is the certificate.json that was made from them.
+
+    Returns:
+        The file, its claims and the damage of its journal.
 
     Raises:
         NoCertificate: the file is not a certificate, or the folder not a workspace with a record.
@@ -109,7 +135,7 @@ def locate(course: Course, path: Path) -> LocatedCertificate:
         OtherCourse: the workspace belongs to another course.
     """
     if not path.is_dir():
-        return LocatedCertificate(path, read(path))
+        return path, read(path), ()
     folder = path if path.name == MARK else path / MARK
     if not folder.is_dir():
         raise NoCertificate(f"{shown(path)} is a folder and no workspace.",
@@ -117,12 +143,11 @@ def locate(course: Course, path: Path) -> LocatedCertificate:
     file = folder / CERTIFICATE
     reading = Workspace(folder.parent).journal(course).read()
     if file.exists() and (LOST in reading.problems or not reading.records):
-        return LocatedCertificate(file, read(file), reading.problems)
+        return file, read(file), reading.problems
     if not reading.records:
         raise NoCertificate(f"The workspace {shown(path)} holds no record yet.",
                             "`tritonlab grade`, typed there, makes the first.")
-    current = certificate.build(course, reading).to_dict()
-    return LocatedCertificate(file, _claims(current), reading.problems)
+    return file, _claims(certificate.build(course, reading).to_dict()), reading.problems
 
 
 def read(path: Path) -> Claims:
@@ -144,8 +169,6 @@ def read(path: Path) -> Claims:
         return _claims(data)
     except RecursionError:
         raise _unusable(path, "it is nested too deeply") from None
-    except _InvalidField as error:
-        raise _unusable(path, str(error)) from error
     except json.JSONDecodeError as error:
         raise _unusable(path, f"it is no JSON (line {error.lineno}, column {error.colno})") \
             from error
@@ -167,8 +190,7 @@ def _text(path: Path) -> str:
                 raise _unusable(path, "it is no regular file")
             content = file.read(LARGEST + 1)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise NoCertificate(f"{shown(path)} cannot be read: {reason}.",
+        raise NoCertificate(f"{shown(path)} cannot be read: {reason_of(error)}.",
                             "Name a certificate: a page, a certificate.json or a workspace.",
                             ) from error
     if len(content) > LARGEST:
@@ -211,95 +233,49 @@ def _constant(text: str) -> NoReturn:
 # Fields of the right type
 
 
-class _InvalidField(Exception):
-    """A field is missing or has the wrong type."""
-
-
-class _Fields:
-    """An object of the certificate; each method checks and returns one field.
-
-    ``place`` is the path of the object, for messages.
-    """
-
-    def __init__(self, data: Any, place: str = "") -> None:
-        if not isinstance(data, dict):
-            raise _InvalidField(f"{place or 'it'} is no object")
-        self.data = data
-        self.place = place
-
-    def path(self, name: str) -> str:
-        return f"{self.place}.{name}" if self.place else name
-
-    def get(self, name: str, kind: type) -> Any:
-        if name not in self.data:
-            raise _InvalidField(f"{self.path(name)} is missing")
-        value = self.data[name]
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise _InvalidField(f"{self.path(name)} is not of the type that it has to be")
-        return value
-
-    def object(self, name: str) -> _Fields:
-        return _Fields(self.get(name, dict), self.path(name))
-
-    def text(self, name: str, *, empty: bool = False) -> str:
-        if empty and self.data.get(name, "") is None:
-            return ""
-        text = str(self.get(name, str))
-        if len(text) > _LONGEST:
-            raise _InvalidField(f"{self.path(name)} has more than {_LONGEST} characters")
-        return text
-
-    def sha256(self, name: str, *, empty: bool = False) -> str:
-        text = self.text(name, empty=empty)
-        if not _SHA256.fullmatch(text) and (text or not empty):
-            raise _InvalidField(f"{self.path(name)} is no SHA-256")
-        return text
-
-    def count(self, name: str) -> int:
-        number = int(self.get(name, int))
-        if number < 0:
-            raise _InvalidField(f"{self.path(name)} is below zero")
-        return number
-
-    def total(self, name: str) -> tuple[int, int]:
-        total = self.object(name)
-        return total.count("passed"), total.count("total")
-
-
 def _claims(data: Any) -> Claims:
-    fields = _Fields(data)
-    schema = fields.get("schema", int)
-    if schema not in SCHEMAS:
-        raise _InvalidField(f"its schema is not one of {SCHEMAS}, which this tritonlab reads")
-    modules = fields.get("modules", list)
-    if len(modules) > MOST_MODULES:
-        raise _InvalidField(f"it has more than {MOST_MODULES} modules")
-    claims = tuple(_claim(_Fields(module, f"modules[{number}]"))
-                   for number, module in enumerate(modules))
-    if len({claim.module for claim in claims}) < len(claims):
-        raise _InvalidField("a module is there twice")
-    totals = fields.object("totals")
-    tracks = totals.object("tracks")
-    if not all(_TRACK.fullmatch(name) for name in tracks.data):
-        raise _InvalidField("totals.tracks holds what is no id of a track")
-    counts = {name: tracks.total(name) for name in tracks.data}
-    counts |= {name: totals.total(name) for name in ("core", "electives")}
-    journal = fields.object("journal")
-    return Claims(
-        schema, fields.text("course") if "course" in data else SHIPPED,
-        fields.text("name", empty=True), fields.text("updated", empty=True),
-        fields.text("tritonlab"), fingerprint(data), journal.count("records"),
-        journal.sha256("head"), counts, claims)
+    claims = _converted(data, Claims)
+    tracks = {name: _converted(total, ClaimedTotal, f"totals.tracks.{name}")
+              for name, total in claims.totals.tracks.items()}
+    if len({claim.module for claim in claims.modules}) < len(claims.modules):
+        raise ValueError("a module is there twice")
+    return msgspec.structs.replace(claims, fingerprint=fingerprint(data),
+                                   totals=msgspec.structs.replace(claims.totals, tracks=tracks))
 
 
-def _claim(fields: _Fields) -> Claim:
-    module = fields.text("module")
-    if not _ID.fullmatch(module):
-        raise _InvalidField(f"{fields.path('module')} is no id of a module")
-    state, evidence = fields.text("state"), fields.text("evidence")
-    if state not in set(ModuleState) or evidence not in EVIDENCE:
-        raise _InvalidField(f"{fields.place} has a state or an evidence that there is not")
-    empty = state not in (ModuleState.PASSED, ModuleState.OUTDATED)
-    return Claim(module, fields.text("title"), fields.get("core", bool), ModuleState(state),
-                 evidence, fields.sha256("source_sha256", empty=empty),
-                 fields.sha256("suite_sha256", empty=empty), fields.get("solution_seen", bool))
+def _converted(data: Any, kind: type[T], place: str = "") -> T:
+    """Checks the types and bounds of data.
+
+    Args:
+        place: the path of the data, for messages.
+
+    Raises:
+        ValueError: the message names the field that is wrong.
+    """
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        message, _, path = str(error).partition(" - at `")
+    path = f"{place}{path.rstrip('`').replace('key` in `', '').removeprefix('$')}".lstrip(".")
+    if match := re.match(r"Object missing required field `(\w+)`", message):
+        raise ValueError(f"{path}.{match[1]} is missing".lstrip("."))
+    for start, field, fault in _FAULTS:
+        if message.startswith(start) and re.search(field, path):
+            parent = path.rpartition(".")[0]
+            raise ValueError(fault.format(path=path or "it", parent=parent))
+    raise ValueError(f"{path}.{message}")
+
+
+_FAULTS = (  # how a message of msgspec begins, the field that it is about, our message
+    ("Invalid enum value", "^schema$",
+     "its schema is not one of (1, 2), which this tritonlab reads"),
+    ("Invalid enum value", "", "{parent} has a state or an evidence that there is not"),
+    ("Expected `array` of length <=", "", f"it has more than {MOST_MODULES} modules"),
+    ("Expected `str` of length <=", "", f"{{path}} has more than {_LONGEST} characters"),
+    ("Expected `int` >=", "", "{path} is below zero"),
+    ("Expected `str` matching", "module$", "{path} is no id of a module"),
+    ("Expected `str` matching", "tracks$", "{path} holds what is no id of a track"),
+    ("Expected `str` matching", "", "{path} is no SHA-256"),
+    ("Expected `object`", r"(^|\])$", "{path} is no object"),
+    ("Expected", "", f"{{path}} {_WRONG_TYPE}"),
+)

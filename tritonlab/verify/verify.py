@@ -90,9 +90,9 @@ class Verification:
         claims = self.claims
         return {
             "schema": SCHEMA, "exit_code": self.exit_code, "holds": self.exit_code == EXIT_PASSED,
-            "certificate": {"sha256": claims.fingerprint, "name": claims.name,
-                            "updated": claims.updated, "tritonlab": claims.version,
-                            "records": claims.records, "head": claims.head},
+            "certificate": {"sha256": claims.fingerprint, "name": claims.name or "",
+                            "updated": claims.updated or "", "tritonlab": claims.tritonlab,
+                            "records": claims.journal.records, "head": claims.journal.head},
             "wrong": list(self.wrong), "modules": [check.to_dict() for check in self.checks],
         }
 
@@ -134,7 +134,7 @@ def verify(course: Course, claims: Claims, root: Path, *, gpu: bool = True,
             if isinstance(target, ClaimCheck):
                 checks.append(target)
                 continue
-            source = target.submission
+            source, instead = target
             box = box or resources.enter_context(grading.start_sandbox())
             tell = _numbered(on_event, f"{claim.module}, {number} of {len(claims.passed)}")
             try:
@@ -145,7 +145,7 @@ def verify(course: Course, claims: Claims, root: Path, *, gpu: bool = True,
                 checks.append(ClaimCheck(claim, Standing.BROKEN, str(error)))
             else:
                 standing, sentences = _judged(source.module, claim, report)
-                checks.append(ClaimCheck(claim, standing, f"{target.instead}{sentences}", report,
+                checks.append(ClaimCheck(claim, standing, f"{instead}{sentences}", report,
                                          source.kernel))
     wrong = tuple(_wrong(course, claims))
     if not checks and not wrong:
@@ -181,18 +181,11 @@ def _numbered(on_event: OnEvent | None, which: str) -> OnEvent | None:
     return lambda event: on_event(f"{which}: {event}" if isinstance(event, str) else event)
 
 
-@dataclass(frozen=True)
-class _Source:
-    """The submission for a claim; ``instead``: why it is not the workspace's file."""
-
-    submission: Submission
-    instead: str = ""
-
-
-def _source(course: Course, claim: Claim, root: Path) -> _Source | ClaimCheck:
+def _source(course: Course, claim: Claim, root: Path) -> tuple[Submission, str] | ClaimCheck:
     """Returns the source of a claim, or a check that says why there is none.
 
-    If the file in its place has another digest than the claim, the stored copy is used.
+    If the file in its place has another digest than the claim, the stored copy is used, with a
+    sentence that says why.
     """
     module = course.get(claim.module)
     if module is None:
@@ -203,14 +196,14 @@ def _source(course: Course, claim: Claim, root: Path) -> _Source | ClaimCheck:
     kernel = next((path for path in kernels if path.exists()), kernels[0])
     why = _unusable(kernel, root)
     if why or passed_sources.digest(kernel, module.files) != claim.source_sha256:
-        passed = passed_sources.find(root / MARK, module, claim.source_sha256)
+        passed = passed_sources.find(root / MARK, module, claim.source_sha256 or "")
         if passed is not None and not _unusable(passed, root):
             changed = why or f"{shown(kernel)} has changed since."
-            return _Source(Submission(module, passed, None),
-                           f"{changed} Graded was the file that passed, which is kept. ")
+            return (Submission(module, passed, None),
+                    f"{changed} Graded was the file that passed, which is kept. ")
     if why:
         return ClaimCheck(claim, Standing.MISSING, why)
-    return _Source(Submission(module, kernel, None))
+    return Submission(module, kernel, None), ""
 
 
 def _unusable(kernel: Path, root: Path) -> str:
@@ -298,6 +291,6 @@ def _wrong(course: Course, claims: Claims) -> Iterator[str]:
         yield f"Its total for {name} is not what its modules add up to."
     real = {track.id: track.core_modules for track in course.tracks}
     real |= {"core": sum(real.values()), "electives": sum(t.electives for t in course.tracks)}
-    for name, (_, total) in claims.totals.items():
-        if claims.version == __version__ and name in real and total != real[name]:
-            yield f"It counts {total} modules for {name}; there are {real[name]}."
+    for name, count in claims.counts.items():
+        if claims.tritonlab == __version__ and name in real and count.total != real[name]:
+            yield f"It counts {count.total} modules for {name}; there are {real[name]}."

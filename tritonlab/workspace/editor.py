@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonlab.errors import shown
+from tritonlab.errors import reason_of, shown
 
 VARIABLES = ("VISUAL", "EDITOR")
 VS_CODE = "code"
@@ -95,8 +95,8 @@ def _opened(editor: Editor, path: Path, terminal_is_free: bool) -> str:
     try:
         status = _start(words) if editor.has_window else subprocess.call(words)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        return f"{editor.name} could not be started: {reason}. Open {shown(path)} yourself."
+        return (f"{editor.name} could not be started: {reason_of(error)}. Open {shown(path)} "
+                "yourself.")
     if status:
         return f"{editor.name} ended with status {status}. Open {shown(path)} yourself."
     return f"{shown(path)} was opened in {editor.name}."

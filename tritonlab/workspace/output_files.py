@@ -30,12 +30,14 @@ PAGE = OutputKind("page", "--html", (".html", ".htm"))
 PICTURE = OutputKind("picture", "--png", (".png",))
 
 
-def check(path: Path, kind: OutputKind) -> None:
-    """Checks that a file may be written to ``path``.
+def check(path: Path | None, kind: OutputKind = PAGE) -> None:
+    """Checks that a file may be written to ``path``, if one is asked for.
 
     Raises:
         TritonlabError: there is no such folder, or another file would be overwritten.
     """
+    if path is None:
+        return
     if not path.absolute().parent.is_dir():
         raise TritonlabError(f"The {kind.name} cannot be written to {shown(path)}: there is no "
                              "such folder.", kind.another)
@@ -48,8 +50,8 @@ def check(path: Path, kind: OutputKind) -> None:
                              "alone.", kind.another)
 
 
-def write(content: bytes, path: Path, kind: OutputKind) -> None:
-    """Writes an output file atomically.
+def write(content: bytes | str, path: Path, kind: OutputKind = PAGE) -> None:
+    """Writes an output file atomically, text as UTF-8.
 
     Raises:
         NotSaved: the disk is full, read-only or broken.
@@ -58,7 +60,8 @@ def write(content: bytes, path: Path, kind: OutputKind) -> None:
     try:
         real = path.resolve()  # of a link, the file that it leads to
         with safe_files.opened(real.parent) as folder:
-            safe_files.replace(folder, real.name, content, mode=0o666)
+            safe_files.replace(folder, real.name, content if isinstance(content, bytes)
+                               else content.encode(), mode=0o666)
     except (OSError, RuntimeError) as error:  # the latter for links that lead in a circle
         reason = str(getattr(error, "strerror", None) or error).lower()
         failure = NotSaved if getattr(error, "errno", None) in _DISK else TritonlabError

@@ -108,8 +108,7 @@ def _staged(place: Workspace, module: Module) -> Iterator[Path]:
     """Yields a temporary folder on the workspace's disk, under the workspace's lock."""
     folder = _folder(place, module)
     try:
-        with (safe_files.uninterrupted(), safe_files.opened(place.mark) as mark,
-              safe_files.locked(mark)):
+        with safe_files.writing(place.mark):
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix=".incoming-", dir=folder) as incoming:
                 yield Path(incoming)
@@ -179,7 +178,7 @@ def _move(source: Path, target: Path) -> None:
             raise
         _copy(source, target)
         os.sync()
-        _remove(source)
+        shutil.rmtree(source) if source.is_dir() and not source.is_symlink() else source.unlink()
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -188,13 +187,6 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copytree(source, target, symlinks=True)
     else:
         shutil.copy2(source, target, follow_symlinks=False)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink()
 
 
 def _contents(path: Path) -> dict[str, bytes | None]:

@@ -9,7 +9,7 @@ from tritonlab.course.course import Course, Module
 from tritonlab.progress import certificate
 from tritonlab.progress.journal import JournalReading
 from tritonlab.workspace import workspace
-from tritonlab.workspace.submission import Submission
+from tritonlab.workspace.submission import own
 from tritonlab.workspace.workspace import CopiedFiles, Workspace
 
 
@@ -39,8 +39,8 @@ def begin(course: Course, module: Module, root: Path | None = None) -> StartedMo
     journal = place.journal(course)
     saved = journal.append("started", module.id)
     missing = certificate.missing(course, journal.read(), module)
-    submission = Submission(module, started.kernel, place, here=place.module_here(course))
-    return StartedModule(module, place, started, tuple(missing), submission.command, saved.warning)
+    command = own(module, place, course).command
+    return StartedModule(module, place, started, tuple(missing), command, saved.warning)
 
 
 @dataclass(frozen=True)

@@ -66,12 +66,9 @@ def resolve(course: Course, name: str | None, module_id: str | None = None) -> S
         TritonlabError: an unknown id, no workspace, no module to infer, or an unusable file.
     """
     module = course.find(module_id) if module_id else None
-    if name is None and module is None:
-        place = workspace.require(course.example)
-        return exercise(current(course, place), place, course)
     if name is None:
-        assert module is not None
-        return exercise(module, workspace.require(module.id), course)
+        place = workspace.require(module.id if module else course.example)
+        return exercise(module or current(course, place), place, course)
     if module is None:
         try:
             named_module = course.find(name)
@@ -127,6 +124,11 @@ def exercise(module: Module, place: Workspace, course: Course) -> Submission:
         UnusableFile: the file is missing, or cannot be an exercise.
     """
     place.check_course(course.id)
-    kernel = place.kernel(module)
-    workspace.check_file(kernel, module)
-    return Submission(module, kernel, place, here=place.module_here(course))
+    submission = own(module, place, course)
+    workspace.check_file(submission.kernel, module)
+    return submission
+
+
+def own(module: Module, place: Workspace, course: Course) -> Submission:
+    """Returns the workspace's own exercise of a module, whether it exists or not."""
+    return Submission(module, place.kernel(module), place, here=place.module_here(course))

@@ -17,6 +17,7 @@ from tritonlab.errors import (
     OtherCourse,
     UnusableFile,
     not_saved,
+    reason_of,
     shown,
     unreadable,
 )
@@ -25,7 +26,6 @@ from tritonlab.progress.journal import JOURNAL, MARK, Journal
 
 COURSE = "course.json"  # in it; {"schema": 1, "course": ID}
 DEFAULT = "tritonlab-workspace"
-_BESIDE = (LESSON, "lesson.py")
 
 
 @dataclass(frozen=True)
@@ -148,15 +148,15 @@ def find(near: Path | None = None) -> Workspace | None:
     return Workspace(root) if (root / MARK).is_dir() else None
 
 
-def require(example: str, near: Path | None = None) -> Workspace:
+def require(example: str) -> Workspace:
     """Returns the workspace; the error for a missing one names ``example`` to start.
 
     Raises:
         NoWorkspace: there is none.
     """
-    workspace = find(near)
+    workspace = find()
     if workspace is None:
-        raise NoWorkspace(f"There is no workspace at {shown(locate(near))}.",
+        raise NoWorkspace(f"There is no workspace at {shown(locate())}.",
                           f"`tritonlab start {example}` makes one.")
     return workspace
 
@@ -186,10 +186,12 @@ def start(module: Module, root: Path) -> tuple[Workspace, CopiedFiles]:
     try:
         workspace.mark.mkdir(parents=True, exist_ok=True)
         if workspace.course is None:
-            data = {"schema": 1, "course": module.course}
-            safe_files.create(workspace.mark / COURSE, json.dumps(data).encode() + b"\n")
+            data = json.dumps({"schema": 1, "course": module.course})
+            safe_files.create(workspace.mark / COURSE, f"{data}\n".encode())
         folder.mkdir(parents=True, exist_ok=True)
-        for name, content in (fresh(module) | _beside(module)).items():
+        lesson = {name: _course_file(module.folder / name) for name in (LESSON, "lesson.py")
+                  if (module.folder / name).exists()}
+        for name, content in (fresh(module) | lesson).items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             created = safe_files.create(folder / name, content)
             (copied if created else left_alone).append(name)
@@ -207,12 +209,6 @@ def fresh(module: Module) -> dict[str, bytes]:
         BadCourse: one of them is missing.
     """
     return {name: _course_file(module.folder / name) for name in (EXERCISE, *module.files)}
-
-
-def _beside(module: Module) -> dict[str, bytes]:
-    """Returns the files that are copied with an exercise and not edited."""
-    return {name: _course_file(module.folder / name) for name in _BESIDE
-            if (module.folder / name).exists()}
 
 
 def check_file(path: Path, module: Module | None = None) -> None:
@@ -235,7 +231,7 @@ def check_file(path: Path, module: Module | None = None) -> None:
         if error.errno == errno.ELOOP:
             raise UnusableFile(f"{where} is a symbolic link that leads back to itself.",
                                f"Remove the link. {fresh_one}".strip()) from None
-        raise UnusableFile(f"{where} cannot be read: {(error.strerror or str(error)).lower()}.",
+        raise UnusableFile(f"{where} cannot be read: {reason_of(error)}.",
                            "Check its permissions, then repeat the command.") from error
     try:
         status = os.fstat(descriptor)
@@ -258,5 +254,5 @@ def _course_file(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise BadCourse(f"{path} cannot be read: {(error.strerror or str(error)).lower()}.",
+        raise BadCourse(f"{path} cannot be read: {reason_of(error)}.",
                         "Install tritonlab again.") from error

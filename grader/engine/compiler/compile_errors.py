@@ -20,8 +20,9 @@ from triton.runtime.jit import JITFunction
 
 from grader.engine.compiler.ptx import line_of
 from grader.engine.compiler.targets import Target
+from grader.finding import fault
 from grader.report import Finding
-from grader.text import not_found, sentence
+from grader.text import not_found
 
 _LONGEST = 1200  # characters of what the compiler says
 _READ = 1 << 20  # bytes of what it prints
@@ -32,13 +33,9 @@ _ASSEMBLER = re.compile(r"(?:error|fatal)\s*:\s*(.*)")
 _OUTSIDE = "`_semantic` argument must be provided"  # said of what only the language's own may call
 _ROW = re.compile(r"^\S+ (\S+), line (\d+); error", re.MULTILINE)
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-# Limits of a launch rather than of the code, by the name of the resource. Triton's own advice is
-# about shared memory alone.
-_LAUNCHED = {
-    "threads": "`num_warps` asks for {:,} threads a program, and CUDA takes {:,} at most, which "
-               "are 32 warps",
-    "thread blocks": "`num_ctas` asks for clusters of {} thread blocks, and CUDA takes {} at most",
-}
+# Limits of a launch rather than of the code, by the name of the resource: what a finding calls
+# them. Triton's own advice is about shared memory alone.
+_LAUNCHED = {"threads": "too many threads", "thread blocks": "too many blocks"}
 
 _Place = tuple[int, str]  # line of the learner's file; that line and a caret below it
 
@@ -76,14 +73,14 @@ def finding(error: Exception, printed: str, kernel: Any, target: Target) -> Find
     """
     name = kernel.fn.__name__
     if isinstance(error, OutOfResources):
-        form = _LAUNCHED.get(error.name)
-        reason = form.format(error.required, error.limit) if form else error
-        return Finding("T05", sentence(f"`{name}` does not fit the {target.title}: {reason}"),
-                       line=_first_line(kernel))
-    own = _own(kernel)
-    begun = f"`{name}` does not compile for the {target.title}: "
+        data = fault("too large", kernel=name, target=target.title, text=str(error))
+        if error.name in _LAUNCHED:
+            data = fault(_LAUNCHED[error.name], kernel=name, target=target.title,
+                         count=error.required, most=error.limit)
+        return Finding("T05", data, line=_first_line(kernel))
+    own, kind = _own(kernel), "refused"
     if isinstance(error, CompilationError):
-        begun = f"Triton does not compile `{name}` for the {target.title}: "
+        kind = "refused by Triton"
         chain = list(_chain(error))
         said = _words(chain)
         place = next((found for one in reversed(chain) if (found := _place(one, own))), None)
@@ -92,13 +89,13 @@ def finding(error: Exception, printed: str, kernel: Any, target: Target) -> Find
             said = said or _asserted(chain[-1])
     elif isinstance(error, PTXASError):
         said, place = _assembler(str(error), own)
-        said = f"the assembler refuses what Triton made of it: {said}"
+        kind = "refused by the assembler"
     else:
         said, place = _diagnosis(printed, own)
         said = said or f"{type(error).__name__}: {error}"
-    said = _short(said, kernel) or "no reason is given"
     line, quoted = place or (_first_line(kernel), "")
-    return Finding("L05", "\n".join([sentence(begun + said), *quoted.splitlines()]), line=line)
+    return Finding("L05", fault(kind, kernel=name, target=target.title, text=_short(said, kernel),
+                                quoted=quoted), line=line)
 
 
 def _chain(error: CompilationError) -> Iterator[CompilationError]:

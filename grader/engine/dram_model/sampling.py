@@ -199,8 +199,8 @@ class Addresses(Memory):
                scalar: bool) -> None:
         pass
 
-    def _atomic(self, operation: str, pointers: Handle, mask: Handle | None, value: Handle,
-                change: Any, ordered: bool) -> Handle:
+    def atomic(self, operation: str, pointers: Handle, mask: Handle | None, value: Handle, *,
+               ordered: bool, compare: Handle | None = None) -> Handle:
         dtype = value.data.dtype
         access, parts = self._located("atomic", pointers, mask, dtype, self.running.count)
         self._count(access, parts)

@@ -25,52 +25,40 @@ _FEW = 8  # lanes on one element that are taken in turns; more are accumulated i
 
 
 def rmw(operation: str, target: Array, index: Array, values: Array) -> Array:
-    """Change ``target[index]`` lane after lane and give back what was there before each change."""
-    if operation in ("UMIN", "UMAX") and target.dtype.kind == "i":
-        unsigned = np.dtype(f"u{target.dtype.itemsize}")
-        old = rmw(operation, target.view(unsigned), index, values.view(unsigned))
-        return old.view(target.dtype)
-    if operation in ("AND", "OR", "XOR") and target.dtype.kind not in "iub":
+    """Changes ``target[index]`` lane after lane. Returns what was there before each change."""
+    if (operation in ("UMIN", "UMAX") and target.dtype.kind == "i") or (
+            operation in ("AND", "OR", "XOR") and target.dtype.kind not in "iub"):
         bits = np.dtype(f"u{target.dtype.itemsize}")
-        old = rmw(operation, target.view(bits), index, values.view(bits))
-        return old.view(target.dtype)
-    old = np.empty(index.shape, target.dtype)
+        return rmw(operation, target.view(bits), index, values.view(bits)).view(target.dtype)
     apply = _OPERATIONS.get(operation)
-    if apply is None and operation not in ("XCHG", "INC", "DEC"):
+    if apply is None and operation != "XCHG":
         raise NotImplementedError(f"an atomic {operation}")
-    rest: Any = slice(None)
-    if len(index) > _FEW:
-        rest = _heavy(operation, apply, target, index, values, old)
-    for lanes in _rounds(index[rest]):
-        these = lanes if isinstance(rest, slice) else rest[lanes]
-        at = index[these]
-        old[these] = target[at]
-        target[at] = values[these] if apply is None else apply(old[these], values[these])
+    old = np.empty(index.shape, target.dtype)
+    for lanes in _rounds(index, _heavy(apply, target, index, values, old)):
+        at = index[lanes]
+        old[lanes] = target[at]
+        target[at] = values[lanes] if apply is None else apply(old[lanes], values[lanes])
     return old
 
 
-def _heavy(operation: str, apply: Any, target: Array, index: Array, values: Array,
-           old: Array) -> Any:
-    """Do the elements that many lanes change; the lanes that are left."""
-    order = in_order(index)
-    ordered = index[order]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    counts = np.diff(np.r_[starts, len(index)])
+def _heavy(apply: Any, target: Array, index: Array, values: Array, old: Array) -> Any:
+    """Changes the places that many lanes change. Returns the lanes that are left."""
+    if len(index) <= _FEW or target.dtype.kind not in "biuf":
+        return None
+    order, starts, counts = _by_place(index)
     many = counts > _FEW
-    if not many.any() or target.dtype.kind not in "biuf":
-        return slice(None)
     for start, count in zip(starts[many].tolist(), counts[many].tolist(), strict=True):
         lanes = order[start:start + count]
-        at = ordered[start]
+        at = index[lanes[0]]
         chain = np.concatenate((target[at:at + 1], values[lanes]))
         if apply is not None:
             chain = apply.accumulate(chain, dtype=target.dtype)
         old[lanes], target[at] = chain[:-1], chain[-1]
-    return order[np.repeat(~many, counts)]
+    return order[np.repeat(~many, counts)] if many.any() else None
 
 
 def cas(target: Array, index: Array, compares: Array, values: Array) -> Array:
-    """Store the value where the element equals what it is compared with; the elements before."""
+    """Stores values where the elements equal ``compares``. Returns the elements before."""
     old = np.empty(index.shape, target.dtype)
     for lanes in _rounds(index):
         at = index[lanes]
@@ -79,18 +67,28 @@ def cas(target: Array, index: Array, compares: Array, values: Array) -> Array:
     return old
 
 
-def _rounds(index: Array) -> Iterator[Any]:
-    """Lanes in groups that touch each element once; the k-th lane on an element is in group k."""
-    if index.size <= 1:
-        if index.size:
-            yield slice(None)
-        return
+def _by_place(index: Array) -> tuple[Array, Array, Array]:
+    """The lanes ordered by their place; for each place, its first lane and how many it has."""
     order = in_order(index)
     ordered = index[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    if starts.size == index.size:
+    return order, starts, np.diff(np.r_[starts, len(index)])
+
+
+def _rounds(index: Array, chosen: Array | None = None) -> Iterator[Any]:
+    """Lanes in groups that touch each place once; the k-th lane on a place is in group k.
+
+    ``chosen``: these lanes only.
+    """
+    if chosen is not None:
+        yield from (chosen[lanes] for lanes in _rounds(index[chosen]))
+    elif index.size == 1:
         yield slice(None)
-        return
-    rank = np.arange(index.size) - np.repeat(starts, np.diff(np.r_[starts, index.size]))
-    by_rank = order[np.argsort(rank, kind="stable")]
-    yield from np.split(by_rank, np.cumsum(np.bincount(rank))[:-1])
+    elif index.size:
+        order, starts, counts = _by_place(index)
+        if starts.size == index.size:
+            yield slice(None)
+            return
+        rank = np.arange(index.size) - np.repeat(starts, counts)
+        by_rank = order[np.argsort(rank, kind="stable")]
+        yield from np.split(by_rank, np.cumsum(np.bincount(rank))[:-1])

@@ -1,4 +1,4 @@
-"""What Triton's semantics build a kernel with: here every operation is computed at once.
+"""The builder that Triton's semantics call, with every operation computed at once.
 
 The methods have the names and parameters of Triton's own builder. A ``Handle`` holds the values of
 all programs that run together; types are Triton's own, where the compiler has types of its IR.
@@ -15,26 +15,21 @@ import triton
 import triton.language as tl
 from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
+from triton.runtime.interpreter import InterpreterOptions
 
 from grader.engine.compiler import targets
 from grader.engine.interpreter import libdevice, numerics
-from grader.engine.interpreter.block_value import Array, Handle, aligned
+from grader.engine.interpreter.block_value import Array, Handle, aligned, constant
 from grader.engine.interpreter.descriptors import BlockDescriptor, BlockPointer
 from grader.engine.interpreter.errors import AssertionFailed, NotInAKernel, NotInterpreted
 from grader.engine.interpreter.memory import Memory
 from grader.engine.interpreter.numerics import numpy_dtype
 
-_TYPES = {
-    "half": tl.float16, "bf16": tl.bfloat16, "float": tl.float32, "double": tl.float64,
-    **{name: getattr(tl, name) for name in (
-        "void", "int1", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")},
-    "fp8e4nv": tl.float8e4nv, "fp8e4b15": tl.float8e4b15, "fp8e5": tl.float8e5,
-}
-_CONSTANTS = {
-    "fp16": tl.float16, "bf16": tl.bfloat16, "fp32": tl.float32, "fp64": tl.float64,
-    **{name: getattr(tl, name) for name in (
-        "int1", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")},
-}
+_TYPES = {dtype.name: dtype for dtype in (
+    tl.void, tl.int1, tl.int8, tl.uint8, tl.int16, tl.uint16, tl.int32, tl.uint32, tl.int64,
+    tl.uint64, tl.float16, tl.bfloat16, tl.float32, tl.float64, tl.float8e4nv, tl.float8e4b15,
+    tl.float8e5)}
+_IR_NAMES = {"fp16": "half", "fp32": "float", "fp64": "double"}  # where the IR has others
 
 _BINARY: dict[str, Callable[..., Array]] = {
     "fadd": np.add, "fsub": np.subtract, "fmul": np.multiply, "fdiv": np.divide, "frem": np.fmod,
@@ -62,31 +57,21 @@ _UNARY: dict[str, Callable[..., Array]] = {
 _WHOLE = 32  # values of a block that tl.device_print shows whole
 _TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2])
 _ONE_BIT = (np.add, np.subtract, np.multiply)
-_ATOMICS = {
-    getattr(ir.ATOMIC_OP, name): name
-    for name in ("ADD", "FADD", "AND", "OR", "XOR", "XCHG", "MIN", "MAX", "UMIN", "UMAX")
-}
 
 
 @dataclass(frozen=True)
-class Options:
-    """What Triton's semantics ask of a backend: those of an NVIDIA GPU."""
+class Options(InterpreterOptions):  # type: ignore[misc]
+    """The options of a backend that Triton's semantics read: those of an NVIDIA GPU."""
 
     num_warps: int = 4
     debug: bool = False  # without it the compiler leaves out every device_assert
     sanitize_overflow: bool = False  # would compute every integer operation twice more
-    arch: str | None = None
-    extern_libs: None = None
     supported_fp8_dtypes: tuple[str, ...] = ("fp8e4b15", "fp8e4nv", "fp8e5")
-    deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
-    default_dot_input_precision: str = "tf32"
     allowed_dot_input_precisions: tuple[str, ...] = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
-    max_num_imprecise_acc_default: int = 0
-    backend_name: str = "interpreter"
 
 
 class Builder:
-    """Builds nothing: gives the result of each operation."""
+    """An ``ir.builder`` that evaluates eagerly; each ``create_*`` returns NumPy-backed values."""
 
     def __init__(self) -> None:
         self.memory: Memory | None = None
@@ -116,22 +101,18 @@ class Builder:
         return tl.block_type(dtype, shape)
 
     def get_fp8e5b16_ty(self) -> Any:
-        """One of the float8 types that only AMD's GPUs have.
-
-        Raises:
-            NotInAKernel: always.
-        """
-        known = " and ".join(Options.supported_fp8_dtypes)
-        raise NotInAKernel(f"this float8 type is AMD's; NVIDIA's GPUs have {known}")
+        """Raises ``NotInAKernel``: one of the float8 types that only AMD's GPUs have."""
+        supported = " and ".join(Options.supported_fp8_dtypes)
+        raise NotInAKernel(f"this float8 type is AMD's; NVIDIA's GPUs have {supported}")
 
     get_fp8e4b8_ty = get_fp8e5b16_ty
 
     def get_null_value(self, dtype: Any) -> Handle:
-        return _constant(0, dtype)
+        return constant(0, dtype)
 
     def get_all_ones_value(self, dtype: Any) -> Handle:
         kind = numpy_dtype(dtype)
-        return _constant(np.iinfo(kind).max if kind.kind == "u" else -1, dtype)
+        return constant(np.iinfo(kind).max if kind.kind == "u" else -1, dtype)
 
     def get_cache_policy(self, *_: Any) -> None:
         return None
@@ -139,10 +120,12 @@ class Builder:
     # -- who am I ------------------------------------------------------------------------------
 
     def create_get_program_id(self, axis: int) -> Handle:
-        return Handle(self._watched.running.place_along(int(axis)), tl.int32)
+        running = self._watched.running
+        running.attempt.axes.add(int(axis))
+        return Handle(running.place_along(int(axis)), tl.int32)
 
     def create_get_num_programs(self, axis: int) -> Handle:
-        return _constant(self._watched.running.grid[int(axis)], tl.int32)
+        return constant(self._watched.running.grid[int(axis)], tl.int32)
 
     # -- memory. What follows the operands are cache hints: two up to Triton 3.8, one in 3.9 ----
 
@@ -162,14 +145,13 @@ class Builder:
 
     def create_atomic_rmw(self, operation: Any, ptr: Handle, val: Handle, mask: Handle, sem: Any,
                           scope: Any) -> Handle:
-        return self._watched.atomic_rmw(_ATOMICS[operation], ptr, val, mask,
-                                        ordered=sem != ir.MEM_SEMANTIC.RELAXED)
+        return self._watched.atomic(_name(operation), ptr, mask, val, ordered=_ordered(sem))
 
     def create_atomic_cas(self, ptr: Handle, cmp: Handle, val: Handle, sem: Any,
                           scope: Any) -> Handle:
         if not ptr.shape == cmp.shape == val.shape:
             raise NotInAKernel("tl.atomic_cas needs pointers and values of the same shape")
-        return self._watched.atomic_cas(ptr, cmp, val, ordered=sem != ir.MEM_SEMANTIC.RELAXED)
+        return self._watched.atomic("CAS", ptr, None, val, ordered=_ordered(sem), compare=cmp)
 
     def create_atomic_poll(self, ptr: Handle, expected: Handle, timeout_ns: Any, sem: Any,
                            scope: Any) -> Handle:
@@ -180,11 +162,11 @@ class Builder:
     def create_atomic_load(self, ptr: Handle, mask: Handle, sem: Any, scope: Any) -> Handle:
         if not ptr.shape:
             self.create_barrier()
-        return self._watched.load(ptr, mask, None, volatile=sem != ir.MEM_SEMANTIC.RELAXED)
+        return self._watched.load(ptr, mask, None, volatile=_ordered(sem))
 
     def create_atomic_store(self, ptr: Handle, val: Handle, mask: Handle, sem: Any,
                             scope: Any) -> None:
-        self._watched.atomic_rmw("XCHG", ptr, val, mask, ordered=sem != ir.MEM_SEMANTIC.RELAXED)
+        self._watched.atomic("XCHG", ptr, mask, val, ordered=_ordered(sem))
 
     def create_barrier(self) -> None:
         """All threads of a program wait for each other, so that they see what it stored."""
@@ -224,10 +206,10 @@ class Builder:
     def create_descriptor_reduce(self, kind: Any, desc: BlockDescriptor, value: Handle,
                                  indices: list[Handle]) -> None:
         pointers, mask = desc.place(indices)
-        name = str(kind).rsplit(".", 1)[-1]
+        name = _name(kind)
         if value.data.dtype.kind == "u" and name in ("MIN", "MAX"):
             name = f"U{name}"
-        self._watched.atomic_rmw(name, pointers, value, mask, ordered=False)
+        self._watched.atomic(name, pointers, mask, value, ordered=False)
 
     def create_descriptor_gather(self, desc: BlockDescriptor, x_offsets: Handle, y_offset: Handle,
                                  dtype: Any) -> Handle:
@@ -253,7 +235,7 @@ class Builder:
         other = None
         if padding is not None:
             value = np.nan if padding == ir.PADDING_OPTION.PAD_NAN else 0
-            other = _constant(value, pointers.get_element_ty())
+            other = constant(value, pointers.get_element_ty())
         return self._watched.load(pointers, mask, other)
 
     def create_tensor_pointer_store(self, ptr: BlockPointer, value: Handle,
@@ -263,24 +245,20 @@ class Builder:
 
     # -- casts ---------------------------------------------------------------------------------
 
-    def create_int_cast(self, src: Handle, dst_type: Any, is_signed: bool) -> Handle:
-        return _like(src, numerics.cast(src.data, dst_type), dst_type.scalar)
+    def create_int_cast(self, src: Handle, dst_type: Any, *is_signed: bool) -> Handle:
+        return Handle(numerics.cast(src.data, dst_type), dst_type.scalar, src.shape)
 
-    def create_fp_to_si(self, src: Handle, dst_type: Any) -> Handle:
-        return _like(src, numerics.cast(src.data, dst_type), dst_type.scalar)
-
-    create_fp_to_ui = create_si_to_fp = create_ui_to_fp = create_fp_to_si
-    create_fp_ext = create_fp_trunc = create_fp_to_si
+    create_fp_to_si = create_fp_to_ui = create_si_to_fp = create_ui_to_fp = create_int_cast
+    create_fp_ext = create_fp_trunc = create_int_cast
 
     def create_fp_to_fp(self, src: Handle, dst_type: Any, rounding: Any) -> Handle:
         convert = numerics.cast
         if rounding == ir.ROUNDING_MODE.RTZ:
             convert = numerics.cast_toward_zero
-        return _like(src, convert(src.data, dst_type), dst_type.scalar)
+        return Handle(convert(src.data, dst_type), dst_type.scalar, src.shape)
 
     def create_bitcast(self, src: Handle, dst_type: Any) -> Handle:
-        data = src.data.view(numpy_dtype(dst_type))
-        return _like(src, data, dst_type.scalar)
+        return Handle(src.data.view(numpy_dtype(dst_type)), dst_type.scalar, src.shape)
 
     create_int_to_ptr = create_ptr_to_int = create_bitcast
 
@@ -395,12 +373,15 @@ class Builder:
                    max_num_imprecise_acc: Any) -> Handle:
         self.exchange()
         *batch, m, k = a.shape
-        self._watched.attempt.count_product(2 * m * k * b.shape[-1] * int(np.prod(batch)))
+        self._count_product(2 * m * k * b.shape[-1] * int(np.prod(batch)))
         if not self._watched.computes:
             return Handle(d.data, d.dtype, d.shape)
-        precision = str(input_precision).rsplit(".", 1)[-1]
-        data = numerics.dot(a.full(), b.full(), d.data, precision)
+        data = numerics.dot(a.full(), b.full(), d.data, _name(input_precision))
         return Handle(data, d.dtype, d.shape)
+
+    def _count_product(self, flops: int) -> None:
+        attempt = self._watched.attempt
+        attempt.ledger.count_product(flops * attempt.count)
 
     def create_dot_scaled(self, lhs: Handle, lhs_scale: Handle | None, lhs_format: Any,
                           rhs: Handle, rhs_scale: Handle | None, rhs_format: Any, fast_math: bool,
@@ -409,7 +390,7 @@ class Builder:
         packed = ir.ScaleDotElemTypeTY.E2M1
         if not self._watched.computes:
             k = lhs.shape[-1] * (2 if lhs_format == packed and lhs_k_pack else 1)
-            self._watched.attempt.count_product(2 * int(np.prod(acc.shape)) * k)
+            self._count_product(2 * int(np.prod(acc.shape)) * k)
             return Handle(acc.data, acc.dtype, acc.shape)
         a = _unscaled(lhs, lhs_format == packed, -1 if lhs_k_pack else -2)
         b = _unscaled(rhs, rhs_format == packed, -2 if rhs_k_pack else -1)
@@ -417,7 +398,7 @@ class Builder:
             a = a * _scales(lhs_scale, a.shape[-1])
         if rhs_scale is not None:  # [N, K / 32], against b's [K, N]
             b = b * np.swapaxes(_scales(rhs_scale, b.shape[-2]), -1, -2)
-        self._watched.attempt.count_product(2 * int(np.prod(a.shape[1:])) * b.shape[-1])
+        self._count_product(2 * int(np.prod(a.shape[1:])) * b.shape[-1])
         return Handle(numerics.dot(a, b, acc.data), acc.dtype, acc.shape)
 
     # -- words ---------------------------------------------------------------------------------
@@ -489,42 +470,35 @@ def _unary(function: Callable[..., Array]) -> Any:
     narrow = numerics.in_float32(function)
 
     def create(self: Builder, arg: Handle) -> Handle:
-        known = arg.data.dtype.kind in "biuf"
-        return Handle((function if known else narrow)(arg.data), arg.dtype, arg.shape)
+        native = arg.data.dtype.kind in "biuf"
+        return Handle((function if native else narrow)(arg.data), arg.dtype, arg.shape)
 
     return create
 
 
-def _type(dtype: Any) -> Any:
-    return lambda self: dtype
+def _type_and_constant(name: str, dtype: Any) -> None:
+    setattr(Builder, f"get_{_IR_NAMES.get(name, name)}_ty", lambda self: dtype)
+    setattr(Builder, f"get_{name}", lambda self, value: constant(value, dtype))
 
 
-def _number(dtype: Any) -> Any:
-    return lambda self, value: _constant(value, dtype)
-
-
-for _name, _dtype in _TYPES.items():
-    setattr(Builder, f"get_{_name}_ty", _type(_dtype))
-for _name, _dtype in _CONSTANTS.items():
-    setattr(Builder, f"get_{_name}", _number(_dtype))
-for _name, _function in _BINARY.items():
-    setattr(Builder, f"create_{_name}", _binary(_function))
-for _name, _function in _COMPARISONS.items():
-    setattr(Builder, f"create_{_name}", _comparison(_function))
-for _name, _function in _UNARY.items():
-    setattr(Builder, f"create_{_name}", _unary(_function))
+for _suffix, _dtype in _TYPES.items():
+    _type_and_constant(_suffix, _dtype)
+for _make, _functions in ((_binary, _BINARY), (_comparison, _COMPARISONS), (_unary, _UNARY)):
+    for _suffix, _function in _functions.items():
+        setattr(Builder, f"create_{_suffix}", _make(_function))
 
 
 # ---------------------------------------------------------------------------------------------
+# Helpers
 
 
-def _constant(value: Any, dtype: Any) -> Handle:
-    scalar = dtype.scalar
-    return Handle(np.array([value]).astype(numpy_dtype(scalar)), scalar)
+def _ordered(semantics: Any) -> bool:
+    return bool(semantics != ir.MEM_SEMANTIC.RELAXED)
 
 
-def _like(handle: Handle, data: Array, dtype: Any) -> Handle:
-    return Handle(data, dtype, handle.shape)
+def _name(member: Any) -> str:
+    """The name of a member of one of the IR's enumerations."""
+    return str(member).rsplit(".", 1)[-1]
 
 
 def _shape(*handles: Handle) -> tuple[int, ...]:
@@ -554,8 +528,7 @@ def _text(values: Array, hexadecimal: bool) -> str:
     formatter: Any = None
     if hexadecimal:
         values = np.asarray(values).view(np.dtype(f"u{values.dtype.itemsize}"))
-        digits = 2 * values.itemsize
-        formatter = {"int": lambda n: f"0x{n:0{digits}x}"}
+        formatter = {"int": lambda n: f"0x{n:0{2 * values.itemsize}x}"}
     return np.array2string(np.asarray(values), threshold=_WHOLE, formatter=formatter)
 
 

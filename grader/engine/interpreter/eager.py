@@ -21,13 +21,7 @@ from triton.runtime.jit import JITFunction
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from grader.engine.interpreter.address_space import Storage
-from grader.engine.interpreter.launch import (
-    HostDescriptor,
-    LaunchOutcome,
-    Order,
-    Pointer,
-    run,
-)
+from grader.engine.interpreter.launch import HostDescriptor, LaunchOutcome, Order, Pointer, run
 from grader.engine.interpreter.memory import Memory
 from grader.engine.interpreter.patch_triton import installed
 from grader.engine.interpreter.poison import FRESH_BYTE
@@ -53,9 +47,6 @@ class Trace:
     """What happened inside the block: one outcome for each launch, and what was found."""
 
     memory: Memory
-    order: Order = "forward"
-    config: int = 0
-    chunk: int | None = None
     launches: list[LaunchOutcome] = field(default_factory=list)
 
     @property
@@ -86,15 +77,12 @@ def interpreted(*, order: Order = "forward", poison: int = 0, duplicate_writes: 
     """
     tensors = _Tensors(poison)
     memory = Memory(poison, duplicate_writes=duplicate_writes, find=tensors.at_address)
-    trace = Trace(memory, order, config, chunk)
+    trace = Trace(memory)
 
     def launch(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if not warmup:
-            _launch(trace, tensors, self, args, kwargs, grid)
+            _launch(trace, tensors, self, args, kwargs, grid, order=order, chunk=chunk)
         return returned(self, args, kwargs, warmup=warmup)
-
-    def tuned(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return _tuned(self, trace.config, args, kwargs)
 
     run_backward = torch.autograd._engine_run_backward  # type: ignore[attr-defined]
 
@@ -103,7 +91,8 @@ def interpreted(*, order: Order = "forward", poison: int = 0, duplicate_writes: 
             return run_backward(*args, **kwargs)
 
     with (mock.patch.object(JITFunction, "run", launch),
-          mock.patch.object(Autotuner, "run", tuned),
+          mock.patch.object(Autotuner, "run",
+                            lambda self, *args, **kwargs: _tuned(self, config, args, kwargs)),
           mock.patch.object(torch.autograd, "_engine_run_backward", backward),
           _FreshMemory(tensors), installed(memory, capability)):
         yield trace
@@ -123,7 +112,7 @@ def _tuned(tuner: Any, config: int, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def _launch(trace: Trace, tensors: _Tensors, kernel: Any, args: tuple[Any, ...],
-            kwargs: dict[str, Any], grid: Any) -> None:
+            kwargs: dict[str, Any], grid: Any, *, order: Order, chunk: int | None) -> None:
     parameters = kernel.signature.parameters
     for key in kwargs:
         if key not in parameters and key not in _OPTIONS:
@@ -141,8 +130,7 @@ def _launch(trace: Trace, tensors: _Tensors, kernel: Any, args: tuple[Any, ...],
     constant = {parameter.name for parameter in kernel.params if parameter.is_constexpr}
     values = {name: value if name in constant and not isinstance(value, tl.constexpr)
               else tensors.argument(value) for name, value in bound.arguments.items()}
-    outcome = run(kernel, (*sizes, 1, 1)[:3], values, trace.memory, order=trace.order,
-                  chunk=trace.chunk,
+    outcome = run(kernel, (*sizes, 1, 1)[:3], values, trace.memory, order=order, chunk=chunk,
                   options={k: v for k, v in kwargs.items() if k not in parameters})
     trace.launches.append(outcome)
     tensors.keep_versions()
@@ -155,7 +143,7 @@ def _launch(trace: Trace, tensors: _Tensors, kernel: Any, args: tuple[Any, ...],
 
 
 @dataclass
-class _Known:
+class _HostStorage:
     """A storage that kernels have seen. A newer ``version`` means that the host wrote to it."""
 
     storage: Storage
@@ -168,8 +156,8 @@ class _Tensors:
 
     def __init__(self, poison: int) -> None:
         self._poison = poison
-        self._known: dict[int, _Known] = {}
-        self._used: list[_Known] = []  # by the launch that is prepared
+        self._entries: dict[int, _HostStorage] = {}
+        self._used: list[_HostStorage] = []  # by the launch that is prepared
         self._live: list[tuple[int, int, torch.Tensor]] = []  # start, bytes; by start
         self._looked = False  # in this launch
 
@@ -192,17 +180,16 @@ class _Tensors:
         return value
 
     def pointer(self, tensor: torch.Tensor) -> Pointer:
-        known = self._find(tensor, unwritten=False)
-        self._used.append(known)
-        if tensor._version > known.version:
-            known.storage.written_by_host()
+        entry = self._find(tensor, unwritten=False)
+        self._used.append(entry)
+        if tensor._version > entry.version:
+            entry.storage.written_by_host()
         size = tensor.element_size()
         extent = 0 if not tensor.numel() else 1 + sum(
             (int(n) - 1) * int(step)
             for n, step in zip(tensor.shape, tensor.stride(), strict=True))
-        name = dtype_name(tensor)
         start = int(tensor.storage_offset()) * size
-        return Pointer(known.storage, name, start, extent * size)
+        return Pointer(entry.storage, dtype_name(tensor), start, extent * size)
 
     def at_address(self, address: int) -> tuple[Storage, int] | None:
         """The live tensor whose memory holds a real address, for tables of pointers."""
@@ -221,40 +208,33 @@ class _Tensors:
     def fresh(self, tensor: torch.Tensor) -> None:
         """Note memory that nobody has written, and fill it with what nobody would expect."""
         _bytes(tensor).fill(FRESH_BYTE[self._poison])
-        self._known.pop(tensor.untyped_storage()._cdata, None)
+        self._entries.pop(tensor.untyped_storage()._cdata, None)
         self._find(tensor, unwritten=True)
 
     def keep_versions(self) -> None:
         """After a launch: what its tensors hold now was written by a kernel."""
-        for known in self._used:
-            known.version = known.tensor._version
+        for entry in self._used:
+            entry.version = entry.tensor._version
         self._used.clear()
         self._live, self._looked = [], False
 
-    def _find(self, tensor: torch.Tensor, *, unwritten: bool) -> _Known:
+    def _find(self, tensor: torch.Tensor, *, unwritten: bool) -> _HostStorage:
         key = tensor.untyped_storage()._cdata
-        if key not in self._known:
+        if key not in self._entries:
             storage = Storage(_bytes(tensor), tensor.element_size(), is_input=not unwritten,
                               protected=False, address=tensor.untyped_storage().data_ptr())
-            self._known[key] = _Known(storage, tensor, tensor._version)
-        known = self._known[key]
-        known.storage.use_elements_of(tensor.element_size())
-        return known
+            self._entries[key] = _HostStorage(storage, tensor, tensor._version)
+        entry = self._entries[key]
+        entry.storage.use_elements_of(tensor.element_size())
+        return entry
 
 
 def _live_tensors() -> Iterator[tuple[int, int, torch.Tensor]]:
-    kinds = {torch.Tensor, *_subclasses(torch.Tensor)}
     for item in gc.get_objects():
-        if type(item) in kinds and (
+        if issubclass(type(item), torch.Tensor) and (  # isinstance runs code of the item
                 item.device.type == "cpu" and item.layout is torch.strided):
             memory = item.untyped_storage()
             yield memory.data_ptr(), memory.nbytes(), item
-
-
-def _subclasses(kind: Any) -> Iterator[type]:
-    for inner in kind.__subclasses__():
-        yield inner
-        yield from _subclasses(inner)
 
 
 def _bytes(tensor: torch.Tensor) -> Any:
@@ -264,7 +244,7 @@ def _bytes(tensor: torch.Tensor) -> Any:
 
 
 class _FreshMemory(TorchFunctionMode):
-    """Tells ``torch.empty`` and its like from all else that makes tensors."""
+    """Fills what ``torch.empty`` and its like return, unlike all else that makes tensors."""
 
     def __init__(self, tensors: _Tensors) -> None:
         super().__init__()
@@ -272,8 +252,8 @@ class _FreshMemory(TorchFunctionMode):
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (),
                            kwargs: Any = None) -> Any:
-        made = function(*args, **(kwargs or {}))
-        if function in _EMPTY and isinstance(made, torch.Tensor) and made.device.type == "cpu":
+        result = function(*args, **(kwargs or {}))
+        if function in _EMPTY and isinstance(result, torch.Tensor) and result.device.type == "cpu":
             with torch._C.DisableTorchFunction():
-                self._tensors.fresh(made)
-        return made
+                self._tensors.fresh(result)
+        return result

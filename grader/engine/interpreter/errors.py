@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import linecache
 import re
-from types import TracebackType
-from typing import Any
+from traceback import walk_tb
+from types import FrameType
 
+from grader.finding import Figure, fault
 from grader.report import Finding
 from grader.text import not_found
 
@@ -19,6 +20,14 @@ class NotInAKernel(Exception):
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message)
         self.line = line
+
+
+class LoopChanges(NotInAKernel):
+    """A loop changes the type of a variable, or its ``shape`` to another one."""
+
+    def __init__(self, message: str, line: int | None, shape: Figure, new_shape: Figure) -> None:
+        super().__init__(message, line)
+        self.shape, self.new_shape = shape, new_shape
 
 
 class KernelError(Exception):
@@ -67,22 +76,25 @@ def explain(error: BaseException, file: str, kernel: str) -> Finding:
                            ) from error
     line = getattr(innermost, "line", None) or _line(error, file)
     if isinstance(innermost, KernelError):
-        return Finding(innermost.code, f"`{kernel}`: {innermost}", line=line)
+        return Finding(innermost.code, fault("stopped", kernel=kernel, text=str(innermost)), line)
     if isinstance(innermost, AssertionFailed):
-        return Finding("R01", f"`{kernel}`: {innermost}", line=line)
+        return Finding("R01", fault("stopped", kernel=kernel, text=str(innermost)), line)
     if isinstance(innermost, MemoryError):
-        return Finding("R04", f"`{kernel}` needs more memory than there is.", line=line)
+        return Finding("R04", fault("kernel memory", kernel=kernel), line)
     if isinstance(innermost, RecursionError):
-        return Finding("R01", f"`{kernel}` calls itself without end.", line=line)
+        return Finding("R01", fault("endless recursion", kernel=kernel), line)
     if _has_blank(error, file) or "ellipsis" in str(innermost).lower():
-        return Finding("P01", f"`{kernel}` reached a blank: `...` is still to be filled in.", line)
+        return Finding("P01", fault("blank reached", kernel=kernel), line)
     message = _message(innermost)
+    if isinstance(innermost, LoopChanges):
+        return Finding("L05", fault("carried type", kernel=kernel, text=message,
+                                    shape=innermost.shape, new_shape=innermost.new_shape), line)
     if isinstance(innermost, AssertionError) and not _inside_triton(innermost):
-        said = f": {message}" if message else ""
-        return Finding("R01", f"an assertion in `{kernel}` failed{said}", line)
+        return Finding("R01", fault("assertion", kernel=kernel, text=message), line)
     if isinstance(innermost, _COMPILE_TIME) or _inside_triton(innermost):
-        return Finding("L05", f"`{kernel}` does not compile: {message}", line)
-    return Finding("R01", f"`{kernel}` raised {type(innermost).__name__}: {message}", line)
+        return Finding("L05", fault("not compiled", kernel=kernel, text=message), line)
+    return Finding("R01", fault("raised in kernel", kernel=kernel, text=message,
+                                exception=type(innermost).__name__), line)
 
 
 def _innermost(error: BaseException) -> BaseException:
@@ -112,13 +124,8 @@ def _message(error: BaseException) -> str:
     return text if len(text) <= _MAX_MESSAGE else text[:_MAX_MESSAGE] + " …"
 
 
-def _frames(error: BaseException) -> list[tuple[Any, int]]:
-    frames = []
-    step: TracebackType | None = error.__traceback__
-    while step is not None:
-        frames.append((step.tb_frame, step.tb_lineno))
-        step = step.tb_next
-    return frames
+def _frames(error: BaseException) -> list[tuple[FrameType, int]]:
+    return list(walk_tb(error.__traceback__))
 
 
 def _line(error: BaseException, file: str) -> int | None:

@@ -301,13 +301,14 @@ def bound(semantic: Any) -> list[tuple[types.ModuleType, str, Callable[..., Any]
                        for name in ("gdc_wait", "gdc_launch_dependents") if hasattr(module, name)]
 
 
-def is_libdevice(function: Any) -> bool:
-    """Whether this is one of the functions, imported by its name."""
-    return getattr(function, "__module__", "") in _MODULES
+def by_name(function: Any) -> Callable[..., Any] | None:
+    """What a name imported from libdevice stands for while kernels are interpreted.
 
-
-def by_name(function: Any) -> Callable[..., Any]:
-    """What a name imported from libdevice stands for while kernels are interpreted."""
-    place = names if function.__module__ in (names.__name__, typed.__name__) else cuda
+    None for any other function.
+    """
+    module = getattr(function, "__module__", "")
+    if module not in _MODULES:
+        return None
+    place = names if module in (names.__name__, typed.__name__) else cuda
     replaced: Callable[..., Any] = getattr(place, function.__name__)
     return replaced

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -31,8 +31,8 @@ from grader.engine.interpreter.transaction import (
 )
 from grader.recording.model import MAX_PRINTED, MAX_PRINTED_LINE
 
+_NONE = np.zeros(0, np.int64)  # programs
 LOCKS = ("CAS", "XCHG")  # atomics that locks are made of
-Change = Callable[[Array, Array, Part], Array]
 
 
 class Memory:
@@ -99,9 +99,8 @@ class Memory:
 
     def _launch(self, grid: tuple[int, int, int], file: str) -> RunningLaunch:
         order = Order(self._last_segment, grid[0] * grid[1] * grid[2])
-        nobody = np.zeros(0, np.int64)
-        return RunningLaunch(grid, file, self._launches, order, Attempt(nobody, nobody, order),
-                       Regions(self._find))
+        return RunningLaunch(grid, file, self._launches, order, Attempt(_NONE, _NONE, order),
+                             Regions(self._find))
 
     def try_with(self, programs: Array) -> Attempt:
         """Let these programs run from their start, all at once."""
@@ -114,8 +113,7 @@ class Memory:
         attempt = self.attempt
         attempt.commit(self.running.ledger, self.observed)
         self.running.idle += attempt.count - int(np.count_nonzero(attempt.stored))
-        nobody = np.zeros(0, np.int64)
-        self.running.attempt = Attempt(nobody, nobody, self.running.order)
+        self.running.attempt = Attempt(_NONE, _NONE, self.running.order)
 
     # -- what programs do ----------------------------------------------------------------------
 
@@ -186,44 +184,68 @@ class Memory:
             self._write(part, part.pick(values), access, scalar=not shape)
             self.attempt.stored[part.rows] = True
         self._count(access, parts)
-        self.attempt.changed()
+        self.running.order.changes += 1
 
     def _write(self, part: Part, values: Array, access: MemoryInstruction, *,
                scalar: bool) -> None:
         """[runs, length] values to their places."""
         order, typed = self.running.order, part.region.storage.typed(values.dtype)
         self.checks.store(part, values, access)
-        self.attempt.remember(part.place, typed)
+        self._remember(part.place, typed)
         part.place.write(typed, values)
         self.checks.set_writers(part, self.attempt.segments[part.rows])
         self._note_recent(part, access)
         if order.locks and scalar:  # a lock may be opened by a plain store
             for program, cell in self._scalars(part):
                 if cell in order.locks:
-                    self.attempt.undo_with(order.release(program, cell))
+                    self.attempt.undo.append(order.release(program, cell))
             self._renew_segments()
 
-    def atomic_rmw(self, operation: str, pointers: Handle, value: Handle, mask: Handle | None, *,
-                   ordered: bool) -> Handle:
-        """Change what is at ``pointers``, program after program; the values before."""
-        values = spread(value, self.running.count, pointers.shape)
+    def atomic(self, operation: str, pointers: Handle, mask: Handle | None, value: Handle, *,
+               ordered: bool, compare: Handle | None = None) -> Handle:
+        """Changes what is at ``pointers``, program after program. Returns the values before.
 
-        def change(target: Array, index: Array, part: Part) -> Array:
-            return atomics.rmw(operation, target, index, part.pick(values).reshape(-1))
-
-        return self._atomic(operation, pointers, mask, value, change, ordered)
-
-    def atomic_cas(self, pointers: Handle, compare: Handle, value: Handle, *,
-                   ordered: bool) -> Handle:
-        """Store ``value`` where ``compare`` stands; the values before."""
-        compares = spread(compare, self.running.count, pointers.shape)
-        values = spread(value, self.running.count, pointers.shape)
-
-        def change(target: Array, index: Array, part: Part) -> Array:
-            return atomics.cas(target, index, part.pick(compares).reshape(-1),
-                               part.pick(values).reshape(-1))
-
-        return self._atomic("CAS", pointers, None, value, change, ordered)
+        Args:
+            operation: of ``atomics.rmw``, or ``CAS``.
+            compare: with ``CAS``, what is there where ``value`` is stored.
+        """
+        self.determined = False
+        shape, rows, dtype = pointers.shape, self.running.count, value.data.dtype
+        access, parts = self._located("atomic", pointers, mask, dtype, rows)
+        values = spread(value, rows, shape)
+        compares = None if compare is None else spread(compare, rows, shape)
+        result = np.full((rows, *shape), masked_lane(dtype, self.pattern), dtype)
+        for part in parts:
+            typed = part.region.storage.typed(dtype)
+            index = part.place.indices().reshape(-1)
+            lanes = replace(part, place=Runs(index), lanes=None,
+                            rows=np.repeat(part.rows, part.place.length))
+            segments = self.attempt.segments  # what comes next belongs to what is released
+            if ordered and not shape:
+                self._synchronise(part, locks=operation in LOCKS)
+            elif ordered:
+                self._acquire_known(lanes)
+            if not shape:  # its result goes from one thread to all of them
+                self.attempt.recent.settle()
+            self.checks.change(lanes, access)
+            self._remember(lanes.place, typed)
+            before = typed[index]
+            given = part.pick(values).reshape(-1)
+            if compares is None:
+                old = atomics.rmw(operation, typed, index, given)
+            else:
+                old = atomics.cas(typed, index, part.pick(compares).reshape(-1), given)
+            if not np.array_equal(typed[index], before):
+                self.running.order.changes += 1
+            self.checks.set_writers(lanes, -segments[lanes.rows])
+            if shape:
+                self._note_recent(lanes, access)
+            part.put(old.reshape(-1, part.place.length), result)
+            self.attempt.stored[part.rows] = True
+            if self.attempt.looping and not shape:
+                self.attempt.polled(self._described(part, access.line, old))
+        self._count(access, parts)
+        return Handle(result, value.dtype, shape)
 
     def poll(self, pointers: Handle, expected: Handle, *, ends: bool) -> Handle:
         """Wait until ``expected`` stands at ``pointers``; whether it does, where the wait ends.
@@ -246,41 +268,11 @@ class Memory:
                 raise Diverged(each)
             attempt.wait(self._described(places[0], line, value.data), for_ever=True)
 
-    def _atomic(self, operation: str, pointers: Handle, mask: Handle | None, value: Handle,
-                change: Change, ordered: bool) -> Handle:
-        self.determined = False
-        shape, rows, dtype = pointers.shape, self.running.count, value.data.dtype
-        access, parts = self._located("atomic", pointers, mask, dtype, rows)
-        result = np.full((rows, *shape), masked_lane(dtype, self.pattern), dtype)
-        for part in parts:
-            typed = part.region.storage.typed(dtype)
-            index = part.place.indices().reshape(-1)
-            lanes = replace(part, place=Runs(index), lanes=None,
-                            rows=np.repeat(part.rows, part.place.length))
-            segments = self.attempt.segments  # what comes next belongs to what is released
-            if ordered and not shape:
-                self._synchronise(part, locks=operation in LOCKS)
-            elif ordered:
-                self._acquire_known(lanes)
-            if not shape:  # its result goes from one thread to all of them
-                self.attempt.recent.settle()
-            self.checks.change(lanes, access)
-            self.attempt.remember(lanes.place, typed)
-            before = typed[index]
-            old = change(typed, index, part)
-            if not np.array_equal(typed[index], before):
-                self.attempt.changed()
-            self.checks.set_writers(lanes, -segments[lanes.rows])
-            if shape:
-                self._note_recent(lanes, access)
-            part.put(old.reshape(-1, part.place.length), result)
-            self.attempt.stored[part.rows] = True
-            if self.attempt.looping and not shape:
-                self.attempt.polled(self._described(part, access.line, old))
-        self._count(access, parts)
-        return Handle(result, value.dtype, shape)
-
     # -- order and counts ----------------------------------------------------------------------
+
+    def _remember(self, place: Runs, typed: Array) -> None:
+        """Keeps what stands at a place before it is overwritten."""
+        self.attempt.undo.append(partial(place.write, typed, place.read(typed)))
 
     def _note_recent(self, part: Part, access: MemoryInstruction) -> None:
         if self.running.warps > 1:
@@ -290,8 +282,8 @@ class Memory:
         """Atomics on scalars, one program after another: each comes after those before it."""
         order = self.running.order
         for program, cell in self._scalars(part):
-            self.attempt.undo_with(order.acquire(program, cell))
-            self.attempt.undo_with(order.release(program, cell))
+            self.attempt.undo.append(order.acquire(program, cell))
+            self.attempt.undo.append(order.release(program, cell))
             if locks:
                 order.locks.add(cell)
         self._renew_segments()
@@ -308,7 +300,7 @@ class Memory:
         for program, index in zip(part.each(self.attempt.programs).tolist(),
                                   part.place.indices().reshape(-1).tolist(), strict=True):
             if order.knows((storage, index)):
-                self.attempt.undo_with(order.acquire(program, (storage, index)))
+                self.attempt.undo.append(order.acquire(program, (storage, index)))
 
     def _scalars(self, part: Part) -> Iterator[tuple[int, Cell]]:
         programs = self.attempt.programs[part.rows].tolist()

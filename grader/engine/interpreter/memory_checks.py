@@ -100,7 +100,7 @@ class Checks:
         kept = old = first.get(at)
         fresh = old <= order.floor
         if fresh.any():
-            attempt.undo_with(lambda: first.set(at, old))
+            attempt.undo.append(lambda: first.set(at, old))
             first.set(at, me if fresh.all() else np.where(fresh, me, old))
             kept = first.get(at)
         others = kept != me
@@ -108,7 +108,7 @@ class Checks:
             others = order.owners(kept) != order.owners(np.broadcast_to(me, kept.shape))
         if others.any():
             before = second.get(at)
-            attempt.undo_with(lambda: second.set(at, before))
+            attempt.undo.append(lambda: second.set(at, before))
             second.set(at, np.where(others, me, before))
 
     # -- stores and atomics --------------------------------------------------------------------
@@ -154,7 +154,7 @@ class Checks:
         storage, at = part.region.storage, part.cells
         shadow = storage.shadow
         old = shadow.get(at)
-        self._memory.attempt.undo_with(lambda: shadow.set(at, old))
+        self._memory.attempt.undo.append(lambda: shadow.set(at, old))
         shadow.set(at, self._per_run(segments, at))
         storage.stored_in = self._memory.running.number
 
@@ -256,7 +256,7 @@ class Checks:
         foreign: Array = cells > order.floor
         programs = np.broadcast_to(attempt.programs[part.rows][:, None], cells.shape)
         foreign[foreign] = order.owners(cells[foreign]) != programs[foreign]
-        if order.any_acquired and foreign.any():
+        if foreign.any():
             width = running.all_programs
             pairs = cells[foreign].astype(np.int64) * width + programs[foreign]
             unique, which = np.unique(pairs, return_inverse=True)

@@ -16,7 +16,7 @@ from typing import Any
 import triton.language as tl
 from triton.runtime import interpreter
 
-from grader.engine.interpreter.errors import NotInAKernel
+from grader.engine.interpreter.errors import LoopChanges, NotInAKernel
 
 Bound = tuple[tuple[str, int], ...]  # names that statements assign to, each with its last line
 Kinds = Mapping[str, Any]
@@ -89,7 +89,7 @@ def carried(before: Kinds | None, names: Bound) -> list[str]:
     """The end of a turn of a loop. Returns the names that end with it.
 
     Raises:
-        NotInAKernel: a variable that the loop carries has another type or shape now.
+        LoopChanges: a variable that the loop carries has another type or shape now.
     """
     if before is None:
         return []
@@ -101,9 +101,10 @@ def carried(before: Kinds | None, names: Bound) -> list[str]:
         if name not in before:
             gone.append(name)
         elif differ(before[name], now := kind(value)):
-            raise NotInAKernel(
+            raise LoopChanges(
                 f"`{name}` is {word(before[name])} before the loop and {word(now)} after a turn of "
-                "it; what a loop carries from turn to turn must keep its type and shape", line)
+                "it; what a loop carries from turn to turn must keep its type and shape", line,
+                shape(before[name]), shape(now))
     return gone
 
 
@@ -161,6 +162,10 @@ def word(known: Any) -> str:
     if isinstance(known, tl.block_type):
         return f"a block of {known.element_ty} of shape {list(known.shape)}"
     return f"a tuple of {len(known)}" if isinstance(known, tuple) else str(known)
+
+
+def shape(known: Any) -> tuple[int, ...] | None:
+    return tuple(known.shape) if isinstance(known, tl.block_type) else None
 
 
 def differ(before: Any, now: Any) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -79,7 +78,7 @@ class Attempt:
     looping: bool = False  # a ``while`` is or was running
     others: bool = False  # whether more programs can run before these
     on_wait: Callable[[Poll, bool], None] | None = None  # hands over to other programs
-    _undo: list[Callable[[], None]] = field(default_factory=list)
+    undo: list[Callable[[], None]] = field(default_factory=list)
     _polls: list[Poll] = field(default_factory=list)
     _last: _Turn | None = None
     _alike: int = 0  # turns in a row that read the same
@@ -91,21 +90,9 @@ class Attempt:
     def count(self) -> int:
         return len(self.programs)
 
-    def count_product(self, flops: int) -> None:
-        self.ledger.count_product(flops * self.count)
-
-    # -- undo ----------------------------------------------------------------------------------
-
-    def undo_with(self, action: Callable[[], None]) -> None:
-        self._undo.append(action)
-
-    def remember(self, place: Any, flat: Array) -> None:
-        """Keep what stands at a place of an array before it is overwritten."""
-        self._undo.append(partial(place.write, flat, place.read(flat)))
-
     def roll_back(self) -> None:
-        """Memory, shadows and order as they were before; what was counted is dropped."""
-        for action in reversed(self._undo):
+        """Restores memory, shadows and order as they were before; what was counted is dropped."""
+        for action in reversed(self.undo):
             action()
 
     def commit(self, ledger: Ledger, observed: Observations) -> None:
@@ -114,10 +101,6 @@ class Attempt:
             observed.note(note)
 
     # -- loops that wait -----------------------------------------------------------------------
-
-    def changed(self) -> None:
-        """Some value in memory is another one now."""
-        self.order.changes += 1
 
     def polled(self, poll: Poll) -> None:
         """A loop read a value; it may be waiting for another one."""
@@ -231,20 +214,14 @@ class RunningLaunch:
         return self.attempt.count
 
     def place_along(self, axis: int) -> Array:
-        """The programs' places along one axis of the grid, for which the kernel asks."""
-        self.attempt.axes.add(axis)
-        return self._along(axis)
-
-    def _along(self, axis: int) -> Array:
-        programs, (width, height, _) = self.programs, self.grid
-        rest = (programs % width, programs // width % height, programs // (width * height))
-        place: Array = rest[axis].astype(np.int32)
-        return place
+        """The programs' places along one axis of the grid."""
+        place: Array = np.unravel_index(self.programs, self.grid, order="F")[axis]
+        return place.astype(np.int32)
 
     def place(self, program: int) -> str:
         return text.program(program, self.grid)
 
     def places(self) -> Iterator[str]:
         """Where each program of the group is, as ``(x, y, z) ``."""
-        along = [self._along(axis).tolist() for axis in range(3)]
+        along = [self.place_along(axis).tolist() for axis in range(3)]
         return (f"({x}, {y}, {z}) " for x, y, z in zip(*along, strict=True))

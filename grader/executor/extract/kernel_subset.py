@@ -17,6 +17,7 @@ from triton.runtime.jit import JITCallable
 
 from grader.engine.interpreter.rewrite import assigned
 from grader.executor.extract import constant_folding
+from grader.finding import Fault, fault
 from grader.report import Finding
 from grader.submission import syntax, triton_namespace
 from grader.submission.syntax import bound_name, dotted
@@ -27,12 +28,7 @@ JIT = frozenset(("triton.jit", "triton.runtime.jit.jit", "triton.runtime.jit"))
 _HOST = frozenset(("triton.cdiv", "triton.next_power_of_2"))
 CONSTEXPR_FUNCTION = frozenset((
     "triton.constexpr_function", "triton.runtime.jit.constexpr_function"))
-_OF_A_GPU = "which tells something of the GPU that runs the kernel, and there is none"
-_NOT_RUN = {
-    "globaltimer": _OF_A_GPU, "smid": _OF_A_GPU,
-    "inline_asm_elementwise": "which puts assembly into the kernel; what is written in Triton is "
-                              "judged here",
-}
+_NOT_RUN = {"globaltimer": "of a GPU", "smid": "of a GPU", "inline_asm_elementwise": "assembly"}
 
 # What a kernel uses for names of torch, NumPy and math that Triton has under another name.
 _INSTEAD = {
@@ -47,25 +43,11 @@ _INSTEAD = {
     "long": "tl.int64", "int": "tl.int32",
 }
 
-_REFUSED: tuple[tuple[tuple[type[ast.AST], ...], str], ...] = (
-    ((ast.Import, ast.ImportFrom), "an import"),
-    ((ast.Lambda,), "a lambda"),
-    ((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), "a comprehension"),
-    ((ast.Try, ast.TryStar), "`try`"),
-    ((ast.With, ast.AsyncWith), "`with`"),
-    ((ast.Raise,), "`raise`"),
-    ((ast.Global,), "`global`"),
-    ((ast.Nonlocal,), "`nonlocal`"),
-    ((ast.FunctionDef, ast.AsyncFunctionDef), "a function inside the kernel"),
-    ((ast.ClassDef,), "a class"),
-    ((ast.Yield, ast.YieldFrom), "`yield`"),
-    ((ast.Await, ast.AsyncFor), "`async`"),
-    ((ast.Delete,), "`del`"),
-    ((ast.Break,), "`break`"),
-    ((ast.Continue,), "`continue`"),
-    ((ast.Match,), "`match`"),
-    ((ast.Dict, ast.Set), "a dictionary or set"),
-)
+_REFUSED = (
+    ast.Import, ast.ImportFrom, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp,
+    ast.GeneratorExp, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.Raise, ast.Global,
+    ast.Nonlocal, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Yield, ast.YieldFrom,
+    ast.Await, ast.AsyncFor, ast.Delete, ast.Break, ast.Continue, ast.Match, ast.Dict, ast.Set)
 
 
 @dataclass(frozen=True)
@@ -80,7 +62,7 @@ class VisibleNames:
     evaluated: frozenset[str] = frozenset()  # with @triton.constexpr_function
     bound: frozenset[str] | None = None  # all names that the file gives to anything, if known
     imported: frozenset[str] = frozenset()  # modules that the file imports, or names of them
-    around: Mapping[str, str] = field(default_factory=dict)  # why a name is not seen in here
+    around: Mapping[str, Fault] = field(default_factory=dict)  # why a name is not seen in here
     libraries: Mapping[str, str] = field(default_factory=dict)  # other imports: name -> module
 
 
@@ -89,32 +71,28 @@ def check(kernel: ast.FunctionDef, scope: VisibleNames) -> Iterator[Finding]:
     local = assigned(kernel)
     for name in sorted(local):
         if name.startswith("__"):
-            yield _finding(kernel, f"kernel `{kernel.name}` uses the name `{name}`, which Python "
-                                   "keeps for itself")
+            yield _finding(kernel, fault("private name", kernel=kernel.name, name=name))
     for node in _annotations(kernel):
         if any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node)):
-            yield _finding(node, "an annotation holds `:=`, which a kernel cannot use")
+            yield _finding(node, fault("walrus"))
     for default in [*kernel.args.defaults, *(d for d in kernel.args.kw_defaults if d is not None)]:
         value = constant_folding.folded(default, {}, scope.constants)
         if not is_constant(value, scope.imports, scope.constants):
-            yield _finding(default, f"a parameter's default is `{ast.unparse(default):.60}`, and "
-                                    "a kernel's defaults must be constants")
+            yield _finding(default, fault("default", code=f"{ast.unparse(default):.60}"))
     if kernel.args.vararg or kernel.args.kwarg:
-        yield _finding(kernel, f"kernel `{kernel.name}` takes `*` or `**` parameters")
+        yield _finding(kernel, fault("star parameters", kernel=kernel.name))
     for statement in kernel.body:
         yield from _check(statement, local, scope)
 
 
 def _check(node: ast.AST, local: set[str], scope: VisibleNames) -> Iterator[Finding]:
-    for kinds, words in _REFUSED:
-        if isinstance(node, kinds):
-            yield _finding(node, f"line {_line(node)} uses {words}, which a kernel cannot use")
-            return
+    if isinstance(node, _REFUSED):
+        yield _finding(node, fault("construct", line=_line(node), construct=type(node).__name__))
+        return
     if isinstance(node, ast.Call):
         problem = _name_problem(node.func, local, scope)
         if problem:
-            name = ast.unparse(node.func)
-            yield _finding(node, f"line {node.lineno} calls `{name:.60}`, {problem}")
+            yield _finding(node, _used(problem, node.func, called=True))
             children: list[ast.AST] = [*node.args, *node.keywords]
         else:
             children = list(ast.iter_child_nodes(node))
@@ -124,13 +102,13 @@ def _check(node: ast.AST, local: set[str], scope: VisibleNames) -> Iterator[Find
     if isinstance(node, ast.Attribute | ast.Name):
         problem = _name_problem(node, local, scope)
         if problem:
-            yield _finding(node, f"line {node.lineno} uses `{ast.unparse(node):.60}`, {problem}")
+            yield _finding(node, _used(problem, node))
             return
         if isinstance(node, ast.Attribute) and dotted(node, scope.imports, local):
             return
     elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-        yield _finding(node, f"line {node.lineno} assigns to `{ast.unparse(node):.60}`; "
-                             "a block cannot be changed in place")
+        yield _finding(node, fault("item assignment", line=node.lineno,
+                                   code=f"{ast.unparse(node):.60}"))
         return
     for child in ast.iter_child_nodes(node):
         if isinstance(node, ast.AnnAssign) and child is node.annotation:
@@ -138,12 +116,18 @@ def _check(node: ast.AST, local: set[str], scope: VisibleNames) -> Iterator[Find
         yield from _check(child, local, scope)
 
 
-def _name_problem(node: ast.AST, local: set[str], scope: VisibleNames) -> str:
-    """Why a name or an attribute cannot be used; empty where it can."""
+def _used(problem: Fault, node: ast.expr, *, called: bool = False) -> Fault:
+    """The problem of a name with the place where it is used."""
+    return fault(problem.kind, line=node.lineno, called=called, code=f"{ast.unparse(node):.60}",
+                 **problem.figures)
+
+
+def _name_problem(node: ast.AST, local: set[str], scope: VisibleNames) -> Fault | None:
+    """Why a name or an attribute cannot be used; None where it can."""
     if isinstance(node, ast.Name):
         return _plain_name_problem(node, local, scope)
     if not isinstance(node, ast.Attribute):
-        return ""
+        return None
     target = dotted(node, scope.imports, local)
     if target is not None:
         found = resolved(target)
@@ -151,7 +135,7 @@ def _name_problem(node: ast.AST, local: set[str], scope: VisibleNames) -> str:
             return _why_not(target)
         return _not_imported(target, scope)
     if not isinstance(node.ctx, ast.Load):
-        return "and a kernel cannot assign to attributes"
+        return fault("attribute assignment")
     root: ast.expr = node
     while isinstance(root, ast.Attribute):
         root = root.value
@@ -162,41 +146,39 @@ def _name_problem(node: ast.AST, local: set[str], scope: VisibleNames) -> str:
         if problem:
             return problem
     if node.attr.startswith("_") or node.attr not in value_attributes():
-        return "which a kernel cannot use" + _nearest_of(node.attr, value_attributes())
-    return ""
+        return fault("attribute", nearest=_nearest_of(node.attr, value_attributes()))
+    return None
 
 
-def _plain_name_problem(node: ast.Name, local: set[str], scope: VisibleNames) -> str:
+def _plain_name_problem(node: ast.Name, local: set[str], scope: VisibleNames) -> Fault | None:
     name = node.id
     if name.startswith("__"):
-        return "which a kernel cannot use"
+        return fault("reserved")
     if name in local or name in scope.kernels or name in _BUILTINS:
-        return ""
+        return None
     if name in scope.libraries:
         return _of_the_host(scope.libraries[name].rpartition(".")[2], scope)
     if name in scope.imports:
         found = resolved(scope.imports[name])
         target = scope.imports[name]
-        return "" if found is not None and _usable(found, target) else _why_not(target)
+        return None if found is not None and _usable(found, target) else _why_not(target)
     if name in scope.constants:
         if name in scope.annotated or _is_constexpr(scope.constants[name], scope.imports):
-            return ""
-        return "a global that is not a tl.constexpr; kernels see only `name = tl.constexpr(value)`"
+            return None
+        return fault("not constexpr")
     if name in scope.evaluated:
-        return "a `constexpr_function`; such functions run as Python while a kernel is compiled"
+        return fault("constexpr function")
     if name in scope.functions:
-        return "a plain Python function; a kernel calls functions with `@triton.jit`"
+        return fault("host function")
     if name in scope.around:
         return scope.around[name]
     if scope.bound is not None and name not in scope.bound and not hasattr(builtins, name):
         near = difflib.get_close_matches(name, [*local, *scope.imports], n=1)
-        return f"and `{name}` is not defined" + (f"; the nearest name is `{near[0]}`" if near else
-                                                 "")
-    return ("which a kernel cannot use; it sees its parameters, tl.constexpr globals, other "
-            "kernels and what the file imports of Triton")
+        return fault("undefined", name=name, nearest=near[0] if near else "")
+    return fault("not visible")
 
 
-def _of_the_host(name: str, scope: VisibleNames) -> str:
+def _of_the_host(name: str, scope: VisibleNames) -> Fault:
     """Why a name of another library cannot be used, with what Triton has instead."""
     tl_name = next((n for n, target in scope.imports.items() if target == "triton.language"), "tl")
     instead = _INSTEAD.get(name, "")
@@ -204,10 +186,9 @@ def _of_the_host(name: str, scope: VisibleNames) -> str:
         instead = f"tl.{name}"
     if not instead and name in _libdevice():
         instead = f"libdevice.{name}"
-    why = "which Python runs on the host; a kernel is compiled and has only Triton's own functions"
-    if instead.startswith("libdevice."):
-        return f"{why}: use `{instead}`, from `triton.language.extra`"
-    return f"{why}: use `{instead.replace('tl.', f'{tl_name}.')}`" if instead else why
+    if not instead.startswith("libdevice."):
+        instead = instead.replace("tl.", f"{tl_name}.")
+    return fault("of the host", instead=instead)
 
 
 @cache
@@ -284,25 +265,25 @@ def _in_language(module: str) -> bool:
         "triton.language.")
 
 
-def _not_imported(target: str, scope: VisibleNames) -> str:
+def _not_imported(target: str, scope: VisibleNames) -> Fault | None:
     """Why a name cannot be used that lies in a module which Python has not imported by itself."""
     names = target.split(".")
     for count in range(2, len(names) + 1):
         module = ".".join(names[:count])
         if isinstance(resolved(module), ModuleType) and not triton_namespace.is_plain(module) and (
                 module not in scope.imported):
-            return (f"but nothing imports the module `{module}`: a package has no attribute for a "
-                    "module that was never imported")
-    return ""
+            return fault("not imported", module=module)
+    return None
 
 
-def _why_not(target: str) -> str:
+def _why_not(target: str) -> Fault:
     owner, _, name = target.rpartition(".")
-    return _NOT_RUN.get(name, "which Triton does not offer to kernels" + _nearest(owner, name))
+    return fault(_NOT_RUN[name]) if name in _NOT_RUN else \
+        fault("not offered", nearest=_nearest(owner, name))
 
 
 def _nearest(owner: str, name: str) -> str:
-    """A suggestion where a module of the language has no such name and a similar one."""
+    """The most similar name where a module of the language has no such one; empty without."""
     module = resolved(owner) if owner else None
     if not isinstance(module, ModuleType) or hasattr(module, name):
         return ""
@@ -313,7 +294,7 @@ def _nearest(owner: str, name: str) -> str:
 
 def _nearest_of(name: str, names: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.7)
-    return f"; the nearest name is `{near[0]}`" if near else ""
+    return near[0] if near else ""
 
 
 def _usable(found: Any, target: str) -> bool:
@@ -398,5 +379,5 @@ def _line(node: ast.AST) -> int:
     return int(getattr(node, "lineno", 0))
 
 
-def _finding(node: ast.AST, seen: str) -> Finding:
-    return Finding("L05", seen, line=_line(node) or None)
+def _finding(node: ast.AST, data: Fault) -> Finding:
+    return Finding("L05", data, line=_line(node) or None)

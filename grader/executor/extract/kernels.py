@@ -18,6 +18,7 @@ from triton.runtime.jit import JITFunction
 from grader.engine.interpreter.rewrite import assigned
 from grader.executor.extract import constant_folding, kernel_subset, named_tuples
 from grader.executor.extract import globals as bindings
+from grader.finding import fault
 from grader.report import Finding
 from grader.submission import source, syntax
 from grader.submission.dataflow import (
@@ -176,8 +177,8 @@ def _import_problem(error: Exception, path: str) -> Finding:
         if step.tb_frame.f_code.co_filename == path:
             line = step.tb_lineno
         step = step.tb_next
-    return Finding("P02", f"Taking the kernels from the file raised "
-                          f"{type(error).__name__}: {error}", line=line)
+    return Finding("P02", fault("extraction", exception=type(error).__name__,
+                                text=str(error)), line)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -285,22 +286,19 @@ def _has(node: ast.FunctionDef, which: frozenset[str], kept: Extract) -> bool:
 def _problems(one: KernelDefinition, kept: Extract) -> list[Finding]:
     """The findings that forbid the use of a kernel."""
     node = one.node
-    found = [Finding("L05", f"kernel `{node.name}` is decorated with "
-                            f"`{ast.unparse(decorator):.60}`, which the grader does not know",
-                     line=decorator.lineno)
+    found = [Finding("L05", fault("decorator", kernel=node.name,
+                                  code=f"{ast.unparse(decorator):.60}"), decorator.lineno)
              for decorator in node.decorator_list
              if not _is(decorator, kernel_subset.JIT, kept) and not _is(decorator, _TUNERS, kept)
              and not (one.scopes and getattr(decorator, "id", "") == "staticmethod")]
     try:
         found += _forbidden(one, kept)
     except RecursionError:
-        found.append(Finding("L05", "an expression of a kernel is nested too deeply",
-                             line=node.lineno))
+        found.append(Finding("L05", fault("nested expression"), node.lineno))
     found += _of_several(node, kept)
     if node.returns is not None and _arrow(node.returns, kept.source) < 0:
-        found.append(Finding(
-            "L05", f"the result's annotation of `{node.name}` starts on a line of its own",
-            line=node.returns.lineno))
+        found.append(Finding("L05", fault("annotation line", kernel=node.name),
+                             node.returns.lineno))
     return found
 
 
@@ -310,24 +308,21 @@ def _of_several(node: ast.FunctionDef, kept: Extract) -> Iterator[Finding]:
     used = {inner.id: inner.lineno for inner in ast.walk(node)
             if isinstance(inner, ast.Name) and inner.id not in local}
     for name in sorted(used.keys() & kept.scattered.keys()):
-        lines = " and ".join(map(str, kept.scattered[name]))
-        yield Finding("L05", f"line {used[name]} uses `{name}`, which lines {lines} bind; the "
-                             "value of a kernel's global is taken from the text of the file, and "
-                             "has to be bound once, at its top: what is chosen at run time is "
-                             "passed to the launch", line=used[name])
+        yield Finding("L05", fault("bound twice", line=used[name], name=name,
+                                   lines=tuple(kept.scattered[name])), used[name])
 
 
 def _forbidden(one: KernelDefinition, kept: Extract) -> Iterator[Finding]:
     """What the sanitiser finds in a kernel's body and signature."""
     node = one.node
     visible = {other.node.name for other in kept.kernels if one.sees(other)}
-    around = {other.node.name: f"a kernel in `{other.scopes[-1].name}`, which is not found under "
-              "this name from here; kernels call those at the top of the file"
+    around = {other.node.name: fault("kernel inside", around=other.scopes[-1].name)
               for other in kept.kernels if not one.sees(other)}
-    around |= {scope.name: "a class; kernels call those at the top of the file, not in a class"
-               for kernel in kept.kernels for scope in kernel.scopes
+    around |= {scope.name: fault("class") for kernel in kept.kernels for scope in kernel.scopes
                if isinstance(scope, ast.ClassDef)}
-    around |= {name: words for scope in one.scopes for name, words in _not_followed(scope)}
+    around |= {name: fault("class attribute" if isinstance(scope, ast.ClassDef) else
+                           "variable around", around=scope.name)
+               for scope in one.scopes for name in bindings.names_in(scope)}
     scope = kernel_subset.VisibleNames(kept.imports, kept.constants, kept.annotated,
                                 frozenset(visible | kept.aliases.keys()), kept.functions,
                                 kept.evaluated, kernel_subset.names_bound("\n".join(kept.source)),
@@ -338,17 +333,8 @@ def _forbidden(one: KernelDefinition, kept: Extract) -> Iterator[Finding]:
     read = named_tuples.AsItems(node, kept.fields, kept.imports)
     yield from kernel_subset.check(read.kernel, scope)
     for place in read.modules:
-        yield Finding("L05", f"line {place.lineno} uses the module `{ast.unparse(place):.60}` as a "
-                             "value, which a kernel cannot do", line=place.lineno)
-
-
-def _not_followed(scope: Scope) -> Iterator[tuple[str, str]]:
-    """Why a kernel does not see the names of a function or class around it."""
-    words = f"an attribute of the class `{scope.name}`, whose names a kernel in it does not see"
-    if not isinstance(scope, ast.ClassDef):
-        words = (f"a variable of the function `{scope.name}` around the kernel; its value is known "
-                 "only when that function runs, so pass it to the launch as a parameter")
-    return ((name, words) for name in bindings.names_in(scope))
+        yield Finding("L05", fault("module value", line=place.lineno,
+                                   code=f"{ast.unparse(place):.60}"), place.lineno)
 
 
 def _pass_on(kept: Extract) -> None:

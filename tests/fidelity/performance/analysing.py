@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import mmap
 import os
+import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -106,7 +107,8 @@ def _arena(recorded: Recorded) -> tuple[int, list[list[int]]]:
 def _indexed(recorded: Recorded, launch: Launch) -> frozenset[int]:
     kernel = recorded.kernels[launch.kernel].fn
     lines, first = inspect.getsourcelines(kernel)
-    return indirect_lines("".join(lines), first)
+    source = textwrap.dedent("".join(lines))
+    return frozenset(line + first - 1 for line in indirect_lines(source, kernel.__name__))
 
 
 def _tensors(launch: Launch) -> tuple[Mapping[str, int], Mapping[str, int]]:

@@ -1,18 +1,19 @@
-"""Benchmarks an exercise beside the solution and torch."""
+"""Inspects the kernels of an exercise as compiled, and times them; records nothing."""
 
 from __future__ import annotations
 
 import contextlib
-import shlex
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import grader
-from grader.bench.bench import Benchmark, benched
+from grader.bench import bench as benchmarks
+from grader.bench.bench import Benchmark
 from grader.engine.compiler.targets import Target
 from grader.gpu import detect
+from grader.inspect import inspection
+from grader.inspect.inspection import Inspection
 from tritonlab.course.course import Module
 from tritonlab.errors import BadCourse, TritonlabError, brief
 from tritonlab.grading.grade import grader_for
@@ -25,9 +26,26 @@ if TYPE_CHECKING:
 OnEvent = Callable[[str], None]
 
 
+def inspect(submission: Submission, target: Target, *, case: str | None = None,
+            listings: bool = False, on_event: OnEvent | None = None,
+            sandbox: Sandbox | None = None) -> Inspection:
+    """Compiles a submission for a GPU and inspects it.
+
+    Raises:
+        BadCourse: the module has no hidden tests.
+        CannotGrade: the grader does not start, or does not go on.
+        UnusableFile: the file disappeared or is not a file.
+        TritonlabError: ``case`` does not name one case.
+    """
+    with grader_for(submission.module, sandbox) as box:
+        suite = grader.load_suite(submission.module.suite)
+        return inspection.inspect(submission.kernel, suite, target, case=case, listings=listings,
+                                  on_event=on_event, sandbox=box)
+
+
 def bench(submission: Submission, *, function: str = "", target: Target | None = None,
           on_event: OnEvent | None = None, sandbox: Sandbox | None = None) -> Benchmark:
-    """Times a submission beside the reference solution and torch; records nothing.
+    """Times a submission beside the reference solution and torch.
 
     Args:
         function: the only one to be timed.
@@ -39,23 +57,23 @@ def bench(submission: Submission, *, function: str = "", target: Target | None =
         UnusableFile: the file disappeared or is not a file.
         TritonlabError: the module, or ``function``, has no benchmark.
     """
-    from grader.bench.bench import bench as timed
     module = submission.module
     with grader_for(module, sandbox) as box:
         try:
             suite = grader.load_suite(module.suite)
-            check(module, [part.entry for part in benched(suite)], function)
+            check(module, [part.entry for part in benchmarks.benched(suite)], function)
             with _clock(module, box, target, on_event) as (clock, why):
-                benchmark = timed(submission.kernel, suite, clock, solution=module.solution,
-                                  function=function, on_event=on_event, sandbox=box)
+                benchmark = benchmarks.bench(submission.kernel, suite, clock,
+                                             solution=module.solution, function=function,
+                                             on_event=on_event, sandbox=box)
         except FileNotFoundError as error:
             raise BadCourse(f"{module.id} is not complete: {brief(str(error))}",
                             "Install tritonlab again.") from error
     return replace(benchmark, why=why)
 
 
-@contextmanager
-def _clock(module: Module, box: Any, target: Target | None,
+@contextlib.contextmanager
+def _clock(module: Module, box: Sandbox, target: Target | None,
            on_event: OnEvent | None) -> Iterator[tuple[Clock, str]]:
     """Yields the clock, and why it is not the GPU."""
     from grader.bench import timers
@@ -87,13 +105,3 @@ def check(module: Module, names: list[str], function: str) -> None:
     if function and function not in names:
         raise TritonlabError(f"{module.id} has no benchmark of a function '{function}'. It has "
                              f"{', '.join(names)}.", "Name one of these with --function.")
-
-
-def command(submission: Submission, function: str, target: Target | None) -> str:
-    """Returns the command that repeats the benchmark."""
-    words = [submission.typed("bench")]
-    if function:
-        words.append(f"--function {shlex.quote(function)}")
-    if target is not None:
-        words.append(f"--target {target.name}")
-    return " ".join(words)

@@ -1,0 +1,134 @@
+"""The verbs about compiled kernels and their speed: inspect and bench."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from grader.engine.compiler import targets
+from tritonlab.cli import options
+from tritonlab.cli.boundary import print_json, progress_on, screen_on, verb, warn
+from tritonlab.cli.options import CurrentOr, Json, OfModule, Plain
+from tritonlab.course import course
+from tritonlab.errors import shown
+from tritonlab.grading import grade as grading
+from tritonlab.progress import caches
+from tritonlab.workspace import output_files
+from tritonlab.workspace.submission import resolve
+
+
+@verb
+def inspect(
+    exercise: CurrentOr = None,
+    module_id: OfModule = None,
+    target: Annotated[str, typer.Option(
+        metavar="GPU", autocompletion=options.gpus,
+        help="The GPU that it is compiled for.")] = targets.DEFAULT,
+    case: Annotated[str | None, typer.Option(
+        metavar="NAME", autocompletion=options.cases,
+        help="The case that is looked at; by default those of performance.")] = None,
+    ptx: Annotated[bool, typer.Option("--ptx", help="Print the PTX too, by source line.")] = False,
+    sass: Annotated[bool, typer.Option(
+        "--sass", help="Print the machine code too, by source line.")] = False,
+    html: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="Write a page for a browser instead.")] = None,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """What the compiler makes of your kernels for a GPU, line by line. Needs no GPU."""
+    from tritonlab.grading import kernels
+    from tritonlab.render import inspect_text as view
+
+    screen = screen_on(plain)
+    the_target = grading.find_target(target)
+    output_files.check(html)
+    submission = resolve(course.load(), exercise, module_id)
+    with progress_on(plain or as_json) as progress:
+        inspected = kernels.inspect(submission, the_target, case=case, on_event=progress,
+                                    listings=ptx or sass or html is not None)
+    command, before = submission.command, "Next: "
+    if not inspected.clean:
+        command = submission.typed("inspect")
+        command += f" --target {the_target.name}" * (the_target.name != targets.DEFAULT)
+        command += f" --case {shlex.quote(case)}" if case is not None else ""
+        before = f"Edit {submission.to_edit}, then type: "
+    if html is not None:
+        from tritonlab.render import pages
+
+        output_files.write(pages.inspection(submission.module, inspected), html)
+    if as_json:
+        print_json({"module": submission.module.id, **inspected.to_dict(ptx=ptx, sass=sass),
+                     "page": str(html) if html else None, "next": command})
+    elif html is not None:
+        view.show_page(screen, submission.module, inspected, shown(html.absolute()), command,
+                       before)
+    else:
+        view.show(screen, submission.module, inspected, command, before, ptx=ptx, sass=sass)
+    return inspected.exit_code
+
+
+@verb
+def bench(
+    exercise: CurrentOr = None,
+    module_id: OfModule = None,
+    function: Annotated[str, typer.Option(
+        metavar="NAME", help="Only this function, where the module has several.")] = "",
+    target: Annotated[str | None, typer.Option(
+        metavar="GPU", autocompletion=options.gpus,
+        help="Predict for this GPU, such as a100, instead of measuring.")] = None,
+    gpu: Annotated[bool, typer.Option(
+        "--gpu/--no-gpu", help="Measure on this machine's GPU, if it has one; else predict.",
+    )] = True,
+    html: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="Write a page for a browser, with pictures and tables.")] = None,
+    png: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="Write a picture: speed over size, and the roofline.")] = None,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """How fast your kernels are beside PyTorch and the solution, over sizes.
+
+    Right values come first: what is wrong is not timed. Without a GPU, times are predicted. The
+    last benchmark of each module is kept for `tritonlab report`.
+    """
+    from grader.gpu import detect  # it knows the sandbox, which takes long to import
+    from tritonlab.grading import kernels
+    from tritonlab.render import bench_text as view
+
+    screen = screen_on(plain)
+    the_target = grading.find_target(target) if target else \
+        None if gpu else detect.default_target()
+    output_files.check(html)
+    output_files.check(png, output_files.PICTURE)
+    submission = resolve(course.load(), exercise, module_id)
+    with progress_on(plain or as_json) as progress:
+        benchmark = kernels.bench(submission, function=function, target=the_target,
+                                  on_event=progress)
+        module = submission.module
+        warning = ""
+        if submission.in_place and submission.workspace is not None and not function:
+            warning = caches.save_benchmark(submission.workspace.mark, module, benchmark)
+        if html is not None or png is not None:
+            progress.say("drawing")
+        if html is not None:
+            from tritonlab.render import pages
+
+            output_files.write(pages.benchmark(module, benchmark), html)
+        if png is not None:
+            from tritonlab.render import charts
+
+            picture = charts.benchmark_png(benchmark, f"{module.id}: {module.title}")
+            output_files.write(picture, png, output_files.PICTURE)
+    verb_after = "inspect" if benchmark.exit_code == 0 else "grade"
+    command = f"tritonlab {verb_after} {module.id}" if submission.in_place else \
+        submission.full_command
+    if as_json:
+        print_json({"module": module.id, **benchmark.to_dict(),
+                    "page": str(html) if html else None,
+                    "picture": str(png) if png else None, "next": command})
+    else:
+        written = [shown(path.absolute()) for path in (html, png) if path is not None]
+        view.show(screen, module, benchmark, command, "Next: ", written=written)
+    warn(warning)
+    return benchmark.exit_code
