@@ -14,7 +14,7 @@ from benched import benchmark
 
 from tritonlab.course import course
 from tritonlab.course.course import Course
-from tritonlab.progress import bench_cache, progress_report
+from tritonlab.progress import caches, progress_report
 from tritonlab.progress.certificate import Certificate, CertificateEntry, ModuleState, Total
 from tritonlab.progress.journal import JournalReading, Record
 from tritonlab.progress.progress_report import Overview
@@ -119,7 +119,7 @@ def progress(place: Workspace, days: int = 40, benched: bool = True) -> Overview
     for number, name in enumerate(("missing-elements/03-softmax", "mastery/01-custom-kernels",
                                    "optimization/01-tiling") if benched else ()):
         module = next(m for m in the_course.modules if str(m.suite.parent).endswith(name))
-        bench_cache.keep(place.mark, module, benchmark(name, measured=number != 1))
+        caches.save_benchmark(place.mark, module, benchmark(name, measured=number != 1))
     return progress_report.build(the_course, journal(the_course, days), place.mark)
 
 

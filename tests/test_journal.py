@@ -183,7 +183,7 @@ def test_of_a_long_journal_what_decides_is_read_in_bounded_memory(journal, folde
         whole.head, whole.heads, 1)
     assert len(reading.problems) == 1
     assert "only passes, hints and starts are read" in reading.problems[0]
-    assert (numbers(after)[-1], after.next_seq, len(after.problems)) == (20, 24, 1)
+    assert (numbers(after)[-1], after.own[-1].seq, len(after.problems)) == (20, 23, 1)
 
 
 def test_junk_of_any_length_is_no_record_and_costs_one_sentence(journal, folder, monkeypatch):

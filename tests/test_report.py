@@ -16,7 +16,7 @@ import toy
 
 from tritonlab.course import course
 from tritonlab.grading import kernels as face
-from tritonlab.progress import bench_cache, progress_report
+from tritonlab.progress import caches, progress_report
 from tritonlab.progress.journal import JournalReading
 from tritonlab.progress.progress_report import Day
 from tritonlab.render import certificate_text as words
@@ -164,10 +164,10 @@ def test_a_benchmark_is_kept_as_it_was_found(tmp_path):
     found = benched.benchmark(SOFTMAX)
     module = course.load().find("softmax")
 
-    assert bench_cache.keep(tmp_path, module, found) == ""
+    assert caches.save_benchmark(tmp_path, module, found) == ""
 
-    kept = bench_cache.kept(tmp_path, module)
-    assert kept.found == found
+    kept = caches.load_benchmark(tmp_path, module)
+    assert kept.benchmark == found
     assert kept.date == str(date.today())
     assert (tmp_path / "bench" / "track1" / "softmax.json").is_file()
 
@@ -175,14 +175,14 @@ def test_a_benchmark_is_kept_as_it_was_found(tmp_path):
 def test_a_prediction_does_not_take_the_place_of_a_measurement_of_the_same_file(tmp_path):
     place, module = Workspace(tmp_path), course.load().find("softmax")
     measured, predicted = (benched.benchmark(SOFTMAX, measured=one) for one in (True, False))
-    bench_cache.keep(place.mark, module, measured)
+    caches.save_benchmark(place.mark, module, measured)
 
-    bench_cache.keep(place.mark, module, predicted)
-    same = bench_cache.kept(place.mark, module)
-    bench_cache.keep(place.mark, module, replace(predicted, source_sha256="1" * 64))
-    other = bench_cache.kept(place.mark, module)
+    caches.save_benchmark(place.mark, module, predicted)
+    same = caches.load_benchmark(place.mark, module)
+    caches.save_benchmark(place.mark, module, replace(predicted, source_sha256="1" * 64))
+    other = caches.load_benchmark(place.mark, module)
 
-    assert (same.found.measured, other.found.measured) == (True, False)
+    assert (same.benchmark.measured, other.benchmark.measured) == (True, False)
 
 
 @pytest.mark.parametrize("damage", [
@@ -193,19 +193,19 @@ def test_a_prediction_does_not_take_the_place_of_a_measurement_of_the_same_file(
     lambda data: json.dumps(data).replace('"repeats": 40', '"repeats": null'),
     lambda data: json.dumps(data).replace('"who": "yours"', '"who": "<b>me</b>"'),
     lambda data: json.dumps(data).replace('"copy": 4', '"copy": 1' + "0" * 400),
-    lambda data: json.dumps(data) + " " * bench_cache.LARGEST,
+    lambda data: json.dumps(data) + " " * caches.LARGEST,
     lambda data: json.dumps(data).replace('"axis": "columns"', '"axis": "$x^$"'),
     lambda data: json.dumps(data).replace('"sizes": [{', '"sizes": [], "others": [{'),
 ], ids=range(13))
 def test_a_damaged_benchmark_is_left_out(run, begun, damage, home):
     place = Workspace(home / "tritonlab-workspace")
     module = course.load().find("softmax")
-    bench_cache.keep(place.mark, module, benched.benchmark(SOFTMAX))
-    file = bench_cache.path(place.mark, module)
+    caches.save_benchmark(place.mark, module, benched.benchmark(SOFTMAX))
+    file = caches.benchmark_path(place.mark, module)
 
     file.write_text(damage(json.loads(file.read_text())))
 
-    assert bench_cache.kept(place.mark, module) is None
+    assert caches.load_benchmark(place.mark, module) is None
     assert run("report", "--html", "r.html").code == 0
     assert "Benchmarks" not in Path("r.html").read_text()
 
@@ -236,7 +236,7 @@ def test_a_benchmark_that_cannot_be_kept_is_said_and_shown_all_the_same(run, mon
 
 def test_the_report_shows_benchmarks_in_words_and_pictures(run, begun, home):
     place, module = Workspace(home / "tritonlab-workspace"), course.load().find("softmax")
-    bench_cache.keep(place.mark, module, benched.benchmark(SOFTMAX))
+    caches.save_benchmark(place.mark, module, benched.benchmark(SOFTMAX))
 
     shown = run("report", "--html", "r.html")
 

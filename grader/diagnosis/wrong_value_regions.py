@@ -99,8 +99,8 @@ def _box(sides: Sequence[torch.Tensor], tiling: Tiling) -> Fault | None:
     if len(partial) == 1:
         region = _line(sides[partial[0]], units[0], tiling)
         return region.with_figures(axis=partial[0]) if region and units[0] == "slice" else region
-    spans = [_span(sides[axis]) for axis in partial]
-    if len(partial) != 2 or spans[0] is None or spans[1] is None:
+    spans = [span for axis in partial if (span := _span(sides[axis]))]
+    if len(partial) != 2 or len(spans) != 2:
         return None
     (top, bottom), (left, right) = spans
     sizes = (bottom - top + 1, right - left + 1)
@@ -136,9 +136,8 @@ def _matrix(wrong: torch.Tensor) -> Fault | None:
 def _around(right: torch.Tensor) -> Fault | None:
     """All but a block of whole rows and columns: a border, or the last rows and columns."""
     sides = [_side(right, 0), _side(right, 1)]
-    spans = [_span(side) for side in sides]
-    if spans[0] is None or spans[1] is None or \
-            int(right.sum()) != prod(int(side.sum()) for side in sides):
+    spans = [span for side in sides if (span := _span(side))]
+    if len(spans) != 2 or int(right.sum()) != prod(int(side.sum()) for side in sides):
         return None
     (top, bottom), (left, right_end) = spans
     rows, columns = right.shape[0] - 1 - bottom, right.shape[1] - 1 - right_end

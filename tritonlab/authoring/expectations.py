@@ -134,7 +134,8 @@ def _broken(report: Report) -> Iterator[str]:
         yield f"the grader could not go on: {_line(report.reason)}"
     broke = [result for result in report.results if result.verdict is Verdict.ERROR]
     for result in broke[:MOST_NAMED]:
-        yield f"'{result.name}' broke the grader or the suite: {_last(result.reason)}"
+        exception = result.reason.strip().rpartition("\n")[2]  # the end of a traceback
+        yield f"'{result.name}' broke the grader or the suite: {_line(exception)}"
     if len(broke) > MOST_NAMED:
         yield f"{len(broke) - MOST_NAMED} further cases broke it too"
 
@@ -142,8 +143,3 @@ def _broken(report: Report) -> Iterator[str]:
 def _line(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= 200 else text[:199] + "…"
-
-
-def _last(text: str) -> str:
-    """Returns the last line of a traceback, the exception."""
-    return _line(text.strip().rpartition("\n")[2])

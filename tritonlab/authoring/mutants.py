@@ -65,11 +65,6 @@ def concerned(material: Material, mutant: Mutant) -> Suite:
     return replace(suite, cases=left(suite, ""), functions=functions)
 
 
-def is_of_values(suite: Suite, name: str) -> bool:
-    """Whether the case or property of this name has no limits on cost."""
-    return all(case.limits is None for case in suite.all_cases if case.name == name)
-
-
 def repeated(suite: Suite, name: str, times: int) -> tuple[Suite, list[str]]:
     """Returns a suite with copies of one case or property, and their names.
 
@@ -117,7 +112,8 @@ def kill_again(material: Material, mutant_id: str, killer: str, runs: int,
     Returns:
         For each run, why the mutant was not killed.
     """
-    most = runs if is_of_values(material.suite, killer) else 1
+    limits = [case.limits for case in material.suite.all_cases if case.name == killer]
+    most = 1 if any(one is not None for one in limits) else runs
     faults_by_run: list[list[str]] = []
     with _mutated(material, mutant_id) as (mutant, kernel):
         while left := runs - len(faults_by_run):

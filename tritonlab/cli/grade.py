@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @verb
 def grade(
-    what: CurrentOr = None,
+    exercise: CurrentOr = None,
     module_id: OfModule = None,
     case: Annotated[str | None, typer.Option(
         "--case", metavar="NAME", autocompletion=options.cases,
@@ -52,10 +52,10 @@ def grade(
     from tritonlab.render import report as view
 
     if pending:
-        return _grade_pending(as_json, plain, not gpu, what, module_id, case, seed, target)
+        return _grade_pending(as_json, plain, not gpu, exercise, module_id, case, seed, target)
     screen = screen_on(plain)
     the_course = course.load()
-    submission = resolve(the_course, what, module_id)
+    submission = resolve(the_course, exercise, module_id)
     module = submission.module
     with progress_on(plain or as_json) as progress:
         report = grading.grade(submission, only=case, seed=seed, target=target, gpu=gpu,
@@ -168,7 +168,7 @@ def _details(report: Report, submission: Submission) -> str:
 
 @verb
 def watch(
-    what: CurrentOr = None,
+    exercise: CurrentOr = None,
     module_id: OfModule = None,
     edit: Annotated[bool, typer.Option(
         "--edit", help="Open the exercise in your editor first.")] = False,
@@ -202,7 +202,7 @@ def watch(
     if target is not None:
         grading.find_target(target)
     the_course = course.load()
-    submission = resolve(the_course, what, module_id)
+    submission = resolve(the_course, exercise, module_id)
     if edit:  # one that needs the terminal is opened by a key
         warn(editor.open_in_editor(submission.kernel))
     view: WatchView = Lines(_write) if as_json else Watched(lambda: screen_on(plain))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -14,14 +15,14 @@ from tritonlab.cli.options import CurrentOr, Json, OfModule, Plain
 from tritonlab.course import course
 from tritonlab.errors import shown
 from tritonlab.grading import grade as grading
-from tritonlab.progress import bench_cache
+from tritonlab.progress import caches
 from tritonlab.workspace import output_files
 from tritonlab.workspace.submission import resolve
 
 
 @verb
 def inspect(
-    what: CurrentOr = None,
+    exercise: CurrentOr = None,
     module_id: OfModule = None,
     target: Annotated[str, typer.Option(
         metavar="GPU", autocompletion=options.gpus,
@@ -43,13 +44,15 @@ def inspect(
     screen = screen_on(plain)
     the_target = grading.find_target(target)
     output_files.check(html)
-    submission = resolve(course.load(), what, module_id)
+    submission = resolve(course.load(), exercise, module_id)
     with progress_on(plain or as_json) as progress:
         inspected = kernels.inspect(submission, the_target, case=case, on_event=progress,
                                     listings=ptx or sass or html is not None)
     command, before = submission.command, "Next: "
     if not inspected.clean:
-        command = kernels.inspect_command(submission, the_target, case)
+        command = submission.typed("inspect")
+        command += f" --target {the_target.name}" * (the_target.name != targets.DEFAULT)
+        command += f" --case {shlex.quote(case)}" if case is not None else ""
         before = f"Edit {submission.to_edit}, then type: "
     if html is not None:
         from tritonlab.render import pages
@@ -68,7 +71,7 @@ def inspect(
 
 @verb
 def bench(
-    what: CurrentOr = None,
+    exercise: CurrentOr = None,
     module_id: OfModule = None,
     function: Annotated[str, typer.Option(
         metavar="NAME", help="Only this function, where the module has several.")] = "",
@@ -98,14 +101,14 @@ def bench(
         None if gpu else detect.default_target()
     output_files.check(html)
     output_files.check(png, output_files.PICTURE)
-    submission = resolve(course.load(), what, module_id)
+    submission = resolve(course.load(), exercise, module_id)
     with progress_on(plain or as_json) as progress:
         benchmark = kernels.bench(submission, function=function, target=the_target,
                                   on_event=progress)
         module = submission.module
         warning = ""
         if submission.in_place and submission.workspace is not None and not function:
-            warning = bench_cache.keep(submission.workspace.mark, module, benchmark)
+            warning = caches.save_benchmark(submission.workspace.mark, module, benchmark)
         if html is not None or png is not None:
             progress.say("drawing")
         if html is not None:

@@ -171,9 +171,10 @@ def solution(
     if not (earned or give_up) and not agreed(
             f"{module.id} is not passed yet. Give up and see its solution? The certificate will "
             "say so of passes from then on.", f"{module.id} is not passed yet, and its solution is "
-            "not shown before you give up", solution_diff.instead(module)):
-        warn(f"Nothing was shown. `tritonlab hint {module.id}` helps another way.")
-        return 0
+            "not shown before you give up", f"`tritonlab hint {module.id}` helps without it; "
+            f"`tritonlab solution {module.id} --give-up` shows it, and the certificate says so of "
+            "passes from then on."):
+        return warn(f"Nothing was shown. `tritonlab hint {module.id}` helps another way.")
     comparison = solution_diff.compare(module, submission)
     warning = solution_diff.record(the_course, place, module)
     done = certificate.build(the_course, reading).entry(module).done

@@ -19,7 +19,7 @@ from grader.engine.compiler import targets
 from tritonlab.course import course
 from tritonlab.course.course import Course, Module
 from tritonlab.errors import TritonlabError
-from tritonlab.progress import case_name_cache
+from tritonlab.progress import caches
 from tritonlab.workspace import workspace
 from tritonlab.workspace.submission import current
 from tritonlab.workspace.workspace import Workspace
@@ -88,7 +88,7 @@ def cases(ctx: typer.Context, incomplete: str) -> list[str]:
     """
     the_course = course.load()
     place = workspace.require(the_course.example)
-    names = case_name_cache.kept(place.mark).get(_module_meant(ctx, the_course, place).id, [])
+    names = caches.load_case_names(place.mark).get(_module_meant(ctx, the_course, place).id, [])
     matches = [name for name in names if name.startswith(incomplete)]
     return [_InQuotes(shlex.quote(name)) for name in matches] if _bash_wants_quotes() else matches
 
@@ -96,7 +96,7 @@ def cases(ctx: typer.Context, incomplete: str) -> list[str]:
 def _module_meant(ctx: typer.Context, the_course: Course, place: Workspace) -> Module:
     """Returns the module of the words before the cursor, otherwise the current one."""
     # An option without its value ends typer's parsing early, so arguments may be unparsed.
-    argument = ctx.params.get("module_id") or ctx.params.get("what") or next(iter(ctx.args), "")
+    argument = ctx.params.get("module_id") or ctx.params.get("exercise") or next(iter(ctx.args), "")
     if not argument:
         return current(the_course, place)
     return place.module_of(Path(argument).expanduser(), the_course) or the_course.find(argument)

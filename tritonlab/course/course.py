@@ -205,12 +205,8 @@ class Course:
 
     def module_of(self, path: Path) -> Module | None:
         """Returns the module of a file by the names of the two folders above it."""
-        track, folder = path.parent.parent.name, path.parent.name
-        for module in self.modules:
-            alias = module.id.partition("/")[0]
-            if track in (alias, module.track) and folder in (module.slug, module.folder.name):
-                return module
-        return None
+        name = f"{path.parent.parent.name}/{path.parent.name}"
+        return next((module for module in self.modules if name in module.names), None)
 
 
 def other_course(subject: str, own: str, used: str) -> OtherCourse:

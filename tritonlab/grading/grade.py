@@ -25,7 +25,7 @@ from tritonlab.errors import (
     cannot_grade,
     shown,
 )
-from tritonlab.progress import case_name_cache, certificate
+from tritonlab.progress import caches, certificate
 from tritonlab.progress.journal import JournalReading
 from tritonlab.workspace import passed_sources
 from tritonlab.workspace.submission import Submission
@@ -82,8 +82,8 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
     with grader_for(submission.module, sandbox) as box:
         suite = grader.load_suite(submission.module.suite, submission.module.folder)
         if submission.workspace is not None:
-            case_name_cache.keep(submission.workspace.mark, submission.module.id,
-                                 [case.name for case in suite.ordered()])
+            caches.save_case_names(submission.workspace.mark, submission.module.id,
+                                   [case.name for case in suite.ordered()])
         report = grader.grade(submission.kernel, suite, public_only=public_only, only=only,
                               seed=seed, target=compiled_for, gpu="found" if gpu else "never",
                               first=first, prepared=prepared, on_event=on_event, sandbox=box,

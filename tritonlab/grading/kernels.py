@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING
 import grader
 from grader.bench import bench as benchmarks
 from grader.bench.bench import Benchmark
-from grader.engine.compiler import targets
 from grader.engine.compiler.targets import Target
 from grader.gpu import detect
 from grader.inspect import inspection
@@ -43,16 +41,6 @@ def inspect(submission: Submission, target: Target, *, case: str | None = None,
         suite = grader.load_suite(submission.module.suite)
         return inspection.inspect(submission.kernel, suite, target, case=case, listings=listings,
                                   on_event=on_event, sandbox=box)
-
-
-def inspect_command(submission: Submission, target: Target, case: str | None) -> str:
-    """Returns the command that repeats an inspection."""
-    words = [submission.typed("inspect")]
-    if target.name != targets.DEFAULT:
-        words.append(f"--target {target.name}")
-    if case is not None:
-        words.append(f"--case {shlex.quote(case)}")
-    return " ".join(words)
 
 
 def bench(submission: Submission, *, function: str = "", target: Target | None = None,

@@ -70,12 +70,6 @@ def earned(course: Course, reading: JournalReading, module: Module) -> bool:
     return certificate.build(course, reading).entry(module).done or _was_shown(reading, module)
 
 
-def instead(module: Module) -> str:
-    """Returns the advice if there is no terminal to ask on."""
-    return (f"`tritonlab hint {module.id}` helps without it; `tritonlab solution {module.id} "
-            "--give-up` shows it, and the certificate says so of passes from then on.")
-
-
 def record(course: Course, place: Workspace, module: Module) -> str:
     """Records once that the solution is shown: a give-up unless the module is passed.
 

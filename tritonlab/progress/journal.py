@@ -239,7 +239,7 @@ def _new_lines(before: JournalReading, there: list[JournalLine],
 def _record(reading: JournalReading, event: str, module: str, details: Mapping[str, Any]) -> Record:
     data = {
         "schema": SCHEMA,
-        "seq": reading.next_seq,
+        "seq": reading.own[-1].seq + 1 if reading.own else 1,
         "event": event,
         "module": module,
         "date": f"{date.today():%Y-%m-%d}",  # a label, as is the time; the order is that of seq
@@ -315,10 +315,6 @@ class JournalReading:
     def head(self) -> str:
         """The SHA-256 of the record that the next one of this machine follows."""
         return own[-1].sha256 if (own := self.own) else GENESIS
-
-    @property
-    def next_seq(self) -> int:
-        return own[-1].seq + 1 if (own := self.own) else 1
 
     @property
     def last(self) -> str:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tritonlab.course.course import Course, Module, Track
-from tritonlab.progress import bench_cache, certificate
-from tritonlab.progress.bench_cache import StoredBenchmark
+from tritonlab.progress import caches, certificate
+from tritonlab.progress.caches import StoredBenchmark
 from tritonlab.progress.certificate import EVIDENCE, Certificate, CertificateEntry
 from tritonlab.progress.journal import JournalReading, Record
 
@@ -96,7 +96,7 @@ class ModuleBenchmark:
     """A stored benchmark; ``current``: of the file that was graded last."""
 
     module: Module
-    kept: StoredBenchmark
+    stored: StoredBenchmark
     current: bool
 
 
@@ -155,9 +155,10 @@ class Overview:
             } for line in self.lines],
             "days": [{"date": str(day.day), "module": day.module, "grades": day.grades,
                       "passes": day.passes, "evidence": day.evidence} for day in self.days],
-            "benches": [{"module": one.module.id, "date": one.kept.date,
-                         "device": one.kept.found.device, "measured": one.kept.found.measured,
-                         "current": one.current} for one in self.benched],
+            "benches": [{"module": one.module.id, "date": one.stored.date,
+                         "device": one.stored.benchmark.device,
+                         "measured": one.stored.benchmark.measured, "current": one.current}
+                        for one in self.benched],
         }
 
 
@@ -179,9 +180,9 @@ def build(course: Course, reading: JournalReading, mark: Path) -> Overview:
 def _benched(modules: Iterable[Module], reading: JournalReading,
              mark: Path) -> Iterator[ModuleBenchmark]:
     for module in modules:
-        if benchmark := bench_cache.kept(mark, module):
+        if benchmark := caches.load_benchmark(mark, module):
             last = reading.last_grade(module.id)
-            current = last is None or last["source_sha256"] == benchmark.found.source_sha256
+            current = last is None or last["source_sha256"] == benchmark.benchmark.source_sha256
             yield ModuleBenchmark(module, benchmark, current)
 
 

@@ -90,7 +90,7 @@ def _benchmark(benchmark: Benchmark, title: str = "", *, narrow: bool = False) -
                         **_marker(who)) for who in names],
         loc="lower left", bbox_to_anchor=(_LEFT / width, 1 - head / height),
         ncols=2 if narrow else 4, fontsize=10, frameon=False, handlelength=2,
-         columnspacing=1.2, borderaxespad=0, borderpad=0)
+        columnspacing=1.2, borderaxespad=0, borderpad=0)
     for number, chart in enumerate(charts):
         across = width / columns
         axes = _axes(figure, number % columns * across + _LEFT,
@@ -128,10 +128,7 @@ def _marker(who: str) -> dict[str, Any]:
 
 def _speeds(axes: Axes, chart: Chart, *, alone: bool, narrow: bool) -> None:
     """Speed over size of all contenders, below the ceiling."""
-    sizes = [size for size in chart.needed if any(size in one.speeds for one in chart.timed)]
-    ceilings = [chart.ceiling(size) for size in sizes]
-    top = max(*ceilings, *(chart.rate(size, speed.seconds) for one in chart.timed
-                           for size, speed in one.speeds.items()))
+    sizes, ceilings, top = bench_text.ceilings(chart)
     scale, unit = q.scale(top, chart.unit)
     axes.plot(sizes, np.divide(ceilings, scale), color=INK["text"], linewidth=1.6,
               linestyle=(0, (5, 3)), zorder=1.5)

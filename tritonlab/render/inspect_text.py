@@ -19,7 +19,7 @@ from grader.submission import syntax
 from grader.text import sentence
 from tritonlab.course.course import Module
 from tritonlab.render import quantities as q
-from tritonlab.render.report import diagnosis, show_parts
+from tritonlab.render.report import show_finding
 from tritonlab.render.screen import Part, Screen, cropped, padded
 
 BOUNDS = {
@@ -218,12 +218,6 @@ ALL_CLEAR = ("No known defect was found. That a kernel is fast, compiled code an
 HINTS = "A hint says what could be better; as things are, it may cost nothing."
 
 
-def observation(defect: Defect) -> str:
-    """The observation as a sentence; a leading identifier keeps its case."""
-    first = defect.seen.split(" ")[0]
-    return sentence(defect.seen) if first.isalnum() else first + sentence(defect.seen)[len(first):]
-
-
 def position(point: Point, target: Target) -> str:
     """Describes the position of a point below the roofline."""
     ridge = point.peak / target.dram
@@ -297,9 +291,7 @@ def _findings(screen: Screen, module: Module, case: InspectedCase) -> None:
     """Prints the findings that keep a case from being inspected."""
     for finding in case.findings:
         screen.blank()
-        screen.line((case.name, "strong"), (f"  {finding.code}", "dim"),
-                    lead=("Nothing to inspect: ",))
-        show_parts(screen, diagnosis(module, finding))
+        show_finding(screen, "Nothing to inspect: ", case.name, module, finding)
 
 
 def _table(screen: Screen, inspection: Inspection) -> None:
@@ -400,7 +392,7 @@ def _advice(screen: Screen, inspection: Inspection) -> None:
         screen.line(ALL_CLEAR, lead=("  ",))
     for case, defect in inspection.seen:
         screen.line((defect_name(inspection, case, defect), "skip"), lead=("  ",))
-        for label, text in (("Seen", observation(defect)), ("Why", MEANINGS.get(defect.code)),
+        for label, text in (("Seen", sentence(defect.seen)), ("Why", MEANINGS.get(defect.code)),
                             ("Try", defect.advice)):
             if text:
                 screen.line(text, lead=(screen.label(label, 4, 6),))

@@ -86,7 +86,8 @@ def report(overview: Overview) -> str:
     """The page of a learner's progress: modules, attempts over time, benchmarks."""
     from tritonlab.render import charts
 
-    benched = [(one, charts.benchmark_svgs(one.kept.found, f"Speed over size of {one.module.id}"))
+    benched = [(one, charts.benchmark_svgs(one.stored.benchmark,
+                                           f"Speed over size of {one.module.id}"))
                for one in overview.benched]
     return _template("report.html").render(
         overview=overview, certificate=overview.certificate, words=progress,

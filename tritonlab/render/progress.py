@@ -9,7 +9,7 @@ from typing import Any
 from grader.text import sentence
 from tritonlab.course.course import Course, Module, Track
 from tritonlab.errors import shown
-from tritonlab.progress.bench_cache import StoredBenchmark
+from tritonlab.progress.caches import StoredBenchmark
 from tritonlab.progress.certificate import (
     EVIDENCE,
     FAST,
@@ -193,8 +193,8 @@ def show_report(screen: Screen, overview: Overview, next_command: str) -> None:
         screen.blank()
     _days(screen, overview)
     for one in overview.benched:
-        screen.line(f"Benchmark of {one.module.id}, {one.kept.date}: "
-                    f"{' '.join(outcome(one.kept))}")
+        screen.line(f"Benchmark of {one.module.id}, {one.stored.date}: "
+                    f"{' '.join(outcome(one.stored))}")
     if overview.benched:
         screen.blank()
     screen.next(next_command)
@@ -243,14 +243,14 @@ def details(line: ModuleProgress) -> str:
         f"{hours(line.module.minutes)} planned")
 
 
-def outcome(kept: StoredBenchmark) -> Iterator[str]:
+def outcome(stored: StoredBenchmark) -> Iterator[str]:
     """Whether a benchmark was measured, and how one's own kernels compare."""
     from tritonlab.render import bench_text as words
 
-    yield sentence(words.promise(kept.found))
-    for chart in kept.found.charts:
+    yield sentence(words.promise(stored.benchmark))
+    for chart in stored.benchmark.charts:
         if text := words.summary(chart):
-            yield f"{chart.function}: {text}" if len(kept.found.charts) > 1 else text
+            yield f"{chart.function}: {text}" if len(stored.benchmark.charts) > 1 else text
 
 
 def show_merge(screen: Screen, merge: Merge, command: str) -> None:

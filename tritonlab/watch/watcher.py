@@ -20,7 +20,6 @@ from tritonlab.course.course import Course, Module
 from tritonlab.errors import TritonlabError
 from tritonlab.grading import grade as grading
 from tritonlab.progress import certificate
-from tritonlab.progress.journal import JournalReading
 from tritonlab.render.watch import KeyBinding, WatchView
 from tritonlab.watch import grade_thread
 from tritonlab.watch.file_events import Content, Saves
@@ -212,7 +211,8 @@ class Watch:
         except OSError:  # the file is gone, which is the next event
             grade.due = math.inf
             return
-        self.view.failing(self.module, grade.shown, self._reading())
+        self.view.failing(self.module, grade.shown,
+                          grading.reading_of(self.course, self.submission))
         grade.fresh, grade.drawn = True, 0.0
 
     def _hear(self, message: GradeEvent | str) -> None:
@@ -339,6 +339,3 @@ class Watch:
         """Restores the terminal for a shell."""
         self.view.make_room()
         self._keyboard.release()
-
-    def _reading(self) -> JournalReading:
-        return grading.reading_of(self.course, self.submission)

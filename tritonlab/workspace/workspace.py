@@ -26,7 +26,6 @@ from tritonlab.progress.journal import JOURNAL, MARK, Journal
 
 COURSE = "course.json"  # in it; {"schema": 1, "course": ID}
 DEFAULT = "tritonlab-workspace"
-_BESIDE = (LESSON, "lesson.py")
 
 
 @dataclass(frozen=True)
@@ -190,7 +189,9 @@ def start(module: Module, root: Path) -> tuple[Workspace, CopiedFiles]:
             data = json.dumps({"schema": 1, "course": module.course})
             safe_files.create(workspace.mark / COURSE, f"{data}\n".encode())
         folder.mkdir(parents=True, exist_ok=True)
-        for name, content in (fresh(module) | _beside(module)).items():
+        lesson = {name: _course_file(module.folder / name) for name in (LESSON, "lesson.py")
+                  if (module.folder / name).exists()}
+        for name, content in (fresh(module) | lesson).items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             created = safe_files.create(folder / name, content)
             (copied if created else left_alone).append(name)
@@ -208,12 +209,6 @@ def fresh(module: Module) -> dict[str, bytes]:
         BadCourse: one of them is missing.
     """
     return {name: _course_file(module.folder / name) for name in (EXERCISE, *module.files)}
-
-
-def _beside(module: Module) -> dict[str, bytes]:
-    """Returns the files that are copied with an exercise and not edited."""
-    return {name: _course_file(module.folder / name) for name in _BESIDE
-            if (module.folder / name).exists()}
 
 
 def check_file(path: Path, module: Module | None = None) -> None:

@@ -23,11 +23,11 @@ class NotInAKernel(Exception):
 
 
 class LoopChanges(NotInAKernel):
-    """A loop changes the type or shape of a variable; ``figures`` are those of a fault."""
+    """A loop changes the type of a variable, or its ``shape`` to another one."""
 
-    def __init__(self, line: int | None, **figures: Figure) -> None:
-        super().__init__("a loop changes the type of a variable", line)
-        self.figures = figures
+    def __init__(self, message: str, line: int | None, shape: Figure, new_shape: Figure) -> None:
+        super().__init__(message, line)
+        self.shape, self.new_shape = shape, new_shape
 
 
 class KernelError(Exception):
@@ -85,9 +85,10 @@ def explain(error: BaseException, file: str, kernel: str) -> Finding:
         return Finding("R01", fault("endless recursion", kernel=kernel), line)
     if _has_blank(error, file) or "ellipsis" in str(innermost).lower():
         return Finding("P01", fault("blank reached", kernel=kernel), line)
-    if isinstance(innermost, LoopChanges):
-        return Finding("L05", fault("carried type", kernel=kernel, **innermost.figures), line)
     message = _message(innermost)
+    if isinstance(innermost, LoopChanges):
+        return Finding("L05", fault("carried type", kernel=kernel, text=message,
+                                    shape=innermost.shape, new_shape=innermost.new_shape), line)
     if isinstance(innermost, AssertionError) and not _inside_triton(innermost):
         return Finding("R01", fault("assertion", kernel=kernel, text=message), line)
     if isinstance(innermost, _COMPILE_TIME) or _inside_triton(innermost):

@@ -1,15 +1,17 @@
-"""The last benchmark of each module, stored beside the journal for the report."""
+"""Caches beside the journal: each module's last benchmark, and its case names for completion."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 from msgspec import Meta, convert
 
 from tritonlab.course.course import Module
@@ -20,8 +22,9 @@ if TYPE_CHECKING:
     from grader.bench.bench import Benchmark, Chart
 
 SCHEMA = 1
-FOLDER = "bench"  # in the workspace's own folder; below it a file for each module, by its id
+BENCHMARKS = "bench"  # in the workspace's own folder; below it a file for each module, by its id
 LARGEST = 1_000_000  # bytes; one has about 10 000
+CASE_NAMES = "cases.json"  # {module: [name, ...]}
 _Text = Annotated[str, Meta(max_length=200, pattern="^[^$]*$")]  # $ would begin a formula
 _Positive = Annotated[float, Meta(gt=0, le=sys.float_info.max)]
 
@@ -30,15 +33,15 @@ _Positive = Annotated[float, Meta(gt=0, le=sys.float_info.max)]
 class StoredBenchmark:
     """A stored benchmark and its day."""
 
-    found: Benchmark
+    benchmark: Benchmark
     date: str
 
 
-def path(mark: Path, module: Module) -> Path:
-    return mark / FOLDER / f"{module.id}.json"
+def benchmark_path(mark: Path, module: Module) -> Path:
+    return mark / BENCHMARKS / f"{module.id}.json"
 
 
-def keep(mark: Path, module: Module, benchmark: Benchmark) -> str:
+def save_benchmark(mark: Path, module: Module, benchmark: Benchmark) -> str:
     """Stores a benchmark of all functions if anything was timed.
 
     A prediction does not replace a measurement of the same file.
@@ -46,12 +49,12 @@ def keep(mark: Path, module: Module, benchmark: Benchmark) -> str:
     Returns:
         Why it could not be stored, or an empty string.
     """
-    file = path(mark, module)
+    file = benchmark_path(mark, module)
     if not any(chart.timed for chart in benchmark.charts):
         return ""
-    before = kept(mark, module)
-    if before and before.found.measured and not benchmark.measured \
-            and before.found.source_sha256 == benchmark.source_sha256:
+    before = load_benchmark(mark, module)
+    if before and before.benchmark.measured and not benchmark.measured \
+            and before.benchmark.source_sha256 == benchmark.source_sha256:
         return ""
     data = {"schema": SCHEMA, "module": module.id, "date": f"{date.today():%Y-%m-%d}",
             "benchmark": benchmark.to_dict()}
@@ -64,9 +67,9 @@ def keep(mark: Path, module: Module, benchmark: Benchmark) -> str:
     return ""
 
 
-def kept(mark: Path, module: Module) -> StoredBenchmark | None:
+def load_benchmark(mark: Path, module: Module) -> StoredBenchmark | None:
     """Returns the stored benchmark of a module; None if the file is absent or damaged."""
-    file = path(mark, module)
+    file = benchmark_path(mark, module)
     try:
         with safe_files.opened(file.parent) as folder:
             data = json.loads(safe_files.read(folder, file.name, LARGEST) or b"")
@@ -112,3 +115,23 @@ def _chart(data: Mapping[str, Any]) -> Chart:
            for one in contenders):
         raise ValueError("not a contender")
     return Chart(function, axis, at, peer, roof, needed, contenders)
+
+
+def save_case_names(mark: Path, module: str, names: Sequence[str]) -> None:
+    """Stores the case names of a module; a failure only costs completions."""
+    cached = load_case_names(mark)
+    if cached.get(module) == [*names]:
+        return
+    with contextlib.suppress(OSError), safe_files.opened(mark) as folder:
+        content = json.dumps({**cached, module: [*names]}, indent=1)
+        safe_files.replace(folder, CASE_NAMES, content.encode())
+
+
+def load_case_names(mark: Path) -> dict[str, list[str]]:
+    """Returns the names by module; empty if the file is absent or damaged."""
+    try:
+        with safe_files.opened(mark) as folder:
+            return msgspec.json.decode(safe_files.read(folder, CASE_NAMES) or b"{}",
+                                       type=dict[str, list[str]])
+    except (OSError, msgspec.DecodeError, RecursionError):
+        return {}
