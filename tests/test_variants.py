@@ -11,7 +11,7 @@ from test_grade import KERNEL, SUITE
 import grader
 from grader import Verdict
 from grader.processes import session
-from grader.processes.specializations import Variant, too_many
+from grader.processes.compiler_replies import Variant, too_many
 from grader.sandbox import NotStarted
 from grader.suite import Property, rand
 

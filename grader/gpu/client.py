@@ -20,7 +20,7 @@ from typing import IO, Any
 
 from grader.engine.gpu.measurement import Ceilings, Gpu
 from grader.report import Finding
-from grader.sandbox import ChildError, Sandbox, cancellation
+from grader.sandbox import Child, ChildError, Sandbox, cancellation
 from grader.sandbox.limits import OF_A_GPU
 
 LOOK_S = 60.0  # to begin with CUDA; two seconds are usual, the first time after a start more
@@ -93,11 +93,16 @@ def _lock(file: IO[str], kind: int, deadline: float) -> None:
     return None
 
 
+def start(sandbox: Sandbox) -> Child:
+    """Forks a GPU process, which loads nothing before its first request."""
+    wake()
+    return sandbox.fork("gpu", OF_A_GPU)
+
+
 @contextmanager
 def process(sandbox: Sandbox) -> Iterator[Asking]:
     """Starts a GPU process without a submission."""
-    wake()
-    with sandbox.fork("gpu", OF_A_GPU) as child:
+    with start(sandbox) as child:
         child.ask({"op": "load", "devices": visible()}, timeout_s=LOOK_S)
 
         def ask(request: dict[str, Any], fds: Sequence[int], seconds: float,

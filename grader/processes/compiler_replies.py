@@ -1,20 +1,21 @@
-"""Replies of the compiler and of surveys: code, traffic and predicted time by launch."""
+"""Replies of the compiler and of surveys: code, variants, traffic and time by launch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from grader.finding import Fault, fault, value_of
-from grader.processes.replies import Stopped
-from grader.processes.specializations import Variant
-from grader.recording.codec import convert
+from grader.finding import Fault, Figure, fault, value_of
+from grader.processes.replies import Stopped, check_done, reading
+from grader.recording.codec import JsonObject, convert
 from grader.recording.compiled_kernel import Binary
 from grader.recording.launch_stats import Prediction, Survey, Unsurveyable
 from grader.recording.model import Launch, Recording
 from grader.report import Finding
+
+SHOWN = 4  # of the values of an argument, in a message
 
 Listing = tuple[tuple[int | None, str], ...]  # code, each line with the line of the learner's file
 
@@ -101,6 +102,20 @@ def listings_of(reply: Mapping[str, Any]) -> tuple[Listing, Listing]:
         return convert(reply["ptx"], Listing, "PTX"), convert(reply["sass"], Listing, "SASS")
 
 
+@dataclass(frozen=True)
+class Variant(JsonObject):
+    """The key by which Triton caches compiled code.
+
+    ``parts`` say for each parameter what the compiler knows of it, and ``options`` those of the
+    launch. ``in_vain`` are constexpr parameters that `do_not_specialize` names all the same.
+    """
+
+    kernel: str
+    parts: tuple[tuple[str, str], ...]
+    options: str
+    in_vain: tuple[str, ...] = ()
+
+
 def variants_of(reply: Mapping[str, Any]) -> list[Variant]:
     """Reads the compiler's reply about variants, one for each launch.
 
@@ -120,13 +135,9 @@ def _reading(reply: Mapping[str, Any], done: str) -> Iterator[None]:
     Raises:
         Stopped: the recording was refused, or what is inside finds the reply to be none.
     """
-    if reply["status"] != "done":
-        raise Stopped(Finding("R03", fault("refused recording", done=done, text=str(
-            reply.get("why", reply["status"])))))
-    try:
+    check_done(reply, done)
+    with reading("no account", done=done):
         yield
-    except (KeyError, TypeError, ValueError) as error:
-        raise Stopped(Finding("R03", fault("no account", done=done, text=str(error)))) from error
 
 
 def _one_each(answers: Any, recording: Recording) -> list[Any]:
@@ -169,3 +180,35 @@ def _kernels(recording: Recording) -> tuple[str, ...]:
 def _only_line(recording: Recording) -> int | None:
     lines = {launch.line for launch in recording.launches}
     return lines.pop() if len(lines) == 1 else None
+
+
+def too_many(launched: Sequence[Variant], most: int, of: str) -> list[Finding]:
+    """Returns Q01 for more than ``most`` variants; ``of`` names the calls.
+
+    A constexpr that `do_not_specialize` names is L05: its values are told apart all the same, and
+    Triton refuses to compile such a kernel.
+    """
+    variants = list(dict.fromkeys(launched))
+    if len(variants) <= most:
+        return []
+    for one in variants:
+        if one.in_vain:
+            return [Finding("L05", fault("not specialized", kernel=one.kernel, name=one.in_vain[0],
+                                         count=len(variants), calls=of))]
+    return [Finding("Q01", fault(
+        "variants", count=len(variants), calls=of, most=most,
+        kernels=tuple(dict.fromkeys(one.kernel for one in variants)), **_differing(variants)))]
+
+
+def _differing(variants: Sequence[Variant]) -> dict[str, Figure]:
+    """The argument with the most specializations, and the first of them; empty without."""
+    by_argument: dict[tuple[str, str], dict[str, None]] = {}
+    for one in variants:
+        for name, part in one.parts:
+            by_argument.setdefault((one.kernel, name), {})[part] = None
+    if not by_argument:
+        return {}
+    (kernel, name), parts = max(by_argument.items(), key=lambda item: len(item[1]))
+    if len(parts) < 2:
+        return {}
+    return {"kernel": kernel, "name": name, "parts": tuple(parts)[:SHOWN], "n_parts": len(parts)}

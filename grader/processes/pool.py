@@ -19,7 +19,7 @@ from grader.processes.replies import Stopped, memory_limit, question_of, refusal
 from grader.recording.model import Recording, to_json
 from grader.report import Finding
 from grader.sandbox import Child, ResourceLimits, Sandbox, errors, tempdirs
-from grader.sandbox.limits import OF_A_GPU, Role
+from grader.sandbox.limits import Role
 from grader.submission.source import KERNEL, Source
 
 T = TypeVar("T")
@@ -121,7 +121,7 @@ class Processes:
                                     partial(self._load_kernels, "reading the kernels to compile"))
                            for _ in range(2 if several else 1)]
         self._compiled_by: dict[Hashable, _Process] = {}
-        self._gpu = _Process(self._before_the_gpu,
+        self._gpu = _Process(partial(client.start, sandbox),
                              partial(self._load_kernels, "reading the kernels for the GPU",
                                      devices=client.visible()))
         self.lost_s = 0.0  # seconds spent on runs that did not end normally
@@ -134,10 +134,6 @@ class Processes:
                 closing.callback(tempdirs.remove, self._folder)
             for process in (self._worker, *self._executors, *self._compilers, self._gpu):
                 closing.callback(process.stop)
-
-    def _before_the_gpu(self) -> Child:
-        client.wake()
-        return self._sandbox.fork("gpu", OF_A_GPU)
 
     def drop_gpu(self) -> None:
         """Kills the GPU process, whose context a kernel has broken; others go on."""
@@ -267,45 +263,43 @@ class Processes:
 
     def _begin(self, child: Child, request: dict[str, Any], fds: Sequence[int], seconds: float,
                task: str, *, final: bool = False, forgeable: bool = False) -> Later[dict[str, Any]]:
-        """``final``: no other run can fare better. ``forgeable``: the learner's code ran in it
-        before, so a reply that blames the grader may be its own.
+        """Begins a request. What happens to a child that runs learners' code is a finding.
+
+        ``final``: no other run can fare better. ``forgeable``: the learner's code ran in it before,
+        so a reply that blames the grader may be its own.
         """
         seconds = seconds / LESS_PATIENCE if self._hung else seconds
         # Importing a file takes a hundredth of its time, which is enough on a busy machine too.
-        reply = child.begin(request, fds, seconds, 0.0) if final else \
+        later = child.begin(request, fds, seconds, 0.0) if final else \
             child.begin(request, fds, seconds)
-        return partial(self._finish, reply, seconds, task, final=final, forgeable=forgeable)
 
-    def _finish(self, later: Later[dict[str, Any]], seconds: float, task: str, *,
-                final: bool, forgeable: bool) -> dict[str, Any]:
-        """The reply; what happens to a child that runs learners' code is a finding, not an error.
-        """
-        waited = time.monotonic()
-        try:
-            reply = later()
-        except errors.NotStarted:
-            raise
-        except errors.ChildTimedOut as error:
-            self._hung = True
-            finding = Finding("R02", fault("no end", task=task, seconds=seconds), error.line)
-            if error.held > HOG:
-                finding = Finding("R04", fault(
-                    "memory held", task=task, n_bytes=error.held, seconds=seconds,
-                    limit=memory_limit()), error.line)
-        except errors.ChildOutOfMemory as error:
-            finding = Finding("R04", fault("memory taken", task=task, n_bytes=error.resident,
-                                           most=error.limit), error.line)
-        except errors.ChildDied as error:
-            how = f"was {error}" if str(error).startswith("killed") else str(error)
-            finding = Finding("R03", fault("ended", task=task, text=how), error.line)
-        except errors.MalformedReply as error:
-            finding = Finding("R03", fault("no reply", task=task, text=str(error)))
-        else:
-            if reply.get("status") == "broken" and not forgeable:
-                raise RuntimeError(f"the grader's own code failed:\n{reply.get('traceback')}")
-            return reply
-        self.lost_s += time.monotonic() - waited
-        raise Stopped(finding, final=final)
+        def replied() -> dict[str, Any]:
+            waited = time.monotonic()
+            try:
+                reply = later()
+            except errors.ChildTimedOut as error:
+                self._hung = True
+                finding = Finding("R02", fault("no end", task=task, seconds=seconds), error.line)
+                if error.held > HOG:
+                    finding = Finding("R04", fault(
+                        "memory held", task=task, n_bytes=error.held, seconds=seconds,
+                        limit=memory_limit()), error.line)
+            except errors.ChildOutOfMemory as error:
+                finding = Finding("R04", fault("memory taken", task=task, n_bytes=error.resident,
+                                               most=error.limit), error.line)
+            except errors.ChildDied as error:
+                how = f"was {error}" if str(error).startswith("killed") else str(error)
+                finding = Finding("R03", fault("ended", task=task, text=how), error.line)
+            except errors.MalformedReply as error:
+                finding = Finding("R03", fault("no reply", task=task, text=str(error)))
+            else:
+                if reply.get("status") == "broken" and not forgeable:
+                    raise RuntimeError(f"the grader's own code failed:\n{reply.get('traceback')}")
+                return reply
+            self.lost_s += time.monotonic() - waited
+            raise Stopped(finding, final=final)
+
+        return replied
 
 
 def _write(folder: Path, name: str, data: bytes) -> None:

@@ -129,7 +129,7 @@ def refusal_of(reply: Mapping[str, Any]) -> Finding | None:
     Raises:
         Stopped: it is no such reply.
     """
-    with _reading("importing the file", final=True):
+    with reading("no reply", task="importing the file", final=True):
         match reply.get("status"):
             case "ready":
                 return None
@@ -144,11 +144,11 @@ def outcome_of(reply: Mapping[str, Any], given: Sequence[View], entry: str) -> O
     Raises:
         Stopped: it is no such reply, or holds no recording.
     """
-    with _reading("the function"):
+    with reading("no reply", task="the function"):
         findings = _findings(reply.get("findings", []))
         match reply.get("status"):
             case "missing":
-                return Outcome(None, (_no_function(entry),))
+                return Outcome(None, (Finding("P04", fault("no function", name=entry)),))
             case "raised":
                 return Outcome(None, findings, error=_raised(reply))
             case "value":
@@ -173,7 +173,7 @@ def question_of(reply: Mapping[str, Any]) -> Recording:
     Raises:
         Stopped: the reply is not such a question.
     """
-    with _reading("the function"):
+    with reading("no reply", task="the function"):
         recording = model.from_json(reply.get("question"))
         if len(recording.events) != 1 or len(recording.launches) != 1:
             raise MalformedRecording("a question is about one launch")
@@ -211,11 +211,11 @@ def answer_of(reply: Mapping[str, Any], of: str) -> Answer:
     Raises:
         Stopped: it is no such reply.
     """
-    with _reading("the function"):
+    with reading("no reply", task="the function"):
         findings = _findings(reply.get("findings", []), codes=WORKER_CODES | EAGER_CODES)
         match reply.get("status"):
             case "missing":
-                return Answer(findings=(_no_function(of),))
+                return Answer(findings=(Finding("P04", fault("no function", name=of)),))
             case "raised":
                 return Answer(findings=findings, error=_raised(reply))
             case "value":
@@ -225,21 +225,25 @@ def answer_of(reply: Mapping[str, Any], of: str) -> Answer:
         raise MalformedRecording(f"the status {reply.get('status')!r:.40}")
 
 
-def _no_function(name: str) -> Finding:
-    return Finding("P04", fault("no function", name=name))
-
-
-def _no_reply(source: str, error: Exception, *, final: bool = False) -> Stopped:
-    return Stopped(Finding("R03", fault("no reply", task=source, text=str(error))), final=final)
-
-
 @contextmanager
-def _reading(source: str, *, final: bool = False) -> Iterator[None]:
-    """Turns errors of reading a reply into ``Stopped``; ``source`` is what the process ran."""
+def reading(kind: str, *, final: bool = False, **figures: str) -> Iterator[None]:
+    """Turns errors of reading a reply into ``Stopped``, by R03 of this kind."""
     try:
         yield
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise _no_reply(source, error, final=final) from error
+        finding = Finding("R03", fault(kind, text=str(error), **figures))
+        raise Stopped(finding, final=final) from error
+
+
+def check_done(reply: Mapping[str, Any], done: str) -> None:
+    """Checks the status of a reply about a recording; ``done`` is a participle for messages.
+
+    Raises:
+        Stopped: the recording was refused.
+    """
+    if reply["status"] != "done":
+        raise Stopped(Finding("R03", fault("refused recording", done=done,
+                                           text=str(reply.get("why", reply["status"])))))
 
 
 def _unimportable(error: Raised) -> Finding:
@@ -330,13 +334,14 @@ def run_of(reply: Mapping[str, Any], results: MemoryFile) -> Run:
     Raises:
         Stopped: it refused the recording, or tells no facts or results that there can be.
     """
-    if reply["status"] != "done":
-        raise _refused(reply, "replayed")
-    with _reading("the kernels"):
+    check_done(reply, "replayed")
+    with reading("no reply", task="the kernels"):
         tensors, other = (tuple(map(results.read, reply.get(name, ())))
                           for name in ("results", "other"))
+    with reading("no account"):
+        facts = tuple(map(LaunchFacts.from_dict, reply["launches"]))
     return Run(
-        tuple(map(Finding.from_json, reply["findings"])), tensors, _facts(reply["launches"]),
+        tuple(map(Finding.from_json, reply["findings"])), tensors, facts,
         determined=reply.get("determined") is True,
         other=other,
         printed=tuple(str(line)[:model.MAX_PRINTED_LINE]
@@ -350,9 +355,8 @@ def timed_of(reply: Mapping[str, Any], results: MemoryFile) -> Timed:
     Raises:
         Stopped: it refused, or tells times or results that there cannot be.
     """
-    if reply["status"] != "done":
-        raise _refused(reply, "timed")
-    with _reading("the kernels on the GPU"):
+    check_done(reply, "timed")
+    with reading("no reply", task="the kernels on the GPU"):
         measured = reply["measurement"]
         return Timed(
             tuple(map(Finding.from_json, reply["findings"])),
@@ -360,11 +364,6 @@ def timed_of(reply: Mapping[str, Any], results: MemoryFile) -> Timed:
             tuple(map(Measurement.from_dict, reply["configurations"])),
             *(tuple(tuple(map(results.read, places)) for places in reply[name])
               for name in ("results", "untimed")))
-
-
-def _refused(reply: Mapping[str, Any], done: str) -> Stopped:
-    return Stopped(Finding("R03", fault("refused recording", done=done,
-                                        text=str(reply.get("why", reply["status"])))))
 
 
 class MemoryFile:
@@ -401,13 +400,6 @@ class MemoryFile:
                 raise MalformedRecording("a result was cut off while it was read")
             rest = rest[count:]
         return torch.frombuffer(data, dtype=dtype).view(shape)
-
-
-def _facts(launches: Any) -> tuple[LaunchFacts, ...]:
-    try:
-        return tuple(map(LaunchFacts.from_dict, launches))
-    except (TypeError, ValueError) as error:
-        raise Stopped(Finding("R03", fault("no account", text=str(error)))) from error
 
 
 _NO_MODULE = re.compile(r"^No module named '(\w+)'")

@@ -17,11 +17,10 @@ from grader.finding import fault
 from grader.gpu import client
 from grader.gpu.client import NoGpu
 from grader.processes import compiler_replies, replies
-from grader.processes.compiler_replies import Compiled, Listing, Surveyed, Times
+from grader.processes.compiler_replies import Compiled, Listing, Surveyed, Times, Variant
 from grader.processes.decoy_inputs import Drawn, decoys, difference
 from grader.processes.pool import Later, Processes
 from grader.processes.replies import Answer, MemoryFile, Outcome, Run, Stopped, Timed, unusable
-from grader.processes.specializations import Variant
 from grader.recording import host_values, model
 from grader.recording.arena import Arena, SparseTensor, pack
 from grader.recording.launch_stats import Survey
@@ -137,20 +136,20 @@ class Session:
         if as_they_are:
             return self._begin_call(inputs, config, trials)
         others = inputs.decoys if isinstance(inputs, Drawn) else decoys(inputs)
-        blind = self._begin_call(others, config, trials)
-        return lambda: self._checked(blind(), inputs, config, trials)
+        begun = self._begin_call(others, config, trials)
 
-    def _checked(self, blind: Outcome, inputs: Sequence[Any], config: int,
-                 trials: int) -> Outcome:
-        """Returns the outcome on decoys, or on the inputs if the function raised on decoys."""
-        if blind.recording is not None or blind.error is None:
-            return blind
-        seeing = self._begin_call(inputs, config, trials)()
-        if seeing.recording is None:
-            return seeing
-        return replace(seeing, recording=None, findings=(*blind.findings, Finding(
-            "X01", fault("raised for others", exception=blind.error.types[0],
-                         text=blind.error.message), line=blind.error.line)))
+        def outcome() -> Outcome:
+            blind = begun()
+            if blind.recording is not None or blind.error is None:
+                return blind
+            seeing = self._begin_call(inputs, config, trials)()
+            if seeing.recording is None:
+                return seeing
+            return replace(seeing, recording=None, findings=(*blind.findings, Finding(
+                "X01", fault("raised for others", exception=blind.error.types[0],
+                             text=blind.error.message), line=blind.error.line)))
+
+        return outcome
 
     def decided_by_values(self, recording: Recording, inputs: Sequence[Any]) -> list[Finding]:
         """Returns X01 if the function launches other work on the inputs than on decoys.

@@ -22,7 +22,7 @@ from matplotlib.transforms import Bbox
 
 from grader.bench.bench import COMPILED, REFERENCE, TORCH, YOURS, Benchmark, Chart, Contender
 from grader.engine.compiler.targets import Target
-from grader.inspect.roofline import Point
+from grader.inspect.inspection import Point
 from tritonlab.progress.progress_report import Day
 from tritonlab.render import bench_text
 from tritonlab.render import quantities as q

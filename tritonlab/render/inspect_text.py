@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from grader.diagnosis.codes import MEANINGS
 from grader.diagnosis.perf_lints import Defect
 from grader.engine.compiler.targets import Target
-from grader.inspect.inspection import InspectedCase, Inspection
-from grader.inspect.roofline import Point
-from grader.inspect.source_annotations import LineTraffic, SourceLine
+from grader.inspect.inspection import InspectedCase, Inspection, Point, SourceLine
 from grader.judge.launch_report import InspectedLaunch
 from grader.processes.compiler_replies import Listing
 from grader.recording.compiled_kernel import Binary
+from grader.recording.launch_stats import Traffic
 from grader.submission import syntax
 from grader.text import sentence
 from tritonlab.course.course import Module
@@ -184,11 +183,11 @@ def _context(text: str, case: InspectedCase, lines: set[int]) -> set[int]:
     return context
 
 
-def movement(moved: LineTraffic) -> str:
+def movement(moved: Traffic) -> str:
     """Such as ``x_ptr: 33.6 MB loaded, sectors 100 % used, moved once``."""
-    times = "once" if moved.times < 1.005 else f"{q.three(moved.times)} times"
+    times = "once" if moved.redundancy < 1.005 else f"{q.three(moved.redundancy)} times"
     return (f"{moved.tensor}: {q.bytes_(moved.bytes)} {_DONE.get(moved.kind, moved.kind)}, "
-            f"sectors {q.share(moved.efficiency)} used, moved {times}")
+            f"sectors {q.share(moved.coalescing)} used, moved {times}")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -381,7 +380,7 @@ def _cells(row: SourceRow) -> list[tuple[str, ...]]:
     if row.annotation is None:
         return []
     instructions = ", ".join(row.annotation.instructions)
-    return [(q.bytes_(moved.bytes), q.share(moved.efficiency), f"{q.three(moved.times)} x",
+    return [(q.bytes_(moved.bytes), q.share(moved.coalescing), f"{q.three(moved.redundancy)} x",
              "" if number else instructions)
             for number, moved in enumerate(row.annotation.moved)] or [("", "", "", instructions)]
 

@@ -31,9 +31,9 @@ _DIGITS = 15  # of a number
 _LONGEST = 200  # characters of a text
 _Text = Annotated[str, Meta(max_length=_LONGEST)]
 _Count = Annotated[int, Meta(ge=0)]
-_Id = Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9-]{0,63}/[a-z0-9][a-z0-9-]{0,63}\Z")]
+_Id = Annotated[_Text, Meta(pattern=r"\A[a-z0-9][a-z0-9-]{0,63}/[a-z0-9][a-z0-9-]{0,63}\Z")]
 _Track = Annotated[str, Meta(pattern=r"\Atrack[0-9]{1,3}\Z")]
-_Sha256 = Annotated[str, Meta(pattern=r"\A([0-9a-f]{64})?\Z")]
+_Sha256 = Annotated[_Text, Meta(pattern=r"\A([0-9a-f]{64})?\Z")]
 _WRONG_TYPE = "is not of the type that it has to be"
 T = TypeVar("T")
 
@@ -80,7 +80,7 @@ class JournalEnd(Struct, frozen=True):
     """The number of records and the SHA-256 of the last one."""
 
     records: _Count
-    head: Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+    head: Annotated[_Text, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 
 
 class Claims(Struct, frozen=True, kw_only=True):

@@ -234,7 +234,9 @@ class Regions:
         region = self.of(int(starts[0]))
         if region is None:
             return None
-        low, high = int(starts.min()) - region.base, int(starts.max()) - region.base
+        low = high = int(starts[0]) - region.base
+        if len(starts) > 1:
+            low, high = int(starts.min()) - region.base, int(starts.max()) - region.base
         if low < 0 or high + length * itemsize > region.nbytes:
             return None
         place = starts - (region.base - region.start)

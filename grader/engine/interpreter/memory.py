@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -218,8 +217,8 @@ class Memory:
         for part in parts:
             typed = part.region.storage.typed(dtype)
             index = part.place.indices().reshape(-1)
-            lanes = replace(part, place=Runs(index), lanes=None,
-                            rows=np.repeat(part.rows, part.place.length))
+            lanes = Part(part.region, Runs(index), None, np.repeat(part.rows, part.place.length),
+                         part.itemsize)
             segments = self.attempt.segments  # what comes next belongs to what is released
             if ordered and not shape:
                 self._synchronise(part, locks=operation in LOCKS)

@@ -103,14 +103,15 @@ class Ledger:
         if tally is None:
             tally = self.tallies[key] = Tally(tensor)
         low = first >> _SHIFT
-        if isinstance(nbytes, int) and nbytes == itemsize and len(low) > 1:
-            # an element never lies across two sectors: its address is a multiple of its size
+        # an element never lies across two sectors: its address is a multiple of its size
+        single = isinstance(nbytes, int) and nbytes == itemsize
+        if single and len(low) > 1:
             keys = np.sort((rows << _ROW_BITS) + low)
             keys = keys[np.append(True, keys[1:] != keys[:-1])]
             low = high = keys & ((1 << _ROW_BITS) - 1)
             sectors = len(keys)
         else:
-            high = (first + (nbytes - 1)) >> _SHIFT
+            high = low if single else (first + (nbytes - 1)) >> _SHIFT
             sectors = _distinct(low, high, rows)
         total = len(first) * nbytes if isinstance(nbytes, int) else int(nbytes.sum())
         tally.lanes += programs * (total // itemsize)
