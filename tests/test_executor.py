@@ -1215,7 +1215,7 @@ def test_an_unknown_decorator_on_a_kernel_is_refused() -> None:
     kept = kernels.extract(HEADER + "@wrap\n@triton.jit\ndef k(x_ptr):\n    pass\n")
 
     assert kept.findings[0].seen == (
-        "kernel `k` is decorated with `wrap`, which the grader does not know")
+        "Kernel `k` is decorated with `wrap`, which the grader does not know.")
     assert kept.findings[0].line == 5
 
 
