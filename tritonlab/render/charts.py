@@ -9,7 +9,7 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import numpy as np
@@ -22,10 +22,12 @@ from matplotlib.transforms import Bbox
 
 from grader.bench.bench import COMPILED, REFERENCE, TORCH, YOURS, Benchmark, Chart, Contender
 from grader.engine.compiler.targets import Target
-from grader.inspect.inspection import Point
 from tritonlab.progress.progress_report import Day
 from tritonlab.render import bench_text
 from tritonlab.render import quantities as q
+
+if TYPE_CHECKING:
+    from grader.inspect.inspection import Point
 
 # Colours by their CSS variables in page.css. Color vision deficiencies: markers differ besides.
 INK = {"card": "#ffffff", "text": "#1f2328", "soft": "#646b74", "rule": "#e2e0da",
