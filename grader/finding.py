@@ -1,7 +1,7 @@
 """The data of findings: one frozen type per family, without prose.
 
 ``grader.diagnosis.messages`` renders them. A plain string is text of others: the assertion of a
-suite, or the line of a timed run in the report. So is the figure ``text`` of a ``Fact``, inside a
+suite, or the line of a timed run in the report. So is the figure ``text`` of a ``Fault``, inside a
 sentence of the grader: the message of a compiler or engine, of Python or of a library.
 """
 
@@ -110,7 +110,7 @@ class Unstored(FindingData, frozen=True):
         return 0 < self.programs == self.idle
 
 
-class Fact(FindingData, frozen=True):
+class Fault(FindingData, frozen=True):
     """A fault, a place or a pattern of values: ``messages`` has a sentence for each ``kind``.
 
     Args:
@@ -123,18 +123,18 @@ class Fact(FindingData, frozen=True):
     def __hash__(self) -> int:
         return hash(self.kind)  # a dictionary has no hash
 
-    def with_figures(self, **figures: Figure) -> Fact:
-        """The fact with further figures; without those that are None."""
+    def with_figures(self, **figures: Figure) -> Fault:
+        """The fault with further figures; without those that are None."""
         every = self.figures | figures
-        return Fact(self.kind, {name: one for name, one in every.items() if one is not None})
+        return Fault(self.kind, {name: one for name, one in every.items() if one is not None})
 
     def value(self, name: str) -> Any:
         return self.kind if name == "kind" else self.figures.get(name)
 
 
-def fact(kind: str, **figures: Figure) -> Fact:
-    """A fact of this kind with its figures."""
-    return Fact(kind, figures)
+def fault(kind: str, **figures: Figure) -> Fault:
+    """A fault of this kind with its figures."""
+    return Fault(kind, figures)
 
 
 DifferenceKind = Literal["nonfinite", "values", "drift", "tf32"]
@@ -160,8 +160,8 @@ class WrongValues(FindingData, frozen=True):
     result: str = ""
     number: int | None = None
     of_parts: bool = False
-    region: Fact | None = None
-    likeness: Fact | None = None
+    region: Fault | None = None
+    likeness: Fault | None = None
 
     @property
     def pattern(self) -> str:
@@ -180,58 +180,6 @@ class WrongValues(FindingData, frozen=True):
         return self.region is not None and self.region.kind == "after program 0"
 
 
-ExcessKind = Literal[
-    "bytes", "operations", "sectors", "launches", "idle programs", "idle sample", "programs",
-    "vector", "no access", "spills", "shared", "stages", "most stages", "tensor cores", "pieces"]
-
-
-class Excess(FindingData, frozen=True):
-    """What a run or its code costs beside the limit of a case.
-
-    Args:
-        measured: bytes, operations, launches, programs, bits, stages, ...: by ``kind``.
-        limit: of the same unit; of ``bytes`` and ``operations`` a multiple of ``least``.
-        least: what the job needs.
-        line, line_bytes: where most bytes are moved, and how many.
-        share: of each sector that is used, from 0 to 1.
-        requested, needed: how often a sector is requested whose rest other accesses use.
-        n_elements, itemsize, threads: a block that is shared out, and among how many.
-        target: the title of the GPU; for ``stages`` and ``tensor cores`` one that has none.
-    """
-
-    kind: ExcessKind
-    measured: int = 0
-    limit: float = 0
-    least: int = 0
-    kernel: str = ""
-    tensor: str = ""
-    action: str = ""
-    line: int | None = None
-    line_bytes: int = 0
-    share: float = 0
-    requested: float = 0
-    needed: float = 0
-    n_elements: int = 0
-    itemsize: int = 0
-    threads: int = 0
-    registers: int = 0
-    warps: int = 0
-    shared: int = 0
-    target: str = ""
-
-    @property
-    def ratio(self) -> float:
-        return self.measured / self.least if self.least else 0.0
-
-    @property
-    def reused(self) -> bool:
-        return self.requested > 0
-
-    @property
-    def divided(self) -> bool:
-        return self.threads > 0
-
-
 class Circumstance(msgspec.Struct, frozen=True):
     """Where or how a finding was made; ``kind`` chooses the words that are put around it."""
 
@@ -244,7 +192,7 @@ class Circumstance(msgspec.Struct, frozen=True):
 
 SENTENCE = Circumstance("sentence")
 
-Data = MemoryAccess | Unstored | WrongValues | Excess | Fact | str
+Data = MemoryAccess | Unstored | WrongValues | Fault | str
 _DATA: Any = Data
 
 
@@ -278,14 +226,16 @@ def matches(data: Data, circumstances: Sequence[Circumstance], sign: Sign) -> bo
     A value is compared, a list gives values of which one has to fit, and a table relates:
     ``contains`` (a phrase of a text, or several), ``min`` and ``max`` (inclusive), ``not``,
     ``equal`` and ``ends`` (all or the last numbers of an index), ``field`` (equal to another
-    field), ``pattern`` (a regular expression, for text of others only). Of a plain string, the one
-    field is ``text``. ``circumstance`` is the kind of one of the circumstances.
+    field), ``pattern`` (a regular expression). ``text`` is the text of others, the one field of a
+    plain string. ``circumstance`` is the kind of one of the circumstances.
     """
-    values = {"text": text_of(data, circumstances)}
-    return all(any(_fits(data, one.kind, wanted) for one in circumstances)
-               if name == "circumstance" else
-               _fits(data, values.get(name) or value_of(data, name), wanted)
-               for name, wanted in sign.items())
+    def fits(name: str, wanted: Any) -> bool:
+        if name == "circumstance":
+            return any(_fits(data, one.kind, wanted) for one in circumstances)
+        text = text_of(data, circumstances) if name == "text" else ""
+        return _fits(data, text or value_of(data, name), wanted)
+
+    return all(fits(name, wanted) for name, wanted in sign.items())
 
 
 def text_of(data: Data, circumstances: Sequence[Circumstance] = ()) -> str:

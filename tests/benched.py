@@ -52,7 +52,7 @@ class FakeClock:
         who = self._kernels[self._contexts.index(ctx)]
         return self._time(who, name, ctx.part(case), inputs)
 
-    def peer(self, whole: Any, part: Any, size: int, *, compiled: bool) -> Speed | Without:
+    def peer(self, part: Any, size: int, *, compiled: bool) -> Speed | Without:
         who = bench.COMPILED if compiled else bench.TORCH
         return self._time(who, str(size), part, part.bench.inputs(size))
 

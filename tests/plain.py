@@ -44,7 +44,7 @@ class Plain:
                 cwd=self._folder, start_new_session=True)
             kept = os.dup(output.fileno())
         os.close(done_end)
-        answered, _, _ = select.select([done], [], [], patience_s)
+        select.select([done], [], [], patience_s)
         os.close(done)
         self._running = process
         self._output = kept
@@ -58,7 +58,7 @@ class Plain:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(GRACE_S)
 
-        return RunningAttack(process.pid, bool(answered), "", printed, stop)
+        return RunningAttack(process.pid, "", printed, stop)
 
     def clean_up(self) -> None:
         """End what the attack left behind, which is what the careless grader does not do."""

@@ -71,24 +71,23 @@ class Recorded:
     def recorded(self) -> Recording:
         return Recording(tuple(self.inputs), tuple(self.events), ())
 
-    def reply(self, l2_bytes: int = 60 << 20, granule: int = 64, **more: Any) -> dict[str, Any]:
-        return self.handler.handle(self.request(l2_bytes, granule) | more, [self.arena])
+    def reply(self, l2_bytes: int = 60 << 20, **more: Any) -> dict[str, Any]:
+        return self.handler.handle(self.request(l2_bytes) | more, [self.arena])
 
-    def request(self, l2_bytes: int = 60 << 20, granule: int = 64) -> dict[str, Any]:
+    def request(self, l2_bytes: int = 60 << 20) -> dict[str, Any]:
         return {
             "op": "survey", "recording": model.to_json(self.recorded()),
-            "layout": self.layout, "resident": self.resident, "l2_bytes": l2_bytes,
-            "granule": granule}
+            "layout": self.layout, "resident": self.resident, "l2_bytes": l2_bytes}
 
-    def survey(self, l2_bytes: int = 60 << 20, granule: int = 64) -> list[Survey | Unsurveyable]:
-        reply = self.reply(l2_bytes, granule)
+    def survey(self, l2_bytes: int = 60 << 20) -> list[Survey | Unsurveyable]:
+        reply = self.reply(l2_bytes)
         assert reply["status"] == "done", reply
         assert not reply["findings"], reply["findings"]
         return [Survey.from_dict(made) if "grid" in made else Unsurveyable.from_dict(made)
                 for made in reply["launches"]]
 
-    def one(self, l2_bytes: int = 60 << 20, granule: int = 64) -> Survey:
-        (made,) = self.survey(l2_bytes, granule)
+    def one(self, l2_bytes: int = 60 << 20) -> Survey:
+        (made,) = self.survey(l2_bytes)
         assert isinstance(made, Survey), made
         return made
 
@@ -108,7 +107,7 @@ class Recorded:
         binder = Binder(self.handler._kernels or {}, lambda view: pointer_of(view, storages),
                         lambda given: descriptor_of(given, storages))
         kernel, bound = binder.bind(launch)
-        return Sampler.of(kernel, launch.grid, bound, memory)
+        return Sampler(kernel, launch.grid, bound, memory)
 
 
 def _view(storage: int, dtype: str, shape: tuple[int, ...]) -> View:

@@ -24,7 +24,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from grader.engine.compiler import ptx
 from grader.engine.compiler.compile import address, build
 from grader.engine.compiler.kernel_reader import Unreadable, binary_of
-from grader.engine.compiler.line_info import repaired
+from grader.engine.compiler.ptx import repaired
 from grader.engine.compiler.targets import find
 from grader.recording.compiled_kernel import ALL_SUMS, MOST_ENTRIES, Access, Binary
 

@@ -23,7 +23,7 @@ from grader.diagnosis.controlled_reruns import undefined_or_ordered
 from grader.diagnosis.explain import explained, result_of
 from grader.diagnosis.wrong_value_patterns import likeness
 from grader.diagnosis.wrong_value_regions import Tiling, place
-from grader.finding import MemoryAccess, fact
+from grader.finding import MemoryAccess, fault
 from grader.judge.contract import broken_contract, wrong_places_follow
 from grader.processes.replies import Run
 from grader.recording.model import Launch, Recording
@@ -111,7 +111,7 @@ def test_the_place_of_the_line_comes_first_among_those_of_a_mistake():
 
 
 CLASH = Finding("M04", MemoryAccess("two lanes", "stored", 1, 20, 0, (1, 1, 1), "c_ptr", 64))
-ELSEWHERE = Finding("S01", fact("on the CPU", code="torch.empty", device=""))
+ELSEWHERE = Finding("S01", fault("on the CPU", code="torch.empty", device=""))
 NO_POINTER = Finding("L05", "Unsupported ptr type <['128'], int64> in `tl.load`, no device")
 
 
@@ -907,13 +907,13 @@ def test_what_host_code_answers_is_no_matter_of_the_compiler(tmp_path):
 
 
 @pytest.mark.parametrize(("data", "policy"), [
-    (fact("constexpr function", line=7, called=True, code="half"), True),
-    (fact("bound twice", line=7, name="ONE", lines=(3, 5)), True),
-    (fact("no kernel", kernel="made"), True),
-    (fact("construct", line=7, construct="ListComp"), True),
-    (fact("variable around", line=7, called=False, code="SCALE", around="make"), True),
-    (fact("construct", line=7, construct="Raise"), False),
-    (fact("not offered", line=7, called=True, code="tl.tanh", nearest=""), False),
+    (fault("constexpr function", line=7, called=True, code="half"), True),
+    (fault("bound twice", line=7, name="ONE", lines=(3, 5)), True),
+    (fault("no kernel", kernel="made"), True),
+    (fault("construct", line=7, construct="ListComp"), True),
+    (fault("variable around", line=7, called=False, code="SCALE", around="make"), True),
+    (fault("construct", line=7, construct="Raise"), False),
+    (fault("not offered", line=7, called=True, code="tl.tanh", nearest=""), False),
 ], ids=lambda value: getattr(value, "kind", None))
 def test_what_the_grader_does_not_follow_is_not_put_down_to_triton(data, policy):
     said = codes.closer_meaning(Finding("L05", data)) or codes.MEANINGS["L05"]
@@ -950,19 +950,22 @@ def test_findings_in_equal_circumstances_count_once():
     assert list(dict.fromkeys(both)) == both[:1]
 
 
-def test_every_fact_has_a_sentence_with_its_figures():
-    """Facts whose kind or figures stand in the call itself; others are made of these."""
-    kinds = messages._FACTS | dict.fromkeys(messages._NAMES, messages._name) | \
-        messages._REGIONS | messages._PATTERNS | {"everywhere": ""}
+def test_every_fault_has_a_sentence_with_its_figures():
+    """Faults whose kind or figures stand in the call itself; others are made of these."""
+    faults = messages._FAULTS | dict.fromkeys(messages._NAMES, messages._name)
+    others = {"wrong_value_regions.py": messages._REGIONS, "case_details.py": {"everywhere": ""},
+              "wrong_value_patterns.py": messages._PATTERNS}
     for path in Path(grader.__file__).parent.rglob("*.py"):
+        kinds = others.get(path.name, faults)
         for node in ast.walk(ast.parse(path.read_text())):
             match node:
-                case ast.Call(func=ast.Name("fact") | ast.Attribute(attr="fact"),
+                case ast.Call(func=ast.Name("fault") | ast.Attribute(attr="fault"),
                               args=[ast.Constant(kind)], keywords=figures):
                     names = {figure.arg for figure in figures} - {None}
                     form = kinds[kind]
                     if callable(form) and kind not in messages._NAMES:
                         signature(form).bind_partial(**dict.fromkeys(names))
-                    elif kind in messages._FACTS and all(figure.arg for figure in figures):
+                    elif kind in messages._FAULTS and kinds is faults and all(
+                            figure.arg for figure in figures):
                         assert names == {name for _, name, _, _ in Formatter().parse(form)
                                          if name}, kind

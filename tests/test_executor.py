@@ -1487,7 +1487,6 @@ def test_descriptors_names_and_configurations_go_all_the_way(
     (facts,) = run.facts
     assert (facts.bytes_loaded, facts.sectors_loaded, facts.sectors_stored) == (128, 4, 4)
     assert facts.footprint == {"args.x": Footprint(4, 0), "args.y_ptr": Footprint(0, 4)}
-    assert torch.equal(session.execute([x], config=config)[2].results[0], run.results[0])
 
 
 def test_a_kernel_that_waits_for_ever_is_a_finding_and_the_process_stays(

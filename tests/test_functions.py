@@ -12,7 +12,7 @@ import grader
 from grader import Finding, Verdict
 from grader.diagnosis.codes import known_mistake
 from grader.diagnosis.explain import mistakes_in
-from grader.finding import WrongValues, fact
+from grader.finding import WrongValues, fault
 from grader.judge.discrimination import examine
 from grader.report import Kind
 from grader.submission.source import inspect, read
@@ -550,7 +550,7 @@ def test_what_host_code_says_of_cost_is_asked_before_a_kernel_is_compiled():
      ["the design of glu"], "n"),
     ("Q01", "For n = 1,000, DESIGN['complex_mul'] has 3 programs with tiles of 64: 192 elements "
      "of 1,000.", ["the design of swish", "the design of complex_mul"], ["the design of glu"], ""),
-    ("N01", WrongValues("values", 9, 9, (0,), 1.0, 2.0, likeness=fact(
+    ("N01", WrongValues("values", 9, 9, (0,), 1.0, 2.0, likeness=fault(
         "formula", every=True, name="what glu(gate, x) gives")),
      ["glu: 1 000 floats", "an open gate lets everything through"], [], "d"),
     ("N01", "9 of 9 elements are wrong.",

@@ -598,7 +598,7 @@ def test_requests_are_answered_from_files_to_files(tmp_path):
     loaded = handler.handle({"op": "load", "path": str(tmp_path / "kernel.py")}, [])
     file = MemoryFile("results")
     with arena.pack(sets[0]) as first, arena.pack(sets[1]) as second:
-        ran = handler.handle({"op": "run", "recording": recording, "layout": first.layout(),
+        ran = handler.handle({"op": "run", "recording": recording, "layouts": [first.layout()],
                               "poison": 1}, [first.fd, file.fd])
         run = run_of(json.loads(json.dumps(ran)), file)
         measured = handler.handle(
@@ -606,7 +606,7 @@ def test_requests_are_answered_from_files_to_files(tmp_path):
              "layouts": [first.layout(), second.layout()], "windows": [[5, 2]]},
             [first.fd, second.fd, file.fd])
         timed = timed_of(json.loads(json.dumps(measured)), file)
-        broken = handler.handle({"op": "run", "recording": recording, "layout": []},
+        broken = handler.handle({"op": "run", "recording": recording, "layouts": [[]]},
                                 [first.fd, file.fd])
 
     assert loaded == {"status": "ready"}

@@ -543,12 +543,12 @@ def test_what_does_not_compile_is_a_finding_with_its_line(sandbox, tmp_path):
     assert finding.means.startswith("A block has a power of two of elements")
 
 
-def test_a_file_with_blanks_is_not_run(tmp_path):
+def test_a_file_with_blanks_is_not_run(sandbox, tmp_path):
     start = tmp_path / "kernel.py"
     start.write_text((inspecting.ROOT / "tracks" / "missing-elements" / "03-softmax"
                       / "kernel.py").read_text())
 
-    found = the_inspection.inspect(start, grader.load_suite(SUITE), find())
+    found = the_inspection.inspect(start, grader.load_suite(SUITE), find(), sandbox=sandbox)
 
     assert [finding.code for finding in found.findings] == ["P01"]
 
@@ -588,7 +588,7 @@ def test_a_column_major_kernel_is_found_out_line_by_line(sandbox, tmp_path, page
 
     load, store = (inspecting.line_of(found.text, f"tl.{call}(") for call in ("load", "store"))
     assert {defect.line for defect in found.defects} >= {load, store}
-    assert found.largest.lines[load].moved[0].efficiency == pytest.approx(1 / 8)
+    assert found.largest.lines[load].moved[0].coalescing == pytest.approx(1 / 8)
     assert f"strided access, line {store}" in page(found).words
 
 

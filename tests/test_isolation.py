@@ -346,8 +346,8 @@ def test_a_machine_that_lacks_a_measure_is_a_lower_tier_and_it_shows(without) ->
 
     with attacks.scene() as target, Sandbox(without) as box:
         isolation = box.isolation
-        arena = attacks.Confined(box)
-        results = [attacks.run(one, target, arena) for one in chosen]
+        confined = attacks.confined(box)
+        results = [attacks.run(one, target, confined) for one in chosen]
 
     assert isolation.tier == tier
     assert {what for what, _ in isolation.missing} >= set(without)
@@ -388,7 +388,7 @@ def test_there_are_26_attacks() -> None:
 def test_an_attack_is_stopped_in_the_sandbox(attack, target, confined) -> None:
     judge = target.judge.pid
 
-    result = attacks.run(attack, target, attacks.Confined(confined))
+    result = attacks.run(attack, target, attacks.confined(confined))
 
     assert not result.succeeded, result.how
     for path in (target.hidden, target.certificate, target.work):
@@ -400,11 +400,11 @@ def test_an_attack_is_stopped_in_the_sandbox(attack, target, confined) -> None:
 def test_the_same_attack_succeeds_without_it(attack, target, tmp_path: Path) -> None:
     if "site-packages" in attack.name and not os.access(sysconfig.get_path("purelib"), os.W_OK):
         pytest.skip("this user may not write there anyway")
-    arena = Plain(tmp_path, target.verdict_end)
+    plain = Plain(tmp_path, target.verdict_end)
     try:
-        result = attacks.run(attack, target, arena)
+        result = attacks.run(attack, target, plain.run)
     finally:
-        arena.clean_up()
+        plain.clean_up()
         for path in (target.package, target.temporary, target.shared):
             path.unlink(missing_ok=True)
         for path in (target.hidden, target.certificate, target.work):
@@ -439,8 +439,8 @@ import json, os
 from grader import Sandbox
 from grader.attacks import attacks
 with attacks.scene() as target, Sandbox() as box:
-    arena = attacks.Confined(box)
-    found = [attacks.run(one, target, arena) for one in attacks.ATTACKS]
+    confined = attacks.confined(box)
+    found = [attacks.run(one, target, confined) for one in attacks.ATTACKS]
     print(json.dumps({"user": os.geteuid(), "isolation": box.isolation.to_dict(),
                       "zygote": os.stat(f"/proc/{box.pid}/environ").st_uid,
                       "succeeded": {one.name: one.how for one in found if one.succeeded},
@@ -595,12 +595,12 @@ def test_the_process_before_a_gpu_compiles_a_launcher_and_does_little_else(targe
         from pathlib import Path
         import torch, triton
         from grader.sandbox.confinement import confine
-        from grader.sandbox.limits import of_a_gpu
+        from grader.sandbox.limits import OF_A_GPU
         home, secret, certificate = map(Path, sys.argv[1:])
         os.chdir(home)
         os.environ["TMPDIR"] = str(home)
         (home / "a.c").write_text("#include <stdio.h>\\nint f(void) { return 7; }\\n")
-        print(confine("gpu", of_a_gpu(), Path(os.devnull), home, os.getppid()).tier)
+        print(confine("gpu", OF_A_GPU, Path(os.devnull), home, os.getppid()).tier)
         for attempt in (
             lambda: subprocess.run(["gcc", "-shared", "-fPIC", "-o", "a.so", "a.c"], check=True),
             lambda: __import__("ctypes").CDLL(str(home / "a.so")).f(),

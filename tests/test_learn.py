@@ -21,6 +21,7 @@ from tritonlab.course import course
 from tritonlab.errors import NotSaved, NoWorkspace
 from tritonlab.grading import hints, solution_diff
 from tritonlab.render import lesson as lesson_view
+from tritonlab.render import pages
 from tritonlab.render.screen import Screen
 from tritonlab.workspace import reset, start, workspace
 from tritonlab.workspace.submission import exercise
@@ -210,7 +211,7 @@ def test_a_lesson_as_a_page_is_whole_and_names_nothing_elsewhere(path):
     text = path.read_text()
     page = Tags()
 
-    page.feed(lesson_view.page(module, text))
+    page.feed(pages.lesson(module, text))
 
     assert page.open == []
     assert page.named == []
@@ -219,7 +220,7 @@ def test_a_lesson_as_a_page_is_whole_and_names_nothing_elsewhere(path):
 
 
 def test_markup_in_a_lesson_is_shown_and_not_followed(toy_course):
-    page = lesson_view.page(toy_course.find("softmax"), "a <script>b</script> ![c](http://d/e.png)")
+    page = pages.lesson(toy_course.find("softmax"), "a <script>b</script> ![c](http://d/e.png)")
 
     assert "&lt;script&gt;" in page
     assert "<script" not in page

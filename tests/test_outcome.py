@@ -100,15 +100,16 @@ def test_what_the_worker_really_answers_is_read_whole():
     {"findings": [{"code": "N01", "data": "x"}]}, {"findings": [{"code": "X01", "data": 5}]},
     {"findings": [{"code": "X01", "data": "x", "line": "3"}]},
     {"findings": [{"code": "X01", "data": "x"}] * 17},
-    {"findings": [{"code": "X01", "data": {"family": "Fact", "kind": "nothing"}}]},
-    {"findings": [{"code": "X01", "data": {"family": "Fact", "kind": "host work"}}]},
-    {"findings": [{"code": "X01", "data": {"family": "Fact", "kind": "host reads", "figures": {
+    {"findings": [{"code": "X01", "data": {"family": "Fault", "kind": "nothing"}}]},
+    {"findings": [{"code": "X01", "data": {"family": "Fault", "kind": "host work"}}]},
+    {"findings": [{"code": "X01", "data": {"family": "Fault", "kind": "host reads", "figures": {
         "code": "x", "count": "many", "most": 4}}}]},
-    {"findings": [{"code": "X01", "data": {"family": "Fact", "kind": "blanks in files", "figures": {
-        "count": 1, "total": 1, "files": [1], "lines": [1]}}}]},
-    {"findings": [{"code": "X01", "data": {"family": "Fact", "kind": "raised", "figures": {
+    {"findings": [{"code": "X01", "data": {
+        "family": "Fault", "kind": "blanks in files",
+        "figures": {"count": 1, "total": 1, "files": [1], "lines": [1]}}}]},
+    {"findings": [{"code": "X01", "data": {"family": "Fault", "kind": "raised", "figures": {
         "exception": ["E"] * 300}}}]},
-    {"findings": [{"code": "X01", "data": {"family": "Fact", "kind": "in place", "figures": {
+    {"findings": [{"code": "X01", "data": {"family": "Fault", "kind": "in place", "figures": {
         "names": ["x" * 2000] * 200, "got": "other"}}}]},
 ], ids=repr)
 def test_a_reply_of_another_form_is_no_reply(changes):

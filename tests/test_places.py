@@ -13,7 +13,7 @@ from grader import Finding, Verdict
 from grader.diagnosis import codes
 from grader.diagnosis.case_details import by_argument
 from grader.diagnosis.explain import explained, functions_of
-from grader.finding import Excess, MemoryAccess, Unstored, WrongValues, fact
+from grader.finding import MemoryAccess, Unstored, WrongValues, fault
 from grader.recording.model import Argument, Launch, Recording, View
 from grader.report import CaseResult, Kind
 from grader.submission import dataflow, source
@@ -196,9 +196,9 @@ TWICE = MemoryAccess("two programs", "stored", 1, 0, 1, (2, 1, 1), "y_ptr", 8)
      (16, 14, 17, 10, 3, 4, 5, 6)),
     (Finding("M03", Unstored(1, 4, (3,))), (10, 16)),
     (Finding("L01", "The grid of `kernel` is 1, of type int", line=17), (16, 17)),
-    (Finding("L03", Excess("idle programs", 1, 3)), (16,)),
-    (Finding("T03", Excess("programs", 3, 2)), (16,)),
-    (Finding("T03", Excess("launches", 2, 1)), ()),
+    (Finding("L03", fault("idle programs", measured=1, programs=3)), (16,)),
+    (Finding("T03", fault("programs", measured=3, limit=2)), (16,)),
+    (Finding("T03", fault("launches over limit", measured=2, limit=1)), ()),
     (Finding("L05", "arange's range must be a power of 2.", line=5), (14, 5)),
     (Finding("L05", "accumulator shape is incompatible.", line=9), (9, 6, 7, 8)),
     (Finding("L05", "they must have equal reduction dimensions.", line=9), (9, 6, 7, 8)),
@@ -209,7 +209,7 @@ TWICE = MemoryAccess("two programs", "stored", 1, 0, 1, (2, 1, 1), "y_ptr", 8)
     (Finding("N01", "4 of 4 elements are wrong."), (8, 9, 10, 7, 3, 4, 5)),
     (Finding("N04", "4 of 4 elements are wrong."), (7, 8, 9, 10, 3, 4, 5)),
     (Finding("N01", WrongValues("values", 3, 4, (0,), 1.0, 2.0,
-                                region=fact("after program 0", unit="element", block=4))),
+                                region=fault("after program 0", unit="element", block=4))),
      (3, 4, 5, 8)),
     (Finding("M08", "right for a contiguous input"), (3, 4, 5, 8)),
     (Finding("E01", "No exception was raised."), ()),
@@ -369,7 +369,7 @@ def test_host_code_is_called_by_way_of_the_suite():
 
 def test_of_several_functions_the_one_that_was_called_has_the_grid():
     other = CODE + "\n\ndef other(x):\n    kernel[(2,)](x, x, 1, BLOCK=8)\n"
-    idle = Finding("L03", Excess("idle programs", 1, 3))
+    idle = Finding("L03", fault("idle programs", measured=1, programs=3))
 
     todos = [codes.explain(idle, [], {16: 1, 22: 2}, text=other, entry=entry).todos
              for entry in ("entry", "other", "")]

@@ -32,8 +32,7 @@ from grader.sandbox import (
     processes,
     protocol,
 )
-from grader.sandbox.captured_output import Output
-from grader.sandbox.child_client import line_in
+from grader.sandbox.child_client import Output, line_in
 from grader.sandbox.zygote import SPARES
 from grader.worker import graphs
 

@@ -13,11 +13,10 @@ import triton.language as tl
 from grader.engine.compiler import targets
 from grader.engine.compiler.compile import address, build
 from grader.engine.compiler.kernel_reader import binary_of
-from grader.engine.compiler.occupancy import occupancy, waves
+from grader.engine.compiler.occupancy import occupancy
 
 TARGETS = targets.all_targets()
 ORIGINS = {"datasheet", "architecture", "measured", "estimated"}
-H100 = TARGETS["h100"]
 
 
 @triton.jit
@@ -126,17 +125,3 @@ def test_tensor_memory_limits_a_multiprocessor_too():
     held = occupancy(32, 0, 4, TARGETS["b200"], tensor_memory=256)
 
     assert (held.programs, held.limited_by) == (2, "tensor memory")
-
-
-def test_one_program_too_many_costs_a_wave():
-    alone = occupancy(168, 200_000, 4, H100)
-    assert alone.programs == 1
-
-    assert (waves(132, alone, H100).count, waves(132, alone, H100).idle) == (1, 0.0)
-    assert (waves(133, alone, H100).count, waves(133, alone, H100).idle) == (2, 131 / 132)
-    assert (waves(66, alone, H100).count, waves(66, alone, H100).idle) == (1, 0.5)
-
-
-def test_waves_need_a_program_that_fits():
-    with pytest.raises(ValueError, match="no multiprocessor"):
-        waves(100, occupancy(128, 0, 32, H100), H100)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -85,8 +85,8 @@ class Contender:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """Findings about its kernels, each once."""
-        found = [finding for one in self.without.values() for finding in one.findings]
-        return tuple(dict.fromkeys((*(self.wrong.findings if self.wrong else ()), *found)))
+        of_times = [finding for one in self.without.values() for finding in one.findings]
+        return tuple(dict.fromkeys((*(self.wrong.findings if self.wrong else ()), *of_times)))
 
 
 @dataclass(frozen=True)
@@ -194,10 +194,6 @@ def _chart(chart: Chart) -> dict[str, Any]:
     }
 
 
-# ---------------------------------------------------------------------------------------------
-# How a benchmark comes about
-
-
 class Clock(Protocol):
     """By which all contenders are timed: a GPU, or a prediction."""
 
@@ -212,25 +208,25 @@ class Clock(Protocol):
 
     def kernels(self, case: Case, ctx: Context, name: str,
                 inputs: Sequence[Any]) -> Speed | Without:
-        """Time the function of ``case``; ``inputs`` are described, not drawn."""
+        """Times the function of ``case``; ``inputs`` are described, not drawn."""
 
-    def peer(self, suite: Suite, part: Suite, size: int, *, compiled: bool) -> Speed | Without:
-        """Time torch's own way."""
+    def peer(self, part: Suite, size: int, *, compiled: bool) -> Speed | Without:
+        """Times torch on the same job; only where ``measured``."""
 
 
-def bench(kernel: Path, suite: Suite, clock: Clock, *, solution: Path | None = None,
-          function: str = "", on_event: OnEvent | None = None,
-          sandbox: Sandbox | None = None) -> Benchmark:
-    """Time a submission beside the reference solution and torch. Nothing is judged but values.
+def bench(kernel: Path, suite: Suite, clock: Clock, *, sandbox: Sandbox,
+          solution: Path | None = None, function: str = "",
+          on_event: OnEvent | None = None) -> Benchmark:
+    """Times a submission beside the reference solution and torch. Nothing is judged but values.
 
     Args:
         kernel: the learner's file.
         suite: of the module that it belongs to.
         clock: that of ``grader.bench.timers``.
+        sandbox: where worker, executor, and compiler or GPU process run.
         solution: the reference solution's file.
         function: the only one to be timed; all that have a ``Bench`` otherwise.
         on_event: gets a line for each thing that begins.
-        sandbox: a warm one to use; without it one is started and closed.
 
     Raises:
         grader.submission.source.UnreadableSubmission: there is no file to read.
@@ -240,16 +236,15 @@ def bench(kernel: Path, suite: Suite, clock: Clock, *, solution: Path | None = N
     submitted = source.read(kernel, suite.files, suite.kernel_file)
     refused = source.inspect(submitted, suite.signatures, suite.blanks)
     parts = [part for part in benched(suite) if function in ("", part.entry)]
+    files = {} if refused else {YOURS: submitted}
+    if solution is not None:
+        files[REFERENCE] = source.read(solution, suite.files, suite.kernel_file)
     with ExitStack() as resources:
         from grader.judge.context import Context
-        from grader.processes.sandbox import GradingSandbox
 
-        box = sandbox or resources.enter_context(GradingSandbox())
-        files = {} if refused else {YOURS: submitted}
-        if solution is not None:
-            files[REFERENCE] = source.read(solution, suite.files, suite.kernel_file)
-        contexts = {who: resources.enter_context(Context(file, suite, box, effort="uncompiled"))
-                    for who, file in files.items()}
+        contexts = {
+            who: resources.enter_context(Context(file, suite, sandbox, effort="uncompiled"))
+            for who, file in files.items()}
         charts = tuple(_charted(suite, part, contexts, clock, tell) for part in parts)
     return Benchmark(suite.name, submitted.sha256, clock.measured, clock.device, clock.of(),
                      charts, explain_findings(refused, suite, submitted), versions())
@@ -271,34 +266,24 @@ def _charted(suite: Suite, part: Suite, contexts: Mapping[str, Context], clock: 
     outlines = {size: _outlines(suite, part, plan, size) for size in plan.sizes}
     needed = {size: part.cost(*inputs) for size, inputs in outlines.items()}
     roof = clock.roof(measurement.units_of(outlines[max(plan.sizes)], part.tolerance))
-    speeds: dict[str, dict[int, Speed]] = {}
-    without: dict[str, dict[int, Without]] = {}
+    times: dict[str, dict[int, Speed | Without]] = {
+        who: {} for who in (YOURS, REFERENCE, TORCH, COMPILED)}
     for size in plan.sizes:
-        for who, time in _timing(suite, part, size, contexts, clock):
-            if wrong.get(who):
-                continue
+        name, inputs = f"bench/{part.entry}/{size}", plan.inputs(size)
+        timing = {who: partial(_kernels, part, ctx, clock, name, inputs)
+                  for who, ctx in contexts.items() if not wrong.get(who)}
+        if clock.measured:  # without a GPU, torch's kernels and their times are unknown
+            timing |= {who: partial(clock.peer, part, size, compiled=who == COMPILED)
+                       for who in (TORCH, COMPILED)}
+        for who, time in timing.items():
             tell(f"{part.entry}, {size:,} {plan.axis}: {who}")
-            speed = time()
-            if isinstance(speed, Speed):
-                speeds.setdefault(who, {})[size] = speed
-            else:
-                without.setdefault(who, {})[size] = speed
+            times[who][size] = time()
+    contenders = (Contender(
+        who, {size: time for size, time in timed.items() if isinstance(time, Speed)},
+        {size: time for size, time in timed.items() if isinstance(time, Without)},
+        wrong.get(who)) for who, timed in times.items())
     return Chart(part.entry, plan.axis, plan.at, plan.peer_name, roof, needed, tuple(
-        Contender(who, speeds.get(who, {}), without.get(who, {}), wrong.get(who))
-        for who in (YOURS, REFERENCE, TORCH, COMPILED)
-        if who in speeds or who in without or wrong.get(who)))
-
-
-def _timing(suite: Suite, part: Suite, size: int, contexts: Mapping[str, Context], clock: Clock
-            ) -> Iterator[tuple[str, Callable[[], Speed | Without]]]:
-    plan = part.bench
-    assert plan is not None
-    name = f"bench/{part.entry}/{size}"
-    for who, ctx in contexts.items():
-        yield who, partial(_kernels, part, ctx, clock, name, plan.inputs(size))
-    if clock.measured:  # what torch does is not known without a GPU
-        yield TORCH, partial(clock.peer, suite, part, size, compiled=False)
-        yield COMPILED, partial(clock.peer, suite, part, size, compiled=True)
+        one for one in contenders if one.speeds or one.without or one.wrong))
 
 
 def _kernels(part: Suite, ctx: Context, clock: Clock, name: str,

@@ -61,8 +61,8 @@ class Predicted:
             return Without(" ".join(examined.unknown) or "Its time cannot be predicted.")
         return Speed.predicted(examined.prediction.seconds)
 
-    def peer(self, suite: Suite, part: Suite, size: int, *, compiled: bool) -> Speed | Without:
-        return Without("What torch does on a GPU cannot be predicted without its kernels.")
+    def peer(self, part: Suite, size: int, *, compiled: bool) -> Speed | Without:
+        raise NotImplementedError("torch's kernels are not there to predict their time")
 
 
 class Measured:
@@ -105,7 +105,7 @@ class Measured:
             return Without(findings=tuple(wrong[:1]))
         return self._speed(timed.measurement, suite.cost(*sets[0]))
 
-    def peer(self, suite: Suite, part: Suite, size: int, *, compiled: bool) -> Speed | Without:
+    def peer(self, part: Suite, size: int, *, compiled: bool) -> Speed | Without:
         measured = self._peers.measure(part.entry, size, compiled=compiled)
         return Without(measured) if isinstance(measured, str) else self._speed(measured, None)
 

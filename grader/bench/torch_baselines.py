@@ -12,10 +12,10 @@ import select
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from grader.engine.gpu.measurement import Measurement
 from grader.text import sentence
@@ -25,31 +25,22 @@ _WARM_UPS = 3
 _LONGEST = 300  # characters of a reason
 
 
-class Peers:
+class Peers(AbstractContextManager["Peers"]):
     """The process, started with the first question; after one that it did not answer, a new one."""
 
     def __init__(self, suite: Path) -> None:
         self._suite = suite
         self._process: subprocess.Popen[bytes] | None = None
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as this is
-
-    def __enter__(self) -> Self:
-        return self
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as this is
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
         self._stop()
-        self._said.close()
+        self._stderr.close()
 
     def _stop(self) -> None:
         if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            for pipe in (self._process.stdin, self._process.stdout):
-                if pipe is not None:
-                    pipe.close()
+            with self._process:
+                self._process.kill()
         self._process = None
 
     def measure(self, function: str, size: int, *, compiled: bool) -> Measurement | str:
@@ -67,13 +58,13 @@ class Peers:
             return sentence(f"The process that times torch ended unexpectedly: {self._last()}")
 
     def _last(self) -> str:
-        """The last line of what it said while it ended."""
-        self._said.seek(0)
-        lines = self._said.read()[-4 * _LONGEST:].decode("utf-8", "replace").strip().splitlines()
+        """The last line that the process wrote to stderr."""
+        self._stderr.seek(0)
+        lines = self._stderr.read()[-4 * _LONGEST:].decode("utf-8", "replace").strip().splitlines()
         return lines[-1][:_LONGEST] if lines else "it said nothing"
 
     def _ask(self, line: bytes) -> bytes:
-        """Send a line and wait for one.
+        """Sends a line and waits for one, which is empty if the process has ended.
 
         Raises:
             TimeoutError: none came.
@@ -82,22 +73,13 @@ class Peers:
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "grader.bench.torch_baselines", str(self._suite)],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said)
-        sent, answers = self._process.stdin, self._process.stdout
-        assert sent is not None and answers is not None
-        sent.write(line)
-        sent.flush()
-        until = time.monotonic() + PEER_S
-        reply = b""
-        while not reply.endswith(b"\n"):
-            ready, _, _ = select.select([answers], [], [], max(0.0, until - time.monotonic()))
-            if not ready:
-                raise TimeoutError
-            block = os.read(answers.fileno(), 1 << 16)
-            if not block:
-                raise OSError("it has ended")
-            reply += block
-        return reply
+                bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr)
+        requests, replies = self._process.stdin, self._process.stdout
+        assert requests is not None and replies is not None
+        requests.write(line)
+        if not select.select([replies], [], [], PEER_S)[0]:
+            raise TimeoutError
+        return replies.readline()  # the process writes a whole line at once
 
 
 # ---------------------------------------------------------------------------------------------

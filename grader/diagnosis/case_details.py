@@ -14,7 +14,7 @@ from grader.diagnosis.difference import Difference, as_tuple, in_reals
 from grader.diagnosis.messages import element
 from grader.diagnosis.wrong_value_patterns import likeness, of_inputs, stand_ins
 from grader.diagnosis.wrong_value_regions import place, tiling_of
-from grader.finding import Fact, MemoryAccess, fact
+from grader.finding import Fault, MemoryAccess, fault
 from grader.recording.arena import SparseTensor
 from grader.recording.model import Argument, Launch, Recording, View, dtype_name
 from grader.report import Details, Finding
@@ -26,7 +26,7 @@ LONGEST = 60  # characters of a plain value
 
 
 def pattern(difference: Difference, suite: Suite, inputs: Sequence[Any],
-            recording: Recording | None) -> tuple[Fact | None, Fact | None]:
+            recording: Recording | None) -> tuple[Fault | None, Fault | None]:
     """Where the wrong elements lie and what they look like; None where no pattern fits."""
     if difference.tensors is None or difference.kind == "drift":
         return None, None
@@ -39,7 +39,7 @@ def pattern(difference: Difference, suite: Suite, inputs: Sequence[Any],
 
 
 def _of_parts(wrong: torch.Tensor, result: torch.Tensor, reference: torch.Tensor,
-              others: Sequence[tuple[str, torch.Tensor]]) -> tuple[Fact | None, Fact | None]:
+              others: Sequence[tuple[str, torch.Tensor]]) -> tuple[Fault | None, Fault | None]:
     """The same of complex numbers, whose parts lie along the last dimension.
 
     No launch explains a place: whether its blocks count numbers or parts is not known.
@@ -48,7 +48,7 @@ def _of_parts(wrong: torch.Tensor, result: torch.Tensor, reference: torch.Tensor
                      [(name, values[..., part]) for name, values in others]) for part in (0, 1)]
     for part in (0, 1):
         if not bool(wrong[..., 1 - part].any()):
-            region = place(wrong[..., part]) or fact("everywhere")
+            region = place(wrong[..., part]) or fault("everywhere")
             return region.with_figures(part=part), like[part]
     return (place(wrong[..., 0]) if torch.equal(wrong[..., 0], wrong[..., 1]) else None,
             like[0] if like[0] == like[1] else None)

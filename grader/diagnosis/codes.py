@@ -118,7 +118,7 @@ CLOSER: tuple[tuple[str, Sign, str], ...] = (
     ("L05", {"text": {"contains": "arange's range must be a power of 2"}},
      "A block has a power of two of elements; a "
      "size that is a constexpr parameter is chosen where the kernel is launched."),
-    ("T02", {"reused": True},
+    ("T02", {"requested": {"min": 0.0}},
      "A sector that a later step of a loop or another "
      "program requests again may still lie in a cache, so that memory moves it once; but each "
      "access requests all of its sectors, and what the caches serve in a second is limited too."),
@@ -129,7 +129,7 @@ CLOSER: tuple[tuple[str, Sign, str], ...] = (
                        for words in (" fit.", " fit as well", " fit at once")]},
      "The plan can be carried out, and leaves a part of "
      "the GPU unused."),
-    ("T06", {"divided": True},
+    ("T06", {"threads": {"min": 1}},
      "No thread can move more at once than its share of a block: "
      "elements, their size and the number of threads decide how much that is."),
 )

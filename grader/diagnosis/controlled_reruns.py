@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from grader.diagnosis.wrong_value_regions import place
-from grader.finding import fact
+from grader.finding import fault
 from grader.processes.replies import Run
 from grader.processes.session import Session
 from grader.recording.model import Recording, dtype_name
@@ -44,7 +44,7 @@ def undefined_or_ordered(session: Session, recording: Recording, inputs: Sequenc
     if number is None:
         if right is not None and (right(other) or _near(first.results, other)):
             return []
-        return [Finding("M09", fact("other order"))]
+        return [Finding("M09", fault("other order"))]
     return [_changing(first.results[number], garbage[number])]
 
 
@@ -60,7 +60,7 @@ def name_the_cause(inputs: Sequence[Any], findings: list[Finding], passes: Passe
     strided = [tensor for tensor in tensors if not tensor.is_contiguous()]
     code = findings[0].code
     if code in _LAYOUT_SYMPTOMS and strided and passes(_each(inputs, torch.Tensor.contiguous)):
-        return [Finding("M08", fact("strides", strides=strided[0].stride(), rank=strided[0].dim()),
+        return [Finding("M08", fault("strides", strides=strided[0].stride(), rank=strided[0].dim()),
                         line=findings[0].line)]
     low = [tensor for tensor in tensors if tensor.dtype in _LOW_PRECISION]
     if code == "N01" and low and passes(_each(inputs, torch.Tensor.float)):
@@ -109,7 +109,7 @@ def _changing(first: torch.Tensor, second: torch.Tensor) -> Finding:
     """M06 for a result that changes with the garbage in masked elements."""
     changed = _changed(first, second)
     index = tuple(int(i) for i in changed.nonzero()[0])
-    finding = Finding("M06", fact(
+    finding = Finding("M06", fault(
         "masked elements", count=int(changed.sum()), total=changed.numel(), index=index,
         value=first[index].item(), other=second[index].item()))
     region = place(changed)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from grader.diagnosis import messages
-from grader.finding import DifferenceKind, Fact, WrongValues
+from grader.finding import DifferenceKind, Fault, WrongValues
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Difference:
     tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None = field(
         default=None, repr=False, compare=False)
 
-    def data(self, region: Fact | None = None, likeness: Fact | None = None) -> WrongValues:
+    def data(self, region: Fault | None = None, likeness: Fault | None = None) -> WrongValues:
         """The difference as the data of a finding, with where and what the wrong values are."""
         name = "" if self.output == f"result {self.position + 1}" else self.output.strip("`")
         number = self.position if self.output and not name else None

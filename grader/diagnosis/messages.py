@@ -10,8 +10,7 @@ from typing import Any
 from grader.finding import (
     Circumstance,
     Data,
-    Excess,
-    Fact,
+    Fault,
     Figure,
     MemoryAccess,
     Unstored,
@@ -192,7 +191,7 @@ _SINGULAR = frozenset((
     "below diagonal", "diagonal and below", "border"))
 
 
-def region(it: Fact, verb: tuple[str, str] = ("is wrong", "are wrong")) -> str:
+def region(it: Fault, verb: tuple[str, str] = ("is wrong", "are wrong")) -> str:
     """Where elements lie, as a sentence: "Only the last 3 of 1,000 columns are wrong."
 
     Args:
@@ -291,7 +290,7 @@ _PATTERNS: dict[str, str | Callable[..., str]] = {
 }
 
 
-def pattern(it: Fact) -> str:
+def pattern(it: Fault) -> str:
     """What wrong values look like, as a sentence, such as "Every element is NaN."."""
     figures: dict[str, Any] = dict(it.figures)
     figures["subject"] = "every element" if figures.pop("every", False) else \
@@ -318,69 +317,7 @@ def in_launches(number: int) -> str:
     return f"{number or 'no'} launch{'' if number == 1 else 'es'}"
 
 
-def _excess(it: Excess) -> str:
-    kernel = f"`{it.kernel}`"
-    match it.kind:
-        case "bytes":
-            allowed = f", and {it.limit:.2f} times are allowed" * (it.limit > 1)
-            most = "" if it.line is None else \
-                f" Line {it.line} {it.action}s most of them, {it.line_bytes:,} bytes of " \
-                f"`{it.tensor}`."
-            return f"The kernels moved {it.measured:,} bytes where {it.least:,} do: " \
-                   f"{it.measured / it.least:.2f} times as many{allowed}.{most}"
-        case "operations":
-            return f"tl.dot computed {it.measured:,} operations where {it.least:,} do: " \
-                   f"{it.measured / it.least:.2f} times as many, and {it.limit:.2f} times are " \
-                   "allowed. What they are computed of was loaded as well."
-        case "sectors":
-            again = f" Other accesses use the rest: each sector is requested " \
-                    f"{it.requested:.1f} times where {it.needed:.1f} would do." if it.reused else ""
-            return f"{kernel} {it.action}s {100 * it.share:.0f} % of each 32-byte sector of " \
-                   f"`{it.tensor}` that an access moves: the elements of an access lie apart in " \
-                   f"memory.{again}"
-        case "launches":
-            return f"The function made {in_launches(it.measured)} where {it.limit} does."
-        case "idle programs":
-            return f"{it.measured} of {it.limit} programs stored nothing."
-        case "idle sample":
-            return f"{it.measured} of {it.limit} programs stored nothing, the first and the " \
-                   f"last {int(it.limit) // 2} of a grid of {it.least}."
-        case "programs":
-            return f"{it.measured} programs ran where {it.limit} do."
-        case _:
-            return _compiled_excess(it)
-
-
-def _compiled_excess(it: Excess) -> str:
-    kernel = f"`{it.kernel}`"
-    match it.kind:
-        case "vector":
-            share = f": {it.n_elements:,} elements of {it.itemsize} bytes, shared by " \
-                    f"{it.threads} threads, are {it.measured // 8} bytes each" if it.divided else ""
-            return f"A thread of {kernel} moves {it.measured} bits at a time where {it.limit} " \
-                   f"do{share}."
-        case "no access":
-            return "No load or store of the compiled kernels moves a good part of the bytes; " \
-                   f"threads are asked to move {it.limit} bits at a time."
-        case "spills":
-            return f"{kernel} spills {it.measured} bytes a thread to memory: its blocks do not " \
-                   f"fit {it.registers} registers of {it.warps} warps."
-        case "shared":
-            return f"A program of {kernel} takes {it.measured:,} bytes of shared memory where " \
-                   f"{it.limit:,} are allowed."
-        case "stages" | "most stages":
-            old = f"; Triton loads nothing ahead on the {it.target}" if it.target else ""
-            bound = "at least" if it.kind == "stages" else "at most"
-            return f"The pipeline of {kernel} is {it.measured} stages deep, in {it.shared:,} " \
-                   f"bytes of shared memory, where {bound} {it.limit} are asked for{old}."
-        case "tensor cores":
-            old = f"; Triton knows none of the {it.target}" if it.target else ""
-            return f"The matrix product does not use tensor cores{old}."
-    return f"{kernel} loads tiles in pieces of {it.measured} bytes, each by a thread that " \
-           f"computes its address; none of them is a bulk copy of the {it.target}."
-
-
-# -- facts -----------------------------------------------------------------------------------------
+# -- faults ----------------------------------------------------------------------------------------
 
 
 def _code(names: Iterable[Figure], between: str = " and ") -> str:
@@ -576,6 +513,36 @@ def _overrun(kernel: str, n_bytes: int, side: str, tensor: str, nearest: int,
                     "from it")
 
 
+def _bytes(measured: int, limit: float, least: int, line: int | None = None, action: str = "",
+           line_bytes: int = 0, tensor: str = "") -> str:
+    allowed = f", and {limit:.2f} times are allowed" * (limit > 1)
+    most = "" if line is None else \
+        f" Line {line} {action}s most of them, {line_bytes:,} bytes of `{tensor}`."
+    return f"The kernels moved {measured:,} bytes where {least:,} do: {measured / least:.2f} " \
+           f"times as many{allowed}.{most}"
+
+
+def _sectors(kernel: str, action: str, share: float, tensor: str, requested: float | None = None,
+             needed: float = 0) -> str:
+    again = "" if requested is None else " Other accesses use the rest: each sector is requested " \
+        f"{requested:.1f} times where {needed:.1f} would do."
+    return f"`{kernel}` {action}s {100 * share:.0f} % of each 32-byte sector of `{tensor}` that " \
+           f"an access moves: the elements of an access lie apart in memory.{again}"
+
+
+def _vector(kernel: str, measured: int, limit: int, n_elements: int = 0, itemsize: int = 0,
+            threads: int = 0) -> str:
+    share = f": {n_elements:,} elements of {itemsize} bytes, shared by {threads} threads, are " \
+            f"{measured // 8} bytes each" if threads else ""
+    return f"A thread of `{kernel}` moves {measured} bits at a time where {limit} do{share}."
+
+
+def _stages(bound: str, kernel: str, measured: int, limit: float, shared: int, target: str) -> str:
+    old = f"; Triton loads nothing ahead on the {target}" if target else ""
+    return f"The pipeline of `{kernel}` is {measured} stages deep, in {shared:,} bytes of shared " \
+           f"memory, where {bound} {limit} are asked for{old}."
+
+
 def _too_slow(cause: str, most: str, gpu: str, verb: str, asked: str) -> str:
     return f"The launches {cause}: they reach at most {most} of the speed at which the {gpu} " \
            f"{verb}, and {asked} is asked for."
@@ -622,16 +589,14 @@ _CONSTRUCTS = {
     "Set": "a dictionary or set",
 }
 
-_FACTS: dict[str, str | Callable[..., str]] = {
+_FAULTS: dict[str, str | Callable[..., str]] = {
     # engine
     "stopped": "`{kernel}`: {text}",
     "assertion": lambda kernel, text:
         f"an assertion in `{kernel}` failed{f': {text}' if text else ''}",
     "not compiled": "`{kernel}` does not compile: {text}",
     "raised in kernel": "`{kernel}` raised {exception}: {text}",
-    "carried type": "`{kernel}` does not compile: `{name}` is {before} before the loop and {after} "
-                    "after a turn of it; what a loop carries from turn to turn must keep its type "
-                    "and shape",  # shape and new_shape: of blocks
+    "carried type": lambda kernel, text, shape, new_shape: f"`{kernel}` does not compile: {text}",
     "too many programs": "`{kernel}` is launched with {count} programs; the grader runs at most "
                          "{most} of one launch",
     "modified by host": "an input was modified by a host operation of the function",
@@ -859,6 +824,34 @@ _FACTS: dict[str, str | Callable[..., str]] = {
     "illegal access": lambda text: sentence(
         f"the GPU stopped a kernel that reached memory of no tensor ({text})"),
     "stopped by GPU": lambda text: sentence(f"the GPU stopped a kernel: {text}"),
+    # costs: what was measured, beside the limit of a case
+    "bytes": _bytes,
+    "operations": lambda measured, least, limit:
+        f"tl.dot computed {measured:,} operations where {least:,} do: {measured / least:.2f} times "
+        f"as many, and {limit:.2f} times are allowed. What they are computed of was loaded as "
+        "well.",
+    "sectors": _sectors,
+    "launches over limit": lambda measured, limit:
+        f"The function made {in_launches(measured)} where {limit} does.",
+    "idle programs": "{measured} of {programs} programs stored nothing.",
+    "idle sample": lambda measured, sample, programs:
+        f"{measured} of {sample} programs stored nothing, the first and the last {sample // 2} of "
+        f"a grid of {programs}.",
+    "programs": "{measured} programs ran where {limit} do.",
+    "vector": _vector,
+    "no access": "No load or store of the compiled kernels moves a good part of the bytes; threads "
+                 "are asked to move {limit} bits at a time.",
+    "spills": "`{kernel}` spills {measured} bytes a thread to memory: its blocks do not fit "
+              "{registers} registers of {warps} warps.",
+    "shared": "A program of `{kernel}` takes {measured:,} bytes of shared memory where {limit:,} "
+              "are allowed.",
+    "stages": lambda **figures: _stages("at least", **figures),
+    "most stages": lambda **figures: _stages("at most", **figures),
+    "tensor cores": lambda target:
+        "The matrix product does not use tensor cores"
+        + (f"; Triton knows none of the {target}." if target else "."),
+    "pieces": "`{kernel}` loads tiles in pieces of {measured} bytes, each by a thread that "
+              "computes its address; none of them is a bulk copy of the {target}.",
     "slow traffic": lambda n_bytes, least, **more: _too_slow(
         f"move at least {n_bytes:,} bytes between memory and caches where {least:,} do", **more),
     "slow products": lambda operations, ms, **more: _too_slow(
@@ -867,11 +860,11 @@ _FACTS: dict[str, str | Callable[..., str]] = {
 }
 
 
-def _fact(it: Fact) -> str:
+def _fault(it: Fault) -> str:
     figures: dict[str, Any] = it.figures
     if it.kind in _NAMES:
         return _name(_NAMES[it.kind], **figures)
-    form = _FACTS[it.kind]
+    form = _FAULTS[it.kind]
     return form.format(**figures) if isinstance(form, str) else form(**figures)
 
 
@@ -927,15 +920,14 @@ _FAMILIES: dict[type, Callable[[Any], str]] = {
     MemoryAccess: _memory_access,
     Unstored: _unstored,
     WrongValues: _wrong_values,
-    Excess: _excess,
-    Fact: _fact,
+    Fault: _fault,
 }
 
 
 def fields() -> set[str]:
     """The names of all fields and figures that a sign can ask for."""
     names = {"text", "circumstance", "kind"}.union(*map(dir, _FAMILIES))
-    for form in (*_FACTS.values(), *_NAMES.values(), _name):
+    for form in (*_FAULTS.values(), *_NAMES.values(), _name):
         names.update(filter(None, (field for _, field, _, _ in Formatter().parse(form)))
                      if isinstance(form, str) else signature(form).parameters)
     return names

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import torch
 
-from grader.finding import Fact, Figure, fact
+from grader.finding import Fault, Figure, fault
 
 MANY = 4  # elements from which on a likeness is no accident
 CANDIDATES = 32  # distances that are tried for a shift
@@ -60,8 +60,8 @@ class _Compared:
         return cls(wrong, got, expected, SAME.get(result.dtype, 0.0), at,
                    got.flatten()[at], expected.flatten()[at])
 
-    def fact(self, kind: str, **figures: Figure) -> Fact:
-        return fact(kind, every=len(self.at) == self.got.numel(), **figures)
+    def fault(self, kind: str, **figures: Figure) -> Fault:
+        return fault(kind, every=len(self.at) == self.got.numel(), **figures)
 
     @property
     def alike(self) -> bool:
@@ -79,7 +79,7 @@ class _Compared:
 
 
 def likeness(wrong: torch.Tensor, result: torch.Tensor, reference: torch.Tensor,
-             others: Others = (), inputs: Others = ()) -> Fact | None:
+             others: Others = (), inputs: Others = ()) -> Fault | None:
     """Returns what the wrong values are, such as 2 times the expected ones.
 
     ``messages.pattern`` has the sentences. None where no likeness holds for every wrong element.
@@ -103,12 +103,12 @@ def likeness(wrong: torch.Tensor, result: torch.Tensor, reference: torch.Tensor,
         _factor_by_row, _offset_by_row, _barely, _elsewhere))
 
 
-def _first(it: _Compared, looks: Iterable[Callable[[_Compared], Fact | None]]) -> Fact | None:
+def _first(it: _Compared, looks: Iterable[Callable[[_Compared], Fault | None]]) -> Fault | None:
     return next(filter(None, (look(it) for look in looks)), None)
 
 
-def _named(kind: str, it: _Compared, others: Others) -> Fact | None:
-    return next((it.fact(kind, name=name) for name, values in others
+def _named(kind: str, it: _Compared, others: Others) -> Fault | None:
+    return next((it.fault(kind, name=name) for name, values in others
                  if _is_that_of(it, values.to(it.got.dtype))), None)
 
 
@@ -143,17 +143,17 @@ def _is_that_of(it: _Compared, other: torch.Tensor) -> bool:
         apart.double().mean() > MOST)
 
 
-def _one_value(it: _Compared) -> Fact | None:
+def _one_value(it: _Compared) -> Fault | None:
     """NaN, zero or another number, the same in every wrong element."""
     if it.same and bool(it.bad.isnan().all()):
-        return it.fact("nan")
+        return it.fault("nan")
     if len(it.bad) < MANY or not bool((it.bad == it.bad[0]).all()) or it.alike:
         return None  # one number instead of another: the first element says as much
     number = f"{float(it.bad[0]):.6g}" if it.same else str(int(it.bad[0]))
     for side, beyond in (("below", it.expected < it.bad[0]), ("above", it.expected > it.bad[0])):
         if _is_exactly(it, beyond) and bool((it.got[beyond] == it.bad[0]).all()):
-            return it.fact("clamp", side=side, name=number)
-    return it.fact("value", name=number)
+            return it.fault("clamp", side=side, name=number)
+    return it.fault("value", name=number)
 
 
 def _is_exactly(it: _Compared, elements: torch.Tensor) -> bool:
@@ -161,22 +161,22 @@ def _is_exactly(it: _Compared, elements: torch.Tensor) -> bool:
     return not bool((it.wrong & ~elements).any()) and not bool(elements.all())
 
 
-def _without_signs(it: _Compared) -> Fact | None:
+def _without_signs(it: _Compared) -> Fault | None:
     negative = it.expected < 0
     if _is_exactly(it, negative) and bool(it.near(it.got[negative], -it.expected[negative]).all()):
-        return it.fact("sign lost")
+        return it.fault("sign lost")
     return None
 
 
-def _function(it: _Compared) -> Fact | None:
+def _function(it: _Compared) -> Fault | None:
     """The same function of every expected number."""
     if not it.same or it.alike:
         return None
-    return next((it.fact("function", function=name) for name, function in _FUNCTIONS
+    return next((it.fault("function", function=name) for name, function in _FUNCTIONS
                  if _is_that_of(it, function(it.expected))), None)
 
 
-def _factor(it: _Compared) -> Fact | None:
+def _factor(it: _Compared) -> Fault | None:
     few = it.sample
     factor = float((it.bad[few] / it.good[few]).median())
     if not math.isfinite(factor) or factor == 0 or abs(factor - 1) <= 4 * it.same:
@@ -186,8 +186,8 @@ def _factor(it: _Compared) -> Fact | None:
     if not bool(it.near(it.bad, factor * it.good).all()) or it.alike:
         return None
     whole = _whole(factor, it.same)
-    return it.fact("factor", factor=-1.0 if abs(factor + 1) <= it.same else factor, whole=whole,
-                   part=0 if whole else _whole(1 / factor, it.same))
+    return it.fault("factor", factor=-1.0 if abs(factor + 1) <= it.same else factor, whole=whole,
+                    part=0 if whole else _whole(1 / factor, it.same))
 
 
 def _whole(value: float, same: float) -> int:
@@ -196,7 +196,7 @@ def _whole(value: float, same: float) -> int:
     return round(value) if 1.5 <= abs(value) <= 4096 and abs(value - round(value)) <= near else 0
 
 
-def _offset(it: _Compared) -> Fact | None:
+def _offset(it: _Compared) -> Fault | None:
     off = (it.bad - it.good)[it.sample].median().item()
     for part in (it.sample, slice(None)):
         bad, good = it.bad[part], it.good[part]
@@ -206,10 +206,10 @@ def _offset(it: _Compared) -> Fact | None:
         # What is called an offset has to stand out from what may be rounding.
         if abs(off) <= 8 * it.same * float(size.max()):
             return None
-    return None if it.alike else it.fact("offset", amount=off)
+    return None if it.alike else it.fault("offset", amount=off)
 
 
-def _shifted(it: _Compared) -> Fact | None:
+def _shifted(it: _Compared) -> Fault | None:
     """Element i holds what belongs to element i + k."""
     got, expected = it.got.flatten(), it.expected.flatten()
     at = it.at
@@ -226,25 +226,25 @@ def _shifted(it: _Compared) -> Fact | None:
                 it.near(got[inside], expected[inside + shift]).all()):
             columns = it.got.shape[-1] if it.got.dim() > 1 else 0
             by_row = columns > 1 and shift % columns == 0
-            return it.fact("shift", count=abs(shift) // columns if by_row else abs(shift),
-                           unit="row" if by_row else "place", further=shift > 0)
+            return it.fault("shift", count=abs(shift) // columns if by_row else abs(shift),
+                            unit="row" if by_row else "place", further=shift > 0)
     return None
 
 
-def _reversed(it: _Compared) -> Fact | None:
+def _reversed(it: _Compared) -> Fault | None:
     orders = {1: (("elements", 0),)}.get(it.got.dim(), (("in rows", -1), ("rows", -2)))
-    return next((it.fact("reverse", order=order) for order, axis in orders
+    return next((it.fault("reverse", order=order) for order, axis in orders
                  if it.got.dim() and _is_that_of(it, it.expected.flip(axis))), None)
 
 
-def _transposed(it: _Compared) -> Fact | None:
+def _transposed(it: _Compared) -> Fault | None:
     if it.got.dim() < 2 or min(it.got.shape[-2:]) < 2 or \
             not _is_that_of(it, it.expected.mT.reshape(it.got.shape)):
         return None
-    return it.fact("transpose")
+    return it.fault("transpose")
 
 
-def _rows(it: _Compared) -> Fact | None:
+def _rows(it: _Compared) -> Fault | None:
     """Every wrong row holds the values of some other row."""
     if it.got.dim() != 2 or min(it.got.shape) < 3:
         return None
@@ -254,7 +254,7 @@ def _rows(it: _Compared) -> Fact | None:
         other = _held(it, rows, keys, order)
         if bool((other < 0).any()):
             return None
-    return it.fact("rows", row=int(rows[0]), other=int(other[0]))
+    return it.fault("rows", row=int(rows[0]), other=int(other[0]))
 
 
 def _held(it: _Compared, rows: torch.Tensor, keys: torch.Tensor,
@@ -282,7 +282,7 @@ def _by_row(it: _Compared) -> tuple[torch.Tensor, torch.Tensor] | None:
     return (got, expected) if len(got) > 1 and finite else None
 
 
-def _factor_by_row(it: _Compared) -> Fact | None:
+def _factor_by_row(it: _Compared) -> Fault | None:
     pair = _by_row(it)
     if pair is None:
         return None
@@ -295,10 +295,10 @@ def _factor_by_row(it: _Compared) -> Fact | None:
     varied = (expected != expected[:, :1]).any(dim=1)
     if not bool(varied.any()) or not bool(it.near(got, factors * expected).all()):
         return None
-    return it.fact("factor by row", low=float(factors.min()), high=float(factors.max()))
+    return it.fault("factor by row", low=float(factors.min()), high=float(factors.max()))
 
 
-def _offset_by_row(it: _Compared) -> Fact | None:
+def _offset_by_row(it: _Compared) -> Fault | None:
     pair = _by_row(it)
     if pair is None:
         return None
@@ -310,25 +310,25 @@ def _offset_by_row(it: _Compared) -> Fact | None:
             return None
         if bool((off[part].abs().flatten() <= 8 * it.same * size.amax(dim=1)).any()):
             return None
-    return it.fact("offset by row", low=float(off.min()), high=float(off.max()))
+    return it.fault("offset by row", low=float(off.min()), high=float(off.max()))
 
 
-def _barely(it: _Compared) -> Fact | None:
+def _barely(it: _Compared) -> Fault | None:
     """Errors so small that precision is the matter, not the formula."""
     most = float(((it.bad - it.good) / it.good).abs().max())  # NaN or infinite where 0 belongs
     if not 0 < most <= BARELY:
         return None
     digit = 10 ** math.floor(math.log10(1 / most))
-    return it.fact("precision", parts=int(1 / most / digit) * digit)  # one digit is enough
+    return it.fault("precision", parts=int(1 / most / digit) * digit)  # one digit is enough
 
 
-def _elsewhere(it: _Compared) -> Fact | None:
+def _elsewhere(it: _Compared) -> Fault | None:
     """The right values, all of them, in another order."""
     if len(it.at) > LARGEST_TO_SORT or it.alike or not bool(
             it.near(it.bad.max(), it.good.max()) & it.near(it.bad.min(), it.good.min())):
         return None
     same = bool(it.near(it.bad.sort().values, it.good.sort().values).all())
-    return it.fact("elsewhere") if same else None
+    return it.fault("elsewhere") if same else None
 
 
 def stand_ins(entry: str, parameters: Sequence[str],

@@ -9,7 +9,7 @@ from typing import Literal
 
 import torch
 
-from grader.finding import Fact, fact
+from grader.finding import Fault, fault
 from grader.recording.model import Recording
 
 FEW = 4  # rows or columns that are listed one by one
@@ -48,7 +48,7 @@ def tiling_of(recording: Recording) -> Tiling:
     return Tiling(tuple(dict.fromkeys(blocks)), launch.grid)
 
 
-def place(wrong: torch.Tensor, tiling: Tiling | None = None) -> Fact | None:
+def place(wrong: torch.Tensor, tiling: Tiling | None = None) -> Fault | None:
     """Returns which elements are meant, such as the last 3 of 1,000 columns.
 
     ``messages.region`` has the sentences. None where all elements are meant, or none, or where no
@@ -64,7 +64,7 @@ def place(wrong: torch.Tensor, tiling: Tiling | None = None) -> Fact | None:
     return _tensor(wrong, count, tiling or Tiling())
 
 
-def _tensor(wrong: torch.Tensor, count: int, tiling: Tiling) -> Fact | None:
+def _tensor(wrong: torch.Tensor, count: int, tiling: Tiling) -> Fault | None:
     if wrong.dim() <= 1:
         return _line(wrong, "element", tiling)
     sides = [_side(wrong, axis) for axis in range(wrong.dim())]
@@ -87,28 +87,28 @@ def _side(wrong: torch.Tensor, axis: int) -> torch.Tensor:
     return wrong.any(dim=[other for other in range(wrong.dim()) if other != axis])
 
 
-def _flat(wrong: torch.Tensor, tiling: Tiling) -> Fact | None:
+def _flat(wrong: torch.Tensor, tiling: Tiling) -> Fault | None:
     region = _line(wrong.flatten(), "element", tiling)
     return region and region.with_figures(flat=True)
 
 
-def _box(sides: Sequence[torch.Tensor], tiling: Tiling) -> Fact | None:
+def _box(sides: Sequence[torch.Tensor], tiling: Tiling) -> Fault | None:
     """Elements that are some indices along each axis, all combinations of them."""
     partial = [axis for axis, side in enumerate(sides) if not bool(side.all())]
     units = [_unit(axis, len(sides)) for axis in partial]
     if len(partial) == 1:
         region = _line(sides[partial[0]], units[0], tiling)
         return region.with_figures(axis=partial[0]) if region and units[0] == "slice" else region
-    spans = [_span(sides[axis]) for axis in partial]
-    if len(partial) != 2 or spans[0] is None or spans[1] is None:
+    spans = [span for axis in partial if (span := _span(sides[axis]))]
+    if len(partial) != 2 or len(spans) != 2:
         return None
     (top, bottom), (left, right) = spans
     sizes = (bottom - top + 1, right - left + 1)
     if sizes == (1, 1):
         return None  # one element, whose index is said anyway
     is_tile = set(sizes) <= set(tiling.blocks) and not (top % sizes[0] or left % sizes[1])
-    return fact("tile" if is_tile else "box", unit=units[0], first=top, last=bottom,
-                other_unit=units[1], other_first=left, other_last=right)
+    return fault("tile" if is_tile else "box", unit=units[0], first=top, last=bottom,
+                 other_unit=units[1], other_first=left, other_last=right)
 
 
 def _unit(axis: int, rank: int) -> Unit:
@@ -117,7 +117,7 @@ def _unit(axis: int, rank: int) -> Unit:
     return "column" if rank - axis == 1 else "row" if rank - axis == 2 else "slice"
 
 
-def _matrix(wrong: torch.Tensor) -> Fact | None:
+def _matrix(wrong: torch.Tensor) -> Fault | None:
     """Elements of a matrix that are no combination of rows and columns."""
     if min(wrong.shape) < LEAST_SIDE:
         return None
@@ -129,27 +129,26 @@ def _matrix(wrong: torch.Tensor) -> Fact | None:
         ("below diagonal", below), ("diagonal and below", ~above),
     ):
         if torch.equal(wrong, elements):
-            return fact(kind)
+            return fault(kind)
     return _around(~wrong)
 
 
-def _around(right: torch.Tensor) -> Fact | None:
+def _around(right: torch.Tensor) -> Fault | None:
     """All but a block of whole rows and columns: a border, or the last rows and columns."""
     sides = [_side(right, 0), _side(right, 1)]
-    spans = [_span(side) for side in sides]
-    if spans[0] is None or spans[1] is None or \
-            int(right.sum()) != prod(int(side.sum()) for side in sides):
+    spans = [span for side in sides if (span := _span(side))]
+    if len(spans) != 2 or int(right.sum()) != prod(int(side.sum()) for side in sides):
         return None
     (top, bottom), (left, right_end) = spans
     rows, columns = right.shape[0] - 1 - bottom, right.shape[1] - 1 - right_end
     if top == left == rows == columns:
-        return fact("border", width=top)
+        return fault("border", width=top)
     if top == left == 0:
-        return fact("last rows and columns", rows=rows, columns=columns)
+        return fault("last rows and columns", rows=rows, columns=columns)
     return None
 
 
-def _line(hit: torch.Tensor, unit: Unit, tiling: Tiling) -> Fact | None:
+def _line(hit: torch.Tensor, unit: Unit, tiling: Tiling) -> Fault | None:
     """Indices along one axis, or of a vector."""
     size, count = hit.numel(), int(hit.sum())
     if count == size:
@@ -168,7 +167,7 @@ def _line(hit: torch.Tensor, unit: Unit, tiling: Tiling) -> Fact | None:
     if region := _steps(hit, unit) or _block_elements(hit, unit, tiling):
         return region
     if count <= FEW and unit != "element":
-        return fact("listed", unit=unit, indices=tuple(map(int, hit.nonzero())))
+        return fault("listed", unit=unit, indices=tuple(map(int, hit.nonzero())))
     return None
 
 
@@ -181,13 +180,13 @@ def _span(hit: torch.Tensor) -> tuple[int, int] | None:
     return (first, last) if last - first + 1 == len(at) else None
 
 
-def _single(index: int, size: int, unit: Unit) -> Fact | None:
+def _single(index: int, size: int, unit: Unit) -> Fault | None:
     if index in (0, size - 1):
-        return fact("end", unit=unit, side="last" if index else "first")
-    return None if unit == "element" else fact("run", unit=unit, first=index, last=index)
+        return fault("end", unit=unit, side="last" if index else "first")
+    return None if unit == "element" else fault("run", unit=unit, first=index, last=index)
 
 
-def _blocks(first: int, last: int, size: int, unit: Unit, tiling: Tiling) -> Fact | None:
+def _blocks(first: int, last: int, size: int, unit: Unit, tiling: Tiling) -> Fault | None:
     """A run that begins and ends with blocks of the launch."""
     for block in tiling.blocks:
         if not 1 < block < size or first % block or not (
@@ -195,38 +194,38 @@ def _blocks(first: int, last: int, size: int, unit: Unit, tiling: Tiling) -> Fac
             continue
         known = unit != "row" or tiling.runs_along(size, block)  # columns may be looped over
         if known and last == size - 1 and first == size - size % block:
-            return fact("last block", unit=unit, first=first, block=block)
+            return fault("last block", unit=unit, first=first, block=block)
         if not tiling.programs_of(size, block):
             continue
         low, high = first // block, last // block
         if low != high and low == 1 and last == size - 1:
-            return fact("after program 0", unit=unit, block=block)
-        return fact("program" if low == high else "programs", unit=unit, low=low, high=high,
-                    first=first, last=last)
+            return fault("after program 0", unit=unit, block=block)
+        return fault("program" if low == high else "programs", unit=unit, low=low, high=high,
+                     first=first, last=last)
     return None
 
 
-def _run(first: int, last: int, size: int, unit: Unit) -> Fact:
+def _run(first: int, last: int, size: int, unit: Unit) -> Fault:
     if last == size - 1 or first == 0:
-        return fact("run at end", unit=unit, side="last" if first else "first",
-                    count=last - first + 1, size=size)
-    return fact("run", unit=unit, first=first, last=last)
+        return fault("run at end", unit=unit, side="last" if first else "first",
+                     count=last - first + 1, size=size)
+    return fault("run", unit=unit, first=first, last=last)
 
 
-def _all_but(first: int, last: int, size: int, unit: Unit, tiling: Tiling) -> Fact | None:
+def _all_but(first: int, last: int, size: int, unit: Unit, tiling: Tiling) -> Fault | None:
     """All without a run; ``first`` and ``last`` are those that are not meant."""
     count = last - first + 1
     if count == 1 and unit == "element" and 0 < first < size - 1:
         return None  # which one is right by chance says nothing, and how many are is said
     if first == 0 or last == size - 1:
-        return fact("but end", unit=unit, side="last" if first else "first", count=count)
+        return fault("but end", unit=unit, side="last" if first else "first", count=count)
     region = _blocks(first, last, size, unit, tiling)
     if region and region.kind in _OF_PROGRAMS:
-        return fact(f"but {region.kind}", **region.figures)
-    return fact("but run", unit=unit, first=first, last=last)
+        return fault(f"but {region.kind}", **region.figures)
+    return fault("but run", unit=unit, first=first, last=last)
 
 
-def _steps(hit: torch.Tensor, unit: Unit) -> Fact | None:
+def _steps(hit: torch.Tensor, unit: Unit) -> Fault | None:
     """Every k-th index, or all but every k-th."""
     size = hit.numel()
     for kind, meant in (("steps", hit), ("but steps", ~hit)):
@@ -235,11 +234,11 @@ def _steps(hit: torch.Tensor, unit: Unit) -> Fact | None:
             continue
         start, step = int(at[0]), int(at[1] - at[0])
         if start < step and torch.equal(at, torch.arange(start, size, step)):
-            return fact(kind, unit=unit, start=start, step=step)
+            return fault(kind, unit=unit, start=start, step=step)
     return None
 
 
-def _block_elements(hit: torch.Tensor, unit: Unit, tiling: Tiling) -> Fact | None:
+def _block_elements(hit: torch.Tensor, unit: Unit, tiling: Tiling) -> Fault | None:
     """The same elements of every block of the launch."""
     for block in () if unit == "row" else tiling.blocks:
         if block < 2 or hit.numel() < 2 * block:
@@ -247,5 +246,5 @@ def _block_elements(hit: torch.Tensor, unit: Unit, tiling: Tiling) -> Fact | Non
         repeated = hit[:block].repeat(-(-hit.numel() // block))[: hit.numel()]
         span = _span(hit[:block])
         if span and torch.equal(hit, repeated):
-            return fact("block elements", unit=unit, first=span[0], last=span[1], block=block)
+            return fault("block elements", unit=unit, first=span[0], last=span[1], block=block)
     return None

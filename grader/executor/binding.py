@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from grader.engine.interpreter.numerics import TRITON
-from grader.finding import Data, fact
+from grader.finding import Data, fault
 from grader.recording.model import Argument, Descriptor, Launch, MalformedRecording, View, views_of
 from grader.report import Finding
 
@@ -41,7 +41,7 @@ class Binder:
             MalformedRecording: names or arguments do not fit the kernel.
         """
         if launch.kernel not in self.kernels:
-            raise NoSuchLaunch(fact("no kernel", kernel=f"{launch.kernel:.60}"), launch.line)
+            raise NoSuchLaunch(fault("no kernel", kernel=f"{launch.kernel:.60}"), launch.line)
         kernel = self._usable(launch.kernel)
         unknown = launch.arguments.keys() - {parameter.name for parameter in kernel.params}
         if unknown:
@@ -56,7 +56,7 @@ class Binder:
                 bound[parameter.name] = parameter.default
                 continue
             if parameter.is_constexpr and views_of(argument):
-                raise NoSuchLaunch(fact("constexpr tensor", name=parameter.name), launch.line)
+                raise NoSuchLaunch(fault("constexpr tensor", name=parameter.name), launch.line)
             bound[parameter.name] = self._value(argument)
         return kernel, bound
 

@@ -14,7 +14,7 @@ from grader.engine.gpu.clock import TimedDevice, TimingJob, measure
 from grader.engine.gpu.measurement import Measurement
 from grader.engine.gpu.memory import GpuMemory, Overrun, differs, within_host
 from grader.executor.binding import Binder, Kernels, NoSuchLaunch
-from grader.finding import fact
+from grader.finding import fault
 from grader.recording.arena import itemsize
 from grader.recording.model import Alloc, Descriptor, Fill, Launch, Move, Recording, views_of
 from grader.report import Finding
@@ -131,7 +131,7 @@ def run_checked(replay: Replay, recording: Recording) -> list[Finding]:
 def overrun(found: Overrun, launch: Launch) -> Finding:
     """M02, with the tensor that the zone belongs to and how far away from it was written."""
     name, size = _owner(found.storage, launch)
-    return Finding("M02", fact(
+    return Finding("M02", fault(
         "overrun", kernel=launch.kernel, n_bytes=found.count, tensor=name,
         side="after" if found.behind else "before", nearest=found.nearest // size,
         farthest=found.farthest // size), line=launch.line)
@@ -152,7 +152,7 @@ def modified(memory: GpuMemory, recording: Recording) -> list[Finding]:
     numbers = [number for number, view in enumerate(recording.inputs) if view.storage in changed]
     if not changed:
         return []
-    return [Finding("M07", fact("input on GPU", number=numbers[0] if numbers else None))]
+    return [Finding("M07", fault("input on GPU", number=numbers[0] if numbers else None))]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ def _look_back(timing: Timing, attempt: _Attempt, recording: Recording, *, atomi
     if bool(attempt.differ):
         timing.untimed = attempt.expected
         if not atomics:
-            timing.findings.append(Finding("M09", fact("timed results")))
+            timing.findings.append(Finding("M09", fault("timed results")))
 
 
 def uses_atomics(kernels: Kernels) -> bool:

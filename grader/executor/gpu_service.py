@@ -32,7 +32,7 @@ from grader.executor.gpu_replay import (
     time_call,
 )
 from grader.executor.main import malformed, refused
-from grader.finding import fact
+from grader.finding import fault
 from grader.recording import model as recorded
 from grader.recording.model import Launch, MalformedRecording, Recording, dtype_name
 from grader.report import Finding
@@ -137,7 +137,7 @@ class GpuHandler:
         if poison not in (0, 1):
             return malformed("an unknown poison")
         self._device()
-        memory = loaded(recording, request["layout"], fds[0], poison, self._place)
+        memory = loaded(recording, request["layouts"][0], fds[0], poison, self._place)
         return run(recording, memory, fds[1], self._kernels, self._launcher(),
                    windows=_windows(request))
 
@@ -302,7 +302,7 @@ def faulted(error: Exception) -> Json:
     why = _first_line(error)
     code = "M01" if any(word in why for word in _ILLEGAL) else "R03"
     kind = "illegal access" if code == "M01" else "stopped by GPU"
-    return {"status": "faulted", "findings": _plain([Finding(code, fact(kind, text=why))])}
+    return {"status": "faulted", "findings": _plain([Finding(code, fault(kind, text=why))])}
 
 
 def _first_line(error: BaseException) -> str:

@@ -84,13 +84,10 @@ class ExecutorHandler:
         if self._kernels is None or len(fds) != 1:
             return malformed("a survey before a load, or without its file")
         resident, l2_bytes = request.get("resident"), request.get("l2_bytes", 0)
-        granule = request.get("granule", 64)
         if not isinstance(resident, list) or not all(map(_is_count, [*resident, l2_bytes])):
             return malformed("a survey needs resident programs for each launch, and an L2")
-        if granule not in (32, 64):
-            return malformed("DRAM moves 32 or 64 bytes at least")
         made = survey(model.from_json(request.get("recording")), request["layout"], fds[0],
-                      self._kernels, resident, l2_bytes, granule)
+                      self._kernels, resident, l2_bytes)
         return made.to_json()
 
 

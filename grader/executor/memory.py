@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from grader.engine.interpreter.address_space import Storage
 from grader.engine.interpreter.poison import FRESH_BYTE
 from grader.engine.interpreter.shadow_memory import HOST, KERNEL, NOBODY
-from grader.finding import Unstored, fact
+from grader.finding import Unstored, fault
 from grader.recording import arena
 from grader.recording.arena import extent, itemsize
 from grader.recording.model import (
@@ -150,7 +150,7 @@ class Storages:
         if not storage.protected or not elements(target):
             return None
         storage.stored_into = True
-        return Finding("M07", fact("modified by host"))
+        return Finding("M07", fault("modified by host"))
 
     def _cells(self, view: View) -> NDArray[np.int32]:
         """Shadow cells, writable, with one more axis for the granules of an element."""
@@ -223,7 +223,7 @@ class Storages:
                 wide = itemsize(views[0])
                 count = -(-int(changed.sum()) * size // wide)
                 first = int(changed.argmax()) * size // wide - views[0].offset
-                findings.append(Finding("M07", fact(
+                findings.append(Finding("M07", fault(
                     "modified beside", count=count, distance=abs(first),
                     side="before" if first < 0 else "after")))
         return findings

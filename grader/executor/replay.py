@@ -13,7 +13,7 @@ from grader.engine.interpreter.numerics import TRITON
 from grader.engine.interpreter.patch_triton import installed
 from grader.executor.binding import Binder, Kernels, NoSuchLaunch
 from grader.executor.memory import Storages, windows_of
-from grader.finding import Fact, fact
+from grader.finding import Fault, fault
 from grader.recording.arena import extent, itemsize
 from grader.recording.model import (
     MAX_PROGRAMS,
@@ -114,10 +114,10 @@ def replay(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ou
     return replayed
 
 
-def out_of_memory(error: MemoryError) -> Fact:
+def out_of_memory(error: MemoryError) -> Fault:
     shape = getattr(error, "shape", None)  # of the array that NumPy could not make
-    return fact("no memory for shape", shape=tuple(shape)) if shape else \
-        fact("no memory", text=str(error))
+    return fault("no memory for shape", shape=tuple(shape)) if shape else \
+        fault("no memory", text=str(error))
 
 
 def _written(storages: Storages, output: int, views: Sequence[View]) -> list[list[Any]]:
@@ -154,8 +154,8 @@ def _launch(launch: Launch, storages: Storages, memory: Memory, kernels: Kernels
     limit = MAX_PROGRAMS if settings.sample is None else MAX_SAMPLED_PROGRAMS
     if launch.programs > limit:
         return LaunchOutcome(launch.programs, failure=Finding(
-            "T03", fact("too many programs", kernel=launch.kernel, count=launch.programs,
-                        most=limit), line=launch.line))
+            "T03", fault("too many programs", kernel=launch.kernel, count=launch.programs,
+                         most=limit), line=launch.line))
     binder = Binder(kernels, lambda view: pointer_of(view, storages),
                     lambda descriptor: descriptor_of(descriptor, storages))
     try:

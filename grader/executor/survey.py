@@ -14,7 +14,7 @@ from grader.engine.interpreter.transaction import Spinning
 from grader.executor.binding import Binder, Kernels, NoSuchLaunch
 from grader.executor.memory import SMALL, Storages, elements
 from grader.executor.replay import descriptor_of, pointer_of
-from grader.finding import fact
+from grader.finding import fault
 from grader.recording.arena import itemsize
 from grader.recording.launch_stats import Survey, Unsurveyable
 from grader.recording.model import Alloc, Fill, Launch, MalformedRecording, Move, Recording, View
@@ -40,8 +40,7 @@ class SurveyResult:
 
 
 def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, kernels: Kernels,
-           resident: Sequence[int], l2_bytes: int, granule: int = 64,
-           budget_s: float = _BUDGET_S) -> SurveyResult:
+           resident: Sequence[int], l2_bytes: int, budget_s: float = _BUDGET_S) -> SurveyResult:
     """Survey every launch of a recording; an access out of bounds ends it with a finding.
 
     Args:
@@ -49,7 +48,6 @@ def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ke
             values: a launch whose accesses depend on them is not surveyed.
         resident: for each launch, how many of its programs are on the GPU at the same time.
         l2_bytes: the size of the L2 cache.
-        granule: bytes that a DRAM read moves at least; 64 with HBM.
         budget_s: seconds of one core that all launches together may take.
 
     Raises:
@@ -80,12 +78,12 @@ def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ke
                     share = (end - now) / (len(launches) - number)
                     memory.deadline = now + max(_LEAST_S, share)
                     made.launches.append(_launch(event, storages, memory, kernels,
-                                                 resident[number], l2_bytes, granule,
+                                                 resident[number], l2_bytes,
                                                  max(_LEAST_EFFORT, 1 / len(launches))))
         except (NoSuchLaunch, SamplingStopped) as error:
             memory.observed.add(error.finding)
         except MemoryError as error:
-            memory.observed.add(Finding("R04", fact("no memory", text=str(error))))
+            memory.observed.add(Finding("R04", fault("no memory", text=str(error))))
         made.findings = memory.observed.findings()
         if made.findings:
             break
@@ -113,13 +111,13 @@ def _write(storages: Storages, memory: Addresses, target: View, source: View | N
 
 
 def _launch(launch: Launch, storages: Storages, memory: Addresses, kernels: Kernels, resident: int,
-            l2_bytes: int, granule: int, effort: float) -> Survey | Unsurveyable:
+            l2_bytes: int, effort: float) -> Survey | Unsurveyable:
     binder = Binder(kernels, lambda view: pointer_of(view, storages),
                     lambda descriptor: descriptor_of(descriptor, storages))
     try:
         kernel, bound = binder.bind(launch)
-        sampler = Sampler.of(kernel, launch.grid, bound, memory)
-        return surveyed(sampler, launch.kernel, resident, l2_bytes, granule, effort)
+        sampler = Sampler(kernel, launch.grid, bound, memory)
+        return surveyed(sampler, launch.kernel, resident, l2_bytes, effort)
     except Unsteady as error:
         return Unsurveyable(launch.kernel, str(error))
     except Spinning:

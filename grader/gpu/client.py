@@ -16,12 +16,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from grader.engine.gpu.measurement import Ceilings, Gpu
 from grader.report import Finding
-from grader.sandbox import ChildError, Sandbox, cancellation
-from grader.sandbox.limits import of_a_gpu
+from grader.sandbox import Child, ChildError, Sandbox, cancellation
+from grader.sandbox.limits import OF_A_GPU
 
 LOOK_S = 60.0  # to begin with CUDA; two seconds are usual, the first time after a start more
 CEILINGS_S = 120.0
@@ -36,11 +36,9 @@ class NoGpu(Exception):
     """No GPU can be used, or it is too small; the message says why."""
 
 
-class Asking(Protocol):
-    """Sends a request to the GPU process and returns its reply."""
-
-    def __call__(self, request: dict[str, Any], fds: Sequence[int], seconds: float,
-                 task: str) -> dict[str, Any]: ...
+# Sends a request and descriptors to the GPU process, and returns its reply. Further arguments are
+# the time limit in seconds, and the name of the task for messages.
+Asking = Callable[[dict[str, Any], Sequence[int], float, str], dict[str, Any]]
 
 
 def present() -> bool:
@@ -95,11 +93,16 @@ def _lock(file: IO[str], kind: int, deadline: float) -> None:
     return None
 
 
+def start(sandbox: Sandbox) -> Child:
+    """Forks a GPU process, which loads nothing before its first request."""
+    wake()
+    return sandbox.fork("gpu", OF_A_GPU)
+
+
 @contextmanager
 def process(sandbox: Sandbox) -> Iterator[Asking]:
     """Starts a GPU process without a submission."""
-    wake()
-    with sandbox.fork("gpu", of_a_gpu()) as child:
+    with start(sandbox) as child:
         child.ask({"op": "load", "devices": visible()}, timeout_s=LOOK_S)
 
         def ask(request: dict[str, Any], fds: Sequence[int], seconds: float,
@@ -152,15 +155,13 @@ def _look(ask: Asking) -> Mapping[str, Any]:
     return done_reply(ask({"op": "look"}, [], LOOK_S, "beginning with the GPU"))
 
 
-def ceilings(ask: Asking, *, again: bool = False,
-             tell: Callable[[str], None] = lambda text: None) -> Ceilings:
+def ceilings(ask: Asking, *, again: bool = False) -> Ceilings:
     """Returns the GPU's ceilings, measured at first use and cached.
 
     A cached one is used if a copy is still as fast, within ``DRIFT``.
 
     Args:
-        again: measure anew.
-        tell: is called with what takes seconds, before it begins.
+        again: measure anew, which takes seconds.
 
     Raises:
         NoGpu: there is none that can be used.
@@ -175,7 +176,6 @@ def ceilings(ask: Asking, *, again: bool = False,
             rate = probe.get("copy_gb_s")
             if isinstance(rate, float) and abs(rate / kept.copy_gb_s - 1) <= DRIFT:
                 return kept
-        tell(f"measuring what the {gpu.name} reaches")
         with turn(alone=True):
             answer = done_reply(ask({"op": "ceilings", "again": True}, [], CEILINGS_S,
                               "measuring the GPU"))
@@ -208,36 +208,27 @@ def kept() -> list[Ceilings]:
 
 def find(gpu: Gpu, versions: Mapping[str, Any]) -> Ceilings | None:
     """Returns the newest cached ceilings of this GPU, driver, torch and Triton."""
-    for one in reversed(kept()):
-        if (one.gpu.uuid, one.gpu.driver) == (gpu.uuid, gpu.driver) and all(
-                one.versions.get(name) == versions.get(name) for name in ("torch", "triton")):
-            return one
-    return None
+    return next((one for one in reversed(kept())
+                 if _key(one.gpu, one.versions) == _key(gpu, versions)), None)
 
 
 def keep(measured: Ceilings) -> None:
     """Adds ceilings to the cache; if it cannot be written, they are measured again next time."""
-    def key(one: Ceilings) -> tuple[str | None, ...]:
-        return (one.gpu.uuid, one.gpu.driver, one.versions.get("torch"),
-                one.versions.get("triton"))
-
-    others = [one for one in kept() if key(one) != key(measured)]
+    key = _key(measured.gpu, measured.versions)
+    others = [one for one in kept() if _key(one.gpu, one.versions) != key]
     text = json.dumps({"ceilings": [one.to_dict() for one in (*others, measured)][-_MOST_KEPT:]},
                       indent=1)
-    with contextlib.suppress(OSError, RuntimeError):
-        _write(cache(), text)
-
-
-def _write(path: Path, text: str) -> None:
-    """Replaces a file atomically and syncs it to disk."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fd, name = tempfile.mkstemp(prefix=".ceilings-", dir=path.parent)
-    try:
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
+    with contextlib.suppress(OSError, RuntimeError), contextlib.ExitStack() as cleanup:
+        cache().parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", prefix=".ceilings-", dir=cache().parent,
+                                         encoding="utf-8", delete=False) as file:
+            written = Path(file.name)
+            cleanup.callback(written.unlink, missing_ok=True)
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        written.replace(cache())
+
+
+def _key(gpu: Gpu, versions: Mapping[str, Any]) -> tuple[Any, ...]:
+    return gpu.uuid, gpu.driver, versions.get("torch"), versions.get("triton")

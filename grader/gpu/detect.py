@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -18,12 +19,10 @@ _NVIDIA, _DISPLAY = "0x10de", "0x03"  # the vendor, and the class of what draws 
 def names() -> tuple[str, ...]:
     """Names of the NVIDIA GPUs that the driver serves."""
     models = []
-    for about in sorted(_PROC.glob("*/information")):
-        try:
-            lines = about.read_text(encoding="utf-8", errors="replace").splitlines()
-        except OSError:
-            continue
-        models += [line.partition(":")[2].strip() for line in lines if line.startswith("Model:")]
+    for path in sorted(_PROC.glob("*/information")):
+        with contextlib.suppress(OSError):
+            lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+            models += [line[6:].strip() for line in lines if line.startswith("Model:")]
     if not models and client.present():
         models.append("an NVIDIA GPU")
     return tuple(models)
@@ -41,12 +40,10 @@ def without_driver() -> bool:
     if names():
         return False
     for vendor in _PCI.glob("*/vendor"):
-        try:
+        with contextlib.suppress(OSError):
             if vendor.read_text().strip() == _NVIDIA and \
                     vendor.with_name("class").read_text().startswith(_DISPLAY):
                 return True
-        except OSError:
-            continue
     return False
 
 

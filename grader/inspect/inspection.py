@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +16,9 @@ from grader.diagnosis.perf_lints import Defect
 from grader.diagnosis.perf_lints.code import spills
 from grader.diagnosis.perf_lints.launch import peak
 from grader.engine.compiler.targets import Target
-from grader.inspect.roofline import Point
-from grader.inspect.source_annotations import SourceLine, annotate
 from grader.judge.launch_report import Examined, InspectedLaunch
-from grader.recording.launch_stats import Prediction
+from grader.recording.compiled_kernel import Binary
+from grader.recording.launch_stats import Prediction, Traffic
 from grader.report import EXIT_FAILED, EXIT_PASSED, Finding, Kind, versions
 from grader.submission import source
 from grader.suite import Case, Cost, Suite, case_selection
@@ -28,7 +27,56 @@ if TYPE_CHECKING:
     from grader.sandbox import Sandbox
 
 SCHEMA = 1
+_OPCODES = {"load": "LDG", "store": "STG", "atomic": "ATOM", "async copy": "cp.async"}
+_MOVED = ("kind", "tensor", "bytes", "sectors", "ideal_sectors", "unique_sectors")
 OnEvent = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point below the roofline: ``flops``, and ``bytes`` to and from DRAM, in ``seconds``."""
+
+    label: str
+    flops: int
+    bytes: int
+    seconds: float
+    peak: float  # flops a second of the units that do the work
+    units: str  # their name
+
+    @property
+    def intensity(self) -> float:
+        """Operations per byte."""
+        return self.flops / self.bytes
+
+    @property
+    def rate(self) -> float:
+        """Operations per second."""
+        return self.flops / self.seconds
+
+    def ceiling(self, target: Target) -> float:
+        """Operations per second that the target allows at this intensity."""
+        return min(self.peak, self.intensity * target.dram)
+
+    def bound_by_memory(self, target: Target) -> bool:
+        return self.intensity * target.dram < self.peak
+
+    def share(self, target: Target) -> float:
+        return self.rate / self.ceiling(target)
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """One annotated line: its traffic by kind and tensor, and ``instructions``: ``4 x LDG.128``.
+
+    The number is that of instructions in the code of one thread, however often they run.
+    """
+
+    moved: tuple[Traffic, ...] = ()
+    instructions: tuple[str, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        return sum(moved.bytes for moved in self.moved)
 
 
 @dataclass(frozen=True)
@@ -65,9 +113,9 @@ class InspectedCase:
     @cached_property
     def lines(self) -> Mapping[int, SourceLine]:
         """Traffic and instructions of each line that accesses memory or multiplies."""
-        return annotate((launch.binary for launch in self.launches),
-                        (row for launch in self.launches if launch.survey
-                         for row in launch.survey.traffic))
+        return _lines((launch.binary for launch in self.launches),
+                      (row for launch in self.launches if launch.survey
+                       for row in launch.survey.traffic))
 
     def points(self, target: Target) -> list[Point]:
         """A point for each launch of which operations, bytes and seconds are known.
@@ -167,8 +215,9 @@ class Inspection:
             "prediction": _predicted(case.prediction),
             "lines": {str(number): {
                 "instructions": list(line.instructions),
-                "moved": [{**asdict(moved), "efficiency": moved.efficiency, "times": moved.times}
-                          for moved in line.moved],
+                "moved": [{**{name: getattr(row, name) for name in _MOVED},
+                           "efficiency": row.coalescing, "times": row.redundancy}
+                          for row in line.moved],
             } for number, line in case.lines.items()},
             "roofline": [{**asdict(point), "intensity": point.intensity, "rate": point.rate,
                           "share": share, "bound_by_memory": point.bound_by_memory(self.target)}
@@ -195,27 +244,55 @@ class Inspection:
         return data
 
 
+def _lines(binaries: Iterable[Binary], traffic: Iterable[Traffic]) -> Mapping[int, SourceLine]:
+    """Compiled code and counted traffic of some launches by line, the lines in order."""
+    moved: dict[int, dict[tuple[str, str], Traffic]] = {}
+    for row in traffic:
+        if row.line is not None:
+            rows = moved.setdefault(row.line, {})
+            key = row.kind, row.tensor
+            rows[key] = _sum(rows[key], row) if key in rows else row
+    instructions: dict[int, dict[str, None]] = {}  # each once, in order
+    for binary in binaries:
+        for line, instruction in _instructions(binary):
+            instructions.setdefault(line, {})[instruction] = None
+    return {line: SourceLine(tuple(moved.get(line, {}).values()), tuple(instructions.get(line, ())))
+            for line in sorted({*moved, *instructions})}
+
+
+def _instructions(binary: Binary) -> Iterable[tuple[int, str]]:
+    for access in binary.accesses:
+        if access.line is not None:
+            name = f"{_OPCODES[access.kind]}.{access.bits}" if access.kind in _OPCODES else "TMA"
+            yield access.line, f"{access.count} x {name}"
+    for line, name, count in binary.products:
+        if line is not None:
+            yield line, f"{count} x {name}"
+
+
+def _sum(one: Traffic, other: Traffic) -> Traffic:
+    """The traffic of two launches at one line to one tensor."""
+    counts = map(add, structs.astuple(one)[3:], structs.astuple(other)[3:])
+    return Traffic(one.line, one.kind, one.tensor, *counts)
+
+
 def _predicted(prediction: Prediction | None) -> dict[str, Any] | None:
     return {**asdict(prediction), "measured": False} if prediction else None
 
 
-# ---------------------------------------------------------------------------------------------
-# How an inspection comes about.
-
-
-def inspect(kernel: Path, suite: Suite, target: Target, *, case: str | None = None,
-            on_event: OnEvent | None = None, sandbox: Sandbox | None = None,
+def inspect(kernel: Path, suite: Suite, target: Target, *, sandbox: Sandbox,
+            case: str | None = None, on_event: OnEvent | None = None,
             listings: bool = False) -> Inspection:
-    """Compile a submission's launches for a target and look at what came out. Nothing is judged.
+    """Compiles a submission's launches for a target and inspects the result; judges nothing.
 
     Args:
         kernel: the learner's file.
         suite: of the module that it belongs to.
         target: the GPU that it is compiled for.
+        sandbox: where the worker, executor and compiler run.
         case: the name of the case to look at, or words that no other name holds; by default the
             performance cases are looked at, else the first correctness case.
         on_event: gets the name of each case that begins.
-        sandbox: a warm one to use; without it one is started and closed.
         listings: give PTX and SASS of each launch too.
 
     Raises:
@@ -227,14 +304,11 @@ def inspect(kernel: Path, suite: Suite, target: Target, *, case: str | None = No
     chosen = cases_of(suite, case)
     submitted = source.read(kernel, suite.files, suite.kernel_file)
     refused = source.inspect(submitted, suite.signatures, suite.blanks)
-    inspected: list[InspectedCase] = []
     if refused:
-        inspected.append(InspectedCase("the file can be compiled", Kind.CORRECTNESS,
-                                       findings=explain_findings(refused, suite, submitted)))
+        inspected = [InspectedCase("the file can be compiled", Kind.CORRECTNESS,
+                                   findings=explain_findings(refused, suite, submitted))]
     else:
-        with ExitStack() as resources:
-            inspected += _inspected(submitted, suite, chosen, target, sandbox, listings, tell,
-                                    resources)
+        inspected = list(_inspected(submitted, suite, chosen, target, sandbox, listings, tell))
     return Inspection(suite.name, submitted.text, submitted.sha256, target, tuple(inspected),
                       versions())
 
@@ -257,34 +331,31 @@ def cases_of(suite: Suite, wanted: str | None = None) -> list[Case]:
 
 
 def _inspected(submitted: source.Source, suite: Suite, chosen: Sequence[Case], target: Target,
-               sandbox: Sandbox | None, listings: bool, tell: OnEvent,
-               resources: ExitStack) -> Iterator[InspectedCase]:
+               sandbox: Sandbox, listings: bool, tell: OnEvent) -> Iterator[InspectedCase]:
     from grader.diagnosis.case_details import Notes
     from grader.judge import oversized, single_case  # with these comes torch
     from grader.judge.context import Context
     from grader.judge.launch_report import examine_call
     from grader.processes.replies import Stopped
-    from grader.processes.sandbox import GradingSandbox
 
-    box = sandbox or resources.enter_context(GradingSandbox())
-    ctx = resources.enter_context(Context(submitted, suite, box))
-    single_case.prepare(chosen[-1], ctx)  # the block that sizes follow
-    for case in chosen:
-        tell(case.name)
-        notes = Notes(ctx.part(case).named_inputs)
-        least = None
-        try:
-            inputs = ctx.outlines(case)
-            notes.drew(inputs)
-            least = oversized.least(ctx.part(case), inputs)
-            answer = examine_call(ctx.session(case), inputs, submitted.text, target,
-                                  listings=listings)
-        except Stopped as stop:
-            answer = Examined(findings=(stop.finding,))
-        yield InspectedCase(case.name, case.kind, notes.details().inputs, least, answer.launches,
-                            (*answer.defects, *_beyond(case, answer)),
-                            explain_findings(answer.findings, suite, submitted), answer.unknown,
-                            answer.prediction)
+    with Context(submitted, suite, sandbox) as ctx:
+        single_case.prepare(chosen[-1], ctx)  # the block that sizes follow
+        for case in chosen:
+            tell(case.name)
+            notes = Notes(ctx.part(case).named_inputs)
+            least = None
+            try:
+                inputs = ctx.outlines(case)
+                notes.drew(inputs)
+                least = oversized.least(ctx.part(case), inputs)
+                report = examine_call(ctx.session(case), inputs, submitted.text, target,
+                                      listings=listings)
+            except Stopped as stop:
+                report = Examined(findings=(stop.finding,))
+            yield InspectedCase(case.name, case.kind, notes.details().inputs, least,
+                                report.launches, (*report.defects, *_beyond(case, report)),
+                                explain_findings(report.findings, suite, submitted),
+                                report.unknown, report.prediction)
 
 
 def _beyond(case: Case, answer: Examined) -> list[Defect]:

@@ -66,7 +66,7 @@ def verdict(case: AnyCase, ctx: Context) -> CaseResult:
         else:
             result = _judge(case, ctx)
     except Stopped as stop:
-        ctx.patience.count(stop, ctx.session(case).lost_s)
+        ctx.patience.count(stop, ctx.session(case).processes.lost_s)
         result = result_of(case, [stop.finding])
     except SandboxBroken:
         raise

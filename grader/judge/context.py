@@ -229,9 +229,9 @@ class Context:
         try:
             key = json.dumps([call.of, call.eager, call.seconds, host_values.to_json(inputs)])
         except host_values.NotPlain:  # tensors are drawn anew for each case
-            return self._session.ask(call, inputs, self.suite.calls)
+            return self._session.begin_ask(call, inputs, self.suite.calls)()
         if key not in self._answers:
-            self._answers[key] = self._session.ask(call, inputs, self.suite.calls)
+            self._answers[key] = self._session.begin_ask(call, inputs, self.suite.calls)()
         return self._answers[key]
 
     def _begin_record(self, case: Case) -> Later[RecordedCall]:
@@ -315,7 +315,7 @@ class Context:
 
     def output(self) -> str:
         """Output of the learner's code; of a case graded alone, that of its own call."""
-        return (self.notes.output if self.notes else "") or self._session.output()
+        return (self.notes.output if self.notes else "") or self._session.processes.output()
 
     def keep(self, call: RecordedCall) -> None:
         """Keep what may explain a failure later, and what is to be run on a GPU."""
@@ -326,7 +326,8 @@ class Context:
                 programs=sum(launch.programs for launch in recording.launches))
         if self.notes and recording is not None:
             self.notes.recorded(recording)
-            self.notes.output = self._session.output()  # later runs, for the diagnosis, print too
+            # Later runs, for the diagnosis, print too.
+            self.notes.output = self._session.processes.output()
         if self.gpu_queue is not None:
             self.gpu_queue.add(call)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grader.diagnosis.difference import as_tuple
-from grader.finding import Figure, fact
+from grader.finding import Figure, fault
 from grader.judge.perf_limits import idle_grid
 from grader.processes.replies import Answer, Outcome, Raised, not_written, unusable
 from grader.processes.session import Session
@@ -35,7 +35,7 @@ def broken_contract(suite: Suite, case: Case, recording: Recording,
     """The first part of the contract that the recorded call does not keep, if any."""
     n_launches = len(recording.launches)
     if case.launches is not None and n_launches != case.launches:
-        return [Finding("T03", fact("launches", count=n_launches, expected=case.launches),
+        return [Finding("T03", fault("launches", count=n_launches, expected=case.launches),
                         means=NOTHING_TO_DO if case.launches == 0 else "")]
     if suite.moves == "deny" and (denied := denied_moves(recording)):
         return denied
@@ -43,7 +43,7 @@ def broken_contract(suite: Suite, case: Case, recording: Recording,
     expected = as_tuple(exact)
     if isinstance(exact, tuple) != recording.returned_tuple or len(expected) != len(
             recording.results):
-        return [Finding("S01", fact(
+        return [Finding("S01", fault(
             "results", count=len(recording.results), in_tuple=recording.returned_tuple,
             expected=len(expected), expected_tuple=isinstance(exact, tuple)))]
     dtypes = suite.result_dtypes(dtype_name(inputs[0]), len(expected), inputs)
@@ -53,11 +53,11 @@ def broken_contract(suite: Suite, case: Case, recording: Recording,
         result: dict[str, Figure] = {} if len(expected) == 1 else {
             "number": number, "result": dict(enumerate(suite.result_names)).get(number, "")}
         if view.shape != shape:
-            return [Finding("S01", fact("shape", shape=view.shape, expected=shape, **result))]
+            return [Finding("S01", fault("shape", shape=view.shape, expected=shape, **result))]
         if view.dtype != dtype and not suite.in_place:
-            return [Finding("S01", fact("dtype", dtype=view.dtype, expected=dtype, **result))]
+            return [Finding("S01", fault("dtype", dtype=view.dtype, expected=dtype, **result))]
         if suite.contiguous_result and not _is_contiguous(view.shape, view.stride):
-            return [Finding("S01", fact("not contiguous", strides=view.stride, **result))]
+            return [Finding("S01", fault("not contiguous", strides=view.stride, **result))]
     return []
 
 
@@ -74,17 +74,17 @@ def broken_refusal(case: Case, error: Raised | None) -> list[Finding]:
     """Checks the exception of a case that asks for one before anything is launched."""
     expected = case.raises.__name__ if case.raises else ""
     if error is None:
-        return [Finding("E01", fact("no exception", expected=expected))]
+        return [Finding("E01", fault("no exception", expected=expected))]
     if later := not_written(error):
         return later
     if expected not in error.types:
-        return [Finding("E02", fact("exception", exception=error.types[0], text=error.message,
-                                    expected=expected), line=error.line)]
+        return [Finding("E02", fault("exception", exception=error.types[0], text=error.message,
+                                     expected=expected), line=error.line)]
     if error.launches:
-        return [Finding("E01", fact("late exception", expected=expected), line=error.line)]
+        return [Finding("E01", fault("late exception", expected=expected), line=error.line)]
     missing = tuple(word for word in case.mentions if not mentions(error.message, word))
     if missing:
-        return [Finding("E03", fact("message", text=error.message, missing=missing),
+        return [Finding("E03", fault("message", text=error.message, missing=missing),
                         line=error.line)]
     return []
 
@@ -97,10 +97,10 @@ def unanswered(call: Call, answer: Answer) -> list[Finding]:
         error = answer.error
         if later := not_written(error, call.of):
             return later
-        return [Finding("R01", fact("raised", name=call.of, exception=error.types[0],
-                                    text=error.message), line=error.line)]
+        return [Finding("R01", fault("raised", name=call.of, exception=error.types[0],
+                                     text=error.message), line=error.line)]
     if answer.other:
-        return [Finding("S01", fact("answer type", name=call.of, type=answer.other),
+        return [Finding("S01", fault("answer type", name=call.of, type=answer.other),
                         means=PLAIN_VALUES)]
     return []
 
@@ -113,7 +113,7 @@ def wrong_answer(call: Call, answer: Any, inputs: Sequence[Any]) -> list[Finding
     except AssertionError as error:
         return [Finding(call.code, sentence(str(error)))]
     except (TypeError, AttributeError, KeyError, IndexError, ValueError) as error:
-        return [Finding(call.code, fact(
+        return [Finding(call.code, fault(
             "answer form", name=call.of, answer=f"{answer!r:.200}",
             exception=type(error).__name__, text=str(error)))]
     return []

@@ -14,7 +14,7 @@ from functools import partial
 from grader.diagnosis.explain import replay_options, result_of
 from grader.diagnosis.gpu_cpu_differences import effect
 from grader.engine.gpu.measurement import Ceilings, Gpu
-from grader.finding import fact
+from grader.finding import fault
 from grader.gpu.client import NoGpu
 from grader.judge import compare, gpu_timing
 from grader.judge.context import Context, GpuQueue, RecordedCall
@@ -247,8 +247,8 @@ def _alike(first: Run, second: Run) -> bool:
 def _unlike(runs: list[Run], again: Run) -> Finding:
     """The finding for two runs with different results; the third repeats the first."""
     if _alike(runs[0], again):
-        return Finding("M06", fact("unwritten on GPU"))
-    return Finding("M09", fact("order on GPU"))
+        return Finding("M06", fault("unwritten on GPU"))
+    return Finding("M09", fault("order on GPU"))
 
 
 def _version(capability: tuple[int, int]) -> str:

@@ -16,7 +16,7 @@ from grader.engine.compiler.targets import Target
 from grader.engine.compiler.time_lower_bound import least_seconds, moving_seconds
 from grader.engine.gpu import measurement
 from grader.engine.gpu.measurement import percent
-from grader.finding import fact
+from grader.finding import fault
 from grader.judge import oversized
 from grader.judge.launch_report import Examined
 from grader.judge.perf_limits import code_limits, count
@@ -140,10 +140,10 @@ def _bounded(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Lim
                        if survey.surely is not None)
     speeds = {"most": percent(best), "gpu": target.title, "verb": yardstick.verb,
               "asked": percent(limits.pass_at)}
-    cause = fact("slow traffic", n_bytes=surely, least=needed.bytes, **speeds) \
+    cause = fault("slow traffic", n_bytes=surely, least=needed.bytes, **speeds) \
         if moving >= seconds / 2 else \
-        fact("slow products", operations=sum(survey.flops for survey, *_ in surveyed),
-             ms=seconds * 1e3, **speeds)
+        fault("slow products", operations=sum(survey.flops for survey, *_ in surveyed),
+              ms=seconds * 1e3, **speeds)
     return facts, [Finding("T01", cause)]
 
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from grader.engine.compiler.targets import find
-from grader.finding import Excess, ExcessKind
+from grader.finding import fault
 from grader.processes.session import Session
 from grader.recording.compiled_kernel import Access, Binary
 from grader.recording.launch_stats import LaunchFacts, Survey, Traffic
 from grader.recording.model import Recording
 from grader.report import Finding
-from grader.suite import CompiledCode, Cost, Fact, Limits, Suite
+from grader.suite import CheckResult, CompiledCode, Cost, Limits, Suite
 from grader.suite.spec import AMPERE
 
 HEAVY = 0.1  # of the bytes: lines and launches that move less are not asked how
@@ -36,7 +36,7 @@ def check(limits: Limits, needed: Cost, launches: Sequence[LaunchFacts], recordi
     return _with(limits.check(recording) if limits.check else (), facts, findings)
 
 
-def _with(checked: Sequence[Fact], facts: dict[str, str],
+def _with(checked: Sequence[CheckResult], facts: dict[str, str],
           findings: Sequence[Finding]) -> tuple[dict[str, str], list[Finding]]:
     """Adds facts that a check of a suite returned, and a finding for each that is wrong."""
     return facts | {fact.name: fact.value for fact in checked}, [*findings, *(
@@ -57,8 +57,8 @@ def count(limits: Limits, needed: Cost, launches: Sequence[Counted],
         issued, least = sum(launch.issued for launch in launches), needed.bytes
         facts["traffic"] = f"{issued / least:.2f}x of the minimum, limit {limits.traffic:.2f}x"
         if issued > limits.traffic * least:
-            findings.append(Finding("T01", Excess("bytes", issued, limits.traffic, least,
-                                                **_heaviest(launches))))
+            findings.append(Finding("T01", fault("bytes", measured=issued, limit=limits.traffic,
+                                                 least=least, **_heaviest(launches))))
     if limits.sectors is not None:
         worst, over_limit = _sectors(launches, limits.sectors)
         facts["sectors"] = f"{worst:.2f}x of the minimum, limit {limits.sectors:.2f}x"
@@ -67,21 +67,24 @@ def count(limits: Limits, needed: Cost, launches: Sequence[Counted],
         n_launches = len(launches)
         facts["launches"] = f"{n_launches}, limit {limits.launches}"
         if n_launches > limits.launches:
-            findings.append(Finding("T03", Excess("launches", n_launches, limits.launches)))
+            findings.append(Finding("T03", fault("launches over limit", measured=n_launches,
+                                                 limit=limits.launches)))
     if limits.programs is not None:
         most = limits.programs(block) if callable(limits.programs) else limits.programs
         programs = sum(launch.programs for launch in launches)
         idle = sum(launch.idle_programs for launch in launches)
         facts["programs"] = f"{programs}, limit {most}"
         if idle:
-            findings.append(Finding("L03", Excess("idle programs", idle, programs)))
+            findings.append(Finding("L03", fault("idle programs", measured=idle,
+                                                 programs=programs)))
         elif programs > most:
-            findings.append(Finding("T03", Excess("programs", programs, most)))
+            findings.append(Finding("T03", fault("programs", measured=programs, limit=most)))
     if limits.flops is not None:
         flops, least = sum(launch.flops for launch in launches), needed.flops
         facts["operations"] = f"{flops / least:.2f}x of the minimum, limit {limits.flops:.2f}x"
         if flops > limits.flops * least:
-            findings.append(Finding("T01", Excess("operations", flops, limits.flops, least)))
+            findings.append(Finding("T01", fault("operations", measured=flops, least=least,
+                                                 limit=limits.flops)))
     return facts, findings
 
 
@@ -102,11 +105,11 @@ def _sectors(launches: Sequence[Counted], most: float) -> tuple[float, list[Find
             share = row.sectors / max(1, row.ideal_sectors)
             worst = max(worst, share)
             if share > most:
-                again = row.ideal_sectors >= row.unique_sectors  # else nothing uses the rest
-                findings.append(Finding("T02", Excess(
-                    "sectors", row.sectors, most, row.ideal_sectors, launch.kernel, row.tensor,
-                    row.kind, share=1 / share, requested=row.redundancy if again else 0,
-                    needed=row.redundancy / share if again else 0), line=row.line))
+                again = {"requested": row.redundancy, "needed": row.redundancy / share} \
+                    if row.ideal_sectors >= row.unique_sectors else {}  # nothing uses the rest
+                findings.append(Finding("T02", fault(
+                    "sectors", kernel=launch.kernel, tensor=row.tensor, action=row.kind,
+                    share=1 / share, **again), line=row.line))
     return worst, findings
 
 
@@ -136,22 +139,22 @@ def code_limits(limits: Limits, launches: Sequence[Counted],
         facts["vector"] = f"{'whole tiles' if in_tiles else f'{least} bits'}, " \
                          f"at least {limits.vector}"
         if least < limits.vector and not in_tiles:
-            findings.append(Finding("T06", Excess(
-                "vector" if widths else "no access", least, limits.vector, kernel=kernel, **block),
-                line=line))
+            findings.append(Finding("T06", fault(
+                "vector", measured=least, limit=limits.vector, kernel=kernel, **block)
+                if widths else fault("no access", limit=limits.vector), line=line))
     if limits.spills is not None:
         most = max(binaries, key=lambda binary: binary.spill_bytes)
         facts["spills"] = f"{most.spill_bytes} bytes a thread, limit {limits.spills}"
         if most.spill_bytes > limits.spills:
-            findings.append(Finding("T04", Excess(
-                "spills", most.spill_bytes, limits.spills, kernel=most.kernel,
+            findings.append(Finding("T04", fault(
+                "spills", measured=most.spill_bytes, kernel=most.kernel,
                 registers=most.registers, warps=most.warps)))
     if limits.shared is not None:
         most = max(binaries, key=lambda binary: binary.shared)
         facts["shared memory"] = f"{most.shared:,} bytes a program, limit {limits.shared:,}"
         if most.shared > limits.shared:
-            findings.append(Finding("T05", Excess("shared", most.shared, limits.shared,
-                                                kernel=most.kernel)))
+            findings.append(Finding("T05", fault("shared", measured=most.shared,
+                                                 limit=limits.shared, kernel=most.kernel)))
     dots = [binary for binary in binaries if binary.dot]
     floor = HEAVY * sum(launch.issued for launch in launches)
     main = [binary for launch, binary in zip(launches, binaries, strict=True)
@@ -164,8 +167,8 @@ def code_limits(limits: Limits, launches: Sequence[Counted],
         used = sorted({binary.tensor_cores for binary in dots if binary.tensor_cores})
         facts["tensor cores"] = " and ".join(used) or "not used"
         if not used or not all(binary.tensor_cores for binary in dots):
-            findings.append(Finding("T06", Excess("tensor cores",
-                                                  target=_too_old(dots or binaries))))
+            findings.append(Finding("T06", fault("tensor cores",
+                                                 target=_too_old(dots or binaries))))
     if limits.bulk:
         more_facts, more = _bulk(launches, binaries)
         facts, findings = facts | more_facts, [*findings, *more]
@@ -180,15 +183,14 @@ def _stages(asked: int | tuple[int, int],
     """Depths of the pipelines: the shallowest for a lower limit, the deepest for an upper."""
     least, most = asked if isinstance(asked, tuple) else (asked, math.inf)
     shallow, deep = (choose(binaries, key=lambda one: one.stages) for choose in (min, max))
-    beyond: list[tuple[ExcessKind, Binary, float, bool]] = [
-        ("stages", shallow, least, shallow.stages < least),
-        ("most stages", deep, most, deep.stages > most)]
+    beyond = [("stages", shallow, least, shallow.stages < least),
+              ("most stages", deep, most, deep.stages > most)]
     words = f"{_depth(shallow)}, at least {least}"
     if most < math.inf:
         words += f" and at most {most}" if _depth(deep) == _depth(shallow) else \
             f"; {_depth(deep)}, at most {most}"
-    return words, [Finding("T06", Excess(kind, one.stages, limit, kernel=one.kernel,
-                                         shared=one.shared, target=_too_old([one])))
+    return words, [Finding("T06", fault(kind, measured=one.stages, limit=limit, kernel=one.kernel,
+                                        shared=one.shared, target=_too_old([one])))
                    for kind, one, limit, is_beyond in beyond if is_beyond]
 
 
@@ -214,8 +216,8 @@ def _bulk(launches: Sequence[Counted],
         if pieces:
             worst = max(pieces, key=lambda access: access.count)
             return {"loads": "in pieces"}, [Finding(
-                "T06", Excess("pieces", worst.bits // 8, kernel=binary.kernel,
-                            target=find(binary.target).title), line=worst.line)]
+                "T06", fault("pieces", measured=worst.bits // 8, kernel=binary.kernel,
+                             target=find(binary.target).title), line=worst.line)]
     return {"loads": "whole tiles"}, []
 
 
@@ -256,4 +258,5 @@ def idle_grid(suite: Suite, session: Session, recording: Recording,
     idle = sum(launch.idle_programs for launch in run.facts)
     if idle < SAMPLE:
         return []
-    return [Finding("L03", Excess("idle sample", idle, 2 * SAMPLE, programs))]
+    return [Finding("L03", fault("idle sample", measured=idle, sample=2 * SAMPLE,
+                                 programs=programs))]

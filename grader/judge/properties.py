@@ -8,12 +8,12 @@ from typing import Any
 import torch
 
 from grader.diagnosis.explain import result_of
-from grader.finding import fact
+from grader.finding import fault
 from grader.judge.context import Context
 from grader.judge.contract import broken_contract
+from grader.processes.compiler_replies import too_many
 from grader.processes.replies import unusable
 from grader.processes.session import Session
-from grader.processes.specializations import too_many
 from grader.report import CaseResult, Finding
 from grader.suite import Case, Input, Property, Suite
 from grader.text import sentence
@@ -123,7 +123,7 @@ class LearnerFunction:
             if outcome.recording is None or findings:
                 raise Faulty(findings)
             if not outcome.recording.launches:
-                raise Faulty([Finding("X01", fact("no launches", calls=of))])
+                raise Faulty([Finding("X01", fault("no launches", calls=of))])
             recordings.append(outcome.recording)
         if findings := too_many(self._session.variants(recordings, self._gate.target), most, of):
             raise Faulty(findings)

@@ -1,19 +1,21 @@
-"""Replies of the compiler and of surveys: code, traffic and predicted time by launch."""
+"""Replies of the compiler and of surveys: code, variants, traffic and time by launch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from grader.finding import Fact, fact, value_of
-from grader.processes.replies import Stopped
-from grader.processes.specializations import Variant
+from grader.finding import Fault, Figure, fault, value_of
+from grader.processes.replies import Stopped, check_done, reading
+from grader.recording.codec import JsonObject, convert
 from grader.recording.compiled_kernel import Binary
 from grader.recording.launch_stats import Prediction, Survey, Unsurveyable
 from grader.recording.model import Launch, Recording
 from grader.report import Finding
+
+SHOWN = 4  # of the values of an argument, in a message
 
 Listing = tuple[tuple[int | None, str], ...]  # code, each line with the line of the learner's file
 
@@ -97,7 +99,21 @@ def listings_of(reply: Mapping[str, Any]) -> tuple[Listing, Listing]:
         Stopped: it refused the recording, or tells no code.
     """
     with _reading(reply, "listed"):
-        return _listing(reply["ptx"]), _listing(reply["sass"])
+        return convert(reply["ptx"], Listing, "PTX"), convert(reply["sass"], Listing, "SASS")
+
+
+@dataclass(frozen=True)
+class Variant(JsonObject):
+    """The key by which Triton caches compiled code.
+
+    ``parts`` say for each parameter what the compiler knows of it, and ``options`` those of the
+    launch. ``in_vain`` are constexpr parameters that `do_not_specialize` names all the same.
+    """
+
+    kernel: str
+    parts: tuple[tuple[str, str], ...]
+    options: str
+    in_vain: tuple[str, ...] = ()
 
 
 def variants_of(reply: Mapping[str, Any]) -> list[Variant]:
@@ -112,10 +128,6 @@ def variants_of(reply: Mapping[str, Any]) -> list[Variant]:
         return [Variant.from_dict(one) for one in reply["variants"]]
 
 
-def _listing(rows: Any) -> Listing:
-    return tuple((None if line is None else int(line), str(text)) for line, text in rows)
-
-
 @contextmanager
 def _reading(reply: Mapping[str, Any], done: str) -> Iterator[None]:
     """Turns errors of reading a reply into ``Stopped``; ``done`` is a participle for messages.
@@ -123,23 +135,18 @@ def _reading(reply: Mapping[str, Any], done: str) -> Iterator[None]:
     Raises:
         Stopped: the recording was refused, or what is inside finds the reply to be none.
     """
-    if reply["status"] != "done":
-        raise Stopped(Finding("R03", fact("refused recording", done=done, text=str(
-            reply.get("why", reply["status"])))))
-    try:
+    check_done(reply, done)
+    with reading("no account", done=done):
         yield
-    except (KeyError, TypeError, ValueError) as error:
-        raise Stopped(Finding("R03", fact("no account", done=done, text=str(error)))) from error
 
 
 def _one_each(answers: Any, recording: Recording) -> list[Any]:
-    items = list(answers)
-    if len(items) != len(recording.launches):
-        raise ValueError(f"{len(items)} answers for {len(recording.launches)} launches")
-    return items
+    if len(answers) != len(recording.launches):
+        raise ValueError(f"{len(answers)} answers for {len(recording.launches)} launches")
+    return list(answers)
 
 
-def _too_long(data: Fact, line: int | None) -> Finding:
+def _too_long(data: Fault, line: int | None) -> Finding:
     """Makes R02 for kernels that take too long to compile."""
     return Finding("R02", data, line=line, means=(
         "The compiler writes out every operation of a thread: with large blocks on few warps, or "
@@ -149,14 +156,14 @@ def _too_long(data: Fact, line: int | None) -> Finding:
 
 def _given_up(launch: Launch, spent: Mapping[str, Any]) -> Finding:
     """Makes R02 for a kernel whose variants took too much CPU time."""
-    return _too_long(fact("compiling given up", kernels=(launch.kernel,), cpu_s=spent["cpu_s"],
-                          slowest=spent["slowest"], slowest_s=spent["slowest_s"]), launch.line)
+    return _too_long(fault("compiling given up", kernels=(launch.kernel,), cpu_s=spent["cpu_s"],
+                           slowest=spent["slowest"], slowest_s=spent["slowest_s"]), launch.line)
 
 
 def slow(stop: Stopped, recording: Recording) -> Stopped:
     """Names the kernels in the finding of a compilation that timed out."""
-    return Stopped(_too_long(fact("compiling", kernels=_kernels(recording),
-                                  seconds=value_of(stop.finding.data, "seconds")),
+    return Stopped(_too_long(fault("compiling", kernels=_kernels(recording),
+                                   seconds=value_of(stop.finding.data, "seconds")),
                              _only_line(recording)))
 
 
@@ -173,3 +180,35 @@ def _kernels(recording: Recording) -> tuple[str, ...]:
 def _only_line(recording: Recording) -> int | None:
     lines = {launch.line for launch in recording.launches}
     return lines.pop() if len(lines) == 1 else None
+
+
+def too_many(launched: Sequence[Variant], most: int, of: str) -> list[Finding]:
+    """Returns Q01 for more than ``most`` variants; ``of`` names the calls.
+
+    A constexpr that `do_not_specialize` names is L05: its values are told apart all the same, and
+    Triton refuses to compile such a kernel.
+    """
+    variants = list(dict.fromkeys(launched))
+    if len(variants) <= most:
+        return []
+    for one in variants:
+        if one.in_vain:
+            return [Finding("L05", fault("not specialized", kernel=one.kernel, name=one.in_vain[0],
+                                         count=len(variants), calls=of))]
+    return [Finding("Q01", fault(
+        "variants", count=len(variants), calls=of, most=most,
+        kernels=tuple(dict.fromkeys(one.kernel for one in variants)), **_differing(variants)))]
+
+
+def _differing(variants: Sequence[Variant]) -> dict[str, Figure]:
+    """The argument with the most specializations, and the first of them; empty without."""
+    by_argument: dict[tuple[str, str], dict[str, None]] = {}
+    for one in variants:
+        for name, part in one.parts:
+            by_argument.setdefault((one.kernel, name), {})[part] = None
+    if not by_argument:
+        return {}
+    (kernel, name), parts = max(by_argument.items(), key=lambda item: len(item[1]))
+    if len(parts) < 2:
+        return {}
+    return {"kernel": kernel, "name": name, "parts": tuple(parts)[:SHOWN], "n_parts": len(parts)}

@@ -8,19 +8,10 @@ from typing import Any
 
 import torch
 
-from grader.finding import Fact, fact
+from grader.finding import Fault, fault
+from grader.recording import model
 from grader.recording.arena import WITH_HOLES, as_tensor, view_of
-from grader.recording.model import (
-    Alloc,
-    Argument,
-    Event,
-    Fill,
-    Launch,
-    Move,
-    Recording,
-    View,
-    dtype_name,
-)
+from grader.recording.model import Alloc, Argument, Event, Fill, Launch, Move, Recording, View
 from grader.report import Finding
 from grader.suite.inputs import laid_out
 
@@ -63,7 +54,7 @@ def decoys(inputs: Sequence[Any]) -> list[Any]:
 
 def _other_values(value: torch.Tensor) -> torch.Tensor:
     count = value.untyped_storage().nbytes() // value.itemsize
-    old = as_tensor(value, View(0, dtype_name(value), (count,), (1,), 0))
+    old = as_tensor(value, View(0, model.dtype_name(value), (count,), (1,), 0))
     random = torch.Generator().manual_seed(secrets.randbits(62))
     if value.dtype.is_floating_point:
         return _floats(old, random)
@@ -110,31 +101,31 @@ def difference(one: Recording, other: Recording) -> Finding | None:
     if len(one.events) != len(other.events):
         longer = max((one, other), key=lambda recording: len(recording.events))
         line = _line(longer.events[min(len(one.events), len(other.events))])
-        return Finding("X01", fact("other count", count=len(one.events),
-                                   other=len(other.events)), line=line)
+        return Finding("X01", fault("other count", count=len(one.events),
+                                    other=len(other.events)), line=line)
     if (one.results, one.returned_tuple) != (other.results, other.returned_tuple):
-        return Finding("X01", fact("other result"))
+        return Finding("X01", fault("other result"))
     return None
 
 
-def _told_apart(first: Event, second: Event) -> Fact:
+def _told_apart(first: Event, second: Event) -> Fault:
     match first, second:
         case Launch(), Launch() if first.kernel != second.kernel:
-            return fact("other kernel", kernel=first.kernel, other=second.kernel)
+            return fault("other kernel", kernel=first.kernel, other=second.kernel)
         case Launch(), Launch() if first.grid != second.grid:
-            return fact("other grid", kernel=first.kernel, grid=first.grid, other=second.grid)
+            return fault("other grid", kernel=first.kernel, grid=first.grid, other=second.grid)
         case Launch(), Launch():
             for name, (left, right) in _pairs(first, second):
-                return fact("other argument", kernel=first.kernel, name=name, value=_shown(left),
-                            other=_shown(right))
-            return fact("other options", kernel=first.kernel)
+                return fault("other argument", kernel=first.kernel, name=name, value=_shown(left),
+                             other=_shown(right))
+            return fault("other options", kernel=first.kernel)
         case Fill(), Fill() if first.target == second.target:
-            return fact("other fill", value=first.value, other=second.value)
+            return fault("other fill", value=first.value, other=second.value)
         case (Move(), Move()) | (Fill(), Fill()):
-            return fact("other part", event=type(first).__name__)
+            return fault("other part", event=type(first).__name__)
         case Alloc(_, size), Alloc(_, wanted):
-            return fact("other bytes", n_bytes=size, other=wanted)
-    return fact("other event", event=type(first).__name__, other=type(second).__name__)
+            return fault("other bytes", n_bytes=size, other=wanted)
+    return fault("other event", event=type(first).__name__, other=type(second).__name__)
 
 
 def _line(event: Event) -> int | None:

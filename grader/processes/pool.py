@@ -12,25 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from grader.finding import fact
+from grader.finding import fault
 from grader.gpu import client
 from grader.processes.compiler_replies import Compiled
 from grader.processes.replies import Stopped, memory_limit, question_of, refusal_of
 from grader.recording.model import Recording, to_json
 from grader.report import Finding
-from grader.sandbox import (
-    Child,
-    ChildDied,
-    ChildOutOfMemory,
-    ChildTimedOut,
-    MalformedReply,
-    NotStarted,
-    ResourceLimits,
-    Sandbox,
-    SandboxBroken,
-    tempdirs,
-)
-from grader.sandbox.limits import Role, of_a_gpu
+from grader.sandbox import Child, ResourceLimits, Sandbox, errors, tempdirs
+from grader.sandbox.limits import Role
 from grader.submission.source import KERNEL, Source
 
 T = TypeVar("T")
@@ -76,7 +65,7 @@ class _Process:
             loaded, self._loaded = self._loaded, None
             try:
                 loaded()
-            except (NotStarted, SandboxBroken):
+            except (errors.NotStarted, errors.SandboxBroken):
                 raise  # another process can load the file
             except Exception as error:
                 self._failure = error
@@ -127,37 +116,24 @@ class Processes:
                                     partial(self._load_kernels, "reading the kernels"))
                            for _ in range(2 if several and values_first else 1)]
         self._turns = itertools.cycle(self._executors)
+        self.abreast = len(self._executors)  # runs that can go on at once
         self._compilers = [_Process(lambda: sandbox.fork("compiler"),
                                     partial(self._load_kernels, "reading the kernels to compile"))
                            for _ in range(2 if several else 1)]
         self._compiled_by: dict[Hashable, _Process] = {}
-        self._gpu = _Process(self._before_the_gpu,
+        self._gpu = _Process(partial(client.start, sandbox),
                              partial(self._load_kernels, "reading the kernels for the GPU",
                                      devices=client.visible()))
-        self.lost_s = 0.0  # with runs that did not end normally
+        self.lost_s = 0.0  # seconds spent on runs that did not end normally
         self._hung = False
 
-    @property
-    def abreast(self) -> int:
-        """How many runs can go on at once."""
-        return len(self._executors)
-
     def close(self) -> None:
-        try:
-            self.stop()
-        finally:
+        """Kills all processes, and removes the copy of the file."""
+        with ExitStack() as closing:  # all of them, even where one is interrupted
             if self._folder is not None:
-                tempdirs.remove(self._folder)
-
-    def stop(self) -> None:
-        """Kills all processes; the next call starts new ones."""
-        with ExitStack() as stopping:  # all of them, even where one is interrupted
+                closing.callback(tempdirs.remove, self._folder)
             for process in (self._worker, *self._executors, *self._compilers, self._gpu):
-                stopping.callback(process.stop)
-
-    def _before_the_gpu(self) -> Child:
-        client.wake()
-        return self._sandbox.fork("gpu", of_a_gpu())
+                closing.callback(process.stop)
 
     def drop_gpu(self) -> None:
         """Kills the GPU process, whose context a kernel has broken; others go on."""
@@ -193,8 +169,14 @@ class Processes:
         Raises:
             Stopped: here or later, as the process did not survive, or refuses the file.
         """
-        process = next(self._turns) if role == "executor" else self._compiler(alike) \
-            if role == "compiler" else {"worker": self._worker, "gpu": self._gpu}[role]
+        match role:
+            case "executor":
+                process = next(self._turns)
+            case "compiler":
+                turn = self._compilers[len(self._compiled_by) % len(self._compilers)]
+                process = self._compiled_by.setdefault(alike, turn)
+            case _:
+                process = self._worker if role == "worker" else self._gpu
         child = process.begin() if at_once else process.ready()
         reply = self._begin(child, request, fds, seconds, task, forgeable=role == "worker")
 
@@ -222,18 +204,14 @@ class Processes:
             if compiled.findings:
                 raise Stopped(compiled.findings[0])
             if not worker.alive:
-                raise NotStarted
+                raise errors.NotStarted
             binary = compiled.binaries[0]
             figures = {"n_regs": binary.registers, "n_spills": binary.spill_bytes // REGISTER,
                        "shared": binary.shared, "num_warps": binary.warps}
             request = {"op": "again", "number": reply.get("number"),
                        "question": to_json(question), "figures": figures}
             reply = self._begin(worker, request, [], seconds, task, forgeable=True)()
-        raise Stopped(Finding("L05", fact("too many figures", task=task, most=MAX_COMPILED)))
-
-    def _compiler(self, alike: Hashable) -> _Process:
-        turn = self._compilers[len(self._compiled_by) % len(self._compilers)]
-        return self._compiled_by.setdefault(alike, turn)
+        raise Stopped(Finding("L05", fault("too many figures", task=task, most=MAX_COMPILED)))
 
     def _copy(self) -> Path:
         """The copy of the submission in the folder of the running sandbox."""
@@ -277,7 +255,7 @@ class Processes:
                 case {"status": "refused", "findings": [first, *_]}:
                     raise Stopped(Finding.from_json(first), final=True)
                 case {"status": "raised", "types": ["MemoryError", *_]}:
-                    raise Stopped(Finding("R04", fact("too much memory", task=task)), final=True)
+                    raise Stopped(Finding("R04", fault("too much memory", task=task)), final=True)
                 case answer:
                     raise RuntimeError(f"{task} failed: {answer.get('why', answer)}")
 
@@ -285,45 +263,43 @@ class Processes:
 
     def _begin(self, child: Child, request: dict[str, Any], fds: Sequence[int], seconds: float,
                task: str, *, final: bool = False, forgeable: bool = False) -> Later[dict[str, Any]]:
-        """``final``: no other run can fare better. ``forgeable``: the learner's code ran in it
-        before, so a reply that blames the grader may be its own.
+        """Begins a request. What happens to a child that runs learners' code is a finding.
+
+        ``final``: no other run can fare better. ``forgeable``: the learner's code ran in it before,
+        so a reply that blames the grader may be its own.
         """
         seconds = seconds / LESS_PATIENCE if self._hung else seconds
         # Importing a file takes a hundredth of its time, which is enough on a busy machine too.
-        reply = child.begin(request, fds, seconds, 0.0) if final else \
+        later = child.begin(request, fds, seconds, 0.0) if final else \
             child.begin(request, fds, seconds)
-        return partial(self._finish, reply, seconds, task, final=final, forgeable=forgeable)
 
-    def _finish(self, later: Later[dict[str, Any]], seconds: float, task: str, *,
-                final: bool, forgeable: bool) -> dict[str, Any]:
-        """The reply; what happens to a child that runs learners' code is a finding, not an error.
-        """
-        waited = time.monotonic()
-        try:
-            reply = later()
-        except NotStarted:
-            raise
-        except ChildTimedOut as error:
-            self._hung = True
-            finding = Finding("R02", fact("no end", task=task, seconds=seconds), error.line)
-            if error.held > HOG:
-                finding = Finding("R04", fact(
-                    "memory held", task=task, n_bytes=error.held, seconds=seconds,
-                    limit=memory_limit()), error.line)
-        except ChildOutOfMemory as error:
-            finding = Finding("R04", fact("memory taken", task=task, n_bytes=error.resident,
-                                          most=error.limit), error.line)
-        except ChildDied as error:
-            how = f"was {error.how}" if error.how.startswith("killed") else error.how
-            finding = Finding("R03", fact("ended", task=task, text=how), error.line)
-        except MalformedReply as error:
-            finding = Finding("R03", fact("no reply", task=task, text=str(error)))
-        else:
-            if reply.get("status") == "broken" and not forgeable:
-                raise RuntimeError(f"the grader's own code failed:\n{reply.get('traceback')}")
-            return reply
-        self.lost_s += time.monotonic() - waited
-        raise Stopped(finding, final=final)
+        def replied() -> dict[str, Any]:
+            waited = time.monotonic()
+            try:
+                reply = later()
+            except errors.ChildTimedOut as error:
+                self._hung = True
+                finding = Finding("R02", fault("no end", task=task, seconds=seconds), error.line)
+                if error.held > HOG:
+                    finding = Finding("R04", fault(
+                        "memory held", task=task, n_bytes=error.held, seconds=seconds,
+                        limit=memory_limit()), error.line)
+            except errors.ChildOutOfMemory as error:
+                finding = Finding("R04", fault("memory taken", task=task, n_bytes=error.resident,
+                                               most=error.limit), error.line)
+            except errors.ChildDied as error:
+                how = f"was {error}" if str(error).startswith("killed") else str(error)
+                finding = Finding("R03", fault("ended", task=task, text=how), error.line)
+            except errors.MalformedReply as error:
+                finding = Finding("R03", fault("no reply", task=task, text=str(error)))
+            else:
+                if reply.get("status") == "broken" and not forgeable:
+                    raise RuntimeError(f"the grader's own code failed:\n{reply.get('traceback')}")
+                return reply
+            self.lost_s += time.monotonic() - waited
+            raise Stopped(finding, final=final)
+
+        return replied
 
 
 def _write(folder: Path, name: str, data: bytes) -> None:
@@ -332,7 +308,5 @@ def _write(folder: Path, name: str, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     path.chmod(0o644)
-    for above in path.parents:
-        if above == folder:
-            break
-        above.chmod(0o755)
+    for above in list(Path(name).parents)[:-1]:  # the last is the folder itself
+        (folder / above).chmod(0o755)

@@ -4,33 +4,22 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from msgspec import Meta
 
 from grader.engine.gpu.measurement import Measurement
-from grader.finding import data_from_json, fact
-from grader.recording import host_values
+from grader.finding import data_from_json, fault
+from grader.recording import host_values, model
 from grader.recording.budget import over_budget, replaced_code
+from grader.recording.codec import convert
 from grader.recording.launch_stats import LaunchFacts
-from grader.recording.model import (
-    DTYPES,
-    MAX_ELEMENTS,
-    MAX_EVENTS,
-    MAX_FINDINGS,
-    MAX_MESSAGE,
-    MAX_PRINTED,
-    MAX_PRINTED_LINE,
-    MalformedRecording,
-    Recording,
-    View,
-    dtype_from_json,
-    from_json,
-    line_from_json,
-)
+from grader.recording.model import MAX_MESSAGE, Line, MalformedRecording, Recording, View
 from grader.report import Finding
 from grader.sandbox.limits import ResourceLimits
 from grader.suite import Function
@@ -43,6 +32,7 @@ MAX_COUNT = 1 << 20  # of launches before an exception, and of configurations
 WORKER_CODES = frozenset(("L01", "L05", "X01", "M01", "M07", "S01", "T03"))
 # What the engine may say as well, where it runs in the worker.
 EAGER_CODES = frozenset(f"M{number:02}" for number in range(1, 10)) | {"L03", "R02"}
+_Name = Annotated[str, Meta(max_length=MAX_NAME)]
 _NOT_IN_TORCH = re.compile(r"aten::|not implemented for|__torch_\w+__")
 _COMPILER_SAYS = re.compile(r"(?s)(.*) \(kernel\.py, line \d+\)")
 
@@ -63,10 +53,10 @@ class Stopped(Exception):
 class Raised:
     """An exception of the learner's function: class names along its MRO, message, line."""
 
-    types: tuple[str, ...]
+    types: Annotated[tuple[_Name, ...], Meta(min_length=1, max_length=MAX_CLASSES)]
     message: str
-    line: int | None
-    launches: int  # made before it was raised
+    line: Line
+    launches: Annotated[int, Meta(ge=0, le=MAX_COUNT)] = 0  # made before it was raised
 
 
 @dataclass(frozen=True)
@@ -139,15 +129,13 @@ def refusal_of(reply: Mapping[str, Any]) -> Finding | None:
     Raises:
         Stopped: it is no such reply.
     """
-    try:
+    with reading("no reply", task="importing the file", final=True):
         match reply.get("status"):
             case "ready":
                 return None
             case "raised":
                 return _unimportable(_raised(reply))
         raise MalformedRecording(f"the status {reply.get('status')!r:.40}")
-    except MalformedRecording as error:
-        raise _no_reply("importing the file", error, final=True) from error
 
 
 def outcome_of(reply: Mapping[str, Any], given: Sequence[View], entry: str) -> Outcome:
@@ -156,11 +144,11 @@ def outcome_of(reply: Mapping[str, Any], given: Sequence[View], entry: str) -> O
     Raises:
         Stopped: it is no such reply, or holds no recording.
     """
-    try:
+    with reading("no reply", task="the function"):
         findings = _findings(reply.get("findings", []))
         match reply.get("status"):
             case "missing":
-                return Outcome(None, (_no_function(entry),))
+                return Outcome(None, (Finding("P04", fault("no function", name=entry)),))
             case "raised":
                 return Outcome(None, findings, error=_raised(reply))
             case "value":
@@ -168,16 +156,15 @@ def outcome_of(reply: Mapping[str, Any], given: Sequence[View], entry: str) -> O
             case "returned":
                 if findings := findings or _strange_dtypes(reply.get("recording")):
                     return Outcome(None, findings)
-                recording = from_json(reply.get("recording"))
+                recording = model.from_json(reply.get("recording"))
                 if recording.inputs != given:
                     raise MalformedRecording("its inputs are others than those that were given")
-                if len(recording.results) > MAX_EVENTS:
-                    raise MalformedRecording(f"more than {MAX_EVENTS} results")
-                return Outcome(recording, configurations=_count(
-                    reply.get("configurations", 1), 1, "configurations"))
+                if len(recording.results) > model.MAX_EVENTS:
+                    raise MalformedRecording(f"more than {model.MAX_EVENTS} results")
+                return Outcome(recording, configurations=convert(
+                    reply.get("configurations", 1), Annotated[int, Meta(ge=1, le=MAX_COUNT)],
+                    "no number of configurations"))
         raise MalformedRecording(f"the status {reply.get('status')!r:.40}")
-    except MalformedRecording as error:
-        raise _no_reply("the function", error) from error
 
 
 def question_of(reply: Mapping[str, Any]) -> Recording:
@@ -186,13 +173,11 @@ def question_of(reply: Mapping[str, Any]) -> Recording:
     Raises:
         Stopped: the reply is not such a question.
     """
-    try:
-        recording = from_json(reply.get("question"))
+    with reading("no reply", task="the function"):
+        recording = model.from_json(reply.get("question"))
         if len(recording.events) != 1 or len(recording.launches) != 1:
             raise MalformedRecording("a question is about one launch")
         return recording
-    except MalformedRecording as error:
-        raise _no_reply("the function", error) from error
 
 
 def in_place(outcome: Outcome, function: Function, given: Mapping[int, View]) -> Outcome:
@@ -214,7 +199,7 @@ def in_place(outcome: Outcome, function: Function, given: Mapping[int, View]) ->
             recording.returned_tuple and len(returned) < 2):
         got = "value" if recording is None else \
             "other" if returned and wanted else "tensor" if returned else "nothing"
-        return Outcome(None, (*outcome.findings, Finding("S01", fact(
+        return Outcome(None, (*outcome.findings, Finding("S01", fault(
             "in place", names=function.in_place if wanted else (), got=got, type=outcome.value))))
     return replace(outcome, recording=replace(
         recording, results=results, returned_tuple=len(results) > 1, in_place=True))
@@ -226,11 +211,11 @@ def answer_of(reply: Mapping[str, Any], of: str) -> Answer:
     Raises:
         Stopped: it is no such reply.
     """
-    try:
+    with reading("no reply", task="the function"):
         findings = _findings(reply.get("findings", []), codes=WORKER_CODES | EAGER_CODES)
         match reply.get("status"):
             case "missing":
-                return Answer(findings=(_no_function(of),))
+                return Answer(findings=(Finding("P04", fault("no function", name=of)),))
             case "raised":
                 return Answer(findings=findings, error=_raised(reply))
             case "value":
@@ -238,16 +223,27 @@ def answer_of(reply: Mapping[str, Any], of: str) -> Answer:
             case "answered":
                 return Answer(host_values.from_json(reply.get("answer")), findings)
         raise MalformedRecording(f"the status {reply.get('status')!r:.40}")
-    except (MalformedRecording, host_values.NotPlain) as error:
-        raise _no_reply("the function", error) from error
 
 
-def _no_function(name: str) -> Finding:
-    return Finding("P04", fact("no function", name=name))
+@contextmanager
+def reading(kind: str, *, final: bool = False, **figures: str) -> Iterator[None]:
+    """Turns errors of reading a reply into ``Stopped``, by R03 of this kind."""
+    try:
+        yield
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        finding = Finding("R03", fault(kind, text=str(error), **figures))
+        raise Stopped(finding, final=final) from error
 
 
-def _no_reply(source: str, error: Exception, *, final: bool = False) -> Stopped:
-    return Stopped(Finding("R03", fact("no reply", task=source, text=str(error))), final=final)
+def check_done(reply: Mapping[str, Any], done: str) -> None:
+    """Checks the status of a reply about a recording; ``done`` is a participle for messages.
+
+    Raises:
+        Stopped: the recording was refused.
+    """
+    if reply["status"] != "done":
+        raise Stopped(Finding("R03", fault("refused recording", done=done,
+                                           text=str(reply.get("why", reply["status"])))))
 
 
 def _unimportable(error: Raised) -> Finding:
@@ -256,29 +252,25 @@ def _unimportable(error: Raised) -> Finding:
     The message of Python's compiler about a file that it could parse ends with name and line.
     """
     if _out_of_memory(error):
-        return Finding("R04", fact("import", exception=error.types[0], limit=memory_limit()),
+        return Finding("R04", fault("import", exception=error.types[0], limit=memory_limit()),
                        line=error.line)
     compiler_error = _COMPILER_SAYS.fullmatch(error.message)
     if error.types[0] == "SyntaxError" and compiler_error and error.line:
-        data = fact("uncompilable", line=error.line, text=compiler_error[1], **hint(error.message))
+        data = fault("uncompilable", line=error.line, text=compiler_error[1], **hint(error.message))
     else:
-        data = fact("import", exception=error.types[0], text=error.message, **hint(error.message))
+        data = fault("import", exception=error.types[0], text=error.message, **hint(error.message))
     return Finding("P02", data, line=error.line)
 
 
 def _raised(reply: Mapping[str, Any]) -> Raised:
-    types = reply.get("types")
-    if not isinstance(types, list) or not 1 <= len(types) <= MAX_CLASSES or not all(
-            isinstance(name, str) and len(name) <= MAX_NAME for name in types):
-        raise MalformedRecording("an exception has the names of its classes")
-    return Raised(tuple(_cut(name, MAX_NAME) for name in types),
-                  _cut(reply.get("message"), MAX_MESSAGE), line_from_json(reply.get("line")),
-                  _count(reply.get("launches", 0), 0, "launches"))
+    raised: Raised = convert(reply, Raised, "no exception")
+    return replace(raised, types=tuple(_cut(name, MAX_NAME) for name in raised.types),
+                   message=_cut(raised.message, MAX_MESSAGE), line=raised.line or None)
 
 
 def _findings(data: Any, codes: frozenset[str] = WORKER_CODES) -> tuple[Finding, ...]:
-    if not isinstance(data, list) or len(data) > MAX_FINDINGS:
-        raise MalformedRecording(f"findings are a list of at most {MAX_FINDINGS}")
+    if not isinstance(data, list) or len(data) > model.MAX_FINDINGS:
+        raise MalformedRecording(f"findings are a list of at most {model.MAX_FINDINGS}")
     return tuple(_finding(item, codes) for item in data)
 
 
@@ -286,13 +278,14 @@ def _finding(data: Any, codes: frozenset[str]) -> Finding:
     code = data.get("code") if isinstance(data, dict) else None
     if not isinstance(code, str) or code not in codes:
         raise MalformedRecording(f"a finding with the code {code!r:.40}")
+    finding = Finding(code, data_from_json(_cut_texts(data.get("data"))),
+                      model.line_from_json(data.get("line")))
     try:
-        finding = Finding(code, data_from_json(_cut_texts(data.get("data"))),
-                          line_from_json(data.get("line")))
-        if len(finding.seen) > 4 * MAX_MESSAGE:  # and it can be rendered
-            raise MalformedRecording("a finding of more characters than there can be")
+        too_long = len(finding.seen) > 4 * MAX_MESSAGE  # and it can be rendered
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise MalformedRecording(f"{type(error).__name__}: {error}") from error
+    if too_long:
+        raise MalformedRecording("a finding of more characters than there can be")
     return finding
 
 
@@ -312,19 +305,13 @@ def _cut(value: Any, longest: int) -> str:
     return value[:longest].encode("utf-8", "backslashreplace").decode()
 
 
-def _count(value: Any, minimum: int, title: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= MAX_COUNT:
-        raise MalformedRecording(f"no number of {title}: {value!r:.40}")
-    return value
-
-
 def _strange_dtypes(recording: Any) -> tuple[Finding, ...]:
     """Returns S01 for a result of a dtype that cannot cross, such as a quantized one."""
     results = recording.get("results") if isinstance(recording, dict) else None
     for result in results if isinstance(results, list) else ():
         name = result[1] if isinstance(result, list) and len(result) > 1 else None
         if isinstance(name, str) and _is_strange(name):
-            return (Finding("S01", fact("strange dtype", dtype=name)),)
+            return (Finding("S01", fault("strange dtype", dtype=name)),)
     return ()
 
 
@@ -332,7 +319,7 @@ def _is_strange(name: str) -> bool:
     """Whether torch has a dtype of this name that cannot cross."""
     dtype = getattr(torch, name, None) if name.isidentifier() else None
     return (isinstance(dtype, torch.dtype) and str(dtype) == f"torch.{name}"
-            and name not in DTYPES)
+            and name not in model.DTYPES)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -347,21 +334,18 @@ def run_of(reply: Mapping[str, Any], results: MemoryFile) -> Run:
     Raises:
         Stopped: it refused the recording, or tells no facts or results that there can be.
     """
-    if reply["status"] != "done":
-        raise _refused(reply, "replayed")
-    try:
-        tensors, other = (tuple(results.read(place) for place in reply.get(which, ()))
-                          for which in ("results", "other"))
-    except MalformedRecording as error:
-        raise _no_reply("the kernels", error) from error
+    check_done(reply, "replayed")
+    with reading("no reply", task="the kernels"):
+        tensors, other = (tuple(map(results.read, reply.get(name, ())))
+                          for name in ("results", "other"))
+    with reading("no account"):
+        facts = tuple(map(LaunchFacts.from_dict, reply["launches"]))
     return Run(
-        tuple(Finding.from_json(item) for item in reply["findings"]),
-        tensors,
-        _facts(reply["launches"]),
+        tuple(map(Finding.from_json, reply["findings"])), tensors, facts,
         determined=reply.get("determined") is True,
         other=other,
-        printed=tuple(str(line)[:MAX_PRINTED_LINE]
-                      for line in reply.get("printed", ())[:MAX_PRINTED]),
+        printed=tuple(str(line)[:model.MAX_PRINTED_LINE]
+                      for line in reply.get("printed", ())[:model.MAX_PRINTED]),
     )
 
 
@@ -371,23 +355,15 @@ def timed_of(reply: Mapping[str, Any], results: MemoryFile) -> Timed:
     Raises:
         Stopped: it refused, or tells times or results that there cannot be.
     """
-    if reply["status"] != "done":
-        raise _refused(reply, "timed")
-    try:
+    check_done(reply, "timed")
+    with reading("no reply", task="the kernels on the GPU"):
         measured = reply["measurement"]
         return Timed(
-            tuple(Finding.from_json(item) for item in reply["findings"]),
+            tuple(map(Finding.from_json, reply["findings"])),
             None if measured is None else Measurement.from_dict(measured),
             tuple(map(Measurement.from_dict, reply["configurations"])),
-            *(tuple(tuple(results.read(place) for place in one) for one in reply[kind])
-              for kind in ("results", "untimed")))
-    except (KeyError, TypeError, ValueError) as error:
-        raise _no_reply("the kernels on the GPU", error) from error
-
-
-def _refused(reply: Mapping[str, Any], done: str) -> Stopped:
-    return Stopped(Finding("R03", fact("refused recording", done=done,
-                                       text=str(reply.get("why", reply["status"])))))
+            *(tuple(tuple(map(results.read, places)) for places in reply[name])
+              for name in ("results", "untimed")))
 
 
 class MemoryFile:
@@ -406,10 +382,11 @@ class MemoryFile:
             MalformedRecording: it is not in the file, or of a dtype that cannot be read.
         """
         name, shape, offset, nbytes = place
-        dtype = getattr(torch, dtype_from_json(name))
+        dtype = getattr(torch, model.dtype_from_json(name))
         if not all(type(number) is int and number >= 0 for number in (*shape, offset, nbytes)):
             raise MalformedRecording("a result has sizes and a place in the file")
-        if nbytes != prod(shape) * dtype.itemsize or prod(max(n, 1) for n in shape) > MAX_ELEMENTS:
+        elements = prod(max(n, 1) for n in shape)
+        if nbytes != prod(shape) * dtype.itemsize or elements > model.MAX_ELEMENTS:
             raise MalformedRecording("a result has as many bytes as its elements need")
         if offset + nbytes > os.fstat(self.fd).st_size:
             raise MalformedRecording("a result lies beyond the end of the file")
@@ -423,13 +400,6 @@ class MemoryFile:
                 raise MalformedRecording("a result was cut off while it was read")
             rest = rest[count:]
         return torch.frombuffer(data, dtype=dtype).view(shape)
-
-
-def _facts(launches: Any) -> tuple[LaunchFacts, ...]:
-    try:
-        return tuple(map(LaunchFacts.from_dict, launches))
-    except (TypeError, ValueError) as error:
-        raise Stopped(Finding("R03", fact("no account", text=str(error)))) from error
 
 
 _NO_MODULE = re.compile(r"^No module named '(\w+)'")
@@ -452,8 +422,8 @@ def not_written(error: Raised, function: str = "") -> list[Finding]:
     """Returns R01 for a part left for later; NotImplementedError of torch has a message."""
     if error.types[0] != "NotImplementedError" or _NOT_IN_TORCH.search(error.message):
         return []
-    return [Finding("R01", fact("raised", name=function, exception="NotImplementedError",
-                                text=error.message), line=error.line, means=NOT_WRITTEN)]
+    return [Finding("R01", fault("raised", name=function, exception="NotImplementedError",
+                                 text=error.message), line=error.line, means=NOT_WRITTEN)]
 
 
 def _out_of_memory(error: Raised) -> bool:
@@ -476,14 +446,14 @@ def unusable(outcome: Outcome) -> list[Finding]:
             return later
         code, cause = ("R04", {"limit": memory_limit()}) if _out_of_memory(error) else \
             ("R01", hint(error.message))
-        return [Finding(code, fact("raised", exception=error.types[0], text=error.message,
-                                   **cause), line=error.line)]
+        return [Finding(code, fault("raised", exception=error.types[0], text=error.message,
+                                    **cause), line=error.line)]
     if outcome.recording is None:
-        return [Finding("S01", fact("no tensor", type=outcome.value))]
+        return [Finding("S01", fault("no tensor", type=outcome.value))]
     given = {view.storage for view in outcome.recording.inputs}
     if not outcome.recording.in_place and any(
             result.storage in given for result in outcome.recording.results):
-        return [Finding("S01", fact("input returned"))]
+        return [Finding("S01", fault("input returned"))]
     return replaced_code(outcome.recording) or over_budget(outcome.recording)
 
 

@@ -3,66 +3,35 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import torch
 
 from grader.engine.compiler import targets
 from grader.engine.compiler.targets import Target
 from grader.engine.gpu.measurement import Ceilings, Gpu
-from grader.finding import fact
+from grader.finding import fault
 from grader.gpu import client
 from grader.gpu.client import NoGpu
-from grader.processes.compiler_replies import (
-    Compiled,
-    Listing,
-    Surveyed,
-    Times,
-    compiled_of,
-    crashed,
-    listings_of,
-    slow,
-    surveyed_of,
-    times_of,
-    variants_of,
-)
+from grader.processes import compiler_replies, replies
+from grader.processes.compiler_replies import Compiled, Listing, Surveyed, Times, Variant
 from grader.processes.decoy_inputs import Drawn, decoys, difference
 from grader.processes.pool import Later, Processes
-from grader.processes.replies import (
-    Answer,
-    MemoryFile,
-    Outcome,
-    Run,
-    Stopped,
-    Timed,
-    answer_of,
-    in_place,
-    outcome_of,
-    run_of,
-    timed_of,
-    unusable,
-)
-from grader.processes.specializations import Variant
-from grader.recording import host_values
+from grader.processes.replies import Answer, MemoryFile, Outcome, Run, Stopped, Timed, unusable
+from grader.recording import host_values, model
 from grader.recording.arena import Arena, SparseTensor, pack
 from grader.recording.launch_stats import Survey
-from grader.recording.model import (
-    Argument,
-    Descriptor,
-    Recording,
-    View,
-    dtype_name,
-    to_json,
-    view_to_json,
-)
+from grader.recording.model import Argument, Descriptor, Recording, View, dtype_name, to_json
 from grader.report import Finding
 from grader.sandbox import NotStarted, ResourceLimits, Sandbox
 from grader.submission.source import Source
 from grader.suite import Function
 from grader.suite.cases import Call
+
+T = TypeVar("T")
 
 SURVEY_S = 20.0  # it takes at most two
 COMPILE_S = 60.0  # for all launches of a call; most take a tenth of a second
@@ -112,14 +81,6 @@ class Session:
     def close(self) -> None:
         self.processes.close()
 
-    def stop(self) -> None:
-        """Kills all processes; the next call starts new ones."""
-        self.processes.stop()
-
-    def output(self) -> str:
-        """Output of the learner's code."""
-        return self.processes.output()
-
     def ready(self) -> None:
         """Imports the learner's file.
 
@@ -128,18 +89,12 @@ class Session:
         """
         self.processes.ready()
 
-    @property
-    def lost_s(self) -> float:
-        """Seconds spent on runs that did not end normally."""
-        return self.processes.lost_s
-
-    def execute(self, inputs: Sequence[Any], *,
-                config: int = 0) -> tuple[Recording | None, list[Finding], Run]:
+    def execute(self, inputs: Sequence[Any]) -> tuple[Recording | None, list[Finding], Run]:
         """Records the learner's function, and replays the recording.
 
         Without a recording, the findings say why.
         """
-        outcome = self.record(inputs, config=config)
+        outcome = self.record(inputs)
         findings = unusable(outcome)
         if findings or outcome.recording is None:
             return None, findings, Run((), ())
@@ -181,98 +136,72 @@ class Session:
         if as_they_are:
             return self._begin_call(inputs, config, trials)
         others = inputs.decoys if isinstance(inputs, Drawn) else decoys(inputs)
-        blind = self._begin_call(others, config, trials)
-        return lambda: self._checked(blind(), inputs, config, trials)
+        begun = self._begin_call(others, config, trials)
 
-    def _checked(self, blind: Outcome, inputs: Sequence[Any], config: int,
-                 trials: int) -> Outcome:
-        """Returns the outcome on decoys, or on the inputs if the function raised on decoys."""
-        if blind.recording is not None or blind.error is None:
-            return blind
-        seeing = self._begin_call(inputs, config, trials)()
-        if seeing.recording is None:
-            return seeing
-        return replace(seeing, recording=None, findings=(*blind.findings, Finding(
-            "X01", fact("raised for others", exception=blind.error.types[0],
-                        text=blind.error.message), line=blind.error.line)))
+        def outcome() -> Outcome:
+            blind = begun()
+            if blind.recording is not None or blind.error is None:
+                return blind
+            seeing = self._begin_call(inputs, config, trials)()
+            if seeing.recording is None:
+                return seeing
+            return replace(seeing, recording=None, findings=(*blind.findings, Finding(
+                "X01", fault("raised for others", exception=blind.error.types[0],
+                             text=blind.error.message), line=blind.error.line)))
 
-    def decided_by_values(self, recording: Recording, inputs: Sequence[Any],
-                          config: int = 0) -> list[Finding]:
+        return outcome
+
+    def decided_by_values(self, recording: Recording, inputs: Sequence[Any]) -> list[Finding]:
         """Returns X01 if the function launches other work on the inputs than on decoys.
 
         To be asked where ``recording`` gave a wrong result: then this is why.
         """
-        seeing = self._begin_call(inputs, config)().recording
+        seeing = self._begin_call(inputs)().recording
         finding = difference(recording, seeing) if seeing is not None else None
         return [finding] if finding else []
 
-    def _begin_call(self, inputs: Sequence[Any], config: int,
+    def _begin_call(self, inputs: Sequence[Any], config: int = 0,
                     trials: int = 0) -> Later[Outcome]:
-        changing = self._function.in_place_at()
         with _packed(inputs) as arena:
             views = iter(arena.views)
             given = max(0, len(inputs) - len(self._function.parameters))
-            request = {
-                "op": "call",
-                "entry": self._function.entry,
-                "layout": arena.layout(),
-                "arguments": [_argument(value, views) for value in inputs],
-                "keywords": self._function.keyword_only[:given],
-                "config": config,
-                "in_place": changing,
-                "trials": trials,
-                "drivers": self._drivers,
-            }
+            request = {"op": "call", "entry": self._function.entry, "layout": arena.layout(),
+                       "arguments": [_argument(value, views) for value in inputs],
+                       "keywords": self._function.keyword_only[:given], "config": config,
+                       "in_place": self._function.in_place_at(), "trials": trials,
+                       "drivers": self._drivers}
             reply = self.processes.ask("worker", request, [arena.fd], CALL_S, "the function")
             stored = arena.views
             tensors = [n for n, value in enumerate(inputs) if _is_stored(value)]
 
         def outcome() -> Outcome:
-            try:
-                recorded = outcome_of(reply(), stored, self._function.entry)
-            except NotStarted:
-                return self._begin_call(inputs, config, trials)()
-            return in_place(recorded, self._function, dict(zip(tensors, stored, strict=True)))
+            recorded = replies.outcome_of(reply(), stored, self._function.entry)
+            return replies.in_place(recorded, self._function,
+                                    dict(zip(tensors, stored, strict=True)))
 
-        return outcome
-
-    def ask(self, call: Call, inputs: Sequence[Any], drivers: str) -> Answer:
-        """Calls host code on these very inputs and returns its answer.
-
-        Args:
-            drivers: the text of the suite's calls.py.
-
-        Raises:
-            Stopped: the worker did not survive, or its answer is none.
-        """
-        return self.begin_ask(call, inputs, drivers)()
+        return _repeated(outcome, lambda: self._begin_call(inputs, config, trials))
 
     def begin_ask(self, call: Call, inputs: Sequence[Any], drivers: str, *,
                   at_once: bool = False) -> Later[Answer]:
-        """Begins ``ask``; the function that is returned waits for the answer.
+        """Begins to call host code on these very inputs; the returned function waits.
 
-        ``at_once``: do not wait until the learner's file is imported.
+        Args:
+            drivers: the text of the suite's calls.py.
+            at_once: do not wait until the learner's file is imported.
+
+        Raises:
+            Stopped: here or later, as the worker did not survive, or its answer is none.
         """
         with _packed(inputs) as arena:
             views = iter(arena.views)
-            request = {
-                "op": "ask",
-                "of": call.of,
-                "drivers": drivers,
-                "layout": arena.layout(),
-                "arguments": [_argument(value, views) for value in inputs],
-                "eager": call.eager,
-            }
+            request = {"op": "ask", "of": call.of, "drivers": drivers, "layout": arena.layout(),
+                       "arguments": [_argument(value, views) for value in inputs],
+                       "eager": call.eager}
             reply = self.processes.ask("worker", request, [arena.fd], call.seconds,
                                        "the function", at_once=at_once)
 
-        def answer() -> Answer:
-            try:
-                return answer_of(reply(), call.of)
-            except NotStarted:
-                return self.ask(call, inputs, drivers)
-
-        return answer
+        return _repeated(lambda: replies.answer_of(reply(), call.of),
+                         lambda: self.begin_ask(call, inputs, drivers))
 
     def replay(self, recording: Recording, inputs: Sequence[Any], *, order: str = "forward",
                poison: int = 0, sample: int | None = None,
@@ -304,25 +233,15 @@ class Session:
         seconds = min(RUN_S + (0 if sampled else RUN_S_PER_PROGRAM * programs), MAX_RUN_S)
         results = MemoryFile("tritonlab-results")
         with _packed(inputs) as arena:
-            request = {
-                "op": "run",
-                "recording": to_json(recording),
-                "layout": arena.layout(),
-                "duplicate_writes": self._function.duplicate_writes,
-                "zeroed": self._function.zeroed,
-                "names": list(self._function.result_names),
-                **(settings or {}),
-            }
+            request = {"op": "run", "recording": to_json(recording), "layout": arena.layout(),
+                       "duplicate_writes": self._function.duplicate_writes,
+                       "zeroed": self._function.zeroed,
+                       "names": list(self._function.result_names), **(settings or {})}
             reply = self.processes.ask("executor", request, [arena.fd, results.fd], seconds,
                                        "a kernel")
 
-        def run() -> Run:
-            try:
-                return run_of(reply(), results)
-            except NotStarted:
-                return self.begin_replay(recording, inputs, settings)()
-
-        return run
+        return _repeated(lambda: replies.run_of(reply(), results),
+                         lambda: self.begin_replay(recording, inputs, settings))
 
     def begin_compile(self, recording: Recording, target: Target, *,
                       whole: bool = False) -> Later[Compiled]:
@@ -335,24 +254,21 @@ class Session:
         Raises:
             Stopped: here or later, as compiling did not end in time.
         """
-        request = {"op": "compile", "recording": to_json(recording), "target": target.name,
-                   "whole": whole}
-        reply = self._ask_compiler(request, recording, "compiling a kernel")
+        reply = self._ask_compiler("compile", recording, target, "compiling a kernel",
+                                   whole=whole)
 
         def compiled() -> Compiled:
             try:
                 answer = reply()
-            except NotStarted:
-                return self.begin_compile(recording, target, whole=whole)()
             except Stopped as stop:
                 if stop.finding.code == "R02":
-                    raise slow(stop, recording) from None
+                    raise compiler_replies.slow(stop, recording) from None
                 if stop.finding.code != "R03":
                     raise
-                return crashed(stop, recording, target.title)
-            return compiled_of(answer, recording)
+                return compiler_replies.crashed(stop, recording, target.title)
+            return compiler_replies.compiled_of(answer, recording)
 
-        return compiled
+        return _repeated(compiled, lambda: self.begin_compile(recording, target, whole=whole))
 
     def variants(self, recordings: Sequence[Recording], target: Target) -> list[Variant]:
         """Returns the variant of its kernel that Triton would compile for each launch.
@@ -360,11 +276,10 @@ class Session:
         Raises:
             Stopped: a launch is none, or the compiler did not survive.
         """
-        request = {"op": "variants", "recordings": [to_json(one) for one in recordings],
-                   "target": target.name}
-        reply = self._ask_compiler(request, recordings[0], "asking for variants")
+        reply = self._ask_compiler("variants", recordings[0], target, "asking for variants",
+                                   recordings=[to_json(one) for one in recordings])
         try:
-            return variants_of(reply())
+            return compiler_replies.variants_of(reply())
         except NotStarted:
             return self.variants(recordings, target)
 
@@ -382,7 +297,7 @@ class Session:
             request = {"op": "survey", "recording": to_json(recording), "layout": arena.layout(),
                        "resident": list(resident), "l2_bytes": target.l2}
             reply = self.processes.ask("executor", request, [arena.fd], SURVEY_S, "a kernel")
-        return surveyed_of(reply(), recording)
+        return compiler_replies.surveyed_of(reply(), recording)
 
     def time(self, recording: Recording, surveys: Sequence[Survey | None],
              target: Target) -> Times:
@@ -391,9 +306,9 @@ class Session:
         Raises:
             Stopped: the compiler did not survive.
         """
-        request = {"op": "time", "recording": to_json(recording), "target": target.name,
-                   "surveys": [survey and survey.to_dict() for survey in surveys]}
-        return times_of(self._ask_compiler(request, recording, "timing a kernel")(), recording)
+        reply = self._ask_compiler("time", recording, target, "timing a kernel",
+                                   surveys=[survey and survey.to_dict() for survey in surveys])
+        return compiler_replies.times_of(reply(), recording)
 
     def look(self) -> Gpu:
         """Describes the GPU of this machine.
@@ -403,13 +318,13 @@ class Session:
         """
         return client.look(self._ask_gpu)
 
-    def ceilings(self, *, again: bool = False) -> Ceilings:
+    def ceilings(self) -> Ceilings:
         """Returns the GPU's ceilings, from the cache while a copy is as fast as it was.
 
         Raises:
             grader.gpu.client.NoGpu: there is none that can be used.
         """
-        return client.ceilings(self._ask_gpu, again=again)
+        return client.ceilings(self._ask_gpu)
 
     def _ask_gpu(self, request: dict[str, Any], fds: Sequence[int], seconds: float,
                  task: str) -> dict[str, Any]:
@@ -430,14 +345,9 @@ class Session:
             Stopped: a kernel broke the process, which the next call starts anew.
             grader.gpu.client.NoGpu: there is no GPU, or it is too small for these inputs.
         """
-        results = MemoryFile("tritonlab-results")
-        with _packed(inputs) as arena:
-            request = {"op": "run", "recording": to_json(recording), "layout": arena.layout(),
-                       "poison": poison, "windows": windows}
-            seconds = GPU_RUN_S + _seconds_to_move(arena.nbytes)
-            with client.turn(alone=False):
-                reply = self._on_gpu(request, [arena.fd, results.fd], seconds)
-        return run_of(reply, results)
+        request = {"op": "run", "recording": to_json(recording), "poison": poison,
+                   "windows": windows}
+        return replies.run_of(*self._on_gpu(request, [inputs], GPU_RUN_S, alone=False))
 
     def measure(self, recording: Recording, input_sets: Sequence[Sequence[Any]], *,
                 others: Sequence[Recording] = (),
@@ -453,33 +363,38 @@ class Session:
             Stopped: a kernel broke the process, which the next call starts anew.
             grader.gpu.client.NoGpu: there is no GPU, or it is too small for these inputs.
         """
+        request = {"op": "measure", "recordings": [to_json(recording), *map(to_json, others)],
+                   "windows": windows}
+        seconds = (GPU_RUN_S + GPU_TIME_S) * (1 + len(others))
+        return replies.timed_of(*self._on_gpu(request, input_sets, seconds, alone=True))
+
+    def _on_gpu(self, request: dict[str, Any], input_sets: Sequence[Sequence[Any]],
+                seconds: float, *, alone: bool) -> tuple[dict[str, Any], MemoryFile]:
+        """Sends a request with sets of inputs; returns the reply and the file of the results.
+
+        Args:
+            seconds: its time limit, to which the time to move the inputs is added.
+            alone: keep others from the GPU meanwhile.
+
+        Raises:
+            Stopped, grader.gpu.client.NoGpu: a kernel broke the process, or there is no GPU.
+        """
         results = MemoryFile("tritonlab-results")
         with ExitStack() as open_files:
             arenas = [open_files.enter_context(_packed(inputs)) for inputs in input_sets]
-            request = {"op": "measure", "recordings": [to_json(recording), *map(to_json, others)],
-                       "layouts": [arena.layout() for arena in arenas], "windows": windows}
-            seconds = (GPU_RUN_S + GPU_TIME_S) * (1 + len(others)) + sum(
-                _seconds_to_move(arena.nbytes) for arena in arenas)
+            request["layouts"] = [arena.layout() for arena in arenas]
+            # To and from the GPU through memory files, on a slow machine.
+            seconds += sum(arena.nbytes for arena in arenas) / 200e6
             fds = [*(arena.fd for arena in arenas), results.fd]
-            with client.turn(alone=True):
-                reply = self._on_gpu(request, fds, seconds)
-        return timed_of(reply, results)
-
-    def _on_gpu(self, request: dict[str, Any], fds: Sequence[int],
-                seconds: float) -> dict[str, Any]:
-        """Sends a request to the GPU process.
-
-        Raises:
-            Stopped, grader.gpu.client.NoGpu: they did not, or there is none.
-        """
-        reply = self.processes.ask("gpu", request, fds, seconds, "a kernel on the GPU")()
+            with client.turn(alone=alone):
+                reply = self.processes.ask("gpu", request, fds, seconds, "a kernel on the GPU")()
         match reply.get("status"):
             case "faulted":
                 self.processes.drop_gpu()
                 raise Stopped(Finding.from_json(reply["findings"][0]))
             case "none" | "small":
                 client.done_reply(reply)
-        return reply
+        return reply, results
 
     def listings(self, recording: Recording, number: int,
                  target: Target) -> tuple[Listing, Listing]:
@@ -488,14 +403,24 @@ class Session:
         Raises:
             Stopped: the compiler did not survive.
         """
-        request = {"op": "list", "recording": to_json(recording), "target": target.name,
-                   "launch": number}
-        return listings_of(self._ask_compiler(request, recording, "listing a kernel")())
+        reply = self._ask_compiler("list", recording, target, "listing a kernel", launch=number)
+        return compiler_replies.listings_of(reply())
 
-    def _ask_compiler(self, request: dict[str, Any], recording: Recording,
-                      task: str) -> Later[dict[str, Any]]:
-        return self.processes.ask("compiler", request, [], COMPILE_S, task,
-                                  alike=form(recording))
+    def _ask_compiler(self, op: str, recording: Recording, target: Target, task: str,
+                      **more: Any) -> Later[dict[str, Any]]:
+        request = {"op": op, "recording": to_json(recording), "target": target.name, **more}
+        return self.processes.ask("compiler", request, [], COMPILE_S, task, alike=form(recording))
+
+
+def _repeated(reply: Later[T], begin: Callable[[], Later[T]]) -> Later[T]:
+    """Waits for a reply; begins anew where the process ended before it came to the request."""
+    def waited() -> T:
+        try:
+            return reply()
+        except NotStarted:
+            return begin()()
+
+    return waited
 
 
 def form(recording: Recording) -> Hashable:
@@ -515,11 +440,6 @@ def _type(argument: Argument) -> Hashable:
     return argument.kind
 
 
-def _seconds_to_move(nbytes: int) -> float:
-    """Seconds to copy bytes to and from a GPU through memory files, on a slow machine."""
-    return nbytes / 200e6
-
-
 def _packed(inputs: Sequence[Any]) -> Arena:
     return pack([value for value in inputs if _is_stored(value)])
 
@@ -534,7 +454,7 @@ def _is_stored(value: Any) -> bool:
 def _argument(value: Any, views: Iterator[Any]) -> dict[str, Any]:
     if _is_stored(value):
         lazy = isinstance(value, torch.Tensor) and value.is_conj()
-        return {"tensor": view_to_json(next(views)), **({"conjugate": True} if lazy else {})}
+        return {"tensor": model.view_to_json(next(views)), **({"conjugate": True} if lazy else {})}
     if isinstance(value, torch.Tensor):
         return {"meta": [dtype_name(value), list(value.shape)]}
     if isinstance(value, torch.dtype):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
-from grader.finding import fact
+from grader.finding import fault
 from grader.recording.model import Argument, Fill, Launch, Move, Recording
 from grader.report import Finding
 
@@ -49,8 +49,8 @@ def over_budget(recording: Recording) -> list[Finding]:
             if count > most[kind]:
                 crossed.setdefault(kind, event.line)
     return [
-        Finding("X01", fact(f"many {kind}s", count=counts[kind], most=most[kind],
-                            elements=elements), line=line)
+        Finding("X01", fault(f"many {kind}s", count=counts[kind], most=most[kind],
+                             elements=elements), line=line)
         for kind, line in crossed.items()
     ]
 
@@ -81,7 +81,7 @@ def replaced_code(recording: Recording) -> list[Finding]:
     """Returns X01 for a launch whose options replace code or set compiler flags."""
     for launch in recording.launches:
         for option in _OF_THE_COMPILER & launch.options.keys():
-            return [Finding("X01", fact("option", kernel=launch.kernel, name=option), launch.line)]
+            return [Finding("X01", fault("option", kernel=launch.kernel, name=option), launch.line)]
     return []
 
 
@@ -89,5 +89,5 @@ def denied_moves(recording: Recording) -> list[Finding]:
     """Returns X01 for the first copy by host code, where moving elements is the task."""
     for event in recording.events:
         if isinstance(event, Move) and prod(event.target.shape) > 0:
-            return [Finding("X01", fact("host copy", shape=event.target.shape), event.line)]
+            return [Finding("X01", fault("host copy", shape=event.target.shape), event.line)]
     return []

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from grader.finding import Fact, fact
+from grader.finding import Fault, fault
 from grader.recording.codec import WHOLE, JsonArray, convert
 
 MAX_LAUNCHES = 64  # per call; a right solution of the course needs fewer than ten
@@ -163,12 +163,12 @@ class Recording:
         return tuple(event for event in self.events if isinstance(event, Launch))
 
 
-def outside_grid(kernel: str, sizes: Sequence[int]) -> Fact | None:
+def outside_grid(kernel: str, sizes: Sequence[int]) -> Fault | None:
     """The first size of a grid that CUDA does not launch, if any."""
     for axis, (size, most) in enumerate(zip(sizes, MAX_GRID, strict=False)):
         if not 0 <= size <= most:
-            return fact("grid size", kernel=kernel, got=f"{size:,}", axis=axis, most=most,
-                        largest=MAX_GRID[0])
+            return fault("grid size", kernel=kernel, got=f"{size:,}", axis=axis, most=most,
+                         largest=MAX_GRID[0])
     return None
 
 

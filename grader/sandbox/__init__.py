@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-from grader.sandbox.child_client import Child
-from grader.sandbox.client import Sandbox
-from grader.sandbox.confinement import Isolation, Measure
-from grader.sandbox.errors import (
-    Cancelled,
-    ChildDied,
-    ChildError,
-    ChildOutOfMemory,
-    ChildTimedOut,
-    MalformedReply,
-    NotStarted,
-    SandboxBroken,
-)
-from grader.sandbox.handlers import Handlers
-from grader.sandbox.limits import ResourceLimits, Role
-
-__all__ = [
-    "Cancelled",
-    "Child",
-    "ChildDied",
-    "ChildError",
-    "ChildOutOfMemory",
-    "ChildTimedOut",
-    "Handlers",
-    "Isolation",
-    "MalformedReply",
-    "Measure",
-    "NotStarted",
-    "ResourceLimits",
-    "Role",
-    "Sandbox",
-    "SandboxBroken",
-]
+from grader.sandbox.child_client import Child as Child
+from grader.sandbox.client import Sandbox as Sandbox
+from grader.sandbox.confinement import Isolation as Isolation
+from grader.sandbox.confinement import Measure as Measure
+from grader.sandbox.errors import Cancelled as Cancelled
+from grader.sandbox.errors import ChildDied as ChildDied
+from grader.sandbox.errors import ChildError as ChildError
+from grader.sandbox.errors import ChildOutOfMemory as ChildOutOfMemory
+from grader.sandbox.errors import ChildTimedOut as ChildTimedOut
+from grader.sandbox.errors import MalformedReply as MalformedReply
+from grader.sandbox.errors import NotStarted as NotStarted
+from grader.sandbox.errors import SandboxBroken as SandboxBroken
+from grader.sandbox.handlers import Handlers as Handlers
+from grader.sandbox.limits import ResourceLimits as ResourceLimits
+from grader.sandbox.limits import Role as Role

@@ -10,21 +10,11 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
 
-from grader.sandbox import cancellation, processes, protocol
-from grader.sandbox.captured_output import Output
-from grader.sandbox.errors import (
-    Cancelled,
-    ChildDied,
-    ChildError,
-    ChildOutOfMemory,
-    ChildTimedOut,
-    MalformedReply,
-    NotStarted,
-    SandboxBroken,
-)
+from grader.sandbox import cancellation, errors, processes, protocol
 from grader.sandbox.limits import KIB, ResourceLimits
 
 POLL_S = 0.05  # between two checks of the child's memory and CPU time
@@ -37,25 +27,50 @@ _READ = select.POLLIN | select.POLLHUP | select.POLLERR
 Request = Callable[[dict[str, Any]], dict[str, Any]]
 
 
+@dataclass(eq=False)
 class _Exchange:
     """A request under way, and at its end the reply or the error."""
 
-    def __init__(self, message: bytes, fds: Sequence[int], timeout_s: float,
-                 patience: float) -> None:
-        self.rest = memoryview(message)  # what has not been sent
-        self.fds = fds  # they go with the first bytes
-        self.timeout_s = timeout_s
-        self.patience = patience
-        self.deadline = time.monotonic() + timeout_s
-        self.last_work: tuple[float, float] | None = None  # time of the check, CPU seconds then
-        self.starved_s = 0.0  # in which the child could run, and no processor was free for it
-        self.granted_s = 0.0
-        self.reply: dict[str, Any] | None = None
-        self.error: BaseException | None = None
+    rest: memoryview  # what has not been sent
+    fds: Sequence[int]  # they go with the first bytes
+    timeout_s: float
+    patience: float
+    deadline: float
+    last_work: tuple[float, float] | None = None  # time of the check, CPU seconds then
+    starved_s: float = 0.0  # in which the child could run, and no CPU was free for it
+    granted_s: float = 0.0
+    reply: dict[str, Any] | None = None
+    error: BaseException | None = None
 
     @property
     def open(self) -> bool:
         return self.reply is None and self.error is None
+
+
+class Output:
+    """The output of a child: head and tail of ``most`` bytes, and how many were dropped."""
+
+    def __init__(self, most: int) -> None:
+        self._half = most // 2
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._seen = 0
+
+    def add(self, data: bytes) -> None:
+        self._seen += len(data)
+        room = self._half - len(self._head)
+        self._head += data[:room] if room > 0 else b""
+        self._tail += data[max(room, 0) :]
+        if len(self._tail) > 2 * self._half:
+            del self._tail[: -self._half]
+
+    def text(self) -> str:
+        tail = self._tail[-self._half :]
+        head = self._head.decode("utf-8", "replace")
+        left_out = self._seen - len(self._head) - len(tail)
+        if left_out:
+            head += f"\n[… {left_out} bytes were left out …]\n"
+        return head + tail.decode("utf-8", "replace")
 
 
 class Child:
@@ -68,8 +83,9 @@ class Child:
         self._zygote = zygote
         self._channel = channel
         self._channel.setblocking(False)
-        self._pipes = {output: Output(limits.output), blame: Output(64 * KIB)}
-        self._output, self._blame = self._pipes.values()
+        self._output, self._dump = Output(limits.output), Output(64 * KIB)
+        self._blame = blame
+        self._pipes = {output: self._output, blame: self._dump}
         self._open = set(self._pipes)  # those whose other end is open still
         self._inherited = processes.anonymous(pid)
         self._path = ""
@@ -105,12 +121,13 @@ class Child:
             NotStarted: there, if the child is gone because of an earlier request.
         """
         if not self._alive:
-            raise ChildDied("ended before this request")
+            raise errors.ChildDied("ended before this request")
         self._path = str(request.get("path", self._path))
         message = protocol.encode(request)
         if len(message) > protocol.MAX_REQUEST:
             raise ValueError(f"a request of {len(message)} bytes")
-        exchange = _Exchange(message, fds, timeout_s, patience)
+        exchange = _Exchange(memoryview(message), fds, timeout_s, patience,
+                             time.monotonic() + timeout_s)
         while any(before.rest for before in self._queue):  # larger than what the channel holds
             self._guarded(self._step)
         self._queue.append(exchange)
@@ -130,16 +147,16 @@ class Child:
     def kill(self) -> None:
         """Kills the child and all its descendants; its output can still be read."""
         if self._alive:
-            with contextlib.suppress(SandboxBroken):  # then the child went with the zygote
+            with contextlib.suppress(errors.SandboxBroken):  # then the child went with the zygote
                 self._end()
         for left in self._queue:
-            left.error = NotStarted()
+            left.error = errors.NotStarted()
         self._queue.clear()
 
     def dismiss(self) -> None:
         """Kills the child and all its descendants without waiting for them to end."""
         if self._alive:
-            with contextlib.suppress(SandboxBroken):
+            with contextlib.suppress(errors.SandboxBroken):
                 self._end(op="dismiss")
         self.kill()
 
@@ -164,13 +181,13 @@ class Child:
         return exchange.reply
 
     def _guarded(self, step: Callable[[], None]) -> None:
-        """Take a step; what goes wrong ends the child, and is kept for who waits for the reply."""
+        """Takes a step; an error ends the child, and is kept for the caller that waits for it."""
         try:
             step()
-        except (ChildError, SandboxBroken) as error:
+        except (errors.ChildError, errors.SandboxBroken) as error:
             self._queue.popleft().error = error
             self.kill()
-        except Cancelled:
+        except errors.Cancelled:
             self.dismiss()
             raise
         except BaseException:
@@ -187,7 +204,7 @@ class Child:
             self._next_look = time.monotonic() + POLL_S
         if now >= exchange.deadline:
             held = processes.anonymous(self.pid) - self._inherited
-            raise ChildTimedOut(exchange.timeout_s, self._where(ask=True), held)
+            raise errors.ChildTimedOut(exchange.timeout_s, self._where(ask=True), held)
         unsent = next((one for one in self._queue if one.rest), None)
         events = self._wait(min(exchange.deadline - now, cancellation.LOOK_S),
                             sending=unsent is not None)
@@ -233,16 +250,14 @@ class Child:
             self._raise_death()
         self._received += data
         while self._received:
-            if not self._queue:
-                raise MalformedReply("more than one reply to a request")
             exchange = self._queue[0]
             if exchange.rest:
-                raise MalformedReply("it came before the request")
+                raise errors.MalformedReply("it came before the request")
             reply = self._take()
             if reply is None:
                 return
             if len(self._queue) == 1 and self._received:
-                raise MalformedReply("more than one reply to a request")
+                raise errors.MalformedReply("more than one reply to a request")
             exchange.reply = protocol.decode(reply)
             self._queue.popleft()
             if self._queue:
@@ -256,25 +271,26 @@ class Child:
         """
         if len(self._received) < protocol.HEADER:
             return None
-        size = protocol.length(bytes(self._received[: protocol.HEADER]))
+        size = protocol.length(self._received[: protocol.HEADER])
         if size > protocol.MAX_REPLY:
-            raise MalformedReply(f"{size} bytes, at most {protocol.MAX_REPLY} are taken")
-        if len(self._received) < protocol.HEADER + size:
+            raise errors.MalformedReply(f"{size} bytes, at most {protocol.MAX_REPLY} are taken")
+        end = protocol.HEADER + size
+        if len(self._received) < end:
             return None
-        reply = bytes(self._received[protocol.HEADER : protocol.HEADER + size])
-        del self._received[: protocol.HEADER + size]
+        reply = bytes(self._received[protocol.HEADER : end])
+        del self._received[:end]
         return reply
 
     def _raise_death(self) -> NoReturn:
         ended = self._end(grace=GRACE_S)
         how = "closed its channel and went on" if ended["killed"] else ended["how"]
-        raise ChildDied(how, self._where())
+        raise errors.ChildDied(how, self._where())
 
     def _look_at_memory(self) -> None:
         limit = self._limits.resident
         held = processes.resident(self.pid, limit, self._inherited)
         if held > limit:
-            raise ChildOutOfMemory(held, limit, self._where(ask=True))
+            raise errors.ChildOutOfMemory(held, limit, self._where(ask=True))
 
     def _look_at_work(self, exchange: _Exchange) -> None:
         """Extends the deadline by the time that the child waited for a CPU."""
@@ -327,20 +343,15 @@ class Child:
         """The line of the learner's file that the child is in, or was in when it crashed."""
         if ask:
             self._zygote({"op": "blame", "pid": self.pid})
-            self._await_blame()
-        return line_in(self._path, self._blame.text())
-
-    def _await_blame(self) -> None:
         deadline = time.monotonic() + BLAME_S
-        blame = list(self._pipes)[1]
-        while blame in self._open and time.monotonic() < deadline:
+        while ask and self._blame in self._open and time.monotonic() < deadline:
             cancellation.check()
-            dumped = self._blame.text()
-            with contextlib.suppress(InterruptedError):
-                select.select([blame], [], [], cancellation.LOOK_S)
-            self._read(blame)
-            if dumped and dumped == self._blame.text():
-                return
+            dumped = self._dump.text()
+            select.select([self._blame], [], [], cancellation.LOOK_S)
+            self._read(self._blame)
+            if dumped and dumped == self._dump.text():
+                break
+        return line_in(self._path, self._dump.text())
 
 
 def line_in(path: str, dump: str) -> int | None:

@@ -57,7 +57,7 @@ class Sandbox:
         self._without = tuple(without)
         self._lock = threading.RLock()
         self._numbers = itertools.count(1)  # of requests
-        self._names = (f"child-{number}" for number in itertools.count(1))
+        self._names = itertools.count(1)  # of children
         self._children: weakref.WeakSet[Child] = weakref.WeakSet()
         self._closed = False
         self._start()
@@ -91,11 +91,6 @@ class Sandbox:
         self.close()
 
     @property
-    def folder(self) -> Path:
-        """Temporary files of this sandbox; the zygote removes them even if the judge is killed."""
-        return self._folder
-
-    @property
     def pid(self) -> int:
         """The zygote's process id."""
         return self._zygote.pid
@@ -124,36 +119,32 @@ class Sandbox:
 
     def _start(self) -> None:
         self._listens = False  # it does once it is warm
-        # The zygote makes the folder as well, and removes it: were it there before the zygote is, a
-        # judge that is killed in between would leave it behind.
-        self._folder = Path(tempfile.gettempdir()) / f"tritonlab-{secrets.token_hex(8)}"
+        # Of temporary files. The zygote makes the folder as well, and removes it even if the judge
+        # is killed: were it there before the zygote is, it could be left behind.
+        self.folder = Path(tempfile.gettempdir()) / f"tritonlab-{secrets.token_hex(8)}"
         self._log = os.memfd_create("tritonlab-zygote-log", os.MFD_CLOEXEC)
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             try:
                 self._zygote = subprocess.Popen(
-                    [sys.executable, "-I", "-B", "-m", "grader.sandbox.zygote", str(self._folder),
+                    [sys.executable, "-I", "-B", "-m", "grader.sandbox.zygote", str(self.folder),
                      str(os.getpid()), str(theirs.fileno()),
                      msgspec.json.encode(self._handlers).decode(), *self._without],
                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._log,
                     pass_fds=(theirs.fileno(),), start_new_session=True, cwd="/",
-                    env=_environment(self._folder),
+                    env=_environment(self.folder),
                 )
             except OSError as error:
-                self._give_up()
+                self._control.close()
+                os.close(self._log)
+                self._closed = True
                 raise SandboxBroken(f"The grader's helper process cannot start: {error}") from error
         try:
-            tempdirs.make(self._folder)
+            self.folder.mkdir(mode=0o700, exist_ok=True)
         except OSError:
             self._zygote.kill()
-            self._zygote.wait()
-            self._give_up()
+            self.close()
             raise
-
-    def _give_up(self) -> None:
-        self._control.close()
-        os.close(self._log)
-        self._closed = True
 
     def _discard(self) -> None:
         for child in list(self._children):
@@ -167,20 +158,20 @@ class Sandbox:
             self._zygote.kill()
             self._zygote.wait()
         os.close(self._log)
-        processes.end_marked(f"HOME={self._folder}\0")  # strays, if the zygote was killed
-        tempdirs.remove(self._folder)
+        processes.end_marked(f"HOME={self.folder}\0")  # strays, if the zygote was killed
+        tempdirs.remove(self.folder)
 
     def _fork(self, role: Role, limits: ResourceLimits) -> Child:
-        name = next(self._names)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         output, output_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         blame, blame_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(output_end, True)
-        _enlarge(output_end)
-        ends = (theirs.fileno(), output_end, blame_end)
-        request = {"op": "fork", "role": role, "limits": limits.to_dict(), "name": name}
+        with contextlib.suppress(OSError):  # the system may not allow as much
+            fcntl.fcntl(output_end, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        request = {"op": "fork", "role": role, "limits": limits.to_dict(),
+                   "name": f"child-{next(self._names)}"}
         try:
-            pid = self.request(request, ends)["pid"]
+            pid = self.request(request, (theirs.fileno(), output_end, blame_end))["pid"]
         except BaseException:  # also where the user loses patience: then the child reads its end
             ours.close()
             os.close(output)
@@ -221,13 +212,13 @@ class Sandbox:
 
     def _receive(self) -> dict[str, Any]:
         """Receives the next answer; empty if none comes in time."""
-        seconds = ANSWER_S if self._listens else START_S
-        deadline = time.monotonic() + seconds
-        ready, _, _ = select.select([self._control], [], [], seconds if self._listens else 0.0)
-        while not ready and not self._listens and time.monotonic() < deadline:
-            cancellation.check()  # while it warms up, there is no child to end yet
-            ready, _, _ = select.select([self._control], [], [], cancellation.LOOK_S)
-        data = self._control.recv(_MAX_ANSWER) if ready else b""
+        deadline = time.monotonic() + (ANSWER_S if self._listens else START_S)
+        while not select.select([self._control], [], [], cancellation.LOOK_S)[0]:
+            if time.monotonic() > deadline:
+                return {}
+            if not self._listens:
+                cancellation.check()  # while it warms up, there is no child to end yet
+        data = self._control.recv(_MAX_ANSWER)
         answer: dict[str, Any] = json.loads(data) if data else {}
         return answer
 
@@ -266,8 +257,3 @@ def _environment(folder: Path) -> dict[str, str]:
         "HOME": str(folder),
         "TMPDIR": str(folder),
     }
-
-
-def _enlarge(pipe: int) -> None:
-    with contextlib.suppress(OSError):  # the system may not allow as much
-        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)

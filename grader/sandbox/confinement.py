@@ -7,7 +7,7 @@ import os
 import signal
 import stat
 import struct
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -61,8 +61,7 @@ class Isolation(JsonObject):
         parts = [f"landlock ABI {self.landlock}"] if self.landlock else []
         parts += ["seccomp"] if self.seccomp else []
         parts.append("as root" if self.privileged else "unprivileged user")
-        absent = [name for name, there in (("landlock", self.landlock), ("seccomp", self.seccomp))
-                  if not there]
+        absent = [name for name in ("landlock", "seccomp") if not getattr(self, name)]
         without = f"; without {' and '.join(absent)}" if absent else ""
         return f"tier {self.tier}: {', '.join(parts)}{without}"
 
@@ -102,11 +101,10 @@ def confine(role: Role, most: ResourceLimits, kernel: Path, folder: Path, parent
     Raises:
         OSError: a measure that this machine has could not be taken. Nothing may run then.
     """
-    missing: list[tuple[str, str]] = []
     version = 0 if "landlock" in without else landlock.abi()
     here = None if "seccomp" in without or not seccomp.available() else seccomp.architecture()
-    there = {"landlock": version > 0, "seccomp": here is not None}
-    missing += [(name, remedy) for name, remedy in _REMEDIES.items() if not there[name]]
+    missing = [(name, _REMEDIES[name])
+               for name, there in (("landlock", version), ("seccomp", here)) if not there]
     files = _files(role, kernel, folder) if version else None
 
     if os.geteuid() == 0:
@@ -145,19 +143,17 @@ def _files(role: Role, kernel: Path, folder: Path) -> landlock.Ruleset:
 
     The GPU's driver also writes to device files, /dev/shm and /proc/self.
     """
-    files = landlock.Ruleset()
-    files.read((*readable_paths.readable(), kernel, Path(f"/proc/{os.getpid()}")))
-    files.write(readable_paths.WRITABLE)
+    files, proc = landlock.Ruleset(), Path(f"/proc/{os.getpid()}")
+    readable, programs = readable_paths.readable(), readable_paths.programs()
+    files.allow(landlock.READ, (*readable, kernel, proc))
+    files.allow(landlock.WRITE, readable_paths.WRITABLE)
     if role == "compiler":
-        files.own(folder)
-        files.execute(readable_paths.programs())
+        files.allow(landlock.OWN, (folder,))
+        files.allow(landlock.EXECUTE, programs)
     elif role == "gpu":
-        files.own(folder)
-        files.own(Path(f"/proc/{os.getpid()}"))
-        files.own(Path("/dev/shm"))
-        files.execute((*readable_paths.readable(), *readable_paths.of_a_gpu(),
-                       *readable_paths.programs()))
-        files.devices(readable_paths.gpu_devices())
+        files.allow(landlock.OWN, (folder, proc, Path("/dev/shm")))
+        files.allow(landlock.EXECUTE, (*readable, *readable_paths.of_a_gpu(), *programs))
+        files.allow(landlock.DEVICES, readable_paths.gpu_devices())
     return files
 
 
@@ -209,15 +205,12 @@ def admit(kernel: Path, folder: Path) -> None:
     """
     if os.geteuid() != 0:
         return
-    above = [folder]
+    permissions = {folder: stat.S_IXGRP | stat.S_IXOTH}
     if kernel.is_relative_to(folder) and kernel.is_file():
-        _add_permissions((kernel,), stat.S_IRGRP | stat.S_IROTH)
-        above = [parent for parent in kernel.parents if parent.is_relative_to(folder)]
-    _add_permissions(above, stat.S_IXGRP | stat.S_IXOTH)
-
-
-def _add_permissions(paths: Iterable[Path], bits: int) -> None:
-    for path in paths:
+        permissions |= {parent: stat.S_IXGRP | stat.S_IXOTH for parent in kernel.parents
+                        if parent.is_relative_to(folder)}
+        permissions[kernel] = stat.S_IRGRP | stat.S_IROTH
+    for path, bits in permissions.items():
         with contextlib.suppress(OSError):
             path.chmod(stat.S_IMODE(path.lstat().st_mode) | bits)
 

@@ -24,16 +24,11 @@ class ChildTimedOut(ChildError):
 
     def __init__(self, timeout_s: float, line: int | None = None, held: int = 0) -> None:
         super().__init__(f"no answer within {timeout_s:g} s", line)
-        self.timeout_s = timeout_s
         self.held = held
 
 
 class ChildDied(ChildError):
-    """The child ended. ``how`` is "killed by SIGSEGV" or "exited with status 0"."""
-
-    def __init__(self, how: str, line: int | None = None) -> None:
-        super().__init__(how, line)
-        self.how = how
+    """The child ended. The message is "killed by SIGSEGV" or "exited with status 0"."""
 
 
 class NotStarted(ChildError):
@@ -53,8 +48,4 @@ class ChildOutOfMemory(ChildError):
 
 
 class MalformedReply(ChildError):
-    """The child sent something that is not a reply; ``why`` describes it."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
+    """The child sent something that is not a reply; the message describes it."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib import import_module
-from typing import Any
+from pkgutil import resolve_name
 
 import msgspec
 
@@ -18,7 +17,7 @@ class Handlers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     imported. They travel to the zygote as an argument of its command.
 
     Args:
-        roles: the class of each role's handler, see ``grader.sandbox.child_main.Handler``.
+        roles: the class of each role's handler, whose ``handle`` answers requests.
         first: called in order before the zygote forks; an error ends it.
         warm: called after those, and again by each child that is forked ahead.
         idle: called one by one while the zygote waits. Errors are dropped: a child that needs the
@@ -33,15 +32,9 @@ class Handlers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     expected: dict[str, tuple[str, ...]] = {}
 
 
-def resolve(name: str) -> Any:
-    """Imports a module, and returns its named attribute if there is one."""
-    module, _, attribute = name.partition(":")
-    return getattr(import_module(module), attribute) if attribute else import_module(module)
-
-
 def call(names: Iterable[str]) -> None:
     """Imports each module, and calls its named attribute if there is one."""
     for name in names:
-        value = resolve(name)
+        value = resolve_name(name)
         if ":" in name:
             value()

@@ -18,11 +18,19 @@ _VERSION = 1  # flag of the first call: only say which ABI this kernel has
 _PATH_BENEATH = 1
 _SET_NO_NEW_PRIVS = 38
 
-_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 1, 1 << 2, 1 << 3
 _REMOVE_DIR, _REMOVE_FILE, _MAKE_DIR, _MAKE_FILE = 1 << 4, 1 << 5, 1 << 7, 1 << 8
-_MOVE = 1 << 13
+_MOVE = 1 << 13  # LANDLOCK_ACCESS_FS_REFER
 _TRUNCATE, _IOCTL_DEVICE = 1 << 14, 1 << 15
 _FILES_OF_ABI = {1: (1 << 13) - 1, 2: 1 << 13, 3: _TRUNCATE, 5: _IOCTL_DEVICE}
+
+# Rights on files and on all below folders.
+READ = _READ_FILE | _READ_DIR
+EXECUTE = READ | 1 << 0
+WRITE = _READ_FILE | _WRITE_FILE | _TRUNCATE | _IOCTL_DEVICE  # files and devices that exist
+DEVICES = READ | WRITE
+OWN = (READ | _WRITE_FILE | _TRUNCATE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_FILE
+       | _MOVE)  # everything but execution
 _TCP_BIND_AND_CONNECT = 0b11  # from ABI 4
 _ABSTRACT_SOCKETS_AND_SIGNALS = 0b11  # from ABI 6
 
@@ -42,9 +50,7 @@ def attributes(version: int) -> bytes:
     These are all accesses to files, TCP, and signals and abstract sockets to processes outside. A
     kernel refuses unknown bits, and a structure that is longer than its own.
     """
-    files = 0
-    for since, bits in _FILES_OF_ABI.items():
-        files |= bits if since <= version else 0
+    files = sum(bits for since, bits in _FILES_OF_ABI.items() if since <= version)
     tcp = _TCP_BIND_AND_CONNECT if version >= 4 else 0
     scoped = _ABSTRACT_SOCKETS_AND_SIGNALS if version >= 6 else 0
     return struct.pack("=QQQ", files, tcp, scoped)[:24 if version >= 6 else 16 if tcp else 8]
@@ -62,30 +68,11 @@ class Ruleset:
         self._files = int.from_bytes(ruleset[:8], "little")
         self._fd = syscall(_CREATE_RULESET, ruleset, len(ruleset), 0)
 
-    def read(self, paths: Iterable[Path]) -> None:
-        """Allows reading of files and of folders with all below them; none has to exist."""
+    def allow(self, rights: int, paths: Iterable[Path]) -> None:
+        """Allows access to files, and to folders with all below them; none has to exist."""
         for path in paths:
-            self._give(path, _READ_FILE | _READ_DIR)
-
-    def write(self, paths: Iterable[Path]) -> None:
-        """Allows reading and writing of existing files and devices."""
-        for path in paths:
-            self._give(path, _READ_FILE | _WRITE_FILE | _TRUNCATE | _IOCTL_DEVICE)
-
-    def execute(self, paths: Iterable[Path]) -> None:
-        """Allows reading and executing of files and of all below folders."""
-        for path in paths:
-            self._give(path, _EXECUTE | _READ_FILE | _READ_DIR)
-
-    def own(self, folder: Path) -> None:
-        """Allows everything but execution below a folder."""
-        self._give(folder, _WRITE_FILE | _READ_FILE | _READ_DIR | _REMOVE_DIR | _REMOVE_FILE
-                   | _MAKE_DIR | _MAKE_FILE | _MOVE | _TRUNCATE)
-
-    def devices(self, paths: Iterable[Path]) -> None:
-        """Allows everything, ioctl too, on device files and on those in folders of them."""
-        for path in paths:
-            self._give(path, _READ_FILE | _WRITE_FILE | _READ_DIR | _TRUNCATE | _IOCTL_DEVICE)
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+                self._allow(rights, path)
 
     def enforce(self) -> None:
         """Takes away all other files for good, from this process and its descendants."""
@@ -93,13 +80,12 @@ class Ruleset:
         syscall(_RESTRICT_SELF, self._fd, 0)
         os.close(self._fd)
 
-    def _give(self, path: Path, access: int) -> None:
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-            fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
-            try:
-                if not stat.S_ISDIR(os.fstat(fd).st_mode):
-                    access &= ~_READ_DIR  # a rule for a file may hold rights on files only
-                rule = struct.pack("=Qi", access & self._files, fd)
-                syscall(_ADD_RULE, self._fd, _PATH_BENEATH, rule, 0)
-            finally:
-                os.close(fd)
+    def _allow(self, rights: int, path: Path) -> None:
+        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        try:
+            if not stat.S_ISDIR(os.fstat(fd).st_mode):
+                rights &= ~_READ_DIR  # a rule for a file may hold rights on files only
+            rule = struct.pack("=Qi", rights & self._files, fd)
+            syscall(_ADD_RULE, self._fd, _PATH_BENEATH, rule, 0)
+        finally:
+            os.close(fd)

@@ -37,9 +37,8 @@ class ResourceLimits(JsonObject):
     cpu_s: int = 1800
 
 
-def of_a_gpu() -> ResourceLimits:
-    """Limits of the GPU process: its driver maps terabytes, and tensors have their real size."""
-    return ResourceLimits(address_space=1 << 46, resident=64 * GIB, files=64 * GIB)
+# Of the GPU process: its driver maps terabytes, and tensors have their real size.
+OF_A_GPU = ResourceLimits(address_space=1 << 46, resident=64 * GIB, files=64 * GIB)
 
 
 def apply(limits: ResourceLimits, *, processes: bool) -> None:
@@ -48,13 +47,20 @@ def apply(limits: ResourceLimits, *, processes: bool) -> None:
     Args:
         processes: limit their number too, where seccomp does not forbid new processes.
     """
-    _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_NOFILE, MAX_DESCRIPTORS)
-    _limit(resource.RLIMIT_FSIZE, limits.files)
-    _limit(resource.RLIMIT_CPU, limits.cpu_s)
-    _limit(resource.RLIMIT_AS, _mapped() + limits.address_space)
+    pages = int(Path("/proc/self/statm").read_bytes().split()[0])
+    most = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_NOFILE: MAX_DESCRIPTORS,
+        resource.RLIMIT_FSIZE: limits.files,
+        resource.RLIMIT_CPU: limits.cpu_s,
+        resource.RLIMIT_AS: pages * resource.getpagesize() + limits.address_space,
+    }
     if processes:
-        _limit(resource.RLIMIT_NPROC, _tasks_of(os.geteuid()) + SPARE_PROCESSES)
+        most[resource.RLIMIT_NPROC] = _tasks_of(os.geteuid()) + SPARE_PROCESSES
+    for which, limit in most.items():
+        _, hard = resource.getrlimit(which)
+        limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+        resource.setrlimit(which, (limit, limit))
 
 
 def keep_memory() -> None:
@@ -76,15 +82,3 @@ def _tasks_of(user: int) -> int:
             if entry.name.isdigit() and entry.stat().st_uid == user:
                 count += len(os.listdir(f"/proc/{entry.name}/task"))  # noqa: PTH208 - names only
     return count
-
-
-def _limit(which: int, most: int) -> None:
-    _, hard = resource.getrlimit(which)
-    if hard != resource.RLIM_INFINITY:
-        most = min(most, hard)
-    resource.setrlimit(which, (most, most))
-
-
-def _mapped() -> int:
-    pages = int(Path("/proc/self/statm").read_bytes().split()[0])
-    return pages * resource.getpagesize()

@@ -60,17 +60,24 @@ def resident(pid: int, limit: int, inherited: int) -> int:
     quick = sum(_resident(member) for member in family)
     if quick <= limit:
         return quick
-    sharers = 1 + sum(1 for _ in descendants(_parent(pid)))
+    _, parent, *_ = _stat(pid) or ("", os.getpid())
+    sharers = 1 + sum(1 for _ in descendants(int(parent)))
     shown = inherited * min(1.0, len(family) / sharers)
     return max(0, sum(_proportional(member) for member in family) - int(shown))
 
 
-def _parent(pid: int) -> int:
+def state(pid: int) -> str:
+    """The state of a process, such as R, S or Z for a zombie; empty if there is none."""
+    return "".join(_stat(pid)[:1])
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the third on, the state; none if there is no process."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return os.getpid()
-    return int(text.rpartition(")")[2].split()[1])
+        return []
+    return text.rpartition(")")[2].split()
 
 
 def anonymous(pid: int) -> int:
@@ -103,11 +110,9 @@ def work(pid: int) -> tuple[float, bool]:
     """CPU seconds of ``pid`` and its descendants, and whether one of them is runnable now."""
     ticks, runnable = 0, False
     for member in (pid, *descendants(pid)):
-        with contextlib.suppress(OSError):
-            text = Path(f"/proc/{member}/stat").read_text(encoding="utf-8", errors="replace")
-            state, *fields = text.rpartition(")")[2].split()
-            runnable |= state == "R"
-            ticks += sum(map(int, fields[10:14]))  # its own, and of children that have ended
+        fields = _stat(member)
+        runnable |= fields[:1] == ["R"]
+        ticks += sum(map(int, fields[11:15]))  # its own, and of children that have ended
     return ticks / _TICKS, runnable
 
 
@@ -128,23 +133,16 @@ def stop_tree(pid: int) -> None:
 def end_marked(mark: str) -> None:
     """Kills all processes with ``mark`` in their environment, and waits for their end."""
     for _ in range(_PASSES):
-        pids = _marked(mark.encode())
-        if not pids:
-            return
-        for pid in pids:
-            send(pid, signal.SIGKILL)
-        time.sleep(0.02)
-
-
-def _marked(mark: bytes) -> list[int]:
-    """Processes with ``mark`` in the environment that they, or their forebears, started with."""
-    pids = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
+        marked = False
+        for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):  # noqa: PTH208
             with contextlib.suppress(OSError):
-                if mark in (entry / "environ").read_bytes():
-                    pids.append(int(entry.name))
-    return pids
+                started_with = Path(f"/proc/{pid}/environ").read_bytes()  # or its forebears did
+                if pid != os.getpid() and mark.encode() in started_with:
+                    marked = True
+                    send(pid, signal.SIGKILL)
+        if not marked:
+            return
+        time.sleep(0.02)
 
 
 def send(pid: int, number: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import struct
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,18 +13,16 @@ from grader.sandbox.limits import MIB
 MAX_REQUEST = 8 * MIB
 MAX_REPLY = 4 * MIB
 MAX_DESCRIPTORS = 8  # of one request
-_LENGTH = struct.Struct("!I")
-HEADER = _LENGTH.size
+HEADER = 4  # bytes of the length
 
 
 def encode(message: Mapping[str, Any]) -> bytes:
     body = json.dumps(message, separators=(",", ":")).encode()
-    return _LENGTH.pack(len(body)) + body
+    return len(body).to_bytes(HEADER, "big") + body
 
 
-def length(header: bytes) -> int:
-    (size,) = _LENGTH.unpack(header)
-    return int(size)
+def length(header: bytes | bytearray) -> int:
+    return int.from_bytes(header, "big")
 
 
 def decode(body: bytes) -> dict[str, Any]:

@@ -19,6 +19,7 @@ _SYSTEM = ("/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib", "/lib", "/l
            "/etc/ld.so.cache", "/etc/localtime",
            "/sys/devices/system/cpu", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat",
            "/dev/zero", "/dev/urandom", "/dev/random")
+_LIBRARIES = ("torch", "numpy", "triton")
 WRITABLE = (Path("/dev/null"),)
 _LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")
 
@@ -41,7 +42,7 @@ def readable() -> tuple[Path, ...]:
     roots += [Path(prefix) / name for prefix in {sys.prefix, sys.base_prefix}
               for name in ("lib", "lib64", "pyvenv.cfg")]
     roots += [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")]
-    roots += [*_folders_of_packages(), _PACKAGE, *_linked_packages()]
+    roots += [*_folders_of_packages(), _PACKAGE, *_linked_packages(*_LIBRARIES)]
     paths = {path.resolve(): None for path in roots if path.exists()}
     whole = [path for path in paths if not any(path.is_relative_to(other)
                                                for other in paths if other != path)]
@@ -71,18 +72,15 @@ def _list_or_keep(finder: Any, fill: Callable[[], None]) -> None:
 def of_python() -> tuple[Path, ...]:
     """Files that every import needs; the child's user must be able to read them."""
     return (Path(os.__file__), _PACKAGE / "__init__.py",
-            *(Path(module.__file__) for name in ("torch", "numpy", "triton")
+            *(Path(module.__file__) for name in _LIBRARIES
               if (module := sys.modules.get(name)) is not None and module.__file__))
 
 
 @functools.cache
 def programs() -> tuple[Path, ...]:
     """Programs of the compiler: Triton's assembler and its like."""
-    spec = importlib.util.find_spec("triton")
-    if spec is None or spec.origin is None:
-        return ()
-    tools = Path(spec.origin).resolve().parent / "backends" / "nvidia" / "bin"
-    return (tools, *(Path(path).resolve() for path in _LOADERS))
+    tools = [package / "backends" / "nvidia" / "bin" for package in _linked_packages("triton")]
+    return (*tools, *(Path(path).resolve() for path in _LOADERS)) if tools else ()
 
 
 @functools.cache
@@ -106,9 +104,9 @@ def gpu_devices() -> tuple[Path, ...]:
     return (*folder.glob("nvidia*"), folder / "dxg")
 
 
-def _linked_packages() -> Iterator[Path]:
-    """Folders of packages that are linked into the folder of packages."""
-    for name in ("torch", "numpy", "triton"):
+def _linked_packages(*names: str) -> Iterator[Path]:
+    """Folders of packages, wherever links into the folder of packages lead."""
+    for name in names:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.origin is not None:
             yield Path(spec.origin).resolve().parent

@@ -16,11 +16,13 @@ from __future__ import annotations
 import ctypes
 import errno
 import functools
+import itertools
+import operator
 import os
 import platform
 import socket
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from grader.sandbox.limits import Role
@@ -79,32 +81,25 @@ def refuse(number: int = errno.EPERM) -> Steps:
     return [FilterStep(RETURN, _ERRNO | number)]
 
 
-def _allow() -> Steps:
-    return [FilterStep(RETURN, ALLOW)]
+_ALLOWED: Steps = [FilterStep(RETURN, ALLOW)]
 
 
-def _argument(position: int, upper_half: bool = False) -> FilterStep:
-    return FilterStep(LOAD, _ARGUMENTS + 8 * position + 4 * upper_half)
-
-
-def _if_in(position: int, values: Sequence[int], then: Steps, otherwise: Steps) -> Steps:
+def _if(jump: int, position: int, values: Sequence[int], then: Steps, otherwise: Steps) -> Steps:
     """Tests the lower 32 bits of an argument, all that the kernel reads of an int."""
-    steps = [_argument(position)]
+    steps = [FilterStep(LOAD, _ARGUMENTS + 8 * position)]
     for value in values:
-        steps += [FilterStep(JUMP_EQUAL, value, 0, len(then)), *then]
+        steps += [FilterStep(jump, value, 0, len(then)), *then]
     return steps + otherwise
 
 
-def _if_any_bit(position: int, bits: int, then: Steps, otherwise: Steps) -> Steps:
-    return [_argument(position), FilterStep(JUMP_ANY_BIT, bits, 0, len(then)), *then, *otherwise]
+_if_in, _if_any_bit = functools.partial(_if, JUMP_EQUAL), functools.partial(_if, JUMP_ANY_BIT)
 
 
 def _if_null(position: int, then: Steps, otherwise: Steps) -> Steps:
+    lower = _ARGUMENTS + 8 * position
     return [
-        _argument(position),
-        FilterStep(JUMP_EQUAL, 0, 0, 2 + len(then)),
-        _argument(position, upper_half=True),
-        FilterStep(JUMP_EQUAL, 0, 0, len(then)),
+        FilterStep(LOAD, lower), FilterStep(JUMP_EQUAL, 0, 0, 2 + len(then)),
+        FilterStep(LOAD, lower + 4), FilterStep(JUMP_EQUAL, 0, 0, len(then)),
         *then, *otherwise,
     ]
 
@@ -129,7 +124,7 @@ def rules(pid: int = ITSELF, *, role: Role, read_only: bool) -> dict[str, Steps]
         read_only: refuse to open any file for writing, as nothing else keeps files from it. A
             compiler has to write.
     """
-    refused, allowed = refuse(), _allow()
+    refused, allowed = refuse(), _ALLOWED
     actions = dict.fromkeys(NUMBERS, refused)
     actions |= {
         "clone": refused,
@@ -142,18 +137,17 @@ def rules(pid: int = ITSELF, *, role: Role, read_only: bool) -> dict[str, Steps]
         "fcntl": _if_in(1, _OTHERS, refused, allowed),
         "ioctl": _if_in(1, _TERMINAL, refused, allowed),
         "openat2": refuse(errno.ENOSYS),  # its flags lie in memory too
-        "open": _if_any_bit(1, _WRITING, refused, allowed) if read_only else allowed,
-        "openat": _if_any_bit(2, _WRITING, refused, allowed) if read_only else allowed,
+        "open": _if_any_bit(1, [_WRITING], refused, allowed) if read_only else allowed,
+        "openat": _if_any_bit(2, [_WRITING], refused, allowed) if read_only else allowed,
     }
     if role == "executor":
-        actions["clone"] = _if_any_bit(0, _THREAD, allowed, refused)
-    elif role == "compiler":
-        actions |= dict.fromkeys((*_OF_A_COMPILER, "open", "openat"), allowed)
-        actions["clone"] = _if_any_bit(0, _NAMESPACES, refused, allowed)
-    elif role == "gpu":
-        actions |= dict.fromkeys((*_OF_A_COMPILER, *_OF_A_GPU, "open", "openat"), allowed)
+        actions["clone"] = _if_any_bit(0, [_THREAD], allowed, refused)
+    elif role in ("compiler", "gpu"):
+        needed = (*_OF_A_COMPILER, *(_OF_A_GPU if role == "gpu" else ()), "open", "openat")
+        actions |= dict.fromkeys(needed, allowed)
+        actions["clone"] = _if_any_bit(0, [_NAMESPACES], refused, allowed)
+    if role == "gpu":
         actions["socket"] = _if_in(0, [socket.AF_UNIX], allowed, refused)
-        actions["clone"] = _if_any_bit(0, _NAMESPACES, refused, allowed)
     return actions
 
 
@@ -162,25 +156,15 @@ def assemble(architecture: Architecture, chosen: Mapping[str, Steps]) -> Steps:
     wrong = [FilterStep(RETURN, KILL_PROCESS)]
     by_number = {number: steps for name, steps in chosen.items()
                  if (number := NUMBERS[name][architecture.column]) is not None}
-    ranges: list[tuple[int, Steps]] = []  # (first number, what happens from there on)
-    for number, steps in sorted(by_number.items()):
-        if ranges and ranges[-1][0] == number:
-            ranges.pop()
-        ranges += [(number, steps), (number + 1, _allow())]
-    if not ranges or ranges[0][0] > 0:
-        ranges.insert(0, (0, _allow()))
-    ranges = [(first, steps) for first, steps in ranges if first <= LAST]
-    ranges += [(LAST + 1, refuse(errno.ENOSYS)), (X32, wrong)]
-    merged = [ranges[0]]
-    for first, steps in ranges[1:]:
-        if steps != merged[-1][1]:
-            merged.append((first, steps))
+    by_first = [(number, by_number.get(number, _ALLOWED)) for number in range(LAST + 1)]
+    by_first += [(LAST + 1, refuse(errno.ENOSYS)), (X32, wrong)]  # from there on
+    ranges = [next(alike) for _, alike in itertools.groupby(by_first, operator.itemgetter(1))]
     return [
         FilterStep(LOAD, _ARCHITECTURE),
         FilterStep(JUMP_EQUAL, architecture.audit, 1, 0),
         *wrong,
         FilterStep(LOAD, _NUMBER),
-        *_search(merged),
+        *_search(ranges),
     ]
 
 
@@ -207,8 +191,11 @@ def available() -> bool:
     here = architecture()
     if here is None:
         return False
-    return _errno_of(lambda: syscall(SECCOMP[here.column], _SET_MODE_FILTER, 0, None)) \
-        == errno.EFAULT
+    try:
+        syscall(SECCOMP[here.column], _SET_MODE_FILTER, 0, None)
+    except OSError as error:
+        return error.errno == errno.EFAULT
+    return False
 
 
 def enforce(here: Architecture, role: Role, *, read_only: bool) -> None:
@@ -224,11 +211,3 @@ def enforce(here: Architecture, role: Role, *, read_only: bool) -> None:
     program = struct.pack("=HxxxxxxQ", steps, ctypes.addressof(code))
     prctl(_SET_NO_NEW_PRIVS, 1)
     syscall(SECCOMP[here.column], _SET_MODE_FILTER, 0, program)
-
-
-def _errno_of(call: Callable[[], object]) -> int:
-    try:
-        call()
-    except OSError as error:
-        return error.errno or 0
-    return 0

@@ -1,4 +1,4 @@
-"""Temporary folders: made for one user, removed even if untrusted code wrote to them."""
+"""Temporary folders: removed even if untrusted code wrote to them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,6 @@ import contextlib
 import os
 import shutil
 from pathlib import Path
-
-
-def make(folder: Path) -> None:
-    """Makes a folder that only its owner may use, unless it exists.
-
-    Raises:
-        OSError: there is no place for it.
-    """
-    folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def remove(folder: Path) -> None:

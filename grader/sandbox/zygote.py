@@ -18,7 +18,7 @@ import tempfile
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,7 @@ class Zygote:
         self._wakeup, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGTERM):
-            signal.signal(number, _noted)
+            signal.signal(number, _wake)
         processes.adopt_orphans()
         self._living: set[int] = set()
         self._ended: dict[int, str] = {}  # how, by process id
@@ -70,40 +70,39 @@ class Zygote:
             while os.getppid() == self._judge and self._wait():
                 pass
         finally:
-            self._end_all()
+            for pid in list(self._living):
+                self._kill(pid)
+            self._sweep()
             tempdirs.remove(self._folder)
 
     def _warm_up(self) -> None:
-        """Imports what children need. There are none yet, so SIGTERM may end it at once."""
-        signal.signal(signal.SIGTERM, _leave)
+        """Imports and tries out all that a grade needs, so that children start warm.
+
+        There are no children yet, so SIGTERM may end it at once.
+        """
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit())
         if os.getppid() == self._judge:
-            self._preload()
+            keep_memory()
+            # What children run first: one that runs it once more has copies of the pages.
+            handlers.call((*self._code.first, *self._code.warm))
+            confinement.warm()
+            gc.collect()
+            gc.freeze()  # no collector run in a child touches, and so copies, these pages
             self._isolation = self._probe()
-        signal.signal(signal.SIGTERM, _noted)
-
-    def _preload(self) -> None:
-        """Imports and tries out all that a grade needs, so that children start warm."""
-        keep_memory()
-        handlers.call(self._code.first)
-        self._warm()
-        confinement.warm()
-        gc.collect()
-        gc.freeze()  # no collector run in a child touches, and so copies, these pages
-
-    def _warm(self) -> None:
-        """Runs what children run first: one that runs it once more has copies of the pages."""
-        handlers.call(self._code.warm)
+        signal.signal(signal.SIGTERM, _wake)
 
     def _wait(self) -> bool:
         control = self._control.fileno()
         ready, _, _ = select.select([control, self._wakeup], [], [], self._leisure_s())
-        if not ready:
-            self._make_ready()
+        if not ready:  # prepare one thing; requests wait for no more than that
+            if self._idle:
+                self._idle.popleft()()
+            else:
+                self._prepare(ahead=True)
         if self._wakeup in ready:
             with contextlib.suppress(BlockingIOError):
                 os.read(self._wakeup, 4096)
             self._reap()
-            self._forget_dismissed()
         return control not in ready or self._answer()
 
     def _leisure_s(self) -> float | None:
@@ -113,13 +112,6 @@ class Zygote:
         # While a grade runs, the processors are for its children.
         return IDLE_S if len(self._spares) < SPARES and not self._homes else None
 
-    def _make_ready(self) -> None:
-        """Prepares one thing that a grade will need; requests wait for no more than that."""
-        if self._idle:
-            self._idle.popleft()()
-        else:
-            self._prepare(ahead=True)
-
     def _answer(self) -> bool:
         try:
             data, fds, _, _ = socket.recv_fds(
@@ -128,7 +120,9 @@ class Zygote:
             if not data:
                 return False
             request = json.loads(data)
-            with _closing(fds):
+            with contextlib.ExitStack() as received:
+                for fd in fds:
+                    received.callback(os.close, fd)
                 match request["op"]:
                     case "fork":
                         reply = self._fork(request, fds)
@@ -176,7 +170,7 @@ class Zygote:
             if pid == 0:
                 self._control.detach()
                 child_main.run(birth, self._folder, zygote, self._without, self._isolation,
-                               self._code, self._warm if ahead else None)
+                               self._code, ahead)
         self._living.add(pid)
         self._spares[pid] = orders
 
@@ -216,15 +210,14 @@ class Zygote:
         """
         pid = request["pid"]
         self._reap()
-        if request["op"] == "blame":
-            if pid in self._living:
-                processes.send(pid, signal.SIGUSR1)
-            return {}
+        if request["op"] == "blame" and pid in self._living:
+            processes.send(pid, signal.SIGUSR1)
         if request["op"] == "dismiss":
-            self._dismissed.add(pid)
+            self._ended.pop(pid, None)
             if pid in self._living:
+                self._dismissed.add(pid)
                 processes.stop_tree(pid)
-            self._forget_dismissed()
+        if request["op"] != "end":
             return {}
         deadline = time.monotonic() + request["grace"]
         while pid in self._living and time.monotonic() < deadline:
@@ -234,11 +227,6 @@ class Zygote:
         if killed:
             self._kill(pid)
         return {"how": self._ended.pop(pid, "ended"), "killed": killed}
-
-    def _forget_dismissed(self) -> None:
-        for pid in self._dismissed - self._living:
-            self._dismissed.discard(pid)
-            self._ended.pop(pid, None)
 
     def _kill(self, pid: int) -> None:
         processes.stop_tree(pid)
@@ -258,7 +246,9 @@ class Zygote:
                     self._living.discard(pid)
                     if spare := self._spares.pop(pid, None):
                         spare.close()
-                    self._ended[pid] = how(status)
+                    if pid not in self._dismissed:
+                        self._ended[pid] = how(status)
+                    self._dismissed.discard(pid)
                     self._sweep()
                     if home := self._homes.pop(pid, None):
                         tempdirs.remove(home)
@@ -280,38 +270,20 @@ class Zygote:
             if not strays:
                 return
 
-    def _end_all(self) -> None:
-        for pid in list(self._living):
-            self._kill(pid)
-        self._sweep()
-
 
 def how(status: int) -> str:
     """Describes a wait status."""
-    if not os.WIFSIGNALED(status):
-        return f"exited with status {os.WEXITSTATUS(status)}"
-    number = os.WTERMSIG(status)
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        return f"exited with status {code}"
     try:
-        return f"killed by {signal.Signals(number).name}"
+        return f"killed by {signal.Signals(-code).name}"
     except ValueError:
-        return f"killed by signal {number}"
+        return f"killed by signal {-code}"
 
 
-def _noted(number: int, frame: object) -> None:
+def _wake(number: int, frame: object) -> None:
     """Does nothing: the signal wakes the loop, which checks whether the judge lives."""
-
-
-def _leave(number: int, frame: object) -> None:
-    raise SystemExit
-
-
-@contextlib.contextmanager
-def _closing(fds: list[int]) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        for fd in fds:
-            os.close(fd)
 
 
 def _warm_idle(name: str) -> None:
@@ -332,7 +304,7 @@ def main(folder: Path, judge: int, control: int, code: Handlers, *without: Measu
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     hide_memory()
     with contextlib.suppress(OSError):  # the judge tries as well, and says what is wrong
-        tempdirs.make(folder)
+        folder.mkdir(mode=0o700, exist_ok=True)
     zygote = Zygote(folder, judge, control, code, without)
     processes.die_with_parent(signal.SIGTERM)
     try:

@@ -6,7 +6,7 @@ import ast
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
-from grader.finding import fact
+from grader.finding import fault
 from grader.report import Finding
 from grader.submission import syntax
 from grader.submission.todo_regions import IMPORTED, regions
@@ -43,9 +43,9 @@ def blanks_left(text: str, todos: dict[int, int], tree: ast.Module, nodes: Seque
         return None
     first = min([*numbered.values(), *unnumbered])
     numbers = tuple(sorted(numbered)[:MAX_SHOWN])
-    return Finding("P01", fact("blanks", count=count, total=total, todos=numbers,
-                               lines=tuple(sorted(unnumbered)[:8]),
-                               more=len(numbered) > MAX_SHOWN), line=first, todos=numbers)
+    return Finding("P01", fault("blanks", count=count, total=total, todos=numbers,
+                                lines=tuple(sorted(unnumbered)[:8]),
+                                more=len(numbered) > MAX_SHOWN), line=first, todos=numbers)
 
 
 def blanks_left_in(trees: Mapping[str, ast.Module], total: int) -> Finding | None:
@@ -60,7 +60,7 @@ def blanks_left_in(trees: Mapping[str, ast.Module], total: int) -> Finding | Non
     left = {name: lines for name, lines in left.items() if lines}
     if not left:
         return None
-    return Finding("P01", fact(
+    return Finding("P01", fault(
         "blanks in files", count=sum(map(len, left.values())), total=total, files=tuple(left),
         lines=tuple(ranges(lines[:8]) for lines in left.values())))
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from grader.finding import fact
+from grader.finding import fault
 from grader.report import Finding
 from grader.submission import syntax
 from grader.submission.dataflow import is_jit, kernel_definitions
@@ -98,7 +98,7 @@ def read(path: Path, files: Sequence[str] = (), kernel_file: str = KERNEL) -> So
     problem = next((one.problem for one in (first, *found.values()) if one.problem), None)
     size = sum(len(one.data) for one in (first, *found.values()))
     if problem is None and size > MAX_BYTES:
-        problem = Finding("P02", fact("size", n_bytes=size, most=MAX_BYTES))
+        problem = Finding("P02", fault("size", n_bytes=size, most=MAX_BYTES))
     every = {KERNEL: first, **found}
     held = every[kernel_file]
     digest = hashlib.sha256()
@@ -116,11 +116,11 @@ def _further(folder: Path, name: str) -> bytes | Finding:
     try:
         inside = path.resolve(strict=True).is_relative_to(folder.resolve())
     except FileNotFoundError:
-        return Finding("P02", fact("no file", name=name))
+        return Finding("P02", fault("no file", name=name))
     except (OSError, RuntimeError) as error:
         raise UnreadableSubmission(f"{path} cannot be read: {error}.") from error
     if not inside:
-        return Finding("P02", fact("link", name=name))
+        return Finding("P02", fault("link", name=name))
     return _content(path)
 
 
@@ -150,14 +150,14 @@ def _decoded(data: bytes) -> str | Finding:
         return data.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
     except SyntaxError as error:
         _, unknown, name = str(error.msg).partition("unknown encoding: ")
-        return _other_encoding(name) if unknown else Finding("P02", fact("no text",
-                                                                         encoding="UTF-8"))
+        return _other_encoding(name) if unknown else Finding("P02", fault("no text",
+                                                                          encoding="UTF-8"))
     except UnicodeDecodeError:
-        return Finding("P02", fact("no text", encoding=encoding.upper()))
+        return Finding("P02", fault("no text", encoding=encoding.upper()))
 
 
 def _other_encoding(name: str) -> Finding:
-    return Finding("P02", fact("encoding", encoding=f"{name:.40}"))
+    return Finding("P02", fault("encoding", encoding=f"{name:.40}"))
 
 
 def _content(path: Path) -> bytes:
@@ -191,18 +191,18 @@ def _parsed(text: str) -> ast.Module | Finding:
     """
     if "\0" in text:  # of which Python names no line
         line = text[:text.index("\0")].count("\n") + 1
-        return Finding("P02", fact("NUL", line=line), line=line)
+        return Finding("P02", fault("NUL", line=line), line=line)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they quote the file, to the judge's own output
             return syntax.parse(text, "kernel.py")
     except SyntaxError as error:
-        return Finding("P02", fact("syntax", line=error.lineno, text=error.msg, column=error.offset,
-                                   quoted=_quoted(text, error)), line=error.lineno)
+        return Finding("P02", fault("syntax", line=error.lineno, column=error.offset,
+                                    text=error.msg, quoted=_quoted(text, error)), error.lineno)
     except (RecursionError, MemoryError):
-        return Finding("P02", fact("nested file"))
+        return Finding("P02", fault("nested file"))
     except ValueError as error:
-        return Finding("P02", fact("unparsable", text=str(error)))
+        return Finding("P02", fault("unparsable", text=str(error)))
 
 
 def _quoted(text: str, error: SyntaxError) -> str:
@@ -256,12 +256,12 @@ def _kernels(tree: ast.Module, nodes: Sequence[ast.AST]) -> Finding | None:
         match node:
             case ast.Call(func=ast.Subscript(value=ast.Name(name))) if (
                     name in defined and name not in jitted):
-                return Finding("P03", fact("plain function", name=name), line=defined[name].lineno)
+                return Finding("P03", fault("plain function", name=name), line=defined[name].lineno)
     imports_kernels = any(
         isinstance(node, ast.ImportFrom | ast.Import) for node in tree.body
     ) and any(isinstance(node, ast.Call) and is_jit(node) and node.args for node in nodes)
     if not jitted and not imports_kernels:
-        return Finding("P03", fact("no kernels"))
+        return Finding("P03", fault("no kernels"))
     return None
 
 
@@ -274,7 +274,7 @@ def _signature(tree: ast.Module, entry: str, parameters: tuple[str, ...],
         bound = bound_names(tree)
         if entry in bound:
             return None  # an alias or a decorated object; the call will show what it takes
-        return Finding("P04", fact("no function", name=expected))
+        return Finding("P04", fault("no function", name=expected))
     arguments = function.args
     names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
     by_name = {a.arg: default for a, default in zip(
@@ -286,6 +286,6 @@ def _signature(tree: ast.Module, entry: str, parameters: tuple[str, ...],
     if tuple(names[: len(parameters)]) != parameters or set(required) - set(asked) or not (
             takes_any or known.issuperset(keyword_only)):
         shown = ", ".join([*names, *(["*", *by_name] if by_name else [])])
-        return Finding("P04", fact("signature", name=entry, parameters=shown, expected=expected),
+        return Finding("P04", fault("signature", name=entry, parameters=shown, expected=expected),
                        line=function.lineno)
     return None

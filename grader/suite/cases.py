@@ -17,7 +17,7 @@ CALL_S = 10.0  # that a call of host code may take
 
 
 @dataclass(frozen=True)
-class Fact:
+class CheckResult:
     """One figure that a check of a suite read off launches, shown whether the case passes or fails.
 
     ``wrong`` is the sentence of the finding with ``code``, empty where the figure is as asked.
@@ -79,8 +79,8 @@ class Limits:
     target: str = ""
     pass_at: float | None = None
     stretch: float | None = None
-    check: Callable[[Recording], Sequence[Fact]] | None = None
-    check_code: Callable[[CompiledCode], Sequence[Fact]] | None = None
+    check: Callable[[Recording], Sequence[CheckResult]] | None = None
+    check_code: Callable[[CompiledCode], Sequence[CheckResult]] | None = None
 
     @property
     def of_code(self) -> bool:

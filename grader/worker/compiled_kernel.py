@@ -11,7 +11,7 @@ import torch
 from triton.runtime.jit import JITFunction, MockTensor
 
 from grader.engine.compiler.targets import WARP
-from grader.finding import Fact
+from grader.finding import Fault
 from grader.recording.model import Launch, Recording, View, dtype_name, to_json
 from grader.report import Finding
 from grader.worker.launch_capture import bound_arguments
@@ -179,10 +179,10 @@ class _ArgumentRecorder:
         offset = tensor.storage_offset() if isinstance(tensor, torch.Tensor) else 0
         return View(0, dtype_name(tensor), (1,), (1,), int(offset) % _ALIGNMENTS)
 
-    def find(self, code: str, data: Fact, line: int | None = None) -> None:
+    def find(self, code: str, data: Fault, line: int | None = None) -> None:
         """Does nothing: an exception with the same message follows."""
 
-    def stop(self, code: str, data: Fact) -> NoReturn:
+    def stop(self, code: str, data: Fault) -> NoReturn:
         raise ValueError(Finding(code, data).seen)
 
     def check_device(self, tensor: torch.Tensor) -> None:

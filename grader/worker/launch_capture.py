@@ -17,7 +17,7 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction, MockTensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from grader.finding import fact
+from grader.finding import fault
 from grader.recording.model import (
     MAX_LAUNCHES,
     MAX_TEXT,
@@ -105,7 +105,7 @@ def record(recorder: Recorder, kernel: Any, args: tuple[Any, ...], kwargs: dict[
     """
     name = str(kernel.__name__)
     if recorder.launches >= MAX_LAUNCHES:
-        recorder.stop("T03", fact("too many launches", count=MAX_LAUNCHES + 1, most=MAX_LAUNCHES))
+        recorder.stop("T03", fault("too many launches", count=MAX_LAUNCHES + 1, most=MAX_LAUNCHES))
     key = _key(recorder, kernel)
     for hook in kernel.pre_run_hooks:
         hook(*args, **kwargs)
@@ -152,7 +152,7 @@ def _key(recorder: Recorder, kernel: Any) -> str:
     line = next((line for line, one in kernels.items() if one.key == name), None)
     if line is not None:
         own_line = code.co_firstlineno if code.co_filename == recorder.path else None
-        recorder.stop("L05", fact("unlike text", kernel=name, line=line, own_line=own_line))
+        recorder.stop("L05", fault("unlike text", kernel=name, line=line, own_line=own_line))
     return name
 
 
@@ -165,8 +165,8 @@ def _bind(recorder: Recorder, kernel: Any, name: str, args: tuple[Any, ...],
     for key in options:
         if key not in _OPTIONS:
             near = difflib.get_close_matches(key, [*parameters, *_OPTIONS], n=1)
-            recorder.find("L05", fact("no parameter", kernel=name, name=key,
-                                      nearest=near[0] if near else ""))
+            recorder.find("L05", fault("no parameter", kernel=name, name=key,
+                                       nearest=near[0] if near else ""))
             raise KeyError(f"Keyword argument {key} was specified but unrecognised")
     try:
         bound = kernel.signature.bind(*args, **given)
@@ -183,7 +183,7 @@ def _option(recorder: Recorder, key: str, value: Any) -> int | bool | str | None
     if key == "num_warps" and not (isinstance(value, int) and value > 0 and not value & value - 1):
         raise AssertionError("num_warps must be a power of 2")
     if value is not None and not isinstance(value, int | bool | str):
-        recorder.stop("L05", fact("option type", name=key, type=type(value).__name__))
+        recorder.stop("L05", fault("option type", name=key, type=type(value).__name__))
     return value
 
 
@@ -193,10 +193,10 @@ def _grid(recorder: Recorder, name: str, grid: Any, values: Mapping[str, Any]
         grid = grid(dict(values))
     if not isinstance(grid, tuple | list):
         kind = type(grid).__name__
-        recorder.find("L01", fact("grid type", kernel=name, got=f"{grid!r:.40}", type=kind))
+        recorder.find("L01", fault("grid type", kernel=name, got=f"{grid!r:.40}", type=kind))
         raise TypeError(f"object of type '{kind}' has no len()")
     if not 1 <= len(grid) <= 3:
-        recorder.find("L01", fact("grid length", kernel=name, count=len(grid)))
+        recorder.find("L01", fault("grid length", kernel=name, count=len(grid)))
         raise IndexError("tuple index out of range")
     sizes = [_size(recorder, name, axis, size) for axis, size in enumerate(grid)]
     if wrong := outside_grid(name, sizes):
@@ -210,8 +210,8 @@ def _size(recorder: Recorder, name: str, axis: int, value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        recorder.find("L01", fact("grid number", kernel=name, got=f"{value!r:.40}", axis=axis,
-                                  type=type(value).__name__))
+        recorder.find("L01", fault("grid number", kernel=name, got=f"{value!r:.40}", axis=axis,
+                                   type=type(value).__name__))
         raise
 
 
@@ -279,8 +279,8 @@ def _value(recorder: Recorder, kernel: str, name: str, value: Any, *, numpy: boo
         return Argument("none", None)
     if isinstance(value, str):
         if len(value) > MAX_TEXT:
-            recorder.stop("X01", fact("text argument", name=name, kernel=kernel,
-                                      count=len(value), most=MAX_TEXT))
+            recorder.stop("X01", fault("text argument", name=name, kernel=kernel,
+                                       count=len(value), most=MAX_TEXT))
         return Argument("str", str(value))
     if isinstance(value, tl.dtype):
         return Argument("dtype", str(value))
@@ -300,13 +300,13 @@ def _tensor(recorder: Recorder, kernel: str, name: str, tensor: torch.Tensor) ->
         raise ValueError(f"Pointer argument `{name}` cannot be accessed from Triton (its device is "
                          f"'meta')")
     if tensor.is_complex():
-        recorder.stop("L05", fact("complex argument", name=name, kernel=kernel,
-                                  dtype=dtype_name(tensor)))
+        recorder.stop("L05", fault("complex argument", name=name, kernel=kernel,
+                                   dtype=dtype_name(tensor)))
     view = recorder.view(tensor)
     if view is None:
         known = recorder.kind(tensor)
-        recorder.stop("X01", fact("foreign argument", name=name, kernel=kernel,
-                                  origin=known.value if known else ""))
+        recorder.stop("X01", fault("foreign argument", name=name, kernel=kernel,
+                                   origin=known.value if known else ""))
     recorder.check_device(tensor)
     recorder.forget(tensor)
     return view
@@ -327,8 +327,8 @@ def _descriptor(recorder: Recorder, kernel: str, name: str, given: TensorDescrip
     bytes_left = given.base.untyped_storage().nbytes() - view.offset * given.base.element_size()
     reach = 1 + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
     if (past := reach * given.base.element_size() - bytes_left) > 0:
-        recorder.stop("M01", fact("descriptor", name=name, kernel=kernel, shape=str(shape),
-                                  strides=str(strides), n_bytes=str(past)))
+        recorder.stop("M01", fault("descriptor", name=name, kernel=kernel, shape=str(shape),
+                                   strides=str(strides), n_bytes=str(past)))
     return Descriptor(view, shape, strides, block, str(given.padding),
                       bool(getattr(given, "round_f32_to_tf32", False)))
 

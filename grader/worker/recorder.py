@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import torch
 import torch.utils._device
 
-from grader.finding import Fact, fact
+from grader.finding import Fault, fault
 from grader.recording.arena import view_of
 from grader.recording.model import (
     FILLS,
@@ -109,11 +109,11 @@ class Recorder:
     # ---------------------------------------------------------------------------------------------
     # Findings
 
-    def find(self, code: str, data: Fact, line: int | None = None) -> None:
+    def find(self, code: str, data: Fault, line: int | None = None) -> None:
         if len(self.findings) < MAX_FINDINGS:
             self.findings.append(Finding(code, data, line or current_line(self.path)).to_json())
 
-    def stop(self, code: str, data: Fact) -> NoReturn:
+    def stop(self, code: str, data: Fault) -> NoReturn:
         self.find(code, data)
         raise Stop(Finding(code, data).seen)
 
@@ -154,12 +154,12 @@ class Recorder:
         """
         kind = self.kind(tensor)
         if kind not in READABLE:
-            self.stop("X01", fact("host read", code=shown))
+            self.stop("X01", fault("host read", code=shown))
         if kind in (StorageKind.LITERAL, StorageKind.META):
             return
         self._read += tensor.numel()
         if self._read > MAX_READ:
-            self.stop("X01", fact("host reads", code=shown, count=self._read, most=MAX_READ))
+            self.stop("X01", fault("host reads", code=shown, count=self._read, most=MAX_READ))
 
     def view(self, tensor: torch.Tensor) -> View | None:
         """The memory of a tensor as a view of a recorded storage; None for any other memory.
@@ -169,12 +169,12 @@ class Recorder:
         if tensor.device.type == "meta":
             return None
         if tensor.is_neg():
-            self.stop("L05", fact("negated"))
+            self.stop("L05", fault("negated"))
         storage = self._storage(tensor)
         if storage is None or storage.number is None:
             return None
         if tensor.dim() > MAX_DIMENSIONS:
-            self.stop("L05", fact("dimensions", count=tensor.dim(), most=MAX_DIMENSIONS))
+            self.stop("L05", fault("dimensions", count=tensor.dim(), most=MAX_DIMENSIONS))
         return view_of(tensor, storage.number)
 
     def input_name(self, tensor: torch.Tensor) -> str:
@@ -188,7 +188,7 @@ class Recorder:
 
     def note(self, event: Event) -> None:
         if len(self.events) >= MAX_EVENTS:
-            self.stop("T03", fact("too many events", most=MAX_EVENTS))
+            self.stop("T03", fault("too many events", most=MAX_EVENTS))
         self.events.append(event)
 
     def allocated(self, tensor: torch.Tensor, what: str, like: Sequence[torch.Tensor] = (),
@@ -228,8 +228,8 @@ class Recorder:
         known = self._storage(tensor) if tensor.device.type != "meta" else None
         if not self._inputs or known is None or known.off_device is None:
             return
-        self.find("S01", fact("on the CPU", code=known.off_device.call,
-                              device=known.off_device.device), known.off_device.line)
+        self.find("S01", fault("on the CPU", code=known.off_device.call,
+                               device=known.off_device.device), known.off_device.line)
         known.off_device = None  # once is enough
 
     def filled(self, tensor: torch.Tensor, value: Any, what: str) -> None:
@@ -237,10 +237,10 @@ class Recorder:
         if tensor.device.type == "meta":
             return
         if not isinstance(value, int | float) or value not in FILLS:
-            self.stop("X01", fact("fill value", code=what, value=f"{value!r:.40}"))
+            self.stop("X01", fault("fill value", code=what, value=f"{value!r:.40}"))
         target = self.view(tensor)
         if target is None:
-            self.stop("X01", fact("foreign fill", code=what))
+            self.stop("X01", fault("foreign fill", code=what))
         if tensor.numel():
             self.note(Fill(target, float(value), current_line(self.path)))
         self.forget(tensor)
@@ -250,7 +250,7 @@ class Recorder:
             return
         to, origin = self.view(target), self.view(source.expand(target.shape))
         if to is None or origin is None or target.is_conj():
-            self.stop("X01", fact("foreign copy", code=what))
+            self.stop("X01", fault("foreign copy", code=what))
         if target.numel():
             self.note(Move(to, origin, current_line(self.path), source.is_conj()))
 
@@ -268,7 +268,7 @@ class Recorder:
         for storage in self._storages.values():
             if not storage.untouched:
                 storage.ends = _ends(storage.keep)
-                self.find("X01", fact("written past torch", name=storage.name))
+                self.find("X01", fault("written past torch", name=storage.name))
 
     # ---------------------------------------------------------------------------------------------
 
@@ -289,10 +289,10 @@ class Recorder:
         kind = self.kind(tensor)
         view = self.view(tensor)
         if tensor.is_conj():
-            self.find("X01", fact("conjugated result"))
+            self.find("X01", fault("conjugated result"))
             return None
         if view is None:
-            self.find("X01", fact("foreign result", origin=kind.value if kind else ""))
+            self.find("X01", fault("foreign result", origin=kind.value if kind else ""))
         return view
 
 

@@ -13,7 +13,7 @@ from torch.autograd.function import BackwardCFunction
 from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-from grader.finding import fact
+from grader.finding import fault
 from grader.worker import aten_policy
 from grader.worker.recorder import Recorder, StorageKind
 
@@ -89,7 +89,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return parts
         for target in aten_policy.tensors_written(func, args, kwargs):
             if name := recorder.input_name(target):
-                recorder.stop("M07", fact("host changes", code=what, name=name))
+                recorder.stop("M07", fault("host changes", code=what, name=name))
         return _TREATMENTS[kind](recorder, func, args, kwargs, what)
 
     def _inside(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -209,7 +209,7 @@ def _lift(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any
     source = args[0]
     if source.dim() or source.device.type != "cpu":
         shown = what if recorder.called.startswith("torch.") else "torch.from_numpy"
-        recorder.stop("X01", fact("host values", code=shown))
+        recorder.stop("X01", fault("host values", code=shown))
     result = op(*args, **kwargs)
     recorder.add(result, StorageKind.LITERAL)
     return result
@@ -221,7 +221,7 @@ def _meta(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any
 
 def _validate(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
     if not all(recorder.readable(tensor) for tensor in aten_policy.tensors(args)):
-        recorder.stop("X01", fact("host check", code=what))
+        recorder.stop("X01", fault("host check", code=what))
     result = op(*args, **kwargs)
     for tensor in aten_policy.tensors(result):
         recorder.add(tensor, StorageKind.PROBE)
@@ -235,7 +235,7 @@ def _read(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any
 
 
 def _deny(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
-    recorder.stop("X01", fact("host work", code=what))
+    recorder.stop("X01", fault("host work", code=what))
 
 
 def _number(recorder: Recorder, value: Any) -> Any:

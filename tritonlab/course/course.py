@@ -6,8 +6,8 @@ import difflib
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -139,7 +139,6 @@ class Module:
 class Track:
     """An ordered row of modules."""
 
-    id: str
     number: int
     folder: str
     title: str
@@ -147,7 +146,11 @@ class Track:
     starter: str
     core_modules: int  # of the finished track
     electives: int
-    modules: tuple[Module, ...]
+    modules: tuple[Module, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return f"track{self.number}"
 
 
 @dataclass(frozen=True)
@@ -176,10 +179,8 @@ class Course:
             UnknownModule: no module or several have that name.
         """
         wanted = name.strip().strip("/").lower()
-        for module in self.modules:
-            if wanted in module.names:
-                return module
-        matches = [module for module in self.modules if wanted == module.slug]
+        matches = [module for module in self.modules if wanted in module.names][:1] or \
+            [module for module in self.modules if wanted == module.slug]
         if len(matches) == 1:
             return matches[0]
         if matches:
@@ -204,12 +205,8 @@ class Course:
 
     def module_of(self, path: Path) -> Module | None:
         """Returns the module of a file by the names of the two folders above it."""
-        track, folder = path.parent.parent.name, path.parent.name
-        for module in self.modules:
-            alias = module.id.partition("/")[0]
-            if track in (alias, module.track) and folder in (module.slug, module.folder.name):
-                return module
-        return None
+        name = f"{path.parent.parent.name}/{path.parent.name}"
+        return next((module for module in self.modules if name in module.names), None)
 
 
 def other_course(subject: str, own: str, used: str) -> OtherCourse:
@@ -244,7 +241,7 @@ def _id(roots: Roots) -> str:
         return SHIPPED
     file = roots.tracks.parent / SETTINGS
     if file.exists():
-        own = _read(file).get("id")
+        own = _load(file, dict[str, Any]).get("id")
     else:
         own = re.sub(r"[^a-z0-9]+", "-", file.parent.resolve().name.lower()).strip("-")
     if not isinstance(own, str) or not _ID.fullmatch(own) or own == SHIPPED:
@@ -256,25 +253,21 @@ def _id(roots: Roots) -> str:
 
 
 def _track(file: Path, roots: Roots, course_id: str) -> Track:
-    folders = [folder for folder in sorted(file.parent.iterdir())
-               if _FOLDER.fullmatch(folder.name) and (folder / "module.toml").is_file()]
-    data = _read(file)
-    number, starter = data.get("number"), data.get("starter", "")
-    return _convert(file, Track, data | {
-        "id": f"track{number}", "folder": file.parent.name,
-        "modules": [_module(folder, number, starter, roots, course_id) for folder in folders]})
+    track = _load(file, Track, folder=file.parent.name)
+    return replace(track, modules=tuple(
+        _module(folder, track, roots, course_id) for folder in sorted(file.parent.iterdir())
+        if _FOLDER.fullmatch(folder.name) and (folder / "module.toml").is_file()))
 
 
-def _module(folder: Path, track: Any, starter: str, roots: Roots, course_id: str) -> Module:
-    file = folder / "module.toml"
+def _module(folder: Path, track: Track, roots: Roots, course_id: str) -> Module:
     number, _, slug = folder.name.partition("-")
-    mirrored = Path(folder.parent.name, folder.name)
-    return _convert(file, Module, _read(file) | {
-        "id": f"track{track}/{slug}", "number": f"{track}.{int(number)}",
-        "track": folder.parent.name, "slug": slug, "folder": folder,
-        "solution": roots.solutions / mirrored / EXERCISE,
-        "suite": roots.suites / mirrored / "suite.py",
-        "marker": marker_of(starter), "course": course_id})
+    mirrored = Path(track.folder, folder.name)
+    return _load(
+        folder / "module.toml", Module,
+        id=f"{track.id}/{slug}", number=f"{track.number}.{int(number)}", track=track.folder,
+        slug=slug, folder=folder, solution=roots.solutions / mirrored / EXERCISE,
+        suite=roots.suites / mirrored / "suite.py", marker=marker_of(track.starter),
+        course=course_id)
 
 
 def marker_of(starter: str) -> str:
@@ -282,20 +275,11 @@ def marker_of(starter: str) -> str:
     return "DECIDE" if starter == "slow" else "TODO"
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _load(file: Path, kind: type[T], **more: Any) -> T:
+    """Reads a TOML file, and ``more``, as a dataclass; other fields of the file are ignored."""
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise _malformed(file, str(error)) from error
-
-
-def _convert(file: Path, kind: type[T], data: Mapping[str, Any]) -> T:
-    try:
-        return msgspec.convert(data, kind)
-    except msgspec.ValidationError as error:
+        return msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")) | more, kind)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         reason = re.sub(r"Object missing required field `(\w+)`", r"it has no '\1'", str(error))
-        raise _malformed(file, reason) from error
-
-
-def _malformed(file: Path, reason: str) -> BadCourse:
-    return BadCourse(f"{file} cannot be used: {reason}.", "Repair it, or install tritonlab again.")
+        raise BadCourse(f"{file} cannot be used: {reason}.",
+                        "Repair it, or install tritonlab again.") from error

@@ -8,7 +8,7 @@ import re
 import shutil
 import sysconfig
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +24,7 @@ from tritonlab.version import __version__
 
 if TYPE_CHECKING:
     from grader.attacks.attacks import AttackResult
-    from grader.engine.gpu.measurement import Gpu
-    from grader.sandbox import Isolation, Sandbox
+    from grader.sandbox import Isolation
     from grader.selfcheck import Probe
 
 SCHEMA = 1
@@ -96,16 +95,16 @@ def examine(*, attack: bool = False, terminal: Terminal | None = None,
     """Examines this machine; with ``attack``, also tries to break out of its sandbox."""
     tell = on_event or (lambda event: None)
     tell("starting the engine")
-    trial = _grader(attack, tell)
-    checks = [*environment_checks.installed(), *environment_checks.machine(), *trial.checks]
-    if trial.isolation is not None:
-        checks += _sandbox(trial.isolation)
-    checks += [*_gpu(trial.probe), *environment_checks.disks(), *environment_checks.record(),
+    engine, isolation, probe, results = _grader(attack, tell)
+    checks = [*environment_checks.installed(), *environment_checks.machine(), *engine]
+    if isolation is not None:
+        checks += _sandbox(isolation)
+    checks += [*_gpu(probe), *environment_checks.disks(), *environment_checks.record(),
                environment_checks.editors()]
     if terminal is not None:
         checks.append(environment_checks.display(terminal))
     failed = [check.name for check in checks if check.state is Status.BAD]
-    return Diagnosis(tuple(checks), _levels(failed, trial.probe), trial.isolation, trial.attacks)
+    return Diagnosis(tuple(checks), _levels(failed, probe), isolation, results)
 
 
 def _levels(failed: Sequence[str], probe: Probe | None) -> tuple[Level, ...]:
@@ -129,59 +128,42 @@ def _levels(failed: Sequence[str], probe: Probe | None) -> tuple[Level, ...]:
             Level(fast, "right values on this GPU too, and its speed by the clock", *measured))
 
 
-@dataclass(frozen=True)
-class _GraderCheck:
-    """The results of starting the grader as for a grade."""
+def _grader(attack: bool, tell: OnEvent) -> tuple[
+        list[Check], Isolation | None, Probe | None, tuple[AttackResult, ...]]:
+    """Starts the grader, whose engine tests itself, and runs small kernels on CPU and GPU.
 
-    checks: tuple[Check, ...]
-    isolation: Isolation | None = None
-    probe: Probe | None = None
-    attacks: tuple[AttackResult, ...] = ()
-
-
-def _grader(attack: bool, tell: OnEvent) -> _GraderCheck:
-    """Starts the grader, whose engine tests itself, and runs small kernels on CPU and GPU."""
+    Returns:
+        Checks of the engine, its isolation, the GPU's reply (None without a GPU), and attacks.
+    """
     from grader import selfcheck
     from grader.attacks import attacks
     from grader.sandbox import SandboxBroken
 
     try:
         with attacks.scene() as target, grader.Sandbox() as box:
-            isolation = box.isolation
             trial = selfcheck.run(box, tell)
-            probed = _probe(box, tell)
-            arena = attacks.Confined(box)
+            probe = selfcheck.probe(box, tell) if detect.present() else None
+            confined = attacks.confined(box)
             results = []
             for one in attacks.ATTACKS if attack else ():
                 tell(one.name)
-                results.append(attacks.run(one, target, arena))
+                results.append(attacks.run(one, target, confined))
+            isolation = box.isolation
     except SandboxBroken as error:
-        return _GraderCheck((Check("engine", Status.BAD, errors.brief(str(error)), _REINSTALL),))
+        return [Check("engine", Status.BAD, errors.brief(str(error)), _REINSTALL)], None, None, ()
     except OSError as error:
         refused = errors.cannot_grade(error)
-        return _GraderCheck((Check("engine", Status.BAD, refused.message, refused.next_step),))
-    checks = (
-        Check("engine", Status.GOOD, "it fits this Triton, and its own kernels came out as known"),
-        _self_test("interpreter", trial.interpreter,
-                   "a right kernel passed, and one that reads past its tensor was caught"),
-        _self_test("compiler", trial.compiler,
-                   f"a kernel was compiled for the {targets.find().title}"))
-    return _GraderCheck(checks, isolation, probed, tuple(results))
-
-
-def _self_test(name: str, trouble: str, fine: str) -> Check:
-    if trouble:
-        return Check(name, Status.BAD, errors.brief(trouble), _REINSTALL)
-    return Check(name, Status.GOOD, fine)
-
-
-def _probe(box: Sandbox, tell: OnEvent) -> Probe | None:
-    """Runs a kernel on the GPU of this machine; None if there is none."""
-    if not detect.present():
-        return None
-    from grader import selfcheck
-
-    return selfcheck.probe(box, tell)
+        return [Check("engine", Status.BAD, refused.message, refused.next_step)], None, None, ()
+    checks = [
+        Check("engine", Status.GOOD, "it fits this Triton, and its own kernels came out as known")]
+    for name, trouble, fine in (
+            ("interpreter", trial.interpreter,
+             "a right kernel passed, and one that reads past its tensor was caught"),
+            ("compiler", trial.compiler,
+             f"a kernel was compiled for the {targets.find().title}")):
+        checks.append(Check(name, Status.BAD, errors.brief(trouble), _REINSTALL) if trouble
+                      else Check(name, Status.GOOD, fine))
+    return checks, isolation, probe, tuple(results)
 
 
 def _sandbox(isolation: Isolation) -> list[Check]:
@@ -197,25 +179,21 @@ def _gpu(probe: Probe | None) -> list[Check]:
     """Returns the checks of the GPU, of kernels on it and of its speed."""
     if probe is None:
         return [_no_gpu()]
-    gpu = Check("GPU", Status.GOOD, _described(probe.gpu) if probe.gpu
-                else ", ".join(detect.names()))
+    seen = ", ".join(detect.names())
+    if gpu := probe.gpu:
+        seen = (f"{gpu.name}, {gpu.memory_bytes / _GIB:.0f} GiB, compute capability "
+                f"{gpu.capability[0]}.{gpu.capability[1]}, driver {gpu.driver}")
     if probe.ceilings is None:
-        return [replace(gpu, state=Status.NOTE),
+        return [Check("GPU", Status.NOTE, seen),
                 Check("kernels on the GPU", Status.NOTE,
                       f"cannot be run: {errors.brief(probe.unusable)}", _remedy())]
     ceilings = probe.ceilings
     speeds = (f"copies {ceilings.copy_gb_s:,.0f} GB/s, multiplies "
               f"{ceilings.matmul_tflops:,.0f} TFLOP/s in float16; measured on "
               f"{ceilings.measured_at[:10]}")
-    return [gpu,
+    return [Check("GPU", Status.GOOD, seen),
             Check("kernels on the GPU", Status.GOOD, "one was compiled and ran as it should"),
             Check("ceilings", Status.GOOD, speeds)]
-
-
-def _described(gpu: Gpu) -> str:
-    major, minor = gpu.capability
-    return (f"{gpu.name}, {gpu.memory_bytes / _GIB:.0f} GiB, compute capability {major}.{minor}, "
-            f"driver {gpu.driver}")
 
 
 def _no_gpu() -> Check:

@@ -10,6 +10,7 @@ from typing import Any
 
 import grader
 from grader.report import Finding, Report, Verdict
+from grader.suite import Mutant
 from tritonlab.course.course import Course, Module
 from tritonlab.errors import BadCourse
 from tritonlab.grading import grade as grading
@@ -47,7 +48,7 @@ def steps(course: Course, on_event: OnEvent | None = None,
         CannotGrade: the grader does not start.
     """
     module = course.find(module_id)
-    solution, mistake = _versions(module)
+    solution, wrong, mutant = _versions(module)
     with (tempfile.TemporaryDirectory(prefix="tritonlab-tour-") as folder,
           grading.start_sandbox() as sandbox):
         place, _ = workspace.start(module, Path(folder) / workspace.DEFAULT)
@@ -68,10 +69,10 @@ def steps(course: Course, on_event: OnEvent | None = None,
 
         yield _failing("Grade it untouched", "Nothing is run while places are left to fill in; "
                        "the grader names them instead.", grade(), "P01")
-        kernel.write_text(mistake.source, encoding="utf-8")
-        yield _failing(f"Make a typical mistake: {mistake.title}",
+        kernel.write_text(wrong, encoding="utf-8")
+        yield _failing(f"Make a typical mistake: {mutant.title}",
                        "The hidden tests find it, and the diagnosis says what it means.",
-                       grade(), mistake.code)
+                       grade(), mutant.codes[0])
         kernel.write_text(solution, encoding="utf-8")
         report = grade()
         yield TourStep("Get it right", "A pass says what was shown, and how.", _outcome(report),
@@ -86,20 +87,13 @@ def steps(course: Course, on_event: OnEvent | None = None,
                        "the module counts as passed", entry.state is certificate.ModuleState.PASSED)
 
 
-@dataclass(frozen=True)
-class _Mistake:
-    title: str
-    source: str
-    code: str
-
-
-def _versions(module: Module) -> tuple[str, _Mistake]:
-    """Returns the solution, and the solution with the tour's typical mistake."""
+def _versions(module: Module) -> tuple[str, str, Mutant]:
+    """Returns the solution, the solution with the tour's typical mistake, and that mistake."""
     try:
         solution = module.solution.read_text(encoding="utf-8")
         suite = grader.load_suite(module.suite)
         mutant = next(m for m in suite.mutants if m.id == MUTANT)
-        return solution, _Mistake(mutant.title, mutant.apply(solution), mutant.codes[0])
+        return solution, mutant.apply(solution), mutant
     except (OSError, StopIteration, ValueError) as error:
         raise BadCourse(f"The tour needs the solution of {module.id} and its mutant "
                         f"{MUTANT!r}: {error}", "Install tritonlab again.") from error

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from grader.bench.bench import REFERENCE, YOURS, Benchmark, Chart
-from grader.report import Finding
 from grader.text import sentence
 from tritonlab.course.course import Module
 from tritonlab.render import quantities as q
-from tritonlab.render.report import diagnosis, show_parts
+from tritonlab.render.report import show_finding
 from tritonlab.render.screen import Part, Screen, padded
 
 _MOST_PLOTS = 2  # of more functions, none is drawn unless one is named
@@ -80,6 +79,15 @@ def ceiling(chart: Chart) -> str:
     return f"ceiling of the {roof.device}: {speeds}"
 
 
+def ceilings(chart: Chart) -> tuple[list[int], list[float], float]:
+    """The sizes that were timed, the ceiling at each, and the highest of ceilings and speeds."""
+    sizes = [size for size in chart.needed if any(size in one.speeds for one in chart.timed)]
+    levels = [chart.ceiling(size) for size in sizes]
+    speeds = [chart.rate(size, speed.seconds) for one in chart.timed
+              for size, speed in one.speeds.items()]
+    return sizes, levels, max((*levels, *speeds), default=0.0)
+
+
 def bounded(chart: Chart) -> str:
     """The head of the column with shares."""
     bounds = {chart.roof.bound(needed) for needed in chart.needed.values()}
@@ -113,10 +121,9 @@ def summary(chart: Chart) -> str:
     """Compares the learner's kernel with the fastest other one at the largest common size."""
     mine = next((one for one in chart.timed if one.who == YOURS), None)
     others = [one for one in chart.timed if one.who != YOURS]
-    if mine is None or not others:
-        return ""
-    shared = [size for size in mine.speeds if any(size in one.speeds for one in others)]
-    if not shared:
+    shared = [size for size in (mine.speeds if mine else ())
+              if any(size in one.speeds for one in others)]
+    if mine is None or not shared:
         return ""
     size = max(shared)
     best = min((one for one in others if size in one.speeds),
@@ -167,7 +174,7 @@ def show(screen: Screen, module: Module, benchmark: Benchmark, next_command: str
     screen.line(introduction(benchmark))
     for finding in benchmark.findings:
         screen.blank()
-        _untimed(screen, module, finding, "your file")
+        show_finding(screen, "Not timed: ", "your file", module, finding)
     plotted = len(benchmark.charts) <= _MOST_PLOTS
     for chart in benchmark.charts:
         screen.blank()
@@ -189,18 +196,13 @@ def show(screen: Screen, module: Module, benchmark: Benchmark, next_command: str
             screen.line((text, "skip"), lead=("  ",))
         for one in chart.contenders:
             if one.who == YOURS and one.findings:  # the first says enough here
-                _untimed(screen, module, one.findings[0], chart.function)
+                show_finding(screen, "Not timed: ", chart.function, module, one.findings[0])
     screen.blank()
     if not plotted and not screen.plain:
         screen.line(("With `--function NAME` one of them is drawn too.", "dim"))
     for path in written:
         screen.line(f"The picture is {path}")
     screen.next(next_command, before)
-
-
-def _untimed(screen: Screen, module: Module, finding: Finding, subject: str) -> None:
-    screen.line((subject, "strong"), (f"  {finding.code}", "dim"), lead=("Not timed: ",))
-    show_parts(screen, diagnosis(module, finding))
 
 
 def _table(screen: Screen, chart: Chart) -> None:
@@ -249,12 +251,9 @@ def plot(chart: Chart, width: int) -> list[list[Part]]:
 
     Sizes lie at logarithmic places. Marks of equal sizes stand side by side, the learner's on top.
     """
-    sizes = [size for size in chart.needed if any(size in one.speeds for one in chart.timed)]
+    sizes, levels, most = ceilings(chart)
     if not sizes:
         return []
-    ceilings = [chart.ceiling(size) for size in sizes]
-    most = max(*ceilings, *(chart.rate(size, speed.seconds) for one in chart.timed
-                            for size, speed in one.speeds.items()))
     scale, name = q.scale(most, chart.unit)
     ticks = nice(1.06 * most / scale, _TICKS)
     margin = max(len(f"{tick:,g}") for tick in ticks) + 1
@@ -271,7 +270,7 @@ def plot(chart: Chart, width: int) -> list[list[Part]]:
         return last - min(last, round(last * rate / (1.06 * most)))
 
     cells: dict[tuple[int, int], Part] = {}
-    for column, rate in enumerate(np.interp(range(columns), [*map(x, sizes)], ceilings)):
+    for column, rate in enumerate(np.interp(range(columns), [*map(x, sizes)], levels)):
         cells[column, y(rate)] = (_CEILING, "dim")
     for number, one in reversed(list(enumerate(chart.timed))):
         mark, style = _MARKS[one.who]

@@ -8,7 +8,7 @@ from typing import Any
 
 from tritonlab.progress.certificate import EVIDENCE, Certificate, CertificateEntry, ModuleState
 from tritonlab.render import quantities as q
-from tritonlab.render.progress import EARLIER, STATE_WORDS
+from tritonlab.render.progress import EARLIER, STATE_WORDS, show_totals
 from tritonlab.render.screen import Screen
 from tritonlab.verify.verify import Standing, Verification
 
@@ -127,12 +127,7 @@ def show(screen: Screen, certificate: Certificate, next_command: str) -> None:
     screen.pair((("Certificate", "strong"),), (certificate.updated or "no record yet", "dim"))
     screen.line(f"Name: {certificate.name or 'none given (`--name` sets one)'}")
     screen.blank()
-    for track, total in certificate.tracks.items():
-        screen.pair((f"Track {track.removeprefix('track')}  {certificate.titles[track]}",),
-                    f"{total}")
-    screen.pair((("Core modules", "strong"),), (f"{certificate.core}", "strong"))
-    screen.pair((("Electives", "strong"), ("  apart, never needed", "dim")),
-                f"{certificate.electives}")
+    show_totals(screen, certificate)
     screen.blank()
     for entry in certificate.entries:
         if entry.state is not ModuleState.WAITING:

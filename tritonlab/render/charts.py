@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -22,7 +22,7 @@ from matplotlib.transforms import Bbox
 
 from grader.bench.bench import COMPILED, REFERENCE, TORCH, YOURS, Benchmark, Chart, Contender
 from grader.engine.compiler.targets import Target
-from grader.inspect.roofline import Point
+from grader.inspect.inspection import Point
 from tritonlab.progress.progress_report import Day
 from tritonlab.render import bench_text
 from tritonlab.render import quantities as q
@@ -90,7 +90,7 @@ def _benchmark(benchmark: Benchmark, title: str = "", *, narrow: bool = False) -
                         **_marker(who)) for who in names],
         loc="lower left", bbox_to_anchor=(_LEFT / width, 1 - head / height),
         ncols=2 if narrow else 4, fontsize=10, frameon=False, handlelength=2,
-         columnspacing=1.2, borderaxespad=0, borderpad=0)
+        columnspacing=1.2, borderaxespad=0, borderpad=0)
     for number, chart in enumerate(charts):
         across = width / columns
         axes = _axes(figure, number % columns * across + _LEFT,
@@ -128,10 +128,7 @@ def _marker(who: str) -> dict[str, Any]:
 
 def _speeds(axes: Axes, chart: Chart, *, alone: bool, narrow: bool) -> None:
     """Speed over size of all contenders, below the ceiling."""
-    sizes = [size for size in chart.needed if any(size in one.speeds for one in chart.timed)]
-    ceilings = [chart.ceiling(size) for size in sizes]
-    top = max(*ceilings, *(chart.rate(size, speed.seconds) for one in chart.timed
-                           for size, speed in one.speeds.items()))
+    sizes, ceilings, top = bench_text.ceilings(chart)
     scale, unit = q.scale(top, chart.unit)
     axes.plot(sizes, np.divide(ceilings, scale), color=INK["text"], linewidth=1.6,
               linestyle=(0, (5, 3)), zorder=1.5)
@@ -174,7 +171,6 @@ def _bench_roofline(axes: Axes, charts: Sequence[Chart], benchmark: Benchmark, *
     paths = [(chart, one, _path(chart, one)) for chart in charts for one in chart.timed]
     peaks = {f"{bench_text.UNITS[chart.roof.units]} matmul": chart.roof.peak for chart in charts}
     points = [point for *_, path in paths for point in (path if alone else path[-1:])]
-    _limits(axes, charts[0].roof.copy, peaks.values(), points, narrow=narrow)
     for _, one, path in paths:
         if alone:
             axes.plot(*zip(*path, strict=True), color=INK[CLASSES[one.who]], linewidth=1,
@@ -182,7 +178,8 @@ def _bench_roofline(axes: Axes, charts: Sequence[Chart], benchmark: Benchmark, *
         axes.plot(*path[-1], **_marker(one.who), zorder=5 if one.who == YOURS else 4)
     _roofline(axes, ("copy", charts[0].roof.copy), peaks, points, [
         (one.who if alone else chart.function, path[-1], INK[CLASSES[one.who]])
-        for chart, one, path in paths if alone or one.who == YOURS], ridges=True)
+        for chart, one, path in paths if alone or one.who == YOURS], narrow=narrow,
+        ridges=True)
     axes.set_xlabel("intensity: operations per byte (FLOP/B)")
     axes.set_ylabel("speed (FLOP/s)")
     largest = ("the largest sizes" if narrow else "the largest size of each function") \
@@ -220,7 +217,6 @@ def inspection_figure(points: Sequence[tuple[str, Point]], target: Target, *,
     peaks = {"FP32": target.fp32, "FP16 tensor cores": target.fp16_tensor} | {
         point.units: point.peak for _, point in points}
     places = [(point.intensity, point.rate) for _, point in points]
-    _limits(axes, target.dram, peaks.values(), places, narrow=narrow)
     for number, (_, point) in enumerate(points, 1):
         place = point.intensity, point.rate
         axes.plot([point.intensity] * 2, [point.rate, point.ceiling(target)], color=INK["yours"],
@@ -231,7 +227,7 @@ def inspection_figure(points: Sequence[tuple[str, Point]], target: Target, *,
     several = len({case for case, _ in points}) > 1 and not narrow
     _roofline(axes, ("DRAM", target.dram), peaks, places, [
         (f"{point.label}, {case}" if several else point.label, place, INK["yours"])
-        for (case, point), place in zip(points, places, strict=True)])
+        for (case, point), place in zip(points, places, strict=True)], narrow=narrow)
     axes.set_xlabel("operations per byte of DRAM traffic")
     axes.set_ylabel("operations per second")
     return figure
@@ -241,33 +237,28 @@ def inspection_figure(points: Sequence[tuple[str, Point]], target: Target, *,
 # Any roofline
 
 
-def _limits(axes: Axes, memory: float, peaks: Iterable[float],
-            points: Sequence[tuple[float, float]], *, narrow: bool) -> None:
-    """Decades around points and ridges, with room for labels; display places are final then."""
-    xs, ys = zip(*points, strict=True)
-    ridges = [peak / memory for peak in peaks]
-    left = min(*xs, *ridges) / 4
-    axes.set_xlim(left, max(*xs, *ridges) * (24 if narrow else 8))
-    axes.set_ylim(min(min(ys) / 4, left * memory), max(*ys, *peaks) * 4)
-    axes.minorticks_off()
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
-    axes.yaxis.set_major_formatter(lambda value, _: _prefixed(value))
-
-
 def _roofline(axes: Axes, memory: tuple[str, float], peaks: Mapping[str, float],
               points: Sequence[tuple[float, float]],
-              names: Sequence[tuple[str, tuple[float, float], str]], *, ridges: bool = False,
-              ) -> None:
-    """Roofs with labels, and names of points where nothing else is; ``_limits`` come first.
+              names: Sequence[tuple[str, tuple[float, float], str]], *, narrow: bool,
+              ridges: bool = False) -> None:
+    """Roofs with labels, and names of points where nothing else is.
 
     Args:
-        axes: both logarithmic.
+        axes: both logarithmic; they get limits with decades around points and ridges.
         memory: name and B/s of the memory roof.
         peaks: FLOP/s of the compute roofs by name.
         points: (FLOP/B, FLOP/s) of all points, which labels avoid.
         names: (name, point, colour), a subset of ``points``.
+        narrow: leave more room for labels.
         ridges: mark the ridge points too.
     """
+    xs, ys = zip(*points, strict=True)
+    ends = [*xs, *(peak / memory[1] for peak in peaks.values())]
+    axes.set_xlim(min(ends) / 4, max(ends) * (24 if narrow else 8))
+    axes.set_ylim(min(min(ys) / 4, min(ends) / 4 * memory[1]), max(*ys, *peaks.values()) * 4)
+    axes.minorticks_off()
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+    axes.yaxis.set_major_formatter(_prefixed)
     (left, right), (bottom, _) = axes.get_xlim(), axes.get_ylim()
     style: dict[str, Any] = {"color": INK["text"], "linewidth": 1.8, "zorder": 1.5}
     ridge = max(peaks.values()) / memory[1]
@@ -343,7 +334,7 @@ def _extent(axes: Axes, text: str) -> tuple[float, float]:
     return width, height
 
 
-def _prefixed(value: float) -> str:
+def _prefixed(value: float, _: object) -> str:
     size, prefix = q.scale(value, "")
     return f"{value / size:,g} {prefix}".rstrip()
 

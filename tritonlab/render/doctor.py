@@ -37,12 +37,12 @@ def _attacks(screen: Screen, machine: Diagnosis) -> None:
     screen.line(("Attacks on the grader", "strong"), f": {stopped} of {count} were stopped")
     width = max(len(result.name) for result in machine.attacks)
     for result in machine.attacks:
-        state = ("SUCCEEDED", "fail") if result.succeeded else ("stopped", "pass")
+        text, style = ("SUCCEEDED", "fail") if result.succeeded else ("stopped", "pass")
         if screen.plain:
-            screen.line(state, f": {result.name}: {result.how}")
+            screen.line(f"{text}: {result.name}: {result.how}")
         else:
-            shown = (f"{state[0]:<9}", state[1])
-            screen.line((result.how, "dim"), lead=("  ", shown, f" {result.name:<{width}}  "))
+            screen.line((result.how, "dim"),
+                        lead=("  ", (f"{text:<9}", style), f" {result.name:<{width}}  "))
 
 
 def show_step(screen: Screen, number: int, step: TourStep, module: Module) -> None:

@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from grader.diagnosis.codes import MEANINGS
 from grader.diagnosis.perf_lints import Defect
 from grader.engine.compiler.targets import Target
-from grader.inspect.inspection import InspectedCase, Inspection
-from grader.inspect.roofline import Point
-from grader.inspect.source_annotations import LineTraffic, SourceLine
+from grader.inspect.inspection import InspectedCase, Inspection, Point, SourceLine
 from grader.judge.launch_report import InspectedLaunch
 from grader.processes.compiler_replies import Listing
 from grader.recording.compiled_kernel import Binary
+from grader.recording.launch_stats import Traffic
 from grader.submission import syntax
 from grader.text import sentence
 from tritonlab.course.course import Module
 from tritonlab.render import quantities as q
-from tritonlab.render.report import diagnosis, show_parts
+from tritonlab.render.report import show_finding
 from tritonlab.render.screen import Part, Screen, cropped, padded
 
 BOUNDS = {
@@ -184,11 +183,11 @@ def _context(text: str, case: InspectedCase, lines: set[int]) -> set[int]:
     return context
 
 
-def movement(moved: LineTraffic) -> str:
+def movement(moved: Traffic) -> str:
     """Such as ``x_ptr: 33.6 MB loaded, sectors 100 % used, moved once``."""
-    times = "once" if moved.times < 1.005 else f"{q.three(moved.times)} times"
+    times = "once" if moved.redundancy < 1.005 else f"{q.three(moved.redundancy)} times"
     return (f"{moved.tensor}: {q.bytes_(moved.bytes)} {_DONE.get(moved.kind, moved.kind)}, "
-            f"sectors {q.share(moved.efficiency)} used, moved {times}")
+            f"sectors {q.share(moved.coalescing)} used, moved {times}")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -216,12 +215,6 @@ def summary(inspection: Inspection) -> str:
 ALL_CLEAR = ("No known defect was found. That a kernel is fast, compiled code and counted bytes "
              "cannot show: that takes a GPU.")
 HINTS = "A hint says what could be better; as things are, it may cost nothing."
-
-
-def observation(defect: Defect) -> str:
-    """The observation as a sentence; a leading identifier keeps its case."""
-    first = defect.seen.split(" ")[0]
-    return sentence(defect.seen) if first.isalnum() else first + sentence(defect.seen)[len(first):]
 
 
 def position(point: Point, target: Target) -> str:
@@ -297,9 +290,7 @@ def _findings(screen: Screen, module: Module, case: InspectedCase) -> None:
     """Prints the findings that keep a case from being inspected."""
     for finding in case.findings:
         screen.blank()
-        screen.line((case.name, "strong"), (f"  {finding.code}", "dim"),
-                    lead=("Nothing to inspect: ",))
-        show_parts(screen, diagnosis(module, finding))
+        show_finding(screen, "Nothing to inspect: ", case.name, module, finding)
 
 
 def _table(screen: Screen, inspection: Inspection) -> None:
@@ -389,7 +380,7 @@ def _cells(row: SourceRow) -> list[tuple[str, ...]]:
     if row.annotation is None:
         return []
     instructions = ", ".join(row.annotation.instructions)
-    return [(q.bytes_(moved.bytes), q.share(moved.efficiency), f"{q.three(moved.times)} x",
+    return [(q.bytes_(moved.bytes), q.share(moved.coalescing), f"{q.three(moved.redundancy)} x",
              "" if number else instructions)
             for number, moved in enumerate(row.annotation.moved)] or [("", "", "", instructions)]
 
@@ -400,7 +391,7 @@ def _advice(screen: Screen, inspection: Inspection) -> None:
         screen.line(ALL_CLEAR, lead=("  ",))
     for case, defect in inspection.seen:
         screen.line((defect_name(inspection, case, defect), "skip"), lead=("  ",))
-        for label, text in (("Seen", observation(defect)), ("Why", MEANINGS.get(defect.code)),
+        for label, text in (("Seen", sentence(defect.seen)), ("Why", MEANINGS.get(defect.code)),
                             ("Try", defect.advice)):
             if text:
                 screen.line(text, lead=(screen.label(label, 4, 6),))

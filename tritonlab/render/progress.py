@@ -42,7 +42,7 @@ def show_list(screen: Screen, course: Course, certificate: Certificate, next_com
     for track in course.tracks:
         _track(screen, track, certificate)
     screen.line((LEGEND, "dim"))
-    _totals(screen, certificate)
+    show_totals(screen, certificate, " passed", tracks=False)
     screen.next(next_command)
 
 
@@ -56,35 +56,31 @@ def _track(screen: Screen, track: Track, certificate: Certificate) -> None:
         entry = certificate.entry(module)
         state = word(STATE_WORDS[entry.state])
         elective = "" if module.core else " (elective)"
-        evidence = {ModuleState.PASSED: entry.evidence,
-                    ModuleState.OUTDATED: EARLIER}.get(entry.state, "")
+        evidence = EARLIER if entry.state is ModuleState.OUTDATED else \
+            entry.evidence if entry.done else ""
         if screen.plain:
-            screen.line(state, f" {module.id}: {module.title}{elective}, {hours(module.minutes)}"
-                               f"{f', {evidence}' if evidence else ''}")
+            facts = q.listed(f"{module.title}{elective}", hours(module.minutes), evidence)
+            screen.line(state, f" {module.id}: {facts}")
         else:
             more = f"  {evidence}" if evidence else ""
             screen.pair((module.title, (f"{elective}{more}", "dim")),
                         (hours(module.minutes), "dim"), indent=2,
                         lead=(state, f" {module.id:<{width}}  "))
     if not track.modules:
-        screen.line(("No module of this track is here yet.", "dim"),
-                    lead=("  ",))
+        screen.line(("No module of this track is here yet.", "dim"), lead=("  ",))
     screen.blank()
 
 
 def show_status(screen: Screen, course: Course, certificate: Certificate, current: Module | None,
                 workspace: str | None, next_command: str) -> None:
     """Prints totals, open modules and the planned time left."""
-    for track in course.tracks:
-        screen.pair((f"Track {track.number}  {track.title}",),
-                    f"{certificate.tracks[track.id]} passed")
-    _totals(screen, certificate)
+    show_totals(screen, certificate, " passed")
     screen.blank()
-    by_id = {entry.module: entry for entry in certificate.entries}
-    opened = [by_id[module.id] for module in course.modules if by_id[module.id].is_open]
+    opened = [entry for entry in certificate.entries if entry.is_open]
     for entry in opened:
-        screen.line(entry.module, f"  {_progress(entry)}",
-                    lead=screen.verdict(STATE_WORDS[entry.state]))
+        best = "started, not graded yet" if entry.state is ModuleState.STARTED else \
+            f"best {checks(entry)} checks, {q.plural(entry.grades, 'grade')}"
+        screen.line(entry.module, f"  {best}", lead=screen.verdict(STATE_WORDS[entry.state]))
     earlier = [e for e in certificate.entries if e.state is ModuleState.OUTDATED]
     for entry in earlier:
         today = "They have changed since." if entry.regraded is None else \
@@ -98,7 +94,7 @@ def show_status(screen: Screen, course: Course, certificate: Certificate, curren
     if current:
         screen.line("Current module: ", (current.id, "strong"),
                     f" (planned {hours(current.minutes)})")
-    left = sum(m.minutes for m in course.modules if m.core and not by_id[m.id].done)
+    left = sum(m.minutes for m in course.modules if m.core and not certificate.entry(m).done)
     if left:
         screen.line(f"Planned time of the core modules that are ready: {hours(left)}.")
     if evidence := _evidence(certificate):
@@ -117,33 +113,30 @@ def _evidence(certificate: Certificate) -> str:
     return f"Evidence: {counted}.{more}" if counted else ""
 
 
-def _progress(entry: CertificateEntry) -> str:
-    if entry.state is ModuleState.STARTED:
-        return "started, not graded yet"
-    return (f"best {entry.cases_passed} of {entry.cases_total} checks, "
-            f"{q.plural(entry.grades, 'grade')}")
-
-
-def _totals(screen: Screen, certificate: Certificate) -> None:
-    screen.pair((("Core modules", "strong"),), f"{certificate.core} passed")
+def show_totals(screen: Screen, certificate: Certificate, after: str = "", *,
+                tracks: bool = True) -> None:
+    """Prints how many modules are passed, of each track and of all."""
+    for track, total in certificate.tracks.items() if tracks else ():
+        screen.pair((f"Track {track.removeprefix('track')}  {certificate.titles[track]}",),
+                    f"{total}{after}")
+    screen.pair((("Core modules", "strong"),),
+                (f"{certificate.core}{after}", "" if after else "strong"))
     screen.pair((("Electives", "strong"), ("  apart, never needed", "dim")),
-                f"{certificate.electives} passed")
+                f"{certificate.electives}{after}")
 
 
 def list_to_dict(course: Course, certificate: Certificate) -> dict[str, Any]:
     """The data of ``tritonlab list --json``."""
-    def module_to_dict(module: Module) -> dict[str, Any]:
-        entry = certificate.entry(module)
-        return {"id": module.id, "number": module.number, "title": module.title,
-                "summary": module.summary, "core": module.core, "minutes": module.minutes,
-                "state": entry.state, "evidence": entry.evidence,
-                "prerequisites": list(module.prerequisites)}
-
     tracks = [{
         "id": track.id, "folder": track.folder, "title": track.title, "blurb": track.blurb,
         "starter": track.starter, "passed": certificate.tracks[track.id].passed,
         "total": certificate.tracks[track.id].total,
-        "modules": [module_to_dict(module) for module in track.modules],
+        "modules": [{
+            "id": module.id, "number": module.number, "title": module.title,
+            "summary": module.summary, "core": module.core, "minutes": module.minutes,
+            "state": entry.state, "evidence": entry.evidence,
+            "prerequisites": list(module.prerequisites),
+        } for module in track.modules for entry in [certificate.entry(module)]],
     } for track in course.tracks]
     return {"schema": 1, "tracks": tracks, "totals": certificate.to_dict()["totals"]}
 
@@ -210,9 +203,9 @@ def show_report(screen: Screen, overview: Overview, next_command: str) -> None:
 def _days(screen: Screen, overview: Overview) -> None:
     by_day = [(day, list(group)) for day, group in groupby(overview.days, lambda one: one.day)]
     for day, group in by_day[-_DAYS:]:
-        tried = ", ".join(f"{one.module} {q.plural(one.grades, 'grade')}"
-                          f"{' (passed)' if one.passes else ''}" for one in group)
-        screen.line(tried, lead=(f"{day}  ",))
+        screen.line(", ".join(f"{one.module} {q.plural(one.grades, 'grade')}"
+                              f"{' (passed)' if one.passes else ''}" for one in group),
+                    lead=(f"{day}  ",))
     if len(by_day) > _DAYS:
         screen.line((f"{len(by_day) - _DAYS} earlier days are on the page: "
                      "`tritonlab report --html FILE`.", "dim"))

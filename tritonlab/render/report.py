@@ -141,13 +141,19 @@ def show_failure(screen: Screen, module: Module, failure: CaseResult,
                  reading: JournalReading | None, as_typed: Callable[[str], str] = str) -> None:
     """Prints a failure; ``as_typed`` rewrites the hint, for instance for keys."""
     screen.blank()
-    if not failure.findings:
-        screen.line(f"{failure.name}: {failure.reason or 'failed'}")
+    if failure.findings:
+        show_finding(screen, "What failed first: ", failure.name, module, failure.findings[0],
+                     reading, as_typed)
     else:
-        finding = failure.findings[0]
-        screen.line((failure.name, "strong"), (f"  {finding.code}", "dim"),
-                    lead=("What failed first: ",))
-        show_parts(screen, diagnosis(module, finding, reading), as_typed)
+        screen.line(f"{failure.name}: {failure.reason or 'failed'}")
+
+
+def show_finding(screen: Screen, lead: str, name: str, module: Module, finding: Finding,
+                 reading: JournalReading | None = None,
+                 as_typed: Callable[[str], str] = str) -> None:
+    """Prints what a finding is about, its code and its parts."""
+    screen.line((name, "strong"), (f"  {finding.code}", "dim"), lead=(lead,))
+    show_parts(screen, diagnosis(module, finding, reading), as_typed)
 
 
 def show_parts(screen: Screen, parts: Iterable[tuple[str, str]],

@@ -61,8 +61,7 @@ class Screen:
         Where that leaves no room for the words, they stand below it.
         """
         if self.plain:
-            words = "".join(_words(part) for part in (*lead, *parts))
-            self.text(" ".join(clean(words).split()) + "\n")
+            self.text(" ".join(_text((*lead, *parts)).plain.split()) + "\n")
             return
         head = _text(lead)
         if self.width - head.cell_len < _LEAST_PROSE:
@@ -258,10 +257,6 @@ def padded(rows: Sequence[Sequence[str]], align: str, gap: str = "") -> list[lis
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [[f"{cell:{side}{width}}{gap}"
              for cell, side, width in zip(row, align, widths, strict=True)] for row in rows]
-
-
-def _words(part: Part) -> str:
-    return part if isinstance(part, str) else part[0]
 
 
 def _text(parts: Sequence[Part]) -> Text:

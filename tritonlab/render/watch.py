@@ -47,27 +47,7 @@ class KeyBinding:
     does: str
 
 
-class WatchView:
-    """The events of `watch`, as ``Watched`` documents them; a view may leave some out."""
-
-    def watching(self, submission: Submission, keys: Sequence[KeyBinding]) -> None: ...
-    def keys(self, keys: Iterable[KeyBinding]) -> None: ...
-    def resting(self, keys: Iterable[KeyBinding]) -> None: ...
-    def began(self, number: int, at: str) -> None: ...
-    def progress(self, right: int, case: str, failed: bool) -> None: ...
-    def failing(self, module: Module, failure: CaseResult, reading: JournalReading) -> None: ...
-    def graded(self, module: Module, report: Report, reading: JournalReading,
-               earlier: CaseResult | None, complaint: str, onward: str) -> None: ...
-    def notice(self, text: str) -> None: ...
-    def asks(self, question: str) -> None: ...
-    def answered(self) -> None: ...
-    def show(self, page: Callable[[Screen], None]) -> None: ...
-    def make_room(self) -> None: ...
-    def resized(self) -> None: ...
-    def ended(self, code: int) -> None: ...
-
-
-class Lines(WatchView):
+class Lines:
     """One JSON object a line. Each has ``schema`` and ``event``, and further fields::
 
         watching   module, kernel
@@ -107,11 +87,20 @@ class Lines(WatchView):
     def ended(self, code: int) -> None:
         self._put("ended", exit_code=code)
 
+    # JSON has neither keys nor a status line.
+    def keys(self, keys: Iterable[KeyBinding]) -> None: ...
+    def resting(self, keys: Iterable[KeyBinding]) -> None: ...
+    def asks(self, question: str) -> None: ...
+    def answered(self) -> None: ...
+    def show(self, page: Callable[[Screen], None]) -> None: ...
+    def make_room(self) -> None: ...
+    def resized(self) -> None: ...
+
     def _put(self, event: str, **fields: Any) -> None:
         self._write(json.dumps({"schema": 1, "event": event, **fields}) + "\n")
 
 
-class Watched(WatchView):
+class Watched:
     """Prints the events of `watch`; a resized window gets a new screen."""
 
     def __init__(self, make_screen: Callable[[], Screen]) -> None:
@@ -232,6 +221,9 @@ class Watched(WatchView):
         self._screen = self._make_screen()
         self._show()
 
+    def ended(self, code: int) -> None:
+        self.make_room()
+
     def _last_word(self, module: Module, failure: CaseResult, reading: JournalReading,
                    earlier: CaseResult | None) -> None:
         """Prints the first failure, or only its new parts if it was shown before."""
@@ -266,6 +258,9 @@ class Watched(WatchView):
         room = self._screen.full_width - 1
         text = self._question or _fitting(self._status, room)
         self._screen.status(_CLEAR + cropped(text, room) + "\r")
+
+
+WatchView = Watched | Lines
 
 
 def _fitting(parts: Sequence[str], room: int) -> str:

@@ -61,7 +61,7 @@ class Claim(Struct, frozen=True):
                 raise ValueError(f"{name} {_WRONG_TYPE if digest is None else 'is no SHA-256'}")
 
 
-class Total(Struct, frozen=True):
+class ClaimedTotal(Struct, frozen=True):
     """The numbers of passed and of all modules."""
 
     passed: _Count
@@ -71,9 +71,9 @@ class Total(Struct, frozen=True):
 class Totals(Struct, frozen=True):
     """The totals of core modules by track, of all core modules and of electives."""
 
-    tracks: dict[_Track, Any]  # of Total
-    core: Total
-    electives: Total
+    tracks: dict[_Track, Any]  # of ClaimedTotal
+    core: ClaimedTotal
+    electives: ClaimedTotal
 
 
 class JournalEnd(Struct, frozen=True):
@@ -103,7 +103,7 @@ class Claims(Struct, frozen=True, kw_only=True):
                      or (claim.state is ModuleState.OUTDATED and self.schema > 1))
 
     @property
-    def counts(self) -> Mapping[str, Total]:
+    def counts(self) -> Mapping[str, ClaimedTotal]:
         """The totals by track and kind."""
         return {**self.totals.tracks, "core": self.totals.core, "electives": self.totals.electives}
 
@@ -235,7 +235,7 @@ def _constant(text: str) -> NoReturn:
 
 def _claims(data: Any) -> Claims:
     claims = _converted(data, Claims)
-    tracks = {name: _converted(total, Total, f"totals.tracks.{name}")
+    tracks = {name: _converted(total, ClaimedTotal, f"totals.tracks.{name}")
               for name, total in claims.totals.tracks.items()}
     if len({claim.module for claim in claims.modules}) < len(claims.modules):
         raise ValueError("a module is there twice")

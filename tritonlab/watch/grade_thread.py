@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import queue
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -59,11 +60,8 @@ class GradeThread:
         self._target, self._gpu = target, gpu
         self._box: Sandbox | None = None
         self._prepared: tuple[str, Prepared] | None = None  # for the next grade of that module
-        self._change = threading.Condition()
-        self._wanted: GradeJob | None = None
-        self._running: GradeJob | None = None
-        self._number = 0
-        self._over = False
+        self._jobs: queue.SimpleQueue[GradeJob | None] = queue.SimpleQueue()
+        self._latest: GradeJob | None = None
         self._thread = threading.Thread(target=self._run, name="grades", daemon=True)
 
     def __enter__(self) -> GradeThread:
@@ -75,51 +73,37 @@ class GradeThread:
 
     def close(self) -> None:
         """Ends the running grade and waits; no event or record follows."""
-        with self._change:
-            self._over = True
-            self._drop()
+        self.cancel()
+        self._jobs.put(None)
         self._thread.join()
 
     def begin(self, submission: Submission, first: Sequence[str] = ()) -> GradeJob:
         """Grades the current files; cancels a running grade."""
-        with self._change:
-            self._drop()
-            self._number += 1
-            self._wanted = GradeJob(self._number, submission, tuple(first))
-            self._change.notify()
-            return self._wanted
+        self.cancel()
+        number = self._latest.number + 1 if self._latest else 1
+        self._latest = GradeJob(number, submission, tuple(first))
+        self._jobs.put(self._latest)
+        return self._latest
 
     def cancel(self) -> None:
         """Cancels the running grade."""
-        with self._change:
-            self._drop()
-
-    def _drop(self) -> None:
-        self._wanted = None
-        if self._running is not None:
-            self._running.cancelled.set()
-        self._change.notify()
+        if self._latest:
+            self._latest.cancelled.set()
 
     def _next(self) -> GradeJob | None:
         """Waits for a job; None after ``close``."""
-        with self._change:
-            self._running = None
-            called = self._change.wait_for(self._is_called, IDLE_S)
-        if not called:
+        try:
+            return self._jobs.get(timeout=IDLE_S)
+        except queue.Empty:
             memory_trim.give_back()  # meanwhile a job may arrive
-        with self._change:
-            self._change.wait_for(self._is_called)
-            self._running, self._wanted = self._wanted, None
-            return None if self._over else self._running
-
-    def _is_called(self) -> bool:
-        return self._over or self._wanted is not None
+            return self._jobs.get()
 
     def _run(self) -> None:
         try:
-            while (job := self._next()) is not None:
-                self._do(job)
-                self._prepare(job.submission.module)
+            for job in iter(self._next, None):
+                if not job.cancelled.is_set():
+                    self._do(job)
+                    self._prepare(job.submission.module)
         finally:
             self._let_go()
 
@@ -134,7 +118,7 @@ class GradeThread:
                                 used[1].sized_by if used and used[0] == module.id else {})
             self._prepared = (module.id, prepared)
             for _ in prepared.steps():
-                if self._is_called():
+                if not self._jobs.empty():
                     return
 
     def _do(self, job: GradeJob) -> None:

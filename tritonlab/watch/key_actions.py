@@ -39,10 +39,6 @@ def hint(watch: Watch) -> None:
     watch.tell(hints.record(watch.course, _place(watch), next_hint))
 
 
-def read(watch: Watch) -> None:
-    _run(watch, f"tritonlab read {watch.module.id}", reads=True)
-
-
 def solution(watch: Watch) -> None:
     """Shows the diff to the solution, before a pass only after a question."""
     module = watch.module
@@ -155,7 +151,8 @@ def _place(watch: Watch) -> Workspace:
 # A narrow terminal omits the last ones but `q` and `?`.
 ACTIONS = (
     Action("h", "hint", "shows the next hint for what failed last.", hint),
-    Action("r", "read", "shows the lesson.", read),
+    Action("r", "read", "shows the lesson.",
+           lambda watch: _run(watch, f"tritonlab read {watch.module.id}", reads=True)),
     Action("s", "solution", "compares with the solution, after a pass or when you give up.",
            solution),
     Action("x", "reset", "puts a fresh exercise in the place of your work, after asking.", reset),

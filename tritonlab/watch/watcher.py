@@ -20,7 +20,6 @@ from tritonlab.course.course import Course, Module
 from tritonlab.errors import TritonlabError
 from tritonlab.grading import grade as grading
 from tritonlab.progress import certificate
-from tritonlab.progress.journal import JournalReading
 from tritonlab.render.watch import KeyBinding, WatchView
 from tritonlab.watch import grade_thread
 from tritonlab.watch.file_events import Content, Saves
@@ -77,7 +76,7 @@ class Watch:
         self._grade: Grade | None = None
         self._question: Act | None = None
         self._over = False
-        self._saves: Saves | None = None
+        self._saves = contextlib.ExitStack()
         self._held = contextlib.ExitStack()  # the exercise
         self.inbox = Inbox()
         self._keyboard = keyboard or Keyboard()
@@ -114,9 +113,8 @@ class Watch:
                             self._handle(event)
                         self._be_punctual()
                 finally:
-                    self._stop_looking()
+                    self._saves.close()
                     self._wind_up()
-                    self.view.make_room()
                     self.view.ended(self._code)
         finally:
             self.inbox.close()
@@ -144,7 +142,7 @@ class Watch:
         """Watches another exercise, whose lock is ``held`` (``workspace.watch_lock``)."""
         self._held.close()
         self._held.push(held)
-        self._stop_looking()
+        self._saves.close()
         self._regrader.cancel()
         self._grade = None
         self.submission, self.report = submission, None
@@ -172,14 +170,8 @@ class Watch:
     def _begin(self) -> None:
         self.view.watching(self.submission, self.actions)
         submission = self.submission
-        self._saves = Saves(
-            submission, lambda content: self.inbox.put((submission, content)), poll=self._poll)
-        self._saves.__enter__()
-
-    def _stop_looking(self) -> None:
-        if self._saves is not None:
-            self._saves.__exit__()
-            self._saves = None
+        self._saves.enter_context(Saves(
+            submission, lambda content: self.inbox.put((submission, content)), poll=self._poll))
 
     def _wind_up(self) -> None:
         """Shows the outcome of a grade that was running, once it is certain."""
@@ -219,7 +211,8 @@ class Watch:
         except OSError:  # the file is gone, which is the next event
             grade.due = math.inf
             return
-        self.view.failing(self.module, grade.shown, self._reading())
+        self.view.failing(self.module, grade.shown,
+                          grading.reading_of(self.course, self.submission))
         grade.fresh, grade.drawn = True, 0.0
 
     def _hear(self, message: GradeEvent | str) -> None:
@@ -346,6 +339,3 @@ class Watch:
         """Restores the terminal for a shell."""
         self.view.make_room()
         self._keyboard.release()
-
-    def _reading(self) -> JournalReading:
-        return grading.reading_of(self.course, self.submission)

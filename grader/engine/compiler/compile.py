@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any
 from unittest import mock
 
 import torch
@@ -52,12 +52,9 @@ def takes(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
     Raises:
         DoesNotCompile: the front end refuses the kernel.
     """
-    with mock.patch.object(CUDABackend, "make_ttgir", staticmethod(_stop)), suppress(_FarEnough):
+    with mock.patch.object(CUDABackend, "make_ttgir", side_effect=_FarEnough), \
+            suppress(_FarEnough):
         build(kernel, arguments, options, target)
-
-
-def _stop(*_: Any, **__: Any) -> NoReturn:
-    raise _FarEnough
 
 
 def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
@@ -78,11 +75,11 @@ def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
         DoesNotCompile: no GPU of this kind could run it.
         OSError: Triton's files or tools cannot be read, run or written.
     """
-    chosen = {"enable_fp_fusion": True, **options}  # without it, Triton 3.9 warns of its default
+    options = {"enable_fp_fusion": True, **options}  # without it, Triton 3.9 warns of its default
     printed: list[str] = []
     try:
         with pretending(target), heard() as printed:
-            compiled = kernel.run(grid=(1, 1, 1), warmup=True, **arguments, **chosen)
+            compiled = kernel.run(grid=(1, 1, 1), warmup=True, **arguments, **options)
             _fits(compiled.metadata, target)
             return compiled
     except (_FarEnough, OSError):
@@ -116,17 +113,17 @@ def variant(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any
     }
 
 
-def _in_words(kind: Any, known: Any) -> str:
-    """The specialization of one argument by Triton's binder: its type and its attributes."""
+def _in_words(kind: Any, attribute: Any) -> str:
+    """The specialization of one argument by Triton's binder: its type and its attribute."""
     if kind == "constexpr":
-        return repr(known)
-    if not isinstance(kind, str) or not isinstance(known, str | int | None):
-        return f"{kind!r} {known!r}"
-    if isinstance(known, int):
-        return f"{kind} equal to {known}"
-    aligned = "D" in (known or "")
-    what = "an address divisible by 16" if kind.startswith("*") else "divisible by 16"
-    return f"{kind}, {what}" if aligned else kind
+        return repr(attribute)
+    if not isinstance(kind, str) or not isinstance(attribute, str | int | None):
+        return f"{kind!r} {attribute!r}"
+    if isinstance(attribute, int):
+        return f"{kind} equal to {attribute}"
+    if "D" not in (attribute or ""):
+        return kind
+    return f"{kind}, {'an address ' * kind.startswith('*')}divisible by 16"
 
 
 def _fits(metadata: Any, target: Target) -> None:
@@ -135,10 +132,9 @@ def _fits(metadata: Any, target: Target) -> None:
     Raises:
         OutOfResources: the target has too few.
     """
-    if metadata.shared > target.shared_per_program:
-        raise OutOfResources(metadata.shared, target.shared_per_program, "shared memory")
-    threads = metadata.num_warps * WARP
-    if threads > _MOST_THREADS:
-        raise OutOfResources(threads, _MOST_THREADS, "threads")
-    if metadata.num_ctas > _MOST_CTAS:
-        raise OutOfResources(metadata.num_ctas, _MOST_CTAS, "thread blocks")
+    for needed, limit, resource in (
+            (metadata.shared, target.shared_per_program, "shared memory"),
+            (metadata.num_warps * WARP, _MOST_THREADS, "threads"),
+            (metadata.num_ctas, _MOST_CTAS, "thread blocks")):
+        if needed > limit:
+            raise OutOfResources(needed, limit, resource)

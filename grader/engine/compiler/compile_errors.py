@@ -1,14 +1,15 @@
-"""Why a kernel does not compile: the compiler's own words, at the place in the learner's file."""
+"""Findings about kernels that do not compile: the compiler's message, at the learner's line."""
 
 from __future__ import annotations
 
 import ast
+import linecache
 import os
 import re
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from triton.runtime.jit import JITFunction
 
 from grader.engine.compiler.ptx import line_of
 from grader.engine.compiler.targets import Target
-from grader.finding import fact
+from grader.finding import fault
 from grader.report import Finding
 from grader.text import not_found
 
@@ -42,19 +43,19 @@ _Place = tuple[int, str]  # line of the learner's file; that line and a caret be
 
 @contextmanager
 def heard() -> Iterator[list[str]]:
-    """Inside, nothing is printed to standard error; after a failure, the list holds its text.
+    """Redirects standard error; after a failure, the list holds its text.
 
-    What is between Python and the GPU's code explains itself there and nowhere else.
+    MLIR and LLVM explain their errors there and nowhere else.
     """
-    said: list[str] = []
+    printed: list[str] = []
     with tempfile.TemporaryFile() as file:
         sys.stderr.flush()
         before = os.dup(2)
         os.dup2(file.fileno(), 2)
         try:
-            yield said
+            yield printed
         except BaseException:
-            said.append(os.pread(file.fileno(), _READ, 0).decode(errors="replace"))
+            printed.append(os.pread(file.fileno(), _READ, 0).decode(errors="replace"))
             raise
         finally:
             sys.stderr.flush()
@@ -63,20 +64,20 @@ def heard() -> Iterator[list[str]]:
 
 
 def finding(error: Exception, printed: str, kernel: Any, target: Target) -> Finding:
-    """What to tell of a kernel that does not compile.
+    """Explains why a kernel does not compile.
 
     Args:
-        error: what the compiler raised.
-        printed: what it printed meanwhile.
+        error: the compiler's exception.
+        printed: its output on standard error.
         kernel: the JITFunction that was launched.
         target: the GPU that it was compiled for.
     """
     name = kernel.fn.__name__
     if isinstance(error, OutOfResources):
-        data = fact("too large", kernel=name, target=target.title, text=str(error))
+        data = fault("too large", kernel=name, target=target.title, text=str(error))
         if error.name in _LAUNCHED:
-            data = fact(_LAUNCHED[error.name], kernel=name, target=target.title,
-                        count=error.required, most=error.limit)
+            data = fault(_LAUNCHED[error.name], kernel=name, target=target.title,
+                         count=error.required, most=error.limit)
         return Finding("T05", data, line=_first_line(kernel))
     own, kind = _own(kernel), "refused"
     if isinstance(error, CompilationError):
@@ -94,12 +95,12 @@ def finding(error: Exception, printed: str, kernel: Any, target: Target) -> Find
         said, place = _diagnosis(printed, own)
         said = said or f"{type(error).__name__}: {error}"
     line, quoted = place or (_first_line(kernel), "")
-    return Finding("L05", fact(kind, kernel=name, target=target.title, text=_short(said, kernel),
-                               quoted=quoted), line=line)
+    return Finding("L05", fault(kind, kernel=name, target=target.title, text=_short(said, kernel),
+                                quoted=quoted), line=line)
 
 
 def _chain(error: CompilationError) -> Iterator[CompilationError]:
-    """From the kernel's own code to that of the helper where it went wrong."""
+    """Yields the errors from the kernel's own code to the helper where it went wrong."""
     step: BaseException | None = error
     while isinstance(step, CompilationError):
         yield step
@@ -155,8 +156,10 @@ def _place(error: CompilationError, own: Iterable[Any]) -> _Place | None:
     function = next((one for one in functions if _holds(one.src, node)), None)
     if function is None:
         return None
-    return _marked(function, node.lineno, len(_line(function, node.lineno).encode()
-                                              [:node.col_offset].decode(errors="ignore")))
+    line = _first_line(function) + node.lineno - 1
+    indent = len(function.raw_src[0]) - len(function.raw_src[0].lstrip())
+    before = _text(function, line).encode()[:indent + node.col_offset]
+    return _marked(function, line, len(before.decode(errors="ignore")))
 
 
 def _holds(text: str, node: ast.AST) -> bool:
@@ -197,24 +200,20 @@ def _assembler(log: str, own: list[Any]) -> tuple[str, _Place | None]:
     return said, _at(line, 0, own) if line else None
 
 
-def _at(line: int, column: int, own: Iterable[Any]) -> _Place | None:
-    for function in own:
-        inside = line - _first_line(function) + 1
-        if 1 <= inside <= function.src.count("\n") + 1:
-            indent = len(function.raw_src[0]) - len(function.raw_src[0].lstrip())
-            return _marked(function, inside, max(0, column - 1 - indent))
-    return None
+def _at(line: int, column: int, own: Sequence[Any]) -> _Place | None:
+    inside = any(0 <= line - _first_line(one) <= one.src.count("\n") for one in own)
+    return _marked(own[0], line, column - 1) if inside else None
 
 
-def _marked(function: Any, inside: int, column: int) -> _Place:
-    """A line of a function, counted from its ``def``, and a caret below a column of it."""
-    text = _line(function, inside)
+def _marked(function: Any, line: int, column: int) -> _Place:
+    """A line of a function's file, and a caret below a column of it."""
+    text = _text(function, line)
     caret = " " * (column - len(text) + len(text.lstrip())) + "^"
-    return _first_line(function) + inside - 1, f"{text.strip()}\n{caret}"
+    return line, f"{text.strip()}\n{caret}"
 
 
-def _line(function: Any, inside: int) -> str:
-    return str(function.src.split("\n")[inside - 1])
+def _text(function: Any, line: int) -> str:
+    return linecache.getline(function.fn.__code__.co_filename, line)
 
 
 def _first_line(function: Any) -> int:

@@ -62,14 +62,16 @@ def binary_of(compiled: Any, target: Target, kernel_name: str,
     steps = list(ptx.instructions(code))
     registers, stack = _resources(compiled.asm["cubin"], metadata.name)
     products = _products(steps, ttgir.products_without_tensor_cores(middle))
-    tensor_cores = _tensor_cores(name for _, name, _ in products)
+    newest_first: tuple[TensorCores, ...] = ("tcgen05", "wgmma", "mma")
+    names = {name for _, name, _ in products}
     return Binary(
         kernel=kernel_name, target=target.name, capability=target.capability,
         registers=registers, spill_bytes=max(0, stack - ptx.declared_stack(code)),
         shared=metadata.shared, warps=metadata.num_warps,  # specialized ones too
         occupancy=occupancy(registers, metadata.shared, metadata.num_warps, target,
                             tensor_memory=getattr(metadata, "tmem_size", None) or 0),
-        accesses=_accesses(steps), dot=ttgir.multiplies(early), tensor_cores=tensor_cores,
+        accesses=_accesses(steps), dot=ttgir.multiplies(early),
+        tensor_cores=next((cores for cores in newest_first if cores in names), ""),
         tf32=ttgir.rounds_to_tf32(early) and any(
             "tf32" in one.opcode for one in steps if _tensor_product(one)),
         factors=tuple(sorted({factor for one in steps if (factor := _factor(one))})),
@@ -103,14 +105,15 @@ def _resources(cubin: bytes, name: str) -> tuple[int, int]:
     raise Unreadable(f"cuobjdump does not tell the registers of {name}: {output.strip()[:200]}")
 
 
+def _most_used(counts: Counter[Any]) -> list[Any]:
+    """The most frequent keys, tuples that begin with a line, in order; each with its count."""
+    return sorted(((*key, count) for key, count in counts.most_common(MOST_ENTRIES)),
+                  key=lambda row: (row[0] or 0, *row[1:]))
+
+
 def _accesses(steps: Iterable[PtxInstruction]) -> tuple[Access, ...]:
-    counts: Counter[tuple[int | None, AccessKind, int]] = Counter()
-    for one in steps:
-        if form := _access(one):
-            counts[one.line, *form] += 1
-    heaviest = counts.most_common(MOST_ENTRIES)
-    return tuple(Access(line, kind, bits, count) for (line, kind, bits), count in sorted(
-        heaviest, key=lambda item: (item[0][0] or 0, *item[0][1:])))
+    counts = Counter((one.line, *form) for one in steps if (form := _access(one)))
+    return tuple(Access(*row) for row in _most_used(counts))
 
 
 def _access(one: PtxInstruction) -> tuple[AccessKind, int] | None:
@@ -156,28 +159,15 @@ def _factor(one: PtxInstruction) -> Factor | None:
 def _products(steps: Iterable[PtxInstruction],
               plain: Iterable[ptx.Place | None]) -> tuple[tuple[int | None, str, int], ...]:
     """The instructions of tl.dot by line: on tensor cores, or else multiply-adds."""
-    counts: Counter[tuple[int | None, str]] = Counter()
     places = set(plain)
-    for one in steps:
-        name: str = _tensor_product(one)
-        if not name and one.place in places and one.opcode.startswith("fma."):
-            name = "fma"
-        if name:
-            counts[one.line, name] += 1
-    heaviest = counts.most_common(MOST_ENTRIES)
-    return tuple((line, name, count) for (line, name), count in sorted(
-        heaviest, key=lambda item: (item[0][0] or 0, item[0][1])))
-
-
-def _tensor_cores(names: Iterable[str]) -> TensorCores:
-    used = set(names)
-    newest_first: tuple[TensorCores, ...] = ("tcgen05", "wgmma", "mma")
-    return next((name for name in newest_first if name in used), "")
+    names = ((one.line, _tensor_product(one) or (
+        "fma" if one.place in places and one.opcode.startswith("fma.") else "")) for one in steps)
+    return tuple(_most_used(Counter(key for key in names if key[1])))
 
 
 def _loop_shuffles(steps: Iterable[PtxInstruction]) -> tuple[tuple[int | None, int], ...]:
-    counts = Counter(one.line for one in steps if one.in_loop and one.opcode.startswith("shfl."))
-    return tuple(sorted(counts.most_common(MOST_ENTRIES), key=lambda item: item[0] or 0))
+    return tuple(_most_used(Counter(
+        (one.line,) for one in steps if one.in_loop and one.opcode.startswith("shfl."))))
 
 
 def _waits_for_all(one: PtxInstruction) -> bool:

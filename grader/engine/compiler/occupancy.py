@@ -1,8 +1,6 @@
-"""Occupancy: resident programs of an SM (streaming multiprocessor), and waves of a launch."""
+"""Occupancy: resident programs of an SM (streaming multiprocessor)."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from grader.engine.compiler.targets import WARP, Target
 from grader.recording.compiled_kernel import Limit, Occupancy
@@ -50,28 +48,3 @@ def _shared_taken(shared: int, target: Target) -> int:
 
 def _round_up(value: int, step: int) -> int:
     return -(-value // step) * step
-
-
-@dataclass(frozen=True)
-class Waves:
-    """The waves in which the programs of a launch run on all SMs.
-
-    ``count``: waves, the last of which may be partial. ``idle``: the share of the last wave's slots
-    for programs that stay empty.
-    """
-
-    count: int
-    idle: float
-
-
-def waves(programs: int, occupancy: Occupancy, target: Target) -> Waves:
-    """The waves of a launch of ``programs``.
-
-    Raises:
-        ValueError: no program fits an SM.
-    """
-    at_once = occupancy.programs * target.multiprocessors
-    if at_once < 1:
-        raise ValueError("no multiprocessor holds such a program")
-    count = -(-programs // at_once)
-    return Waves(count, (count * at_once - programs) / at_once)

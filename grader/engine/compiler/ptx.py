@@ -1,13 +1,12 @@
-"""Reads PTX text: instructions with their lines, listings, and declared stack."""
+"""Reads PTX text: instructions with their lines, listings, declared stack; repairs locations."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from collections.abc import Iterator
+from pathlib import PurePath
 from typing import NamedTuple
-
-from grader.engine.compiler.line_info import repaired
 
 Place = tuple[str, int, int]
 """The innermost source of an instruction: name of the file without its folder, line, column."""
@@ -24,11 +23,13 @@ _TOKEN = re.compile(  # locations, and statements at the start of a line or afte
 _REMARK = re.compile(r"//(?! \S+:\d+:\d+).*")  # a comment that names no place in a source
 _FILE = re.compile(r'^[ \t]*\.file[ \t]+(\d+)[ \t]+"([^"]*)"(?:[ \t]+"([^"]*)")?', re.MULTILINE)
 _ENTRY = re.compile(r"^\.visible[ \t]+\.entry[ \t]", re.MULTILINE)
-_LOCATION = re.compile(r"^[ \t]*\.loc[ \t]+(\d+)", re.MULTILINE)
+_LOCATION = re.compile(r"^[ \t]*\.loc[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)(.*)$", re.MULTILINE)
 _INLINED = re.compile(r"inlined_at[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)")
 _CALLER = re.compile(r"@\[[ \t]*([^@\[\]]+?):(\d+):\d+")
 _DEPOT = re.compile(r"\.local[ \t]+[^;\n]*?__local_depot\d+\[(\d+)\]")
 _COMMENT = re.compile(r"//.*")
+_ASSEMBLY = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
+_FRAME = re.compile(r"([^\s\[\]:]+):(\d+):(\d+)")
 _NOT_CODE = re.compile(
     r"^[ \t]*(?:\.(?:file|loc)\b.*|\$L__(?:tmp|func_begin|func_end|info_string)\d+:)",
     re.MULTILINE)
@@ -43,6 +44,48 @@ class PtxInstruction(NamedTuple):
     line: int | None
     place: Place | None
     in_loop: bool
+
+
+def repaired(ptx: str) -> str:
+    """Gives every instruction of a block of inline assembly the location of its first.
+
+    Triton 3.8 and 3.9 write a masked load as several lines of assembly, and LLVM takes each of
+    them for one line of the source: the load itself is reported some lines below where it is.
+    Nothing else is changed, so that assembling the result again gives the same instructions.
+    """
+    return _ASSEMBLY.sub(_with_one_location, ptx)
+
+
+def _with_one_location(block: re.Match[str]) -> str:
+    first = _LOCATION.search(block[0])
+    return _LOCATION.sub(lambda _: first[0], block[0]) if first else block[0]
+
+
+def own_file(ptx: str) -> str:
+    """The name of the kernel's file: that of the first location; empty without one."""
+    first = _LOCATION.search(ptx)
+    paths = {number: name or folder for number, folder, name in _FILE.findall(ptx)}
+    return PurePath(paths.get(first[1], "")).name if first else ""
+
+
+def attributed_to_callers(ptx: str) -> str:
+    """Moves locations in library helpers to the line of the kernel's file that calls them.
+
+    Triton 3.6 and 3.7 name the caller of a helper only in a comment, which the assembler drops:
+    ``.loc 2 293 36 // standard.py:293:36 @[ kernel.py:26:35 ]``. Later versions pass it to the
+    assembler, and their PTX is returned as it is.
+    """
+    first, name = _LOCATION.search(ptx), own_file(ptx)
+
+    def moved(location: re.Match[str]) -> str:
+        if first is None or location[1] == first[1] or "@[" not in location[4]:
+            return location[0]
+        for file, line, column in _FRAME.findall(location[4]):
+            if file == name:
+                return f"\t.loc\t{first[1]} {line} {column}"
+        return location[0]
+
+    return _LOCATION.sub(moved, ptx)
 
 
 def instructions(ptx: str) -> Iterator[PtxInstruction]:
@@ -74,15 +117,9 @@ def _loops(text: str) -> list[range]:
 
 def lines(ptx: str) -> list[tuple[int | None, str]]:
     """The listing without debugging data, each row with the line of the kernel's file."""
-    text = _DEBUGGING.sub("", repaired(ptx))
-    sources = _Sources(text)
     listing: list[tuple[int | None, str]] = []
-    line: int | None = None
-    for row in text.splitlines():
-        location = _TOKEN.match(row)
-        if location and location["file"]:
-            line, _ = sources.locate(location)
-        elif row.strip() and not row.lstrip().startswith("//") and not _NOT_CODE.match(row):
+    for line, row in _located(_DEBUGGING.sub("", repaired(ptx))):
+        if row.strip() and not row.lstrip().startswith("//") and not _NOT_CODE.match(row):
             code = row.startswith(("\t", " ")) and not row.lstrip().startswith(".")
             listing.append((line if code else None, row.expandtabs(4).rstrip()))
     return listing
@@ -90,14 +127,19 @@ def lines(ptx: str) -> list[tuple[int | None, str]]:
 
 def line_of(ptx: str, row: int) -> int | None:
     """The line of the kernel's file that a row of the text, counted from 1, comes from."""
-    text = repaired(ptx)
+    located = list(_located(repaired(ptx)))[:row]
+    return located[-1][0] if located else None
+
+
+def _located(text: str) -> Iterator[tuple[int | None, str]]:
+    """Rows of the text, each with the line of the kernel's file that the last location names."""
     sources = _Sources(text)
     line: int | None = None
-    for one in text.split("\n")[:row]:
-        location = _TOKEN.match(one)
+    for row in text.split("\n"):
+        location = _TOKEN.match(row)
         if location and location["file"]:
             line, _ = sources.locate(location)
-    return line
+        yield line, row
 
 
 class _Sources:
@@ -106,7 +148,10 @@ class _Sources:
     def __init__(self, text: str) -> None:
         self._files = {int(number): f"{folder}/{name}" if name else folder
                        for number, folder, name in _FILE.findall(text)}
-        self._home = _home(text, self._files)
+        entry = _ENTRY.search(text)
+        first = _LOCATION.search(text, entry.start() if entry else 0)
+        # the kernel's file: the first that its code refers to
+        self._home = self._files.get(int(first[1])) if first else None
         # lines of the kernel's file that inlined code was called from
         self._callers: dict[tuple[int, int, int], int | None] = {}
 
@@ -115,31 +160,21 @@ class _Sources:
         here = int(token["file"]), int(token["line"]), int(token["column"])
         path = self._files.get(here[0], "")
         place = (path.rpartition("/")[2], here[1], here[2]) if here[1] else None
-        line = _line(here, token["more"], path, self._home, self._callers)
-        self._callers[here] = line
+        line = self._callers[here] = self._line(here, token["more"], path)
         return line, place
 
-
-def _home(text: str, files: dict[int, str]) -> str | None:
-    """The file that the kernel is defined in: the first that its code refers to."""
-    entry = _ENTRY.search(text)
-    first = _LOCATION.search(text, entry.start() if entry else 0)
-    return files.get(int(first[1])) if first else None
-
-
-def _line(here: tuple[int, int, int], more: str, path: str, home: str | None,
-          callers: dict[tuple[int, int, int], int | None]) -> int | None:
-    if home is None or here[1] == 0:
-        return None
-    if path == home:
-        return here[1]
-    # From 3.7 on, a location names its caller, which has been located before; 3.6 names all
-    # callers in a comment.
-    if inlined := _INLINED.search(more):
-        file, line, column = map(int, inlined.groups())
-        return callers.get((file, line, column))
-    own = home.rpartition("/")[2]
-    return next((int(line) for name, line in _CALLER.findall(more) if name == own), None)
+    def _line(self, here: tuple[int, int, int], more: str, path: str) -> int | None:
+        if self._home is None or here[1] == 0:
+            return None
+        if path == self._home:
+            return here[1]
+        # From 3.7 on, a location names its caller, which has been located before; 3.6 names all
+        # callers in a comment.
+        if inlined := _INLINED.search(more):
+            file, line, column = map(int, inlined.groups())
+            return self._callers.get((file, line, column))
+        own = self._home.rpartition("/")[2]
+        return next((int(line) for name, line in _CALLER.findall(more) if name == own), None)
 
 
 def declared_stack(ptx: str) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 import triton
 from triton.compiler.compiler import make_backend
 
-from grader.engine.compiler.line_info import attributed_to_callers, own_file, repaired
+from grader.engine.compiler.ptx import attributed_to_callers, own_file, repaired
 
 _SECONDS = 60.0  # nvdisasm needs 0.3
 _STEP = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
@@ -66,7 +66,6 @@ class Code:
     lines of loads may be up to four too large, or missing.
     """
 
-    kernel: str
     instructions: tuple[SassInstruction, ...] = field(repr=False)
     exact_lines: bool = True
 
@@ -84,11 +83,11 @@ def code_of(compiled: Any) -> Code:
     name, own = compiled.metadata.name, own_file(ptx)
     corrected = attributed_to_callers(repaired(ptx))
     if corrected == ptx:
-        return Code(name, disassembled(cubin, name, own))
+        return Code(disassembled(cubin, name, own))
     reassembled = _assembled(corrected, compiled.metadata)
     if reassembled is None or machine_code(reassembled) != machine_code(cubin):
-        return Code(name, disassembled(cubin, name, own), exact_lines=False)
-    return Code(name, disassembled(reassembled, name, own))
+        return Code(disassembled(cubin, name, own), exact_lines=False)
+    return Code(disassembled(reassembled, name, own))
 
 
 class CannotDisassemble(RuntimeError):
@@ -124,8 +123,29 @@ def disassembled(cubin: bytes, kernel: str, file: str = "") -> tuple[SassInstruc
 
 
 def _parsed(listing: str, kernel: str, file: str) -> Iterator[SassInstruction]:
-    """Parses the listing; branches name labels, which precede the address they refer to."""
-    labels, steps = _scanned(listing, kernel, file)
+    """Parses the listing; branches name labels, which may stand behind them."""
+    labels: dict[str, int] = {}
+    steps: list[tuple[int, str, int | None]] = []
+    waiting: list[str] = []  # labels of the next address
+    frames: list[str] = []  # of the next instruction, the innermost first
+    line: int | None = None
+    inside = False
+    for row in listing.splitlines():
+        if _SECTION in row:
+            inside = row.split(_SECTION, 1)[1].split('"')[0].split(",")[0] == kernel
+        elif not inside:
+            continue
+        elif "//##" in row:
+            frames.append(row)
+        elif label := _LABEL.match(row):
+            waiting.append(label[1])
+        elif step := _STEP.match(row):
+            address = int(step[1], 16)
+            if frames:
+                line, frames = _own_line(frames, file), []
+            labels.update((label, address) for label in waiting)
+            waiting.clear()
+            steps.append((address, step[2], line))
     for address, text, line in steps:
         predicate = ""
         if guard := _PREDICATE.match(text):
@@ -135,33 +155,6 @@ def _parsed(listing: str, kernel: str, file: str) -> Iterator[SassInstruction]:
         yield SassInstruction(
             address, opcode, tuple(part.strip() for part in rest.split(",") if part.strip()),
             predicate, line, labels.get(goes_to[1]) if goes_to else None)
-
-
-def _scanned(listing: str, kernel: str, file: str
-             ) -> tuple[dict[str, int], list[tuple[int, str, int | None]]]:
-    labels: dict[str, int] = {}
-    steps: list[tuple[int, str, int | None]] = []
-    waiting: list[str] = []  # labels of the next address
-    frames: list[str] = []  # of the next instruction, the innermost first
-    line: int | None = None
-    inside = False
-    for text in listing.splitlines():
-        if _SECTION in text:
-            inside = text.split(_SECTION, 1)[1].split('"')[0].split(",")[0] == kernel
-        elif not inside:
-            continue
-        elif "//##" in text:
-            frames.append(text)
-        elif label := _LABEL.match(text):
-            waiting.append(label[1])
-        elif step := _STEP.match(text):
-            address = int(step[1], 16)
-            if frames:
-                line, frames = _own_line(frames, file), []
-            labels.update((label, address) for label in waiting)
-            waiting.clear()
-            steps.append((address, step[2], line))
-    return labels, steps
 
 
 def _own_line(frames: list[str], file: str) -> int | None:
@@ -184,19 +177,16 @@ def _assembled(ptx: str, metadata: Any) -> bytes | None:
         The cubin, or None where this version of Triton has another interface.
     """
     try:
+        from triton.backends.compiler import Language
+
         backend = make_backend(metadata.target)
         settings: dict[str, Any] = dict(metadata._asdict())
         options = backend.parse_options(settings)
         stages: dict[str, Any] = {}
-        backend.add_stages(stages, options, _language())
+        backend.add_stages(stages, options, Language.TRITON)
         return bytes(stages["cubin"](ptx, settings))
     except Exception:  # another interface: ``exact_lines`` becomes false
         return None
-
-
-def _language() -> Any:
-    from triton.backends.compiler import Language
-    return Language.TRITON
 
 
 def machine_code(cubin: bytes) -> dict[str, bytes]:

@@ -48,9 +48,6 @@ class Driver:
     def get_active_torch_device(self) -> torch.device:
         return torch.device("cpu")
 
-    def map_python_to_cpp_type(self, kind: str) -> str:
-        return kind
-
 
 @contextmanager
 def pretending(target: Target) -> Iterator[None]:

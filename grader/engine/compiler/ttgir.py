@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from grader.engine.compiler.ptx import Place
 
@@ -40,11 +41,8 @@ def imprecise_sums(ttgir: str) -> int:
         2**30 by default; 0 without such products.
     """
     zeros = set(_ZERO.findall(ttgir))
-    most = 0
-    for total, goes_on, limit, depth in _GROUP_DOT.findall(ttgir):
-        begins = total in zeros or goes_on in zeros
-        most = max(most, min(int(limit), int(depth)) if begins else int(limit))
-    return most
+    return max((min(int(limit), int(depth)) if zeros & {total, goes_on} else int(limit)
+                for total, goes_on, limit, depth in _GROUP_DOT.findall(ttgir)), default=0)
 
 
 def stages(ttgir: str) -> int:
@@ -53,29 +51,25 @@ def stages(ttgir: str) -> int:
     Software pipelining and warp specialization give a loop a ring of buffers. Rings of barriers do
     not count.
     """
-    depth = 0
-    for count, shape, kind in _STAGED.findall(ttgir):
-        if not (kind == "i64" and shape == "1"):
-            depth = max(depth, int(count))
-    return depth
+    return max((int(count) for count, shape, kind in _STAGED.findall(ttgir)
+                if (kind, shape) != ("i64", "1")), default=0)
 
 
 def conversions(ttgir: str) -> list[Place | None]:
     """The places of layout conversions."""
-    return _places(ttgir, "ttg.convert_layout ")
+    return _places(ttgir, lambda line: "ttg.convert_layout " in line)
 
 
 def products_without_tensor_cores(ttgir: str) -> list[Place | None]:
     """The places of matrix products in a blocked layout, which become multiply-adds."""
     plain = set(_LAYOUT.findall(ttgir))
-    locations = dict(_ALIAS.findall(ttgir))
-    return [_place(line, locations) for line in ttgir.splitlines()
-            if "tt.dot" in line and (result := _RESULT.search(line)) and result[1] in plain]
+    return _places(ttgir, lambda line: "tt.dot" in line
+                   and not plain.isdisjoint(_RESULT.findall(line)[:1]))
 
 
-def _places(ttgir: str, operation: str) -> list[Place | None]:
+def _places(ttgir: str, selects: Callable[[str], bool]) -> list[Place | None]:
     locations = dict(_ALIAS.findall(ttgir))
-    return [_place(line, locations) for line in ttgir.splitlines() if operation in line]
+    return [_place(line, locations) for line in ttgir.splitlines() if selects(line)]
 
 
 def _place(line: str, locations: dict[str, str]) -> Place | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from math import prod
 
 import numpy as np
 
-from grader.engine.dram_model.private_ranges import PrivateRanges
-from grader.engine.dram_model.reuse_distance import SampledWaves, distinct, moved
+from grader.engine.dram_model.reuse_distance import SampledWaves, moved
 from grader.engine.dram_model.sampling import (
     TURNS,
     Groups,
@@ -20,7 +21,15 @@ from grader.engine.dram_model.sampling import (
     cost_of_one,
     in_chunks,
 )
-from grader.engine.dram_model.sector_counts import counted, coverage, extent
+from grader.engine.dram_model.sector_counts import (
+    PrivateRanges,
+    counted,
+    coverage,
+    differs,
+    distinct,
+    expanded,
+    extent,
+)
 from grader.engine.dram_model.waves import Sampled, run_waves
 from grader.engine.interpreter.address_space import Region
 from grader.engine.interpreter.block_value import Array
@@ -33,6 +42,7 @@ _FEW_STRATA = 64  # programs: loops are cut before fewer programs are run
 _MOST_STRATA = 256  # programs of one stratum
 _PROBE_SHARE, _WAVES_SHARE = 0.4, 0.75  # of the remaining time
 _USABLE = 0.6  # share of L2 that behaves like an ideal LRU cache
+_DRAM_READ = 64  # bytes that a read of HBM moves at least
 _TRIALS = 2
 _MOST_PLACES = 64  # lines and tensors whose traffic is reported, the heaviest
 _LONGEST_NAME = 200  # characters of a tensor's name
@@ -42,7 +52,7 @@ class Unsteady(Exception):
     """Addresses of the launch depend on unknown values; the message is a sentence."""
 
 
-def surveyed(sampler: Sampler, name: str, resident: int, l2_bytes: int, granule: int,
+def surveyed(sampler: Sampler, name: str, resident: int, l2_bytes: int,
              effort: float = 1.0) -> Survey:
     """Surveys a launch until its memory's deadline.
 
@@ -51,7 +61,6 @@ def surveyed(sampler: Sampler, name: str, resident: int, l2_bytes: int, granule:
         name: of the kernel.
         resident: programs that are on the GPU at the same time.
         l2_bytes: size of the L2 cache.
-        granule: bytes that a DRAM read moves at least.
         effort: share of the usual number of programs that is run.
 
     Raises:
@@ -61,7 +70,7 @@ def surveyed(sampler: Sampler, name: str, resident: int, l2_bytes: int, granule:
         TooLong: the first few programs take too long.
     """
     grid = sampler.memory.running.grid
-    programs = grid[0] * grid[1] * grid[2]
+    programs = prod(grid)
     if not programs:
         nothing = Interval(0, 0)
         return Survey(name, grid, 0, 0, (), {}, nothing, nothing, 0, 0, 0)
@@ -71,7 +80,6 @@ def surveyed(sampler: Sampler, name: str, resident: int, l2_bytes: int, granule:
     sampler.memory.deadline = now + _PROBE_SHARE * (end - now)
     probe = sampler.run(probes)
     _check_steady(sampler, name, probes, probe)
-    _forget_stored(sampler, probe)
     now = time.process_time()
     sampler.memory.deadline = now + _WAVES_SHARE * (end - now)
     waves = run_waves(sampler, programs, min(resident, programs), effort)
@@ -84,7 +92,7 @@ def surveyed(sampler: Sampler, name: str, resident: int, l2_bytes: int, granule:
         sums.add(in_chunks(sampler, np.array(sorted(chosen)), cost), chosen)
     except TooLong:
         sums.add(probe, dict.fromkeys(probes.tolist(), programs / len(probes)))
-    return sums.survey(name, grid, waves, l2_bytes, granule)
+    return sums.survey(name, grid, waves, l2_bytes)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -92,10 +100,15 @@ def surveyed(sampler: Sampler, name: str, resident: int, l2_bytes: int, granule:
 
 
 def _check_steady(sampler: Sampler, name: str, probes: Array, probe: Groups) -> None:
-    """Runs programs again with other values for unknown ones; addresses must stay the same."""
+    """Runs programs again with other values for unknown ones; addresses must stay the same.
+
+    Afterwards, values that the launch stores are unknown.
+    """
     memory = sampler.memory
-    known = set(memory.known)
-    memory.known -= _stored(sampler, probe)
+    known = memory.known
+    memory.known = known - {id(sampler.region(access.key.region).storage)
+                            for _, trail in probe for access in trail.accesses
+                            if access.key.kind != "load"}
     try:
         for trial in range(_TRIALS):
             memory.trial = np.random.default_rng(trial)
@@ -107,24 +120,18 @@ def _check_steady(sampler: Sampler, name: str, probes: Array, probe: Groups) -> 
                 raise Unsteady(
                     f"Where `{name}` reads or writes depends on values that are only known once "
                     "the kernels before it, or it itself, ran at this size.")
+    except BaseException:
+        memory.known = known
+        raise
     finally:
-        memory.trial, memory.known = None, known
+        memory.trial = None
 
 
 def _prints(groups: Groups) -> list[object]:
     return [
-        (group.tolist(), access.key, access.first.tobytes(), np.asarray(access.nbytes).tobytes(),
+        (group.tolist(), access.key, access.first.tobytes(), access.nbytes.tobytes(),
          access.rows.tobytes())
         for group, trail in groups for access in trail.accesses]
-
-
-def _stored(sampler: Sampler, groups: Groups) -> set[int]:
-    return {id(sampler.region(access.key.region).storage)
-            for _, trail in groups for access in trail.accesses if access.key.kind != "load"}
-
-
-def _forget_stored(sampler: Sampler, groups: Groups) -> None:
-    sampler.memory.known -= _stored(sampler, groups)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -137,10 +144,9 @@ def _strata(grid: tuple[int, int, int], most: int) -> dict[int, float]:
     Along each axis the last program is a stratum of its own, as tails are there; of each stratum
     some programs are chosen, evenly spread.
     """
-    along = [[(range(n - 1), n - 1), (range(n - 1, n), 1)] if n > 1 else [(range(1), 1)]
-             for n in grid]
-    kinds = [(xs, ys, zs) for (xs, _), (ys, _), (zs, _) in itertools.product(*along)]
-    sizes = [len(xs) * len(ys) * len(zs) for xs, ys, zs in kinds]
+    along = [[range(n - 1), range(n - 1, n)] if n > 1 else [range(1)] for n in grid]
+    kinds = list(itertools.product(*along))
+    sizes = [prod(map(len, axes)) for axes in kinds]
     total, chosen = sum(sizes), {}
     for (xs, ys, zs), size in zip(kinds, sizes, strict=True):
         share = max(1, min(size, _MOST_STRATA, round(most * size / total), most))
@@ -162,12 +168,15 @@ class _Scaled:
     def __init__(self, sampler: Sampler, programs: int) -> None:
         self._sampler, self._programs = sampler, programs
         self._sampled = 0
-        self._sums: dict[Key, Array] = {}  # lanes, bytes, sectors, ideal
-        self._touched: dict[Key, list[tuple[Array, Array, Array, Array]]] = {}
-        self._visits: dict[tuple[int | None, str, tuple[str, ...]], float] = {}
+        # lanes, bytes, sectors, ideal sectors
+        self._sums: dict[Key, Array] = defaultdict(lambda: np.zeros(4))
+        # of each program that ran: its number, sectors, weights, and the programs it represents
+        self._touched: dict[Key, list[tuple[Array, ...]]] = defaultdict(list)
+        self._visits: dict[tuple[int | None, str, tuple[str, ...]], float] = defaultdict(float)
         self._flops = 0.0
-        self._hits: dict[int, list[tuple[Array, Array]]] = {}  # elements of atomics, by storage
-        self._runs = PrivateRanges()
+        # elements of atomics, and how often, by region
+        self._hits: dict[int, list[tuple[Array, ...]]] = defaultdict(list)
+        self._ranges = PrivateRanges()
 
     def add(self, groups: Groups, scale: Mapping[int, float]) -> None:
         for group, trail in groups:
@@ -175,81 +184,66 @@ class _Scaled:
             self._sampled += len(group)
             self._flops += trail.products * float(stands.mean())
             for visit, count in trail.visits.items():
-                self._visits[visit] = self._visits.get(visit, 0) + count * float(stands.mean())
+                self._visits[visit] += count * float(stands.mean())
             for access in trail.accesses:
                 self._add(access, group, stands)
 
     def _add(self, access: SampledAccess, group: Array, stands: Array) -> None:
-        told = counted(access, len(group))
-        weight = np.broadcast_to(np.asarray(access.weight, float), (len(group),))
-        each = stands * weight
+        counts = counted(access, len(group))
+        each = stands * access.weight
         scaled = each.sum(keepdims=True) if access.alike else each
-        made = np.array([told.lanes @ scaled, told.lanes @ scaled * access.itemsize,
-                         told.sectors @ scaled, told.ideal @ scaled])
-        self._sums[access.key] = self._sums.get(access.key, np.zeros(4)) + made
-        touched = self._touched.setdefault(access.key, [])
-        if access.alike:
-            touched.extend((np.full(len(told.numbers), program), told.numbers,
-                            np.full(len(told.numbers), weight[i]),
-                            np.full(len(told.numbers), stands[i]))
-                           for i, program in enumerate(group.tolist()[:2]))
-        else:
-            touched.append((group[told.rows], told.numbers, weight[told.rows],
-                            stands[told.rows]))
-        self._runs.add(access, group, told, stands)
+        self._sums[access.key] += np.array([
+            counts.lanes @ scaled, counts.lanes @ scaled * access.itemsize,
+            counts.sectors @ scaled, counts.ideal @ scaled])
+        rows, numbers = counts.rows, counts.numbers
+        if access.alike:  # the first two programs show that all share their sectors
+            few = min(2, len(group))
+            rows, numbers = np.repeat(np.arange(few), len(numbers)), np.tile(numbers, few)
+        self._touched[access.key].append((group[rows], numbers, access.weight[rows], stands[rows]))
+        self._ranges.add(access, group, counts, stands)
         if access.key.kind == "atomic":
-            self._note_atomics(access, group, each)
-
-    def _note_atomics(self, access: SampledAccess, group: Array, each: Array) -> None:
-        first, nbytes = access.first, np.broadcast_to(np.asarray(access.nbytes), access.first.shape)
-        lanes = nbytes // access.itemsize
-        which = np.repeat(np.arange(len(first)), lanes)
-        within = np.arange(len(which)) - np.repeat(np.cumsum(lanes) - lanes, lanes)
-        places = first[which] // access.itemsize + within
-        self._hits.setdefault(access.key.region, []).append((places, each[access.rows[which]]))
+            which, within = expanded(access.nbytes // access.itemsize)
+            places = access.first[which] // access.itemsize + within
+            self._hits[access.key.region].append((places, each[access.rows[which]]))
 
     # -- what comes out ------------------------------------------------------------------------
 
-    def survey(self, name: str, grid: tuple[int, int, int], waves: Sampled | None, l2_bytes: int,
-               granule: int) -> Survey:
+    def survey(self, name: str, grid: tuple[int, int, int], waves: Sampled | None, l2_bytes: int
+               ) -> Survey:
         traffic = self._traffic()
-        loaded, stored, surely = self._dram(traffic, waves, l2_bytes, granule)
+        loaded, stored, surely = self._dram(traffic, waves, l2_bytes)
         return Survey(
             name, grid, self._programs, self._sampled, traffic, self._executions(), loaded, stored,
             sum(t.lanes for t in traffic if t.kind == "atomic"), self._hottest(),
             round(self._flops), self._apart(), min(surely, loaded.low))
 
     def _traffic(self) -> tuple[Traffic, ...]:
-        made = []
-        for key, (lanes, nbytes, sectors, ideal) in self._sums.items():
-            unique = min(self._distinct([key]), sectors)
-            made.append(Traffic(key.line, key.kind, self._region(key).name[:_LONGEST_NAME],
-                                round(lanes),
-                                round(nbytes), round(sectors), round(ideal), round(unique)))
-        heaviest = sorted(made, key=lambda t: -t.sectors)[:_MOST_PLACES]
+        rows = [Traffic(key.line, key.kind, self._region(key).name[:_LONGEST_NAME],
+                        *(round(each) for each in (*sums, min(self._distinct([key]), sums[2]))))
+                for key, sums in self._sums.items()]
+        heaviest = sorted(rows, key=lambda t: -t.sectors)[:_MOST_PLACES]
         return tuple(sorted(heaviest, key=lambda t: (t.line or 0, t.kind, t.tensor)))
 
     def _apart(self) -> tuple[tuple[str, str], ...]:
-        places = ((kind, self._sampler.region(number)) for number, kind in self._runs.apart(
-            lambda number: self._sampler.region(number).nbytes))
-        found = {(kind, region.name[:_LONGEST_NAME]) for kind, region in places}
-        return tuple(sorted(found)[:_MOST_PLACES])
+        places = {(kind, self._sampler.region(number).name[:_LONGEST_NAME])
+                  for number, kind in self._ranges.apart(
+                      lambda number: self._sampler.region(number).nbytes)}
+        return tuple(sorted(places)[:_MOST_PLACES])
 
     def _region(self, key: Key) -> Region:
         return self._sampler.region(key.region)
 
     def _executions(self) -> dict[int, float]:
-        made: dict[int, float] = {}
-        for (line, _, _), count in self._visits.items():
+        times: dict[int, float] = defaultdict(float)
+        for (line, *_), count in self._visits.items():
             if line is not None:
-                made[line] = max(made.get(line, 0.0), round(count / self._programs, 6))
-        return dict(sorted(made.items()))
+                times[line] = max(times[line], round(count / self._programs, 6))
+        return dict(sorted(times.items()))
 
     def _hottest(self) -> int:
         most = 0.0
         for hits in self._hits.values():
-            places = np.concatenate([p for p, _ in hits])
-            counts = np.concatenate([c for _, c in hits])
+            places, counts = (np.concatenate(column) for column in zip(*hits, strict=True))
             if len(places):
                 _, which = np.unique(places, return_inverse=True)
                 most = max(most, float(np.bincount(which.reshape(-1), counts).max()))
@@ -260,15 +254,11 @@ class _Scaled:
         parts = [part for key in keys for part in self._touched.get(key, [])]
         if not parts:
             return 0.0
-        programs, numbers, weights, stands = (
-            np.concatenate([part[i] for part in parts]) for i in range(4))
+        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        programs, numbers, weights, _ = columns
         order = np.lexsort((-weights, programs, numbers))
-        programs, numbers, weights, stands = (
-            a[order] for a in (programs, numbers, weights, stands))
-        own = np.ones(len(numbers), np.bool_)
-        own[1:] = (numbers[1:] != numbers[:-1]) | (programs[1:] != programs[:-1])
-        new = np.ones(len(numbers), np.bool_)
-        new[1:] = numbers[1:] != numbers[:-1]
+        programs, numbers, weights, stands = (column[order] for column in columns)
+        own, new = differs(numbers, programs), differs(numbers)
         ran = len(np.unique(programs))
         each = float(weights[own].sum())  # sectors of all programs that ran
         seen = float(weights[new].sum())
@@ -276,22 +266,23 @@ class _Scaled:
         most = extent([self._region(key) for key in keys])
         return min(float(most), coverage(each / ran, seen, ran, total))
 
-    def _dram(self, traffic: Sequence[Traffic], waves: Sampled | None, l2_bytes: int,
-              granule: int) -> tuple[Interval, Interval, int]:
+    def _dram(self, traffic: Sequence[Traffic], waves: Sampled | None, l2_bytes: int
+              ) -> tuple[Interval, Interval, int]:
         """Bytes loaded from and stored to DRAM as intervals, and bytes certainly loaded."""
-        storages: dict[int, list[Key]] = {}
+        storages: dict[int, list[Key]] = defaultdict(list)
         for key in self._sums:
-            storages.setdefault(id(self._region(key).storage), []).append(key)
+            storages[id(self._region(key).storage)].append(key)
         numbers = {storage: number for number, storage in enumerate(storages)}
-        sets = {"read": ("load", "atomic"), "written": ("store", "atomic")}
-        keys_of = {(numbers[storage], what): [k for k in keys if k.kind in kinds]
-                   for storage, keys in storages.items() for what, kinds in sets.items()}
+        ways = {"read": ("load", "atomic"), "written": ("store", "atomic")}
+        keys_of = {(numbers[storage], way): [k for k in keys if k.kind in kinds]
+                   for storage, keys in storages.items() for way, kinds in ways.items()}
         reached = {at: self._distinct(keys) for at, keys in keys_of.items() if keys}
         if waves is None:
-            reach = [Interval(round(sum(SECTOR * n for (_, w), n in reached.items() if w == what)),
-                              sum(SECTOR * t.sectors for t in traffic if t.kind in sets[what]))
-                     for what in ("read", "written")]
-            loaded, stored = (Interval(min(r.low, r.high), r.high) for r in reach)
+            most = {way: SECTOR * sum(t.sectors for t in traffic if t.kind in kinds)
+                    for way, kinds in ways.items()}
+            loaded, stored = (Interval(min(most[way], round(sum(
+                SECTOR * n for (_, w), n in reached.items() if w == way))), most[way])
+                for way in ways)
             return loaded, stored, loaded.low
         extents = {numbers[storage]: extent([self._region(key) for key in keys])
                    for storage, keys in storages.items()}
@@ -299,16 +290,14 @@ class _Scaled:
         if not steps:
             return Interval(0, 0), Interval(0, 0), 0
         bound = {at: min(n, extents[at[0]]) for at, n in reached.items()}
-        ratio = {}
-        for at, keys in keys_of.items():
-            scaled = sum(self._sums[key][2] for key in keys)
-            ratio[at] = scaled / (issued[at] * self._programs) if issued.get(at) else 1.0
+        ratio = {at: sum(self._sums[key][2] for key in keys) / (issued[at] * self._programs)
+                 for at, keys in keys_of.items() if issued.get(at)}
         result = moved(SampledWaves(
             steps, waves.resident / waves.size,
             self._programs / waves.resident, extents, bound, ratio), _USABLE * l2_bytes)
-        more = {n: 1 + share * (granule // SECTOR - 1) for n, share in result.isolated.items()}
+        more = {n: 1 + share * (_DRAM_READ // SECTOR - 1) for n, share in result.isolated.items()}
         surely = SECTOR * sum(n * more.get(tensor, 1.0) for tensor, n in result.surely.items())
-        return (_interval(result.loaded, more), _interval(result.stored, {}), round(surely))
+        return _interval(result.loaded, more), _interval(result.stored, {}), round(surely)
 
 
 def _interval(tensors: Mapping[int, tuple[float, float]], more: Mapping[int, float]) -> Interval:

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from grader.engine.dram_model.sector_counts import distinct
 from grader.engine.interpreter.block_value import Array
 from grader.recording.launch_stats import SECTOR
 
@@ -58,6 +60,20 @@ class SampledWaves:
     distinct: Mapping[tuple[int, str], float]  # sectors read or written by the launch, from afar
     ratio: Mapping[tuple[int, str], float]  # what all programs ask for, by what these promise
 
+    @cached_property
+    def tensor(self) -> Array:
+        """The tensor of each step."""
+        return np.array([step.tensor for step in self.steps])
+
+    @cached_property
+    def wave(self) -> Array:
+        """The wave of each step."""
+        return np.array([step.wave for step in self.steps])
+
+    def accesses(self, kind: str) -> Array:
+        """Whether each step reads, or writes, by ``kind``: "read" or "written"."""
+        return np.array([step.reads if kind == "read" else step.writes for step in self.steps])
+
 
 @dataclass(frozen=True)
 class SectorTraffic:
@@ -74,31 +90,21 @@ class SectorTraffic:
     surely: dict[int, float]
 
 
-def distinct(numbers: Array) -> Array:
-    """``np.unique``, whose hash table is slow for multiples of a power of two."""
-    ordered = np.sort(numbers)
-    first = np.ones(len(ordered), np.bool_)
-    first[1:] = ordered[1:] != ordered[:-1]
-    return ordered[first]
-
-
 def moved(waves: SampledWaves, capacity: float) -> SectorTraffic:
     """Sectors that cross between DRAM and an L2 that holds ``capacity`` bytes."""
-    made: dict[str, dict[int, tuple[float, float]]] = {"read": {}, "written": {}}
     touched = _Table.of(waves, written=False)
-    stores = _Table.of(waves, written=True)
     distance = touched.distances(waves.steps)
     limits = [capacity * edge / SECTOR for edge in reversed(_EDGE)]
-    for kind, table in (("read", touched), ("written", stores)):
-        for tensor in sorted({s.tensor for s in waves.steps
-                              if (s.reads if kind == "read" else s.writes)}):
-            few, many = (_of_tensor(waves, table, touched, distance, kind, tensor, limit, limits)
-                         for limit in limits)
-            made[kind][tensor] = min(few, many), max(few, many)
+    bounds: dict[str, dict[int, tuple[float, float]]] = {"read": {}, "written": {}}
+    for kind, table in (("read", touched), ("written", _Table.of(waves, written=True))):
+        for tensor in np.unique(waves.tensor[waves.accesses(kind)]).tolist():
+            misses = [_misses(waves, table, touched, distance, kind, tensor, limit,
+                              at_most=limit == max(limits)) for limit in limits]
+            bounds[kind][tensor] = min(misses), max(misses)
     surely = {tensor: min(low, waves.distinct.get((tensor, "read"), low))
-              if touched.is_guessed(waves.steps, tensor) else low
-              for tensor, (low, _) in made["read"].items()}
-    return SectorTraffic(made["read"], made["written"], _isolated(waves.steps), surely)
+              if touched.is_guessed(waves, tensor) else low
+              for tensor, (low, _) in bounds["read"].items()}
+    return SectorTraffic(bounds["read"], bounds["written"], _isolated(waves.steps), surely)
 
 
 @dataclass(frozen=True)
@@ -120,22 +126,19 @@ class _Table:
             shared = np.where(growth < _ALONE * waves.more, full, 0).sum(axis=1)
             full = full * growth
         fresh = full * np.array([s.weight for s in waves.steps])[:, None]
-        tensors = np.array([s.tensor for s in waves.steps])
-        numbers = np.array([s.wave for s in waves.steps])
         for tensor, extent in waves.extents.items():
-            for wave in range(int(numbers.max()) + 1):
-                mine = (tensors == tensor) & (numbers == wave)
-                before = 1 + int(np.flatnonzero(mine)[0]) if mine.any() else 0
-                touched = fresh[mine, :before].sum()  # for the first time in this wave
+            for wave in range(int(waves.wave.max()) + 1):
+                mine = np.flatnonzero((waves.tensor == tensor) & (waves.wave == wave))
+                # for the first time in this wave
+                touched = fresh[mine, :mine[0] + 1].sum() if len(mine) else 0
                 if touched > extent:
                     fresh[mine] *= extent / touched
         return cls(fresh, shared)
 
-    def is_guessed(self, steps: Sequence[WaveAccess], tensor: int) -> bool:
+    def is_guessed(self, waves: SampledWaves, tensor: int) -> bool:
         """Whether the sectors of a tensor were estimated from the overlap of some programs."""
-        mine = np.array([s.tensor == tensor for s in steps])
-        seen = sum(len(s.sectors) for s in steps if s.tensor == tensor)
-        return bool(self.shared[mine].sum() > _GUESSED * seen)
+        sampled = sum(len(s.sectors) for s in waves.steps if s.tensor == tensor)
+        return bool(self.shared[waves.tensor == tensor].sum() > _GUESSED * sampled)
 
     def distances(self, steps: Sequence[WaveAccess]) -> Array:
         """[a, b]: distinct sectors touched between a touch in step b - 1 and one in step a."""
@@ -198,84 +201,77 @@ def _pairs(steps: Sequence[WaveAccess], sectors: Sequence[Array], written: bool)
     return table.reshape(count, count + 1).astype(np.float64)
 
 
-def _of_tensor(waves: SampledWaves, table: _Table, touched: _Table, distance: Array, kind: str,
-               tensor: int, limit: float, limits: Sequence[float]) -> float:
-    """Sectors of one tensor that miss in all waves, where L2 holds ``limit`` sectors."""
-    steps = waves.steps
-    mine = np.array([s.tensor == tensor and (s.reads if kind == "read" else s.writes)
-                     for s in steps])
-    wave = np.array([s.wave for s in steps])
-    last = int(wave.max())
+def _misses(waves: SampledWaves, table: _Table, touched: _Table, distance: Array, kind: str,
+            tensor: int, limit: float, *, at_most: bool) -> float:
+    """Sectors of one tensor that miss in all waves, where L2 holds ``limit`` sectors.
+
+    ``at_most``: this is the larger limit, where doubtful misses are left out.
+    """
+    mine = (waves.tensor == tensor) & waves.accesses(kind)
     missed = np.where(distance <= limit, 0.0, table.fresh)
     missed[:, 0] = 0
     new = table.fresh[:, 0]
-    first = mine & (wave == 0)
-    later = mine & (wave > 0)
+    first, later = mine & (waves.wave == 0), mine & (waves.wave > 0)
     more = waves.count - 1  # the first wave in the middle of a launch stands for its first one
-    if not last:  # nothing is known of what a wave shares with the one before it
-        later, last = first, 1
-    again = missed[first].sum() + missed[later].sum() / last * more
-    steady = new[later].sum() / last
+    n_later = int(waves.wave.max())
+    few = n_later < _FEW
+    if not n_later:  # what a wave shares with the one before it is unknown
+        later, n_later = first, 1
     ratio = waves.ratio.get((tensor, kind), 1.0)
-    again *= ratio
-    found = ratio * (new[first].sum() + steady * more)
-    all_told = waves.distinct.get((tensor, kind), found)
+    again = (missed[first].sum() + missed[later].sum() / n_later * more) * ratio
+    steady = new[later].sum() / n_later
+    promised = ratio * (new[first].sum() + steady * more)
+    distinct_ones = waves.distinct.get((tensor, kind), promised)
     # a group of rows may begin in one of two waves, and not in the next ten
-    touched_later = table.fresh[later].sum() - _within(table, steps, later, wave)
-    by_chance = int(wave.max()) < _FEW and new[later].sum() < _MOSTLY * touched_later
-    unsure = by_chance or found <= _NOISE * all_told
-    if found <= all_told or (unsure and limit == max(limits)):
-        return float(all_told + again)
-    return float(all_told + (found - all_told) * _far_misses(
-        waves, touched, tensor, new[first].sum(), steady, all_told, limit) + again)
-
-
-def _within(table: _Table, steps: Sequence[WaveAccess], chosen: Array, wave: Array) -> float:
-    """Sectors that some steps touch and an earlier step of the same wave touched too."""
-    columns = np.concatenate(([-1], wave))  # the wave of each column's step
-    return float(table.fresh[chosen][columns[None, :] == wave[chosen][:, None]].sum())
+    before = np.concatenate(([-1], waves.wave))  # the wave of each column's step
+    same_wave = before[None, :] == waves.wave[later][:, None]
+    touched_later = table.fresh[later].sum() - table.fresh[later][same_wave].sum()
+    by_chance = few and new[later].sum() < _MOSTLY * touched_later
+    unsure = by_chance or promised <= _NOISE * distinct_ones
+    if promised <= distinct_ones or (unsure and at_most):
+        return float(distinct_ones + again)
+    return float(distinct_ones + (promised - distinct_ones) * _far_misses(
+        waves, touched, tensor, new[first].sum(), steady, distinct_ones, limit) + again)
 
 
 def _far_misses(waves: SampledWaves, touched: _Table, tensor: int, size: float, steady: float,
-                all_told: float, limit: float) -> float:
+                distinct_ones: float, limit: float) -> float:
     """The share of sectors touched many waves before that L2 has evicted."""
-    steps, fresh = waves.steps, touched.fresh
-    wave = np.array([s.wave for s in steps])
-    last = int(wave.max())
+    new = touched.fresh[:, 0]
+    last = int(waves.wave.max())
     sizes, news = {}, {}
-    for other in {s.tensor for s in steps}:
-        mine = np.array([s.tensor == other for s in steps])
-        sizes[other] = fresh[mine & (wave == 0), 0].sum()
-        news[other] = fresh[mine & (wave > 0), 0].sum() / last if last else sizes[other]
+    for other in np.unique(waves.tensor).tolist():
+        mine = waves.tensor == other
+        sizes[other] = new[mine & (waves.wave == 0)].sum()
+        news[other] = new[mine & (waves.wave > 0)].sum() / last if last else sizes[other]
     growth = sum(news.values())
-    if _is_random(waves, tensor, all_told):
+    if _is_random(waves, tensor, distinct_ones):
         keeps = (limit - sum(sizes.values())) / growth + 1 if growth else np.inf  # waves
-        stays = max(0.0, 1 - size / max(all_told, size + 1))
+        stays = max(0.0, 1 - size / max(distinct_ones, size + 1))
         return float(stays ** max(0.0, keeps - last))
     if not steady:
         return 0.0
-    period = all_told / steady  # waves
+    period = distinct_ones / steady  # waves
     reach = sum(min(float(waves.extents.get(other, np.inf)),
                     sizes[other] + max(0.0, period - 1) * news[other]) for other in sizes)
     return 1.0 if reach > limit else 0.0
 
 
-def _is_random(waves: SampledWaves, tensor: int, all_told: float) -> bool:
+def _is_random(waves: SampledWaves, tensor: int, distinct_ones: float) -> bool:
     """Whether the waves share as many of the tensor's sectors as they would by chance."""
     steps = waves.steps
     sets = [[s.sectors for s in steps if s.tensor == tensor and s.wave == wave]
             for wave in (0, 1)]
-    if not all(sets) or not all_told:
+    if not all(sets) or not distinct_ones:
         return False
     one, two = (distinct(np.concatenate(found)) for found in sets)
-    by_chance = len(one) * len(two) / all_told
+    by_chance = len(one) * len(two) / distinct_ones
     common = len(np.intersect1d(one, two, assume_unique=True))
     return by_chance >= 8 and 0.5 < common / by_chance < 2
 
 
 def _isolated(steps: Sequence[WaveAccess]) -> dict[int, float]:
-    """Of the sectors that are read of each tensor, the share whose other half of 64 bytes is not.
-    """
+    """The share of each tensor's read sectors whose other half of 64 bytes is not read."""
     shares = {}
     for tensor in {s.tensor for s in steps if s.reads}:
         found = [s.sectors for s in steps if s.tensor == tensor and s.reads]

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -49,19 +51,19 @@ class SamplingStopped(Exception):
 class SampledAccess:
     """One access of a group of programs.
 
-    ``first`` and ``nbytes`` are runs of bytes in the storage (one length for all, or one each);
-    ``rows`` are the programs that they belong to. With ``alike`` all programs have the same runs.
-    ``weight``: iterations of loops that the access represents, one number or one per program.
-    ``nest``: the cut loops around it, each with the factor by which it multiplies the weight.
+    ``first`` and ``nbytes`` are runs of bytes in the storage; ``rows`` are the programs that they
+    belong to. With ``alike`` all programs have the same runs. ``weight``: iterations of loops that
+    the access represents, for each program. ``nest``: the cut loops around it, each with the factor
+    by which it multiplies the weight.
     """
 
     key: Key
     first: Array
-    nbytes: Any
+    nbytes: Array
     rows: Array
     alike: bool
     itemsize: int
-    weight: Any
+    weight: Array
     nest: tuple[tuple[int, float], ...]
 
 
@@ -82,15 +84,16 @@ class Trail(Ledger):
     def count(self, key: Key, tensor: str, first: Array, nbytes: Any, rows: Array, programs: int,
               itemsize: int) -> None:
         self.check_time()
-        self.accesses.append(SampledAccess(key, first, nbytes, rows, programs > 1, itemsize,
-                                           self.weight, self.nest))
+        self.accesses.append(SampledAccess(
+            key, first, np.broadcast_to(nbytes, first.shape), rows, programs > 1, itemsize,
+            np.broadcast_to(np.asarray(self.weight, float), (self.programs,)), self.nest))
 
     def count_product(self, flops: int) -> None:
         self.products += flops * float(np.mean(self.weight))
 
     def visit(self, key: tuple[int | None, str, tuple[str, ...]]) -> None:
-        weight = self.weight if np.ndim(self.weight) else np.array([self.weight] * self.programs)
-        self.visits[key] = self.visits.get(key, 0.0) + float(np.sum(weight))
+        weight = np.broadcast_to(self.weight, (self.programs,))
+        self.visits[key] = self.visits.get(key, 0.0) + float(weight.sum())
 
     def merge(self, other: Ledger) -> None:
         """Does nothing: each trail is read by itself."""
@@ -110,17 +113,10 @@ class _Timed(Attempt):
 class _BoundsOnly(Checks):
     """Checks bounds only: values and their writers are not tracked."""
 
-    def load(self, *_: Any, **__: Any) -> None:
+    def _track_nothing(self, *_: Any, **__: Any) -> None:
         pass
 
-    def store(self, *_: Any, **__: Any) -> None:
-        pass
-
-    def change(self, *_: Any, **__: Any) -> None:
-        pass
-
-    def set_writers(self, *_: Any, **__: Any) -> None:
-        pass
+    load = store = change = set_writers = _track_nothing
 
 
 class Addresses(Memory):
@@ -199,8 +195,8 @@ class Addresses(Memory):
                scalar: bool) -> None:
         pass
 
-    def _atomic(self, operation: str, pointers: Handle, mask: Handle | None, value: Handle,
-                change: Any, ordered: bool) -> Handle:
+    def atomic(self, operation: str, pointers: Handle, mask: Handle | None, value: Handle, *,
+               ordered: bool, compare: Handle | None = None) -> Handle:
         dtype = value.data.dtype
         access, parts = self._located("atomic", pointers, mask, dtype, self.running.count)
         self._count(access, parts)
@@ -217,29 +213,28 @@ class Addresses(Memory):
 Groups = list[tuple[Array, Trail]]
 
 
-@dataclass
 class Sampler:
     """One launch on a memory of addresses; ``run`` runs any of its programs."""
 
-    kernel: Any
-    memory: Addresses
-    call: Callable[[], Any]
-
-    @classmethod
-    def of(cls, kernel: Any, grid: tuple[int, int, int], arguments: Mapping[str, Any],
-           memory: Addresses) -> Sampler:
+    def __init__(self, kernel: Any, grid: tuple[int, int, int], arguments: Mapping[str, Any],
+                 memory: Addresses) -> None:
         """Raises:
             SamplingStopped: an argument is of no type that a kernel takes.
         """
-        file = kernel.fn.__code__.co_filename
-        memory.begin(grid, file)
-        with installed(memory):
+        self.memory, self._function = memory, kernel.fn
+        memory.begin(grid, kernel.fn.__code__.co_filename)
+        with self._installed():
+            self._call = partial(rewritten(kernel.fn), **bind(kernel, arguments, memory))
+
+    @contextmanager
+    def _installed(self) -> Iterator[None]:
+        """Lets kernels run on the memory; their exceptions become SamplingStopped."""
+        with installed(self.memory):
             try:
-                body = rewritten(kernel.fn)
-                bound = bind(kernel, arguments, memory)
+                yield
             except Exception as error:
-                raise SamplingStopped(explain(error, file, kernel.fn.__name__)) from error
-        return cls(kernel, memory, lambda: body(**bound))
+                raise SamplingStopped(explain(error, self._function.__code__.co_filename,
+                                              self._function.__name__)) from error
 
     def region(self, number: int) -> Region:
         return self.memory.running.regions.numbered(number)
@@ -252,26 +247,22 @@ class Sampler:
             Spinning: programs wait for others.
             TooLong: the deadline has passed.
         """
-        memory, file = self.memory, self.kernel.fn.__code__.co_filename
         done: Groups = []
         groups = deque([programs])
-        with installed(memory):
+        with self._installed():
             while groups:
                 group = groups.popleft()
-                attempt = memory.try_with(group)
+                attempt = self.memory.try_with(group)
                 try:
-                    self.call()
+                    self._call()
                 except Diverged as apart:
                     _, which = np.unique(apart.labels, return_inverse=True)
                     which = which.reshape(-1)
                     groups.extendleft(group[which == label] for label in range(which.max() + 1))
-                except Exception as error:
-                    raise SamplingStopped(explain(error, file, self.kernel.fn.__name__)) from error
-                else:
-                    done.append((group, memory.trail))
-                    if not silent:
-                        for note in attempt.notes:
-                            memory.observed.note(note)
+                    continue
+                done.append((group, self.memory.trail))
+                for note in () if silent else attempt.notes:
+                    self.memory.observed.note(note)
         return done
 
 
@@ -306,10 +297,5 @@ def cost_of_one(sampler: Sampler, programs: int, wanted: float) -> float | None:
 
 def _cost(groups: Groups) -> float:
     """The elements that a program accesses, and the runs of bytes that are kept of it."""
-    return float(sum(_element_count(access) + _RUN_COST * len(access.first)
+    return float(sum(int(access.nbytes.sum()) // access.itemsize + _RUN_COST * len(access.first)
                      for _, trail in groups for access in trail.accesses))
-
-
-def _element_count(access: SampledAccess) -> int:
-    nbytes = np.broadcast_to(np.asarray(access.nbytes), access.first.shape)
-    return int(nbytes.sum()) // access.itemsize

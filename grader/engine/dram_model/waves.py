@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grader.engine.dram_model.reuse_distance import WaveAccess, distinct
+from grader.engine.dram_model.reuse_distance import WaveAccess
 from grader.engine.dram_model.sampling import (
     Groups,
     SampledAccess,
@@ -16,7 +16,7 @@ from grader.engine.dram_model.sampling import (
     cost_of_one,
     in_chunks,
 )
-from grader.engine.dram_model.sector_counts import counted
+from grader.engine.dram_model.sector_counts import counted, distinct
 from grader.engine.interpreter.block_value import Array
 from grader.engine.interpreter.traffic import Key
 
@@ -48,29 +48,24 @@ class Sampled:
                 tensor = numbers.get(id(sampler.region(key.region).storage))
                 if tensor is None:  # no program of the strata accesses it
                     continue
-                found, early, asked, plain = [], [], 0.0, 0.0
+                sectors, early, asked, plain = [], [], 0.0, 0.0
                 for access, group in parts:
-                    told = counted(access, len(group))
-                    half = np.isin(group, early_ones)
-                    found.append(told.numbers)
-                    if access.alike:
-                        early.append(told.numbers if half.any() else told.numbers[:0])
-                    else:
-                        early.append(told.numbers[half[told.rows]])
-                    times = len(group) if access.alike else 1
-                    weight = np.broadcast_to(np.asarray(access.weight, float), (len(group),))
-                    plain += times * float(told.sectors.sum())
-                    asked += float(told.sectors[0] * weight.sum() if access.alike
-                                   else told.sectors @ weight)
+                    counts = counted(access, len(group))
+                    half, weight = np.isin(group, early_ones), access.weight
+                    if access.alike:  # one row stands for all programs
+                        half, weight = half.any(keepdims=True), weight.sum(keepdims=True)
+                    sectors.append(counts.numbers)
+                    early.append(counts.numbers[half[counts.rows]])
+                    asked += float(counts.sectors @ weight)
+                    plain += (len(group) if access.alike else 1) * float(counts.sectors.sum())
                 reads, writes = key.kind != "store", key.kind != "load"
                 nest = tuple((loop * _MOST_WAVES + wave, weight)
                              for loop, weight in parts[0][0].nest)
                 steps.append(WaveAccess(
-                    wave, tensor, reads, writes, distinct(np.concatenate(found)),
+                    wave, tensor, reads, writes, distinct(np.concatenate(sectors)),
                     distinct(np.concatenate(early)), asked / plain, nest))
-                for what in ("read",) * reads + ("written",) * writes:
-                    at = tensor, what
-                    issued[at] = issued.get(at, 0.0) + asked / programs
+                for way in ("read",) * reads + ("written",) * writes:
+                    issued[tensor, way] = issued.get((tensor, way), 0.0) + asked / programs
         return steps, issued
 
 

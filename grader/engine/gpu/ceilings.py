@@ -1,9 +1,9 @@
-"""What this GPU reaches at its best: copying memory, and multiplying matrices."""
+"""Ceilings of this GPU: the rates at which it copies memory and multiplies matrices."""
 
 from __future__ import annotations
 
 import datetime
-from typing import Any
+from collections.abc import Callable
 
 import torch
 import triton
@@ -12,15 +12,15 @@ from grader.engine.gpu import nvml
 from grader.engine.gpu.clock import Cuda, TimingJob, measure, milliseconds, uuid_of
 from grader.engine.gpu.measurement import Ceilings, Gpu
 
-COPY_BYTES = 1 << 30  # from one place to another, so that twice as many move
+COPY_BYTES = 1 << 30  # twice as many move: each is read and written
 SIDE = 8192  # of the matrices
 FP8_CAPABILITY = (8, 9)  # the least one whose tensor cores multiply float8
-_PROBES_MS = 6.0  # of a short look whether a copy is as fast as it was
+_PROBES_MS = 6.0  # to check whether a copy is as fast as it was
 _FULL_MS = 60.0
 
 
 def look() -> Gpu:
-    """What the driver and torch tell of the current device."""
+    """Describes the current device, from torch and its driver."""
     properties = torch.cuda.get_device_properties()
     return Gpu(
         name=properties.name, uuid=uuid_of(properties), driver=nvml.driver_version(),
@@ -29,7 +29,7 @@ def look() -> Gpu:
 
 
 def measured(device: Cuda) -> Ceilings:
-    """Measure all of them; some seconds the first time, as the library for products is loaded."""
+    """Measures all ceilings; loading the library for products takes seconds the first time."""
     gpu = look()
     nbytes = copied_bytes()
     return Ceilings(
@@ -40,12 +40,12 @@ def measured(device: Cuda) -> Ceilings:
 
 
 def versions(driver: str) -> dict[str, str]:
-    """On what the rates may depend beside the device."""
+    """Versions that the rates may depend on."""
     return {"torch": torch.__version__, "triton": triton.__version__, "driver": driver}
 
 
 def copied_bytes() -> int:
-    """How much is copied: 1 GiB, and less where a quarter of the free memory is less."""
+    """Bytes that are copied: 1 GiB, or a quarter of the free memory if that is less."""
     free, _ = torch.cuda.mem_get_info()
     return int(min(COPY_BYTES, max(1 << 24, free // 4)))
 
@@ -70,20 +70,13 @@ def matmul_tflops(device: Cuda, dtype: torch.dtype, *, tf32: bool = False) -> fl
 
     Full precision is a tenth as fast, so it gets smaller ones; so does a GPU with little memory.
     """
-    free, _ = torch.cuda.mem_get_info()
-    side = SIDE if dtype.itemsize == 2 or tf32 else SIDE // 2
-    while side > 1024 and 4 * side * side * dtype.itemsize > free // 2:
-        side //= 2
+    side = _side(SIDE if dtype.itemsize == 2 or tf32 else SIDE // 2, 4 * dtype.itemsize)
     a, b = (torch.randn(side, side, device="cuda", dtype=dtype) for _ in range(2))
     out = torch.empty(side, side, device="cuda", dtype=dtype)
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high" if tf32 else "highest")
     try:
-        def work() -> Any:
-            return torch.matmul(a, b, out=out)
-
-        work()
-        return 2 * side**3 / measure([TimingJob(work)], device, budget_ms=_FULL_MS).ms / 1e9
+        return _tflops(device, side, lambda: torch.matmul(a, b, out=out))
     finally:
         torch.set_float32_matmul_precision(before)
 
@@ -93,20 +86,27 @@ def fp8_tflops(device: Cuda) -> float:
 
     The second factor lies in memory column by column, the only order that the library takes.
     """
-    free, _ = torch.cuda.mem_get_info()
-    side = SIDE
-    while side > 1024 and 8 * side * side > free // 2:
-        side //= 2
+    side = _side(SIDE, 8)
     a, b_t = (torch.randn(side, side, device="cuda", dtype=torch.float16).to(torch.float8_e4m3fn)
               for _ in range(2))
     scale = torch.ones((), device="cuda")
 
-    def work() -> Any:
-        return torch._scaled_mm(a, b_t.mT, scale, scale, out_dtype=torch.float16,
-                                use_fast_accum=False)
-
     try:
-        work()
-        return 2 * side**3 / measure([TimingJob(work)], device, budget_ms=_FULL_MS).ms / 1e9
+        return _tflops(device, side, lambda: torch._scaled_mm(
+            a, b_t.mT, scale, scale, out_dtype=torch.float16, use_fast_accum=False))
     except (RuntimeError, AttributeError):  # no such product in this torch, or for this GPU
         return 0.0
+
+
+def _side(most: int, nbytes: int) -> int:
+    """The side of matrices that take ``nbytes`` an element and half of the free memory at most."""
+    free, _ = torch.cuda.mem_get_info()
+    while most > 1024 and nbytes * most * most > free // 2:
+        most //= 2
+    return most
+
+
+def _tflops(device: Cuda, side: int, multiply: Callable[[], object]) -> float:
+    multiply()
+    measurement = measure([TimingJob(multiply)], device, budget_ms=_FULL_MS)
+    return 2 * side**3 / measurement.ms / 1e9

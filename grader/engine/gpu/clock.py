@@ -1,14 +1,16 @@
 """Times on a GPU: medians of many repeats between events, with L2 flushed before each.
 
-Nothing here ever runs host code of a learner: what is timed is a function of ours that launches.
+Only functions of the grader that launch kernels are timed, never host code of a learner.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
+import operator
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -24,7 +26,7 @@ _CALLS_MS, _MOST_CALLS = 1.0, 256  # of the graph that holds many
 _FLUSHES = 2.25  # times L2 that a flush writes
 _LEAST_FLUSH = 256 << 20  # bytes; meanwhile Python has the time to launch what comes next
 _TRIES = 3  # a spread that is too wide is measured again
-_FIRST = 3  # repeats that tell how long one takes
+_FIRST = 3  # repeats that estimate how long one takes
 _WARM_MS, _MOST_WARM = 25.0, 50  # of work before the first repeat, in which clocks rise
 
 
@@ -57,12 +59,11 @@ class Cuda:
         return self._monitor.look()
 
     def flush(self) -> None:
-        """Write more than twice L2, so that nothing of what came before is in it."""
+        """Writes more than twice L2, so that it holds nothing of what ran before."""
         self._flushing.zero_()
 
     def capture(self, work: Callable[[], object]) -> Callable[[], object] | None:
-        """``work`` as one graph, to be replayed without Python; None where it cannot be captured.
-        """
+        """Captures ``work`` as a graph, replayed without Python; None if that fails."""
         graph = torch.cuda.CUDAGraph()
         torch.cuda.synchronize()
         try:
@@ -78,18 +79,18 @@ class Cuda:
 
 
 def uuid_of(properties: Any) -> str:
-    """As the driver writes it, ``GPU-…``; empty where torch does not tell."""
-    found = str(getattr(properties, "uuid", ""))
-    return found if found.startswith("GPU-") or not found else f"GPU-{found}"
+    """The UUID as the driver writes it, ``GPU-…``; empty if torch has none."""
+    uuid = str(getattr(properties, "uuid", ""))
+    return uuid if uuid.startswith("GPU-") or not uuid else f"GPU-{uuid}"
 
 
 @dataclass(frozen=True)
 class TimingJob:
-    """One way of doing the work: on one set of inputs, at one set of addresses.
+    """Work on one set of inputs, at one set of addresses.
 
-    ``work`` launches. ``before`` runs ahead of the flush, and ``after`` when the clock has stopped:
+    ``work`` launches. ``before`` runs before the flush, and ``after`` when the clock has stopped:
     there outputs are spoilt and compared. Neither is in the time. Work that is done ``once``
-    changes what it works on, so that ``before`` comes ahead of each time.
+    changes its inputs, so ``before`` runs before each repeat.
     """
 
     work: Callable[[], object]
@@ -100,45 +101,45 @@ class TimingJob:
 
 def measure(jobs: Sequence[TimingJob], device: TimedDevice, *, config: str = "",
             budget_ms: float = BUDGET_MS) -> Measurement:
-    """Time jobs that do the same work in turn; each has run before, so that all is compiled.
+    """Times jobs that do the same work, in turn; each has run before, so all is compiled.
 
-    A graph is captured of each where that works: then the time that Python takes for a launch is
-    in no measurement. What takes less than ``SMALL_MS`` is timed as part of a graph of many calls
-    that goes round all the jobs, unless work is done once. A run that spreads too far is repeated.
+    Where a graph of each can be captured, no measurement contains the time that Python takes for a
+    launch. Work of less than ``SMALL_MS`` is timed in a graph of many calls that cycles through
+    all jobs, unless work is done once. A measurement with too wide a spread is repeated.
     """
     graphs = [device.capture(job.work) for job in jobs]
     captured = all(graph is not None for graph in graphs)
-    works = [graph if captured and graph else job.work
-             for graph, job in zip(graphs, jobs, strict=True)]
-    rounds = [TimingJob(work, job.before, job.after) for work, job in zip(works, jobs, strict=True)]
+    rounds = [TimingJob(graph if captured and graph else job.work, job.before, job.after)
+              for graph, job in zip(graphs, jobs, strict=True)]
     first, _, _ = _times(rounds, device, max(_FIRST, len(rounds)))
     one = statistics.median(first)
     calls = 1
     repeatable = not any(job.once for job in jobs)
-    if captured and repeatable and one < SMALL_MS and (together := _together(jobs, device, one)):
-        rounds, calls = [together], _calls(len(jobs), one)
+    many = len(jobs) * math.ceil(min(_MOST_CALLS, math.ceil(_CALLS_MS / max(one, 1e-3)))
+                                 / len(jobs))
+    if captured and repeatable and one < SMALL_MS and (together := _together(jobs, device, many)):
+        rounds, calls = [together], many
         one = statistics.median(_times(rounds, device, _FIRST)[0]) / calls
     each = max(one * calls, 1e-3)
     repeats = math.ceil(min(MOST_REPEATS, max(LEAST_REPEATS, budget_ms / each)))
     if _FIRST * each < _WARM_MS:
         _times(rounds, device, math.ceil(min(_MOST_WARM, _WARM_MS / each)))
-    best: Measurement | None = None
-    for _ in range(_TRIES):
+    tries: list[Measurement] = []
+    while len(tries) < _TRIES and (not tries or tries[-1].spread > SPREAD):
         times, clocks, reasons = _times(rounds, device, repeats)
-        made = _measurement([t / calls for t in times], captured, clocks, reasons, config)
-        if best is None or made.spread < best.spread:
-            best = made
-        if best.spread <= SPREAD:
-            break
-    assert best is not None
-    return best
+        times = [t / calls for t in times]
+        median = statistics.median(times)
+        tries.append(Measurement(
+            median, min(median, part(times, 0.2)), max(median, part(times, 0.8)), len(times),
+            captured, clocks, nvml.words(reasons), config))
+    return min(tries, key=lambda measurement: measurement.spread)
 
 
 def milliseconds(work: Callable[[], Any], *, flush: bool = True,
                  budget_ms: float = BUDGET_MS) -> dict[str, float]:
-    """Median, 20th and 80th percentile of what one call takes, and how often it was measured.
+    """Median, 20th and 80th percentile of the time of one call in ms, and the repeats.
 
-    Eager, for benchmarks of ours whose work is any Python; ``measure`` times recordings.
+    Without a graph, for the grader's own benchmarks of any Python; ``measure`` times recordings.
     """
     device = Cuda()
     if not flush:
@@ -154,17 +155,16 @@ def milliseconds(work: Callable[[], Any], *, flush: bool = True,
 
 
 def part(values: Sequence[float], share: float) -> float:
-    """The value that ``share`` of all are below, as they lie in order."""
+    """The quantile of values: a fraction ``share`` of them is below it."""
     ascending = sorted(values)
     return ascending[min(len(ascending) - 1, int(share * len(ascending)))]
 
 
 def _times(jobs: Sequence[TimingJob], device: TimedDevice, repeats: int
            ) -> tuple[list[float], tuple[int, int], int]:
-    """Milliseconds of each repeat, the lowest clocks that were seen, and all that held them back.
+    """Milliseconds of each repeat, the lowest clocks, and all reasons that held them back.
 
-    The device is looked at while it works; no event is read before all of it has come to rest, on
-    whatever stream.
+    The clocks are read while the device works; no event is read before all streams are idle.
     """
     pairs = []
     device.synchronize()
@@ -178,33 +178,19 @@ def _times(jobs: Sequence[TimingJob], device: TimedDevice, repeats: int
         end.record()
         job.after()
         pairs.append((start, end))
-    seen = list(_watched(device, pairs[-1][1]))
+    states = [device.look()]
+    while len(states) < 8 and not end.query():
+        states.append(device.look())
     device.synchronize()
-    clocks = (min(state.sm_mhz for state in seen), min(state.memory_mhz for state in seen))
-    reasons = 0
-    for state in seen:
-        reasons |= state.reasons
+    clocks = (min(state.sm_mhz for state in states), min(state.memory_mhz for state in states))
+    reasons = functools.reduce(operator.or_, (state.reasons for state in states))
     return [start.elapsed_time(end) for start, end in pairs], clocks, reasons
 
 
-def _watched(device: TimedDevice, last: Any) -> Iterator[nvml.ClockState]:
-    """Looks at the device until the last event is over, some times at most."""
-    for _ in range(8):
-        yield device.look()
-        if last.query():
-            return
-
-
-def _calls(jobs: int, one: float) -> int:
-    """How many calls a graph of many holds: all jobs, and long enough for an event."""
-    needed = min(_MOST_CALLS, math.ceil(_CALLS_MS / max(one, 1e-3)))
-    return jobs * max(1, math.ceil(needed / jobs))
-
-
-def _together(jobs: Sequence[TimingJob], device: TimedDevice, one: float) -> TimingJob | None:
-    """Many calls as one graph, round all the jobs, whose buffers are more than L2 holds."""
+def _together(jobs: Sequence[TimingJob], device: TimedDevice, calls: int) -> TimingJob | None:
+    """Captures many calls as one graph that cycles through all jobs, whose buffers exceed L2."""
     def work() -> None:
-        for number in range(_calls(len(jobs), one)):
+        for number in range(calls):
             jobs[number % len(jobs)].work()
 
     def before() -> None:
@@ -217,10 +203,3 @@ def _together(jobs: Sequence[TimingJob], device: TimedDevice, one: float) -> Tim
 
     graph = device.capture(work)
     return TimingJob(graph, before, after) if graph else None
-
-
-def _measurement(times: Sequence[float], graph: bool, clocks: tuple[int, int], reasons: int,
-                 config: str) -> Measurement:
-    middle = statistics.median(times)
-    return Measurement(middle, min(middle, part(times, 0.2)), max(middle, part(times, 0.8)),
-                       len(times), graph, clocks, nvml.words(reasons), config)

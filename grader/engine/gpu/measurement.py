@@ -1,4 +1,4 @@
-"""What a clock said of one case on one GPU, beside what this GPU reaches at its best."""
+"""Measured times of a case on a GPU, beside the ceilings of that GPU."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Units = Literal["fp8", "fp16", "tf32", "fp32"]
 
 @dataclass(frozen=True)
 class Gpu(JsonObject):
-    """A device as its driver tells of it."""
+    """A device, as its driver describes it."""
 
     name: _Text
     uuid: _Text
@@ -43,7 +43,7 @@ class Gpu(JsonObject):
 
 @dataclass(frozen=True)
 class Ceilings(JsonObject):
-    """What one GPU reaches: copying, bytes read and written, and multiplying matrices.
+    """Rates of one GPU: of a copy, bytes read and written, and of matrix products.
 
     ``matmul_tflops`` is that of float16; the other rates, 0 where they were not measured, are those
     of float32 in TF32 and in full precision, and of float8. ``versions`` are those of torch, triton
@@ -61,14 +61,14 @@ class Ceilings(JsonObject):
     fp8_tflops: _Number = 0.0
 
     def tflops_of(self, units: Units) -> float:
-        """The rate of the units that compute in such numbers; that of float16 where unknown."""
-        rates = {"tf32": self.tf32_tflops, "fp32": self.fp32_tflops, "fp8": self.fp8_tflops}
-        return rates.get(units, 0.0) or self.matmul_tflops
+        """The rate of these units in TFLOP/s; that of float16 where unknown."""
+        rate: float = getattr(self, f"{units}_tflops", 0.0)
+        return rate or self.matmul_tflops
 
 
 @dataclass(frozen=True)
 class Measurement(JsonObject):
-    """How long a call took on the GPU, in milliseconds: the median and two percentiles.
+    """The time of a call on the GPU, in milliseconds: the median and two percentiles.
 
     ``graph``: the launches were captured and replayed as a whole, so that what Python needs for
     each is not in the time. ``clocks_mhz`` are those of the multiprocessors and of memory, the
@@ -87,7 +87,7 @@ class Measurement(JsonObject):
 
     @property
     def spread(self) -> float:
-        """How far the middle 60 % of the repeats lie apart, as a share of the median."""
+        """The range of the middle 60 % of the repeats, as a share of the median."""
         return (self.p80_ms - self.p20_ms) / self.ms
 
     @property
@@ -126,17 +126,17 @@ def units_of(inputs: Sequence[Any], tolerance: Tolerance) -> Units:
 
 
 def gb_s(measurement: Measurement, cost: Cost) -> float:
-    """The least bytes that the job needs, per second of the time that it took."""
+    """GB/s: the least bytes that the job needs, per second of its time."""
     return cost.bytes / measurement.ms / 1e6
 
 
 def tflops(measurement: Measurement, cost: Cost) -> float:
-    """The operations that the job needs, per second of the time that it took."""
+    """TFLOP/s: the operations that the job needs, per second of its time."""
     return cost.flops / measurement.ms / 1e9
 
 
 def bound(cost: Cost, ceilings: Ceilings, units: Units = "fp16") -> Literal["copy", "matmul"]:
-    """Which ceiling the job meets first: at its best it takes longer to move, or to compute."""
+    """The ceiling that bounds the job: copying its bytes takes longer, or its products do."""
     moving = cost.bytes / (ceilings.copy_gb_s * 1e9)
     computing = cost.flops / (ceilings.tflops_of(units) * 1e12)
     return "matmul" if computing > moving else "copy"
@@ -144,17 +144,17 @@ def bound(cost: Cost, ceilings: Ceilings, units: Units = "fp16") -> Literal["cop
 
 def share(measurement: Measurement, cost: Cost, ceilings: Ceilings,
           units: Units = "fp16") -> float:
-    """What was reached of the ceiling that bounds the job."""
+    """The share of the ceiling that bounds the job."""
     if bound(cost, ceilings, units) == "matmul":
         return tflops(measurement, cost) / ceilings.tflops_of(units)
     return gb_s(measurement, cost) / ceilings.copy_gb_s
 
 
 def impossible(measurement: Measurement, cost: Cost, ceilings: Ceilings) -> str:
-    """Why so short a time cannot be the whole job's; empty where it can.
+    """A sentence on why the whole job cannot take so short a time; empty where it can.
 
-    What was written last may still lie in L2 when the clock stops, so as much is not counted. The
-    units of 8-bit floats are twice as fast as those of float16.
+    Bytes that were written last may still lie in L2 when the clock stops, so as many as it holds
+    are not counted. The units of 8-bit floats are twice as fast as those of float16.
     """
     moved = max(0, cost.bytes - ceilings.gpu.l2_bytes)
     moving = moved / (FASTEST_COPY * ceilings.copy_gb_s * 1e9)
@@ -162,13 +162,15 @@ def impossible(measurement: Measurement, cost: Cost, ceilings: Ceilings) -> str:
     if measurement.ms / 1e3 >= max(moving, computing):
         return ""
     least = f"{cost.bytes:,} bytes" if moving >= computing else f"{cost.flops:,} operations"
-    return f"{_time(measurement.ms)} is less than a {ceilings.gpu.name} needs for {least}: the " \
+    ms = measurement.ms
+    time = f"{ms:.3g} ms" if ms >= 1 else f"{ms * 1e3:.3g} us"
+    return f"{time} is less than a {ceilings.gpu.name} needs for {least}: the " \
            "work was not done while the clock ran."
 
 
 def judge(measurement: Measurement, cost: Cost, ceilings: Ceilings, pass_at: float,
           units: Units = "fp16") -> tuple[Verdict, str]:
-    """Whether a measured time is fast enough, and that in words with all numbers.
+    """Judges whether a measured time is fast enough; also returns a sentence with all numbers.
 
     PASSED, FAILED, or INCONCLUSIVE where the time is too noisy to tell, or where the GPU was held
     back by itself and the kernel did not pass. A time that cannot be fails; see ``impossible``.
@@ -177,42 +179,35 @@ def judge(measurement: Measurement, cost: Cost, ceilings: Ceilings, pass_at: flo
         pass_at: the share of the ceiling that is asked for.
         units: those on which a product of the inputs is to be computed.
     """
-    said = words(measurement, cost, ceilings, pass_at, units)
+    speed = words(measurement, cost, ceilings, pass_at, units)
     why = impossible(measurement, cost, ceilings)
     if why:
-        return Verdict.FAILED, f"{why} {said}"
+        return Verdict.FAILED, f"{why} {speed}"
     if measurement.noisy:
-        return Verdict.INCONCLUSIVE, f"{said}: too noisy to tell, as the spread has to be at " \
+        return Verdict.INCONCLUSIVE, f"{speed}: too noisy to tell, as the spread has to be at " \
                                      f"most {100 * SPREAD:.0f} %"
     if share(measurement, cost, ceilings, units) >= pass_at:
-        return Verdict.PASSED, said
+        return Verdict.PASSED, speed
     if any(reason in measurement.throttled for reason in _SLOWED):
-        return Verdict.INCONCLUSIVE, f"{said}: the GPU was held back ({measurement.throttled})"
-    return Verdict.FAILED, said
+        return Verdict.INCONCLUSIVE, f"{speed}: the GPU was held back ({measurement.throttled})"
+    return Verdict.FAILED, speed
 
 
 def words(measurement: Measurement, cost: Cost, ceilings: Ceilings,
           pass_at: float | None = None, units: Units = "fp16") -> str:
-    """The speed beside its limit: ``2.91 TB/s, 68 % of this GPU's copy speed, …``."""
+    """Words the speed beside its limit: ``2.91 TB/s, 68 % of this GPU's copy speed, …``."""
     yardstick = bound(cost, ceilings, units)
     part = share(measurement, cost, ceilings, units)
+    rate = gb_s(measurement, cost)
     speed = f"{tflops(measurement, cost):.4g} TFLOP/s" if yardstick == "matmul" else \
-        _bandwidth(gb_s(measurement, cost))
+        f"{rate / 1e3:.2f} TB/s" if rate >= 1000 else f"{rate:.3g} GB/s"
     asked = "" if pass_at is None or pass_at < SOME else f", {percent(pass_at)} is asked for"
     return f"{speed}, {percent(part)} of this GPU's {yardstick} speed{asked}; " \
            f"{measurement.repeats} repeats, spread {100 * measurement.spread:.0f} %"
 
 
-def _bandwidth(gigabytes: float) -> str:
-    return f"{gigabytes / 1e3:.2f} TB/s" if gigabytes >= 1000 else f"{gigabytes:.3g} GB/s"
-
-
 def percent(part: float) -> str:
-    """Rounded down to as few digits as tell it, so that 69.96 % is not shown as 70 %."""
+    """Formats a share rounded down, with few digits, so that 69.96 % is not shown as 70 %."""
     percents = 100 * part
     digits = 0 if percents >= 10 or percents == 0 else 1 if percents >= 1 else 2
     return f"{math.floor(percents * 10**digits + 1e-9) / 10**digits:.{digits}f} %"
-
-
-def _time(ms: float) -> str:
-    return f"{ms:.3g} ms" if ms >= 1 else f"{ms * 1e3:.3g} us"

@@ -1,4 +1,4 @@
-"""GpuMemory on a GPU in which a kernel's mistakes show: red zones, poison, inputs that are kept."""
+"""Memory of a GPU that shows a kernel's mistakes: red zones, poison, copies of inputs."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _CHUNK = 256 << 20  # bytes that are mapped at a time
 
 @dataclass(frozen=True)
 class Overrun:
-    """A red zone that is not as it was.
+    """A red zone that was written to.
 
-    ``nearest`` and ``farthest`` are bytes from the storage to the first and the last that changed:
-    0 is the very next one. ``behind``: they lie after the storage, else before it.
+    ``nearest`` and ``farthest`` are bytes from the storage to the first and the last that changed;
+    0 is adjacent. ``behind``: they lie after the storage, else before it.
     """
 
     storage: int
@@ -45,18 +45,17 @@ class _Buffer:
         self.whole = torch.empty(ZONE + nbytes + ZONE, dtype=torch.uint8, device=device)
         self.body = self.whole[ZONE:ZONE + nbytes]
         self.zones = (self.whole[:ZONE], self.whole[ZONE + nbytes:])
-        self.kept: torch.Tensor | None = None  # of an input: what it was given
-        self.changing: list[View] = []  # of an input: what may be changed in place
-
+        self.kept: torch.Tensor | None = None  # of an input: a copy of its bytes
+        self.changing: list[View] = []  # of an input: views that may be changed in place
 
     def restore(self) -> None:
-        """Of an input, what it was given."""
+        """Gives an input that may be changed its bytes again."""
         if self.kept is not None and self.changing:
             self.body.copy_(self.kept)
 
 
 class GpuMemory:
-    """All storages of one replay, by number; ``poison`` picks the garbage of what is fresh."""
+    """All storages of one replay, by number; ``poison`` selects the pattern of fresh memory."""
 
     def __init__(self, device: torch.device, poison: int) -> None:
         self.device = device
@@ -68,7 +67,7 @@ class GpuMemory:
         return sum(buffer.nbytes for buffer in self._buffers.values())
 
     def load(self, number: int, fd: int, place: Sequence[int]) -> None:
-        """Copy an input from its file; what is a hole there is zero and not read."""
+        """Copies an input from its file; holes of the file are zero and not read."""
         offset, size = place
         buffer = self._add(number, size)
         buffer.body.zero_()
@@ -83,7 +82,7 @@ class GpuMemory:
         buffer.kept = buffer.body.clone()
 
     def copy(self) -> GpuMemory:
-        """The same inputs at other addresses, and nothing else."""
+        """Returns a memory with the same inputs at other addresses, and nothing else."""
         other = GpuMemory(self.device, self._poison)
         for number, buffer in self._buffers.items():
             if buffer.kept is not None:
@@ -93,7 +92,7 @@ class GpuMemory:
         return other
 
     def forget(self) -> None:
-        """Give back all that is no input; inputs are again what they were."""
+        """Frees all storages but the inputs, which get their bytes again."""
         self._buffers = {number: buffer for number, buffer in self._buffers.items()
                          if buffer.kept is not None}
         for buffer in self._buffers.values():
@@ -101,12 +100,12 @@ class GpuMemory:
             buffer.changing = []
 
     def change(self, views: Sequence[View]) -> None:
-        """From here on these views of inputs may be changed in place, and nothing beside them."""
+        """Lets these views of inputs, and nothing beside them, be changed in place from now on."""
         for view in views:
             self.check(view).changing.append(view)
 
     def allocate(self, number: int, nbytes: int) -> None:
-        """A new storage, full of poison."""
+        """Adds a storage, full of poison."""
         if number in self._buffers:
             raise MalformedRecording(f"storage {number} is allocated twice")
         self._add(number, nbytes).body.fill_(self._byte)
@@ -118,7 +117,7 @@ class GpuMemory:
         return buffer
 
     def check(self, view: View) -> _Buffer:
-        """The storage of a view.
+        """Returns the storage of a view.
 
         Raises:
             MalformedRecording: there is none, or the view reaches beyond it.
@@ -131,60 +130,62 @@ class GpuMemory:
         return buffer
 
     def tensor(self, view: View) -> torch.Tensor:
-        """The strided tensor of a view, in this very memory."""
+        """Returns the strided tensor of a view, which shares this memory."""
         buffer = self.check(view)
-        typed = torch.empty(0, dtype=getattr(torch, view.dtype), device=self.device)
-        return typed.set_(buffer.whole.untyped_storage(), ZONE // itemsize(view) + view.offset,  # type: ignore[call-overload, no-any-return, unused-ignore]
-                          view.shape, view.stride)
+        return _strided(buffer.whole, view, ZONE // itemsize(view) + view.offset)
 
     def spoil(self) -> None:
-        """Poison all that is no input, so that nothing of an earlier run can pass for a result.
+        """Poisons all storages but inputs, so that no result of an earlier run remains.
 
-        What is changed in place is given anew.
+        Inputs that are changed in place get their bytes again.
         """
         for buffer in self._buffers.values():
             if buffer.kept is None:
                 buffer.body.fill_(self._byte)
-            elif buffer.changing:
+            else:
                 buffer.restore()
 
     def overruns(self) -> list[Overrun]:
-        """Every red zone that was written to; they are mended, so that each is told once."""
+        """Returns every red zone that was written to, and mends it, so that it is reported once."""
         zones = [(number, behind, zone) for number, buffer in self._buffers.items()
                  for behind, zone in enumerate(buffer.zones)]
         if not zones:
             return []
         hit = torch.stack([(zone != self._byte).any() for *_, zone in zones]).tolist()
-        found = []
+        overruns = []
         for (number, behind, zone), changed in zip(zones, hit, strict=True):
             if changed:
                 places = (zone != self._byte).nonzero().view(-1)
                 first, last, count = int(places[0]), int(places[-1]), len(places)
                 near, far = (first, last) if behind else (ZONE - 1 - last, ZONE - 1 - first)
-                found.append(Overrun(number, bool(behind), near, far, count))
+                overruns.append(Overrun(number, bool(behind), near, far, count))
                 zone.fill_(self._byte)
-        return found
+        return overruns
 
     def changed_inputs(self) -> list[int]:
-        """The inputs' storages that do not hold what they were given, where they have to."""
+        """Returns the storages of inputs that hold other bytes where they may not be changed."""
         return [number for number, buffer in self._buffers.items()
                 if buffer.kept is not None and not same(buffer.body, self._allowed(buffer))]
 
     def _allowed(self, buffer: _Buffer) -> torch.Tensor:
-        """What an input may hold now: what was given, and anything where it may be changed."""
+        """The bytes that an input may hold now: its own, and any where it may be changed."""
         assert buffer.kept is not None
         if not buffer.changing:
             return buffer.kept
         allowed = buffer.kept.clone()
         for view in buffer.changing:
-            typed = torch.empty(0, dtype=getattr(torch, view.dtype), device=self.device)
-            typed.set_(allowed.untyped_storage(), view.offset, view.shape, view.stride)  # type: ignore[call-overload, unused-ignore]
-            typed.copy_(self.tensor(view))
+            _strided(allowed, view, view.offset).copy_(self.tensor(view))
         return allowed
 
 
+def _strided(storage: torch.Tensor, view: View, offset: int) -> torch.Tensor:
+    """A view's tensor in the storage of another one, from the element ``offset`` on."""
+    typed = torch.empty(0, dtype=getattr(torch, view.dtype), device=storage.device)
+    return typed.set_(storage.untyped_storage(), offset, view.shape, view.stride)  # type: ignore[call-overload, no-any-return, unused-ignore]
+
+
 def bits(tensor: torch.Tensor) -> torch.Tensor:
-    """The bytes of a tensor as integers as wide as they come, so that NaN equals itself."""
+    """The bytes of a tensor as integers, as wide as possible, so that NaN equals itself."""
     flat = tensor.contiguous().view(-1).view(torch.uint8)
     for wide in (torch.int64, torch.int32, torch.int16):
         if flat.numel() % wide.itemsize == 0 and flat.data_ptr() % wide.itemsize == 0 and (
@@ -199,7 +200,7 @@ def same(first: torch.Tensor, second: torch.Tensor) -> bool:
 
 
 def differs(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-    """Whether they do not, as a tensor: nobody has to wait for it."""
+    """Whether their bytes differ, as a tensor, so that the caller need not synchronize."""
     one, other = bits(first), bits(second)
     if one.dtype != other.dtype:
         one, other = (tensor.contiguous().view(-1).view(torch.uint8) for tensor in (first, second))
@@ -207,7 +208,7 @@ def differs(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
 
 
 def within_host(work: Callable[[], Any]) -> Any:
-    """Run a host operation whose shapes or strides may not fit together."""
+    """Runs a host operation whose shapes or strides may not fit together."""
     try:
         return work()
     except torch.OutOfMemoryError:
@@ -219,7 +220,7 @@ def within_host(work: Callable[[], Any]) -> Any:
 
 
 def _filled(fd: int, offset: int, size: int) -> Iterator[tuple[int, int]]:
-    """The runs of bytes of a part of a file that are no holes."""
+    """The ranges of bytes of a part of a file that are not holes."""
     place, end = offset, offset + size
     while place < end:
         try:

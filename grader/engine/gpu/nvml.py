@@ -1,7 +1,7 @@
-"""Clocks, and what holds them back, from the library that comes with every NVIDIA driver.
+"""NVML: clocks of a GPU and the reasons that hold them back.
 
-It is asked directly: ``nvidia-smi`` takes longer than most measurements and is a program to start,
-and the package for it would be a dependency for four calls.
+Called through ctypes: ``nvidia-smi`` takes longer than most measurements and is a program to start,
+and the package for NVML would be a dependency for four functions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _REASONS = {  # nvmlClocksEventReasons; being idle and what the user set are no 
 
 @dataclass(frozen=True)
 class ClockState:
-    """One look at a device: clocks in MHz, 0 where nobody tells, and the bits of the reasons."""
+    """Clocks of a device in MHz, 0 if unknown, and the bits of the reasons."""
 
     sm_mhz: int = 0
     memory_mhz: int = 0
@@ -28,36 +28,36 @@ class ClockState:
 
 
 class Monitor:
-    """Looks at one device; where the library or the device is missing, it sees nothing."""
+    """Reads the clocks of one device; all zero if the library or the device is missing."""
 
     def __init__(self, uuid: str) -> None:
-        self._library: Any
-        self._library, self._device = _device(uuid)
+        self._library: Any = _library()
+        self._device = ctypes.c_void_p()
+        find: Callable[..., int] | None = getattr(self._library, "nvmlDeviceGetHandleByUUID", None)
+        if find is None or find(uuid.encode(), ctypes.byref(self._device)):
+            self._library = None
 
     def look(self) -> ClockState:
         if self._library is None:
             return ClockState()
-        return ClockState(self._clock(_SM), self._clock(_MEMORY), self._reasons())
+        return ClockState(
+            self._read("nvmlDeviceGetClockInfo", ctypes.c_uint(), _SM),
+            self._read("nvmlDeviceGetClockInfo", ctypes.c_uint(), _MEMORY),
+            self._read("nvmlDeviceGetCurrentClocksThrottleReasons", ctypes.c_ulonglong()))
 
-    def _clock(self, which: int) -> int:
-        value = ctypes.c_uint()
-        failed = self._library.nvmlDeviceGetClockInfo(self._device, which, ctypes.byref(value))
-        return 0 if failed else int(value.value)
-
-    def _reasons(self) -> int:
-        value = ctypes.c_ulonglong()
-        failed = self._library.nvmlDeviceGetCurrentClocksThrottleReasons(
-            self._device, ctypes.byref(value))
+    def _read(self, function: str, value: ctypes.c_uint | ctypes.c_ulonglong, *which: int) -> int:
+        """Calls a function that writes to ``value``; 0 if it fails."""
+        failed = getattr(self._library, function)(self._device, *which, ctypes.byref(value))
         return 0 if failed else int(value.value)
 
 
 def words(reasons: int) -> str:
-    """What held the clocks back, such as ``power cap, thermal``."""
+    """Names the reasons that held the clocks back, such as ``power cap, thermal``."""
     return ", ".join(word for bit, word in _REASONS.items() if reasons & bit)
 
 
 def driver_version() -> str:
-    """Of the driver, such as ``580.159.04``; empty where nobody tells."""
+    """The version of the driver, such as ``580.159.04``; empty if unknown."""
     library = _library()
     text = ctypes.create_string_buffer(96)
     if library is None or library.nvmlSystemGetDriverVersion(text, len(text)):
@@ -71,11 +71,3 @@ def _library() -> ctypes.CDLL | None:
         return None if library.nvmlInit_v2() else library
     except (OSError, AttributeError):
         return None
-
-
-def _device(uuid: str) -> tuple[ctypes.CDLL | None, ctypes.c_void_p]:
-    library, device = _library(), ctypes.c_void_p()
-    find: Callable[..., int] | None = getattr(library, "nvmlDeviceGetHandleByUUID", None)
-    if find is None or find(uuid.encode(), ctypes.byref(device)):
-        return None, device
-    return library, device

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.engine.interpreter.block_value import Array, Handle, stretched
-from grader.engine.interpreter.index_runs import Runs, runs_of
+from grader.engine.interpreter.index_runs import Runs
 from grader.engine.interpreter.shadow_memory import HOST, NOBODY, Shadow, cells_of
 
 _BASE = 1 << 60
@@ -170,6 +170,9 @@ class Regions:
         self._by_number[number] = Region(name, storage, itemsize, start, nbytes, base, number)
         return base
 
+    def __iter__(self) -> Iterator[Region]:
+        return iter(self._by_number.values())
+
     def numbered(self, number: int) -> Region:
         return self._by_number[number]
 
@@ -214,11 +217,12 @@ class Regions:
         lengths = _prefix_lengths(mask, lines, length)
         if lengths is None:
             return None
-        groups = list(runs_of(lengths))
-        if len(groups) > _FEW:
+        counts = np.unique(lengths[lengths > 0])
+        if len(counts) > _FEW:
             return None
         parts: list[Part] = []
-        for count, which in groups:
+        for count in counts.tolist():
+            which = np.flatnonzero(lengths == count)
             group = self._run_parts(first[which], count, (which, length), owners[which], itemsize)
             if group is None:
                 return None
@@ -230,7 +234,9 @@ class Regions:
         region = self.of(int(starts[0]))
         if region is None:
             return None
-        low, high = int(starts.min()) - region.base, int(starts.max()) - region.base
+        low = high = int(starts[0]) - region.base
+        if len(starts) > 1:
+            low, high = int(starts.min()) - region.base, int(starts.max()) - region.base
         if low < 0 or high + length * itemsize > region.nbytes:
             return None
         place = starts - (region.base - region.start)
@@ -306,7 +312,7 @@ class Regions:
 
     def _at(self, address: int) -> Region | None:
         """The tensor at a real address."""
-        regions = [region for region in self._by_number.values() if region.real is not None]
+        regions = [region for region in self if region.real is not None]
         for region in regions:
             if 0 <= address - (region.real or 0) < region.nbytes:
                 return region

@@ -43,33 +43,33 @@ def facts(fn: Any) -> Facts:
     return Facts(_stored(fn), bool(called & _PRINTS or (loops and called & _LOCKS)))
 
 
-def _reachable(fn: Any, seen: set[int]) -> Iterator[Any]:
+def _reachable(fn: Any, visited: set[int]) -> Iterator[Any]:
     """A function and the jit functions that it names, Triton's own library left out."""
-    seen.add(id(fn))
+    visited.add(id(fn))
     yield fn
-    known = names_of(fn)
+    visible = names_of(fn)
     for node in ast.walk(definition(fn.__code__)):
         if isinstance(node, ast.Name | ast.Attribute):
-            value = _resolved(node, known)
+            value = _resolved(node, visible)
             inner = getattr(value, "fn", None)
-            if (isinstance(value, JITCallable) and id(inner) not in seen
+            if (isinstance(value, JITCallable) and id(inner) not in visited
                     and not value.__module__.startswith("triton.")):
-                yield from _reachable(inner, seen)
+                yield from _reachable(inner, visited)
 
 
-def _stored(fn: Any, seen: tuple[int, ...] = ()) -> frozenset[str] | None:
+def _stored(fn: Any, callers: tuple[int, ...] = ()) -> frozenset[str] | None:
     """Parameters that the pointer of a store may come from; None: it may come from anywhere."""
-    if id(fn) in seen:
+    if id(fn) in callers:
         return None
     tree = definition(fn.__code__)
-    known = names_of(fn)
-    flows = _flows(tree, known)
+    visible = names_of(fn)
+    flows = _flows(tree, visible)
     local = flows.keys()
     stored: set[str] = set()
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
-        helper = _resolved(node.func, known)
+        helper = _resolved(node.func, visible)
         name = _name(node.func)
         if isinstance(node.func, ast.Name):
             if name in local:
@@ -80,48 +80,48 @@ def _stored(fn: Any, seen: tuple[int, ...] = ()) -> frozenset[str] | None:
         if name in _STORES or name.startswith("atomic_") or name.endswith("_atomic"):
             where = [node.func, *node.args[:1], *(k.value for k in node.keywords)]
         elif isinstance(helper, JITCallable) and not _of_triton(helper):
-            if (passed := _passed(node, helper, (*seen, id(fn)))) is None:
+            if (passed := _passed(node, helper, (*callers, id(fn)))) is None:
                 return None
             where = passed
-        elif _harmless(node.func, helper, known):
+        elif _harmless(node.func, helper, visible):
             continue
         else:
             return None
         for part in where:
-            stored.update(*(flows.get(used, set()) for used in _names(part, known)))
+            stored.update(*(flows.get(used, set()) for used in _names(part, visible)))
     return frozenset(stored)
 
 
-def _resolved(node: ast.AST, known: dict[str, Any]) -> Any:
+def _resolved(node: ast.AST, visible: dict[str, Any]) -> Any:
     """The object behind ``name`` or ``module.name``; None where that is not known."""
     if isinstance(node, ast.Attribute):
-        owner = _resolved(node.value, known)
+        owner = _resolved(node.value, visible)
         return getattr(owner, node.attr, None) if isinstance(owner, ModuleType) else None
-    return known.get(node.id) if isinstance(node, ast.Name) else None
+    return visible.get(node.id) if isinstance(node, ast.Name) else None
 
 
 def _of_triton(function: Any) -> bool:
     return (getattr(function, "__module__", "") or "").startswith("triton.")
 
 
-def _harmless(function: ast.expr, found: Any, known: dict[str, Any]) -> bool:
+def _harmless(function: ast.expr, value: Any, visible: dict[str, Any]) -> bool:
     """Whether a call stores nothing: of Triton's language, of Python's own, or a block's method."""
-    if found is not None:
-        return _of_triton(found) or not isinstance(found, JITCallable)
+    if value is not None:
+        return _of_triton(value) or not isinstance(value, JITCallable)
     if isinstance(function, ast.Name):
-        return function.id not in known  # a builtin; a name of the kernel's was seen before
+        return function.id not in visible  # a builtin; a name of the kernel's was seen before
     if not isinstance(function, ast.Attribute):
         return False
     if hasattr(tl.tensor, function.attr):
         return True
     while isinstance(function := function.value, ast.Attribute):
         pass
-    return isinstance(function, ast.Name) and function.id in known
+    return isinstance(function, ast.Name) and function.id in visible
 
 
-def _passed(call: ast.Call, helper: Any, seen: tuple[int, ...]) -> list[ast.expr] | None:
+def _passed(call: ast.Call, helper: Any, callers: tuple[int, ...]) -> list[ast.expr] | None:
     """The arguments of a call that the called function may store into."""
-    stored = _stored(helper.fn, seen)
+    stored = _stored(helper.fn, callers)
     if stored is None or any(isinstance(item, ast.Starred) for item in call.args):
         return None
     names = parameters(definition(helper.fn.__code__))
@@ -129,7 +129,7 @@ def _passed(call: ast.Call, helper: Any, seen: tuple[int, ...]) -> list[ast.expr
     return [value for name, value in given if name in stored]
 
 
-def _flows(tree: ast.FunctionDef, known: dict[str, Any]) -> dict[str, set[str]]:
+def _flows(tree: ast.FunctionDef, visible: dict[str, Any]) -> dict[str, set[str]]:
     """For each name, the parameters that its value may be made of."""
     flows = {name: {name} for name in parameters(tree)}
     nodes = list(ast.walk(tree))
@@ -139,8 +139,8 @@ def _flows(tree: ast.FunctionDef, known: dict[str, Any]) -> dict[str, set[str]]:
         for node in nodes:
             for target, source in _assignments(node):
                 came: set[str] = set().union(
-                    *(flows.get(name, set()) for name in _names(source, known)))
-                for name in _names(target, known):
+                    *(flows.get(name, set()) for name in _names(source, visible)))
+                for name in _names(target, visible):
                     before = flows.setdefault(name, set())
                     if not came <= before:
                         before |= came
@@ -148,32 +148,24 @@ def _flows(tree: ast.FunctionDef, known: dict[str, Any]) -> dict[str, set[str]]:
     return flows
 
 
-def _assignments(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
-    match node:
-        case ast.Assign(targets, value):
-            for target in targets:
-                yield target, value
-        case ast.AugAssign(target, _, value):
-            yield target, value
-        case ast.AnnAssign(target, _, value) if value is not None:
-            yield target, value
-        case ast.NamedExpr(target, value):
-            yield target, value
-        case ast.For(target, source):
-            yield target, source
+def _assignments(node: Any) -> list[tuple[ast.AST, ast.AST]]:
+    """Targets and what is assigned to them, by a statement, ``:=`` or a loop."""
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    source = getattr(node, "value", None) or getattr(node, "iter", None)
+    return [(target, source) for target in targets if target and source]
 
 
-def _names(node: ast.AST, known: dict[str, Any]) -> set[str]:
+def _names(node: ast.AST, visible: dict[str, Any]) -> set[str]:
     """Names in an expression, those left out that only say from where to load."""
-    if isinstance(node, ast.Call) and _loads(node.func, known):
+    if isinstance(node, ast.Call) and _loads(node.func, visible):
         return set()
-    found = {node.id} if isinstance(node, ast.Name) else set()
-    return found.union(*(_names(child, known) for child in ast.iter_child_nodes(node)))
+    own = {node.id} if isinstance(node, ast.Name) else set()
+    return own.union(*(_names(child, visible) for child in ast.iter_child_nodes(node)))
 
 
-def _loads(function: ast.expr, known: dict[str, Any]) -> bool:
+def _loads(function: ast.expr, visible: dict[str, Any]) -> bool:
     if isinstance(function, ast.Name):
-        return _ORIGINALS.get(id(known.get(function.id))) == "load"
+        return _ORIGINALS.get(id(visible.get(function.id))) == "load"
     return isinstance(function, ast.Attribute) and function.attr == "load"
 
 

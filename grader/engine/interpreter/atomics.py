@@ -31,7 +31,7 @@ def rmw(operation: str, target: Array, index: Array, values: Array) -> Array:
         bits = np.dtype(f"u{target.dtype.itemsize}")
         return rmw(operation, target.view(bits), index, values.view(bits)).view(target.dtype)
     apply = _OPERATIONS.get(operation)
-    if apply is None and operation not in ("XCHG", "INC", "DEC"):
+    if apply is None and operation != "XCHG":
         raise NotImplementedError(f"an atomic {operation}")
     old = np.empty(index.shape, target.dtype)
     for lanes in _rounds(index, _heavy(apply, target, index, values, old)):

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from grader.engine.interpreter.numerics import numpy_dtype
+
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 
@@ -44,6 +46,12 @@ class Handle:
         if data.shape[axis + 1] == length:
             return data
         return np.broadcast_to(data, (*data.shape[:axis + 1], length, *data.shape[axis + 2:]))
+
+
+def constant(value: Any, dtype: Any) -> Handle:
+    """A scalar that all programs have, of a type or of the elements of a block's type."""
+    scalar = dtype.scalar
+    return Handle(np.array([value]).astype(numpy_dtype(scalar)), scalar)
 
 
 def stretched(data: Array, shape: Shape) -> Array:

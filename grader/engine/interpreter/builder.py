@@ -19,7 +19,7 @@ from triton.runtime.interpreter import InterpreterOptions
 
 from grader.engine.compiler import targets
 from grader.engine.interpreter import libdevice, numerics
-from grader.engine.interpreter.block_value import Array, Handle, aligned
+from grader.engine.interpreter.block_value import Array, Handle, aligned, constant
 from grader.engine.interpreter.descriptors import BlockDescriptor, BlockPointer
 from grader.engine.interpreter.errors import AssertionFailed, NotInAKernel, NotInterpreted
 from grader.engine.interpreter.memory import Memory
@@ -57,10 +57,6 @@ _UNARY: dict[str, Callable[..., Array]] = {
 _WHOLE = 32  # values of a block that tl.device_print shows whole
 _TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2])
 _ONE_BIT = (np.add, np.subtract, np.multiply)
-_ATOMICS = {
-    getattr(ir.ATOMIC_OP, name): name
-    for name in ("ADD", "FADD", "AND", "OR", "XOR", "XCHG", "MIN", "MAX", "UMIN", "UMAX")
-}
 
 
 @dataclass(frozen=True)
@@ -105,22 +101,18 @@ class Builder:
         return tl.block_type(dtype, shape)
 
     def get_fp8e5b16_ty(self) -> Any:
-        """One of the float8 types that only AMD's GPUs have.
-
-        Raises:
-            NotInAKernel: always.
-        """
-        known = " and ".join(Options.supported_fp8_dtypes)
-        raise NotInAKernel(f"this float8 type is AMD's; NVIDIA's GPUs have {known}")
+        """Raises ``NotInAKernel``: one of the float8 types that only AMD's GPUs have."""
+        supported = " and ".join(Options.supported_fp8_dtypes)
+        raise NotInAKernel(f"this float8 type is AMD's; NVIDIA's GPUs have {supported}")
 
     get_fp8e4b8_ty = get_fp8e5b16_ty
 
     def get_null_value(self, dtype: Any) -> Handle:
-        return _constant(0, dtype)
+        return constant(0, dtype)
 
     def get_all_ones_value(self, dtype: Any) -> Handle:
         kind = numpy_dtype(dtype)
-        return _constant(np.iinfo(kind).max if kind.kind == "u" else -1, dtype)
+        return constant(np.iinfo(kind).max if kind.kind == "u" else -1, dtype)
 
     def get_cache_policy(self, *_: Any) -> None:
         return None
@@ -133,7 +125,7 @@ class Builder:
         return Handle(running.place_along(int(axis)), tl.int32)
 
     def create_get_num_programs(self, axis: int) -> Handle:
-        return _constant(self._watched.running.grid[int(axis)], tl.int32)
+        return constant(self._watched.running.grid[int(axis)], tl.int32)
 
     # -- memory. What follows the operands are cache hints: two up to Triton 3.8, one in 3.9 ----
 
@@ -153,14 +145,13 @@ class Builder:
 
     def create_atomic_rmw(self, operation: Any, ptr: Handle, val: Handle, mask: Handle, sem: Any,
                           scope: Any) -> Handle:
-        return self._watched.atomic_rmw(_ATOMICS[operation], ptr, val, mask,
-                                        ordered=sem != ir.MEM_SEMANTIC.RELAXED)
+        return self._watched.atomic(_name(operation), ptr, mask, val, ordered=_ordered(sem))
 
     def create_atomic_cas(self, ptr: Handle, cmp: Handle, val: Handle, sem: Any,
                           scope: Any) -> Handle:
         if not ptr.shape == cmp.shape == val.shape:
             raise NotInAKernel("tl.atomic_cas needs pointers and values of the same shape")
-        return self._watched.atomic_cas(ptr, cmp, val, ordered=sem != ir.MEM_SEMANTIC.RELAXED)
+        return self._watched.atomic("CAS", ptr, None, val, ordered=_ordered(sem), compare=cmp)
 
     def create_atomic_poll(self, ptr: Handle, expected: Handle, timeout_ns: Any, sem: Any,
                            scope: Any) -> Handle:
@@ -171,11 +162,11 @@ class Builder:
     def create_atomic_load(self, ptr: Handle, mask: Handle, sem: Any, scope: Any) -> Handle:
         if not ptr.shape:
             self.create_barrier()
-        return self._watched.load(ptr, mask, None, volatile=sem != ir.MEM_SEMANTIC.RELAXED)
+        return self._watched.load(ptr, mask, None, volatile=_ordered(sem))
 
     def create_atomic_store(self, ptr: Handle, val: Handle, mask: Handle, sem: Any,
                             scope: Any) -> None:
-        self._watched.atomic_rmw("XCHG", ptr, val, mask, ordered=sem != ir.MEM_SEMANTIC.RELAXED)
+        self._watched.atomic("XCHG", ptr, mask, val, ordered=_ordered(sem))
 
     def create_barrier(self) -> None:
         """All threads of a program wait for each other, so that they see what it stored."""
@@ -215,10 +206,10 @@ class Builder:
     def create_descriptor_reduce(self, kind: Any, desc: BlockDescriptor, value: Handle,
                                  indices: list[Handle]) -> None:
         pointers, mask = desc.place(indices)
-        name = str(kind).rsplit(".", 1)[-1]
+        name = _name(kind)
         if value.data.dtype.kind == "u" and name in ("MIN", "MAX"):
             name = f"U{name}"
-        self._watched.atomic_rmw(name, pointers, value, mask, ordered=False)
+        self._watched.atomic(name, pointers, mask, value, ordered=False)
 
     def create_descriptor_gather(self, desc: BlockDescriptor, x_offsets: Handle, y_offset: Handle,
                                  dtype: Any) -> Handle:
@@ -244,7 +235,7 @@ class Builder:
         other = None
         if padding is not None:
             value = np.nan if padding == ir.PADDING_OPTION.PAD_NAN else 0
-            other = _constant(value, pointers.get_element_ty())
+            other = constant(value, pointers.get_element_ty())
         return self._watched.load(pointers, mask, other)
 
     def create_tensor_pointer_store(self, ptr: BlockPointer, value: Handle,
@@ -254,24 +245,20 @@ class Builder:
 
     # -- casts ---------------------------------------------------------------------------------
 
-    def create_int_cast(self, src: Handle, dst_type: Any, is_signed: bool) -> Handle:
-        return _like(src, numerics.cast(src.data, dst_type), dst_type.scalar)
+    def create_int_cast(self, src: Handle, dst_type: Any, *is_signed: bool) -> Handle:
+        return Handle(numerics.cast(src.data, dst_type), dst_type.scalar, src.shape)
 
-    def create_fp_to_si(self, src: Handle, dst_type: Any) -> Handle:
-        return _like(src, numerics.cast(src.data, dst_type), dst_type.scalar)
-
-    create_fp_to_ui = create_si_to_fp = create_ui_to_fp = create_fp_to_si
-    create_fp_ext = create_fp_trunc = create_fp_to_si
+    create_fp_to_si = create_fp_to_ui = create_si_to_fp = create_ui_to_fp = create_int_cast
+    create_fp_ext = create_fp_trunc = create_int_cast
 
     def create_fp_to_fp(self, src: Handle, dst_type: Any, rounding: Any) -> Handle:
         convert = numerics.cast
         if rounding == ir.ROUNDING_MODE.RTZ:
             convert = numerics.cast_toward_zero
-        return _like(src, convert(src.data, dst_type), dst_type.scalar)
+        return Handle(convert(src.data, dst_type), dst_type.scalar, src.shape)
 
     def create_bitcast(self, src: Handle, dst_type: Any) -> Handle:
-        data = src.data.view(numpy_dtype(dst_type))
-        return _like(src, data, dst_type.scalar)
+        return Handle(src.data.view(numpy_dtype(dst_type)), dst_type.scalar, src.shape)
 
     create_int_to_ptr = create_ptr_to_int = create_bitcast
 
@@ -389,8 +376,7 @@ class Builder:
         self._count_product(2 * m * k * b.shape[-1] * int(np.prod(batch)))
         if not self._watched.computes:
             return Handle(d.data, d.dtype, d.shape)
-        precision = str(input_precision).rsplit(".", 1)[-1]
-        data = numerics.dot(a.full(), b.full(), d.data, precision)
+        data = numerics.dot(a.full(), b.full(), d.data, _name(input_precision))
         return Handle(data, d.dtype, d.shape)
 
     def _count_product(self, flops: int) -> None:
@@ -484,38 +470,35 @@ def _unary(function: Callable[..., Array]) -> Any:
     narrow = numerics.in_float32(function)
 
     def create(self: Builder, arg: Handle) -> Handle:
-        known = arg.data.dtype.kind in "biuf"
-        return Handle((function if known else narrow)(arg.data), arg.dtype, arg.shape)
+        native = arg.data.dtype.kind in "biuf"
+        return Handle((function if native else narrow)(arg.data), arg.dtype, arg.shape)
 
     return create
 
 
 def _type_and_constant(name: str, dtype: Any) -> None:
     setattr(Builder, f"get_{_IR_NAMES.get(name, name)}_ty", lambda self: dtype)
-    setattr(Builder, f"get_{name}", lambda self, value: _constant(value, dtype))
+    setattr(Builder, f"get_{name}", lambda self, value: constant(value, dtype))
 
 
-for _name, _dtype in _TYPES.items():
-    _type_and_constant(_name, _dtype)
-for _name, _function in _BINARY.items():
-    setattr(Builder, f"create_{_name}", _binary(_function))
-for _name, _function in _COMPARISONS.items():
-    setattr(Builder, f"create_{_name}", _comparison(_function))
-for _name, _function in _UNARY.items():
-    setattr(Builder, f"create_{_name}", _unary(_function))
+for _suffix, _dtype in _TYPES.items():
+    _type_and_constant(_suffix, _dtype)
+for _make, _functions in ((_binary, _BINARY), (_comparison, _COMPARISONS), (_unary, _UNARY)):
+    for _suffix, _function in _functions.items():
+        setattr(Builder, f"create_{_suffix}", _make(_function))
 
 
 # ---------------------------------------------------------------------------------------------
 # Helpers
 
 
-def _constant(value: Any, dtype: Any) -> Handle:
-    scalar = dtype.scalar
-    return Handle(np.array([value]).astype(numpy_dtype(scalar)), scalar)
+def _ordered(semantics: Any) -> bool:
+    return bool(semantics != ir.MEM_SEMANTIC.RELAXED)
 
 
-def _like(handle: Handle, data: Array, dtype: Any) -> Handle:
-    return Handle(data, dtype, handle.shape)
+def _name(member: Any) -> str:
+    """The name of a member of one of the IR's enumerations."""
+    return str(member).rsplit(".", 1)[-1]
 
 
 def _shape(*handles: Handle) -> tuple[int, ...]:

@@ -123,7 +123,7 @@ def map_elementwise(scalar_fn: Any, *args: Any, pack: Any = 1, **_: Any) -> Any:
 # What NumPy does by itself
 
 
-def _in_its_type(function: np.ufunc) -> Callable[..., Array]:
+def _in_its_type(function: Callable[..., Array]) -> Callable[..., Array]:
     """Sums and products of small integers wrap round; NumPy would widen them."""
     return lambda data, axis: function(data, axis=axis, dtype=data.dtype)
 

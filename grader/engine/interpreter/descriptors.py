@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import triton.language as tl
 
-from grader.engine.interpreter.block_value import Array, Handle
+from grader.engine.interpreter.block_value import Array, Handle, constant
 from grader.engine.interpreter.errors import KernelError
 from grader.engine.interpreter.numerics import numpy_dtype
 
@@ -47,9 +47,7 @@ class BlockDescriptor:
         return numpy_dtype(self.base.get_element_ty()).itemsize
 
     def padding(self) -> Handle:
-        element = self.base.get_element_ty()
-        value = np.nan if self.pad_nan else 0
-        return Handle(np.array([value]).astype(numpy_dtype(element)), element)
+        return constant(np.nan if self.pad_nan else 0, self.base.get_element_ty())
 
     def place(self, offsets: Sequence[Handle]) -> tuple[Handle, Handle | None]:
         """Pointers to a block that starts at ``offsets``, and which of them are inside."""

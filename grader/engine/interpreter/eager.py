@@ -143,7 +143,7 @@ def _launch(trace: Trace, tensors: _Tensors, kernel: Any, args: tuple[Any, ...],
 
 
 @dataclass
-class _Known:
+class _HostStorage:
     """A storage that kernels have seen. A newer ``version`` means that the host wrote to it."""
 
     storage: Storage
@@ -156,8 +156,8 @@ class _Tensors:
 
     def __init__(self, poison: int) -> None:
         self._poison = poison
-        self._known: dict[int, _Known] = {}
-        self._used: list[_Known] = []  # by the launch that is prepared
+        self._entries: dict[int, _HostStorage] = {}
+        self._used: list[_HostStorage] = []  # by the launch that is prepared
         self._live: list[tuple[int, int, torch.Tensor]] = []  # start, bytes; by start
         self._looked = False  # in this launch
 
@@ -180,16 +180,16 @@ class _Tensors:
         return value
 
     def pointer(self, tensor: torch.Tensor) -> Pointer:
-        known = self._find(tensor, unwritten=False)
-        self._used.append(known)
-        if tensor._version > known.version:
-            known.storage.written_by_host()
+        entry = self._find(tensor, unwritten=False)
+        self._used.append(entry)
+        if tensor._version > entry.version:
+            entry.storage.written_by_host()
         size = tensor.element_size()
         extent = 0 if not tensor.numel() else 1 + sum(
             (int(n) - 1) * int(step)
             for n, step in zip(tensor.shape, tensor.stride(), strict=True))
         start = int(tensor.storage_offset()) * size
-        return Pointer(known.storage, dtype_name(tensor), start, extent * size)
+        return Pointer(entry.storage, dtype_name(tensor), start, extent * size)
 
     def at_address(self, address: int) -> tuple[Storage, int] | None:
         """The live tensor whose memory holds a real address, for tables of pointers."""
@@ -208,25 +208,25 @@ class _Tensors:
     def fresh(self, tensor: torch.Tensor) -> None:
         """Note memory that nobody has written, and fill it with what nobody would expect."""
         _bytes(tensor).fill(FRESH_BYTE[self._poison])
-        self._known.pop(tensor.untyped_storage()._cdata, None)
+        self._entries.pop(tensor.untyped_storage()._cdata, None)
         self._find(tensor, unwritten=True)
 
     def keep_versions(self) -> None:
         """After a launch: what its tensors hold now was written by a kernel."""
-        for known in self._used:
-            known.version = known.tensor._version
+        for entry in self._used:
+            entry.version = entry.tensor._version
         self._used.clear()
         self._live, self._looked = [], False
 
-    def _find(self, tensor: torch.Tensor, *, unwritten: bool) -> _Known:
+    def _find(self, tensor: torch.Tensor, *, unwritten: bool) -> _HostStorage:
         key = tensor.untyped_storage()._cdata
-        if key not in self._known:
+        if key not in self._entries:
             storage = Storage(_bytes(tensor), tensor.element_size(), is_input=not unwritten,
                               protected=False, address=tensor.untyped_storage().data_ptr())
-            self._known[key] = _Known(storage, tensor, tensor._version)
-        known = self._known[key]
-        known.storage.use_elements_of(tensor.element_size())
-        return known
+            self._entries[key] = _HostStorage(storage, tensor, tensor._version)
+        entry = self._entries[key]
+        entry.storage.use_elements_of(tensor.element_size())
+        return entry
 
 
 def _live_tensors() -> Iterator[tuple[int, int, torch.Tensor]]:
@@ -252,8 +252,8 @@ class _FreshMemory(TorchFunctionMode):
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (),
                            kwargs: Any = None) -> Any:
-        made = function(*args, **(kwargs or {}))
-        if function in _EMPTY and isinstance(made, torch.Tensor) and made.device.type == "cpu":
+        result = function(*args, **(kwargs or {}))
+        if function in _EMPTY and isinstance(result, torch.Tensor) and result.device.type == "cpu":
             with torch._C.DisableTorchFunction():
-                self._tensors.fresh(made)
-        return made
+                self._tensors.fresh(result)
+        return result

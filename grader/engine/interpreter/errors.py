@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import linecache
 import re
-from types import TracebackType
-from typing import Any
+from traceback import walk_tb
+from types import FrameType
 
-from grader.finding import Figure, fact
+from grader.finding import Figure, fault
 from grader.report import Finding
 from grader.text import not_found
 
@@ -23,11 +23,11 @@ class NotInAKernel(Exception):
 
 
 class LoopChanges(NotInAKernel):
-    """A variable that a loop carries changes its type or shape; ``figures`` are those of a fact."""
+    """A loop changes the type of a variable, or its ``shape`` to another one."""
 
-    def __init__(self, line: int | None, **figures: Figure) -> None:
-        super().__init__("a loop changes the type of a variable", line)
-        self.figures = figures
+    def __init__(self, message: str, line: int | None, shape: Figure, new_shape: Figure) -> None:
+        super().__init__(message, line)
+        self.shape, self.new_shape = shape, new_shape
 
 
 class KernelError(Exception):
@@ -76,24 +76,25 @@ def explain(error: BaseException, file: str, kernel: str) -> Finding:
                            ) from error
     line = getattr(innermost, "line", None) or _line(error, file)
     if isinstance(innermost, KernelError):
-        return Finding(innermost.code, fact("stopped", kernel=kernel, text=str(innermost)), line)
+        return Finding(innermost.code, fault("stopped", kernel=kernel, text=str(innermost)), line)
     if isinstance(innermost, AssertionFailed):
-        return Finding("R01", fact("stopped", kernel=kernel, text=str(innermost)), line)
+        return Finding("R01", fault("stopped", kernel=kernel, text=str(innermost)), line)
     if isinstance(innermost, MemoryError):
-        return Finding("R04", fact("kernel memory", kernel=kernel), line)
+        return Finding("R04", fault("kernel memory", kernel=kernel), line)
     if isinstance(innermost, RecursionError):
-        return Finding("R01", fact("endless recursion", kernel=kernel), line)
+        return Finding("R01", fault("endless recursion", kernel=kernel), line)
     if _has_blank(error, file) or "ellipsis" in str(innermost).lower():
-        return Finding("P01", fact("blank reached", kernel=kernel), line)
-    if isinstance(innermost, LoopChanges):
-        return Finding("L05", fact("carried type", kernel=kernel, **innermost.figures), line)
+        return Finding("P01", fault("blank reached", kernel=kernel), line)
     message = _message(innermost)
+    if isinstance(innermost, LoopChanges):
+        return Finding("L05", fault("carried type", kernel=kernel, text=message,
+                                    shape=innermost.shape, new_shape=innermost.new_shape), line)
     if isinstance(innermost, AssertionError) and not _inside_triton(innermost):
-        return Finding("R01", fact("assertion", kernel=kernel, text=message), line)
+        return Finding("R01", fault("assertion", kernel=kernel, text=message), line)
     if isinstance(innermost, _COMPILE_TIME) or _inside_triton(innermost):
-        return Finding("L05", fact("not compiled", kernel=kernel, text=message), line)
-    return Finding("R01", fact("raised in kernel", kernel=kernel, text=message,
-                               exception=type(innermost).__name__), line)
+        return Finding("L05", fault("not compiled", kernel=kernel, text=message), line)
+    return Finding("R01", fault("raised in kernel", kernel=kernel, text=message,
+                                exception=type(innermost).__name__), line)
 
 
 def _innermost(error: BaseException) -> BaseException:
@@ -123,13 +124,8 @@ def _message(error: BaseException) -> str:
     return text if len(text) <= _MAX_MESSAGE else text[:_MAX_MESSAGE] + " …"
 
 
-def _frames(error: BaseException) -> list[tuple[Any, int]]:
-    frames = []
-    step: TracebackType | None = error.__traceback__
-    while step is not None:
-        frames.append((step.tb_frame, step.tb_lineno))
-        step = step.tb_next
-    return frames
+def _frames(error: BaseException) -> list[tuple[FrameType, int]]:
+    return list(walk_tb(error.__traceback__))
 
 
 def _line(error: BaseException, file: str) -> int | None:

@@ -50,8 +50,8 @@ class Observations:
         self._plain.setdefault((finding.code, finding.line, finding.seen), finding)
 
     def findings(self) -> list[Finding]:
-        made = [
+        accesses = [
             Finding(code, msgspec.structs.replace(access, others=len(programs) - 1), line=line)
             for (code, line, _, _), (access, programs) in self._accesses.items()
         ]
-        return [*made, *self._plain.values()]
+        return [*accesses, *self._plain.values()]

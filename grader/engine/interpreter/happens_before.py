@@ -108,10 +108,6 @@ class Order:
         """Whether any program has more than one segment."""
         return bool(self._later)
 
-    @property
-    def any_acquired(self) -> bool:
-        return bool(self._acquired)
-
     def before(self, segment: int, program: int) -> bool:
         """Whether a segment of another program was released to this one."""
         if not self._acquired.get(program):

@@ -6,7 +6,6 @@ sectors follow from its two ends, so an access costs per run and not per element
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -95,10 +94,3 @@ def in_order(numbers: Array) -> Array:
     keys: Array = numbers * count + np.arange(count)
     keys.sort()
     return keys % count
-
-
-def runs_of(lengths: Array) -> Iterator[tuple[int, Any]]:
-    """(length, which runs) for every length but 0; at most a few, or nothing is gained."""
-    for length in np.unique(lengths).tolist():
-        if length:
-            yield length, np.flatnonzero(lengths == length)

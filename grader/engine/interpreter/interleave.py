@@ -32,12 +32,11 @@ class _Program(threading.Thread):
         self.poll: Poll | None = None
         self.done = self.for_ever = self._given_up = False
         self._body, self._bound = body, bound
-        self._mine, self._yours = threading.Event(), threading.Event()
+        self._mine, self._yours = threading.Semaphore(0), threading.Semaphore(0)
         attempt.on_wait = self._wait
 
     def run(self) -> None:
-        self._mine.wait()
-        self._mine.clear()
+        self._mine.acquire()
         try:
             with np.errstate(all="ignore"):
                 if not self._given_up:
@@ -47,13 +46,12 @@ class _Program(threading.Thread):
         except BaseException as error:
             self.error = error
         self.done = True
-        self._yours.set()
+        self._yours.release()
 
     def go_on(self) -> None:
         """Run until the program waits or ends."""
-        self._yours.clear()
-        self._mine.set()
-        self._yours.wait()
+        self._mine.release()
+        self._yours.acquire()
 
     def give_up(self) -> None:
         self._given_up = True
@@ -62,9 +60,8 @@ class _Program(threading.Thread):
 
     def _wait(self, poll: Poll, for_ever: bool) -> None:
         self.poll, self.for_ever = poll, for_ever
-        self._yours.set()
-        self._mine.wait()
-        self._mine.clear()
+        self._yours.release()
+        self._mine.acquire()
         if self._given_up:
             raise _Abandoned
 

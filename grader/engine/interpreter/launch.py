@@ -22,7 +22,7 @@ from triton.runtime import interpreter
 
 from grader.engine.interpreter import analysis
 from grader.engine.interpreter.address_space import Storage
-from grader.engine.interpreter.block_value import Array, Handle
+from grader.engine.interpreter.block_value import Array, Handle, constant
 from grader.engine.interpreter.builder import Options
 from grader.engine.interpreter.errors import NotInAKernel, explain
 from grader.engine.interpreter.interleave import take_turns
@@ -116,7 +116,9 @@ def run(kernel: Any, grid: tuple[int, int, int], arguments: Mapping[str, Any], m
             facts = analysis.facts(kernel.fn)
             body = rewritten(kernel.fn)
             bound = bind(kernel, arguments, memory)
-            running.watched = _watched(facts, arguments)
+            running.watched = {  # who reads what the kernel may store into has to be known
+                id(region.storage) for region in running.regions if facts.stored is None
+                or region.name.split("[")[0].split(".")[0] in facts.stored}  # of a tuple too
             if facts.one_at_a_time:
                 chunk = 1
             turns = _turns(running.all_programs, order, sample)
@@ -215,26 +217,6 @@ def _split(group: Array, labels: Array) -> list[Array]:
 # Arguments
 
 
-def _watched(facts: analysis.Facts, arguments: Mapping[str, Any]) -> set[int]:
-    """The storages that the kernel may store into: who reads them has to be known."""
-    return {
-        id(pointer.storage)
-        for name, value in arguments.items() if facts.stored is None or name in facts.stored
-        for pointer in _pointers(value)
-    }
-
-
-def _pointers(value: Any) -> list[Pointer]:
-    match value:
-        case Pointer():
-            return [value]
-        case HostDescriptor():
-            return [value.base]
-        case tuple():
-            return [pointer for item in value for pointer in _pointers(item)]
-    return []
-
-
 def bind(kernel: Any, arguments: Mapping[str, Any], memory: Memory) -> dict[str, Any]:
     """What the rewritten kernel is called with; tensors get their places in the running launch."""
     return {p.name: _bind(p, arguments[p.name], memory) for p in kernel.params}
@@ -290,13 +272,13 @@ def _pointer(name: str, pointer: Pointer, memory: Memory, *, constant: bool = Fa
 
 def _descriptor(name: str, given: HostDescriptor, memory: Memory) -> Any:
     strides = [_scalar(stride, tl.int64) for stride in given.strides[:-1]]
-    made = interpreter.interpreter_semantic.make_tensor_descriptor(
+    descriptor = interpreter.interpreter_semantic.make_tensor_descriptor(
         _pointer(name, given.base, memory),
         [_scalar(size, tl.int32) for size in given.shape],
         [*strides, tl.constexpr(given.strides[-1])],
         [tl.constexpr(size) for size in given.block_shape], given.padding)
-    made.handle.rounds_to_tf32 = given.rounds_to_tf32
-    return made
+    descriptor.handle.rounds_to_tf32 = given.rounds_to_tf32
+    return descriptor
 
 
 _SCALARS: dict[str, Any] = {
@@ -319,7 +301,6 @@ def _natural(value: bool | int | float) -> Any:
 
 
 def _scalar(value: Any, kind: Any) -> Any:
-    data = np.array([value]).astype(numpy_dtype(kind))
-    return tl.tensor(Handle(data, kind), kind)
+    return tl.tensor(constant(value, kind), kind)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -33,7 +32,6 @@ from grader.recording.model import MAX_PRINTED, MAX_PRINTED_LINE
 
 _NONE = np.zeros(0, np.int64)  # programs
 LOCKS = ("CAS", "XCHG")  # atomics that locks are made of
-Change = Callable[[Array, Array, Part], Array]
 
 
 class Memory:
@@ -202,27 +200,51 @@ class Memory:
                     self.attempt.undo.append(order.release(program, cell))
             self._renew_segments()
 
-    def atomic_rmw(self, operation: str, pointers: Handle, value: Handle, mask: Handle | None, *,
-                   ordered: bool) -> Handle:
-        """Change what is at ``pointers``, program after program; the values before."""
-        values = spread(value, self.running.count, pointers.shape)
+    def atomic(self, operation: str, pointers: Handle, mask: Handle | None, value: Handle, *,
+               ordered: bool, compare: Handle | None = None) -> Handle:
+        """Changes what is at ``pointers``, program after program. Returns the values before.
 
-        def change(target: Array, index: Array, part: Part) -> Array:
-            return atomics.rmw(operation, target, index, part.pick(values).reshape(-1))
-
-        return self._atomic(operation, pointers, mask, value, change, ordered)
-
-    def atomic_cas(self, pointers: Handle, compare: Handle, value: Handle, *,
-                   ordered: bool) -> Handle:
-        """Store ``value`` where ``compare`` stands; the values before."""
-        compares = spread(compare, self.running.count, pointers.shape)
-        values = spread(value, self.running.count, pointers.shape)
-
-        def change(target: Array, index: Array, part: Part) -> Array:
-            return atomics.cas(target, index, part.pick(compares).reshape(-1),
-                               part.pick(values).reshape(-1))
-
-        return self._atomic("CAS", pointers, None, value, change, ordered)
+        Args:
+            operation: of ``atomics.rmw``, or ``CAS``.
+            compare: with ``CAS``, what is there where ``value`` is stored.
+        """
+        self.determined = False
+        shape, rows, dtype = pointers.shape, self.running.count, value.data.dtype
+        access, parts = self._located("atomic", pointers, mask, dtype, rows)
+        values = spread(value, rows, shape)
+        compares = None if compare is None else spread(compare, rows, shape)
+        result = np.full((rows, *shape), masked_lane(dtype, self.pattern), dtype)
+        for part in parts:
+            typed = part.region.storage.typed(dtype)
+            index = part.place.indices().reshape(-1)
+            lanes = Part(part.region, Runs(index), None, np.repeat(part.rows, part.place.length),
+                         part.itemsize)
+            segments = self.attempt.segments  # what comes next belongs to what is released
+            if ordered and not shape:
+                self._synchronise(part, locks=operation in LOCKS)
+            elif ordered:
+                self._acquire_known(lanes)
+            if not shape:  # its result goes from one thread to all of them
+                self.attempt.recent.settle()
+            self.checks.change(lanes, access)
+            self._remember(lanes.place, typed)
+            before = typed[index]
+            given = part.pick(values).reshape(-1)
+            if compares is None:
+                old = atomics.rmw(operation, typed, index, given)
+            else:
+                old = atomics.cas(typed, index, part.pick(compares).reshape(-1), given)
+            if not np.array_equal(typed[index], before):
+                self.running.order.changes += 1
+            self.checks.set_writers(lanes, -segments[lanes.rows])
+            if shape:
+                self._note_recent(lanes, access)
+            part.put(old.reshape(-1, part.place.length), result)
+            self.attempt.stored[part.rows] = True
+            if self.attempt.looping and not shape:
+                self.attempt.polled(self._described(part, access.line, old))
+        self._count(access, parts)
+        return Handle(result, value.dtype, shape)
 
     def poll(self, pointers: Handle, expected: Handle, *, ends: bool) -> Handle:
         """Wait until ``expected`` stands at ``pointers``; whether it does, where the wait ends.
@@ -244,40 +266,6 @@ class Memory:
             if each.any():
                 raise Diverged(each)
             attempt.wait(self._described(places[0], line, value.data), for_ever=True)
-
-    def _atomic(self, operation: str, pointers: Handle, mask: Handle | None, value: Handle,
-                change: Change, ordered: bool) -> Handle:
-        self.determined = False
-        shape, rows, dtype = pointers.shape, self.running.count, value.data.dtype
-        access, parts = self._located("atomic", pointers, mask, dtype, rows)
-        result = np.full((rows, *shape), masked_lane(dtype, self.pattern), dtype)
-        for part in parts:
-            typed = part.region.storage.typed(dtype)
-            index = part.place.indices().reshape(-1)
-            lanes = replace(part, place=Runs(index), lanes=None,
-                            rows=np.repeat(part.rows, part.place.length))
-            segments = self.attempt.segments  # what comes next belongs to what is released
-            if ordered and not shape:
-                self._synchronise(part, locks=operation in LOCKS)
-            elif ordered:
-                self._acquire_known(lanes)
-            if not shape:  # its result goes from one thread to all of them
-                self.attempt.recent.settle()
-            self.checks.change(lanes, access)
-            self._remember(lanes.place, typed)
-            before = typed[index]
-            old = change(typed, index, part)
-            if not np.array_equal(typed[index], before):
-                self.running.order.changes += 1
-            self.checks.set_writers(lanes, -segments[lanes.rows])
-            if shape:
-                self._note_recent(lanes, access)
-            part.put(old.reshape(-1, part.place.length), result)
-            self.attempt.stored[part.rows] = True
-            if self.attempt.looping and not shape:
-                self.attempt.polled(self._described(part, access.line, old))
-        self._count(access, parts)
-        return Handle(result, value.dtype, shape)
 
     # -- order and counts ----------------------------------------------------------------------
 

@@ -82,8 +82,10 @@ class Checks:
             self._note_readers(part, access.rows)
 
     def _unwritten(self, part: Part, cells: Array, access: MemoryInstruction) -> None:
-        self._tell("M06", "unwritten", part, self._lanes(part, cells == NOBODY),
-                   access._replace(kind="load"))
+        unwritten = cells == NOBODY
+        if unwritten.any():
+            self._tell("M06", "unwritten", part, self._lanes(part, unwritten),
+                       access._replace(kind="load"))
 
     def _note_readers(self, part: Part, rows: int) -> None:
         """Two readers of each element are kept: one of them is another program, if any is."""
@@ -256,7 +258,7 @@ class Checks:
         foreign: Array = cells > order.floor
         programs = np.broadcast_to(attempt.programs[part.rows][:, None], cells.shape)
         foreign[foreign] = order.owners(cells[foreign]) != programs[foreign]
-        if order.any_acquired and foreign.any():
+        if foreign.any():
             width = running.all_programs
             pairs = cells[foreign].astype(np.int64) * width + programs[foreign]
             unique, which = np.unique(pairs, return_inverse=True)

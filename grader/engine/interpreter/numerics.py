@@ -32,9 +32,9 @@ FLOAT8 = frozenset(_NUMPY[name] for name in ("fp8e5", "fp8e4nv", "fp8e5b16", "fp
 # torch's names for the element types that a kernel can point to
 TRITON: dict[str, Any] = {
     "bool": tl.int1,
-    "int8": tl.int8, "int16": tl.int16, "int32": tl.int32, "int64": tl.int64,
-    "uint8": tl.uint8, "uint16": tl.uint16, "uint32": tl.uint32, "uint64": tl.uint64,
-    "float16": tl.float16, "bfloat16": tl.bfloat16, "float32": tl.float32, "float64": tl.float64,
+    **{name: getattr(tl, name) for name in (
+        "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
+        "bfloat16", "float32", "float64")},
     "float8_e5m2": tl.float8e5, "float8_e4m3fn": tl.float8e4nv,
     "float8_e5m2fnuz": tl.float8e5b16, "float8_e4m3fnuz": tl.float8e4b8,
 }

@@ -57,13 +57,13 @@ class _Plan:
     """Handles are numbered: those of the operands first, then what each step gives.
 
     The result is an operand itself, or a tensor with the handle ``handle`` and the attributes
-    ``made``, or nothing.
+    ``attributes``, or nothing.
     """
 
     steps: tuple[_Step, ...]
     operand: int | None = None
     handle: int = -1
-    made: dict[str, Any] | None = None
+    attributes: dict[str, Any] | None = None
 
     def follow(self, tensors: list[Any]) -> Any:
         handles = [tensor.handle for tensor in tensors]
@@ -72,9 +72,9 @@ class _Plan:
             for place, number in step.places:
                 arguments[place] = handles[number]
             handles.append(step.ask(*arguments))
-        if self.made is not None:
+        if self.attributes is not None:
             result = tl.tensor.__new__(tl.tensor)
-            vars(result).update(self.made, handle=handles[self.handle])
+            vars(result).update(self.attributes, handle=handles[self.handle])
             return result
         return None if self.operand is None else tensors[self.operand]
 
@@ -107,10 +107,10 @@ class Planner:
                 return operation(*args, **kwargs)
             if len(tensors) > 1:
                 key.append(_shared(tensors))
-            known = tuple(key)
-            if (plan := plans.get(known)) is not None:
+            plan_key = tuple(key)
+            if (plan := plans.get(plan_key)) is not None:
                 return plan.follow(tensors)
-            if known in plans or len(plans) >= _MOST:
+            if plan_key in plans or len(plans) >= _MOST:
                 return operation(*args, **kwargs)
             notes = _Notes(self._builder)
             self._noting, self._semantic.builder = True, notes
@@ -119,9 +119,9 @@ class Planner:
             finally:
                 self._noting, self._semantic.builder = False, self._builder
             try:
-                plans[known] = notes.plan(tensors, result)
+                plans[plan_key] = notes.plan(tensors, result)
             except _NoPlan:
-                plans[known] = None
+                plans[plan_key] = None
             return result
 
         return call
@@ -136,14 +136,14 @@ class _Notes:
         self._asked: list[tuple[str, Callable[..., Any], tuple[Any, ...], bool, Any]] = []
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._builder, name)
-        if not callable(found):
-            return found
+        method = getattr(self._builder, name)
+        if not callable(method):
+            return method
 
         def ask(*args: Any, **kwargs: Any) -> Any:
-            answer = found(*args, **kwargs)
+            answer = method(*args, **kwargs)
             if threading.get_ident() == self._thread:
-                self._asked.append((name, found, args, bool(kwargs), answer))
+                self._asked.append((name, method, args, bool(kwargs), answer))
             return answer
 
         return ask
@@ -185,8 +185,8 @@ class _Notes:
                 return _Plan(tuple(steps), operand=number)
         if type(result) is not tl.tensor or id(result.handle) not in numbers:
             raise _NoPlan
-        made = {name: value for name, value in vars(result).items() if name != "handle"}
-        return _Plan(tuple(steps), handle=numbers[id(result.handle)], made=made)
+        attributes = {name: value for name, value in vars(result).items() if name != "handle"}
+        return _Plan(tuple(steps), handle=numbers[id(result.handle)], attributes=attributes)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from triton.runtime import interpreter
 from triton.runtime.jit import JITFunction
 
 from grader.engine.compiler.targets import WARP
-from grader.engine.interpreter import combinators, libdevice, op_cache, promises, rewrite
+from grader.engine.interpreter import libdevice, op_cache, rewrite
 from grader.engine.interpreter.builder import Builder
 from grader.engine.interpreter.memory import Memory
 
@@ -68,21 +68,22 @@ def check_seams() -> None:
             for an operation that the engine has never heard of.
     """
     for owner, name, parameters in _SEAMS:
-        found: Any = getattr(owner, name, None)
-        if found is None:
-            _refuse(f"{owner.__name__}.{name} is missing")
+        member: Any = getattr(owner, name, None)
+        if member is None:
+            refuse(f"{owner.__name__}.{name} is missing")
         if parameters:
-            names = tuple(inspect.signature(found).parameters)[:len(parameters)]
+            names = tuple(inspect.signature(member).parameters)[:len(parameters)]
             if names != parameters:
-                _refuse(f"{owner.__name__}.{name} takes {names} instead of {parameters}")
-    known = {*dir(Builder), *vars(Builder()), *_NOT_INTERPRETED}
+                refuse(f"{owner.__name__}.{name} takes {names} instead of {parameters}")
+    offered = {*dir(Builder), *vars(Builder()), *_NOT_INTERPRETED}
     for module in (semantics, tl.core, tl.math):
         asked = set(re.findall(r"\bbuilder\.(\w+)", inspect.getsource(module)))
-        if asked - known:
-            _refuse(f"{module.__name__} asks for {', '.join(sorted(asked - known))}")
+        if asked - offered:
+            refuse(f"{module.__name__} asks for {', '.join(sorted(asked - offered))}")
 
 
-def _refuse(what: str) -> None:
+def refuse(what: str) -> None:
+    """Raises ``UnknownTriton``: the grader relies on what this Triton does not do."""
     raise UnknownTriton(
         f"Triton {triton.__version__} cannot be watched: {what}. "
         "The grader knows Triton 3.6 to 3.9."
@@ -177,31 +178,24 @@ def _patch_language(scope: Any) -> None:
     for module, name, function in libdevice.bound(interpreter.interpreter_semantic):
         scope.set_attr(module, name, function)
     for language in (tl, tl.core):
-        scope.set_attr(language, "reduce", combinators.reduce)
-        scope.set_attr(language, "associative_scan", combinators.scan)
-        scope.set_attr(language, "map_elementwise", combinators.map_elementwise)
         scope.set_attr(language, "dot_scaled", _with_constants(language.dot_scaled))
-        scope.set_attr(language, "range", rewrite.program_range)
-        scope.set_attr(language, "static_range", rewrite.static_range)
-        scope.set_attr(language, "static_assert", rewrite.static_assert)
-        scope.set_attr(language, "device_print", rewrite.device_print)
-        for promise in (promises.multiple_of, promises.max_contiguous, promises.max_constancy):
-            scope.set_attr(language, promise.__name__, promise)
+        for name, function in rewrite.REPLACED.items():
+            scope.set_attr(language, name, function)
 
 
 def _quick_init(original: Any) -> Any:
     """Making a tensor wraps every size of its shape anew; equal shapes share the wrappers here."""
-    known: dict[tuple[int, ...], tuple[Any, Any]] = {}
+    shared: dict[tuple[int, ...], tuple[Any, Any]] = {}
 
     def init(self: Any, handle: Any, type: Any) -> None:
         key = tuple(type.shape) if type.is_block() else ()
-        if key not in known:
+        if key not in shared:
             original(self, handle, type)
             if vars(self).keys() == {"handle", "type", "dtype", "shape", "numel"}:
-                known[key] = self.shape, self.numel
+                shared[key] = self.shape, self.numel
             return
         self.handle, self.type, self.dtype = handle, type, type.scalar
-        self.shape, self.numel = known[key]
+        self.shape, self.numel = shared[key]
 
     return init
 
@@ -210,7 +204,7 @@ def _quick_type(original: Any) -> Any:
     """Every operation makes the type of its result, and each checks and prints its shape anew; here
     equal ones share what came of it.
     """
-    known: dict[tuple[Any, ...], dict[str, Any]] = {}
+    shared: dict[tuple[Any, ...], dict[str, Any]] = {}
     shapes: dict[tuple[int, ...], Any] = {}  # one object for each, so that `is` can tell
 
     def init(self: Any, element_ty: Any, shape: Any) -> None:
@@ -218,15 +212,15 @@ def _quick_type(original: Any) -> Any:
                  for size in getattr(shape, "values", shape)]
         key = (type(element_ty), element_ty.name, *sizes)
         whole = {*map(type, sizes)} == {int}  # 4.0 would be found where 4 is known
-        if not whole or key not in known:
+        if not whole or key not in shared:
             original(self, element_ty, shape)
             if whole and vars(self).keys() == _OF_A_TYPE:
                 self.shape = shapes.setdefault(tuple(sizes), self.shape)
-                known[key] = {name: value for name, value in vars(self).items()
-                              if name != "element_ty"}
+                shared[key] = {name: value for name, value in vars(self).items()
+                               if name != "element_ty"}
             return
         self.element_ty = element_ty
-        vars(self).update(known[key])
+        vars(self).update(shared[key])
 
     return init
 

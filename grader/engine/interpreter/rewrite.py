@@ -33,8 +33,6 @@ from grader.engine.interpreter.transaction import of_all_programs
 
 TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2])
 _ABSENT = object()
-# Kernels see others in their place while they run.
-_RANGE, _STATIC_RANGE, _DEVICE_PRINT = tl.range, tl.static_range, tl.device_print
 _PREFIX = "__tritonlab_"  # of the names that rewritten code uses; a kernel cannot spell them
 
 
@@ -54,20 +52,19 @@ def rewritten(fn: Any) -> Callable[..., Any]:
     node.decorator_list, node.returns = [], None
     defaults = fn.__defaults__ or ()
     arguments.defaults = [ast.Constant(None) for _ in defaults]
-    known, local = names_of(fn), assigned(node)
-    refuser = unsupported_syntax.Refuser(_call, known, local)
+    outside, local = names_of(fn), assigned(node)
+    refuser = unsupported_syntax.Refuser(_call, outside, local)
     node.body = [refuser.visit(statement) for statement in node.body]
-    module = ast.Module([_Rewriter().visit(node)], [])
-    ast.fix_missing_locations(module)
+    module = ast.fix_missing_locations(ast.Module([_Rewriter().visit(node)], []))
     code = compile(module, fn.__code__.co_filename, "exec", dont_inherit=True)
     # A copy: names that rewriting needs must not appear in the learner's module.
-    visible = {name: _visible(value) for name, value in known.items()}
+    visible = {name: _visible(value) for name, value in outside.items()}
     namespace = {**_BUILTINS, **visible, **_HELPERS, "__builtins__": _PYTHON}
     exec(code, namespace)
-    made: FunctionType = namespace[fn.__name__]
-    _check_scope(made.__code__, local, node.lineno)
-    made.__defaults__, made.__kwdefaults__ = fn.__defaults__, fn.__kwdefaults__
-    return made
+    function: FunctionType = namespace[fn.__name__]
+    _check_scope(function.__code__, local, node.lineno)
+    function.__defaults__, function.__kwdefaults__ = fn.__defaults__, fn.__kwdefaults__
+    return function
 
 
 def _check_scope(code: CodeType, local: set[str], line: int) -> None:
@@ -138,9 +135,9 @@ def _parsed(text: str) -> ast.Module:
 def _visible(value: Any) -> Any:
     """What a kernel sees for a global: builtins that were imported by name are told what they
     mean now, as those that are reached through the module are."""
-    for original, replacement in _IMPORTED:
+    for name, original in _ORIGINALS.items():
         if value is original:
-            return replacement
+            return REPLACED[name]
     if replaced := libdevice.by_name(value):
         return replaced
     if not isinstance(value, type) and tl.core.is_builtin(value):
@@ -187,19 +184,18 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
         body, orelse = scopes.bound(node.body), scopes.bound(node.orelse)
-        left = [(body, orelse, scopes.numbers(node.orelse)),
-                (orelse, body, scopes.numbers(node.body))]
+        numbers = scopes.numbers(node.body), scopes.numbers(node.orelse)
         self.generic_visit(node)
-        if not body and not orelse:
-            node.test = _call("condition", node.test, ast.Constant("if"))
-            return [node]
-        test, entered = self._region(node, {**body, **orelse}, node.test)
-        node.test = _call("condition", _read(test.targets[0]), ast.Constant("if"))
-        for statements, facts in zip((node.body, node.orelse), left, strict=True):
-            mine, others, numbers = facts
-            if mine or numbers:
-                statements += _leave("merged", entered, mine, tuple(others), numbers)
-        return [test, entered, node]
+        before: list[ast.stmt] = []
+        if body or orelse:
+            test, entered = self._region(node, {**body, **orelse}, node.test)
+            before, node.test = [test, entered], _read(test.targets[0])
+            if body or numbers[1]:
+                node.body += _leave("merged", entered, body, tuple(orelse), numbers[1])
+            if orelse or numbers[0]:
+                node.orelse += _leave("merged", entered, orelse, tuple(body), numbers[0])
+        node.test = _call("condition", node.test, ast.Constant("if"))
+        return [*before, node]
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
         names = scopes.bound(node.body)
@@ -293,11 +289,11 @@ def _leave(helper: str, entered: ast.Assign, bound: dict[str, int], *facts: Any)
     gone = ast.Name(_PREFIX + "gone", ast.Store())
     left = _call(helper, _read(entered.targets[0]),
                  *map(ast.Constant, (tuple(bound.items()), *facts)))
-    made: list[ast.stmt] = [ast.Assign([gone], left)]
+    statements: list[ast.stmt] = [ast.Assign([gone], left)]
     for name in bound:
         ends = ast.Compare(ast.Constant(name), [ast.In()], [_read(gone)])
-        made.append(ast.If(ends, [ast.Delete([ast.Name(name, ast.Del())])], []))
-    return [ast.copy_location(statement, entered) for statement in made]
+        statements.append(ast.If(ends, [ast.Delete([ast.Name(name, ast.Del())])], []))
+    return [ast.copy_location(statement, entered) for statement in statements]
 
 
 def _later(value: ast.expr) -> ast.expr:
@@ -398,8 +394,8 @@ def _iterated(values: Any, line: int) -> Any:
 
 
 def program_range(*bounds: Any, **options: Any) -> Iterator[Any]:
-    """``tl.range``: which bound is which, Triton's own class decides."""
-    loop = _RANGE(*map(_constant, bounds), **{k: _constant(v) for k, v in options.items()})
+    """``tl.range``."""
+    loop = _loop("range", bounds, options)
     return _turns(loop.start, loop.end, loop.step)
 
 
@@ -448,13 +444,19 @@ def static_range(*bounds: Any, **options: Any) -> range:
     """``tl.static_range``: unrolled by the compiler, so the loop variable is a plain number."""
     if any(isinstance(bound, tl.tensor) for bound in (*bounds, *options.values())):
         raise NotInAKernel("tl.static_range needs bounds that are tl.constexpr")
-    loop = _STATIC_RANGE(*map(_constant, bounds), **{k: _constant(v) for k, v in options.items()})
+    loop = _loop("static_range", bounds, options)
     return range(loop.start.value, loop.end.value, loop.step.value)
 
 
-def _constant(value: Any) -> Any:
-    """Every number in a kernel's text is a constexpr to the compiler, and so is ``None``."""
-    return value if isinstance(value, tl.tensor | tl.constexpr) else tl.constexpr(value)
+def _loop(kind: str, bounds: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """A range of Triton's own class, which decides which bound is which.
+
+    Every number in a kernel's text is a constexpr to the compiler, and so is ``None``.
+    """
+    def constant(value: Any) -> Any:
+        return value if isinstance(value, tl.tensor | tl.constexpr) else tl.constexpr(value)
+
+    return _ORIGINALS[kind](*map(constant, bounds), **{k: constant(v) for k, v in options.items()})
 
 
 def _extreme(on_numbers: Any, *values: Any) -> Any:
@@ -478,7 +480,7 @@ def device_print(*args: Any, **options: Any) -> None:
     if not isinstance(prefix.value if isinstance(prefix, tl.constexpr) else prefix, str):
         raise NotInAKernel("a kernel prints by `tl.device_print`, and its first argument must be a "
                            'string that names the value: `tl.device_print("x", x)`')
-    _DEVICE_PRINT(*args, **options, _semantic=interpreter.interpreter_semantic)
+    _ORIGINALS["device_print"](*args, **options, _semantic=interpreter.interpreter_semantic)
 
 
 _HELPERS: dict[str, Any] = {
@@ -499,15 +501,6 @@ _PYTHON: dict[str, Any] = {
 _BUILTINS: dict[str, Any] = {
     "range": _python_range, "print": device_print,
     "min": functools.partial(_extreme, min), "max": functools.partial(_extreme, max)}
-_IMPORTED = (
-    (_RANGE, program_range), (_STATIC_RANGE, static_range), (_DEVICE_PRINT, device_print),
-    (tl.multiple_of, promises.multiple_of), (tl.max_contiguous, promises.max_contiguous),
-    (tl.max_constancy, promises.max_constancy),
-    (tl.reduce, combinators.reduce), (tl.associative_scan, combinators.scan),
-    (tl.map_elementwise, combinators.map_elementwise),
-)
-
-
 def tensor_bool(tensor: Any) -> bool:
     """``bool(tensor)``. Triton's own code asks it in the sense of "is there one"."""
     asking = sys._getframe(1).f_globals.get("__name__", "")
@@ -548,3 +541,14 @@ def tensor_text(tensor: Any) -> str:
     if sys._getframe(1).f_globals.get("__name__", "").startswith("triton."):
         return str(tensor.type)
     return str(tensor.handle.full()[0])
+
+
+# What kernels see in the place of functions of Triton's language.
+REPLACED: dict[str, Any] = {
+    "range": program_range, "static_range": static_range, "static_assert": static_assert,
+    "device_print": device_print, "multiple_of": promises.multiple_of,
+    "max_contiguous": promises.max_contiguous, "max_constancy": promises.max_constancy,
+    "reduce": combinators.reduce, "associative_scan": combinators.scan,
+    "map_elementwise": combinators.map_elementwise,
+}
+_ORIGINALS = {name: getattr(tl, name) for name in REPLACED}

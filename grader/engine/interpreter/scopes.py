@@ -101,8 +101,10 @@ def carried(before: Kinds | None, names: Bound) -> list[str]:
         if name not in before:
             gone.append(name)
         elif differ(before[name], now := kind(value)):
-            raise LoopChanges(line, name=name, before=word(before[name]), after=word(now),
-                              shape=shape(before[name]), new_shape=shape(now))
+            raise LoopChanges(
+                f"`{name}` is {word(before[name])} before the loop and {word(now)} after a turn of "
+                "it; what a loop carries from turn to turn must keep its type and shape", line,
+                shape(before[name]), shape(now))
     return gone
 
 

@@ -19,7 +19,6 @@ from grader.recording.launch_stats import SECTOR, Footprint, Traffic
 _SHIFT = 5
 _MANY_SPANS = 1 << 20  # then they are merged, before they take more memory than tensors do
 _ROW_BITS = 40  # below these bits a sector's number fits, above them the number of a program
-_SPAN_BITS = 28  # below these bits the length of a span fits, above them its first sector
 
 Spans = tuple[Array, Array]  # the first and the last sector of each
 
@@ -67,12 +66,13 @@ class Tally:
 
 
 def _merged(spans: Sequence[Spans]) -> Spans:
-    keys = np.concatenate([(first << _SPAN_BITS) + (last - first) for first, last in spans])
-    keys.sort()
-    first = keys >> _SPAN_BITS
-    reach = np.maximum.accumulate(first + (keys & ((1 << _SPAN_BITS) - 1)))
+    first, last = map(np.concatenate, zip(*spans, strict=True))
+    if (first[1:] < first[:-1]).any():
+        order = np.argsort(first, kind="stable")  # fast where spans are mostly in order
+        first, last = first[order], last[order]
+    reach = np.maximum.accumulate(last)
     gaps = np.flatnonzero(first[1:] > reach[:-1] + 1)
-    return first[np.append(0, gaps + 1)], reach[np.append(gaps, len(keys) - 1)]
+    return first[np.append(0, gaps + 1)], reach[np.append(gaps, len(reach) - 1)]
 
 
 def _count(spans: Spans) -> int:
@@ -103,14 +103,15 @@ class Ledger:
         if tally is None:
             tally = self.tallies[key] = Tally(tensor)
         low = first >> _SHIFT
-        if isinstance(nbytes, int) and nbytes == itemsize and len(low) > 1:
-            # an element never lies across two sectors: its address is a multiple of its size
+        # an element never lies across two sectors: its address is a multiple of its size
+        single = isinstance(nbytes, int) and nbytes == itemsize
+        if single and len(low) > 1:
             keys = np.sort((rows << _ROW_BITS) + low)
             keys = keys[np.append(True, keys[1:] != keys[:-1])]
             low = high = keys & ((1 << _ROW_BITS) - 1)
             sectors = len(keys)
         else:
-            high = (first + (nbytes - 1)) >> _SHIFT
+            high = low if single else (first + (nbytes - 1)) >> _SHIFT
             sectors = _distinct(low, high, rows)
         total = len(first) * nbytes if isinstance(nbytes, int) else int(nbytes.sum())
         tally.lanes += programs * (total // itemsize)
@@ -155,20 +156,10 @@ def _distinct(low: Array, high: Array, rows: Array) -> int:
     """How many different sectors each row touches, summed over the rows."""
     if len(low) == 1:
         return int(high[0] - low[0]) + 1
-    same_row = rows[1:] == rows[:-1]
-    if not same_row.any():
+    if (rows[1:] != rows[:-1]).all():
         return int((high - low).sum()) + len(low)
-    if (same_row & (low[1:] < low[:-1])).any():
-        order = np.lexsort((low, rows))
-        low, high, rows = low[order], high[order], rows[order]
-        same_row = rows[1:] == rows[:-1]
-    if (same_row & (high[1:] < high[:-1])).any():  # a run inside an earlier one
-        spread = 1 << _ROW_BITS
-        high = np.maximum.accumulate(high + rows * spread) - rows * spread
-    begin = low.copy()
-    overlap = same_row & (low[1:] <= high[:-1])
-    begin[1:][overlap] = high[:-1][overlap] + 1
-    return int(np.maximum(high - begin + 1, 0).sum())
+    apart = rows << _ROW_BITS
+    return _count(_merged([(apart + low, apart + high)]))
 
 
 def _ideal(rows: Array, nbytes: Any) -> int:

@@ -215,10 +215,8 @@ class RunningLaunch:
 
     def place_along(self, axis: int) -> Array:
         """The programs' places along one axis of the grid."""
-        programs, (width, height, _) = self.programs, self.grid
-        rest = (programs % width, programs // width % height, programs // (width * height))
-        place: Array = rest[axis].astype(np.int32)
-        return place
+        place: Array = np.unravel_index(self.programs, self.grid, order="F")[axis]
+        return place.astype(np.int32)
 
     def place(self, program: int) -> str:
         return text.program(program, self.grid)

@@ -32,20 +32,12 @@ _BUILTINS = (*CodeGenerator.builtin_namespace, "abs", "tuple", "bool", "True", "
 
 
 def refused(what: str, line: int) -> Any:
-    """What a node that is not compiled becomes.
-
-    Raises:
-        NotInAKernel: always.
-    """
+    """Raises ``NotInAKernel`` in the place of a node that Triton does not compile."""
     raise NotInAKernel(f"Triton does not compile {what}", line)
 
 
 def refused_global(name: str, line: int) -> Any:
-    """The same for a global that is no constant.
-
-    Raises:
-        NotInAKernel: always.
-    """
+    """Raises ``NotInAKernel`` in the place of a global that is not a constant."""
     raise NotInAKernel(f"`{name}` is a global that is not a tl.constexpr; kernels see only "
                        f"`{name} = tl.constexpr(value)`", line)
 
@@ -84,16 +76,16 @@ class Refuser(ast.NodeTransformer):
         self._loops = 0
 
     def visit(self, node: ast.AST) -> Any:
-        known = not isinstance(node, ast.stmt | ast.expr) or isinstance(node, _PARTS) or hasattr(
+        compiled = not isinstance(node, ast.stmt | ast.expr) or isinstance(node, _PARTS) or hasattr(
             CodeGenerator, f"visit_{type(node).__name__}")
-        return super().visit(node) if known else self._refuse(node)
+        return super().visit(node) if compiled else self._refuse(node)
 
     def _refuse(self, node: Any, what: str | None = None) -> ast.AST:
         kind = type(node).__name__
-        said = what or _WORDS.get(kind, kind)
-        call = self._call("refused", ast.Constant(said), ast.Constant(node.lineno))
-        made = ast.Expr(call) if isinstance(node, ast.stmt) else call
-        return ast.fix_missing_locations(ast.copy_location(made, node))
+        words = what or _WORDS.get(kind, kind)
+        call = self._call("refused", ast.Constant(words), ast.Constant(node.lineno))
+        refusal = ast.Expr(call) if isinstance(node, ast.stmt) else call
+        return ast.fix_missing_locations(ast.copy_location(refusal, node))
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         return self._refuse(node)

@@ -17,7 +17,7 @@ from triton.runtime.jit import JITCallable
 
 from grader.engine.interpreter.rewrite import assigned
 from grader.executor.extract import constant_folding
-from grader.finding import Fact, fact
+from grader.finding import Fault, fault
 from grader.report import Finding
 from grader.submission import syntax, triton_namespace
 from grader.submission.syntax import bound_name, dotted
@@ -62,7 +62,7 @@ class VisibleNames:
     evaluated: frozenset[str] = frozenset()  # with @triton.constexpr_function
     bound: frozenset[str] | None = None  # all names that the file gives to anything, if known
     imported: frozenset[str] = frozenset()  # modules that the file imports, or names of them
-    around: Mapping[str, Fact] = field(default_factory=dict)  # why a name is not seen in here
+    around: Mapping[str, Fault] = field(default_factory=dict)  # why a name is not seen in here
     libraries: Mapping[str, str] = field(default_factory=dict)  # other imports: name -> module
 
 
@@ -71,23 +71,23 @@ def check(kernel: ast.FunctionDef, scope: VisibleNames) -> Iterator[Finding]:
     local = assigned(kernel)
     for name in sorted(local):
         if name.startswith("__"):
-            yield _finding(kernel, fact("private name", kernel=kernel.name, name=name))
+            yield _finding(kernel, fault("private name", kernel=kernel.name, name=name))
     for node in _annotations(kernel):
         if any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node)):
-            yield _finding(node, fact("walrus"))
+            yield _finding(node, fault("walrus"))
     for default in [*kernel.args.defaults, *(d for d in kernel.args.kw_defaults if d is not None)]:
         value = constant_folding.folded(default, {}, scope.constants)
         if not is_constant(value, scope.imports, scope.constants):
-            yield _finding(default, fact("default", code=f"{ast.unparse(default):.60}"))
+            yield _finding(default, fault("default", code=f"{ast.unparse(default):.60}"))
     if kernel.args.vararg or kernel.args.kwarg:
-        yield _finding(kernel, fact("star parameters", kernel=kernel.name))
+        yield _finding(kernel, fault("star parameters", kernel=kernel.name))
     for statement in kernel.body:
         yield from _check(statement, local, scope)
 
 
 def _check(node: ast.AST, local: set[str], scope: VisibleNames) -> Iterator[Finding]:
     if isinstance(node, _REFUSED):
-        yield _finding(node, fact("construct", line=_line(node), construct=type(node).__name__))
+        yield _finding(node, fault("construct", line=_line(node), construct=type(node).__name__))
         return
     if isinstance(node, ast.Call):
         problem = _name_problem(node.func, local, scope)
@@ -107,8 +107,8 @@ def _check(node: ast.AST, local: set[str], scope: VisibleNames) -> Iterator[Find
         if isinstance(node, ast.Attribute) and dotted(node, scope.imports, local):
             return
     elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-        yield _finding(node, fact("item assignment", line=node.lineno,
-                                  code=f"{ast.unparse(node):.60}"))
+        yield _finding(node, fault("item assignment", line=node.lineno,
+                                   code=f"{ast.unparse(node):.60}"))
         return
     for child in ast.iter_child_nodes(node):
         if isinstance(node, ast.AnnAssign) and child is node.annotation:
@@ -116,13 +116,13 @@ def _check(node: ast.AST, local: set[str], scope: VisibleNames) -> Iterator[Find
         yield from _check(child, local, scope)
 
 
-def _used(problem: Fact, node: ast.expr, *, called: bool = False) -> Fact:
+def _used(problem: Fault, node: ast.expr, *, called: bool = False) -> Fault:
     """The problem of a name with the place where it is used."""
-    return fact(problem.kind, line=node.lineno, called=called, code=f"{ast.unparse(node):.60}",
-                **problem.figures)
+    return fault(problem.kind, line=node.lineno, called=called, code=f"{ast.unparse(node):.60}",
+                 **problem.figures)
 
 
-def _name_problem(node: ast.AST, local: set[str], scope: VisibleNames) -> Fact | None:
+def _name_problem(node: ast.AST, local: set[str], scope: VisibleNames) -> Fault | None:
     """Why a name or an attribute cannot be used; None where it can."""
     if isinstance(node, ast.Name):
         return _plain_name_problem(node, local, scope)
@@ -135,7 +135,7 @@ def _name_problem(node: ast.AST, local: set[str], scope: VisibleNames) -> Fact |
             return _why_not(target)
         return _not_imported(target, scope)
     if not isinstance(node.ctx, ast.Load):
-        return fact("attribute assignment")
+        return fault("attribute assignment")
     root: ast.expr = node
     while isinstance(root, ast.Attribute):
         root = root.value
@@ -146,14 +146,14 @@ def _name_problem(node: ast.AST, local: set[str], scope: VisibleNames) -> Fact |
         if problem:
             return problem
     if node.attr.startswith("_") or node.attr not in value_attributes():
-        return fact("attribute", nearest=_nearest_of(node.attr, value_attributes()))
+        return fault("attribute", nearest=_nearest_of(node.attr, value_attributes()))
     return None
 
 
-def _plain_name_problem(node: ast.Name, local: set[str], scope: VisibleNames) -> Fact | None:
+def _plain_name_problem(node: ast.Name, local: set[str], scope: VisibleNames) -> Fault | None:
     name = node.id
     if name.startswith("__"):
-        return fact("reserved")
+        return fault("reserved")
     if name in local or name in scope.kernels or name in _BUILTINS:
         return None
     if name in scope.libraries:
@@ -165,20 +165,20 @@ def _plain_name_problem(node: ast.Name, local: set[str], scope: VisibleNames) ->
     if name in scope.constants:
         if name in scope.annotated or _is_constexpr(scope.constants[name], scope.imports):
             return None
-        return fact("not constexpr")
+        return fault("not constexpr")
     if name in scope.evaluated:
-        return fact("constexpr function")
+        return fault("constexpr function")
     if name in scope.functions:
-        return fact("host function")
+        return fault("host function")
     if name in scope.around:
         return scope.around[name]
     if scope.bound is not None and name not in scope.bound and not hasattr(builtins, name):
         near = difflib.get_close_matches(name, [*local, *scope.imports], n=1)
-        return fact("undefined", name=name, nearest=near[0] if near else "")
-    return fact("not visible")
+        return fault("undefined", name=name, nearest=near[0] if near else "")
+    return fault("not visible")
 
 
-def _of_the_host(name: str, scope: VisibleNames) -> Fact:
+def _of_the_host(name: str, scope: VisibleNames) -> Fault:
     """Why a name of another library cannot be used, with what Triton has instead."""
     tl_name = next((n for n, target in scope.imports.items() if target == "triton.language"), "tl")
     instead = _INSTEAD.get(name, "")
@@ -188,7 +188,7 @@ def _of_the_host(name: str, scope: VisibleNames) -> Fact:
         instead = f"libdevice.{name}"
     if not instead.startswith("libdevice."):
         instead = instead.replace("tl.", f"{tl_name}.")
-    return fact("of the host", instead=instead)
+    return fault("of the host", instead=instead)
 
 
 @cache
@@ -265,21 +265,21 @@ def _in_language(module: str) -> bool:
         "triton.language.")
 
 
-def _not_imported(target: str, scope: VisibleNames) -> Fact | None:
+def _not_imported(target: str, scope: VisibleNames) -> Fault | None:
     """Why a name cannot be used that lies in a module which Python has not imported by itself."""
     names = target.split(".")
     for count in range(2, len(names) + 1):
         module = ".".join(names[:count])
         if isinstance(resolved(module), ModuleType) and not triton_namespace.is_plain(module) and (
                 module not in scope.imported):
-            return fact("not imported", module=module)
+            return fault("not imported", module=module)
     return None
 
 
-def _why_not(target: str) -> Fact:
+def _why_not(target: str) -> Fault:
     owner, _, name = target.rpartition(".")
-    return fact(_NOT_RUN[name]) if name in _NOT_RUN else \
-        fact("not offered", nearest=_nearest(owner, name))
+    return fault(_NOT_RUN[name]) if name in _NOT_RUN else \
+        fault("not offered", nearest=_nearest(owner, name))
 
 
 def _nearest(owner: str, name: str) -> str:
@@ -379,5 +379,5 @@ def _line(node: ast.AST) -> int:
     return int(getattr(node, "lineno", 0))
 
 
-def _finding(node: ast.AST, data: Fact) -> Finding:
+def _finding(node: ast.AST, data: Fault) -> Finding:
     return Finding("L05", data, line=_line(node) or None)

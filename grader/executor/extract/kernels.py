@@ -18,7 +18,7 @@ from triton.runtime.jit import JITFunction
 from grader.engine.interpreter.rewrite import assigned
 from grader.executor.extract import constant_folding, kernel_subset, named_tuples
 from grader.executor.extract import globals as bindings
-from grader.finding import fact
+from grader.finding import fault
 from grader.report import Finding
 from grader.submission import source, syntax
 from grader.submission.dataflow import (
@@ -177,7 +177,8 @@ def _import_problem(error: Exception, path: str) -> Finding:
         if step.tb_frame.f_code.co_filename == path:
             line = step.tb_lineno
         step = step.tb_next
-    return Finding("P02", fact("extraction", exception=type(error).__name__, text=str(error)), line)
+    return Finding("P02", fault("extraction", exception=type(error).__name__,
+                                text=str(error)), line)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -285,18 +286,19 @@ def _has(node: ast.FunctionDef, which: frozenset[str], kept: Extract) -> bool:
 def _problems(one: KernelDefinition, kept: Extract) -> list[Finding]:
     """The findings that forbid the use of a kernel."""
     node = one.node
-    found = [Finding("L05", fact("decorator", kernel=node.name,
-                                 code=f"{ast.unparse(decorator):.60}"), decorator.lineno)
+    found = [Finding("L05", fault("decorator", kernel=node.name,
+                                  code=f"{ast.unparse(decorator):.60}"), decorator.lineno)
              for decorator in node.decorator_list
              if not _is(decorator, kernel_subset.JIT, kept) and not _is(decorator, _TUNERS, kept)
              and not (one.scopes and getattr(decorator, "id", "") == "staticmethod")]
     try:
         found += _forbidden(one, kept)
     except RecursionError:
-        found.append(Finding("L05", fact("nested expression"), node.lineno))
+        found.append(Finding("L05", fault("nested expression"), node.lineno))
     found += _of_several(node, kept)
     if node.returns is not None and _arrow(node.returns, kept.source) < 0:
-        found.append(Finding("L05", fact("annotation line", kernel=node.name), node.returns.lineno))
+        found.append(Finding("L05", fault("annotation line", kernel=node.name),
+                             node.returns.lineno))
     return found
 
 
@@ -306,20 +308,20 @@ def _of_several(node: ast.FunctionDef, kept: Extract) -> Iterator[Finding]:
     used = {inner.id: inner.lineno for inner in ast.walk(node)
             if isinstance(inner, ast.Name) and inner.id not in local}
     for name in sorted(used.keys() & kept.scattered.keys()):
-        yield Finding("L05", fact("bound twice", line=used[name], name=name,
-                                  lines=tuple(kept.scattered[name])), used[name])
+        yield Finding("L05", fault("bound twice", line=used[name], name=name,
+                                   lines=tuple(kept.scattered[name])), used[name])
 
 
 def _forbidden(one: KernelDefinition, kept: Extract) -> Iterator[Finding]:
     """What the sanitiser finds in a kernel's body and signature."""
     node = one.node
     visible = {other.node.name for other in kept.kernels if one.sees(other)}
-    around = {other.node.name: fact("kernel inside", around=other.scopes[-1].name)
+    around = {other.node.name: fault("kernel inside", around=other.scopes[-1].name)
               for other in kept.kernels if not one.sees(other)}
-    around |= {scope.name: fact("class") for kernel in kept.kernels for scope in kernel.scopes
+    around |= {scope.name: fault("class") for kernel in kept.kernels for scope in kernel.scopes
                if isinstance(scope, ast.ClassDef)}
-    around |= {name: fact("class attribute" if isinstance(scope, ast.ClassDef) else
-                          "variable around", around=scope.name)
+    around |= {name: fault("class attribute" if isinstance(scope, ast.ClassDef) else
+                           "variable around", around=scope.name)
                for scope in one.scopes for name in bindings.names_in(scope)}
     scope = kernel_subset.VisibleNames(kept.imports, kept.constants, kept.annotated,
                                 frozenset(visible | kept.aliases.keys()), kept.functions,
@@ -331,8 +333,8 @@ def _forbidden(one: KernelDefinition, kept: Extract) -> Iterator[Finding]:
     read = named_tuples.AsItems(node, kept.fields, kept.imports)
     yield from kernel_subset.check(read.kernel, scope)
     for place in read.modules:
-        yield Finding("L05", fact("module value", line=place.lineno,
-                                  code=f"{ast.unparse(place):.60}"), place.lineno)
+        yield Finding("L05", fault("module value", line=place.lineno,
+                                   code=f"{ast.unparse(place):.60}"), place.lineno)
 
 
 def _pass_on(kept: Extract) -> None:

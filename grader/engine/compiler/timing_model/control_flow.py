@@ -3,18 +3,18 @@
 SASS shows where its loops are, not how often they iterate. Three sources give that count, the best
 of them first: how often the interpreted program executed a line that accesses global memory; a
 counter whose start, step and end are immediates; and the FLOP of tl.dot. Without any of them a loop
-counts as one iteration each time that it is reached, and ``Loop.known`` is false.
+counts as one iteration each time that it is reached.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from grader.engine.compiler.sass import Code, SassInstruction
-from grader.engine.compiler.timing_model.loop_trip_counts import rounds
 
 REACHES_MEMORY = frozenset((
     "LDG", "STG", "LD", "ST", "LDGSTS", "RED", "REDG", "ATOM", "ATOMG", "UTMALDG", "UTMASTG",
@@ -22,6 +22,16 @@ REACHES_MEMORY = frozenset((
 _WAITS = "SYNCS"  # polls a barrier in shared memory: such a loop is a wait, not work
 _LONGEST_WAIT = 8  # instructions of a loop that only waits
 _ALMOST = 1e-6  # tolerance of rounded counts
+
+_ADDS = frozenset(("IADD3", "UIADD3", "VIADD", "IADD", "UVIADD"))
+_MOVES = frozenset(("MOV", "UMOV"))
+_REGISTER = re.compile(r"U?R(\d+|Z)\b")
+_PREDICATE = re.compile(r"!?U?P(\d)$")
+_MOST = 1 << 20  # iterations that are counted
+_COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "LT": int.__lt__, "LE": int.__le__, "GT": int.__gt__, "GE": int.__ge__, "EQ": int.__eq__,
+    "NE": int.__ne__,
+}
 
 
 @dataclass(frozen=True)
@@ -33,7 +43,7 @@ class Block:
 
     first: int
     last: int
-    accesses: Mapping[int, int] = field(default_factory=dict)
+    accesses: Mapping[int, int]
 
 
 @dataclass(frozen=True)
@@ -42,8 +52,7 @@ class Loop:
 
     first: int
     last: int
-    times: float = 1.0
-    known: bool = False
+    times: float
 
     def holds(self, index: int) -> bool:
         return self.first <= index <= self.last
@@ -66,18 +75,13 @@ class Work:
 class Flow:
     """``runs[i]``: how often a warp of a program executes instruction ``i``, on average."""
 
-    blocks: tuple[Block, ...]
     loops: tuple[Loop, ...]  # outer before inner
     runs: tuple[float, ...]
-
-    def innermost(self, index: int) -> Loop | None:
-        inside = [loop for loop in self.loops if loop.holds(index)]
-        return min(inside, key=lambda loop: loop.last - loop.first, default=None)
 
 
 def flow_of(code: Code, work: Work | None = None, threads: int = 128,
             flops_of: Mapping[int, float] | None = None) -> Flow:
-    """Blocks and loops of a kernel, with how often each runs.
+    """Loops of a kernel, and how often each instruction runs.
 
     Args:
         code: the SASS of the kernel.
@@ -94,16 +98,21 @@ def flow_of(code: Code, work: Work | None = None, threads: int = 128,
     for first, last in ranges:
         outside = [loop for loop in loops if loop.holds(first)]
         entries = outside[-1].times if outside else 1.0
-        inner = [pair for pair in ranges if first <= pair[0] and pair[1] <= last
-                 and pair != (first, last)]
-        own = [index for index in range(first, last + 1)
-               if not any(f <= index <= e for f, e in inner)]
-        prepared = {steps[index].line for f, e in inner for index in range(f, e + 1)
-                    if steps[index].name in REACHES_MEMORY}
-        loops.append(_counted(steps, Loop(first, last), own, entries, work, {
-            line: unit for line, unit in units.items() if line not in prepared}, flops_of or {}))
-    flow = Flow(blocks, tuple(loops), ())
-    return Flow(blocks, tuple(loops), _runs(steps, flow, work, units))
+        inner = {index for f, e in ranges if first <= f and e <= last and (f, e) != (first, last)
+                 for index in range(f, e + 1)}
+        own = [index for index in range(first, last + 1) if index not in inner]
+        # other lines of the loop are the prologue or epilogue of an inner one
+        lines = units.keys() - {steps[index].line for index in inner
+                                if steps[index].name in REACHES_MEMORY}
+        times = _times_by_accesses([steps[index] for index in own], work,
+                                   {line: units[line] for line in lines})
+        if times is None and (each := _rounds(steps, first, last)) is not None:
+            times = each * entries
+        if times is None:
+            flops = sum((flops_of or {}).get(index, 0.0) for index in own)
+            times = work.flops / flops if flops and work.flops else entries
+        loops.append(Loop(first, last, times))
+    return Flow(tuple(loops), _runs(steps, blocks, loops, work, units))
 
 
 def _blocks(steps: tuple[SassInstruction, ...]) -> tuple[Block, ...]:
@@ -115,13 +124,16 @@ def _blocks(steps: tuple[SassInstruction, ...]) -> tuple[Block, ...]:
         if step.target is not None or step.name in ("EXIT", "BRX", "RET", "JMP"):
             begins.add(index + 1)
     ordered = sorted(begin for begin in begins if begin < len(steps))
-    found = []
-    for first, after in zip(ordered, [*ordered[1:], len(steps)], strict=True):
-        accesses = Counter(step.line for step in steps[first:after]
-                           if step.name in REACHES_MEMORY and step.line is not None
-                           and not step.never)
-        found.append(Block(first, after - 1, dict(accesses)))
-    return tuple(found)
+    return tuple(Block(first, after - 1, _accesses_by_line(steps[first:after]))
+                 for first, after in zip(ordered, [*ordered[1:], len(steps)], strict=True))
+
+
+def _accesses_by_line(steps: Iterable[SassInstruction]) -> Counter[int]:
+    return Counter(step.line for step in steps if _accesses_memory(step) and step.line is not None)
+
+
+def _accesses_memory(step: SassInstruction) -> bool:
+    return step.name in REACHES_MEMORY and not step.never
 
 
 def _ranges(steps: tuple[SassInstruction, ...]) -> list[tuple[int, int]]:
@@ -161,8 +173,7 @@ def _units(steps: tuple[SassInstruction, ...], blocks: tuple[Block, ...], work: 
     units = {}
     for line in {line for block in blocks for line in block.accesses}:
         common = math.gcd(*(block.accesses[line] for block in blocks if line in block.accesses))
-        widths = [width(step) for step in steps
-                  if step.line == line and step.name in REACHES_MEMORY and not step.never]
+        widths = [width(step) for step in steps if step.line == line and _accesses_memory(step)]
         each = threads * max(sum(widths) / len(widths), 1.0)
         least = math.ceil(work.bytes_each.get(line, 0.0) / each - _ALMOST) or common
         units[line] = next((number for number in range(1, common + 1)
@@ -182,33 +193,24 @@ def width(step: SassInstruction) -> int:
     return 4
 
 
-def _counted(steps: tuple[SassInstruction, ...], loop: Loop, own: list[int], entries: float,
-             work: Work, units: Mapping[int, int], flops_of: Mapping[int, float]) -> Loop:
-    """The loop with its trip count.
+def _times_by_accesses(steps: Iterable[SassInstruction], work: Work, units: Mapping[int, int]
+                       ) -> float | None:
+    """The trip count of a loop by the lines of ``units`` that it executes; None without any.
 
-    ``own``: its instructions that are in no inner loop. ``units``: of lines that no inner loop
-    contains; its instructions of other lines are the prologue or epilogue of an inner loop.
+    ``steps``: its instructions that are in no inner loop.
     """
-    copies = Counter(line for index in own if (line := steps[index].line) is not None
-                     and steps[index].name in REACHES_MEMORY and not steps[index].never)
+    copies = _accesses_by_line(steps)
     counts = [work.executions[line] * units[line] / count for line, count in copies.items()
               if line in work.executions and line in units]
-    if counts:
-        times = max(counts)
-        if any(count > units.get(line, count) for line, count in copies.items()):
-            times = math.floor(times + _ALMOST)  # unrolled: the remainder runs elsewhere
-        return Loop(loop.first, loop.last, float(times), True)
-    each = rounds(steps, loop.first, loop.last)
-    if each is not None:
-        return Loop(loop.first, loop.last, each * entries, True)
-    flops = sum(flops_of.get(index, 0.0) for index in own)
-    if flops and work.flops:
-        return Loop(loop.first, loop.last, work.flops / flops, True)
-    return Loop(loop.first, loop.last, entries, False)
+    if not counts:
+        return None
+    if any(count > units.get(line, count) for line, count in copies.items()):
+        return float(math.floor(max(counts) + _ALMOST))  # unrolled: the remainder runs elsewhere
+    return float(max(counts))
 
 
-def _runs(steps: tuple[SassInstruction, ...], flow: Flow, work: Work, units: Mapping[int, int]
-          ) -> tuple[float, ...]:
+def _runs(steps: tuple[SassInstruction, ...], blocks: Sequence[Block], loops: Sequence[Loop],
+          work: Work, units: Mapping[int, int]) -> tuple[float, ...]:
     """Executions of each instruction.
 
     Blocks in a loop run as often as it does, blocks outside once. A remainder of an unrolled loop
@@ -216,16 +218,17 @@ def _runs(steps: tuple[SassInstruction, ...], flow: Flow, work: Work, units: Map
     """
     left = dict(work.executions)
     looped: set[int] = set()  # lines of which a loop has some
-    for block in flow.blocks:
-        if loop := flow.innermost(block.first):
+    innermost = [min((loop for loop in loops if loop.holds(block.first)), default=None,
+                     key=lambda loop: loop.last - loop.first) for block in blocks]
+    for block, loop in zip(blocks, innermost, strict=True):
+        if loop:
             looped |= block.accesses.keys()
             for line in block.accesses.keys() & left.keys():
                 left[line] -= loop.times * block.accesses[line] / units[line]
-    first_end = min((loop.last for loop in flow.loops), default=len(steps))
-    last_end = max((loop.last for loop in flow.loops), default=-1)
+    first_end = min((loop.last for loop in loops), default=len(steps))
+    last_end = max((loop.last for loop in loops), default=-1)
     runs: list[float] = []
-    for block in flow.blocks:
-        loop = flow.innermost(block.first)
+    for block, loop in zip(blocks, innermost, strict=True):
         times = loop.times if loop else 1.0
         rest = sorted(block.accesses.keys() & looped & left.keys())
         if loop is None and rest and block.first > first_end:  # the remainder of an unrolled loop
@@ -234,9 +237,115 @@ def _runs(steps: tuple[SassInstruction, ...], flow: Flow, work: Work, units: Map
             for line in rest:
                 left[line] -= times * needed[line]
         runs += [times] * (block.last - block.first + 1)
-    last_access = max((index for index, step in enumerate(steps)
-                       if step.name in REACHES_MEMORY and not step.never), default=-1)
+    last_access = max((index for index, step in enumerate(steps) if _accesses_memory(step)),
+                      default=-1)
     after = max(_end(steps), last_end, last_access)
     # the rest is padding, and the slow paths of divisions, which few threads take
     runs[after + 1:] = [0.0] * (len(runs) - after - 1)
     return tuple(0.0 if step.never else times for step, times in zip(steps, runs, strict=True))
+
+
+# ---------------------------------------------------------------------------------------------
+# Counters that start, step and end at immediates
+
+
+def _rounds(steps: tuple[SassInstruction, ...], first: int, last: int) -> int | None:
+    """Iterations of the loop from ``first`` to ``last`` each time that it is entered.
+
+    Returns:
+        The count, or None where the end is not an immediate: an argument, or a computed value.
+    """
+    guard = _guard(steps, first, last)
+    if guard is None:
+        return None
+    predicate, goes_on_if, before = guard
+    compare = next((i for i in range(before, first - 1, -1)
+                    if steps[i].name in ("ISETP", "UISETP") and steps[i].operands[0] == predicate),
+                   None)
+    if compare is None or len(steps[compare].operands) < 4:
+        return None
+    test = _COMPARE.get(steps[compare].opcode.split(".")[1])
+    if test is None or steps[compare].operands[-1].lstrip("!") not in ("PT", "UPT"):
+        return None
+    left, right = (part.removesuffix(".reuse") for part in steps[compare].operands[2:4])
+    for counter, bound, swapped in ((left, right, False), (right, left, True)):
+        step = _step(steps, counter, first, last)
+        start, end = _number(steps, counter, first), _number(steps, bound, first)
+        if step is None or start is None or end is None or any(
+                _destination(one) == bound for one in steps[first:last + 1]):
+            continue
+        by, at = step
+        value = start + by if at < compare else start
+        for number in range(1, _MOST):
+            holds = test(end, value) if swapped else test(value, end)
+            if holds != goes_on_if:
+                return number
+            value += by
+    return None
+
+
+def _guard(steps: tuple[SassInstruction, ...], first: int, last: int
+           ) -> tuple[str, bool, int] | None:
+    """The predicate of the loop's branch, whether it continues the loop, and the branch's index."""
+    end = steps[last]
+    if end.predicate:
+        return end.predicate.lstrip("!"), not end.predicate.startswith("!"), last
+    if end.operands and _PREDICATE.match(end.operands[0]):  # BRA.U UP0, …
+        return end.operands[0].lstrip("!"), not end.operands[0].startswith("!"), last
+    for index in range(last - 1, first - 1, -1):  # a branch before the end leaves the loop
+        step = steps[index]
+        if step.target is not None and step.predicate and step.target > end.address:
+            return step.predicate.lstrip("!"), step.predicate.startswith("!"), index
+    return None
+
+
+def _step(steps: tuple[SassInstruction, ...], register: str, first: int, last: int
+          ) -> tuple[int, int] | None:
+    """The increment of ``register`` in the loop, and its index; None if several write it."""
+    writes = [i for i in range(first, last + 1) if _destination(steps[i]) == register]
+    if len(writes) != 1 or steps[writes[0]].name not in _ADDS or steps[writes[0]].predicate:
+        return None
+    sources = [part.removesuffix(".reuse") for part in steps[writes[0]].operands[1:]
+               if not _PREDICATE.match(part) and part not in ("PT", "UPT", "RZ", "URZ")]
+    numbers = [value for part in sources if (value := _immediate(part)) is not None]
+    others = [part for part in sources if _immediate(part) is None]
+    return (numbers[0], writes[0]) if others == [register] and len(numbers) == 1 else None
+
+
+def _number(steps: tuple[SassInstruction, ...], part: str, before: int) -> int | None:
+    """The value of an immediate, or of a register that was last set to one before the loop."""
+    if part in ("RZ", "URZ"):
+        return 0
+    if not _REGISTER.match(part):
+        return _immediate(part)
+    for step in reversed(steps[:before]):
+        pair = step.opcode.split(".")
+        if pair[0] == "CS2R" and step.operands[1:] == ("SRZ",):
+            low = _destination(step) or "R-9"
+            if part in (low, f"R{int(low[1:]) + 1}") if len(pair) == 1 else part == low:
+                return 0
+        if _destination(step) != part:
+            continue
+        if step.predicate:
+            return None
+        if step.name in _MOVES or step.opcode.startswith("IMAD.MOV"):
+            source = step.operands[-1]
+            return 0 if source in ("RZ", "URZ") else _immediate(source)
+        if step.name == "HFMA2" and step.operands[1:3] == ("-RZ", "RZ"):
+            return 0 if step.operands[3:] == ("0", "0") else None
+        return None
+    return None
+
+
+def _destination(step: SassInstruction) -> str | None:
+    if step.operands and _REGISTER.match(step.operands[0]) and not step.operands[0].endswith("]"):
+        return step.operands[0]
+    return None
+
+
+def _immediate(part: str) -> int | None:
+    try:
+        value = int(part, 0)
+    except ValueError:
+        return None
+    return value - (1 << 32) if value >= 1 << 31 else value

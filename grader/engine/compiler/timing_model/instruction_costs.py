@@ -36,28 +36,21 @@ read the same operands at once [estimated]."""
 MMA_ON_HOPPER = 0.62
 """Share of the tensor cores' peak that mma.sync reaches where wgmma was made for it [estimated]."""
 
-# results per cycle of one SM
-_ALU, _IMAD, _XU, _SHUFFLE = 64, 64, 16, 32
 _SINGLE_RATE = (75, 80)  # capabilities with 64 results of fp32 per cycle; later ones have 128
 _DOUBLE_RATE = (80, 90, 100)  # capabilities with 64 results of fp64 per cycle; others have 2
 
-# cycles until a result can be used
-_FIXED, _UNIFORM, _XU_DONE, _SHARED, _SHUFFLED, _SPECIAL, _MMA = 5, 11, 23, 29, 24, 30, 33
-_BARRIER = 25
+# cycles until a result can be used, as the third field of each cost below
+_FIXED, _UNIFORM, _SHARED, _MMA = 5, 11, 29, 33
 _FENCE = 20
 _FENCE_OF_GPU = 500  # until all SMs see the written values
 
 _FMA = frozenset(("FFMA", "FADD", "FMUL", "FFMA2", "FADD2", "FMUL2", "HFMA2", "HADD2", "HMUL2",
                   "FSWZADD", "FFMA32I"))
 _FP64 = frozenset(("DFMA", "DADD", "DMUL", "DSETP"))
-_XU_NAMES = frozenset(("MUFU", "I2F", "F2I", "F2F", "I2FP", "FRND", "POPC", "FLO", "BREV"))
 _SHARED_NAMES = frozenset(("LDS", "STS", "LDSM", "STSM", "ATOMS", "LDL", "STL"))
-_SHUFFLES = frozenset(("SHFL", "REDUX", "CREDUX"))
-_BARRIERS = frozenset(("BAR", "WARPSYNC", "BSYNC", "SYNCS"))
 _MMA_NAMES = frozenset(("HMMA", "IMMA", "QMMA", "OMMA", "DMMA", "BMMA"))
 _GROUP_MMA = frozenset(("HGMMA", "QGMMA", "IGMMA", "BGMMA"))
 _TENSOR_MEMORY_MMA = frozenset(("UTCHMMA", "UTCQMMA", "UTCIMMA", "UTCOMMA"))
-_IMAD_NAMES = frozenset(("IMAD", "XMAD", "IMUL", "IDP", "IDP4A"))
 _SHAPES = {"16816": (16, 8, 16), "1688": (16, 8, 8), "1684": (16, 8, 4), "16832": (16, 8, 32),
            "16864": (16, 8, 64), "884": (8, 8, 4), "8816": (8, 8, 16), "168128": (16, 8, 128)}
 
@@ -75,6 +68,19 @@ class InstructionCost:
     done: float
 
 
+_PLAIN: dict[str, InstructionCost] = {  # on every target
+    name: cost for names, cost in (
+        (("IMAD", "XMAD", "IMUL", "IDP", "IDP4A"), InstructionCost("fma", WARP / 64, _FIXED)),
+        (("MUFU", "I2F", "F2I", "F2F", "I2FP", "FRND", "POPC", "FLO", "BREV"),
+         InstructionCost("xu", WARP / 16, 23)),
+        (("SHFL", "REDUX", "CREDUX"), InstructionCost("lsu", WARP / 32, 24)),
+        (("BAR", "WARPSYNC", "BSYNC", "SYNCS"), InstructionCost("issue", 0.0, 25)),
+        (("S2R", "S2UR", "LDC", "LDCU", "R2UR"), InstructionCost("issue", 0.0, 30)),
+        (("CS2R", "ULDC", "BRA", "EXIT", "BSSY", "CALL", "RET", "LDGDEPBAR", "DEPBAR", "WARPGROUP",
+          "NOP"), InstructionCost("issue", 0.0, _FIXED)),
+    ) for name in names}
+
+
 def cost(step: SassInstruction, target: Target,
          dot: Literal["", "fma", "16", "32"] = "") -> InstructionCost:
     """The cost of one instruction on ``target``.
@@ -86,41 +92,32 @@ def cost(step: SassInstruction, target: Target,
             tensor cores with operands of so many bits; else empty.
     """
     name, modern = step.name, target.capability not in _SINGLE_RATE
+    if name in _PLAIN:
+        return _PLAIN[name]
     if multiplied(step):
-        return InstructionCost("tensor", *_tensor(step, target))
+        return InstructionCost("tensor", multiplied(step) / rate(step, target),
+                               0.0 if in_group(step) else _MMA)
     if name in _FMA:
         packed = 2 if name in ("FFMA2", "FADD2", "FMUL2") else 1
         return InstructionCost("fma", packed * WARP / (128 if modern else 64), _FIXED)
-    if name in _IMAD_NAMES:
-        return InstructionCost("fma", WARP / _IMAD, _FIXED)
     if name in _FP64:
         lanes = 64 if target.capability in _DOUBLE_RATE else 2
         return InstructionCost("fp64", WARP / lanes, 2 * _FIXED)
-    if name in _XU_NAMES:
-        return InstructionCost("xu", WARP / _XU, _XU_DONE)
     if name in _SHARED_NAMES:
         wavefronts = _shared_bytes(step) * WARP / WAVEFRONT
         if dot == "fma" and name == "LDS":
             wavefronts *= BROADCAST
         return InstructionCost("lsu", max(1.0, wavefronts), _SHARED)
-    if name in _SHUFFLES:
-        return InstructionCost("lsu", WARP / _SHUFFLE, _SHUFFLED)
     if name == "LDGSTS" and width(step) == 4 and dot in ("16", "32"):
         return InstructionCost("lsu", TRANSPOSING_COPY if dot == "32" else NARROW_COPY, _FIXED)
     if name in REACHES_MEMORY:
         return InstructionCost("lsu", max(1.0, width(step) * WARP / WAVEFRONT), _FIXED)
-    if name in _BARRIERS:
-        return InstructionCost("issue", 0.0, _BARRIER)
     if name in ("MEMBAR", "FENCE", "ERRBAR", "CCTL"):
         wide = ".GPU" in step.opcode or ".SYS" in step.opcode
         return InstructionCost("issue", 0.0, _FENCE_OF_GPU if wide else _FENCE)
-    if name in ("S2R", "S2UR", "LDC", "LDCU", "ULDC", "R2UR", "CS2R"):
-        return InstructionCost("issue", 0.0, _FIXED if name in ("CS2R", "ULDC") else _SPECIAL)
     if name.startswith("U"):
         return InstructionCost("issue", 0.0, _UNIFORM)
-    if name in ("BRA", "EXIT", "BSSY", "CALL", "RET", "LDGDEPBAR", "DEPBAR", "WARPGROUP", "NOP"):
-        return InstructionCost("issue", 0.0, _FIXED)
-    return InstructionCost("alu", WARP / _ALU, _FIXED)
+    return InstructionCost("alu", WARP / 64, _FIXED)
 
 
 def multiplied(step: SassInstruction) -> float:
@@ -141,33 +138,23 @@ def multiplied(step: SassInstruction) -> float:
     return 0.0
 
 
-def peak(step: SassInstruction, target: Target) -> float:
-    """Peak FLOP/s of the whole GPU for the format that a tensor-core instruction multiplies."""
-    if step.name[0] in "QIOB" or step.name in ("UTCQMMA", "UTCIMMA", "UTCOMMA"):
-        return target.fp8_tensor
-    if "TF32" in step.opcode:
-        return target.tf32_tensor
-    return target.fp16_tensor
-
-
 def rate(step: SassInstruction, target: Target) -> float:
-    """FLOP per cycle that the tensor cores of one SM sustain."""
+    """FLOP per cycle that the tensor cores of one SM sustain in the format of an instruction."""
+    if step.name[0] in "QIOB" or step.name in ("UTCQMMA", "UTCIMMA", "UTCOMMA"):
+        peak = target.fp8_tensor
+    else:
+        peak = target.tf32_tensor if "TF32" in step.opcode else target.fp16_tensor
+    share = SUSTAINED_TENSOR
     if target.capability // 10 not in (9, 10):
         share = SUSTAINED_ELSEWHERE
     elif step.name in _MMA_NAMES:
-        share = SUSTAINED_TENSOR * MMA_ON_HOPPER
-    else:
-        share = SUSTAINED_TENSOR
-    return max(1.0, share * peak(step, target) / (target.multiprocessors * target.clock))
+        share *= MMA_ON_HOPPER
+    return max(1.0, share * peak / (target.multiprocessors * target.clock))
 
 
 def in_group(step: SassInstruction) -> bool:
     """Whether an instruction is asynchronous to its warps: wgmma and tcgen05.mma."""
     return step.name in _GROUP_MMA or step.name in _TENSOR_MEMORY_MMA
-
-
-def _tensor(step: SassInstruction, target: Target) -> tuple[float, float]:
-    return multiplied(step) / rate(step, target), 0.0 if in_group(step) else _MMA
 
 
 def _shared_bytes(step: SassInstruction) -> int:

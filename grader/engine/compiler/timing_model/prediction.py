@@ -12,6 +12,7 @@ measured.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import ceil, sqrt
 from typing import Literal
@@ -132,10 +133,10 @@ def predict_call(predictions: Sequence[Prediction], target: Target) -> Predictio
 
 def work_of(survey: Survey, code: Code) -> Work:
     """One program's average share of the traffic and FLOP of a survey."""
-    moved: dict[int, float] = {}
+    moved: dict[int, float] = defaultdict(float)
     for row in survey.traffic:
         if row.line is not None:
-            moved[row.line] = moved.get(row.line, 0.0) + row.bytes
+            moved[row.line] += row.bytes
     each = {line: moved[line] / survey.programs / times
             for line, times in survey.executions.items() if line in moved and times > 0}
     tensor = any(multiplied(step) > 1 for step in code.instructions)
@@ -159,9 +160,9 @@ def _flops_of(binary: Binary, code: Code) -> dict[int, float]:
 
 def _footprint(survey: Survey) -> float:
     """Distinct bytes that a launch reads or writes."""
-    touched: dict[str, int] = {}
+    touched: dict[str, int] = defaultdict(int)
     for row in survey.traffic:
-        touched[row.tensor] = max(row.unique_sectors, touched.get(row.tensor, 0))
+        touched[row.tensor] = max(row.unique_sectors, touched[row.tensor])
     return float(sum(touched.values()) * SECTOR)
 
 
@@ -213,23 +214,20 @@ def _busy(binary: Binary, code: Code, flow: Flow, survey: Survey, target: Target
 def _waves(binary: Binary, survey: Survey, target: Target, busy: float, alone: float
            ) -> tuple[float, float, float]:
     """Seconds of pipes, of latency, and of both with their overlap, for all programs."""
-    spread = ceil(survey.programs / target.multiprocessors)  # programs of the fullest SM
     resident = _resident(binary, survey, target)
     waves = survey.programs / (target.multiprocessors * resident)
-
     idle = max(0.0, alone - busy)
 
     def wave(programs: float) -> float:
         return _norm(min(_OVERLAP, (1 + programs) / 2), [idle, programs * busy])
 
     if waves > _TAIL_WAVES:
-        cycles = waves * wave(resident)
-        return (waves * resident * busy / target.clock, waves * idle / target.clock,
-                cycles / target.clock)
-    whole, rest = divmod(spread, resident)
-    cycles = whole * wave(resident) + (wave(rest) if rest else 0.0)
-    return (spread * busy / target.clock, (whole + bool(rest)) * idle / target.clock,
-            cycles / target.clock)
+        programs, cycles = waves * resident, waves * wave(resident)
+    else:
+        programs = ceil(survey.programs / target.multiprocessors)  # of the fullest SM
+        whole, rest = divmod(programs, resident)
+        waves, cycles = whole + bool(rest), whole * wave(resident) + (wave(rest) if rest else 0.0)
+    return programs * busy / target.clock, waves * idle / target.clock, cycles / target.clock
 
 
 def _dram(survey: Survey, warm: bool) -> float:
@@ -243,9 +241,8 @@ def _spilled(binary: Binary, code: Code, flow: Flow, survey: Survey, target: Tar
              ) -> tuple[float, float]:
     """Bytes of spilled registers that L1 does not hold, and those that L2 does not hold."""
     threads = binary.warps * WARP
-    resident = _resident(binary, survey, target)
-    held = binary.spill_bytes * threads * resident  # bytes of one SM
-    if held <= _L1 * max(0, target.shared - binary.shared * resident):
+    held = binary.spill_bytes * threads * _resident(binary, survey, target)  # bytes of one SM
+    if held <= _l1_bytes(binary, survey, target):
         return 0.0, 0.0
     moved = float(survey.programs * threads) * sum(
         runs * width(step) for step, runs in zip(code.instructions, flow.runs, strict=True)
@@ -259,8 +256,7 @@ def _l2(binary: Binary, survey: Survey, target: Target) -> float:
     Of several lines that read the same sectors of a tensor, only the first counts if L1 holds what
     the resident programs of one SM read.
     """
-    resident = _resident(binary, survey, target)
-    room = _L1 * max(0, target.shared - binary.shared * resident)
+    resident, room = _resident(binary, survey, target), _l1_bytes(binary, survey, target)
     weighed = 0.0
     read: dict[str, list[int]] = {}
     for row in sorted(survey.traffic, key=lambda row: row.line or 0):
@@ -279,6 +275,12 @@ def _l2(binary: Binary, survey: Survey, target: Target) -> float:
 def _resident(binary: Binary, survey: Survey, target: Target) -> int:
     """Resident programs of the fullest SM."""
     return max(1, min(binary.occupancy.programs, ceil(survey.programs / target.multiprocessors)))
+
+
+def _l1_bytes(binary: Binary, survey: Survey, target: Target) -> float:
+    """Bytes that L1 of the fullest SM keeps for reuse."""
+    resident = _resident(binary, survey, target)
+    return _L1 * max(0, target.shared - binary.shared * resident)
 
 
 def _spread(row: Traffic) -> float:

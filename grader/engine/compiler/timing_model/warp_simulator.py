@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from grader.engine.compiler.sass import Code, SassInstruction
 from grader.engine.compiler.targets import Target
-from grader.engine.compiler.timing_model.control_flow import REACHES_MEMORY, Flow, Loop
+from grader.engine.compiler.timing_model.control_flow import Flow, Loop
 from grader.engine.compiler.timing_model.instruction_costs import cost, in_group, multiplied, rate
 
 _ROUNDS = 5  # iterations of a loop that are simulated: most pipelines have fewer stages
@@ -65,7 +65,7 @@ def latency(code: Code, flow: Flow, target: Target, warps: int,
     operations = [_operation(step, target, warps, memory) for step in code.instructions]
     state = _State()
     _run(operations, flow, 0, len(operations), None, state)
-    return max(state.now, state.last if flow.runs else 0.0)
+    return max(state.now, state.last)
 
 
 def _run(operations: Sequence[_Operation], flow: Flow, first: int, after: int,
@@ -167,16 +167,13 @@ def _operation(step: SassInstruction, target: Target, warps: int,
     reads = [name for names in words[(1 if writes else 0):] for name in names]
     if step.predicate and (name := step.predicate.lstrip("!")) not in ("PT", "UPT"):
         reads.append(name)
-    arrives = memory.get(step.line, float(target.latency_dram))
+    tensor = arrives = 0.0
     if in_group(step):
         reads, writes = [], []  # they wait for each other by groups, not by registers
-    share = max(1.0, warps / _GROUP)
-    tensor = 0.0
-    if in_group(step):
-        tensor = multiplied(step) * _GROUP * share / rate(step, target)
-    return _Operation(step, tuple(reads), tuple(writes), price.done,
-                      arrives if step.name in REACHES_MEMORY
-                      and step.name in _LOADS | _ASYNCHRONOUS else 0.0, tensor)
+        tensor = multiplied(step) * _GROUP * max(1.0, warps / _GROUP) / rate(step, target)
+    if step.name in _LOADS | _ASYNCHRONOUS:
+        arrives = memory.get(step.line, float(target.latency_dram))
+    return _Operation(step, tuple(reads), tuple(writes), price.done, arrives, tensor)
 
 
 def _pair(part: re.Match[str]) -> list[str]:

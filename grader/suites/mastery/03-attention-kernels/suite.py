@@ -14,8 +14,8 @@ from grader.suite import (
     Alloc,
     Amplitude,
     Bench,
+    CheckResult,
     Cost,
-    Fact,
     Input,
     Recording,
     Size,
@@ -228,15 +228,16 @@ designs = [
 ]
 
 
-def allocates(most: int) -> Callable[[Recording], list[Fact]]:
+def allocates(most: int) -> Callable[[Recording], list[CheckResult]]:
     """A check of the bytes that host code allocates beside the results."""
-    def check(call: Recording) -> list[Fact]:
+    def check(call: Recording) -> list[CheckResult]:
         results = {view.storage for view in call.results}
         sizes = [event.nbytes for event in call.events
                  if isinstance(event, Alloc) and event.storage not in results]
         wrong = (f"The function allocates {sum(sizes):,} bytes beside its results, the largest "
                  f"tensor has {max(sizes):,}: {most:,} are allowed.") if sum(sizes) > most else ""
-        return [Fact("scratch memory", f"{sum(sizes):,} bytes, limit {most:,}", wrong, "T01")]
+        return [CheckResult(
+            "scratch memory", f"{sum(sizes):,} bytes, limit {most:,}", wrong, "T01")]
 
     return check
 

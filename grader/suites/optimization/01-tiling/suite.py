@@ -12,8 +12,8 @@ from grader.suite import (
     EXACT,
     FLOATS,
     Bench,
+    CheckResult,
     Cost,
-    Fact,
     Recording,
     Suite,
     call,
@@ -95,7 +95,7 @@ def fills_sectors(m: int, n: int, itemsize: int, rows: int, cols: int) -> str:
     return ""
 
 
-def no_axis_over_13(call: Recording) -> list[Fact]:
+def no_axis_over_13(call: Recording) -> list[CheckResult]:
     """A check of 13 matrices of 96 x 96: each axis of the grid counts one dimension.
 
     Tiles that use their sectors have at least 8 rows and 8 columns, 12 of each here, and at most
@@ -103,12 +103,12 @@ def no_axis_over_13(call: Recording) -> list[Fact]:
     """
     launch = max(call.launches, key=lambda launch: max(launch.grid), default=None)
     if launch is None:
-        return [Fact("programs along an axis", "0, limit 13")]
+        return [CheckResult("programs along an axis", "0, limit 13")]
     most = max(launch.grid)
     wrong = (f"The grid of `{launch.kernel}` is {launch.grid}: axis {launch.grid.index(most)} has "
              f"{most} programs, and no dimension of the job needs more than 13. This axis counts "
              "more than one dimension.") if most > 13 else ""
-    return [Fact("programs along an axis", f"{most}, limit 13", wrong, "T03", launch.line)]
+    return [CheckResult("programs along an axis", f"{most}, limit 13", wrong, "T03", launch.line)]
 
 
 # ---------------------------------------------------------------------------------------------

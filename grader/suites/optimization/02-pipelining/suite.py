@@ -12,9 +12,9 @@ from grader.suite import (
     FLOATS,
     TENSOR_CORES,
     Bench,
+    CheckResult,
     CompiledCode,
     Cost,
-    Fact,
     Function,
     Input,
     Suite,
@@ -234,7 +234,7 @@ def uneven(count: int, columns: int, dtype: str = "float32") -> Input:
         lambda t: t * torch.arange(1.0, count + 1, dtype=t.dtype)[:, None])
 
 
-def no_shuffles(code: CompiledCode) -> list[Fact]:
+def no_shuffles(code: CompiledCode) -> list[CheckResult]:
     """A check that no reduction is made in a loop."""
     shuffles = [(count, line, binary.kernel) for binary in code.heavy
                 for line, count in binary.loop_shuffles]
@@ -242,7 +242,7 @@ def no_shuffles(code: CompiledCode) -> list[Fact]:
     _, line, kernel = max(shuffles, key=lambda one: one[0], default=(0, None, ""))
     wrong = (f"In every round of a loop of `{kernel}`, {passed} instructions pass values from "
              "thread to thread, where none need to.") if passed else ""
-    return [Fact("shuffles in loops", f"{passed}, limit 0", wrong, line=line)]
+    return [CheckResult("shuffles in loops", f"{passed}, limit 0", wrong, line=line)]
 
 
 row_sum = Function(

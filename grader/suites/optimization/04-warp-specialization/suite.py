@@ -13,9 +13,9 @@ from grader.suite import (
     TENSOR_CORES,
     Amplitude,
     Bench,
+    CheckResult,
     CompiledCode,
     Cost,
-    Fact,
     Function,
     Input,
     Suite,
@@ -254,7 +254,7 @@ linear_relu = Function(
     ],
 )
 
-def has_roles(code: CompiledCode) -> list[Fact]:
+def has_roles(code: CompiledCode) -> list[CheckResult]:
     """A check that a program has more warps than it was launched with: those do something else."""
     launched = [binary.options.get("num_warps") or 4 for binary in code.binaries]  # 4 by default
     rows = list(zip(code.binaries, launched, strict=True))
@@ -262,7 +262,7 @@ def has_roles(code: CompiledCode) -> list[Fact]:
     wrong = (f"A program of `{binary.kernel}` has {binary.warps} warps on the {code.gpu}, as many "
              "as its launch asks for: none is added that has a role of its own."
              ) if binary.warps == asked else ""
-    return [Fact("warps", f"{binary.warps}, {asked} asked for by num_warps", wrong)]
+    return [CheckResult("warps", f"{binary.warps}, {asked} asked for by num_warps", wrong)]
 
 
 matmul_ws = Function(

@@ -15,8 +15,8 @@ from grader.suite import (
     Amplitude,
     Bench,
     Case,
+    CheckResult,
     Cost,
-    Fact,
     Function,
     Input,
     Recording,
@@ -160,21 +160,24 @@ def has_scratch(answer: Any, *_: Any) -> None:
         "launch ends with: Kernel requires a runtime memory allocation, but no allocator was set.")
 
 
-def from_host(call: Recording) -> list[Fact]:
+def from_host(call: Recording) -> list[CheckResult]:
     """A check that launches get tensor descriptors."""
     given = descriptors(call)
-    return [Fact("descriptors from the host", f"{len(given)}, some asked for", "" if given else
-                 "No launch gets a tensor descriptor: they are asked to be made on the host.",
-                 line=next((launch.line for launch in call.launches), None))]
+    wrong = "" if given else (
+        "No launch gets a tensor descriptor: they are asked to be made on the host.")
+    line = next((launch.line for launch in call.launches), None)
+    return [CheckResult("descriptors from the host", f"{len(given)}, some asked for", wrong,
+                        line=line)]
 
 
-def from_kernel(call: Recording) -> list[Fact]:
+def from_kernel(call: Recording) -> list[CheckResult]:
     """A check that launches get no tensor descriptor."""
     given = descriptors(call)
     kernel, name, line = next(iter(given), ("", "", None))
     wrong = (f"`{kernel}` gets `{name}` as a tensor descriptor that the host has made, where the "
              "kernel is asked to make its own.") if given else ""
-    return [Fact("descriptors from the host", f"{len(given)}, none asked for", wrong, line=line)]
+    return [CheckResult("descriptors from the host", f"{len(given)}, none asked for", wrong,
+                        line=line)]
 
 
 def descriptors(call: Recording) -> list[tuple[str, str, int | None]]:

@@ -16,9 +16,9 @@ from grader.suite import (
     Amplitude,
     Bench,
     Case,
+    CheckResult,
     CompiledCode,
     Cost,
-    Fact,
     Function,
     Input,
     Suite,
@@ -234,7 +234,7 @@ def refused(name: str, *inputs: Any, raises: type[Exception] = ValueError,
     return refuses(name, *inputs, raises=raises, mentions=mentions)
 
 
-def multiplies_fp8(code: CompiledCode) -> list[Fact]:
+def multiplies_fp8(code: CompiledCode) -> list[CheckResult]:
     """A check of the formats that tensor cores multiply."""
     dots = [binary for binary in code.binaries if binary.dot]
     used = sorted({name for binary in dots for name in binary.factors})
@@ -248,11 +248,11 @@ def multiplies_fp8(code: CompiledCode) -> list[Fact]:
         line = line_of_product(other)
     elif not dots:
         wrong = "No kernel multiplies matrices by tl.dot."
-    return [Fact("factors", f"{' and '.join(used) or 'none on tensor cores'}, fp8 asked for",
-                 wrong, line=line), *sums(dots, code.gpu)]
+    return [CheckResult("factors", f"{' and '.join(used) or 'none on tensor cores'}, fp8 asked for",
+                        wrong, line=line), *sums(dots, code.gpu)]
 
 
-def sums(dots: Sequence[Any], gpu: str) -> list[Fact]:
+def sums(dots: Sequence[Any], gpu: str) -> list[CheckResult]:
     """A check of how many products are added up before a sum goes on in float32."""
     worst = max(dots, key=lambda binary: binary.imprecise_sums, default=None)
     if worst is None:
@@ -261,8 +261,8 @@ def sums(dots: Sequence[Any], gpu: str) -> list[Fact]:
     wrong = (f"In `{worst.kernel}`, tensor cores of the {gpu} add up {count} products before a sum "
              f"goes on in float32, where {MOST_SUMS} are allowed: of sums of float8 they keep "
              "fewer bits.") if worst.imprecise_sums > MOST_SUMS else ""
-    return [Fact("imprecise sums", f"{count}, limit {MOST_SUMS}", wrong, "N04",
-                 line_of_product(worst))]
+    return [CheckResult("imprecise sums", f"{count}, limit {MOST_SUMS}", wrong, "N04",
+                        line_of_product(worst))]
 
 
 def line_of_product(binary: Any) -> int | None:
