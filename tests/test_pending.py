@@ -14,7 +14,8 @@ from tritonlab.grading import gpu_upgrade
 
 EFFICIENT = {"target": "NVIDIA H100 SXM"}
 TIMED_SUITE = toy.SUITE.replace("cases=[]", "cases=[performance('p', rand(4), pass_at=0.5)]"
-                                ).replace("Suite\n", "Suite, performance, rand\n")
+                                ).replace("Suite\n", "Suite\nfrom grader.suite import performance, "
+                                          "rand\n")
 
 
 @pytest.fixture
