@@ -97,7 +97,8 @@ def test_a_grade_keeps_the_names_of_all_cases(run, judge, course_root) -> None:
     suite = course_root / "suites/missing-elements/03-softmax/suite.py"
     suite.write_text(suite.read_text().replace("cases=[]", "cases=[correctness('one', rand(1)),"
                                                " correctness('two', rand(2))]").replace(
-        "import Cost", "import correctness, Cost, rand"))
+        "from grader.suite.spec",
+        "from grader.suite import correctness, rand\nfrom grader.suite.spec"))
     judge(toy.FAILING)
     run("start", "softmax")
 
