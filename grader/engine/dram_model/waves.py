@@ -53,7 +53,8 @@ class Sampled:
                     counts = counted(access, len(group))
                     half, weight = np.isin(group, early_ones), access.weight
                     if access.alike:  # one row stands for all programs
-                        half, weight = half.any(keepdims=True), weight.sum(keepdims=True)
+                        half = np.asarray(half.any(keepdims=True))
+                        weight = weight.sum(keepdims=True)
                     sectors.append(counts.numbers)
                     early.append(counts.numbers[half[counts.rows]])
                     asked += float(counts.sectors @ weight)

@@ -143,11 +143,11 @@ class Part:
         """The values of this part, [runs, length], from an array of the whole access."""
         if self.lanes is None:
             return values.reshape(-1, self.place.length)
-        if not isinstance(self.lanes, tuple):
-            return values.reshape(-1)[self.lanes][:, None]
-        runs, length = self.lanes
-        picked: Array = values.reshape(-1, length)[runs, :self.place.length]
-        return picked
+        if isinstance(self.lanes, tuple):
+            runs, length = self.lanes
+            return values.reshape(-1, length)[runs, :self.place.length]
+        picked: Array = values.reshape(-1)[self.lanes]
+        return picked[:, None]
 
 
 # Gives the storage at a real address, and the size of its elements

@@ -111,11 +111,11 @@ def map_elementwise(scalar_fn: Any, *args: Any, pack: Any = 1, **_: Any) -> Any:
         else:
             outputs.append((group, output, _items(output)))
     tensors = []
-    for items in zip(*(items for _, _, items in outputs), strict=True):
-        data = np.empty(len(elements[0]), items[0].handle.data.dtype)
-        for (group, _, _), item in zip(outputs, items, strict=True):
-            data[group] = item.handle.data
-        tensors.append(_tensor(data.reshape(programs, *shape), items[0].dtype, shape))
+    for parts in zip(*(output[2] for output in outputs), strict=True):
+        data = np.empty(len(elements[0]), parts[0].handle.data.dtype)
+        for output, part in zip(outputs, parts, strict=True):
+            data[output[0]] = part.handle.data
+        tensors.append(_tensor(data.reshape(programs, *shape), parts[0].dtype, shape))
     return _like(outputs[0][1], tuple(tensors))
 
 

@@ -216,7 +216,7 @@ def call(symbol: str, arrays: list[Array], result: np.dtype[Any]) -> Array:
     name = symbol.removeprefix("__nv_").removeprefix("fast_")
     if name not in _FUNCTIONS and name[-1] in "fd":
         name = name[:-1]
-    function = _rounded(symbol) or _FUNCTIONS.get(name)
+    function: Any = _rounded(symbol) or _FUNCTIONS.get(name)
     if function is None:
         raise NotInterpreted(f"the function behind `{symbol}` of libdevice")
     if function is _FUNCTIONS.get(name) and name not in _OF_BITS:
@@ -274,7 +274,7 @@ def _moved(near: Array, error: Callable[..., Any], operands: tuple[Array, ...],
         if not all(map(math.isfinite, values)):
             return 0
         exact = error(*map(Fraction, values))
-        return (exact > 0) - (exact < 0)
+        return int(exact > 0) - int(exact < 0)
 
     sides = np.asarray(np.frompyfunc(side, 1 + len(operands), 1)(near, *operands))
     upward = (rounding == "ru") | ((rounding == "rz") & (near < 0))

@@ -12,7 +12,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FunctionType, GeneratorType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import triton
@@ -225,7 +225,7 @@ class _Rewriter(ast.NodeTransformer):
         number = next(self._regions)
         decides = ast.Name(f"{_PREFIX}{number}_by", ast.Store())
         before = ast.Name(f"{_PREFIX}{number}_before", ast.Store())
-        types = _call("entered", _read(decides), ast.Constant(tuple(names)))
+        types = _call("entered", _read(decides), ast.Constant(cast(Any, tuple(names))))
         return (ast.copy_location(ast.Assign([decides], given), given),
                 ast.copy_location(ast.Assign([before], types), node))
 
@@ -233,8 +233,9 @@ class _Rewriter(ast.NodeTransformer):
         numbers = [scopes.number(side) for side in (node.body, node.orelse)]
         self.generic_visit(node)
         if numbers != [None, None]:
-            return ast.copy_location(_call("chosen", node.test, _later(node.body),
-                                           _later(node.orelse), ast.Constant(tuple(numbers))), node)
+            chosen = _call("chosen", node.test, _later(node.body), _later(node.orelse),
+                           ast.Constant(cast(Any, tuple(numbers))))
+            return ast.copy_location(chosen, node)
         node.test = _call("condition", node.test, ast.Constant("if"))
         return node
 
