@@ -138,7 +138,7 @@ def test_a_gpu_that_lacks_what_the_kernels_need_is_not_asked(
 
 @pytest.mark.parametrize(("limits", "least"), [
     ({}, (0, 0)), ({"vector": 128, "spills": 0}, (0, 0)),
-    ({"tensor_cores": True}, (8, 0)), ({"stages": 2}, (8, 0)), ({"most_stages": 2}, (0, 0)),
+    ({"tensor_cores": True}, (8, 0)), ({"stages": 2}, (8, 0)), ({"stages": (2, 4)}, (8, 0)),
     ({"tensor_cores": True, "target": "h100"}, (0, 0)),
 ])
 def test_what_triton_does_from_ampere_on_is_asked_of_no_older_gpu(limits, least):
