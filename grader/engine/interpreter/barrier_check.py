@@ -15,8 +15,6 @@ from grader.engine.interpreter.block_value import Array
 from grader.engine.interpreter.happens_before import Order
 from grader.engine.interpreter.shadow_memory import Shadow
 
-_NOWHERE = -1  # instead of a line: stored, and from where is not known
-
 
 class Recent:
     """The stores of an attempt since the last barrier, which its programs reach together.
@@ -33,7 +31,7 @@ class Recent:
         """Elements were stored, or changed by an atomic that lets nobody wait."""
         storage = part.region.storage
         if part.itemsize >= storage.granule:
-            self._noted.setdefault(id(storage), []).append((part, line or _NOWHERE))
+            self._noted.setdefault(id(storage), []).append((part, line or -1))
 
     def settle(self) -> None:
         """All threads of each program wait here for the others: they see what was stored."""
@@ -47,7 +45,7 @@ class Recent:
     def lines(self, part: Part) -> Array:
         """[runs, cells of a run]: the line of the last store to each cell; 0 where there is none.
 
-        Which of the programs stored it is for the storage's own shadow to tell.
+        -1 stands for an unknown line. The storage's own shadow has the program that stored.
         """
         storage = part.region.storage
         shadow = self._lines.get(id(storage))
@@ -71,7 +69,3 @@ def own(lines: Array, cells: Array, programs: Array, order: Order) -> Array:
         mine = np.broadcast_to(programs[:, None], cells.shape)
         stored[stored] = order.owners(np.abs(cells[stored])) == mine[stored]
     return stored
-
-
-def line_number(line: int) -> int | None:
-    return line if line != _NOWHERE else None

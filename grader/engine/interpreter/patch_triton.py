@@ -111,7 +111,7 @@ def installed(memory: Memory, capability: int | None = None) -> Iterator[Builder
     previous_target = builder.target
     if capability is not None:
         builder.target = GPUTarget("cuda", capability, WARP)
-    patches = _patches() if previous_memory is None else ()
+    patches = [] if previous_memory else _patches()
     originals = [(owner, name, vars(owner).get(name, _ABSENT)) for owner, name, _ in patches]
     try:
         for owner, name, value in patches:

@@ -205,17 +205,9 @@ class RunningLaunch:
     def all_programs(self) -> int:
         return self.grid[0] * self.grid[1] * self.grid[2]
 
-    @property
-    def programs(self) -> Array:
-        return self.attempt.programs
-
-    @property
-    def count(self) -> int:
-        return self.attempt.count
-
     def place_along(self, axis: int) -> Array:
         """The programs' places along one axis of the grid."""
-        place: Array = np.unravel_index(self.programs, self.grid, order="F")[axis]
+        place: Array = np.unravel_index(self.attempt.programs, self.grid, order="F")[axis]
         return place.astype(np.int32)
 
     def place(self, program: int) -> str:
