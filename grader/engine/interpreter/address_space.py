@@ -246,7 +246,6 @@ class Regions:
 
     def _elements(self, pointers: Handle, mask: Handle | None, rows: int, itemsize: int,
                   refused: Refused) -> list[Part]:
-        """Lane by lane."""
         addresses = pointers.full(rows).reshape(-1)
         per_row = len(addresses) // rows
         if mask is None:

@@ -42,10 +42,15 @@ class Recent:
         """Whether anything of it was stored."""
         return id(storage) in self._noted or id(storage) in self._lines
 
-    def lines(self, part: Part) -> Array:
-        """[runs, cells of a run]: the line of the last store to each cell; 0 where there is none.
+    def lines(self, part: Part, cells: Array, programs: Array, order: Order) -> Array:
+        """[runs, cells of a run]: the line of the last store to each cell, -1 if it is unknown.
 
-        -1 stands for an unknown line. The storage's own shadow has the program that stored.
+        0 where the very program that looks at the cell did not store or change it since its last
+        barrier.
+
+        Args:
+            cells: [runs, cells of a run], who stored or changed each of them last.
+            programs: whose each run is.
         """
         storage = part.region.storage
         shadow = self._lines.get(id(storage))
@@ -53,19 +58,9 @@ class Recent:
             shadow = self._lines[id(storage)] = Shadow(storage.shadow.cells, 0)
         for stored, line in self._noted.pop(id(storage), ()):
             shadow.set(stored.cells, line)
-        return shadow.get(part.cells).reshape(len(part.place.starts), -1)
-
-
-def own(lines: Array, cells: Array, programs: Array, order: Order) -> Array:
-    """Which cells the very program that looks at them stored or changed since its last barrier.
-
-    Args:
-        lines: as of ``Recent.lines``.
-        cells: [runs, cells of a run], who stored or changed each of them last.
-        programs: whose each run is.
-    """
-    stored: Array = lines != 0
-    if stored.any():
-        mine = np.broadcast_to(programs[:, None], cells.shape)
-        stored[stored] = order.owners(np.abs(cells[stored])) == mine[stored]
-    return stored
+        lines = shadow.get(part.cells).reshape(len(part.place.starts), -1)
+        stored = lines != 0
+        if stored.any():
+            mine = np.broadcast_to(programs[:, None], cells.shape)
+            lines[stored] *= order.owners(np.abs(cells[stored])) == mine[stored]
+        return lines

@@ -88,11 +88,7 @@ class Builder:
 
     # -- types and constants -------------------------------------------------------------------
 
-    def get_ptr_ty(self, element: Any, address_space: int) -> Any:
-        return tl.pointer_type(element, address_space)
-
-    def get_block_ty(self, dtype: Any, shape: Sequence[int]) -> Any:
-        return tl.block_type(dtype, shape)
+    get_ptr_ty, get_block_ty = staticmethod(tl.pointer_type), staticmethod(tl.block_type)
 
     def get_fp8e5b16_ty(self) -> Any:
         """Raises ``NotInAKernel``: one of the float8 types that only AMD's GPUs have."""
@@ -131,11 +127,11 @@ class Builder:
         return self.memory.load(ptrs, mask, other, volatile=hints[-1:] == (True,))
 
     def create_store(self, ptr: Handle, val: Handle, *hints: Any) -> None:
-        self.memory.store(ptr, val, None)
+        self.memory.store(ptr, None, val)
 
     def create_masked_store(self, ptrs: Handle, value: Handle, mask: Handle | None,
                             *hints: Any) -> None:
-        self.memory.store(ptrs, value, mask)
+        self.memory.store(ptrs, mask, value)
 
     def create_atomic_rmw(self, operation: Any, ptr: Handle, val: Handle, mask: Handle, sem: Any,
                           scope: Any) -> Handle:
@@ -186,34 +182,29 @@ class Builder:
 
     def create_descriptor_load(self, desc: BlockDescriptor, indices: list[Handle],
                                *hints: Any) -> Handle:
-        pointers, mask = desc.place(indices)
-        loaded = self.memory.load(pointers, mask, desc.padding())
+        loaded = self.memory.load(*desc.place(indices), desc.padding())
         if desc.rounds_to_tf32:
             loaded.data = numerics.near_tf32(loaded.data)
         return loaded
 
     def create_descriptor_store(self, desc: BlockDescriptor, value: Handle,
                                 indices: list[Handle]) -> None:
-        pointers, mask = desc.place(indices)
-        self.memory.store(pointers, value, mask)
+        self.memory.store(*desc.place(indices), value)
 
     def create_descriptor_reduce(self, kind: Any, desc: BlockDescriptor, value: Handle,
                                  indices: list[Handle]) -> None:
-        pointers, mask = desc.place(indices)
         name = _name(kind)
         if value.data.dtype.kind == "u" and name in ("MIN", "MAX"):
             name = f"U{name}"
-        self.memory.atomic(name, pointers, mask, value, ordered=False)
+        self.memory.atomic(name, *desc.place(indices), value, ordered=False)
 
     def create_descriptor_gather(self, desc: BlockDescriptor, x_offsets: Handle, y_offset: Handle,
                                  dtype: Any) -> Handle:
-        pointers, mask = desc.rows(x_offsets, y_offset)
-        return self.memory.load(pointers, mask, desc.padding())
+        return self.memory.load(*desc.rows(x_offsets, y_offset), desc.padding())
 
     def create_descriptor_scatter(self, desc: BlockDescriptor, value: Handle, x_offsets: Handle,
                                   y_offset: Handle) -> None:
-        pointers, mask = desc.rows(x_offsets, y_offset)
-        self.memory.store(pointers, value, mask)
+        self.memory.store(*desc.rows(x_offsets, y_offset), value)
 
     def create_make_block_ptr(self, base: Handle, shape: list[Handle], strides: list[Handle],
                               offsets: list[Handle], block_shape: list[int],
@@ -234,8 +225,7 @@ class Builder:
 
     def create_tensor_pointer_store(self, ptr: BlockPointer, value: Handle,
                                     boundary_check: Sequence[int], *hints: Any) -> None:
-        pointers, mask = ptr.place(boundary_check)
-        self.memory.store(pointers, value, mask)
+        self.memory.store(*ptr.place(boundary_check), value)
 
     # -- casts ---------------------------------------------------------------------------------
 
@@ -267,7 +257,8 @@ class Builder:
     def create_clampf(self, arg: Handle, low: Handle, high: Handle, propagate: Any) -> Handle:
         x, least, most = aligned(arg, low, high)
         over_nan = propagate == ir.PROPAGATE_NAN.NONE
-        clamp: Callable[..., Array] = _clamp_over_nan if over_nan else np.clip
+        clamp: Callable[..., Array] = (
+            lambda x, low, high: np.fmin(np.fmax(x, low), high)) if over_nan else np.clip
         if numerics.is_float(x.dtype) and x.dtype.kind != "f":
             clamp = numerics.in_float32(clamp)
         return Handle(clamp(x, least, most), arg.dtype, _shape(arg, low, high))
@@ -382,9 +373,9 @@ class Builder:
                           lhs_k_pack: bool, rhs_k_pack: bool, acc: Handle) -> Handle:
         self.exchange()
         packed = ir.ScaleDotElemTypeTY.E2M1
+        k = lhs.shape[-1] * (2 if lhs_format == packed and lhs_k_pack else 1)
+        self._count_product(2 * int(np.prod(acc.shape)) * k)
         if not self.memory.computes:
-            k = lhs.shape[-1] * (2 if lhs_format == packed and lhs_k_pack else 1)
-            self._count_product(2 * int(np.prod(acc.shape)) * k)
             return Handle(acc.data, acc.dtype, acc.shape)
         a = _unscaled(lhs, lhs_format == packed, -1 if lhs_k_pack else -2)
         b = _unscaled(rhs, rhs_format == packed, -2 if rhs_k_pack else -1)
@@ -392,7 +383,6 @@ class Builder:
             a = a * _scales(lhs_scale, a.shape[-1])
         if rhs_scale is not None:  # [N, K / 32], against b's [K, N]
             b = b * np.swapaxes(_scales(rhs_scale, b.shape[-2]), -1, -2)
-        self._count_product(2 * int(np.prod(a.shape[1:])) * b.shape[-1])
         return Handle(numerics.dot(a, b, acc.data), acc.dtype, acc.shape)
 
     # -- words ---------------------------------------------------------------------------------
@@ -403,9 +393,10 @@ class Builder:
         if memory.printed_enough:
             return
         blocks = [value.full(memory.attempt.count) for value in values]
-        for row, place in enumerate(memory.running.places()):
+        along = [memory.running.place_along(axis).tolist() for axis in range(3)]
+        for row, (x, y, z) in enumerate(zip(*along, strict=True)):
             for shown in [_text(block[row], hexadecimal) for block in blocks] or [""]:
-                memory.print(f"{place}{prefix}{shown}")
+                memory.print(f"({x}, {y}, {z}) {prefix}{shown}")
 
     def create_assert(self, condition: Handle, message: str) -> None:
         self._hold(condition, "an assertion", f": {message}" if str(message) else "")
@@ -497,11 +488,6 @@ def _name(member: Any) -> str:
 
 def _shape(*handles: Handle) -> tuple[int, ...]:
     return next((handle.shape for handle in handles if handle.shape), ())
-
-
-def _clamp_over_nan(x: Array, low: Array, high: Array) -> Array:
-    clamped: Array = np.fmin(np.fmax(x, low), high)
-    return clamped
 
 
 def _unscaled(handle: Handle, packed: bool, axis: int) -> Array:

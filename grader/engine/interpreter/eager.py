@@ -171,10 +171,7 @@ class _Tensors:
             raise TypeError(f"failed to specialize argument of type: {type(value).__name__}")
         if isinstance(value, TensorDescriptor):
             reach = value.base.as_strided(value.shape, value.strides)
-            return HostDescriptor(
-                self.pointer(reach), tuple(value.shape), tuple(value.strides),
-                tuple(value.block_shape), value.padding,
-                getattr(value, "round_f32_to_tf32", False))
+            return HostDescriptor(self.pointer(reach), value)
         if isinstance(value, tuple):
             items = map(self.argument, value)
             return type(value)(*items) if hasattr(value, "_fields") else tuple(items)

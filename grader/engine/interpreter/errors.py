@@ -52,8 +52,7 @@ _MEANT = (KernelError, NotInAKernel, NotInterpreted, MemoryError, RecursionError
 # Parts of the engine that a kernel cannot make raise: an error there is the grader's own.
 _OURS = tuple(f"grader.engine.interpreter.{name}" for name in (
     "memory", "memory_checks", "address_space", "index_runs", "shadow_memory", "transaction",
-    "happens_before", "traffic", "finding_aggregation", "atomics", "poison", "analysis",
-    "barrier_check"))
+    "happens_before", "traffic", "atomics", "poison", "analysis", "barrier_check"))
 
 
 def explain(error: BaseException, file: str, kernel: str) -> Finding:

@@ -57,14 +57,10 @@ class Pointer:
 
 @dataclass(frozen=True)
 class HostDescriptor:
-    """A ``TensorDescriptor`` that host code made: strides and shapes in elements."""
+    """A ``TensorDescriptor`` that host code made, or its record, and the tensor behind it."""
 
     base: Pointer
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    block_shape: tuple[int, ...]
-    padding: str = "zero"
-    rounds_to_tf32: bool = False
+    descriptor: Any  # strides and shapes in elements
 
 
 @dataclass(frozen=True)
@@ -116,13 +112,14 @@ def run(kernel: Any, grid: tuple[int, int, int], arguments: Mapping[str, Any], m
         debug = bool(options.get("debug", kernel.debug) or knobs.runtime.debug)
         builder.options = Options(num_warps=running.warps, debug=debug)
         try:
-            facts = analysis.facts(kernel.fn)
+            alone = analysis.one_at_a_time(kernel.fn)
+            stored = analysis.stored_into(kernel.fn)
             call = partial(rewritten(kernel.fn), **bind(kernel, arguments, memory))
             running.watched = {  # who reads what the kernel may store into has to be known
-                id(region.storage) for region in running.regions if facts.stored is None
-                or region.name.split("[")[0].split(".")[0] in facts.stored}  # of a tuple too
+                id(region.storage) for region in running.regions if stored is None
+                or region.name.split("[")[0].split(".")[0] in stored}  # of a tuple too
             _run_all(call, memory, _turns(running.all_programs, order, sample),
-                     1 if facts.one_at_a_time else chunk, _first_chunk(kernel, arguments))
+                     1 if alone else chunk, _first_chunk(kernel, arguments))
         except Exception as error:
             failure = explain(error, file, kernel.fn.__name__)
         finally:
@@ -316,10 +313,10 @@ def _stuck(memory: Memory, queue: deque[_Program]) -> None:
     first = min(queue, key=lambda program: int(program.attempt.programs[0]))
     poll = first.poll
     place = memory.running.place(int(first.attempt.programs[0]))
-    if poll is None or not poll.what:
+    if poll is None or not poll.place:
         raise KernelError(f"{place} did not end: a turn of its loop changes neither memory nor a "
                           "variable", code="R02", line=poll.line if poll else None)
-    raise KernelError(f"{place} waits for ever: it reads {poll.what} again and again, and no "
+    raise KernelError(f"{place} waits for ever: it reads {poll.place} again and again, and no "
                       "program changes it", code="R02", line=poll.line)
 
 
@@ -380,14 +377,15 @@ def _pointer(name: str, pointer: Pointer, memory: Memory, *, constant: bool = Fa
     return tl.tensor(Handle(np.array([address]), kind), kind)
 
 
-def _descriptor(name: str, given: HostDescriptor, memory: Memory) -> Any:
+def _descriptor(name: str, host: HostDescriptor, memory: Memory) -> Any:
+    given = host.descriptor
     strides = [_scalar(stride, tl.int64) for stride in given.strides[:-1]]
     descriptor = interpreter.interpreter_semantic.make_tensor_descriptor(
-        _pointer(name, given.base, memory),
+        _pointer(name, host.base, memory),
         [_scalar(size, tl.int32) for size in given.shape],
         [*strides, tl.constexpr(given.strides[-1])],
         [tl.constexpr(size) for size in given.block_shape], given.padding)
-    descriptor.handle.rounds_to_tf32 = given.rounds_to_tf32
+    descriptor.handle.rounds_to_tf32 = getattr(given, "round_f32_to_tf32", False)  # not in 3.6
     return descriptor
 
 

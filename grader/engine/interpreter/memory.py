@@ -12,7 +12,6 @@ import triton.language as tl
 from grader.engine.interpreter import atomics
 from grader.engine.interpreter.address_space import Finder, Part, Regions
 from grader.engine.interpreter.block_value import Array, Handle, contiguous_axis, spread, turned
-from grader.engine.interpreter.finding_aggregation import Observations
 from grader.engine.interpreter.happens_before import Cell, Order
 from grader.engine.interpreter.index_runs import Runs
 from grader.engine.interpreter.memory_checks import Checks, MemoryInstruction
@@ -23,6 +22,7 @@ from grader.engine.interpreter.traffic import Key
 from grader.engine.interpreter.transaction import (
     Attempt,
     Diverged,
+    Observations,
     Poll,
     RunningLaunch,
     line_in,
@@ -168,15 +168,14 @@ class Memory:
             data = np.where(mask.data, data, other.data)
         return data
 
-    def store(self, pointers: Handle, value: Handle, mask: Handle | None) -> None:
+    def store(self, pointers: Handle, mask: Handle | None, value: Handle) -> None:
         """Stores values where the mask is on.
 
         If several programs store to one address, the last in execution order wins.
         """
         axis = contiguous_axis(pointers, value.data.dtype.itemsize)
         if axis is not None:
-            pointers, value = turned(pointers, axis), turned(value, axis)
-            mask = turned(mask, axis)
+            pointers, mask, value = (turned(each, axis) for each in (pointers, mask, value))
         shape, rows = pointers.shape, self.attempt.count
         access, parts = self._located("store", pointers, mask, value.data.dtype, rows)
         values = spread(value, rows, shape)

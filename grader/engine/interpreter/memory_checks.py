@@ -8,12 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from grader.engine.interpreter.address_space import Part, Region, Storage
-from grader.engine.interpreter.barrier_check import own
 from grader.engine.interpreter.block_value import Array
-from grader.engine.interpreter.finding_aggregation import Note
 from grader.engine.interpreter.index_runs import Runs, in_order
 from grader.engine.interpreter.shadow_memory import KERNEL, NOBODY, Shadow
-from grader.engine.interpreter.transaction import RunningLaunch
+from grader.engine.interpreter.transaction import Note, RunningLaunch
 from grader.finding import AccessKind, Action, MemoryAccess
 
 _WRAP = 1 << 32
@@ -219,8 +217,8 @@ class Checks:
     def _unseen(self, part: Part, cells: Array, access: MemoryInstruction) -> None:
         """M09 within a program: a thread gets what another one may not have stored yet."""
         running, attempt = self._running, self._running.attempt
-        lines = attempt.recent.lines(part)
-        unseen = own(lines, cells, attempt.programs[part.rows], running.order)
+        lines = attempt.recent.lines(part, cells, attempt.programs[part.rows], running.order)
+        unseen = lines != 0
         lanes = self._lanes(part, unseen)
         if not lanes.any():
             return
@@ -242,7 +240,7 @@ class Checks:
             return None
         if len(part.rows) == 1 and int(cells.min()) == highest:  # one program, and one before it
             program = int(attempt.programs[part.rows[0]])
-            if order.owner(highest) == program or order.before(highest, program):
+            if order.owned(highest)[0] == program or order.before(highest, program):
                 return None
             return np.ones(cells.shape, np.bool_)
         foreign: Array = cells > order.floor
