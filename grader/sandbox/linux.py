@@ -32,6 +32,15 @@ def syscall(number: int, *arguments: Argument) -> int:
     return int(_checked(_libc.syscall(ctypes.c_long(number), *words), f"system call {number}"))
 
 
+def capset(header: bytes, data: bytes) -> None:
+    """Sets capabilities, by the structures of <linux/capability.h>.
+
+    Raises:
+        OSError: the kernel does not allow it.
+    """
+    _checked(_libc.capset(header, data), "capset")
+
+
 def _checked(result: int, call: str) -> int:
     if result < 0:
         number = ctypes.get_errno()
