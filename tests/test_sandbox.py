@@ -796,7 +796,7 @@ def test_a_child_is_ended_though_ending_it_was_interrupted(box, monkeypatch):
 
     monkeypatch.setattr(child, "_zygote", once)
     with pytest.raises(KeyboardInterrupt):
-        child.dismiss()
+        child.kill(wait=False)
 
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline and child.pid in processes.children(box.pid):

@@ -265,7 +265,7 @@ class Context:
         # of 16, and on constexprs, all of which fixed cases show it.
         if not case.advisory and case.kind is not Kind.PROPERTY:
             self.gate.add(case.name, recording, call.outcome.configurations)
-        return self.session(case).begin_replay(recording, call.inputs, {"other": True})
+        return self.session(case).begin_replay(recording, call.inputs, other=True)
 
     # ---------------------------------------------------------------------------------------------
     # What belongs to a case

@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 
 from grader.finding import fault
 from grader.gpu import client
-from grader.processes.compiler_replies import Compiled
-from grader.processes.replies import Stopped, memory_limit, question_of, refusal_of
+from grader.processes.replies import MEMORY_LIMIT, Compiled, Stopped, question_of, refusal_of
 from grader.recording.model import Recording, to_json
 from grader.report import Finding
 from grader.sandbox import Child, ResourceLimits, Sandbox, errors, tempdirs
@@ -78,7 +77,7 @@ class _Process:
 
     def stop(self) -> None:
         if self._child is not None:
-            self._child.dismiss()
+            self._child.kill(wait=False)
             self._printed = self.output()
         self._child = self._loaded = None
 
@@ -283,7 +282,7 @@ class Processes:
                 if error.held > HOG:
                     finding = Finding("R04", fault(
                         "memory held", task=task, n_bytes=error.held, seconds=seconds,
-                        limit=memory_limit()), error.line)
+                        limit=MEMORY_LIMIT), error.line)
             except errors.ChildOutOfMemory as error:
                 finding = Finding("R04", fault("memory taken", task=task, n_bytes=error.resident,
                                                most=error.limit), error.line)

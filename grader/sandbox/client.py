@@ -47,7 +47,7 @@ class Sandbox:
         without: measures to leave out, as on a machine that lacks them; see ``isolation``.
 
     Raises:
-        SandboxBroken: this Python cannot be started a second time.
+        SandboxBroken: here and by every request, as the zygote does not start, or was lost.
         OSError: there is no place for temporary files.
     """
 
@@ -63,11 +63,7 @@ class Sandbox:
         self._start()
 
     def fork(self, role: Role, limits: ResourceLimits | None = None) -> Child:
-        """Forks a child, once the zygote is warm.
-
-        Raises:
-            SandboxBroken: the zygote could not be started, or was lost while forking.
-        """
+        """Forks a child, once the zygote is warm."""
         limits = limits or ResourceLimits()
         with self._lock:
             if self._closed:
@@ -101,20 +97,12 @@ class Sandbox:
         return list(self.request({"op": "spares"})["pids"])
 
     def expect(self, key: str) -> None:
-        """Warms what children forked from now on will need: a key of ``Handlers.expected``.
-
-        Raises:
-            SandboxBroken: the zygote is gone.
-        """
+        """Warms what children forked from now on will need: a key of ``Handlers.expected``."""
         self.request({"op": "expect", "key": key})
 
     @functools.cached_property
     def isolation(self) -> Isolation:
-        """The isolation of the children, as proved by one of them.
-
-        Raises:
-            SandboxBroken: the zygote is gone.
-        """
+        """The isolation of the children, as proved by one of them."""
         return Isolation.from_dict(self.request({"op": "isolation"})["isolation"])
 
     def _start(self) -> None:
@@ -186,11 +174,7 @@ class Sandbox:
         return child
 
     def request(self, request: dict[str, Any], fds: Sequence[int] = ()) -> dict[str, Any]:
-        """Sends one request to the zygote and returns its answer.
-
-        Raises:
-            SandboxBroken: it is gone, or does not answer.
-        """
+        """Sends one request to the zygote and returns its answer."""
         with self._lock:
             number = next(self._numbers)
             # Who was cancelled does not wait until a zygote that is busy has killed a child.
