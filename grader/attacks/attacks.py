@@ -129,8 +129,24 @@ class RunningAttack:
 Judgement = Callable[[Scene, RunningAttack], str]  # the evidence of success; empty without
 
 
-def printed_secret(target: Scene, attempt: RunningAttack) -> str:
-    return "the secret came back" if target.secret in attempt.printed() else ""
+def when(holds: Callable[[Scene, RunningAttack], bool], text: str) -> Judgement:
+    """A judgement that finds the evidence ``text`` where something holds."""
+    return lambda target, attempt: text if holds(target, attempt) else ""
+
+
+printed_secret = when(lambda target, attempt: target.secret in attempt.printed(),
+                      "the secret came back")
+forged = when(lambda target, _: target.certificate.read_text(encoding="utf-8") !=
+              f"# {target.secret}\n", "the certificate was changed")
+deleted = when(lambda target, _: not target.work.exists(), "the learner's file is gone")
+killed = when(lambda target, _: target.last_judge is not None and
+              target.last_judge.poll() is not None, "the judge was killed")
+traced = when(lambda target, _: "TracerPid:\t0" not in _proc(target.judge.pid, "status"),
+              "the judge was being traced")
+raised = when(lambda _, attempt: any(
+    line.startswith("Max core file size") and line.split()[4] != "0"
+    for line in _proc(attempt.pid, "limits")), "a limit was raised")
+outlived = when(lambda _, attempt: _killed(attempt.pid), "the process was still running")
 
 
 def listed(target: Scene, attempt: RunningAttack) -> str:
@@ -139,32 +155,12 @@ def listed(target: Scene, attempt: RunningAttack) -> str:
     return "the name of a hidden file came back" if target.hidden.name in "\n".join(lines) else ""
 
 
-def forged(target: Scene, attempt: RunningAttack) -> str:
-    untouched = f"# {target.secret}\n"
-    return "" if target.certificate.read_text(encoding="utf-8") == untouched else \
-        "the certificate was changed"
-
-
-def deleted(target: Scene, attempt: RunningAttack) -> str:
-    return "" if target.work.exists() else "the learner's file is gone"
-
-
 def exists(name: str) -> Judgement:
     def look(target: Scene, attempt: RunningAttack) -> str:
         path: Path = getattr(target, name)
         return f"{path.parent} was written to" if path.exists() else ""
 
     return look
-
-
-def killed(target: Scene, attempt: RunningAttack) -> str:
-    judge = target.last_judge
-    return "the judge was killed" if judge is not None and judge.poll() is not None else ""
-
-
-def traced(target: Scene, attempt: RunningAttack) -> str:
-    untraced = "TracerPid:\t0" in _proc(target.judge.pid, "status")
-    return "" if untraced else "the judge was being traced"
 
 
 def connected(target: Scene, attempt: RunningAttack) -> str:
@@ -191,10 +187,6 @@ def survived(target: Scene, attempt: RunningAttack) -> str:
     daemons = [int(word.removeprefix("daemon=")) for word in attempt.printed().split()
                if word.startswith("daemon=")]
     return next((f"process {pid} was still running" for pid in daemons if _killed(pid)), "")
-
-
-def outlived(target: Scene, attempt: RunningAttack) -> str:
-    return "the process was still running" if _killed(attempt.pid) else ""
 
 
 def _killed(pid: int) -> bool:
@@ -229,12 +221,6 @@ def held(target: Scene, attempt: RunningAttack) -> str:
 def flooded(target: Scene, attempt: RunningAttack) -> str:
     kept = len(attempt.printed())
     return f"{kept / 1e6:.0f} MB of output were kept" if kept > MOST_OUTPUT else ""
-
-
-def raised(target: Scene, attempt: RunningAttack) -> str:
-    core = [line.split()[4] for line in _proc(attempt.pid, "limits")
-            if line.startswith("Max core file size")]
-    return "a limit was raised" if core not in ([], ["0"]) else ""
 
 
 def threaded(target: Scene, attempt: RunningAttack) -> str:
@@ -288,8 +274,7 @@ class AttackResult:
 class Attack:
     """A hostile file. ``alive`` looks for evidence while it runs, ``after`` once it has ended.
 
-    The names in capitals in its source are ``Scene.words``: places of the decoys, and amounts to
-    take.
+    The names in capitals in its source are those of ``Scene.words``.
     """
 
     name: str
