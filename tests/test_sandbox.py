@@ -21,18 +21,15 @@ from grader.gpu import detect
 from grader.recording.arena import pack
 from grader.sandbox import (
     Child,
-    ChildDied,
     ChildError,
-    ChildOutOfMemory,
-    ChildTimedOut,
     Isolation,
-    MalformedReply,
     ResourceLimits,
     SandboxBroken,
     processes,
     protocol,
 )
 from grader.sandbox.child_client import Output, line_in
+from grader.sandbox.errors import ChildDied, ChildOutOfMemory, ChildTimedOut, MalformedReply
 from grader.sandbox.zygote import SPARES
 from grader.worker import graphs
 

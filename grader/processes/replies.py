@@ -181,10 +181,8 @@ def question_of(reply: Mapping[str, Any]) -> Recording:
 def in_place(outcome: Outcome, function: Function, given: Mapping[int, View]) -> Outcome:
     """Makes the changed arguments the results of a function that works in place.
 
-    S01 where it returned something else than the suite says.
-
-    Args:
-        given: the views of tensors among the inputs, by their positions.
+    S01 where it returned something else than the suite says. ``given`` are the views of tensors
+    among the inputs, by their positions.
     """
     recording, positions = outcome.recording, function.in_place_at()
     if not positions or (recording is None and not outcome.value):
@@ -323,13 +321,10 @@ def run_of(reply: Mapping[str, Any], results: MemoryFile) -> Run:
                           for name in ("results", "other"))
     with reading("no account"):
         facts = tuple(map(LaunchFacts.from_dict, reply["launches"]))
-    return Run(
-        tuple(map(Finding.from_json, reply["findings"])), tensors, facts,
-        determined=reply.get("determined") is True,
-        other=other,
-        printed=tuple(str(line)[:model.MAX_PRINTED_LINE]
-                      for line in reply.get("printed", ())[:model.MAX_PRINTED]),
-    )
+    return Run(tuple(map(Finding.from_json, reply["findings"])), tensors, facts,
+               determined=reply.get("determined") is True, other=other,
+               printed=tuple(str(line)[:model.MAX_PRINTED_LINE]
+                             for line in reply.get("printed", ())[:model.MAX_PRINTED]))
 
 
 def timed_of(reply: Mapping[str, Any], results: MemoryFile) -> Timed:

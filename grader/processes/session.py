@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -41,7 +41,7 @@ GPU_TIME_S = 60.0  # to time one configuration, on top of that; with large input
 MAX_RUN_S = 120.0  # for all launches of a call; most programs take microseconds
 
 
-class Session:
+class Session(AbstractContextManager["Session"]):
     """The submission's functions, recorded in a worker, replayed in an executor, and compiled.
 
     Of a suite with several functions, each has a session of its own with the same processes.
@@ -67,17 +67,11 @@ class Session:
         self._drivers = ""  # the text of calls.py, for a function that is called by a driver
 
     def of(self, function: Function, drivers: str = "") -> Session:
-        """Returns a session of another function that shares the processes.
-
-        ``drivers`` is the text of the suite's calls.py.
-        """
+        """Returns a session of another function; ``drivers`` is the text of its calls.py."""
         other = copy.copy(self)
         other._function = function
         other._drivers = drivers if function.drives else ""
         return other
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -90,10 +84,7 @@ class Session:
         self.processes.ready()
 
     def execute(self, inputs: Sequence[Any]) -> tuple[Recording | None, list[Finding], Run]:
-        """Records the learner's function, and replays the recording.
-
-        Without a recording, the findings say why.
-        """
+        """Records the learner's function and replays it; findings say why there is no recording."""
         outcome = self.record(inputs)
         findings = unusable(outcome)
         if findings or outcome.recording is None:
@@ -143,10 +134,7 @@ class Session:
         return outcome
 
     def decided_by_values(self, recording: Recording, inputs: Sequence[Any]) -> list[Finding]:
-        """Returns X01 if the function launches other work on the inputs than on decoys.
-
-        To be asked where ``recording`` gave a wrong result: then this is why.
-        """
+        """Returns X01 if the function launches other work on the inputs than on decoys."""
         seeing = self._begin_call(inputs)().recording
         finding = difference(recording, seeing) if seeing is not None else None
         return [finding] if finding else []
@@ -353,7 +341,7 @@ class Session:
                 reply = self.processes.ask("gpu", request, fds, seconds, "a kernel on the GPU")()
         match reply.get("status"):
             case "faulted":
-                self.processes.drop_gpu()
+                self.processes.gpu.stop()  # a kernel has broken its context
                 raise Stopped(Finding.from_json(reply["findings"][0]))
             case "none" | "small":
                 client.done_reply(reply)

@@ -24,8 +24,6 @@ BLAME_S = 0.3  # for the stack dump of a child
 _CHUNK = 1 << 18
 _READ = select.POLLIN | select.POLLHUP | select.POLLERR
 
-Request = Callable[[dict[str, Any]], dict[str, Any]]
-
 
 @dataclass(eq=False)
 class _Exchange:
@@ -68,11 +66,11 @@ class Output:
         return head + dropped + tail
 
 
-class Child:
+class Child(contextlib.AbstractContextManager["Child"]):
     """A forked child. It is killed if it exceeds a limit, and at the latest by ``kill``."""
 
     def __init__(self, pid: int, limits: ResourceLimits, channel: socket.socket, output: int,
-                 blame: int, zygote: Request) -> None:
+                 blame: int, zygote: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         self.pid = pid
         self._limits = limits
         self._zygote = zygote
@@ -139,20 +137,13 @@ class Child:
         return self._output.text()
 
     def kill(self, *, wait: bool = True) -> None:
-        """Kills the child and all its descendants; its output can still be read.
-
-        Args:
-            wait: until they have ended.
-        """
+        """Kills the child and its descendants, and may ``wait`` for their end; keeps its output."""
         if self._alive:
             with contextlib.suppress(errors.SandboxBroken):  # then the child went with the zygote
                 self._end("end" if wait else "dismiss")
         for left in self._queue:
             left.error = errors.NotStarted()
         self._queue.clear()
-
-    def __enter__(self) -> Child:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.kill()
@@ -244,33 +235,22 @@ class Child:
             exchange = self._queue[0]
             if exchange.rest:
                 raise errors.MalformedReply("it came before the request")
-            reply = self._take()
-            if reply is None:
+            size = int.from_bytes(self._received[: protocol.HEADER], "big")
+            end = protocol.HEADER + size
+            if len(self._received) < protocol.HEADER:
                 return
+            if size > protocol.MAX_REPLY:
+                raise errors.MalformedReply(f"{size} bytes, at most {protocol.MAX_REPLY} are taken")
+            if len(self._received) < end:
+                return
+            reply = bytes(self._received[protocol.HEADER : end])
+            del self._received[:end]
             if len(self._queue) == 1 and self._received:
                 raise errors.MalformedReply("more than one reply to a request")
             exchange.reply = protocol.decode(reply)
             self._queue.popleft()
             if self._queue:
                 self._queue[0].deadline = time.monotonic() + self._queue[0].timeout_s
-
-    def _take(self) -> bytes | None:
-        """Removes the first complete reply from the received bytes; None if there is none.
-
-        Raises:
-            MalformedReply: it is too long.
-        """
-        if len(self._received) < protocol.HEADER:
-            return None
-        size = protocol.length(self._received[: protocol.HEADER])
-        if size > protocol.MAX_REPLY:
-            raise errors.MalformedReply(f"{size} bytes, at most {protocol.MAX_REPLY} are taken")
-        end = protocol.HEADER + size
-        if len(self._received) < end:
-            return None
-        reply = bytes(self._received[protocol.HEADER : end])
-        del self._received[:end]
-        return reply
 
     def _raise_death(self) -> NoReturn:
         ended = self._end(grace=GRACE_S)

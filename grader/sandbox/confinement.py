@@ -72,8 +72,7 @@ class Isolation(JsonObject):
         """
         tries: list[tuple[object, Callable[[], object]]] = [
             (self.landlock, lambda: os.listdir("/")),  # noqa: PTH208 - raises for want of a right
-            (self.seccomp, lambda: os.fork() or os._exit(0)),
-        ]
+            (self.seccomp, lambda: os.fork() or os._exit(0))]
         for there, attempt in tries:
             with contextlib.suppress(PermissionError):
                 if there:
@@ -91,9 +90,8 @@ def confine(role: Role, most: ResourceLimits, kernel: Path, folder: Path, parent
             GPU may do both, run a C compiler, use device files and their ioctl, listen within the
             machine, and read all that the system reports about itself. Only kernels run there, no
             host code of the learner; no seed, expected value, suite or solution is within reach.
-        most: what the child may use.
+        most: what the child may use; ``folder`` is its own.
         kernel: the learner's file, or the folder of all of them, which it may read.
-        folder: the child's own.
         parent: the process that forked this one; if it is gone, so is the child.
         without: measures to leave out, as on a machine that lacks them.
 
@@ -151,7 +149,8 @@ def _files(role: Role, kernel: Path, folder: Path) -> list[tuple[int, Iterable[P
     elif role == "gpu":
         allowed += [(landlock.OWN, (folder, proc, Path("/dev/shm"))),
                     (landlock.EXECUTE, (*readable, *readable_paths.of_a_gpu(), *programs)),
-                    (landlock.DEVICES, readable_paths.gpu_devices())]
+                    # of NVIDIA's driver, and the one of WSL
+                    (landlock.DEVICES, (*Path("/dev").glob("nvidia*"), Path("/dev/dxg")))]
     return allowed
 
 

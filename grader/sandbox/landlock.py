@@ -57,11 +57,7 @@ def attributes(version: int) -> bytes:
 
 
 def ruleset(allowed: Iterable[tuple[int, Iterable[Path]]]) -> int:
-    """Opens a ruleset: rights on files, and on folders with all below them; none has to exist.
-
-    Raises:
-        OSError: this kernel has no landlock.
-    """
+    """Opens a ruleset: rights on files, and on folders with all below them; none has to exist."""
     handled = attributes(abi())
     files = int.from_bytes(handled[:8], "little")
     fd = syscall(_CREATE_RULESET, handled, len(handled), 0)

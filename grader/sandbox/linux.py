@@ -8,8 +8,6 @@ import os
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 
-Argument = int | bytes | ctypes.Array[ctypes.c_char] | None
-
 
 def prctl(option: int, value: int = 0, third: int = 0) -> int:
     """Calls prctl(2), with an option from <linux/prctl.h>."""
@@ -18,8 +16,8 @@ def prctl(option: int, value: int = 0, third: int = 0) -> int:
     return int(_checked(result, f"prctl({option})"))
 
 
-def syscall(number: int, *arguments: Argument) -> int:
-    """Calls the kernel by number; bytes and buffers are passed by address."""
+def syscall(number: int, *arguments: int | bytes | None) -> int:
+    """Calls the kernel by number; bytes are passed by address."""
     words = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
     return int(_checked(_libc.syscall(ctypes.c_long(number), *words), f"system call {number}"))
 

@@ -185,11 +185,7 @@ def architecture() -> Architecture | None:
 
 
 def enforce(here: Architecture, role: Role, *, read_only: bool) -> None:
-    """Filters every later system call of this process; see ``rules``.
-
-    Raises:
-        OSError: the kernel takes no filters.
-    """
+    """Filters every later system call of this process; see ``rules``."""
     packed = template(here, role, read_only=read_only)
     packed = packed.replace(struct.pack("=I", ITSELF), struct.pack("=I", os.getpid()))
     code = ctypes.create_string_buffer(packed, len(packed))
