@@ -11,7 +11,7 @@ from grader.diagnosis.perf_lints import Defect
 from grader.engine.compiler.targets import Target
 from grader.inspect.inspection import InspectedCase, Inspection, Point, SourceLine
 from grader.judge.launch_report import InspectedLaunch
-from grader.processes.compiler_replies import Listing
+from grader.processes.replies import Listing
 from grader.recording.compiled_kernel import Binary
 from grader.recording.launch_stats import Traffic
 from grader.submission import syntax
