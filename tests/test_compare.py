@@ -347,7 +347,7 @@ def test_all_wrong_outputs_are_told_and_right_ones_are_not():
 
     assert found(*right) == ()
     wrong = found(right[0] + 1, right[1], right[2] + 1)
-    assert [difference.output for difference in wrong] == ["result 1", "result 3"]
+    assert [difference.position for difference in wrong] == [0, 2]
 
 
 def test_a_missing_output_is_no_pass():

@@ -19,10 +19,10 @@ class Difference:
     (elements outside the tolerance), ``drift`` (each is near enough, together they lean one way) or
     ``tf32`` (right for inputs rounded to TF32, where the module asks for full float32).
     ``index`` is the first element concerned; ``ratio`` the largest error over its tolerance.
-    ``output`` names the result where a function returns several, ``position`` is its number among
-    them from 0. ``tensors``: which elements are concerned, the result and the reference. Of
-    complex results, ``of_parts``, all this is about real and imaginary parts, along a last
-    dimension of two.
+    Where a function returns several results, ``position`` is the number of this one from 0, and
+    ``output`` its name if it has one. ``tensors``: which elements are concerned, the result and the
+    reference. Of complex results, ``of_parts``, all this is about real and imaginary parts, along a
+    last dimension of two.
     """
 
     kind: DifferenceKind
@@ -32,18 +32,16 @@ class Difference:
     got: float
     expected: float
     ratio: float
+    tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor] = field(repr=False, compare=False)
     output: str = ""
-    position: int = 0
+    position: int | None = None
     of_parts: bool = False
-    tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None = field(
-        default=None, repr=False, compare=False)
 
     def data(self, region: Fault | None = None, likeness: Fault | None = None) -> WrongValues:
         """The difference as the data of a finding, with where and what the wrong values are."""
-        name = "" if self.output == f"result {self.position + 1}" else self.output.strip("`")
-        number = self.position if self.output and not name else None
         return WrongValues(self.kind, self.count, self.total, self.index, self.got, self.expected,
-                           name, number, self.of_parts, region, likeness)
+                           self.output, None if self.output else self.position, self.of_parts,
+                           region, likeness)
 
     def __str__(self) -> str:
         return messages.difference(self.data())

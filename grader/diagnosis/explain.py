@@ -101,7 +101,7 @@ def functions_of(case: Case | Property, suite: Suite) -> frozenset[str]:
         return case.functions or frozenset({suite.entry} - {""})
     if case.call is None:
         return frozenset({case.function or suite.entry} - {""})
-    return dataflow.names_reached(suite.calls, [case.call.of]) & suite.signatures.keys()
+    return dataflow.names_reached(suite.calls, frozenset({case.call.of})) & suite.signatures.keys()
 
 
 def telling_cases(failure: CaseResult, suite: Suite) -> set[str]:

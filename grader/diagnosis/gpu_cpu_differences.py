@@ -10,20 +10,6 @@ from grader.suite.rounding import UNIT_ROUNDOFF
 
 NEARLY = 64.0  # times the tolerance: as far as instructions that only approximate may lead astray
 
-# What the grader finds on the processor and a GPU lets pass, by the code of the finding.
-UNNOTICED = {
-    "M01": "a GPU does not notice loads beyond a tensor, as long as some memory lies there",
-    "M02": "a store far beyond a tensor may hit memory that nobody looks at",
-    "M03": "memory that was never written may hold the right values by chance",
-    "M04": "two programs that store the same element may store the same value, or come in the "
-           "right order by chance",
-    "M06": "lanes without a value get a zero on a GPU, whatever the grader puts there",
-    "M07": "an input may be stored to with the value that it had",
-    "M09": "programs, or threads of one, ran in an order that happened to be right",
-    "R02": "a GPU runs programs at the same time, so that one may wait for another",
-    "R04": "a GPU keeps in its registers what takes memory on the processor",
-}
-
 
 def effect(finding: Finding, difference: Difference | None) -> str:
     """The known reason for a failure on the GPU alone, as a sentence; empty where there is none.
@@ -39,7 +25,7 @@ def effect(finding: Finding, difference: Difference | None) -> str:
             return "Tensor cores of the GPU round float32 operands to TF32."
         case "R02":
             return "On a GPU programs run at the same time and in any order."
-    if difference is None or difference.tensors is None:
+    if difference is None:
         return ""
     wrong, result, reference = difference.tensors
     if not result.dtype.is_floating_point:

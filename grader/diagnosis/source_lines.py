@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -12,7 +11,7 @@ from grader.finding import Data, MemoryAccess, Unstored
 from grader.recording.launch_stats import LaunchFacts
 from grader.recording.model import Recording, View, views_of
 from grader.report import Finding
-from grader.submission import syntax
+from grader.submission import dataflow, syntax
 
 
 def located(findings: Sequence[Finding], text: str, recording: Recording,
@@ -34,7 +33,7 @@ def located(findings: Sequence[Finding], text: str, recording: Recording,
         if isinstance(finding.data, Unstored):
             lines = _stores(recording, facts, finding.data.number or 0)
             if facts and all(0 < fact.programs == fact.idle_programs for fact in facts):
-                lines = set(_calls(text, "store"))
+                lines = set(dataflow.accesses(text, "store"))
         elif finding.code == "M06":
             lines = _lines(facts, "load") & set(_without_other(text))
         return lines.pop() if len(lines) == 1 else None
@@ -103,13 +102,7 @@ def _lines(facts: Sequence[LaunchFacts], kind: str,
 
 def _without_other(text: str) -> Iterator[int]:
     """The lines of loads that have a mask and do not say what the masked lanes get."""
-    for node in _calls(text, "load").values():
+    for node in dataflow.accesses(text, "load").values():
         named = {keyword.arg for keyword in node.keywords}
         if (len(node.args) == 2 or "mask" in named) and "other" not in named:
-            yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
-
-
-def _calls(text: str, name: str) -> dict[int, ast.Call]:
-    """The calls of a method or function of this name, by their lines."""
-    return {node.lineno: node for node in ast.walk(syntax.parse(text))
-            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == name}
+            yield from syntax.lines_of(node)

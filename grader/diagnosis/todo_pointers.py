@@ -44,7 +44,7 @@ def places_of(finding: Finding, numbers: Mapping[int, int], text: str, entry: st
         others: mistakes that have its code, and its sign.
         roots: the learner's functions that the case calls, by way of the suite's code too.
     """
-    roots = roots or [entry] * bool(entry)
+    roots = frozenset(roots or {entry} - {""})
     elsewhere = dataflow.lines_elsewhere(text, roots)
     away = {numbers[line] for line in elsewhere if line in numbers}
     numbers = {line: number for line, number in numbers.items() if line not in elsewhere}
@@ -59,7 +59,7 @@ def places_of(finding: Finding, numbers: Mapping[int, int], text: str, entry: st
                   for line in lines if line not in elsewhere)
 
     def left(mistakes: Sequence[Mutant]) -> list[int]:
-        return [number for number in _all_of(mistakes) if number not in away]
+        return sorted({number for mistake in mistakes for number in mistake.todos} - away)
 
     own = at([finding.line or 0])
     if likely:
@@ -86,10 +86,6 @@ def places_of(finding: Finding, numbers: Mapping[int, int], text: str, entry: st
         first = at(dataflow.comments_in(text, roots, _OF_WHAT_FOLLOWS))
     places = tuple(dict.fromkeys(first))
     return places, tuple(number for number in dict.fromkeys(further) if number not in places)
-
-
-def _all_of(mistakes: Sequence[Mutant]) -> list[int]:
-    return sorted({number for mistake in mistakes for number in mistake.todos})
 
 
 def agrees(mistake: Mutant, finding: Finding, numbers: Mapping[int, int], text: str) -> bool:
@@ -122,7 +118,7 @@ def _lines(finding: Finding, text: str, entry: str) -> tuple[dataflow.Lines, dat
     if isinstance(data, Unstored) and (reason == "no store" or data.all_idle):
         grid = nothing  # no further program would store more
     if code == "M03" and line is None:
-        return nothing, (*dataflow.lines_of_stores(text), *grid)
+        return nothing, (*sorted(dataflow.accesses(text, "store")), *grid)
     if line is None:
         return nothing, nothing
     if code == "L05" and _SIZES.search(finding.text):
