@@ -138,8 +138,8 @@ def of_call(launches: Sequence[Observed], target: Target) -> tuple[Defect, ...]:
     A launch that takes less than a tenth of the time is not looked at. Each defect is named once
     for a line.
     """
-    costs = [one.survey and LaunchCost(one.binary, one.survey, target, one.indexed, one.sizes)
-             for one in launches]
+    costs = [LaunchCost(one.binary, one.survey, target, one.indexed, one.sizes)
+             if one.survey else None for one in launches]
     surveyed = [cost for cost in costs if cost]
     whole = sum(cost.total for cost in surveyed)
     defects = _launch_bound(surveyed) if surveyed else []
