@@ -34,7 +34,7 @@ def pattern(difference: Difference, suite: Suite, inputs: Sequence[Any],
     others = _other_results(suite, inputs, difference.position or 0)
     if difference.of_parts:
         return _of_parts(wrong, result, reference, list(others))
-    return place(wrong, tiling_of(recording) if recording else None), likeness(
+    return place(wrong, tiling_of(recording)), likeness(
         wrong, result, reference, others, of_inputs(suite.named_inputs, inputs))
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import msgspec
 
-from grader.finding import Data, MemoryAccess, Unstored
+from grader.finding import MemoryAccess, Unstored
 from grader.recording.launch_stats import LaunchFacts
 from grader.recording.model import Recording, View, views_of
 from grader.report import Finding
@@ -28,26 +28,22 @@ def located(findings: Sequence[Finding], text: str, recording: Recording,
         recording: what was run.
         facts: of its launches, in order.
     """
-    def line_of(finding: Finding) -> int | None:
-        lines: set[int] = set()
-        if isinstance(finding.data, Unstored):
-            lines = _stores(recording, facts, finding.data.number or 0)
-            if facts and all(0 < fact.programs == fact.idle_programs for fact in facts):
-                lines = set(dataflow.accesses(text, "store"))
-        elif finding.code == "M06":
+    def locate(finding: Finding) -> Finding:
+        data, lines = finding.data, set[int]()
+        match data:
+            case MemoryAccess(action="stored", kind="past", others=0):
+                data = msgspec.structs.replace(data, row=_is_row(data, recording))
+            case Unstored():
+                idle = facts and all(0 < fact.programs == fact.idle_programs for fact in facts)
+                lines = set(dataflow.accesses(text, "store")) if idle else \
+                    _stores(recording, facts, data.number or 0)
+                data = _explained(data, recording, facts)
+        if finding.code == "M06":
             lines = _lines(facts, "load") & set(_without_other(text))
-        return lines.pop() if len(lines) == 1 else None
+        return replace(finding, data=data,
+                       line=finding.line or (lines.pop() if len(lines) == 1 else None))
 
-    def data_of(finding: Finding) -> Data:
-        match finding.data:
-            case MemoryAccess(action="stored", kind="past", others=0) as access:
-                return msgspec.structs.replace(access, row=_is_row(access, recording))
-            case Unstored() as missing:
-                return _explained(missing, recording, facts)
-        return finding.data
-
-    return [replace(finding, line=finding.line or line_of(finding), data=data_of(finding))
-            for finding in findings]
+    return list(map(locate, findings))
 
 
 def _explained(missing: Unstored, recording: Recording, facts: Sequence[LaunchFacts]) -> Unstored:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from grader.submission import syntax
 from grader.submission.syntax import functions, last_line, last_name, lines_of, names
@@ -355,9 +355,8 @@ def lines_of_grid(text: str, line: int | None, entry: str = "") -> Lines:
     ``entry``. Where the grid stands in the launch itself, that is its line.
     """
     lines: set[int] = set()
-    for function, call in _launches(text, line, entry):
-        assert isinstance(call.func, ast.Subscript)
-        lines |= _lines_assigning(function, names([call.func.slice]), 1) or {call.lineno}
+    for launch in _launches(text, line, entry):
+        lines |= _lines_assigning(launch.function, names([launch.grid]), 1) or {launch.call.lineno}
     return tuple(sorted(lines))
 
 
@@ -372,23 +371,25 @@ def lines_of_arguments(text: str, parameters: Iterable[str], line: int | None = 
         kernel_line: a line of a kernel, all of whose launches count instead if it has any.
     """
     wanted, lines = set(parameters), set[int]()
-    launches = _launches_of(text, kernel_line) if kernel_line else []
-    for function, call in launches or _launches(text, line):
-        for keyword in call.keywords:
+    kernel = _function_at(text, kernel_line).name if kernel_line else ""
+    own = [launch for launch in _all_launches(text)
+           if isinstance(launch.kernel, ast.Name) and launch.kernel.id == kernel]
+    for launch in own or _launches(text, line):
+        for keyword in launch.call.keywords:
             if keyword.arg in wanted:
                 value = keyword.value
-                lines |= _lines_assigning(function, names([value]), 1) or {value.lineno}
+                lines |= _lines_assigning(launch.function, names([value]), 1) or {value.lineno}
     return tuple(sorted(lines))
 
 
 def keywords_of_launches(text: str, line: int | None) -> set[str]:
     """The names by which a launch passes arguments."""
-    return {keyword.arg for _, call in _launches(text, line) for keyword in call.keywords
+    return {keyword.arg for launch in _launches(text, line) for keyword in launch.call.keywords
             if keyword.arg}
 
 
 def lines_of_launches(text: str) -> Lines:
-    return tuple(sorted({call.lineno for _, call in _launches(text, None)}))
+    return tuple(launch.call.lineno for launch in _launches(text, None))  # one or none
 
 
 def lines_of_results(text: str, entry: str) -> Lines:
@@ -441,33 +442,32 @@ def _address_names(call: ast.Call, mask: bool) -> set[str]:
                   *(one.value for one in call.keywords if one.arg in keywords)])
 
 
-_Launches = list[tuple[ast.FunctionDef, ast.Call]]  # with the function around each
+class _Launch(NamedTuple):
+    """``kernel[grid](…)`` in a function."""
+
+    function: ast.FunctionDef
+    call: ast.Call
+    kernel: ast.expr
+    grid: ast.expr
 
 
-def _launches(text: str, line: int | None, entry: str = "") -> _Launches:
+def _launches(text: str, line: int | None, entry: str = "") -> list[_Launch]:
     """The launch of this line; without one, the launch if there is a single one, in all of the file
     or in the function ``entry``.
     """
     launches = _all_launches(text)
     if line is not None:
-        return [(function, call) for function, call in launches if line in lines_of(call)]
+        return [launch for launch in launches if line in lines_of(launch.call)]
     if len(launches) > 1:
-        launches = [(function, call) for function, call in launches if function.name == entry]
+        launches = [launch for launch in launches if launch.function.name == entry]
     return launches if len(launches) == 1 else []
 
 
-def _all_launches(text: str) -> _Launches:
-    return [(function, node) for function in _functions(text) if not is_kernel(function)
+def _all_launches(text: str) -> list[_Launch]:
+    return [_Launch(function, node, node.func.value, node.func.slice)
+            for function in _functions(text) if not is_kernel(function)
             for node in ast.walk(function)
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)]
-
-
-def _launches_of(text: str, line: int) -> _Launches:
-    """The launches that name the kernel with this line."""
-    kernel = _function_at(text, line).name
-    return [(function, call) for function, call in _all_launches(text)
-            if isinstance(call.func, ast.Subscript) and isinstance(call.func.value, ast.Name)
-            and call.func.value.id == kernel]
 
 
 def _lines_assigning(function: ast.FunctionDef, targets: set[str], steps: int,

@@ -90,23 +90,22 @@ def read(path: Path, files: Sequence[str] = (), kernel_file: str = KERNEL) -> So
     first = _read(_content(path), KERNEL)
     if not files:
         return first
-    found: dict[str, Source] = {}
+    every = {KERNEL: first}
     for name in files:
         data = _further(path.parent, name)
-        found[name] = Source("", b"", "", {}, data) if isinstance(data, Finding) else \
+        every[name] = Source("", b"", "", {}, data) if isinstance(data, Finding) else \
             _read(data, name)
-    problem = next((one.problem for one in (first, *found.values()) if one.problem), None)
-    size = sum(len(one.data) for one in (first, *found.values()))
+    problem = next((one.problem for one in every.values() if one.problem), None)
+    size = sum(len(one.data) for one in every.values())
     if problem is None and size > MAX_BYTES:
         problem = Finding("P02", fault("size", n_bytes=size, most=MAX_BYTES))
-    every = {KERNEL: first, **found}
     held = every[kernel_file]
     digest = hashlib.sha256()
     for name, one in sorted(every.items()):
         digest.update(f"{name}\0{len(one.data)}\0".encode() + one.data)
     return Source(
         held.text, first.data, digest.hexdigest(), {} if problem else held.todos, problem,
-        held.tree, {name: one.data for name, one in found.items()}, kernel_file,
+        held.tree, {name: every[name].data for name in files}, kernel_file,
         {name: one.tree for name, one in every.items() if one.tree is not None})
 
 
