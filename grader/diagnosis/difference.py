@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from grader.diagnosis import messages
 from grader.finding import DifferenceKind, Fault, WrongValues
 from grader.report import Finding
 from grader.suite.rounding import UNIT_ROUNDOFF
@@ -46,9 +45,6 @@ class Difference:
         return WrongValues(self.kind, self.count, self.total, self.index, self.got, self.expected,
                            self.output, None if self.output else self.position, self.of_parts,
                            region, likeness)
-
-    def __str__(self) -> str:
-        return messages.difference(self.data())
 
 
 def in_reals(tensor: torch.Tensor) -> torch.Tensor:

@@ -147,7 +147,10 @@ def _line(hit: torch.Tensor, unit: Unit, tiling: Tiling) -> Fault | None:
         return None
     span, gap = _span(hit), _span(~hit)
     if count == 1 and span:
-        return _single(span[0], size, unit)
+        index, _ = span
+        if index in (0, size - 1):
+            return fault("end", unit=unit, side="last" if index else "first")
+        return None if unit == "element" else fault("run", unit=unit, first=index, last=index)
     if span and (region := _blocks(*span, size, unit, tiling)):
         return region
     if span and 2 * count <= size:
@@ -170,12 +173,6 @@ def _span(hit: torch.Tensor) -> tuple[int, int] | None:
         return None
     first, last = int(at[0]), int(at[-1])
     return (first, last) if last - first + 1 == len(at) else None
-
-
-def _single(index: int, size: int, unit: Unit) -> Fault | None:
-    if index in (0, size - 1):
-        return fault("end", unit=unit, side="last" if index else "first")
-    return None if unit == "element" else fault("run", unit=unit, first=index, last=index)
 
 
 def _blocks(first: int, last: int, size: int, unit: Unit, tiling: Tiling) -> Fault | None:

@@ -437,8 +437,7 @@ def _address_names(call: ast.Call, mask: bool) -> set[str]:
     """The names in addresses and mask of an access; of one by a descriptor, that of this too."""
     position = _MASK_POSITION[_method(call)]
     keywords = (*_POINTERS, "mask") if mask else _POINTERS
-    owner = [call.func.value] if isinstance(call.func, ast.Attribute) else []
-    return names([*owner, *call.args[:1], *(call.args[position:position + 1] if mask else ()),
+    return names([call.func, *call.args[:1], *(call.args[position:position + 1] if mask else ()),
                   *(one.value for one in call.keywords if one.arg in keywords)])
 
 
