@@ -62,16 +62,14 @@ def _two_programs(it: MemoryAccess) -> str:
     one, other = (program_number(number, it.grid) for number in (it.other, it.program))
     count = it.others + 1
     more = f"; {count} programs stored over another program's elements" if count > 1 else ""
-    named = " and ".join(map(str, it.asked))
-    along = f"{'axis' if len(it.asked) == 1 else 'axes'} {named}"
-    axes = ""
-    if it.axes == "unused":
-        axes = "; the kernel never asks for its program_id"
-    elif it.axes == "flat":
-        axes = f"; the kernel asks for program_id along {along}, where the grid is 1"
-    elif it.axes == "part":
-        sizes = it.grid if it.grid[2] > 1 else it.grid[:2]
-        axes = f"; the grid is {sizes}, and the kernel asks for its place along {along} only"
+    along = f"{'axis' if len(it.asked) == 1 else 'axes'} {' and '.join(map(str, it.asked))}"
+    sizes = it.grid if it.grid[2] > 1 else it.grid[:2]
+    axes = {
+        "": "",
+        "unused": "; the kernel never asks for its program_id",
+        "flat": f"; the kernel asks for program_id along {along}, where the grid is 1",
+        "part": f"; the grid is {sizes}, and the kernel asks for its place along {along} only",
+    }[it.axes]
     return (f"programs {one} and {other} both stored element {it.index} of `{it.tensor}`"
             f"{more}{axes}")
 
