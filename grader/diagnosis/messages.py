@@ -293,14 +293,11 @@ def _between(low: float, high: float) -> str:
     return f"{low:.3g}" if f"{low:.3g}" == f"{high:.3g}" else f"between {low:.3g} and {high:.3g}"
 
 
-# -- costs -----------------------------------------------------------------------------------------
+# -- faults ----------------------------------------------------------------------------------------
 
 
 def in_launches(number: int) -> str:
     return f"{number or 'no'} launch{'' if number == 1 else 'es'}"
-
-
-# -- faults ----------------------------------------------------------------------------------------
 
 
 def _code(names: Iterable[Figure], between: str = " and ") -> str:
@@ -352,13 +349,6 @@ def _left(count: int, total: int) -> str:
     return "1 blank is left" if count == 1 else f"{count} blanks are left"
 
 
-def _in_place(names: Sequence[str], got: str, type: str = "") -> str:
-    returned = {"nothing": "None", "tensor": "a tensor", "other": "something else"}.get(
-        got, f"a {type}")
-    expected = f"{_code(names)}, changed" if names else "None"
-    return f"The function works in place and returned {returned}, expected {expected}."
-
-
 def _tensors(count: int, in_tuple: bool) -> str:
     return f"{count} tensor{'' if count == 1 else 's'} in a tuple" if in_tuple else "one tensor"
 
@@ -394,13 +384,6 @@ def _other_work(detail: str) -> str:
 
 def _compiling(kernels: Sequence[str], how: str) -> str:
     return f"Compiling {_code(kernels)} {how}."
-
-
-def _given_up(kernels: Sequence[str], cpu_s: float, slowest: str, slowest_s: float) -> str:
-    variant = f" (with {slowest})" if slowest else ""
-    return _compiling(kernels, f"was given up after {cpu_s:.0f} s of CPU time: one variant"
-                               f"{variant} took {slowest_s:.0f} s. Values and memory accesses "
-                               "were judged without it")
 
 
 def _variants(count: int, kernels: Sequence[str], calls: str, most: int, kernel: str = "",
@@ -664,7 +647,10 @@ _FAULTS: dict[str, str | Callable[..., str]] = {
     "raised": lambda exception, text="", name="", hint="", module="", limit=0:
         sentence((f"`{name}`" if name else "The function") + f" raised {exception}"
                  + (f": {text}" if text else "")) + _cause(hint, module, limit),
-    "in place": _in_place,
+    "in place": lambda names, got, type="":
+        "The function works in place and returned "
+        + {"nothing": "None", "tensor": "a tensor", "other": "something else"}.get(got, f"a {type}")
+        + f", expected {f'{_code(names)}, changed' if names else 'None'}.",
     "strange dtype": "The function returned a tensor of {dtype}; no kernel writes such a one.",
     "no tensor": lambda type:
         f"The function returned a {type or 'something else'}, expected a torch.Tensor."
@@ -716,7 +702,10 @@ _FAULTS: dict[str, str | Callable[..., str]] = {
     # the compiler
     "compiling": lambda kernels, seconds: _compiling(
         kernels, f"did not end within {seconds:.0f} s, the limit for the launches of one call"),
-    "compiling given up": _given_up,
+    "compiling given up": lambda kernels, cpu_s, slowest, slowest_s: _compiling(
+        kernels, f"was given up after {cpu_s:.0f} s of CPU time: one variant"
+        f"{f' (with {slowest})' if slowest else ''} took {slowest_s:.0f} s. Values and memory "
+        "accesses were judged without it"),
     "refused by Triton": lambda kernel, target, text, quoted: _refused(
         f"Triton does not compile `{kernel}` for the {target}: ", text, quoted),
     "refused": lambda kernel, target, text, quoted: _refused(

@@ -117,7 +117,7 @@ def _lines(finding: Finding, text: str, entry: str) -> tuple[dataflow.Lines, dat
     if isinstance(data, Unstored) and (reason == "no store" or data.all_idle):
         grid = ()  # no further program would store more
     if code == "M03" and line is None:
-        return (), (*sorted(dataflow.accesses(text, "store")), *grid)
+        return (), (*dataflow.lines_of_stores(text), *grid)
     if line is None:
         return (), ()
     if code == "L05" and _SIZES.search(finding.text):

@@ -273,8 +273,13 @@ def lines_of_values(text: str) -> Lines:
     return (*sorted(lines - constants), *sorted(constants))
 
 
+def lines_of_stores(text: str) -> Lines:
+    return tuple(sorted({call.lineno for function in _kernels(text)
+                         for call in _accesses(function) if _method(call) == "store"}))
+
+
 def accesses(text: str, method: str) -> dict[int, ast.Call]:
-    """The calls of ``load`` or ``store`` in a file's functions, by their lines."""
+    """The calls of ``load`` or ``store`` in all functions of a file, by their lines."""
     return {call.lineno: call for function in _functions(text) for call in _accesses(function)
             if _method(call) == method}
 
