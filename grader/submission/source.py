@@ -142,19 +142,15 @@ def _decoded(data: bytes) -> str | Finding:
     encoding = "UTF-8"
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-        if not _ENCODINGS.fullmatch(codecs.lookup(encoding).name):
-            return _other_encoding(encoding)
-        return data.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+        if _ENCODINGS.fullmatch(codecs.lookup(encoding).name):
+            return data.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+        other = encoding
     except SyntaxError as error:
-        _, unknown, name = str(error.msg).partition("unknown encoding: ")
-        return _other_encoding(name) if unknown else Finding("P02", fault("no text",
-                                                                          encoding="UTF-8"))
+        _, _, other = str(error.msg).partition("unknown encoding: ")
     except UnicodeDecodeError:
-        return Finding("P02", fault("no text", encoding=encoding.upper()))
-
-
-def _other_encoding(name: str) -> Finding:
-    return Finding("P02", fault("encoding", encoding=f"{name:.40}"))
+        other = ""
+    return Finding("P02", fault("encoding", encoding=f"{other:.40}") if other else
+                   fault("no text", encoding=encoding.upper()))
 
 
 def _content(path: Path) -> bytes:
