@@ -36,8 +36,8 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
     known = [*deciding, *witnesses]
     failed = frozenset(r.name for r in known if r.verdict is Verdict.FAILED)
     passed = frozenset(r.name for r in known if r.verdict is Verdict.PASSED)
-    cases: dict[str, Case | Property] = {
-        case.name: case for case in (*suite.all_cases, *suite.properties)}
+    every: list[Case | Property] = [*suite.all_cases, *suite.properties]
+    cases = {case.name: case for case in every}
     first = next((r for r in deciding if r.verdict is Verdict.FAILED), None)
     places = submitted.places(suite.exercise)
 
