@@ -115,9 +115,9 @@ class Finding:
 class Details:
     """What one case was made of, a line each; ``elements`` are (index, got, expected)."""
 
-    inputs: tuple[str, ...]
-    launches: tuple[str, ...]
-    elements: tuple[tuple[str, str, str], ...]
+    inputs: tuple[str, ...] = ()
+    launches: tuple[str, ...] = ()
+    elements: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,12 @@ def ranges(numbers: Sequence[int]) -> str:
                      for run in runs)
 
 
+def joined(words: Iterable[str], last: str = "and") -> str:
+    """Words as 'a', 'a and b' or 'a, b and c'."""
+    *most, end = words
+    return f"{', '.join(most)} {last} {end}" if most else end
+
+
 def program(index: int, grid: tuple[int, int, int]) -> str:
     """``program 9`` in a 1-D grid, ``program (1, 2)`` in a 2-D one."""
     return f"program {program_number(index, grid)}"
