@@ -363,7 +363,7 @@ def shown(found, width: int = 100, *, plain: bool = False, module: str = "track1
 
     stream = io.StringIO()
     the_module = course.load().find(module)
-    view.show(Screen(stream, width=width, plain=plain), the_module, found, "tritonlab x", "Next: ")
+    view.show(Screen(stream, width=width, plain=plain), the_module, found, ())
     return stream.getvalue()
 
 

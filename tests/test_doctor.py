@@ -318,7 +318,7 @@ def test_a_real_disk_that_is_full_is_noted(home, small_disk, monkeypatch) -> Non
     ((True, True, 40, "utf-8"), "NOTE", "Widen it to 60 columns"),
 ], ids=str)
 def test_what_a_terminal_lacks_comes_with_a_remedy(terminal, state, says) -> None:
-    found = environment_checks.display(environment_checks.Terminal(*terminal))
+    found = environment_checks.display(*terminal)
 
     assert found.state == state
     assert says in f"{found.seen} {found.remedy}"

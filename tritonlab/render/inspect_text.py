@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from grader.diagnosis.codes import MEANINGS
 from grader.diagnosis.perf_lints import Defect
@@ -17,6 +18,7 @@ from grader.recording.launch_stats import Traffic
 from grader.submission import syntax
 from grader.text import sentence
 from tritonlab.course.course import Module
+from tritonlab.errors import shown
 from tritonlab.render import quantities as q
 from tritonlab.render.report import show_finding
 from tritonlab.render.screen import Part, Screen, cropped, padded
@@ -251,15 +253,20 @@ def distinct_launches(inspection: Inspection) -> list[tuple[InspectedCase, Inspe
 # On a terminal
 
 
-def show(screen: Screen, module: Module, inspection: Inspection, next_command: str, before: str,
-         *, ptx: bool = False, sass: bool = False) -> None:
-    """Prints an inspection and the next command."""
+def show(screen: Screen, module: Module, inspection: Inspection, page: Path | None, *,
+         ptx: bool = False, sass: bool = False) -> None:
+    """Prints an inspection; of one on a page, only findings and names of defects."""
+    if page:
+        _findings(screen, module, inspection)
+        for case, defect in inspection.seen:
+            screen.line(defect_name(inspection, case, defect), lead=("Found: ",))
+        screen.line(f"The page is {shown(page.absolute())}")
+        return
     screen.line((module.id, "strong"), "  ", (module.title, "dim"))
     triton = inspection.versions.get("triton", "")
     screen.line(f"Compiled for an {inspection.target.title} ({inspection.target.name}) with "
                 f"Triton {triton}; no GPU was used.")
-    for case in inspection.cases:
-        _findings(screen, module, case)
+    _findings(screen, module, inspection)
     _table(screen, inspection)
     largest = inspection.largest
     if largest is not None:
@@ -272,25 +279,14 @@ def show(screen: Screen, module: Module, inspection: Inspection, next_command: s
         if sass:
             _listing(screen, inspection, f"SASS of {launch.kernel}", case.name, launch.sass)
     screen.blank()
-    screen.next(next_command, before)
 
 
-def show_page(screen: Screen, module: Module, inspection: Inspection, path: str,
-              next_command: str, before: str) -> None:
-    """Prints findings, names of defects and the path of the page."""
+def _findings(screen: Screen, module: Module, inspection: Inspection) -> None:
+    """Prints the findings that keep cases from being inspected."""
     for case in inspection.cases:
-        _findings(screen, module, case)
-    for case, defect in inspection.seen:
-        screen.line(defect_name(inspection, case, defect), lead=("Found: ",))
-    screen.line(f"The page is {path}")
-    screen.next(next_command, before)
-
-
-def _findings(screen: Screen, module: Module, case: InspectedCase) -> None:
-    """Prints the findings that keep a case from being inspected."""
-    for finding in case.findings:
-        screen.blank()
-        show_finding(screen, "Nothing to inspect: ", case.name, module, finding)
+        for finding in case.findings:
+            screen.blank()
+            show_finding(screen, "Nothing to inspect: ", case.name, module, finding)
 
 
 def _table(screen: Screen, inspection: Inspection) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from functools import partial
 
 from tritonlab.errors import NoWorkspace, shown
 from tritonlab.grading import hints, solution_diff
@@ -35,7 +34,7 @@ def hint(watch: Watch) -> None:
     next_hint = hints.give(watch.course, _place(watch), watch.module, todo, function)
     onward = "h shows the next one." if next_hint.rung < len(next_hint.group.rungs) else \
         f"Edit {watch.submission.to_edit} and save: it is graded again."
-    watch.view.show(partial(show_hint, given=next_hint, onward=onward))
+    watch.view.show(lambda screen: show_hint(screen, next_hint, onward))
     watch.tell(hints.record(watch.course, _place(watch), next_hint))
 
 
@@ -107,7 +106,7 @@ def _go_to(watch: Watch, following: NextModule) -> None:
     with watch_lock.hold(Submission(module, place.kernel(module), place)) as held:
         watch.tell(following.why)
         begun = the_begin.begin(watch.course, module, place.root)
-        watch.view.show(partial(show_start, begun=begun, typed=False))
+        watch.view.show(lambda screen: show_start(screen, begun))
         watch.turn_to(exercise(module, place, watch.course), held.pop_all())
     watch.tell(begun.warning)
 
