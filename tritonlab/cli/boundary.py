@@ -146,13 +146,6 @@ def agreed(question: str, unasked: str, otherwise: str) -> bool:
     return answer.strip().casefold() in ("y", "yes")
 
 
-def nobody_reads(error: OSError) -> None:
-    """Ends output, with the reason unless the reader has closed the pipe."""
-    errors.silence_broken_pipe()
-    if not isinstance(error, BrokenPipeError):
-        warn(f"The report could not be printed: {errors.reason_of(error)}.")
-
-
 _IN_ASCII = {"•": "*", "…": "...", "·": "-", "×": "x", "µ": "u", "²": "^2", "–": "-", "—": "-",
              "≤": "<=", "≥": ">=", "→": "->", "←": "<-", "─": "-", "│": "|"}
 

@@ -77,7 +77,9 @@ def grade(
     except KeyboardInterrupt:
         raise Interrupted(recorded=result.saved) from None
     except OSError as error:  # output failed; grade and exit code stand
-        boundary.nobody_reads(error)
+        errors.silence_broken_pipe()
+        if not isinstance(error, BrokenPipeError):
+            warn(f"The report could not be printed: {errors.reason_of(error)}.")
     if result.error is not None:
         return boundary.show_error(result.error)
     warn(result.complaint)

@@ -91,8 +91,7 @@ def bench(
     from tritonlab.grading import kernels
     from tritonlab.render import bench_text as view
 
-    the_target = grading.find_target(target) if target else \
-        None if gpu else detect.default_target()
+    the_target = grading.find_target(target) if target else None if gpu else detect.default_target()
     output_files.check(html)
     output_files.check(png, output_files.PICTURE)
     submission = resolve(course.load(), exercise, module_id)

@@ -152,8 +152,7 @@ def _grader(attack: bool, tell: Tell) -> tuple[
     for name, trouble, fine in (
             ("interpreter", trial.interpreter,
              "a right kernel passed, and one that reads past its tensor was caught"),
-            ("compiler", trial.compiler,
-             f"a kernel was compiled for the {targets.find().title}")):
+            ("compiler", trial.compiler, f"a kernel was compiled for the {targets.find().title}")):
         checks.append(Check(name, Status.BAD, errors.brief(trouble), _REINSTALL) if trouble
                       else Check(name, Status.GOOD, fine))
     return checks, isolation, probe, tuple(results)
@@ -223,8 +222,7 @@ def cuda_version() -> str:
     """Returns the CUDA version of torch, read from its files; empty if it has none."""
     spec = importlib.util.find_spec("torch")
     try:
-        text = Path(spec.origin).with_name("version.py").read_text() if spec and spec.origin \
-            else ""
+        text = Path(spec.origin).with_name("version.py").read_text() if spec and spec.origin else ""
     except OSError:
         return ""
     match = re.search(r"^cuda\b[^=]*= *['\"]([^'\"]+)", text, re.MULTILINE)

@@ -281,8 +281,7 @@ def plot(chart: Chart, width: int) -> list[list[Part]]:
             path = range(at[0], at[-1] + 1)
             for column, rate in zip(path, np.interp(path, at, rates), strict=True):
                 cells.setdefault((column, y(rate)), (_PATH, style))
-        cells |= {(column, y(rate)): (mark, style)
-                  for column, rate in zip(at, rates, strict=True)}
+        cells |= {(column, y(rate)): (mark, style) for column, rate in zip(at, rates, strict=True)}
     labels = {y(tick * scale): f"{tick:,g}" for tick in ticks}
     return [
         [(f"{name:>{margin + 2}}", "dim")],

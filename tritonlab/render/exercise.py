@@ -45,8 +45,7 @@ def show_start(screen: Screen, begun: StartedModule, *before: str) -> None:
         dict.fromkeys(folders, "the exercise to edit")
     for name, why in files.items():
         if name in (*started.copied, *started.kept, *folders, *given):
-            screen.line((why, "dim"),
-                        lead=(f"{name}: " if screen.plain else f"  {name:<10} ",))
+            screen.line((why, "dim"), lead=(f"{name}: " if screen.plain else f"  {name:<10} ",))
     if missing:
         screen.blank()
         are = "is" if len(missing) == 1 else "are"

@@ -60,9 +60,9 @@ def promise(target: Target) -> str:
 
 
 def facts(inspection: Inspection) -> tuple[list[str], list[FactRow], int]:
-    """The table of launches, equal ones of a case as one: the heads of its columns and its rows.
+    """The table of launches: heads of columns, rows, and the number of launches left out.
 
-    Returns the number of launches that are left out, too.
+    Equal launches of a case share a column.
     """
     columns = [(case, launch, case.launches.count(launch))
                for case in inspection.cases for number, launch in enumerate(case.launches)
@@ -74,8 +74,7 @@ def facts(inspection: Inspection) -> tuple[list[str], list[FactRow], int]:
     each = [launch for _, launch, _ in columns]
     binaries = [launch.binary for launch in each]
     return names, [
-        FactRow("case", "what the function was called with",
-                [case.name for case, *_ in columns]),
+        FactRow("case", "what the function was called with", [case.name for case, *_ in columns]),
         FactRow("launched at", "where your code launches it",
                 [f"line {launch.line}" if launch.line else "unknown" for launch in each]),
         FactRow("grid", "programs along each axis, and all of them", [*map(_grid, each)]),
@@ -197,10 +196,7 @@ def movement(moved: Traffic) -> str:
 
 
 def defect_name(inspection: Inspection, case: InspectedCase, defect: Defect) -> str:
-    """The name of a defect with its line, and its case unless that is the largest.
-
-    A hint says that it is one.
-    """
+    """The name of a defect or hint with its line, and its case unless that is the largest."""
     kind = "hint: " if defect.weight == "hint" else ""
     line = f", line {defect.line}" if defect.line else ""
     where = f", in the case {case.name}" if case is not inspection.largest else ""
@@ -317,8 +313,7 @@ def _blocks(widths: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
     """Splits columns into blocks that fit beside the labels; one at least is in each."""
     first = 0
     for last in range(1, len(widths) + 1):
-        if last == len(widths) or \
-                2 + _LABEL + sum(widths[first:last + 1]) - _GAP > room:
+        if last == len(widths) or 2 + _LABEL + sum(widths[first:last + 1]) - _GAP > room:
             yield first, last
             first = last
 
@@ -418,8 +413,7 @@ def _listing(screen: Screen, inspection: Inspection, title: str, case: str,
             screen.line(f"{title} {line or '-'}: {code.strip()}")
             continue
         if line != before and line is not None and line <= len(texts):
-            screen.row((f"  {line:>4}  {texts[line - 1].strip()}"[: screen.width],
-                                "note"))
+            screen.row((f"  {line:>4}  {texts[line - 1].strip()}"[: screen.width], "note"))
         before = line
         screen.line(code.strip(), lead=(" " * 8,))
     if not listing:

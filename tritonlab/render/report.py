@@ -33,17 +33,14 @@ def show(screen: Screen, module: Module, report: Report, note: str, replay: str,
          reading: JournalReading, *, verbose: bool = False) -> None:
     """Prints a report.
 
-    If all checks passed and there are many, those without facts are counted, not named.
-
     Args:
         note: where the details of a failure of the grader are.
         replay: the command that repeats the first failure alone, unless it comes next anyway.
         reading: of the journal, which knows what hints were shown.
-        verbose: name every check.
+        verbose: name every check, instead of counting those without facts if many passed.
     """
     screen.line((module.id, "strong"), "  ", (module.title, "dim"))
-    counted = report.verdict is Verdict.PASSED and not verbose and \
-        len(report.results) > _FOLD_ABOVE
+    counted = report.verdict is Verdict.PASSED and not verbose and len(report.results) > _FOLD_ABOVE
     for kind, title in GROUPS:
         _group(screen, title, [r for r in report.results if r.kind is kind], counted)
     if counted:
@@ -73,10 +70,7 @@ def show(screen: Screen, module: Module, report: Report, note: str, replay: str,
 
 
 def _group(screen: Screen, title: str, results: Sequence[CaseResult], briefly: bool) -> None:
-    """A group of checks: one a line, or many that ended alike in one paragraph.
-
-    ``briefly``: those that passed and say no more than that are only counted.
-    """
+    """Prints checks, many that ended alike as one paragraph; ``briefly``: counts passed ones."""
     if not results:
         return
     passed = sum(result.verdict is Verdict.PASSED for result in results)
@@ -201,11 +195,7 @@ def diagnosis(module: Module, finding: Finding,
 
 
 def next_step(module: Module, finding: Finding, reading: JournalReading | None = None) -> str:
-    """The finding's next step, with the command of the next hint.
-
-    The grader knows neither modules nor hints: the face completes the command, and says which rung
-    of which ladder it leads to.
-    """
+    """The finding's next step, with the command of the next hint and the rung it leads to."""
     offer = hints.offer(module, finding, reading or JournalReading(()))
     named = f"`{offer.command}` ({offer})" if offer else f"`tritonlab hint {module.id}`"
     asks = f"{named}{'' if offer and offer.repeated else ' asks a question that helps'}."

@@ -205,10 +205,7 @@ class Progress:
 
 
 def is_interactive(stream: TextIO) -> bool:
-    """Whether a stream is an interactive terminal; a notebook cell is not.
-
-    FORCE_COLOR, which ipykernel sets, makes no terminal.
-    """
+    """Whether a stream is a terminal, whatever FORCE_COLOR says, and no cell of a notebook."""
     try:
         return stream.isatty() and not in_notebook()
     except ValueError:  # closed
@@ -226,8 +223,7 @@ def in_notebook() -> bool:
 
 def clean(text: str) -> str:
     """The text without control characters; line ends and tabs become spaces."""
-    return "".join(
-        " " if char in "\n\t\r" else char if char.isprintable() else "·" for char in text)
+    return "".join(" " if c in "\n\t\r" else c if c.isprintable() else "·" for c in text)
 
 
 def cropped(text: str, room: int) -> str:
@@ -242,10 +238,7 @@ def word(verdict: str) -> tuple[str, str]:
 
 
 def padded(rows: Sequence[Sequence[str]], align: str, gap: str = "") -> list[list[str]]:
-    """Pads the cells of a table to one width a column, and adds ``gap`` to each.
-
-    ``align`` holds ``<`` or ``>`` for each column.
-    """
+    """Pads the cells of a table as ``align`` says (< or > a column), and adds ``gap`` to each."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [[f"{cell:{side}{width}}{gap}"
              for cell, side, width in zip(row, align, widths, strict=True)] for row in rows]

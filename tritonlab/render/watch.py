@@ -39,12 +39,13 @@ _CLEAR = "\r\x1b[J"
 
 
 @dataclass(frozen=True)
-class KeyBinding:
-    """A key, its name, and a sentence about its effect."""
+class Action:
+    """A key, its name, a sentence about its effect, and the function that acts on a `Watch`."""
 
     key: str
     name: str
     does: str
+    act: Callable[[Any], None]
 
 
 class Lines:
@@ -64,7 +65,7 @@ class Lines:
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
 
-    def watching(self, submission: Submission, keys: Sequence[KeyBinding]) -> None:
+    def watching(self, submission: Submission, keys: Sequence[Action]) -> None:
         self._put("watching", module=submission.module.id, kernel=str(submission.kernel))
 
     def began(self, number: int, at: str) -> None:
@@ -88,8 +89,8 @@ class Lines:
         self._put("ended", exit_code=code)
 
     # JSON has neither keys nor a status line.
-    def keys(self, keys: Iterable[KeyBinding]) -> None: ...
-    def resting(self, keys: Iterable[KeyBinding]) -> None: ...
+    def keys(self, keys: Iterable[Action]) -> None: ...
+    def resting(self, keys: Iterable[Action]) -> None: ...
     def asks(self, question: str) -> None: ...
     def answered(self) -> None: ...
     def show(self, page: Callable[[Screen], None]) -> None: ...
@@ -111,7 +112,7 @@ class Watched:
         self._keys = False
         self._new = True  # this exercise was not graded yet
 
-    def watching(self, submission: Submission, keys: Sequence[KeyBinding]) -> None:
+    def watching(self, submission: Submission, keys: Sequence[Action]) -> None:
         module = submission.module
         self._keys, self._new = bool(keys), True
         self.make_room()
@@ -122,13 +123,13 @@ class Watched:
             self._screen.line("Keys are off: there is no terminal to read them from.")
         self.resting(keys)
 
-    def keys(self, keys: Iterable[KeyBinding]) -> None:
+    def keys(self, keys: Iterable[Action]) -> None:
         self.make_room()
         for key in keys:
             self._screen.line(key.does, lead=("  ", (key.key, "command"), "  "))
         self._show()
 
-    def resting(self, keys: Iterable[KeyBinding]) -> None:
+    def resting(self, keys: Iterable[Action]) -> None:
         """Shows the keys in the status line."""
         self._put(*(f"{key.key} {key.name}" for key in keys))
 
@@ -156,13 +157,8 @@ class Watched:
                earlier: CaseResult | None, complaint: str, onward: str) -> None:
         """Prints the verdict.
 
-        Args:
-            module: that was graded.
-            report: of the grade.
-            reading: of the journal, which knows what hints were shown.
-            earlier: the failure that ``failing`` has shown.
-            complaint: why it is not on record.
-            onward: what to do next.
+        ``earlier`` is the failure that ``failing`` has shown; ``complaint``: why the grade is not
+        on record; ``onward``: what to do next.
         """
         self.make_room()
         screen, failure = self._screen, report.first_failure

@@ -10,7 +10,8 @@ from tritonlab.errors import NoWorkspace, shown
 from tritonlab.grading import hints, solution_diff
 from tritonlab.interrupts import EXIT_STOPPED
 from tritonlab.progress import certificate
-from tritonlab.watch.watcher import Action, Watch
+from tritonlab.render.watch import Action
+from tritonlab.watch.watcher import Watch
 from tritonlab.workspace import editor, watch_lock, workspace
 from tritonlab.workspace import reset as the_reset
 from tritonlab.workspace import start as the_begin
@@ -124,22 +125,14 @@ def _tell(watch: Watch, backup: Backup) -> None:
 
 
 def _run(watch: Watch, typed: str, *, reads: bool = False) -> None:
-    """Runs another verb as if typed.
-
-    Args:
-        reads: the verb reads keys itself.
-    """
+    """Runs another verb as if typed; it ``reads`` keys itself or not."""
     code = watch.run_aside([sys.executable, "-m", *shlex.split(typed)], reads=reads)
     if code is None or code < 0 or (code > 3 and code != EXIT_STOPPED):
         watch.tell(f"It did not end well. Repeat it in another terminal: {typed}")
 
 
 def _place(watch: Watch) -> Workspace:
-    """Returns the workspace of the exercise.
-
-    Raises:
-        NoWorkspace: it is outside of any workspace.
-    """
+    """Returns the workspace of the exercise, which may lie outside of any (NoWorkspace)."""
     place = watch.submission.workspace
     if place is None:
         raise NoWorkspace("This file lies in no workspace, so there is no record to go by.",
