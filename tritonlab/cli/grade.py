@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import shlex
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -203,12 +202,7 @@ def watch(
     submission = resolve(the_course, exercise, module_id)
     if edit:  # one that needs the terminal is opened by a key
         warn(editor.open_in_editor(submission.kernel))
-    view: WatchView = Lines(_write) if as_json else Watched(lambda: screen_on(plain))
+    view: WatchView = Lines() if as_json else Watched(lambda: screen_on(plain))
     session = Watch(the_course, submission, view, actions=ACTIONS,
                     keyboard=Keyboard(wanted=not as_json), target=target, gpu=gpu, poll=poll)
     return session.run()
-
-
-def _write(line: str) -> None:
-    sys.stdout.write(line)
-    sys.stdout.flush()

@@ -103,15 +103,15 @@ def examine(*checked: Check, attack: bool = False, tell: Tell = lambda event: No
 def _levels(failed: Sequence[str], probe: Probe | None) -> tuple[Level, ...]:
     """Returns the evidence levels, each with what this machine lacks for it."""
     correct, efficient, fast = EVIDENCE[1:]
-    hindrance, remedy = "", ""
+    hindrance, remedy = measured = "", ""
     if failed:
-        hindrance = f"no verdict can be trusted before this passes: {', '.join(failed)}"
-        remedy = "Do what is said there, then type `tritonlab doctor` again."
-    measured = hindrance, remedy
-    if not failed and probe is None:
+        hindrance, remedy = measured = (
+            f"no verdict can be trusted before this passes: {', '.join(failed)}",
+            "Do what is said there, then type `tritonlab doctor` again.")
+    elif probe is None:
         measured = ("how fast a kernel is takes a GPU of NVIDIA's",
                     "On a machine with one, type `tritonlab grade --pending` in this workspace.")
-    elif not failed and probe is not None and probe.ceilings is None:
+    elif probe.ceilings is None:
         measured = ("how fast a kernel is: there is a GPU, and no kernel runs on it yet",
                     "Do what is said above at 'kernels on the GPU'.")
     return (Level(correct, "right or wrong, on every size and view; accesses out of bounds, races "

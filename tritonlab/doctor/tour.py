@@ -39,15 +39,14 @@ class TourStep:
         return asdict(replace(self, finding=None)) | {"finding": finding}
 
 
-def steps(course: Course, on_event: OnEvent | None = None,
-          module_id: str = MODULE) -> Iterator[TourStep]:
+def steps(course: Course, on_event: OnEvent) -> Iterator[TourStep]:
     """Runs start, three grades and the certificate in a temporary folder.
 
     Raises:
         BadCourse: the module of the tour, its solution or its typical mistake is missing.
         CannotGrade: the grader does not start.
     """
-    module = course.find(module_id)
+    module = course.find(MODULE)
     solution, wrong, mutant = _versions(module)
     with (tempfile.TemporaryDirectory(prefix="tritonlab-tour-") as folder,
           grading.start_sandbox() as sandbox):

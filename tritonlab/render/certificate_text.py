@@ -47,8 +47,8 @@ def left(certificate: Certificate) -> str:
 
 def levels(certificate: Certificate) -> list[tuple[str, str]]:
     """The levels of evidence that occur and those below them, with their meanings."""
-    shown = {entry.evidence for entry in passed(certificate)} & set(EVIDENCE[1:])
-    highest = max(map(EVIDENCE.index, shown), default=0)
+    reached = {entry.evidence for entry in passed(certificate)} & set(EVIDENCE[1:])
+    highest = max(map(EVIDENCE.index, reached), default=0)
     return [(level, MEANINGS[level]) for level in EVIDENCE[1:highest + 1]]
 
 

@@ -49,7 +49,7 @@ class Action:
 
 
 class Lines:
-    """One JSON object a line. Each has ``schema`` and ``event``, and further fields::
+    """Prints one JSON object a line. Each has ``schema`` and ``event``, and further fields::
 
         watching   module, kernel
         began      grade (from 1), at (hours, minutes, seconds)
@@ -61,9 +61,6 @@ class Lines:
 
     A grade that a newer save cancels has no ``graded``.
     """
-
-    def __init__(self, write: Callable[[str], None]) -> None:
-        self._write = write
 
     def watching(self, submission: Submission, keys: Sequence[Action]) -> None:
         self._put("watching", module=submission.module.id, kernel=str(submission.kernel))
@@ -98,7 +95,7 @@ class Lines:
     def resized(self) -> None: ...
 
     def _put(self, event: str, **fields: Any) -> None:
-        self._write(json.dumps({"schema": 1, "event": event, **fields}) + "\n")
+        print(json.dumps({"schema": 1, "event": event, **fields}), flush=True)
 
 
 class Watched:
