@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +35,7 @@ class TourStep:
     finding: Finding | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        finding = self.finding.to_dict() if self.finding else None
-        return asdict(replace(self, finding=None)) | {"finding": finding}
+        return asdict(self) | {"finding": self.finding.to_dict() if self.finding else None}
 
 
 def steps(course: Course, on_event: OnEvent) -> Iterator[TourStep]:
