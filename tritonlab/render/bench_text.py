@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grader.bench.bench import REFERENCE, YOURS, Benchmark, Chart
+from grader.bench.benchmark import REFERENCE, YOURS, Benchmark, Chart
 from grader.text import sentence
 from tritonlab.course.course import Module
 from tritonlab.render import quantities as q
