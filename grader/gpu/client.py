@@ -1,7 +1,4 @@
-"""The judge's client of the GPU process: what the GPU is, its ceilings and their cache.
-
-The GPU process measures; its replies are checked and cached here.
-"""
+"""The judge's client of the GPU process: checks its replies, caches the GPU's ceilings."""
 
 from __future__ import annotations
 

@@ -158,11 +158,7 @@ def _own_line(frames: list[str], file: str) -> int | None:
 
 
 def _assembled(ptx: str, metadata: Any) -> bytes | None:
-    """Assembles PTX by the last stage of Triton's compiler, with the flags of these options.
-
-    Returns:
-        The cubin, or None where this version of Triton has another interface.
-    """
+    """Assembles PTX by the last stage of Triton's compiler; None where its interface differs."""
     try:
         from triton.backends.compiler import Language
 

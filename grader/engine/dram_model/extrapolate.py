@@ -195,13 +195,10 @@ def _aligned(groups: Groups) -> list[tuple[tuple[int, Key], list[tuple[SampledAc
 
 
 def _run_waves(sampler: Sampler, programs: int, resident: int, effort: float) -> _Waves | None:
-    """Runs a few waves in the middle of the launch, whole or in part.
+    """Runs a few waves in the middle of the launch, whole or in part; None if time is too short.
 
     A part consists of clusters of adjacent programs all over the wave: some programs share sectors
     with an adjacent one, some with a distant one.
-
-    Returns:
-        The sample, or None if there is not enough time.
     """
     total = programs // resident  # without a partial last wave, which is not typical
     least = min(2, total)

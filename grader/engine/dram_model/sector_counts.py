@@ -109,12 +109,9 @@ def spans_of(access: SampledAccess, group: Array, stands: Array) -> tuple[Array,
 
 def are_private(spans: Sequence[tuple[Array, ...]], touched: Sequence[tuple[Array, ...]],
                 nbytes: int) -> bool:
-    """Whether ranges have no gaps, and their sum does not exceed the region.
+    """Whether ranges have no gaps, and their sum does not exceed a region of ``nbytes``.
 
-    Args:
-        spans: of programs that access one region, as ``spans_of`` returns them.
-        touched: the same programs, and the sectors that they access.
-        nbytes: of the region.
+    ``spans`` are results of ``spans_of``, and ``touched`` has the same programs with their sectors.
     """
     programs, lows, highs, stands = joined(spans)
     owners, sectors, *_ = joined(touched)

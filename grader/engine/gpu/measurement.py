@@ -104,9 +104,7 @@ class Measurement(JsonObject):
 
 
 def units_of(inputs: Sequence[Any], tolerance: Tolerance) -> Units:
-    """The units on which products of such inputs are to be computed: of those that are multiplied
-    as matrices, where ``tolerance`` names them. It also says what may be rounded to TF32.
-    """
+    """The units for products of the inputs that ``tolerance`` names, or of all inputs."""
     factors = [inputs[place] for place in tolerance.products] or inputs
     dtypes = [dtype for value in factors
               if (dtype := getattr(getattr(value, "like", value), "dtype", None)) is not None]

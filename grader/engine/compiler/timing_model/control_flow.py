@@ -245,8 +245,7 @@ def _runs(steps: tuple[SassInstruction, ...], blocks: Sequence[Block], loops: Se
 def _rounds(steps: tuple[SassInstruction, ...], first: int, last: int) -> int | None:
     """Iterations of the loop from ``first`` to ``last`` each time that it is entered.
 
-    Returns:
-        The count, or None where the end is not an immediate: an argument, or a computed value.
+    None where the end is not an immediate, but an argument or a computed value.
     """
     guard = _guard(steps, first, last)
     if guard is None:
