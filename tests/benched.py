@@ -12,7 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from grader.bench import bench
-from grader.bench.bench import Benchmark, Chart, Contender, Roof, Speed, Without
+from grader.bench.benchmark import (
+    COMPILED,
+    REFERENCE,
+    TORCH,
+    YOURS,
+    Benchmark,
+    Chart,
+    Contender,
+    Roof,
+    Speed,
+    Without,
+)
 from grader.engine.gpu import measurement
 from grader.engine.gpu.measurement import Units
 from grader.judge.context import Context
@@ -24,23 +35,21 @@ ROOT = Path(__file__).parent.parent
 H200 = "NVIDIA H200"
 COPY = 4.28e12
 PEAKS: dict[Units, float] = {"fp8": 1200e12, "fp16": 722e12, "tf32": 380e12, "fp32": 51e12}
-REACHED = {bench.YOURS: 0.81, bench.REFERENCE: 0.97, bench.TORCH: 0.62, bench.COMPILED: 0.90}
+REACHED = {YOURS: 0.81, REFERENCE: 0.97, TORCH: 0.62, COMPILED: 0.90}
 
 
 class FakeClock:
     """A GPU whose times are made up: a share of the ceiling after 4 microseconds."""
 
     def __init__(self, *, measured: bool = True, found: dict[str, Any] | None = None,
-                 kernels: Sequence[str] = (bench.YOURS, bench.REFERENCE)) -> None:
+                 kernels: Sequence[str] = (YOURS, REFERENCE)) -> None:
         """``kernels`` are those of whom kernels will be asked for, in this order."""
         self.measured = measured
         self.device = H200
+        self.of = {"ceilings": {"copy_gb_s": COPY / 1e9}} if measured else {}
         self.found = found or {}  # by who, what comes instead of a time
         self.asked: list[tuple[str, str]] = []
         self._kernels, self._contexts = kernels, []
-
-    def of(self) -> dict[str, Any]:
-        return {"ceilings": {"copy_gb_s": COPY / 1e9}} if self.measured else {}
 
     def roof(self, units: Units) -> Roof:
         return Roof(self.device, self.measured, COPY, PEAKS[units], units)
@@ -53,7 +62,7 @@ class FakeClock:
         return self._time(who, name, ctx.part(case), inputs)
 
     def peer(self, part: Any, size: int, *, compiled: bool) -> Speed | Without:
-        who = bench.COMPILED if compiled else bench.TORCH
+        who = COMPILED if compiled else TORCH
         return self._time(who, str(size), part, part.bench.inputs(size))
 
     def _time(self, who: str, name: str, part: Any, inputs: Sequence[Any]) -> Speed | Without:
@@ -70,7 +79,7 @@ def speed(least: float, who: str, measured: bool = True) -> Speed:
     """A time of the kind that is measured: the more work, the nearer to what is reached at best."""
     seconds = 4e-6 + least / REACHED[who] + 2e-6 * math.log10(1 + least * 1e6)
     if not measured:
-        return Speed.predicted(seconds)
+        return Speed(seconds, seconds, seconds)
     return Speed(seconds, 0.985 * seconds, 1.03 * seconds, 40)
 
 
@@ -88,7 +97,7 @@ def charted(part: Any, who: Sequence[str] = tuple(REACHED), *, measured: bool = 
 def benchmark(module: str, *, measured: bool = True, who: Sequence[str] = ()) -> Benchmark:
     """All functions of one module's suite."""
     loaded = spec.load(ROOT / "grader" / "suites" / module / "suite.py")
-    names = who or (tuple(REACHED) if measured else (bench.YOURS, bench.REFERENCE))
+    names = who or (tuple(REACHED) if measured else (YOURS, REFERENCE))
     charts = tuple(charted(part, names, measured=measured) for part in bench.benched(loaded))
     return Benchmark(loaded.name, "0" * 64, measured, H200, {}, charts, (),
                      {"torch": "2.11.0", "triton": "3.6.0"})

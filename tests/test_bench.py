@@ -14,8 +14,9 @@ import torch
 
 import grader
 from grader.bench import bench as the_bench
-from grader.bench import timers, torch_baselines
-from grader.bench.bench import COMPILED, REFERENCE, TORCH, YOURS, Speed, Without, bench
+from grader.bench import torch_baselines
+from grader.bench.bench import Measured, Predicted, bench, measuring
+from grader.bench.benchmark import COMPILED, REFERENCE, TORCH, YOURS, Roof, Speed, Without
 from grader.diagnosis.difference import as_tuple, in_reals
 from grader.engine.compiler import targets
 from grader.engine.gpu import measurement
@@ -194,7 +195,7 @@ def test_one_function_of_several_can_be_timed_alone(sandbox):
 
 def test_without_a_gpu_compiled_code_predicts(sandbox):
     suite = shortened(suite_of(VECTOR_ADD), 1 << 12, 1 << 24)
-    clock = timers.Predicted(targets.find("h200"))
+    clock = Predicted(targets.find("h200"))
 
     found = bench(solution(VECTOR_ADD), suite, clock, solution=solution(VECTOR_ADD),
                   sandbox=sandbox)
@@ -217,7 +218,7 @@ class NoPeers:
         return "None here." if compiled else Measurement(0.02, 0.019, 0.024, 40, True)
 
 
-def measured(monkeypatch, ms: float = 0.01, **more) -> timers.Measured:
+def measured(monkeypatch, ms: float = 0.01, **more) -> Measured:
     """The clock of a GPU that runs launches by the interpreter and always takes as long."""
 
     def measure(self, recording, sets, *, others=(), windows=None):
@@ -226,7 +227,7 @@ def measured(monkeypatch, ms: float = 0.01, **more) -> timers.Measured:
                      results=tuple(run.results for run in runs))
 
     monkeypatch.setattr(Session, "measure", measure)
-    return timers.Measured(CEILINGS, NoPeers())
+    return Measured(CEILINGS, NoPeers())
 
 
 def test_a_gpu_times_recordings_and_their_results_are_compared(sandbox, monkeypatch):
@@ -239,7 +240,7 @@ def test_a_gpu_times_recordings_and_their_results_are_compared(sandbox, monkeypa
     [chart] = found.charts
     mine = chart.timed[0].speeds[16]
     assert (mine.seconds, mine.repeats, mine.note) == (1e-5, 40, "held back: thermal")
-    assert chart.roof == the_bench.Roof("NVIDIA H200", True, 4.28e12, 51e12, "fp32")
+    assert chart.roof == Roof("NVIDIA H200", True, 4.28e12, 51e12, "fp32")
     assert chart.contenders[2].speeds[16].note == "spread 25 %"
     assert chart.contenders[3].without == {16: Without("None here.")}
     assert found.of["ceilings"]["copy_gb_s"] == 4280.0
@@ -267,7 +268,7 @@ def test_wrong_results_of_timed_runs_are_a_finding(sandbox, monkeypatch):
 def test_a_time_that_cannot_be_is_none(sandbox, monkeypatch):
     suite = shortened(suite_of(VECTOR_ADD), 1 << 24)
     clock = measured(monkeypatch, ms=1e-6)
-    monkeypatch.setattr(timers, "_wrong", lambda *_: [])
+    monkeypatch.setattr(the_bench, "_wrong", lambda *_: None)
     monkeypatch.setattr(Session, "measure", lambda self, recording, sets, **more: Timed(
         (), Measurement(1e-6, 1e-6, 1e-6, 40, True)))
 
@@ -280,7 +281,7 @@ def test_no_gpu_is_a_reason_and_no_failure(sandbox, monkeypatch):
     monkeypatch.setattr(detect, "present", lambda: False)
 
     with pytest.raises(client.NoGpu, match="no GPU was found"), \
-            timers.measuring(sandbox, SUITES[0]):
+            measuring(sandbox, SUITES[0]):
         pass
 
 

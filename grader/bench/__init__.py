@@ -1,1 +1,1 @@
-"""The benchmarks of `tritonlab bench`: sizes, timers and the PyTorch baselines beside them."""
+"""The benchmarks of `tritonlab bench`: sizes, clocks and the PyTorch baselines beside them."""

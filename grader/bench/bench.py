@@ -1,217 +1,175 @@
-"""Bench: how fast functions are on inputs of growing size, on a GPU or as predicted for one."""
+"""Bench: times functions on inputs of growing size, on a GPU or as predicted for one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any
 
+import torch
+
+from grader.bench.benchmark import (
+    COMPILED,
+    REFERENCE,
+    TORCH,
+    YOURS,
+    Benchmark,
+    Chart,
+    Contender,
+    Roof,
+    Speed,
+    Without,
+)
+from grader.bench.torch_baselines import Peers
 from grader.diagnosis.explain import explain_findings
+from grader.engine.compiler.targets import Target
 from grader.engine.gpu import measurement
-from grader.engine.gpu.measurement import Units
-from grader.report import EXIT_FAILED, EXIT_PASSED, CaseResult, Finding, Kind, Verdict, versions
+from grader.engine.gpu.measurement import Ceilings, Measurement, Units
+from grader.gpu import client, detect
+from grader.gpu.client import NoGpu
+from grader.judge import large_tensors, oversized, single_case
+from grader.judge.case import verdict
+from grader.judge.context import Context
+from grader.judge.draws import Draws, rolled
+from grader.judge.launch_report import examine_call, recordings_of
+from grader.judge.perf_bound import MATMUL_OF_PEAK, peak_of
+from grader.processes.replies import Stopped
+from grader.recording.model import Recording
+from grader.report import CaseResult, Finding, Kind, Verdict, versions
+from grader.sandbox import Sandbox
 from grader.submission import source
 from grader.suite import Bench, Case, Cost, Suite
 
-if TYPE_CHECKING:
-    from grader.judge.context import Context
-    from grader.sandbox import Sandbox
-
-SCHEMA = 1
-YOURS, REFERENCE, TORCH, COMPILED = "yours", "reference", "PyTorch", "torch.compile"
+MOST_CONFIGURATIONS = 32  # of an autotuner that are timed at each size
 OnEvent = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Roof:
-    """Ceilings of a device: ``copy`` bytes a second, ``peak`` operations on these ``units``."""
+class Predicted:
+    """A GPU that is not there: times predicted from compiled code and counted bytes."""
 
-    device: str
-    measured: bool
-    copy: float
-    peak: float
-    units: Units
+    measured = False
 
-    def bound(self, needed: Cost) -> Literal["copy", "matmul"]:
-        """The slower part of a job: moving its bytes, or its operations."""
-        return "matmul" if needed.flops / self.peak > needed.bytes / self.copy else "copy"
-
-    def seconds(self, needed: Cost) -> float:
-        """The time of a job at the ceiling that bounds it."""
-        return max(needed.bytes / self.copy, needed.flops / self.peak)
-
-
-@dataclass(frozen=True)
-class Speed:
-    """One time in seconds, with the 20th and the 80th percentile; a prediction has no repeats.
-
-    ``note``: what is to be known of it, such as that the GPU was held back.
-    """
-
-    seconds: float
-    low: float
-    high: float
-    repeats: int = 0
-    note: str = ""
-
-    @classmethod
-    def predicted(cls, seconds: float) -> Speed:
-        return cls(seconds, seconds, seconds)
-
-
-@dataclass(frozen=True)
-class Without:
-    """The reason why there is no time: a sentence, or findings about the kernels."""
-
-    reason: str = ""
-    findings: tuple[Finding, ...] = ()
-
-
-@dataclass(frozen=True)
-class Contender:
-    """One contender: its times by size, and the reasons where it has none.
-
-    ``wrong`` is the result of the case that the function fails: then nothing of it is timed.
-    """
-
-    who: str
-    speeds: Mapping[int, Speed] = field(default_factory=dict)
-    without: Mapping[int, Without] = field(default_factory=dict)
-    wrong: CaseResult | None = None
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """Findings about its kernels, each once."""
-        of_times = [finding for one in self.without.values() for finding in one.findings]
-        return tuple(dict.fromkeys((*(self.wrong.findings if self.wrong else ()), *of_times)))
-
-
-@dataclass(frozen=True)
-class Chart:
-    """One function: all contenders over its sizes, below the roof of the device."""
-
-    function: str
-    axis: str
-    at: str
-    peer_name: str
-    roof: Roof
-    needed: Mapping[int, Cost]  # of each size
-    contenders: tuple[Contender, ...]
-
-    @property
-    def unit(self) -> Literal["B/s", "FLOP/s"]:
-        """The unit of the speed, by the bound of the largest size."""
-        largest = self.needed[max(self.needed)]
-        return "FLOP/s" if self.roof.bound(largest) == "matmul" else "B/s"
-
-    def work(self, size: int) -> int:
-        """Bytes or operations of a size, after ``unit``."""
-        needed = self.needed[size]
-        return needed.flops if self.unit == "FLOP/s" else needed.bytes
-
-    def rate(self, size: int, seconds: float) -> float:
-        """The speed of a job of this size, in ``unit``."""
-        return self.work(size) / seconds
-
-    def ceiling(self, size: int) -> float:
-        """The speed that the device allows at this size, in ``unit``."""
-        return self.work(size) / self.roof.seconds(self.needed[size])
-
-    def share(self, size: int, speed: Speed) -> float:
-        """The share of the ceiling that was reached."""
-        return self.roof.seconds(self.needed[size]) / speed.seconds
-
-    @property
-    def timed(self) -> tuple[Contender, ...]:
-        return tuple(one for one in self.contenders if one.speeds)
-
-
-@dataclass(frozen=True)
-class Benchmark:
-    """A submission beside others, function by function.
-
-    ``findings`` say why the learner's file cannot be used at all. ``of`` describes the device:
-    measured ceilings, or the target of predictions; ``why`` nothing was measured, unless that was
-    asked for.
-    """
-
-    suite: str
-    source_sha256: str
-    measured: bool
-    device: str
-    of: Mapping[str, Any]
-    charts: tuple[Chart, ...]
-    findings: tuple[Finding, ...]
-    versions: Mapping[str, str]
-    why: str = ""
-
-    @property
-    def exit_code(self) -> int:
-        """Whether all of the learner's functions are right and were timed."""
-        wrong = any(one.findings or one.wrong for chart in self.charts
-                    for one in chart.contenders if one.who == YOURS)
-        return EXIT_FAILED if wrong or self.findings else EXIT_PASSED
-
-    def to_dict(self) -> dict[str, Any]:
-        """The benchmark as plain data, ready for ``json.dumps``; the form is ``schema`` 1.
-
-        Times in seconds, rates per second. Predictions say ``measured: false``.
-        """
-        return {
-            "schema": SCHEMA,
-            "suite": self.suite,
-            "source_sha256": self.source_sha256,
-            "measured": self.measured,
-            "not_measured": self.why,
-            "device": self.device,
-            "of": dict(self.of),
-            "versions": dict(self.versions),
-            "exit_code": self.exit_code,
-            "findings": [finding.to_dict() for finding in self.findings],
-            "functions": [_chart(chart) for chart in self.charts],
-        }
-
-
-def _chart(chart: Chart) -> dict[str, Any]:
-    return {
-        "function": chart.function, "axis": chart.axis, "at": chart.at,
-        "peer": chart.peer_name, "unit": chart.unit, "roof": asdict(chart.roof),
-        "sizes": [{"size": size, **asdict(needed), "ceiling": chart.ceiling(size)}
-                  for size, needed in chart.needed.items()],
-        "contenders": [{
-            "who": one.who,
-            "wrong": one.wrong and {"case": one.wrong.name, "reason": one.wrong.reason},
-            "findings": [finding.to_dict() for finding in one.findings],
-            "times": [{"size": size, **asdict(speed), "measured": chart.roof.measured,
-                       "rate": chart.rate(size, speed.seconds),
-                       "share": chart.share(size, speed)}
-                      for size, speed in one.speeds.items()],
-            "without": {str(size): why.reason for size, why in one.without.items()},
-        } for one in chart.contenders],
-    }
-
-
-class Clock(Protocol):
-    """By which all contenders are timed: a GPU, or a prediction."""
-
-    measured: bool
-    device: str
-
-    def of(self) -> dict[str, Any]:
-        """The device as plain data."""
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.device = target.title
+        self.of = {"target": asdict(target)}
 
     def roof(self, units: Units) -> Roof:
-        """Its ceilings, where products are computed on these units."""
+        """Copies and matrix products as fast as those of a good library."""
+        return Roof(self.device, False, self.target.dram,
+                    max(MATMUL_OF_PEAK) * peak_of(units, self.target), units)
 
     def kernels(self, case: Case, ctx: Context, name: str,
                 inputs: Sequence[Any]) -> Speed | Without:
-        """Times the function of ``case``; ``inputs`` are described, not drawn."""
+        session = ctx.session(case)
+        session.ready()
+        outlines = ctx.draws.draw(name, inputs, outlines=True)
+        examined = examine_call(session, outlines, ctx.submitted.text, self.target)
+        if examined.findings:
+            return Without(findings=examined.findings)
+        if examined.prediction is None or examined.unknown:
+            return Without(" ".join(examined.unknown) or "Its time cannot be predicted.")
+        seconds = examined.prediction.seconds
+        return Speed(seconds, seconds, seconds)
 
     def peer(self, part: Suite, size: int, *, compiled: bool) -> Speed | Without:
-        """Times torch on the same job; only where ``measured``."""
+        raise NotImplementedError("torch's kernels are not there to predict their time")
+
+
+class Measured:
+    """The GPU of this machine. Kernels run in the process before it, torch in another one."""
+
+    measured = True
+
+    def __init__(self, ceilings: Ceilings, peers: Peers) -> None:
+        self.ceilings = ceilings
+        self.device = ceilings.gpu.name
+        self.of = {"ceilings": ceilings.to_dict()}
+        self._peers = peers
+        self._drawn: tuple[str, list[list[Any]]] = ("", [])
+
+    def roof(self, units: Units) -> Roof:
+        return Roof(self.device, True, self.ceilings.copy_gb_s * 1e9,
+                    self.ceilings.tflops_of(units) * 1e12, units)
+
+    def kernels(self, case: Case, ctx: Context, name: str,
+                inputs: Sequence[Any]) -> Speed | Without:
+        suite, session = ctx.part(case), ctx.session(case)
+        session.ready()
+        outlines = ctx.draws.draw(name, inputs, outlines=True)
+        recordings, findings = recordings_of(session, outlines, MOST_CONFIGURATIONS)
+        if findings:
+            return Without(findings=tuple(findings))
+        sets = self._sets(ctx.draws, name, inputs)
+        try:
+            timed = session.measure(recordings[0], list(map(large_tensors.on_cpu, sets)),
+                                    others=recordings[1:])
+        except NoGpu as error:
+            return Without(str(error))
+        if timed.findings or timed.measurement is None:
+            return Without("" if timed.findings else "The GPU told no time.", timed.findings)
+        for drawn, results in zip(sets, timed.results, strict=False):
+            if wrong := _wrong(suite, recordings[0], results, drawn):
+                return Without(findings=(wrong,))
+        return self._speed(timed.measurement, suite.cost(*sets[0]))
+
+    def peer(self, part: Suite, size: int, *, compiled: bool) -> Speed | Without:
+        measured = self._peers.measure(part.entry, size, compiled=compiled)
+        return Without(measured) if isinstance(measured, str) else self._speed(measured, None)
+
+    def _sets(self, draws: Draws, name: str, inputs: Sequence[Any]) -> list[list[Any]]:
+        """The same for all contenders at one size, and kept no longer."""
+        if self._drawn[0] != name:
+            self._drawn = "", []
+            large_tensors.free()
+            first = draws.draw(name, inputs, device=large_tensors.device())
+            self._drawn = name, [first, rolled(first)]
+        return self._drawn[1]
+
+    def _speed(self, time: Measurement, needed: Cost | None) -> Speed | Without:
+        if needed and (why := measurement.impossible(time, needed, self.ceilings)):
+            return Without(why)
+        notes = (f"spread {100 * time.spread:.0f} %" if time.noisy else "",
+                 f"held back: {time.throttled}" if time.throttled else "",
+                 "" if time.graph else "with Python's part of each launch", time.config)
+        return Speed(time.ms / 1e3, time.p20_ms / 1e3, time.p80_ms / 1e3, time.repeats,
+                     "; ".join(filter(None, notes)))
+
+
+@contextmanager
+def measuring(sandbox: Any, suite: Path) -> Iterator[Measured]:
+    """The clock of this machine's GPU, for the module with this suite.
+
+    Raises:
+        NoGpu: there is none that can be used.
+    """
+    if not detect.present():
+        raise NoGpu("no GPU was found")
+    with client.process(sandbox) as ask:
+        ceilings = client.ceilings(ask)
+    with Peers(suite) as peers:
+        yield Measured(ceilings, peers)
+
+
+def _wrong(suite: Suite, recording: Recording, results: Sequence[torch.Tensor],
+           inputs: Sequence[Any]) -> Finding | None:
+    """Checks the results of timed runs, where there is room to compare them."""
+    case = Case("the runs that were timed", Kind.CORRECTNESS)
+    try:
+        findings, difference = large_tensors.check(suite, case, recording, results, inputs)
+    except (MemoryError, torch.OutOfMemoryError):
+        return None  # small inputs were right; a larger machine would tell of these
+    finally:
+        large_tensors.free()
+    if findings:
+        return Finding(findings[0].code, findings[0].data).within("timed")
+    return Finding("N01", difference.data()).within("timed") if difference else None
+
+
+Clock = Predicted | Measured
 
 
 def bench(kernel: Path, suite: Suite, clock: Clock, *, sandbox: Sandbox,
@@ -221,9 +179,6 @@ def bench(kernel: Path, suite: Suite, clock: Clock, *, sandbox: Sandbox,
 
     Args:
         kernel: the learner's file.
-        suite: of the module that it belongs to.
-        clock: that of ``grader.bench.timers``.
-        sandbox: where worker, executor, and compiler or GPU process run.
         solution: the reference solution's file.
         function: the only one to be timed; all that have a ``Bench`` otherwise.
         on_event: gets a line for each thing that begins.
@@ -240,13 +195,11 @@ def bench(kernel: Path, suite: Suite, clock: Clock, *, sandbox: Sandbox,
     if solution is not None:
         files[REFERENCE] = source.read(solution, suite.files, suite.kernel_file)
     with ExitStack() as resources:
-        from grader.judge.context import Context
-
         contexts = {
             who: resources.enter_context(Context(file, suite, sandbox, effort="uncompiled"))
             for who, file in files.items()}
         charts = tuple(_charted(suite, part, contexts, clock, tell) for part in parts)
-    return Benchmark(suite.name, submitted.sha256, clock.measured, clock.device, clock.of(),
+    return Benchmark(suite.name, submitted.sha256, clock.measured, clock.device, clock.of,
                      charts, explain_findings(refused, suite, submitted), versions())
 
 
@@ -288,22 +241,17 @@ def _charted(suite: Suite, part: Suite, contexts: Mapping[str, Context], clock: 
 
 def _kernels(part: Suite, ctx: Context, clock: Clock, name: str,
              inputs: Sequence[Any]) -> Speed | Without:
-    from grader.processes.replies import Stopped
-
     try:
-        speed = clock.kernels(part.cases[0], ctx, name, inputs)
+        time = clock.kernels(part.cases[0], ctx, name, inputs)
     except Stopped as stop:
-        speed = Without(findings=(stop.finding,))
-    if isinstance(speed, Without) and speed.findings:
-        return replace(speed, findings=explain_findings(speed.findings, ctx.suite, ctx.submitted))
-    return speed
+        time = Without(findings=(stop.finding,))
+    if isinstance(time, Without):
+        return replace(time, findings=explain_findings(time.findings, ctx.suite, ctx.submitted))
+    return time
 
 
 def _first_wrong(part: Suite, ctx: Context) -> CaseResult | None:
     """The first case that shows wrong values; a wrong kernel may be as fast as it likes."""
-    from grader.judge import single_case
-    from grader.judge.case import verdict
-
     for case in value_cases(part):
         result = verdict(case, ctx)
         if result.verdict in (Verdict.FAILED, Verdict.ERROR):
@@ -313,15 +261,11 @@ def _first_wrong(part: Suite, ctx: Context) -> CaseResult | None:
 
 def value_cases(part: Suite) -> list[Case]:
     """The cases whose values decide whether a function is timed."""
-    from grader.judge import oversized
-
     return [case for case in part.cases if case.kind in (Kind.CORRECTNESS, Kind.EDGE)
             and oversized.runs_whole(case) and not (case.raises or case.advisory)]
 
 
 def _outlines(suite: Suite, part: Suite, plan: Bench, size: int) -> list[Any]:
     """Inputs of a size without memory, as ``cost`` may see them."""
-    from grader.judge import draws
-
-    inputs = draws.Draws(suite.name, "0").draw("bench", plan.inputs(size), outlines=True)
+    inputs = Draws(suite.name, "0").draw("bench", plan.inputs(size), outlines=True)
     return [getattr(value, "like", value) for value in inputs]

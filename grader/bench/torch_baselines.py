@@ -90,9 +90,7 @@ class Answers:
     """Replies to requests; the inputs of the last one are kept for the next."""
 
     def __init__(self, suite: Any, time_calls: Callable[..., Measurement], device: str) -> None:
-        """Functions of ``suite`` on inputs drawn on ``device``; ``time_calls`` times several that
-        do the same work, in turn.
-        """
+        """``time_calls`` times calls that do the same work, in turn; ``device``: of the inputs."""
         self._suite, self._time, self._device = suite, time_calls, device
         self._sets: tuple[Any, list[list[Any]]] = (None, [])
 

@@ -1,7 +1,4 @@
-"""The judge's client of the GPU process: what the GPU is, its ceilings and their cache.
-
-The GPU process measures; its replies are checked and cached here.
-"""
+"""The judge's client of the GPU process: checks its replies, caches the GPU's ceilings."""
 
 from __future__ import annotations
 
@@ -86,11 +83,10 @@ def turn(*, alone: bool) -> Iterator[None]:
 def _lock(file: IO[str], kind: int, deadline: float) -> None:
     while time.monotonic() < deadline:
         cancellation.check()
-        try:
-            return fcntl.flock(file, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(0.02)
-    return None
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+            return
+        time.sleep(0.02)
 
 
 def start(sandbox: Sandbox) -> Child:
@@ -158,10 +154,8 @@ def _look(ask: Asking) -> Mapping[str, Any]:
 def ceilings(ask: Asking, *, again: bool = False) -> Ceilings:
     """Returns the GPU's ceilings, measured at first use and cached.
 
-    A cached one is used if a copy is still as fast, within ``DRIFT``.
-
-    Args:
-        again: measure anew, which takes seconds.
+    Cached ones are used if a copy is still as fast, within ``DRIFT``, unless they are to be
+    measured ``again``, which takes seconds.
 
     Raises:
         NoGpu: there is none that can be used.

@@ -47,20 +47,12 @@ def without_driver() -> bool:
     return False
 
 
-def target_for(name: str) -> Target | None:
-    """The target of the GPU with this name; None if there is none."""
-    words = re.findall(r"[a-z0-9]+", name.lower())
-    words += [first + second for first, second in pairwise(words)]  # "RTX 4090" is rtx4090
-    return next((target for target in targets.all_targets().values() if target.name in words),
-                None)
-
-
 def default_target(least: tuple[int, int] = (0, 0)) -> Target:
-    """The target to compile for by default: this machine's GPU, or else the package's default.
-
-    Args:
-        least: the compute capability that the GPU must have.
-    """
-    own = (target_for(name) for name in names()) if present() else ()
-    able = (one for one in own if one and divmod(one.capability, 10) >= least)
-    return next(able, None) or targets.find()
+    """The target of this machine's GPU, if its capability reaches ``least``; else the default."""
+    for name in names() if present() else ():
+        words = re.findall(r"[a-z0-9]+", name.lower())
+        words += [first + second for first, second in pairwise(words)]  # "RTX 4090" is rtx4090
+        for target in targets.all_targets().values():
+            if target.name in words and divmod(target.capability, 10) >= least:
+                return target
+    return targets.find()

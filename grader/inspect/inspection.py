@@ -7,22 +7,24 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from operator import add
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import structs
 
+from grader.diagnosis.case_details import Notes
 from grader.diagnosis.explain import explain_findings
 from grader.diagnosis.perf_lints import Defect, peak, spills
 from grader.engine.compiler.targets import Target
-from grader.judge.launch_report import Examined, InspectedLaunch
+from grader.judge import oversized, single_case
+from grader.judge.context import Context
+from grader.judge.launch_report import Examined, InspectedLaunch, examine_call
+from grader.processes.replies import Stopped
 from grader.recording.compiled_kernel import Binary
 from grader.recording.launch_stats import Prediction, Traffic
 from grader.report import EXIT_FAILED, EXIT_PASSED, Finding, Kind, versions
+from grader.sandbox import Sandbox
 from grader.submission import source
 from grader.suite import Case, Cost, Suite, case_selection
-
-if TYPE_CHECKING:
-    from grader.sandbox import Sandbox
 
 SCHEMA = 1
 _OPCODES = {"load": "LDG", "store": "STG", "atomic": "ATOM", "async copy": "cp.async"}
@@ -64,13 +66,10 @@ class Point:
 
 @dataclass(frozen=True)
 class SourceLine:
-    """One annotated line: its traffic by kind and tensor, and ``instructions``: ``4 x LDG.128``.
+    """One annotated line."""
 
-    The number is that of instructions in the code of one thread, however often they run.
-    """
-
-    moved: tuple[Traffic, ...] = ()
-    instructions: tuple[str, ...] = ()
+    moved: tuple[Traffic, ...] = ()  # by kind and tensor
+    instructions: tuple[str, ...] = ()  # such as 4 x LDG.128 in the code of one thread
 
     @property
     def bytes(self) -> int:
@@ -79,22 +78,17 @@ class SourceLine:
 
 @dataclass(frozen=True)
 class InspectedCase:
-    """One case of the suite. ``findings`` say why launches are missing.
-
-    ``inputs`` are a line each; ``least`` is what the job needs at least. ``defects`` and
-    ``prediction`` are those of all launches together. ``unknown`` are sentences: why it cannot be
-    told what a launch moves.
-    """
+    """One case of the suite."""
 
     name: str
     kind: Kind
-    inputs: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()  # a line each
     least: Cost | None = None
     launches: tuple[InspectedLaunch, ...] = ()
-    defects: tuple[Defect, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    unknown: tuple[str, ...] = ()
-    prediction: Prediction | None = None
+    defects: tuple[Defect, ...] = ()  # of all launches together
+    findings: tuple[Finding, ...] = ()  # why launches are missing
+    unknown: tuple[str, ...] = ()  # sentences: why the traffic of a launch is unknown
+    prediction: Prediction | None = None  # of all launches together
 
     @property
     def bytes(self) -> int:
@@ -110,10 +104,19 @@ class InspectedCase:
 
     @cached_property
     def lines(self) -> Mapping[int, SourceLine]:
-        """Traffic and instructions of each line that accesses memory or multiplies."""
-        return _lines((launch.binary for launch in self.launches),
-                      (row for launch in self.launches if launch.survey
-                       for row in launch.survey.traffic))
+        """Traffic and instructions of each line that accesses memory or multiplies, in order."""
+        moved: dict[int, dict[tuple[str, str], Traffic]] = {}
+        instructions: dict[int, dict[str, None]] = {}  # each once, in order
+        for launch in self.launches:
+            for row in launch.survey.traffic if launch.survey else ():
+                if row.line is not None:
+                    rows, key = moved.setdefault(row.line, {}), (row.kind, row.tensor)
+                    rows[key] = _sum(rows[key], row) if key in rows else row
+            for line, instruction in _instructions(launch.binary):
+                instructions.setdefault(line, {})[instruction] = None
+        return {line: SourceLine(tuple(moved.get(line, {}).values()),
+                                 tuple(instructions.get(line, ())))
+                for line in sorted({*moved, *instructions})}
 
     def points(self, target: Target) -> list[Point]:
         """A point for each launch of which operations, bytes and seconds are known.
@@ -123,15 +126,12 @@ class InspectedCase:
         """
         timed = [(launch, launch.survey, launch.prediction, launch.dram.low + launch.dram.high)
                  for launch in self.launches if launch.survey and launch.prediction and launch.dram]
-        points = []
-        for launch, survey, prediction, twice in timed:
-            if survey.flops and twice:
-                flops, units = peak(target, launch.binary)
-                points.append(Point(launch.kernel, survey.flops, twice // 2, prediction.seconds,
-                                    flops, units))
+        points = [Point(launch.kernel, survey.flops, twice // 2, prediction.seconds,
+                        *peak(target, launch.binary))
+                  for launch, survey, prediction, twice in timed if survey.flops and twice]
         moved = sum(twice for *_, twice in timed) // 2
-        whole = self.least is not None and self.least.flops and len(timed) == len(self.launches)
-        if points or not whole or not moved or self.least is None:
+        if points or not moved or len(timed) < len(self.launches) or (
+                self.least is None or not self.least.flops):
             return points
         label = timed[0][0].kernel if len(timed) == 1 else f"all {len(timed)} launches"
         return [Point(label, self.least.flops, moved, self.seconds, target.fp32, "FP32")]
@@ -154,17 +154,17 @@ class Inspection:
 
     @property
     def defects(self) -> tuple[Defect, ...]:
-        """Each defect once, what costs before what may: as it was seen in the largest case."""
+        """Those of ``seen``."""
         return tuple(defect for _, defect in self.seen)
 
     @property
     def seen(self) -> tuple[tuple[InspectedCase, Defect], ...]:
-        """The same, each with the case that it was seen in."""
+        """Each defect once, with the largest case that has it; what costs before what may."""
         unique: dict[tuple[str, int | None], tuple[InspectedCase, Defect]] = {}
         for case in sorted(self.cases, key=lambda case: -case.bytes):
             for defect in case.defects:
                 unique.setdefault((defect.name, defect.line), (case, defect))
-        return tuple(sorted(unique.values(), key=lambda known: known[1].weight != "defect"))
+        return tuple(sorted(unique.values(), key=lambda pair: pair[1].weight != "defect"))
 
     @property
     def clean(self) -> bool:
@@ -184,10 +184,8 @@ class Inspection:
     def to_dict(self, *, ptx: bool = False, sass: bool = False) -> dict[str, Any]:
         """The inspection as plain data, ready for ``json.dumps``; the form is ``schema`` 1.
 
-        Sizes in bytes, times in seconds, rates per second. ``cases`` hold ``launches`` with the
-        fields of ``Binary``, ``Survey`` (its intervals as ``low`` and ``high``), ``Prediction`` and
-        ``Defect``; ``lines`` by line number; ``roofline`` points with ``share`` of the ceiling.
-        Predictions say ``measured: false``. Listings are pairs of a line and a text, if asked for.
+        Sizes in bytes, times in seconds, rates per second; predictions say ``measured: false``.
+        Listings are pairs of a line and a text, if asked for.
         """
         return {
             "schema": SCHEMA,
@@ -242,22 +240,6 @@ class Inspection:
         return data
 
 
-def _lines(binaries: Iterable[Binary], traffic: Iterable[Traffic]) -> Mapping[int, SourceLine]:
-    """Compiled code and counted traffic of some launches by line, the lines in order."""
-    moved: dict[int, dict[tuple[str, str], Traffic]] = {}
-    for row in traffic:
-        if row.line is not None:
-            rows = moved.setdefault(row.line, {})
-            key = row.kind, row.tensor
-            rows[key] = _sum(rows[key], row) if key in rows else row
-    instructions: dict[int, dict[str, None]] = {}  # each once, in order
-    for binary in binaries:
-        for line, instruction in _instructions(binary):
-            instructions.setdefault(line, {})[instruction] = None
-    return {line: SourceLine(tuple(moved.get(line, {}).values()), tuple(instructions.get(line, ())))
-            for line in sorted({*moved, *instructions})}
-
-
 def _instructions(binary: Binary) -> Iterable[tuple[int, str]]:
     for access in binary.accesses:
         if access.line is not None:
@@ -285,9 +267,6 @@ def inspect(kernel: Path, suite: Suite, target: Target, *, sandbox: Sandbox,
 
     Args:
         kernel: the learner's file.
-        suite: of the module that it belongs to.
-        target: the GPU that it is compiled for.
-        sandbox: where the worker, executor and compiler run.
         case: the name of the case to look at, or words that no other name holds; by default the
             performance cases are looked at, else the first correctness case.
         on_event: gets the name of each case that begins.
@@ -330,12 +309,6 @@ def cases_of(suite: Suite, wanted: str | None = None) -> list[Case]:
 
 def _inspected(submitted: source.Source, suite: Suite, chosen: Sequence[Case], target: Target,
                sandbox: Sandbox, listings: bool, tell: OnEvent) -> Iterator[InspectedCase]:
-    from grader.diagnosis.case_details import Notes
-    from grader.judge import oversized, single_case  # with these comes torch
-    from grader.judge.context import Context
-    from grader.judge.launch_report import examine_call
-    from grader.processes.replies import Stopped
-
     with Context(submitted, suite, sandbox) as ctx:
         single_case.prepare(chosen[-1], ctx)  # the block that sizes follow
         for case in chosen:
@@ -361,5 +334,5 @@ def _beyond(case: Case, answer: Examined) -> list[Defect]:
     if case.limits is None or case.limits.spills is None or not answer.launches:
         return []
     worst = max((launch.binary for launch in answer.launches), key=lambda one: one.spill_bytes)
-    beyond = spills(worst, case.limits.spills)
-    return [one for one in beyond if one.name not in {defect.name for defect in answer.defects}]
+    names = {defect.name for defect in answer.defects}
+    return [one for one in spills(worst, case.limits.spills) if one.name not in names]

@@ -21,7 +21,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from grader.bench.bench import Benchmark, Chart, Contender, Roof, Speed, Without, bench, benched
+from grader.bench.bench import bench, benched, measuring
+from grader.bench.benchmark import Benchmark, Chart, Contender, Roof, Speed, Without
 from grader.suite import Cost, Suite, load
 from tests.benchmarks import checkout
 
@@ -82,7 +83,6 @@ def time_all(modules: Sequence[str], out: Path, seconds: float, quick: bool,
 
 
 def timed(module: str, box: Any, quick: bool, simulate: bool) -> Benchmark:
-    from grader.bench import timers
     from tests.benched import FakeClock
 
     path = ROOT / "grader" / "suites" / module / "suite.py"
@@ -92,7 +92,7 @@ def timed(module: str, box: Any, quick: bool, simulate: bool) -> Benchmark:
     solution = ROOT / "solutions" / module / "kernel.py"
     function = benched(suite)[0].entry if quick else ""
     with ExitStack() as resources:
-        clock = FakeClock() if simulate else resources.enter_context(timers.measuring(box, path))
+        clock = FakeClock() if simulate else resources.enter_context(measuring(box, path))
         return bench(another(module, solution), suite, clock, solution=solution,
                      function=function, sandbox=box, on_event=_progress)
 

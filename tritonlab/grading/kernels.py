@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 import grader
 from grader.bench import bench as benchmarks
-from grader.bench.bench import Benchmark
+from grader.bench.bench import Clock, Predicted, measuring
+from grader.bench.benchmark import Benchmark
 from grader.engine.compiler.targets import Target
 from grader.gpu import detect
+from grader.gpu.client import NoGpu
 from grader.inspect import inspection
 from grader.inspect.inspection import Inspection
 from tritonlab.course.course import Module
@@ -20,7 +22,6 @@ from tritonlab.grading.grade import grader_for
 from tritonlab.workspace.submission import Submission
 
 if TYPE_CHECKING:
-    from grader.bench.bench import Clock
     from grader.sandbox import Sandbox
 
 OnEvent = Callable[[str], None]
@@ -76,19 +77,16 @@ def bench(submission: Submission, *, function: str = "", target: Target | None =
 def _clock(module: Module, box: Sandbox, target: Target | None,
            on_event: OnEvent | None) -> Iterator[tuple[Clock, str]]:
     """Yields the clock, and why it is not the GPU."""
-    from grader.bench import timers
-    from grader.gpu.client import NoGpu
-
     if target is not None:
-        yield timers.Predicted(target), ""
+        yield Predicted(target), ""
         return
     with contextlib.ExitStack() as resources:
         try:
             if on_event:
                 on_event("what the GPU reaches")
-            clock = resources.enter_context(timers.measuring(box, module.suite))
+            clock = resources.enter_context(measuring(box, module.suite))
         except NoGpu as error:
-            yield timers.Predicted(detect.default_target()), str(error)
+            yield Predicted(detect.default_target()), str(error)
         else:
             yield clock, ""
 

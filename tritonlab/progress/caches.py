@@ -19,7 +19,7 @@ from tritonlab.errors import not_saved
 from tritonlab.progress import safe_files
 
 if TYPE_CHECKING:
-    from grader.bench.bench import Benchmark, Chart
+    from grader.bench.benchmark import Benchmark, Chart
 
 SCHEMA = 1
 BENCHMARKS = "bench"  # in the workspace's own folder; below it a file for each module, by its id
@@ -83,7 +83,7 @@ def load_benchmark(mark: Path, module: Module) -> StoredBenchmark | None:
 
 def _benchmark(data: Mapping[str, Any]) -> Benchmark:
     """Returns the benchmark of the data of ``Benchmark.to_dict``, without findings."""
-    from grader.bench.bench import Benchmark
+    from grader.bench.benchmark import Benchmark
 
     charts = tuple(map(_chart, data["functions"]))
     return convert({**data, "charts": charts, "findings": (), "why": data["not_measured"]},
@@ -91,8 +91,8 @@ def _benchmark(data: Mapping[str, Any]) -> Benchmark:
 
 
 def _chart(data: Mapping[str, Any]) -> Chart:
-    from grader.bench import bench
-    from grader.bench.bench import Chart, Contender, Roof, Speed, Without
+    from grader.bench import benchmark
+    from grader.bench.benchmark import Chart, Contender, Roof, Speed, Without
     from grader.suite import Cost
 
     function, axis, at, peer = convert(
@@ -111,8 +111,8 @@ def _chart(data: Mapping[str, Any]) -> Chart:
         raise ValueError("a size is missing")
     if any(cost.flops < 0 for cost in needed.values()):
         raise ValueError("a count of operations is below zero")
-    if any(one.who not in (bench.YOURS, bench.REFERENCE, bench.TORCH, bench.COMPILED)
-           for one in contenders):
+    if any(one.who not in (benchmark.YOURS, benchmark.REFERENCE, benchmark.TORCH,
+                           benchmark.COMPILED) for one in contenders):
         raise ValueError("not a contender")
     return Chart(function, axis, at, peer, roof, needed, contenders)
 

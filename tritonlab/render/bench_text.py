@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from grader.bench.bench import REFERENCE, YOURS, Benchmark, Chart
+from grader.bench.benchmark import REFERENCE, YOURS, Benchmark, Chart
 from grader.text import sentence
 from tritonlab.course.course import Module
 from tritonlab.errors import shown

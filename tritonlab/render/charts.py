@@ -20,7 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyBboxPatch
 from matplotlib.transforms import Bbox
 
-from grader.bench.bench import COMPILED, REFERENCE, TORCH, YOURS, Benchmark, Chart, Contender
+from grader.bench.benchmark import COMPILED, REFERENCE, TORCH, YOURS, Benchmark, Chart, Contender
 from grader.engine.compiler.targets import Target
 from tritonlab.progress.progress_report import Day
 from tritonlab.render import bench_text

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from pygments import token as tokens
 from pygments.lexers import PythonLexer
 
-from grader.bench.bench import Benchmark
+from grader.bench.benchmark import Benchmark
 from grader.inspect.inspection import Inspection
 from grader.text import sentence
 from tritonlab.course.course import Module

@@ -21,10 +21,7 @@ _MOST_CTAS = 16  # of one cluster; more than 8 are not portable, and Triton asks
 
 
 class DoesNotCompile(Exception):
-    """No GPU of the target's kind could run the kernel.
-
-    ``finding`` has the compiler's message and the line of the learner's file.
-    """
+    """No GPU of the target's kind could run the kernel; ``finding`` has the compiler's message."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.seen)
@@ -47,8 +44,6 @@ def takes(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
           target: Target) -> None:
     """Runs only the front end of the compiler, in a tenth of the time of ``build``.
 
-    Args: as of ``build``.
-
     Raises:
         DoesNotCompile: the front end refuses the kernel.
     """
@@ -62,10 +57,8 @@ def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
     """Compiles a ``JITFunction`` as a launch with these arguments would.
 
     Args:
-        kernel: the function.
         arguments: a value for each parameter; ``address`` for tensors, host descriptors on them.
         options: of the launch, such as num_warps.
-        target: the GPU to compile for.
 
     Returns:
         Triton's CompiledKernel, with ``asm`` and ``metadata``; the same object for every launch of
@@ -91,8 +84,6 @@ def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
 def variant(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
             target: Target) -> dict[str, Any]:
     """The specialization of a launch: the key of Triton's own cache, in words.
-
-    Args: as of ``build``. Nothing is compiled.
 
     Raises:
         DoesNotCompile: a kernel takes no argument of such a type.

@@ -31,7 +31,7 @@ _PRINTED = re.compile(r"^(\S.*?):(\d+):(\d+): (error|note): (.*)", re.MULTILINE)
 _EMPTY = "Failures have been detected while processing an MLIR pass pipeline"
 _ASSERTION = re.compile(r"Assertion `.*' failed")
 _ASSEMBLER = re.compile(r"(?:error|fatal)\s*:\s*(.*)")
-_OUTSIDE = "`_semantic` argument must be provided"  # said of what only the language's own may call
+_OUTSIDE = "`_semantic` argument must be provided"  # of what only the language itself may call
 _ROW = re.compile(r"^\S+ (\S+), line (\d+); error", re.MULTILINE)
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 # Limits of a launch rather than of the code, by the name of the resource: what a finding calls
@@ -64,14 +64,7 @@ def heard() -> Iterator[list[str]]:
 
 
 def finding(error: Exception, printed: str, kernel: Any, target: Target) -> Finding:
-    """Explains why a kernel does not compile.
-
-    Args:
-        error: the compiler's exception.
-        printed: its output on standard error.
-        kernel: the JITFunction that was launched.
-        target: the GPU that it was compiled for.
-    """
+    """Explains why a JITFunction does not compile; ``printed``: the compiler's standard error."""
     name = kernel.fn.__name__
     if isinstance(error, OutOfResources):
         data = fault("too large", kernel=name, target=target.title, text=str(error))
@@ -79,45 +72,41 @@ def finding(error: Exception, printed: str, kernel: Any, target: Target) -> Find
             data = fault(_LAUNCHED[error.name], kernel=name, target=target.title,
                          count=error.required, most=error.limit)
         return Finding("T05", data, line=_first_line(kernel))
-    own, kind = _own(kernel), "refused"
+    own = _own(kernel)
     if isinstance(error, CompilationError):
         kind = "refused by Triton"
-        chain = list(_chain(error))
-        said = _words(chain)
-        place = next((found for one in reversed(chain) if (found := _place(one, own))), None)
-        if not said:
-            said, _ = _diagnosis(printed, own)
-            said = said or _asserted(chain[-1])
+        chain = _chain(error)
+        text = _words(chain) or _diagnosis(printed, own)[0] or _asserted(chain[0])
+        place = next(filter(None, (_place(one, own) for one in chain)), None)
     elif isinstance(error, PTXASError):
-        said, place = _assembler(str(error), own)
         kind = "refused by the assembler"
+        text, place = _assembler(str(error), own)
     else:
-        said, place = _diagnosis(printed, own)
-        said = said or f"{type(error).__name__}: {error}"
+        kind = "refused"
+        text, place = _diagnosis(printed, own)
+        text = text or f"{type(error).__name__}: {error}"
     line, quoted = place or (_first_line(kernel), "")
-    return Finding("L05", fault(kind, kernel=name, target=target.title, text=_short(said, kernel),
+    return Finding("L05", fault(kind, kernel=name, target=target.title, text=_short(text, kernel),
                                 quoted=quoted), line=line)
 
 
-def _chain(error: CompilationError) -> Iterator[CompilationError]:
-    """Yields the errors from the kernel's own code to the helper where it went wrong."""
-    step: BaseException | None = error
-    while isinstance(step, CompilationError):
-        yield step
-        step = step.__cause__
+def _chain(error: CompilationError) -> list[CompilationError]:
+    """The errors from the helper where it went wrong to the kernel's own code."""
+    cause = error.__cause__
+    return [*(_chain(cause) if isinstance(cause, CompilationError) else ()), error]
 
 
 def _words(chain: list[CompilationError]) -> str:
-    for one in reversed(chain):
+    for one in chain:
         cause = one.__cause__
-        said = str(one.error_message or (cause if not isinstance(cause, CompilationError) else "")
+        text = str(one.error_message or (cause if not isinstance(cause, CompilationError) else "")
                    or "")
-        if isinstance(cause, KeyError) and said.strip():  # its text is the key and no more
+        if isinstance(cause, KeyError) and text.strip():  # its text is the key and no more
             return not_found(cause)
-        if _OUTSIDE in said and (name := _of_the_host(one.node)):
+        if _OUTSIDE in text and (name := _of_the_host(one.node)):
             return f"`triton.{name}` is for host code; in a kernel it is `tl.{name}`"
-        if said.strip() and said != "AssertionError()":
-            return said
+        if text.strip() and text != "AssertionError()":
+            return text
     return ""
 
 
@@ -130,7 +119,7 @@ def _of_the_host(node: Any) -> str:
 
 
 def _asserted(error: BaseException) -> str:
-    """What the compiler takes for granted, where that is all it has to say."""
+    """The assertion of the compiler that failed; empty where another statement did."""
     steps = traceback.extract_tb((error.__cause__ or error).__traceback__)
     code = steps[-1].line if steps else None
     return f"the compiler has {code!r:.200}" if code and code.startswith("assert ") else ""
@@ -138,14 +127,13 @@ def _asserted(error: BaseException) -> str:
 
 def _own(kernel: Any) -> list[Any]:
     """The functions of the kernel's file, itself first."""
-    others = [function for function in kernel.fn.__globals__.values()
-              if isinstance(function, JITFunction) and function is not kernel
-              and function.fn.__globals__ is kernel.fn.__globals__]
-    return [kernel, *others]
+    names = kernel.fn.__globals__
+    return [kernel, *(one for one in names.values() if isinstance(one, JITFunction)
+                      and one is not kernel and one.fn.__globals__ is names)]
 
 
 def _place(error: CompilationError, own: Iterable[Any]) -> _Place | None:
-    """Where the learner's file has what the compiler was reading; None if it read other code.
+    """The code that the compiler was reading; None if it is not in the learner's file.
 
     The text that an error carries may be that of a function whose call is refused.
     """
@@ -178,26 +166,26 @@ def _dump(node: ast.AST) -> str:
 def _diagnosis(printed: str, own: list[Any]) -> tuple[str, _Place | None]:
     """The first error that was printed, and the first place in the learner's file since then."""
     file = own[0].fn.__code__.co_filename
-    said, place = "", None
+    first, place = "", None
     for path, line, column, kind, text in _PRINTED.findall(printed):
-        if not said and kind == "error" and not text.startswith(_EMPTY):
-            said = text.split(": %")[0]
-        if said and place is None and path == file:
+        if not first and kind == "error" and not text.startswith(_EMPTY):
+            first = text.split(": %")[0]
+        if first and place is None and path == file:
             place = _at(int(line), int(column), own)
-    if not said and (assertion := _ASSERTION.search(printed)):
-        said = assertion[0]
-    return said, place
+    if not first and (assertion := _ASSERTION.search(printed)):
+        first = assertion[0]
+    return first, place
 
 
 def _assembler(log: str, own: list[Any]) -> tuple[str, _Place | None]:
-    """What it says, each thing once, and the line whose code it speaks of first."""
+    """The assembler's messages, each once, and the place of the first."""
     log = log.split("Repro command")[0].split("stderr:")[-1]
-    said = "; ".join(dict.fromkeys(_ASSEMBLER.findall(log))) or log
+    text = "; ".join(dict.fromkeys(_ASSEMBLER.findall(log))) or log
     line = None
     if row := _ROW.search(log):
         with suppress(OSError):  # Triton leaves the text where it was refused
             line = line_of(Path(row[1]).read_text(encoding="utf-8", errors="replace"), int(row[2]))
-    return said, _at(line, 0, own) if line else None
+    return text, _at(line, 0, own) if line else None
 
 
 def _at(line: int, column: int, own: Sequence[Any]) -> _Place | None:
@@ -222,9 +210,8 @@ def _first_line(function: Any) -> int:
     return int(function.starting_line_number) + decorators
 
 
-def _short(said: str, kernel: Any) -> str:
+def _short(text: str, kernel: Any) -> str:
     """On one line, without what is different in every run: folders of copies, and addresses."""
-    folder = Path(kernel.fn.__code__.co_filename).parent
-    for path in (folder, tempfile.gettempdir()):
-        said = said.replace(f"{path}/", "")
-    return " ".join(_ADDRESS.sub("", said).split())[:_LONGEST]
+    for path in (Path(kernel.fn.__code__.co_filename).parent, tempfile.gettempdir()):
+        text = text.replace(f"{path}/", "")
+    return " ".join(_ADDRESS.sub("", text).split())[:_LONGEST]

@@ -32,6 +32,8 @@ _FACTORS: dict[str, Factor] = {  # by how PTX calls the types that an instructio
     "f64": "fp64", "tf32": "tf32", "f16": "fp16", "bf16": "fp16", "e4m3": "fp8", "e5m2": "fp8",
     "f8f6f4": "fp8", "mxf8f6f4": "fp8", "mxf4": "fp4", "mxf4nvf4": "fp4", "e2m1": "fp4",
     "s8": "int8", "u8": "int8", "i8": "int8"}
+_TENSOR_CORES: dict[TensorCores, tuple[str, ...]] = {  # how opcodes begin, the newest first
+    "tcgen05": ("tcgen05.mma.",), "wgmma": ("wgmma.mma_async.",), "mma": ("mma.", "wmma.mma.")}
 _KINDS: dict[str, AccessKind] = {"ld": "load", "ldu": "load", "st": "store", "atom": "atomic",
                                  "red": "atomic"}
 
@@ -42,17 +44,11 @@ class Unreadable(Exception):
 
 def binary_of(compiled: Any, target: Target, kernel_name: str,
               options: Mapping[str, Any]) -> Binary:
-    """Resources, accesses and products of one compiled kernel.
+    """Resources, accesses and products of a compiled kernel, as ``build`` returns it.
 
     ``spill_bytes`` are the bytes of a thread's stack beyond the variables that the PTX declares
     there (such as those of device_print): registers that did not fit, in the kernel or across the
-    call of a function that is not inlined.
-
-    Args:
-        compiled: Triton's CompiledKernel, as ``build`` returns it.
-        target: the GPU that it was compiled for.
-        kernel_name: its name in the learner's file.
-        options: of the launch; options that are not plain values are left out.
+    call of a function that is not inlined. Options that are not plain values are left out.
 
     Raises:
         Unreadable: output of the compiler or its tools has an unknown format.
@@ -61,8 +57,8 @@ def binary_of(compiled: Any, target: Target, kernel_name: str,
     metadata = compiled.metadata
     steps = list(ptx.instructions(code))
     registers, stack = _resources(compiled.asm["cubin"], metadata.name)
+    accesses = Counter((one.line, *form) for one in steps if (form := _access(one)))
     products = _products(steps, ttgir.products_without_tensor_cores(middle))
-    newest_first: tuple[TensorCores, ...] = ("tcgen05", "wgmma", "mma")
     names = {name for _, name, _ in products}
     return Binary(
         kernel=kernel_name, target=target.name, capability=target.capability,
@@ -70,15 +66,18 @@ def binary_of(compiled: Any, target: Target, kernel_name: str,
         shared=metadata.shared, warps=metadata.num_warps,  # specialized ones too
         occupancy=occupancy(registers, metadata.shared, metadata.num_warps, target,
                             tensor_memory=getattr(metadata, "tmem_size", None) or 0),
-        accesses=_accesses(steps), dot=ttgir.multiplies(early),
-        tensor_cores=next((cores for cores in newest_first if cores in names), ""),
+        accesses=tuple(Access(*row) for row in _most_used(accesses)),
+        dot=ttgir.multiplies(early),
+        tensor_cores=next((cores for cores in _TENSOR_CORES if cores in names), ""),
         tf32=ttgir.rounds_to_tf32(early) and any(
             "tf32" in one.opcode for one in steps if _tensor_product(one)),
         factors=tuple(sorted({factor for one in steps if (factor := _factor(one))})),
         imprecise_sums=ttgir.imprecise_sums(middle),
         stages=ttgir.stages(middle), barriers=sum(map(_waits_for_all, steps)),
         products=products, conversions=_conversions(steps, middle),
-        loop_shuffles=_loop_shuffles(steps), ptx_sha256=ptx.sha256(code),
+        loop_shuffles=_most_used(Counter((one.line,) for one in steps
+                                         if one.in_loop and one.opcode.startswith("shfl."))),
+        ptx_sha256=ptx.sha256(code),
         options={name: value for name, value in options.items() if _is_plain(value)})
 
 
@@ -105,15 +104,10 @@ def _resources(cubin: bytes, name: str) -> tuple[int, int]:
     raise Unreadable(f"cuobjdump does not tell the registers of {name}: {output.strip()[:200]}")
 
 
-def _most_used(counts: Counter[Any]) -> list[Any]:
+def _most_used(counts: Counter[Any]) -> tuple[Any, ...]:
     """The most frequent keys, tuples that begin with a line, in order; each with its count."""
-    return sorted(((*key, count) for key, count in counts.most_common(MOST_ENTRIES)),
-                  key=lambda row: (row[0] or 0, *row[1:]))
-
-
-def _accesses(steps: Iterable[PtxInstruction]) -> tuple[Access, ...]:
-    counts = Counter((one.line, *form) for one in steps if (form := _access(one)))
-    return tuple(Access(*row) for row in _most_used(counts))
+    return tuple(sorted(((*key, count) for key, count in counts.most_common(MOST_ENTRIES)),
+                        key=lambda row: (row[0] or 0, *row[1:])))
 
 
 def _access(one: PtxInstruction) -> tuple[AccessKind, int] | None:
@@ -135,11 +129,8 @@ def _access(one: PtxInstruction) -> tuple[AccessKind, int] | None:
 
 def _tensor_product(one: PtxInstruction) -> TensorCores:
     """The tensor cores that an instruction multiplies on."""
-    if one.opcode.startswith("tcgen05.mma."):
-        return "tcgen05"
-    if one.opcode.startswith("wgmma.mma_async."):
-        return "wgmma"
-    return "mma" if one.opcode.startswith(("mma.", "wmma.mma.")) else ""
+    return next((cores for cores, opcodes in _TENSOR_CORES.items()
+                 if one.opcode.startswith(opcodes)), "")
 
 
 def _factor(one: PtxInstruction) -> Factor | None:
@@ -162,12 +153,7 @@ def _products(steps: Iterable[PtxInstruction],
     places = set(plain)
     names = ((one.line, _tensor_product(one) or (
         "fma" if one.place in places and one.opcode.startswith("fma.") else "")) for one in steps)
-    return tuple(_most_used(Counter(key for key in names if key[1])))
-
-
-def _loop_shuffles(steps: Iterable[PtxInstruction]) -> tuple[tuple[int | None, int], ...]:
-    return tuple(_most_used(Counter(
-        (one.line,) for one in steps if one.in_loop and one.opcode.startswith("shfl."))))
+    return _most_used(Counter(key for key in names if key[1]))
 
 
 def _waits_for_all(one: PtxInstruction) -> bool:
@@ -178,6 +164,5 @@ def _waits_for_all(one: PtxInstruction) -> bool:
 
 def _conversions(steps: Iterable[PtxInstruction], middle: str) -> int:
     """The number of layout conversions that use shared memory; others shuffle, or are free."""
-    stored = {one.place for one in steps
-              if one.opcode.startswith(("st.shared", "stmatrix."))}
+    stored = {one.place for one in steps if one.opcode.startswith(("st.shared", "stmatrix."))}
     return sum(place in stored for place in ttgir.conversions(middle))

@@ -18,32 +18,22 @@ def occupancy(registers: int, shared: int, warps: int, target: Target,
         registers: of a thread.
         shared: bytes of a program, without those that CUDA reserves.
         warps: of a program.
-        target: the GPU.
         tensor_memory: columns of a program, on GPUs that have such memory.
     """
+    registers_of_warp = _round_up(max(1, registers) * WARP, _REGISTERS_AT_ONCE)
+    # from Ampere on, CUDA reserves 1 KiB
+    taken = _round_up(shared + 1024, 128) if target.capability >= 80 else _round_up(shared, 256)
     limits: dict[Limit, int] = {  # of equal ones, the one that no change of the code would lift
         "programs": target.programs,
         "warps": target.warps // warps,
-        "shared memory": target.shared // max(1, _shared_taken(shared, target)),
-        "registers": _warps_by_registers(registers, target) // warps,
+        "shared memory": target.shared // max(1, taken),
+        "registers": target.registers // _QUARTERS // registers_of_warp * _QUARTERS // warps,
     }
     if tensor_memory:
         limits["tensor memory"] = _TENSOR_MEMORY // tensor_memory
     limit = min(limits, key=lambda name: limits[name])
     programs = limits[limit]
     return Occupancy(programs, programs * warps, target.warps, limit)
-
-
-def _warps_by_registers(registers: int, target: Target) -> int:
-    a_warp = _round_up(max(1, registers) * WARP, _REGISTERS_AT_ONCE)
-    return target.registers // _QUARTERS // a_warp * _QUARTERS
-
-
-def _shared_taken(shared: int, target: Target) -> int:
-    """Bytes of a program with those that CUDA reserves, 1 KiB from Ampere on."""
-    if target.capability >= 80:
-        return _round_up(shared + 1024, 128)
-    return _round_up(shared, 256)
 
 
 def _round_up(value: int, step: int) -> int:

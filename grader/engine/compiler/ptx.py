@@ -25,11 +25,10 @@ _FILE = re.compile(r'^[ \t]*\.file[ \t]+(\d+)[ \t]+"([^"]*)"(?:[ \t]+"([^"]*)")?
 _ENTRY = re.compile(r"^\.visible[ \t]+\.entry[ \t]", re.MULTILINE)
 _LOCATION = re.compile(r"^[ \t]*\.loc[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)(.*)$", re.MULTILINE)
 _INLINED = re.compile(r"inlined_at[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)")
-_CALLER = re.compile(r"@\[[ \t]*([^@\[\]]+?):(\d+):\d+")
+_CALLER = re.compile(r"@\[[ \t]*([^@\[\]]+?):(\d+):(\d+)")
 _DEPOT = re.compile(r"\.local[ \t]+[^;\n]*?__local_depot\d+\[(\d+)\]")
 _COMMENT = re.compile(r"//.*")
 _ASSEMBLY = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
-_FRAME = re.compile(r"([^\s\[\]:]+):(\d+):(\d+)")
 _NOT_CODE = re.compile(
     r"^[ \t]*(?:\.(?:file|loc)\b.*|\$L__(?:tmp|func_begin|func_end|info_string)\d+:)",
     re.MULTILINE)
@@ -51,14 +50,13 @@ def repaired(ptx: str) -> str:
 
     Triton 3.8 and 3.9 write a masked load as several lines of assembly, and LLVM takes each of
     them for one line of the source: the load itself is reported some lines below where it is.
-    Nothing else is changed, so that assembling the result again gives the same instructions.
+    Assembling the result gives the same instructions.
     """
-    return _ASSEMBLY.sub(_with_one_location, ptx)
+    def with_one_location(block: re.Match[str]) -> str:
+        first = _LOCATION.search(block[0])
+        return _LOCATION.sub(lambda _: first[0], block[0]) if first else block[0]
 
-
-def _with_one_location(block: re.Match[str]) -> str:
-    first = _LOCATION.search(block[0])
-    return _LOCATION.sub(lambda _: first[0], block[0]) if first else block[0]
+    return _ASSEMBLY.sub(with_one_location, ptx)
 
 
 def own_file(ptx: str) -> str:
@@ -76,14 +74,13 @@ def attributed_to_callers(ptx: str) -> str:
     assembler, and their PTX is returned as it is.
     """
     first, name = _LOCATION.search(ptx), own_file(ptx)
+    if first is None:
+        return ptx
 
     def moved(location: re.Match[str]) -> str:
-        if first is None or location[1] == first[1] or "@[" not in location[4]:
-            return location[0]
-        for file, line, column in _FRAME.findall(location[4]):
-            if file == name:
-                return f"\t.loc\t{first[1]} {line} {column}"
-        return location[0]
+        callers = _CALLER.findall(location[4]) if location[1] != first[1] else []
+        return next((f"\t.loc\t{first[1]} {line} {column}"
+                     for file, line, column in callers if file == name), location[0])
 
     return _LOCATION.sub(moved, ptx)
 
@@ -174,7 +171,7 @@ class _Sources:
             file, line, column = map(int, inlined.groups())
             return self._callers.get((file, line, column))
         own = self._home.rpartition("/")[2]
-        return next((int(line) for name, line in _CALLER.findall(more) if name == own), None)
+        return next((int(line) for name, line, _ in _CALLER.findall(more) if name == own), None)
 
 
 def declared_stack(ptx: str) -> int:

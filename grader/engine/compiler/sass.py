@@ -29,19 +29,14 @@ _SECTION = ".section\t.text."
 
 @dataclass(frozen=True)
 class SassInstruction:
-    """One machine instruction.
-
-    ``predicate`` is such as ``P0`` or ``!P1``, empty where it always runs. ``target``: the address
-    of a direct branch. ``line`` is the innermost line within the kernel's own file, so that a
-    library function counts for the line that calls it.
-    """
+    """One machine instruction."""
 
     address: int  # bytes from the beginning of the kernel
     opcode: str  # with all suffixes, such as LDG.E.128
     operands: tuple[str, ...]
-    predicate: str
-    line: int | None
-    target: int | None = None
+    predicate: str  # such as P0 or !P1; empty where it always runs
+    line: int | None  # of the kernel's file: a library function counts for the line that calls it
+    target: int | None = None  # the address of a direct branch
 
     @property
     def name(self) -> str:
@@ -60,21 +55,14 @@ class SassInstruction:
 
 @dataclass(frozen=True)
 class Code:
-    """The machine code of one kernel.
-
-    ``exact_lines`` is false where Triton's line numbers are wrong and could not be repaired: then
-    lines of loads may be up to four too large, or missing.
-    """
+    """The machine code of one kernel."""
 
     instructions: tuple[SassInstruction, ...] = field(repr=False)
-    exact_lines: bool = True
+    exact_lines: bool = True  # otherwise lines of loads may be up to four too large, or missing
 
 
 def code_of(compiled: Any) -> Code:
-    """Disassembles a kernel, with right line numbers on every version of Triton.
-
-    Args:
-        compiled: Triton's CompiledKernel, as ``build`` returns it.
+    """Disassembles what ``build`` returned, with right line numbers on every version of Triton.
 
     Raises:
         CannotDisassemble: nvdisasm does not read it.
@@ -99,8 +87,7 @@ def disassembled(cubin: bytes, kernel: str, file: str = "") -> tuple[SassInstruc
     """The instructions of ``kernel`` in the order of their addresses; takes about 0.3 s.
 
     Args:
-        cubin: the ELF file.
-        kernel: the name of its symbol.
+        kernel: the name of its symbol in the ELF file ``cubin``.
         file: name of the kernel's file, to which lines refer. If empty, that of the outermost call.
 
     Raises:
@@ -143,7 +130,7 @@ def _parsed(listing: str, kernel: str, file: str) -> Iterator[SassInstruction]:
             address = int(step[1], 16)
             if frames:
                 line, frames = _own_line(frames, file), []
-            labels.update((label, address) for label in waiting)
+            labels |= dict.fromkeys(waiting, address)
             waiting.clear()
             steps.append((address, step[2], line))
     for address, text, line in steps:
@@ -171,19 +158,14 @@ def _own_line(frames: list[str], file: str) -> int | None:
 
 
 def _assembled(ptx: str, metadata: Any) -> bytes | None:
-    """Assembles PTX by the last stage of Triton's compiler, with the flags of these options.
-
-    Returns:
-        The cubin, or None where this version of Triton has another interface.
-    """
+    """Assembles PTX by the last stage of Triton's compiler; None where its interface differs."""
     try:
         from triton.backends.compiler import Language
 
         backend = make_backend(metadata.target)
-        settings: dict[str, Any] = dict(metadata._asdict())
-        options = backend.parse_options(settings)
+        settings = dict(metadata._asdict())
         stages: dict[str, Any] = {}
-        backend.add_stages(stages, options, Language.TRITON)
+        backend.add_stages(stages, backend.parse_options(settings), Language.TRITON)
         return bytes(stages["cubin"](ptx, settings))
     except Exception:  # another interface: ``exact_lines`` becomes false
         return None

@@ -16,8 +16,7 @@ _FILE = Path(__file__).with_name("targets.toml")
 class Target:
     """One GPU: sizes in bytes, rates per second, latencies in cycles, from ``targets.toml``.
 
-    ``shared_per_program`` is the most that one program may use. ``dram`` is the bandwidth of a
-    copy, bytes read and written together. Peaks are dense FLOP/s, two per fused multiply-add.
+    Peaks are dense FLOP/s, two per fused multiply-add.
     """
 
     name: str
@@ -27,10 +26,10 @@ class Target:
     clock: float  # Hz
     registers: int  # of an SM, 32 bits each
     shared: int  # bytes of an SM
-    shared_per_program: int
+    shared_per_program: int  # the most that one may use
     warps: int  # of an SM
     programs: int  # of an SM
-    dram: float
+    dram: float  # of a copy, bytes read and written together
     l2: int
     l2_rate: float
     fp16_tensor: float

@@ -21,25 +21,20 @@ def least_seconds(survey: Survey, target: Target, binary: Binary | None = None,
     """The least seconds of a launch, from the bytes it must move and the FLOP it must compute.
 
     Args:
-        survey: the traffic and FLOP of the launch.
-        target: the GPU.
         binary: the compiled kernel. Without one, or where it uses tensor cores, FLOP count at the
             target's fastest format; else at that of its other pipes.
         cold: L2 holds nothing before the launch. Data that fit L2 may stay there afterwards.
     """
-    return max(moving_seconds(survey, target, cold),
-               survey.flops / _fastest(target, binary is None or bool(binary.tensor_cores)))
+    rate = max(target.fp8_tensor, target.fp16_tensor, target.tf32_tensor, target.fp32)
+    if binary is not None and not binary.tensor_cores:
+        rate = min(rate, HALF_OVER_FP32 * target.fp32)
+    return max(moving_seconds(survey, target, cold), survey.flops / (rate * MOST_OVER_PEAK))
 
 
 def moving_seconds(survey: Survey, target: Target, cold: bool = True) -> float:
     """The least seconds that DRAM needs for a launch."""
-    stays = float(target.l2)
     loaded = survey.loaded.low if survey.surely is None else survey.surely
-    moved = max(0.0, loaded - (0.0 if cold else stays)) + max(
-        0.0, survey.stored.low - stays)
-    return moved / (target.dram * MOST_OVER_COPY)
-
-
-def _fastest(target: Target, tensor_cores: bool) -> float:
-    best = max(target.fp8_tensor, target.fp16_tensor, target.tf32_tensor, target.fp32)
-    return (best if tensor_cores else min(best, HALF_OVER_FP32 * target.fp32)) * MOST_OVER_PEAK
+    if not cold:
+        loaded = max(0, loaded - target.l2)
+    stored = max(0, survey.stored.low - target.l2)
+    return (loaded + stored) / (target.dram * MOST_OVER_COPY)

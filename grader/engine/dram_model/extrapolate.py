@@ -6,11 +6,12 @@ import itertools
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
-from grader.engine.dram_model.reuse_distance import SampledWaves, moved
+from grader.engine.dram_model.reuse_distance import SampledWaves, WaveAccess, moved
 from grader.engine.dram_model.sampling import (
     TURNS,
     Groups,
@@ -22,15 +23,16 @@ from grader.engine.dram_model.sampling import (
     in_chunks,
 )
 from grader.engine.dram_model.sector_counts import (
-    PrivateRanges,
+    are_private,
     counted,
     coverage,
     differs,
     distinct,
     expanded,
     extent,
+    joined,
+    spans_of,
 )
-from grader.engine.dram_model.waves import Sampled, run_waves
 from grader.engine.interpreter.address_space import Region
 from grader.engine.interpreter.block_value import Array
 from grader.engine.interpreter.traffic import Key
@@ -41,6 +43,12 @@ _STRATA_COST = 1 << 21  # elements of all programs that are run for the sums
 _FEW_STRATA = 64  # programs: loops are cut before fewer programs are run
 _MOST_STRATA = 256  # programs of one stratum
 _PROBE_SHARE, _WAVES_SHARE = 0.4, 0.75  # of the remaining time
+_WAVE_COST = 3 << 23  # elements of all programs that are run for the waves
+_MORE_COST = 1 << 22  # for more than two whole waves
+_LEAST_WAVES, _MOST_WAVES = 4, 24  # where there is time for them
+_MOST_STEPS = 600  # of all waves
+_CLUSTERS = (32, 16, 8)  # adjacent programs: so many elements of 2, 4, 8 bytes share 64 bytes
+_FEWEST_CLUSTERS = 4
 _USABLE = 0.6  # share of L2 that behaves like an ideal LRU cache
 _DRAM_READ = 64  # bytes that a read of HBM moves at least
 _TRIALS = 2
@@ -57,8 +65,6 @@ def surveyed(sampler: Sampler, name: str, resident: int, l2_bytes: int,
     """Surveys a launch until its memory's deadline.
 
     Args:
-        sampler: the launch.
-        name: of the kernel.
         resident: programs that are on the GPU at the same time.
         l2_bytes: size of the L2 cache.
         effort: share of the usual number of programs that is run.
@@ -82,7 +88,7 @@ def surveyed(sampler: Sampler, name: str, resident: int, l2_bytes: int,
     _check_steady(sampler, name, probes, probe)
     now = time.process_time()
     sampler.memory.deadline = now + _WAVES_SHARE * (end - now)
-    waves = run_waves(sampler, programs, min(resident, programs), effort)
+    waves = _run_waves(sampler, programs, min(resident, programs), effort)
     sampler.memory.deadline = end
     sums = _Scaled(sampler, programs)
     most = effort * _STRATA_COST
@@ -105,8 +111,8 @@ def _check_steady(sampler: Sampler, name: str, probes: Array, probe: Groups) -> 
     Afterwards, values that the launch stores are unknown.
     """
     memory = sampler.memory
-    known = memory.known
-    memory.known = known - {id(sampler.region(access.key.region).storage)
+    before = memory.known
+    memory.known = before - {id(sampler.region(access.key.region).storage)
                             for _, trail in probe for access in trail.accesses
                             if access.key.kind != "load"}
     try:
@@ -121,7 +127,7 @@ def _check_steady(sampler: Sampler, name: str, probes: Array, probe: Groups) -> 
                     f"Where `{name}` reads or writes depends on values that are only known once "
                     "the kernels before it, or it itself, ran at this size.")
     except BaseException:
-        memory.known = known
+        memory.known = before
         raise
     finally:
         memory.trial = None
@@ -132,6 +138,119 @@ def _prints(groups: Groups) -> list[object]:
         (group.tolist(), access.key, access.first.tobytes(), access.nbytes.tobytes(),
          access.rows.tobytes())
         for group, trail in groups for access in trail.accesses]
+
+
+# ---------------------------------------------------------------------------------------------
+# Waves: programs that are on the GPU at the same time, for the DRAM model
+
+
+@dataclass(frozen=True)
+class _Waves:
+    """Accesses of ``size`` programs of each sampled wave, of the ``resident`` ones it has."""
+
+    waves: Sequence[tuple[Groups, Array]]  # each with half of the programs that were run of it
+    size: int
+    resident: int
+
+    def steps(self, sampler: Sampler, numbers: Mapping[int, int],
+              ) -> tuple[list[WaveAccess], dict[tuple[int, str], float]]:
+        """The accesses of all waves in order, and a program's average sectors by tensor."""
+        steps: list[WaveAccess] = []
+        issued: dict[tuple[int, str], float] = defaultdict(float)
+        programs = sum(len(group) for groups, _ in self.waves for group, _ in groups)
+        for wave, (groups, early_ones) in enumerate(self.waves):
+            for (_, key), parts in _aligned(groups):
+                tensor = numbers.get(id(sampler.region(key.region).storage))
+                if tensor is None:  # no program of the strata accesses it
+                    continue
+                sectors, early, asked, plain = [], [], 0.0, 0.0
+                for access, group in parts:
+                    counts = counted(access, len(group))
+                    half, weight = np.isin(group, early_ones), access.weight
+                    if access.alike:  # one row stands for all programs
+                        half = np.asarray(half.any(keepdims=True))
+                        weight = weight.sum(keepdims=True)
+                    sectors.append(counts.numbers)
+                    early.append(counts.numbers[half[counts.rows]])
+                    asked += float(counts.sectors @ weight)
+                    plain += (len(group) if access.alike else 1) * float(counts.sectors.sum())
+                reads, writes = key.kind != "store", key.kind != "load"
+                nest = tuple((loop * _MOST_WAVES + wave, weight)
+                             for loop, weight in parts[0][0].nest)
+                steps.append(WaveAccess(
+                    wave, tensor, reads, writes, distinct(np.concatenate(sectors)),
+                    distinct(np.concatenate(early)), asked / plain, nest))
+                for way in ("read",) * reads + ("written",) * writes:
+                    issued[tensor, way] += asked / programs
+        return steps, issued
+
+
+def _aligned(groups: Groups) -> list[tuple[tuple[int, Key], list[tuple[SampledAccess, Array]]]]:
+    """Accesses of all groups, aligned: the n-th of each, where they have the same key."""
+    aligned: dict[tuple[int, Key], list[tuple[SampledAccess, Array]]] = {}
+    for group, trail in groups:
+        for number, access in enumerate(trail.accesses):
+            aligned.setdefault((number, access.key), []).append((access, group))
+    return sorted(aligned.items(), key=lambda item: (item[0][0], item[0][1].region))
+
+
+def _run_waves(sampler: Sampler, programs: int, resident: int, effort: float) -> _Waves | None:
+    """Runs a few waves in the middle of the launch, whole or in part; None if time is too short.
+
+    A part consists of clusters of adjacent programs all over the wave: some programs share sectors
+    with an adjacent one, some with a distant one.
+    """
+    total = programs // resident  # without a partial last wave, which is not typical
+    least = min(2, total)
+    cost = cost_of_one(sampler, programs, effort * _WAVE_COST / (least * resident))
+    if cost is None:
+        return None
+    affordable = max(1, int(effort * _WAVE_COST / cost))
+    cluster = next((n for n in _CLUSTERS if resident >= 2 * _FEWEST_CLUSTERS * n
+                    and least * _FEWEST_CLUSTERS * n <= affordable), _CLUSTERS[-1])
+    if affordable < least * resident:  # then fewer programs of more waves
+        least = max(least, min(_LEAST_WAVES, total, affordable // (_FEWEST_CLUSTERS * cluster)))
+    clusters = _clusters(resident, affordable // least, cluster)
+    size = resident if clusters is None else clusters * cluster
+    more = affordable // size if clusters else int(effort * _MORE_COST / cost) // size
+    count = max(least, min(_MOST_WAVES, total, more))
+    start = max(0, (total - count) // 2)
+    waves: list[tuple[Groups, Array]] = []
+    steps = 0
+    try:
+        for wave in range(start, start + count):
+            if steps > _MOST_STEPS:
+                break
+            end = min((wave + 1) * resident, programs)
+            if clusters is None:
+                mine = half = np.arange(wave * resident, end)
+            else:
+                mine, half = _spread(wave * resident, end, clusters, cluster)
+            groups = in_chunks(sampler, mine, cost, silent=True)
+            waves.append((groups, half))
+            steps += max((len(trail.accesses) for _, trail in groups), default=0)
+    except TooLong:
+        if not waves:
+            return None
+    return _Waves(waves, size, resident)
+
+
+def _clusters(resident: int, most: int, cluster: int) -> int | None:
+    """The even number of clusters of a wave to run; None for the whole wave."""
+    count = max(_FEWEST_CLUSTERS, most // cluster // 2 * 2)
+    return None if resident <= most or (count + 1) * cluster >= resident else count
+
+
+def _spread(start: int, end: int, count: int, cluster: int) -> tuple[Array, Array]:
+    """Programs of clusters between two numbers, and those of every second cluster.
+
+    Clusters start at multiples of their size, as groups of programs that share data often do.
+    """
+    blocks = np.arange(-(-start // cluster), end // cluster)
+    count = min(count, len(blocks))
+    firsts = np.sort(np.random.default_rng(count).choice(blocks, count, replace=False))
+    members = firsts[:, None] * cluster + np.arange(cluster)
+    return members.ravel(), members[np.arange(count) % 2 == 0].ravel()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -176,7 +295,9 @@ class _Scaled:
         self._flops = 0.0
         # elements of atomics, and how often, by region
         self._hits: dict[int, list[tuple[Array, ...]]] = defaultdict(list)
-        self._ranges = PrivateRanges()
+        # loads and stores by region and kind: spans of programs; those that programs share
+        self._spans: dict[tuple[int, str], list[tuple[Array, ...]]] = defaultdict(list)
+        self._shared: set[tuple[int, str]] = set()
 
     def add(self, groups: Groups, scale: Mapping[int, float]) -> None:
         for group, trail in groups:
@@ -200,7 +321,11 @@ class _Scaled:
             few = min(2, len(group))
             rows, numbers = np.repeat(np.arange(few), len(numbers)), np.tile(numbers, few)
         self._touched[access.key].append((group[rows], numbers, access.weight[rows], stands[rows]))
-        self._ranges.add(access, group, counts, stands)
+        place = access.key.region, access.key.kind
+        if access.alike:
+            self._shared.add(place)
+        elif access.key.kind != "atomic" and place not in self._shared:
+            self._spans[place].append(spans_of(access, group, stands))
         if access.key.kind == "atomic":
             which, within = expanded(access.nbytes // access.itemsize)
             places = access.first[which] // access.itemsize + within
@@ -208,7 +333,7 @@ class _Scaled:
 
     # -- what comes out ------------------------------------------------------------------------
 
-    def survey(self, name: str, grid: tuple[int, int, int], waves: Sampled | None, l2_bytes: int
+    def survey(self, name: str, grid: tuple[int, int, int], waves: _Waves | None, l2_bytes: int
                ) -> Survey:
         traffic = self._traffic()
         loaded, stored, surely = self._dram(traffic, waves, l2_bytes)
@@ -225,10 +350,15 @@ class _Scaled:
         return tuple(sorted(heaviest, key=lambda t: (t.line or 0, t.kind, t.tensor)))
 
     def _apart(self) -> tuple[tuple[str, str], ...]:
-        places = {(kind, self._sampler.region(number).name[:_LONGEST_NAME])
-                  for number, kind in self._ranges.apart(
-                      lambda number: self._sampler.region(number).nbytes)}
-        return tuple(sorted(places)[:_MOST_PLACES])
+        """Kinds and tensors of which each program accesses a range of its own."""
+        names = set()
+        for place in self._spans.keys() - self._shared:
+            region, kind = self._sampler.region(place[0]), place[1]
+            touched = [part for key, parts in self._touched.items()
+                       if (key.region, key.kind) == place for part in parts]
+            if are_private(self._spans[place], touched, region.nbytes):
+                names.add((kind, region.name[:_LONGEST_NAME]))
+        return tuple(sorted(names)[:_MOST_PLACES])
 
     def _region(self, key: Key) -> Region:
         return self._sampler.region(key.region)
@@ -243,7 +373,7 @@ class _Scaled:
     def _hottest(self) -> int:
         most = 0.0
         for hits in self._hits.values():
-            places, counts = (np.concatenate(column) for column in zip(*hits, strict=True))
+            places, counts = joined(hits)
             if len(places):
                 _, which = np.unique(places, return_inverse=True)
                 most = max(most, float(np.bincount(which.reshape(-1), counts).max()))
@@ -254,19 +384,19 @@ class _Scaled:
         parts = [part for key in keys for part in self._touched.get(key, [])]
         if not parts:
             return 0.0
-        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        columns = joined(parts)
         programs, numbers, weights, _ = columns
         order = np.lexsort((-weights, programs, numbers))
         programs, numbers, weights, stands = (column[order] for column in columns)
         own, new = differs(numbers, programs), differs(numbers)
         ran = len(np.unique(programs))
         each = float(weights[own].sum())  # sectors of all programs that ran
-        seen = float(weights[new].sum())
+        sampled = float(weights[new].sum())
         total = float((weights * stands)[own].sum())
         most = extent([self._region(key) for key in keys])
-        return min(float(most), coverage(each / ran, seen, ran, total))
+        return min(float(most), coverage(each / ran, sampled, ran, total))
 
-    def _dram(self, traffic: Sequence[Traffic], waves: Sampled | None, l2_bytes: int
+    def _dram(self, traffic: Sequence[Traffic], waves: _Waves | None, l2_bytes: int
               ) -> tuple[Interval, Interval, int]:
         """Bytes loaded from and stored to DRAM as intervals, and bytes certainly loaded."""
         storages: dict[int, list[Key]] = defaultdict(list)
@@ -301,6 +431,6 @@ class _Scaled:
 
 
 def _interval(tensors: Mapping[int, tuple[float, float]], more: Mapping[int, float]) -> Interval:
-    low, high = (SECTOR * sum(pair[i] * more.get(n, 1.0) for n, pair in tensors.items())
+    low, high = (round(SECTOR * sum(pair[i] * more.get(n, 1.0) for n, pair in tensors.items()))
                  for i in (0, 1))
-    return Interval(round(low), max(round(low), round(high)))
+    return Interval(low, max(low, high))

@@ -34,24 +34,26 @@ _BITS = 36  # below them a sector's number fits, above them the number of its te
 class WaveAccess:
     """One access of all programs of a wave.
 
-    ``sectors``: distinct ones, of the programs that were run; ``half``: of half of them.
-    ``weight``: iterations of loops that it represents. ``nest``: the cut loops around it, outermost
-    first, each with the iterations that one of its iterations represents.
+    ``nest``: the cut loops around it, outermost first, each with the iterations that one of its
+    iterations represents.
     """
 
     wave: int
     tensor: int
     reads: bool
     writes: bool
-    sectors: Array
-    half: Array
-    weight: float = 1.0
+    sectors: Array  # distinct ones, of the programs that were run
+    half: Array  # of half of them
+    weight: float = 1.0  # iterations of loops that it represents
     nest: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(frozen=True)
 class SampledWaves:
-    """The sampled waves and their scale: of each wave, a share of 1 / ``more`` was run."""
+    """The sampled waves and their scale: of each wave, a share of 1 / ``more`` was run.
+
+    ``tensor`` and ``wave`` are those of each step.
+    """
 
     steps: Sequence[WaveAccess]
     more: float
@@ -62,12 +64,10 @@ class SampledWaves:
 
     @cached_property
     def tensor(self) -> Array:
-        """The tensor of each step."""
         return np.array([step.tensor for step in self.steps])
 
     @cached_property
     def wave(self) -> Array:
-        """The wave of each step."""
         return np.array([step.wave for step in self.steps])
 
     def accesses(self, kind: str) -> Array:
@@ -79,14 +79,13 @@ class SampledWaves:
 class SectorTraffic:
     """Least and most sectors of each tensor that cross between DRAM and L2.
 
-    ``isolated``: share of reads without the other half of 64 bytes. ``surely``: the least of
-    ``loaded`` without estimates: of a tensor that the programs of a wave share, while only a part
-    of them was run, it is certain only that its sectors are loaded once.
+    ``surely``: the least of ``loaded`` without estimates: of a tensor that the programs of a wave
+    share, while only a part of them was run, it is certain only that its sectors are loaded once.
     """
 
     loaded: dict[int, tuple[float, float]]
     stored: dict[int, tuple[float, float]]
-    isolated: dict[int, float]
+    isolated: dict[int, float]  # share of reads without the other half of 64 bytes
     surely: dict[int, float]
 
 
@@ -187,8 +186,8 @@ def _pairs(steps: Sequence[WaveAccess], sectors: Sequence[Array], written: bool)
     """[a, b]: sectors of step a last touched in step b - 1; with ``written``, by writing steps."""
     count = len(steps)
     bits = count.bit_length()
-    keys = [(((np.int64(step.tensor) << _BITS) + found) << bits) + number
-            for number, (step, found) in enumerate(zip(steps, sectors, strict=True))
+    keys = [(((np.int64(step.tensor) << _BITS) + touched) << bits) + number
+            for number, (step, touched) in enumerate(zip(steps, sectors, strict=True))
             if step.writes or not written]
     if not keys:
         return np.zeros((count, count + 1))
@@ -259,12 +258,11 @@ def _far_misses(waves: SampledWaves, touched: _Table, tensor: int, size: float, 
 
 def _is_random(waves: SampledWaves, tensor: int, distinct_ones: float) -> bool:
     """Whether the waves share as many of the tensor's sectors as they would by chance."""
-    steps = waves.steps
-    sets = [[s.sectors for s in steps if s.tensor == tensor and s.wave == wave]
+    sets = [[s.sectors for s in waves.steps if s.tensor == tensor and s.wave == wave]
             for wave in (0, 1)]
     if not all(sets) or not distinct_ones:
         return False
-    one, two = (distinct(np.concatenate(found)) for found in sets)
+    one, two = (distinct(np.concatenate(sectors)) for sectors in sets)
     by_chance = len(one) * len(two) / distinct_ones
     common = len(np.intersect1d(one, two, assume_unique=True))
     return by_chance >= 8 and 0.5 < common / by_chance < 2
@@ -274,8 +272,8 @@ def _isolated(steps: Sequence[WaveAccess]) -> dict[int, float]:
     """The share of each tensor's read sectors whose other half of 64 bytes is not read."""
     shares = {}
     for tensor in {s.tensor for s in steps if s.reads}:
-        found = [s.sectors for s in steps if s.tensor == tensor and s.reads]
-        sectors = distinct(np.concatenate(found))
+        sectors = distinct(np.concatenate(
+            [s.sectors for s in steps if s.tensor == tensor and s.reads]))
         alone = ~np.isin(sectors ^ 1, sectors, assume_unique=True)
         shares[tensor] = float(alone.mean()) if len(sectors) else 0.0
     return shares

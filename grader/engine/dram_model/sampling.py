@@ -49,22 +49,16 @@ class SamplingStopped(Exception):
 
 @dataclass(frozen=True)
 class SampledAccess:
-    """One access of a group of programs.
-
-    ``first`` and ``nbytes`` are runs of bytes in the storage; ``rows`` are the programs that they
-    belong to. With ``alike`` all programs have the same runs. ``weight``: iterations of loops that
-    the access represents, for each program. ``nest``: the cut loops around it, each with the factor
-    by which it multiplies the weight.
-    """
+    """One access of a group of programs, as runs of bytes in the storage."""
 
     key: Key
-    first: Array
-    nbytes: Array
-    rows: Array
-    alike: bool
+    first: Array  # byte of each run
+    nbytes: Array  # of each run
+    rows: Array  # the program that each run belongs to
+    alike: bool  # all programs have the same runs
     itemsize: int
-    weight: Array
-    nest: tuple[tuple[int, float], ...]
+    weight: Array  # iterations of loops that the access represents, for each program
+    nest: tuple[tuple[int, float], ...]  # cut loops around it, and how each multiplies the weight
 
 
 class Trail(Ledger):
@@ -120,11 +114,7 @@ class _BoundsOnly(Checks):
 
 
 class Addresses(Memory):
-    """A memory without values, except of storages in ``known`` (by id), which are read.
-
-    ``turns_run``: most iterations of a loop that are run. ``trial``: unknown values are drawn from
-    it instead of being zero, to detect addresses that depend on them.
-    """
+    """A memory without values, except of known storages, which are read."""
 
     computes = False
     attempt_kind = _Timed
@@ -132,9 +122,10 @@ class Addresses(Memory):
 
     def __init__(self) -> None:
         super().__init__()
-        self.known: set[int] = set()
-        self.turns_run = 9
+        self.known: set[int] = set()  # ids of storages
+        self.turns_run = TURNS[0]  # most iterations of a loop that are run
         self.deadline = float("inf")
+        # unknown values are drawn from it instead of being zero: addresses may depend on them
         self.trial: np.random.Generator | None = None
 
     @property

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -71,7 +71,7 @@ def extent(regions: Sequence[Region]) -> int:
     return last - first + 1
 
 
-def coverage(each: float, seen: float, count: int, total: float) -> float:
+def coverage(each: float, sampled: float, count: int, total: float) -> float:
     """Estimates the distinct sectors of all programs from those of a sample.
 
     Programs are assumed to choose sectors at random: then the number of sectors to choose from
@@ -79,66 +79,46 @@ def coverage(each: float, seen: float, count: int, total: float) -> float:
 
     Args:
         each: sectors of one sampled program, on average.
-        seen: distinct sectors of the sample.
+        sampled: distinct sectors of the sample.
         count: programs of the sample.
         total: sum of the sectors of all programs, shared ones counted once per program.
     """
-    if count == 1 or seen >= 0.999 * each * count:
+    if count == 1 or sampled >= 0.999 * each * count:
         return total
-    if seen <= 1.001 * each:
-        return seen
-    low, high = seen, 1e6 * total
+    if sampled <= 1.001 * each:
+        return sampled
+    low, high = sampled, 1e6 * total
     for _ in range(100):
         middle = (low * high) ** 0.5
         expected = middle * -np.expm1(count * np.log1p(-min(each / middle, 1 - 1e-12)))
-        low, high = (middle, high) if expected < seen else (low, middle)
+        low, high = (middle, high) if expected < sampled else (low, middle)
     return float(low * -np.expm1(total / each * np.log1p(-min(each / low, 1 - 1e-12))))
 
 
-@dataclass
-class _Place:
-    """Accesses of some programs to one tensor: first and last byte, and sectors."""
-
-    spans: list[tuple[Array, Array, Array, Array]] = field(default_factory=list)
-    sectors: list[Array] = field(default_factory=list)
-    shared: bool = False
+def joined(parts: Sequence[tuple[Array, ...]]) -> list[Array]:
+    """The columns of all parts, one after the other."""
+    return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
-class PrivateRanges:
-    """Collects the accesses of the programs that ran."""
-
-    def __init__(self) -> None:
-        self._places: dict[tuple[int, str], _Place] = {}  # by region and kind
-
-    def add(self, access: SampledAccess, group: Array, told: Counted, stands: Array) -> None:
-        """``stands``: the number of programs that each of the group represents."""
-        if access.key.kind == "atomic":
-            return
-        place = self._places.setdefault((access.key.region, access.key.kind), _Place())
-        if access.alike:
-            place.shared |= stands.sum() > 1
-        if place.shared or access.alike:
-            return
-        low, high = _spans(access.rows, access.first, access.first + access.nbytes, len(group))
-        some = high > 0
-        place.spans.append((group[some], low[some], high[some], stands[some]))
-        place.sectors.append((group[told.rows].astype(np.int64) << _PROGRAM_BITS) + told.numbers)
-
-    def apart(self, nbytes: Callable[[int], int]) -> Iterator[tuple[int, str]]:
-        """Regions and kinds in which each program has a private range; ``nbytes`` of a region."""
-        for (region, kind), place in self._places.items():
-            if not place.shared and place.spans and _apart(place, nbytes(region)):
-                yield region, kind
+def spans_of(access: SampledAccess, group: Array, stands: Array) -> tuple[Array, ...]:
+    """The programs of a group that access something, their first and last bytes, and ``stands``."""
+    low, high = _spans(access.rows, access.first, access.first + access.nbytes, len(group))
+    some = high > 0
+    return group[some], low[some], high[some], stands[some]
 
 
-def _apart(place: _Place, nbytes: int) -> bool:
-    """Whether ranges have no gaps, and their sum does not exceed the region."""
-    programs, lows, highs, stands = (np.concatenate([span[i] for span in place.spans])
-                                     for i in range(4))
+def are_private(spans: Sequence[tuple[Array, ...]], touched: Sequence[tuple[Array, ...]],
+                nbytes: int) -> bool:
+    """Whether ranges have no gaps, and their sum does not exceed a region of ``nbytes``.
+
+    ``spans`` are results of ``spans_of``, and ``touched`` has the same programs with their sectors.
+    """
+    programs, lows, highs, stands = joined(spans)
+    owners, sectors, *_ = joined(touched)
     _, first, which = np.unique(programs, return_index=True, return_inverse=True)
     low, high = _spans(which, lows, highs, len(first))
-    reached = distinct(np.concatenate(place.sectors))
-    between = ((high - 1) >> 5) - (low >> 5) + 1
+    reached = distinct((owners.astype(np.int64) << _PROGRAM_BITS) + sectors)
+    between = ((high - 1) >> _SHIFT) - (low >> _SHIFT) + 1
     return bool(len(reached) == between.sum()
                 and ((high - low) * stands[first]).sum() <= _OVERLAP * nbytes)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import triton
@@ -56,12 +57,11 @@ def copy_gb_s(device: Cuda, nbytes: int, *, probe: bool = False) -> float:
     A graph may copy in another way than a call does: the faster one counts.
     """
     source = torch.empty(nbytes, dtype=torch.uint8, device="cuda").random_()
-    target = torch.empty_like(source)
-    target.copy_(source)
-    in_graph = measure([TimingJob(lambda: target.copy_(source))], device,
-                       budget_ms=_PROBES_MS if probe else _FULL_MS)
-    called = milliseconds(lambda: target.copy_(source),
-                          budget_ms=_PROBES_MS if probe else _FULL_MS)
+    copy = partial(torch.empty_like(source).copy_, source)
+    copy()
+    budget_ms = _PROBES_MS if probe else _FULL_MS
+    in_graph = measure([TimingJob(copy)], device, budget_ms=budget_ms)
+    called = milliseconds(copy, budget_ms=budget_ms)
     return 2 * nbytes / min(in_graph.ms, called["median"]) / 1e6
 
 
@@ -90,7 +90,6 @@ def fp8_tflops(device: Cuda) -> float:
     a, b_t = (torch.randn(side, side, device="cuda", dtype=torch.float16).to(torch.float8_e4m3fn)
               for _ in range(2))
     scale = torch.ones((), device="cuda")
-
     try:
         return _tflops(device, side, lambda: torch._scaled_mm(
             a, b_t.mT, scale, scale, out_dtype=torch.float16, use_fast_accum=False))

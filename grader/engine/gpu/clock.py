@@ -86,17 +86,12 @@ def uuid_of(properties: Any) -> str:
 
 @dataclass(frozen=True)
 class TimingJob:
-    """Work on one set of inputs, at one set of addresses.
+    """Work on one set of inputs, at one set of addresses."""
 
-    ``work`` launches. ``before`` runs before the flush, and ``after`` when the clock has stopped:
-    there outputs are spoilt and compared. Neither is in the time. Work that is done ``once``
-    changes its inputs, so ``before`` runs before each repeat.
-    """
-
-    work: Callable[[], object]
-    before: Callable[[], object] = lambda: None
-    after: Callable[[], object] = lambda: None
-    once: bool = False
+    work: Callable[[], object]  # launches; only this is timed
+    before: Callable[[], object] = lambda: None  # before the flush: spoils outputs
+    after: Callable[[], object] = lambda: None  # when the clock has stopped: compares outputs
+    once: bool = False  # the work changes its inputs, so that ``before`` runs before each repeat
 
 
 def measure(jobs: Sequence[TimingJob], device: TimedDevice, *, config: str = "",

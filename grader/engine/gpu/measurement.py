@@ -43,21 +43,16 @@ class Gpu(JsonObject):
 
 @dataclass(frozen=True)
 class Ceilings(JsonObject):
-    """Rates of one GPU: of a copy, bytes read and written, and of matrix products.
-
-    ``matmul_tflops`` is that of float16; the other rates, 0 where they were not measured, are those
-    of float32 in TF32 and in full precision, and of float8. ``versions`` are those of torch, triton
-    and the driver. ``copied_bytes`` is how large the copy was: a GPU with little memory takes less.
-    """
+    """Rates of one GPU: of a copy, and of matrix products; 0 where one was not measured."""
 
     gpu: Gpu
-    copy_gb_s: _Positive
-    matmul_tflops: _Positive
+    copy_gb_s: _Positive  # bytes read and written
+    matmul_tflops: _Positive  # of float16
     measured_at: _Text
-    versions: Mapping[_Text, _Text]
+    versions: Mapping[_Text, _Text]  # of torch, triton and the driver
     tf32_tflops: _Number = 0.0
     fp32_tflops: _Number = 0.0
-    copied_bytes: _Count = 1 << 30
+    copied_bytes: _Count = 1 << 30  # less on a GPU with little memory
     fp8_tflops: _Number = 0.0
 
     def tflops_of(self, units: Units) -> float:
@@ -70,10 +65,7 @@ class Ceilings(JsonObject):
 class Measurement(JsonObject):
     """The time of a call on the GPU, in milliseconds: the median and two percentiles.
 
-    ``graph``: the launches were captured and replayed as a whole, so that what Python needs for
-    each is not in the time. ``clocks_mhz`` are those of the multiprocessors and of memory, the
-    lowest that were seen; 0 where nobody tells. ``throttled`` says what held the GPU back, and
-    ``config`` which of an autotuner's configurations this is.
+    ``graph``: the launches were captured and replayed as a whole, without Python's part of each.
     """
 
     ms: _Positive
@@ -81,9 +73,9 @@ class Measurement(JsonObject):
     p80_ms: _Positive
     repeats: Annotated[int, Meta(ge=1, lt=1 << 62)]
     graph: bool
-    clocks_mhz: tuple[_Count, _Count] = (0, 0)
-    throttled: _Text = ""
-    config: _Text = ""
+    clocks_mhz: tuple[_Count, _Count] = (0, 0)  # the lowest of SMs and of memory; 0 if unknown
+    throttled: _Text = ""  # the reasons that held the GPU back
+    config: _Text = ""  # of an autotuner
 
     @property
     def spread(self) -> float:
@@ -112,9 +104,7 @@ class Measurement(JsonObject):
 
 
 def units_of(inputs: Sequence[Any], tolerance: Tolerance) -> Units:
-    """The units on which products of such inputs are to be computed: of those that are multiplied
-    as matrices, where ``tolerance`` names them. It also says what may be rounded to TF32.
-    """
+    """The units for products of the inputs that ``tolerance`` names, or of all inputs."""
     factors = [inputs[place] for place in tolerance.products] or inputs
     dtypes = [dtype for value in factors
               if (dtype := getattr(getattr(value, "like", value), "dtype", None)) is not None]
@@ -174,10 +164,7 @@ def judge(measurement: Measurement, cost: Cost, ceilings: Ceilings, pass_at: flo
 
     PASSED, FAILED, or INCONCLUSIVE where the time is too noisy to tell, or where the GPU was held
     back by itself and the kernel did not pass. A time that cannot be fails; see ``impossible``.
-
-    Args:
-        pass_at: the share of the ceiling that is asked for.
-        units: those on which a product of the inputs is to be computed.
+    ``pass_at``: the required share of the ceiling.
     """
     speed = words(measurement, cost, ceilings, pass_at, units)
     why = impossible(measurement, cost, ceilings)

@@ -22,15 +22,11 @@ _CHUNK = 256 << 20  # bytes that are mapped at a time
 
 @dataclass(frozen=True)
 class Overrun:
-    """A red zone that was written to.
-
-    ``nearest`` and ``farthest`` are bytes from the storage to the first and the last that changed;
-    0 is adjacent. ``behind``: they lie after the storage, else before it.
-    """
+    """A red zone that was written to."""
 
     storage: int
-    behind: bool
-    nearest: int
+    behind: bool  # after the storage, else before it
+    nearest: int  # bytes from the storage to the first that changed; 0 is adjacent
     farthest: int
     count: int
 

@@ -36,10 +36,7 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
 
 @dataclass(frozen=True)
 class Block:
-    """A basic block: instructions ``first`` to ``last``, both included.
-
-    ``accesses``: line -> number of instructions that access global memory.
-    """
+    """Instructions ``first`` to ``last``; ``accesses``: how many access global memory, by line."""
 
     first: int
     last: int
@@ -60,22 +57,18 @@ class Loop:
 
 @dataclass(frozen=True)
 class Work:
-    """The work of one program, as the interpreter counted it.
+    """The work of one program, as the interpreter counted it."""
 
-    ``executions``: line -> how often the program executes it. ``bytes_each``: line -> bytes that
-    one execution moves. ``flops``: FLOP of its dots on tensor cores.
-    """
-
-    executions: Mapping[int, float] = field(default_factory=dict)
-    bytes_each: Mapping[int, float] = field(default_factory=dict)
-    flops: float = 0.0
+    executions: Mapping[int, float] = field(default_factory=dict)  # of each line
+    bytes_each: Mapping[int, float] = field(default_factory=dict)  # of one execution of a line
+    flops: float = 0.0  # of its dots on tensor cores
 
 
 @dataclass(frozen=True)
 class Flow:
-    """``runs[i]``: how often a warp of a program executes instruction ``i``, on average."""
+    """Loops of a kernel, outer before inner, and how often a warp executes each instruction."""
 
-    loops: tuple[Loop, ...]  # outer before inner
+    loops: tuple[Loop, ...]
     runs: tuple[float, ...]
 
 
@@ -84,7 +77,6 @@ def flow_of(code: Code, work: Work | None = None, threads: int = 128,
     """Loops of a kernel, and how often each instruction runs.
 
     Args:
-        code: the SASS of the kernel.
         work: of one program; without it only counters in the code give trip counts.
         threads: of a program.
         flops_of: index of an instruction -> FLOP of all warps of a program for one execution.
@@ -116,16 +108,15 @@ def flow_of(code: Code, work: Work | None = None, threads: int = 128,
 
 
 def _blocks(steps: tuple[SassInstruction, ...]) -> tuple[Block, ...]:
-    at = {step.address: index for index, step in enumerate(steps)}
-    begins = {0}
-    for index, step in enumerate(steps):
-        if step.target is not None and step.target in at:
-            begins.add(at[step.target])
-        if step.target is not None or step.name in ("EXIT", "BRX", "RET", "JMP"):
-            begins.add(index + 1)
-    ordered = sorted(begin for begin in begins if begin < len(steps))
+    targets = {step.target for step in steps}
+    ordered = [index for index, step in enumerate(steps)
+               if not index or step.address in targets or _jumps(steps[index - 1])]
     return tuple(Block(first, after - 1, _accesses_by_line(steps[first:after]))
                  for first, after in zip(ordered, [*ordered[1:], len(steps)], strict=True))
+
+
+def _jumps(step: SassInstruction) -> bool:
+    return step.target is not None or step.name in ("EXIT", "BRX", "RET", "JMP")
 
 
 def _accesses_by_line(steps: Iterable[SassInstruction]) -> Counter[int]:
@@ -146,16 +137,18 @@ def _ranges(steps: tuple[SassInstruction, ...]) -> list[tuple[int, int]]:
         first = at.get(step.target)
         if first is None or first == index:  # a branch to itself fills the end of the code
             continue
-        inside = steps[first:index + 1]
-        if len(inside) <= _LONGEST_WAIT and any(one.name == _WAITS for one in inside):
+        if index - first < _LONGEST_WAIT and _waits(steps[first:index + 1]):
             continue
-        last_of[first] = max(index, last_of.get(first, 0))
+        last_of[first] = index
     end = _end(steps)
-    ranges = {(first, last) for first, last in last_of.items()
-              # code behind the end that jumps back is a wait, or the slow path of a division
-              if not first <= end < last
-              and not (first > end and any(one.name == _WAITS for one in steps[first:last + 1]))}
-    return sorted(ranges, key=lambda pair: (pair[0], -pair[1]))
+    return sorted((first, last) for first, last in last_of.items()
+                  # code behind the end that jumps back is a wait, or the slow path of a division
+                  if not first <= end < last
+                  and not (first > end and _waits(steps[first:last + 1])))
+
+
+def _waits(steps: Iterable[SassInstruction]) -> bool:
+    return any(step.name == _WAITS for step in steps)
 
 
 def _end(steps: tuple[SassInstruction, ...]) -> int:
@@ -230,7 +223,7 @@ def _runs(steps: tuple[SassInstruction, ...], blocks: Sequence[Block], loops: Se
     runs: list[float] = []
     for block, loop in zip(blocks, innermost, strict=True):
         times = loop.times if loop else 1.0
-        rest = sorted(block.accesses.keys() & looped & left.keys())
+        rest = block.accesses.keys() & looped & left.keys()
         if loop is None and rest and block.first > first_end:  # the remainder of an unrolled loop
             needed = {line: block.accesses[line] / units[line] for line in rest}
             times = float(all(left[line] >= needed[line] - _ALMOST for line in rest))
@@ -252,8 +245,7 @@ def _runs(steps: tuple[SassInstruction, ...], blocks: Sequence[Block], loops: Se
 def _rounds(steps: tuple[SassInstruction, ...], first: int, last: int) -> int | None:
     """Iterations of the loop from ``first`` to ``last`` each time that it is entered.
 
-    Returns:
-        The count, or None where the end is not an immediate: an argument, or a computed value.
+    None where the end is not an immediate, but an argument or a computed value.
     """
     guard = _guard(steps, first, last)
     if guard is None:
@@ -307,8 +299,8 @@ def _step(steps: tuple[SassInstruction, ...], register: str, first: int, last: i
         return None
     sources = [part.removesuffix(".reuse") for part in steps[writes[0]].operands[1:]
                if not _PREDICATE.match(part) and part not in ("PT", "UPT", "RZ", "URZ")]
-    numbers = [value for part in sources if (value := _immediate(part)) is not None]
-    others = [part for part in sources if _immediate(part) is None]
+    numbers = [value for part in sources if (value := immediate(part)) is not None]
+    others = [part for part in sources if immediate(part) is None]
     return (numbers[0], writes[0]) if others == [register] and len(numbers) == 1 else None
 
 
@@ -317,7 +309,7 @@ def _number(steps: tuple[SassInstruction, ...], part: str, before: int) -> int |
     if part in ("RZ", "URZ"):
         return 0
     if not _REGISTER.match(part):
-        return _immediate(part)
+        return immediate(part)
     for step in reversed(steps[:before]):
         pair = step.opcode.split(".")
         if pair[0] == "CS2R" and step.operands[1:] == ("SRZ",):
@@ -330,7 +322,7 @@ def _number(steps: tuple[SassInstruction, ...], part: str, before: int) -> int |
             return None
         if step.name in _MOVES or step.opcode.startswith("IMAD.MOV"):
             source = step.operands[-1]
-            return 0 if source in ("RZ", "URZ") else _immediate(source)
+            return 0 if source in ("RZ", "URZ") else immediate(source)
         if step.name == "HFMA2" and step.operands[1:3] == ("-RZ", "RZ"):
             return 0 if step.operands[3:] == ("0", "0") else None
         return None
@@ -343,7 +335,8 @@ def _destination(step: SassInstruction) -> str | None:
     return None
 
 
-def _immediate(part: str) -> int | None:
+def immediate(part: str) -> int | None:
+    """The signed 32-bit number that an operand names; None for every other operand."""
     try:
         value = int(part, 0)
     except ValueError:

@@ -28,13 +28,11 @@ TRANSPOSING_COPY = 20.0
 """Cycles of an asynchronous copy of 4 bytes per thread of a float32 operand: wgmma needs it with K
 innermost, so each lane copies from another row, and L1 looks up the lines one after the other. A
 tf32 tile of 128x128x32 took three times as long as coalesced copies, measured on an H200."""
-NARROW_COPY = 4.0
-"""Cycles of such a copy of a 16-bit operand, which is narrow where a row of the tile is short."""
+NARROW_COPY = 4.0  # cycles of such a copy of a 16-bit operand, where a row of the tile is short
 BROADCAST = 0.5
 """Share of the bytes that shared memory moves for a dot on the FMA pipes, where several threads
 read the same operands at once [estimated]."""
-MMA_ON_HOPPER = 0.62
-"""Share of the tensor cores' peak that mma.sync reaches where wgmma was made for it [estimated]."""
+MMA_ON_HOPPER = 0.62  # share of the peak that mma.sync reaches on GPUs with wgmma [estimated]
 
 _SINGLE_RATE = (75, 80)  # capabilities with 64 results of fp32 per cycle; later ones have 128
 _DOUBLE_RATE = (80, 90, 100)  # capabilities with 64 results of fp64 per cycle; others have 2
@@ -57,15 +55,11 @@ _SHAPES = {"16816": (16, 8, 16), "1688": (16, 8, 8), "1684": (16, 8, 4), "16832"
 
 @dataclass(frozen=True)
 class InstructionCost:
-    """The cost of one warp's instruction, in cycles.
-
-    ``busy``: how long it occupies its pipe of an SM. ``done``: until its result can be used, the
-    latency of global memory apart.
-    """
+    """The cost of one warp's instruction, in cycles."""
 
     pipe: Pipe
-    busy: float
-    done: float
+    busy: float  # its pipe of an SM is occupied
+    done: float  # until its result can be used, the latency of global memory apart
 
 
 _PLAIN: dict[str, InstructionCost] = {  # on every target
@@ -85,11 +79,8 @@ def cost(step: SassInstruction, target: Target,
          dot: Literal["", "fma", "16", "32"] = "") -> InstructionCost:
     """The cost of one instruction on ``target``.
 
-    Args:
-        step: the instruction.
-        target: the GPU.
-        dot: "fma" if the kernel multiplies matrices on FMA pipes; "16" or "32" if it does so on
-            tensor cores with operands of so many bits; else empty.
+    ``dot``: "fma" if the kernel multiplies matrices on FMA pipes; "16" or "32" if it does so on
+    tensor cores with operands of so many bits; else empty.
     """
     name, modern = step.name, target.capability not in _SINGLE_RATE
     if name in _PLAIN:

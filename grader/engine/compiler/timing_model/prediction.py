@@ -40,8 +40,7 @@ perfect overlap. Two equal parts take 1.12 times as long as each."""
 _OVERLAP = 3
 """Largest power of the same norm for pipes and latency within an SM (streaming multiprocessor). The
 power is 1 for a lone program, and grows by a half with each further resident program."""
-_L2_USABLE = 0.6
-"""Share of L2 in which a launch finds data of an earlier one."""
+_L2_USABLE = 0.6  # share of L2 in which a launch finds data of an earlier one
 _SHARED_READS = 1.5
 """Factor by which further reads of a sector are cheaper than the first: some requests merge in L1
 or between the partitions of L2 [estimated]."""
@@ -49,21 +48,16 @@ _SCATTERED = LINE // SECTOR
 """Cost of a sector that is fetched alone, in sectors: L2 looks up lines. Measured, column-wise
 softmax and strided stores took 2.1 and 2.6 times as long as their sectors alone explain."""
 _ALONE = 0.9  # sectors per lane from which every lane has a sector of its own
-_ATOMIC_LANES = 0.03
-"""Atomic operations of lanes for each byte that L2 delivers, spread over all of L2 [estimated]."""
+_ATOMIC_LANES = 0.03  # atomics of lanes per byte that L2 delivers, spread over L2 [estimated]
 _LANES_OF_LINE = LINE // 4
 _SAME = 2.0
 """Multiple of the eight lanes that fit a sector from which atomics hit the same addresses again:
 L2 then serializes the atomics of a line, as a histogram of 256 bins showed on an H200."""
 _TAIL_WAVES = 12  # waves beyond which programs end at different times: no tail effect
-GAP = 12e-6
-"""Seconds from one launch to the next where Python launches, measured on an H200."""
-_OFTEN = 8
-"""A tensor stays in L2 if it takes at most an eighth of it and each sector is read eight times."""
-_L1 = 0.5
-"""Share of the memory of an SM beside shared memory in which L1 keeps data for reuse."""
-_ALIKE = 0.01
-"""Relative difference in sectors below which two lines read the same sectors of a tensor."""
+GAP = 12e-6  # seconds from one launch of Python to the next, measured on an H200
+_OFTEN = 8  # a tensor stays in L2 if it takes an eighth of it and each sector is read eight times
+_L1 = 0.5  # share of an SM's memory beside shared memory in which L1 keeps data for reuse
+_ALIKE = 0.01  # relative difference in sectors below which two lines read the same sectors
 _SPILLS = frozenset(("LDL", "STL"))
 _NOTHING = dict.fromkeys((
     "dram", "l2", "compute", "latency", "launch", "programs", "atomics"), 0.0)
@@ -75,9 +69,7 @@ def predict(binary: Binary, code: Code, survey: Survey, target: Target, cold: bo
 
     Args:
         binary: the compiled kernel: warps, occupancy, spills, tensor cores.
-        code: its SASS.
         survey: the traffic and FLOP of the launch at full size.
-        target: the GPU.
         cold: L2 holds nothing that the launch reads. Otherwise an earlier launch left it there if
             it fits.
 
@@ -86,7 +78,9 @@ def predict(binary: Binary, code: Code, survey: Survey, target: Target, cold: bo
     """
     if not survey.programs:
         return _prediction(target.launch_seconds, {**_NOTHING, "launch": target.launch_seconds})
-    flow = flow_of(code, work_of(survey, code), binary.warps * WARP, _flops_of(binary, code))
+    flops_of = {index: each * binary.warps for index, step in enumerate(code.instructions)
+                if (each := multiplied(step)) > 1}
+    flow = flow_of(code, _work_of(survey, flops_of), binary.warps * WARP, flops_of)
     warm = not cold and _footprint(survey) <= _L2_USABLE * target.l2
     busy = _busy(binary, code, flow, survey, target)
     alone = latency(code, flow, target, binary.warps, _latencies(survey, target, warm))
@@ -131,7 +125,7 @@ def predict_call(predictions: Sequence[Prediction], target: Target) -> Predictio
     return _prediction(seconds, parts)
 
 
-def work_of(survey: Survey, code: Code) -> Work:
+def _work_of(survey: Survey, flops_of: Mapping[int, float]) -> Work:
     """One program's average share of the traffic and FLOP of a survey."""
     moved: dict[int, float] = defaultdict(float)
     for row in survey.traffic:
@@ -139,8 +133,7 @@ def work_of(survey: Survey, code: Code) -> Work:
             moved[row.line] += row.bytes
     each = {line: moved[line] / survey.programs / times
             for line, times in survey.executions.items() if line in moved and times > 0}
-    tensor = any(multiplied(step) > 1 for step in code.instructions)
-    return Work(survey.executions, each, survey.flops / survey.programs if tensor else 0.0)
+    return Work(survey.executions, each, survey.flops / survey.programs if flops_of else 0.0)
 
 
 def _prediction(seconds: float, parts: Mapping[str, float]) -> Prediction:
@@ -151,11 +144,6 @@ def _prediction(seconds: float, parts: Mapping[str, float]) -> Prediction:
 def _norm(power: float, values: Sequence[float]) -> float:
     most = max(values, default=0.0)
     return most * sum((value / most) ** power for value in values) ** (1 / power) if most else 0.0
-
-
-def _flops_of(binary: Binary, code: Code) -> dict[int, float]:
-    return {index: each * binary.warps for index, step in enumerate(code.instructions)
-            if (each := multiplied(step)) > 1}
 
 
 def _footprint(survey: Survey) -> float:
@@ -189,25 +177,19 @@ def _latencies(survey: Survey, target: Target, warm: bool) -> dict[int | None, f
 def _busy(binary: Binary, code: Code, flow: Flow, survey: Survey, target: Target) -> float:
     """Cycles for which one program occupies the busiest pipe of its SM."""
     pipes: dict[str, float] = dict.fromkeys(PIPES, 0.0)
-    dot: Literal["", "fma", "16", "32"] = ""
+    dot: Literal["", "fma", "16", "32"] = "fma" if binary.dot else ""
     if binary.tensor_cores:
         dot = "32" if binary.tf32 else "16"
-    elif binary.dot:
-        dot = "fma"
     for step, runs in zip(code.instructions, flow.runs, strict=True):
         if runs:
             price = cost(step, target, dot)
-            pipes["issue"] += runs / SCHEDULERS
-            pipes[price.pipe] += runs * price.busy
-    for name in pipes:
-        pipes[name] *= binary.warps
+            pipes["issue"] += runs * binary.warps / SCHEDULERS
+            pipes[price.pipe] += runs * binary.warps * price.busy
     looked_up = sum(row.sectors * _spread(row) for row in survey.traffic) / survey.programs
     pipes["lsu"] = max(pipes["lsu"], looked_up / _SCATTERED)
-    if binary.tensor_cores and survey.flops:  # where the opcodes have no shapes
-        fastest = max((rate(step, target) for step in code.instructions if multiplied(step)),
-                      default=0.0)
-        if fastest:
-            pipes["tensor"] = max(pipes["tensor"], survey.flops / survey.programs / fastest)
+    rates = [rate(step, target) for step in code.instructions if multiplied(step)]
+    if binary.tensor_cores and rates:  # where the opcodes have no shapes
+        pipes["tensor"] = max(pipes["tensor"], survey.flops / survey.programs / max(rates))
     return max(pipes.values())
 
 

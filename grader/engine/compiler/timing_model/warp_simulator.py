@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from grader.engine.compiler.sass import Code, SassInstruction
 from grader.engine.compiler.targets import Target
-from grader.engine.compiler.timing_model.control_flow import Flow, Loop
+from grader.engine.compiler.timing_model.control_flow import Flow, Loop, immediate
 from grader.engine.compiler.timing_model.instruction_costs import cost, in_group, multiplied, rate
 
 _ROUNDS = 5  # iterations of a loop that are simulated: most pipelines have fewer stages
@@ -28,9 +28,10 @@ _WRITES_NOTHING = frozenset(("STG", "ST", "STS", "STSM", "STL", "RED", "REDG", "
 
 @dataclass
 class _State:
-    """Times in cycles since the start."""
+    """Times in cycles since the start, less ``skipped``."""
 
     now: float = 0.0
+    skipped: float = 0.0  # cycles of iterations that are not simulated
     ready: dict[str, float] = field(default_factory=dict)  # by register
     copies: list[float] = field(default_factory=list)  # committed groups of copies complete
     group: float = 0.0  # the group that is not committed yet completes
@@ -56,16 +57,14 @@ def latency(code: Code, flow: Flow, target: Target, warps: int,
     """Cycles of one warp of a program that has an SM alone.
 
     Args:
-        code: the SASS of the kernel.
-        flow: its loops, and how often each instruction runs.
-        target: the GPU.
+        flow: loops of ``code``, and how often each instruction runs.
         warps: of the program, which share the tensor cores.
         memory: line -> latency of its loads in cycles; that of DRAM for every other line.
     """
     operations = [_operation(step, target, warps, memory) for step in code.instructions]
     state = _State()
     _run(operations, flow, 0, len(operations), None, state)
-    return max(state.now, state.last)
+    return max(state.now, state.last) + state.skipped
 
 
 def _run(operations: Sequence[_Operation], flow: Flow, first: int, after: int,
@@ -85,24 +84,13 @@ def _run(operations: Sequence[_Operation], flow: Flow, first: int, after: int,
         entries = within.times if within else 1.0
         rounds = loop.times / entries if entries else 0.0
         whole = min(_ROUNDS, int(rounds))
-        before = state.now
+        before = 0.0
         for _ in range(whole):
-            before = state.now
+            before = state.now + state.skipped
             _run(operations, flow, loop.first, loop.last + 1, loop, state)
         if whole:
-            _skip(state, (rounds - whole) * (state.now - before))
+            state.skipped += (rounds - whole) * (state.now + state.skipped - before)
         index = loop.last + 1
-
-
-def _skip(state: _State, cycles: float) -> None:
-    """Advances all times."""
-    state.now += cycles
-    state.ready = {name: at + cycles for name, at in state.ready.items()}
-    state.copies = [at + cycles for at in state.copies]
-    state.products = [at + cycles for at in state.products]
-    state.group += cycles
-    state.tensor += cycles
-    state.last += cycles
 
 
 def _issue(operation: _Operation, state: _State) -> None:
@@ -144,11 +132,8 @@ def _wait(state: _State, groups: list[float], left: int) -> None:
 
 
 def _left(step: SassInstruction) -> int:
-    last = step.operands[-1] if step.operands else "0"
-    try:
-        return int(last, 0)
-    except ValueError:
-        return 0
+    """The groups that may stay in flight: the last operand."""
+    return immediate(step.operands[-1] if step.operands else "") or 0
 
 
 def _operation(step: SassInstruction, target: Target, warps: int,
