@@ -482,7 +482,7 @@ def many_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
     rows = reply["launches"][0]["traffic"]
     sectors = sorted(row[5] for row in rows)
     assert (len(rows), sectors[0], sectors[-1]) == (64, 3, 16)  # left out: 17 loads of 1 to 3
-    assert rows == sorted(rows)
+    assert list(rows) == sorted(rows)
 
 
 FORGED: dict[str, Any] = {
