@@ -119,9 +119,7 @@ class Storages:
         if any(step * size % _TMA_ALIGNMENT for step in steps):
             raise MalformedRecording(f"a descriptor's base or stride is no multiple of "
                                      f"{_TMA_ALIGNMENT} bytes")
-        return HostDescriptor(
-            self.pointer(descriptor.reach), descriptor.shape, descriptor.strides,
-            descriptor.block_shape, descriptor.padding, descriptor.round_f32_to_tf32)
+        return HostDescriptor(self.pointer(descriptor.reach), descriptor)
 
     # -- host operations -----------------------------------------------------------------------
 
