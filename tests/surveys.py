@@ -14,7 +14,6 @@ from grader.engine.dram_model.sampling import Addresses, Sampler
 from grader.executor.binding import Binder
 from grader.executor.main import ExecutorHandler
 from grader.executor.memory import Storages
-from grader.executor.replay import descriptor_of, pointer_of
 from grader.recording import model
 from grader.recording.launch_stats import Survey, Unsurveyable
 from grader.recording.model import Alloc, Argument, Event, Launch, Recording, View
@@ -104,8 +103,7 @@ class Recorded:
             if isinstance(event, Alloc):
                 storages.allocate(event)
         launch = next(event for event in self.events if isinstance(event, Launch))
-        binder = Binder(self.handler._kernels or {}, lambda view: pointer_of(view, storages),
-                        lambda given: descriptor_of(given, storages))
+        binder = Binder(self.handler.kernels, storages.pointer, storages.descriptor)
         kernel, bound = binder.bind(launch)
         return Sampler(kernel, launch.grid, bound, memory)
 

@@ -132,7 +132,7 @@ def test_a_recording_is_replayed(tmp_path: Path, order: str, poison: int) -> Non
 
     reply, (result,) = session.run(out, order=order, poison=poison)
 
-    assert session.loaded == {"status": "ready", "kernels": ["add_kernel"]}
+    assert session.loaded == {"status": "ready"}
     assert torch.equal(result, x + y)
     assert reply == {
         "status": "done", "findings": [], "results": [["float32", [1000], 0, 4000]],
@@ -140,12 +140,11 @@ def test_a_recording_is_replayed(tmp_path: Path, order: str, poison: int) -> Non
             "kernel": "add_kernel", "programs": 4, "idle_programs": 0,
             "bytes_loaded": 8000, "bytes_stored": 4000, "block": 256,
             "flops": 0, "sectors_loaded": 250, "sectors_stored": 125,
-            "traffic": [[10, "load", "x_ptr", 1000, 4000, 125, 125, 125],
+            "traffic": ([10, "load", "x_ptr", 1000, 4000, 125, 125, 125],
                         [11, "load", "y_ptr", 1000, 4000, 125, 125, 125],
-                        [12, "store", "out_ptr", 1000, 4000, 125, 125, 125]],
+                        [12, "store", "out_ptr", 1000, 4000, 125, 125, 125]),
             "footprint": {"out_ptr": [0, 125], "x_ptr": [125, 0], "y_ptr": [125, 0]}}],
-        "modified_inputs": [], "determined": False, "other": [],
-        "printed": [],
+        "determined": False, "other": [], "printed": [],
     }
 
 
@@ -321,7 +320,6 @@ def test_an_input_that_is_changed_is_named_and_stays_as_it_was(tmp_path: Path) -
 
     assert list(seen(reply)) == ["M07"]
     assert "input `out_ptr` was modified" in seen(reply)["M07"]
-    assert reply["modified_inputs"] == [1]
     assert torch.equal(result, torch.ones(8))  # executed, on a private copy
 
 
@@ -484,7 +482,7 @@ def many_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
     rows = reply["launches"][0]["traffic"]
     sectors = sorted(row[5] for row in rows)
     assert (len(rows), sectors[0], sectors[-1]) == (64, 3, 16)  # left out: 17 loads of 1 to 3
-    assert rows == sorted(rows)
+    assert list(rows) == sorted(rows)
 
 
 FORGED: dict[str, Any] = {
@@ -1349,7 +1347,9 @@ def test_an_import_that_triton_lacks_costs_the_kernels_that_use_it(tmp_path: Pat
     session = Session(tmp_path, text)
     session.packed.close()
 
-    assert session.loaded == {"status": "ready", "kernels": ["add_kernel"]}
+    usable = [name for name, kernel in session.handler.kernels.items()
+              if not isinstance(kernel, Finding)]
+    assert usable == ["add_kernel"]
 
 
 @pytest.mark.parametrize("data", [

@@ -1,5 +1,4 @@
-"""What a launch hands to its kernel: every parameter bound, views turned into what an engine takes.
-"""
+"""The arguments of a launch: every parameter bound, views in the form that an engine takes."""
 
 from __future__ import annotations
 
@@ -9,20 +8,22 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from triton.tools.tensor_descriptor import TensorDescriptor
+
 from grader.engine.interpreter.numerics import TRITON
-from grader.finding import Data, fault
+from grader.finding import fault
 from grader.recording.model import Argument, Descriptor, Launch, MalformedRecording, View, views_of
 from grader.report import Finding
 
 Kernels = Mapping[str, Any]  # each a kernel, or the finding that says why it cannot be used
 
 
-class NoSuchLaunch(Exception):
-    """A launch that Triton would refuse; ``finding`` says why."""
+class LaunchRefused(Exception):
+    """A launch that does not run; ``finding`` says why."""
 
-    def __init__(self, data: Data, line: int | None) -> None:
-        self.finding = Finding("L05", data, line=line)
-        super().__init__(self.finding.seen)
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.seen)
+        self.finding = finding
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,12 @@ class Binder:
         """The kernel of a launch, and a value for each of its parameters in order.
 
         Raises:
-            NoSuchLaunch: there is no such kernel, it cannot be used, or a constexpr gets a tensor.
+            LaunchRefused: there is no such kernel, it cannot be used, or a constexpr gets a tensor.
             MalformedRecording: names or arguments do not fit the kernel.
         """
         if launch.kernel not in self.kernels:
-            raise NoSuchLaunch(fault("no kernel", kernel=f"{launch.kernel:.60}"), launch.line)
+            raise LaunchRefused(Finding(
+                "L05", fault("no kernel", kernel=f"{launch.kernel:.60}"), launch.line))
         kernel = self._usable(launch.kernel)
         unknown = launch.arguments.keys() - {parameter.name for parameter in kernel.params}
         if unknown:
@@ -56,7 +58,8 @@ class Binder:
                 bound[parameter.name] = parameter.default
                 continue
             if parameter.is_constexpr and views_of(argument):
-                raise NoSuchLaunch(fault("constexpr tensor", name=parameter.name), launch.line)
+                raise LaunchRefused(Finding(
+                    "L05", fault("constexpr tensor", name=parameter.name), launch.line))
             bound[parameter.name] = self._value(argument)
         return kernel, bound
 
@@ -78,10 +81,17 @@ class Binder:
         return argument.value
 
     def _usable(self, name: str) -> Any:
-        found = self.kernels[name]
-        if isinstance(found, Finding):
-            raise NoSuchLaunch(found.data, found.line)
-        return found
+        kernel = self.kernels[name]
+        if isinstance(kernel, Finding):
+            raise LaunchRefused(kernel)
+        return kernel
+
+
+def host_descriptor(descriptor: Descriptor, base: Any) -> TensorDescriptor:
+    """Makes Triton's descriptor, of a tensor or of an address in its place."""
+    more = {"round_f32_to_tf32": True} if descriptor.round_f32_to_tf32 else {}
+    return TensorDescriptor(base, list(descriptor.shape), list(descriptor.strides),
+                            list(descriptor.block_shape), descriptor.padding, **more)
 
 
 @lru_cache(maxsize=64)

@@ -6,8 +6,7 @@ import operator
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from triton.tools.tensor_descriptor import TensorDescriptor
 
@@ -18,23 +17,12 @@ from grader.engine.compiler.ptx import lines as ptx_lines
 from grader.engine.compiler.sass import code_of
 from grader.engine.compiler.targets import Target
 from grader.engine.compiler.timing_model.prediction import predict_call, predict_each
-from grader.executor.binding import Binder, Kernels, NoSuchLaunch
-from grader.executor.extract import kernels
-from grader.executor.main import malformed, refused, warm_recording
+from grader.executor.binding import Binder, Kernels, LaunchRefused, host_descriptor
+from grader.executor.service import WARMUP, Json, KernelService, warm_recording
 from grader.recording import model
 from grader.recording.compiled_kernel import Binary
 from grader.recording.launch_stats import Survey
-from grader.recording.model import (
-    Descriptor,
-    Launch,
-    MalformedRecording,
-    Recording,
-    View,
-    dtype_name,
-)
-from grader.submission import source
-
-Json = dict[str, Any]
+from grader.recording.model import Launch, Recording, View, dtype_name
 
 _LONGEST_LISTING = 20_000  # lines
 _ALIGNED = 16  # bytes of an address, or a factor of an integer, that the compiler makes use of
@@ -47,37 +35,16 @@ SLOW_VARIANTS_S = 40.0  # for all slow variants of one kernel
 ALL_VARIANTS_S = 240.0  # for all variants of one kernel
 
 
-class CompileHandler:
-    """The compiler of one grade. ``load`` comes first, then any number of ``compile``."""
+class CompileHandler(KernelService):
+    """The compiler of one grade."""
 
     def __init__(self) -> None:
-        self._kernels: Kernels | None = None
+        super().__init__()
         self._answers: dict[Any, Json] = {}  # by all that the code can depend on
         self._built: dict[Any, list[_Form]] = {}  # those that were compiled to the end, by kind
         self._spent: dict[str, _Spent] = {}  # by kernel
 
-    def handle(self, request: Json, fds: Sequence[int]) -> Json:
-        """Answer one request; the descriptors stay the caller's to close."""
-        try:
-            match request.get("op"):
-                case "load":
-                    self._kernels = kernels.from_file(str(request["path"]))
-                    return {"status": "ready"}
-                case "compile":
-                    return self._compile(request)
-                case "time":
-                    return self._time(request)
-                case "list":
-                    return self._list(request)
-                case "variants":
-                    return self._variants(request)
-            return malformed("an unknown request")
-        except kernels.KernelsRefused as refusal:
-            return refused(refusal.findings)
-        except (MalformedRecording, source.UnreadableSubmission, targets.UnknownTarget) as error:
-            return malformed(str(error))
-
-    def _compile(self, request: Json) -> Json:
+    def _compile(self, request: Json, fds: Sequence[int]) -> Json:
         """Every launch of a recording; of what does not compile, the finding.
 
         With ``whole`` each has a binary. Otherwise a launch is only read by the front end if one
@@ -87,73 +54,62 @@ class CompileHandler:
         is every launch once ``_ENOUGH`` of its kind with such sizes went the whole way: with thirty
         integers hardly two launches can be compared.
         """
-        if self._kernels is None:
-            return malformed("a compilation before a load")
-        recorded = model.from_json(request.get("recording"))
-        target = targets.find(str(request.get("target")))
+        recording, target = _asked(request)
         whole = bool(request.get("whole"))
         return {"status": "done", "launches": [
-            self._launch(launch, target, self._kernels, whole) for launch in recorded.launches]}
+            self._launch(launch, target, whole) for launch in recording.launches]}
 
-    def _time(self, request: Json) -> Json:
+    def _time(self, request: Json, fds: Sequence[int]) -> Json:
         """How long the launches would take, by a survey of each; null where there is none."""
-        recorded, target, known, made = self._made(request)
+        recording, target = _asked(request)
         surveys = [one and Survey.from_dict(one) for one in request["surveys"]]
-        launches = [(Binary.from_dict(self._launch(launch, target, known, whole=True)["binary"]),
-                     code_of(code), survey)
-                    for launch, code, survey in zip(recorded.launches, made, surveys, strict=True)
+        launches = [(Binary.from_dict(self._launch(launch, target, whole=True)["binary"]),
+                     code_of(self._code(launch, target)), survey)
+                    for launch, survey in zip(recording.launches, surveys, strict=True)
                     if survey is not None]
         each = predict_each(launches, target)
-        whole = predict_call(each, target) if each and len(each) == len(made) else None
-        told = iter(each)
+        whole = predict_call(each, target) if each and len(each) == len(surveys) else None
+        predictions = iter(each)
         return {"status": "done", "whole": whole and asdict(whole),
-                "launches": [survey and asdict(next(told)) for survey in surveys]}
+                "launches": [survey and asdict(next(predictions)) for survey in surveys]}
 
-    def _variants(self, request: Json) -> Json:
+    def _variants(self, request: Json, fds: Sequence[int]) -> Json:
         """By what Triton would find the code of each launch of several recordings again.
 
         Triton's own binder says so, which knows the kernel's signature; nothing is compiled.
         """
-        if self._kernels is None:
-            return malformed("a question about variants before a load")
         target = targets.find(str(request.get("target")))
-        told = []
+        variants = []
         for data in request.get("recordings", ()):
             for launch in model.from_json(data).launches:
                 try:
-                    kernel, bound = binder(self._kernels).bind(launch)
-                    told.append(variant(kernel, bound, launch.options, target))
-                except (NoSuchLaunch, DoesNotCompile) as error:
-                    return {"status": "done", "finding": _plain(error)}
-        return {"status": "done", "variants": told}
+                    kernel, bound = binder(self.kernels).bind(launch)
+                    variants.append(variant(kernel, bound, launch.options, target))
+                except (LaunchRefused, DoesNotCompile) as error:
+                    return {"status": "done", "finding": error.finding.to_json()}
+        return {"status": "done", "variants": variants}
 
-    def _list(self, request: Json) -> Json:
+    def _list(self, request: Json, fds: Sequence[int]) -> Json:
         """PTX and SASS of one launch, each line with that of the learner's file."""
-        *_, made = self._made(request)
-        one = made[int(request["launch"])]
-        code = code_of(one)
+        recording, target = _asked(request)
+        compiled = self._code(recording.launches[int(request["launch"])], target)
+        code = code_of(compiled)
         sass = [(step.line, f"/*{step.address:04x}*/ {step}")
                 for step in code.instructions if not step.never]
         if not code.exact_lines:
             sass.insert(0, (None, "// the lines of loads may be told up to four too low"))
-        return {"status": "done", "ptx": ptx_lines(one.asm["ptx"])[:_LONGEST_LISTING],
+        return {"status": "done", "ptx": ptx_lines(compiled.asm["ptx"])[:_LONGEST_LISTING],
                 "sass": sass[:_LONGEST_LISTING]}
 
-    def _made(self, request: Json) -> tuple[Recording, Target, Kernels, list[Any]]:
-        """What a recording, all of which compiles, is compiled to: nothing is compiled twice."""
-        if self._kernels is None:
-            raise MalformedRecording("a question about code before a load")
-        recorded = model.from_json(request.get("recording"))
-        target = targets.find(str(request.get("target")))
-        return recorded, target, self._kernels, [
-            build(*binder(self._kernels).bind(launch), launch.options, target)
-            for launch in recorded.launches]
+    def _code(self, launch: Launch, target: Target) -> Any:
+        """The code of a launch that compiles; nothing is compiled twice."""
+        return build(*binder(self.kernels).bind(launch), launch.options, target)
 
-    def _launch(self, launch: Launch, target: Target, known: Kernels, whole: bool) -> Json:
+    def _launch(self, launch: Launch, target: Target, whole: bool) -> Json:
         try:
-            kernel, bound = binder(known).bind(launch)
-        except NoSuchLaunch as error:
-            return {"finding": _plain(error)}
+            kernel, bound = binder(self.kernels).bind(launch)
+        except LaunchRefused as error:
+            return {"finding": error.finding.to_json()}
         kind, form = _told_apart(kernel, bound, launch.options, target)
         built = self._built.setdefault(kind, [])
         larger = [one for one in built if one.sizes_hold(form)]
@@ -171,6 +127,13 @@ class CompileHandler:
                 built.append(form)
         return answer
 
+    operations: ClassVar = {"load": KernelService.load, "compile": _compile, "time": _time,
+                            "list": _list, "variants": _variants}
+
+
+def _asked(request: Json) -> tuple[Recording, Target]:
+    return model.from_json(request.get("recording")), targets.find(str(request.get("target")))
+
 
 def _answer(kernel: Any, bound: Mapping[str, Any], launch: Launch, target: Target,
             whole: bool) -> Json:
@@ -178,10 +141,10 @@ def _answer(kernel: Any, bound: Mapping[str, Any], launch: Launch, target: Targe
         if not whole:
             takes(kernel, bound, launch.options, target)
             return {}
-        made = build(kernel, bound, launch.options, target)
+        code = build(kernel, bound, launch.options, target)
     except DoesNotCompile as error:
-        return {"finding": _plain(error)}
-    return {"binary": binary_of(made, target, launch.kernel, launch.options).to_dict()}
+        return {"finding": error.finding.to_json()}
+    return {"binary": binary_of(code, target, launch.kernel, launch.options).to_dict()}
 
 
 @dataclass
@@ -214,8 +177,7 @@ def _variant_title(kernel: Any, bound: Mapping[str, Any], options: Mapping[str, 
 
 @dataclass(frozen=True)
 class _Form:
-    """In what launches of one kind differ: sizes that are constants, and what is known of others.
-    """
+    """How launches of one kind differ: constant sizes, and what is known of other values."""
 
     sizes: tuple[int, ...]
     known: tuple[bool, ...]
@@ -267,22 +229,10 @@ def _describe(value: Any, types: list[Any], details: list[bool]) -> None:
 
 def binder(known: Kernels) -> Binder:
     """Turns recorded launches into what the compiler takes."""
-    return Binder(known, _tensor, _descriptor)
+    def tensor(view: View) -> Any:
+        return address(view.dtype, view.offset)
 
-
-def _tensor(view: View) -> Any:
-    return address(view.dtype, view.offset)
-
-
-def _descriptor(descriptor: Descriptor) -> Any:
-    more = {"round_f32_to_tf32": True} if descriptor.round_f32_to_tf32 else {}
-    return TensorDescriptor(_tensor(descriptor.base), list(descriptor.shape),
-                            list(descriptor.strides), list(descriptor.block_shape),
-                            descriptor.padding, **more)
-
-
-def _plain(error: NoSuchLaunch | DoesNotCompile) -> Json:
-    return error.finding.to_json()
+    return Binder(known, tensor, lambda given: host_descriptor(given, tensor(given.base)))
 
 
 def warm() -> None:
@@ -292,8 +242,7 @@ def warm() -> None:
         RuntimeError: it does not compile.
     """
     handler = CompileHandler()
-    path = Path(__file__).with_name("warmup.py")
-    handler.handle({"op": "load", "path": str(path)}, [])
+    handler.handle({"op": "load", "path": WARMUP}, [])
     x = View(0, "float32", (3, 4), (4, 1), 0)
     reply = handler.handle({"op": "compile", "recording": warm_recording(x),
                             "target": targets.DEFAULT}, [])

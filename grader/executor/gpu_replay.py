@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import torch
-from triton.tools.tensor_descriptor import TensorDescriptor
 
 from grader.engine.gpu.clock import TimedDevice, TimingJob, measure
 from grader.engine.gpu.measurement import Measurement
 from grader.engine.gpu.memory import GpuMemory, Overrun, differs, within_host
-from grader.executor.binding import Binder, Kernels, NoSuchLaunch
+from grader.executor.binding import Binder, Kernels, LaunchRefused, host_descriptor
+from grader.executor.memory import host_write
 from grader.finding import fault
 from grader.recording.arena import itemsize
 from grader.recording.model import Alloc, Descriptor, Fill, Launch, Move, Recording, views_of
@@ -24,19 +25,8 @@ _ROTATE = 2.25  # times L2 that the buffers of all copies take together
 _SHORT_MS = 60.0  # of a configuration that may not be the fastest
 _MOST_CONFIGURATIONS = 64
 
-
-class LaunchRefused(Exception):
-    """A launch did not run; ``finding`` says why."""
-
-    def __init__(self, finding: Finding) -> None:
-        super().__init__(finding.seen)
-        self.finding = finding
-
-
-class Launcher(Protocol):
-    """Launches a kernel; it raises ``LaunchRefused`` where Triton does not take it."""
-
-    def __call__(self, kernel: Any, launch: Launch, bound: Mapping[str, Any]) -> None: ...
+# Launches a kernel with bound arguments, or raises LaunchRefused where Triton does not take it.
+Launcher = Callable[[Any, Launch, Mapping[str, Any]], None]
 
 
 @dataclass
@@ -72,7 +62,7 @@ def prepare(recording: Recording, memory: GpuMemory, kernels: Kernels,
             case Alloc(storage, nbytes):
                 memory.allocate(storage, nbytes)
             case Fill() | Move():
-                steps.append((None, _host_step(event, memory)))
+                steps.append((None, partial(within_host, host_write(event, memory.tensor))))
             case Launch():
                 if event.programs:
                     steps.append((event, _launch_step(event, memory, kernels, launcher)))
@@ -80,34 +70,14 @@ def prepare(recording: Recording, memory: GpuMemory, kernels: Kernels,
                   recording.in_place)
 
 
-def _host_step(event: Fill | Move, memory: GpuMemory) -> Callable[[], object]:
-    target = memory.tensor(event.target)
-    if isinstance(event, Fill):
-        value = event.value
-        return lambda: within_host(lambda: target.fill_(value))
-    source = memory.tensor(event.source)
-    source = source.conj() if event.conjugate else source
-    if event.target.storage == event.source.storage:
-        return lambda: within_host(lambda: target.copy_(source.clone()))
-    return lambda: within_host(lambda: target.copy_(source))
-
-
 def _launch_step(launch: Launch, memory: GpuMemory, kernels: Kernels,
                  launcher: Launcher) -> Callable[[], object]:
-    binder = Binder(kernels, memory.tensor, lambda descriptor: _descriptor(descriptor, memory))
-    try:
-        kernel, bound = binder.bind(launch)
-    except NoSuchLaunch as error:
-        raise LaunchRefused(error.finding) from error
-    return lambda: launcher(kernel, launch, bound)
+    def descriptor(given: Descriptor) -> Any:
+        memory.check(given.reach)
+        return host_descriptor(given, memory.tensor(given.base))
 
-
-def _descriptor(descriptor: Descriptor, memory: GpuMemory) -> Any:
-    memory.check(descriptor.reach)
-    more = {"round_f32_to_tf32": True} if descriptor.round_f32_to_tf32 else {}
-    return TensorDescriptor(memory.tensor(descriptor.base), list(descriptor.shape),
-                            list(descriptor.strides), list(descriptor.block_shape),
-                            descriptor.padding, **more)
+    kernel, bound = Binder(kernels, memory.tensor, descriptor).bind(launch)
+    return partial(launcher, kernel, launch, bound)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -148,11 +118,11 @@ def _owner(storage: int, launch: Launch) -> tuple[str, int]:
 
 def modified(memory: GpuMemory, recording: Recording) -> list[Finding]:
     """M07 for inputs that are not what they were."""
-    changed = set(memory.changed_inputs())
-    numbers = [number for number, view in enumerate(recording.inputs) if view.storage in changed]
+    changed = memory.changed_inputs()
     if not changed:
         return []
-    return [Finding("M07", fault("input on GPU", number=numbers[0] if numbers else None))]
+    number = next((n for n, view in enumerate(recording.inputs) if view.storage in changed), None)
+    return [Finding("M07", fault("input on GPU", number=number))]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -213,8 +183,7 @@ def time_call(recordings: Sequence[Recording], inputs: Sequence[GpuMemory], kern
         if several:
             number, chosen = _fastest(timing, recordings, inputs, kernels, launcher, device)
         attempt = _attempt(chosen, inputs, kernels, launcher)
-        for copy, of in _copies(attempt, chosen, inputs, kernels, launcher, l2_bytes, room):
-            attempt.copies.append((copy, of))
+        attempt.copies.extend(_copies(chosen, inputs, kernels, launcher, l2_bytes, room))
         name = _name(number, len(recordings)) if several else ""
         timing.best = measure(attempt.jobs(), device, config=name)
     except _Found as found:
@@ -224,7 +193,9 @@ def time_call(recordings: Sequence[Recording], inputs: Sequence[GpuMemory], kern
     else:
         if not several:
             timing.configurations = [timing.best]
-        _look_back(timing, attempt, chosen, atomics=uses_atomics(kernels))
+        # Atomics add in any order, so floats may differ from run to run.
+        atomics = any("atomic_" in getattr(kernel, "src", "") for kernel in kernels.values())
+        _look_back(timing, attempt, chosen, atomics=atomics)
     return timing
 
 
@@ -281,7 +252,7 @@ def _attempt(recording: Recording, inputs: Sequence[GpuMemory], kernels: Kernels
                     torch.zeros((), dtype=torch.bool, device=inputs[0].device))
 
 
-def _copies(attempt: _Attempt, recording: Recording, inputs: Sequence[GpuMemory], kernels: Kernels,
+def _copies(recording: Recording, inputs: Sequence[GpuMemory], kernels: Kernels,
             launcher: Launcher, l2_bytes: int, room: Callable[[], int]
             ) -> Iterator[tuple[Replay, int]]:
     """The same at further addresses, until all buffers together are more than L2 holds."""
@@ -297,31 +268,12 @@ def _copies(attempt: _Attempt, recording: Recording, inputs: Sequence[GpuMemory]
 
 def _look_back(timing: Timing, attempt: _Attempt, recording: Recording, *, atomics: bool) -> None:
     """What the timed runs left behind: red zones, inputs, results."""
-    launch = recording.launches[-1] if recording.launches else None
     for replay in (*attempt.replays, *(copy for copy, _ in attempt.copies)):
-        overruns = replay.memory.overruns() if launch is not None else []
-        timing.findings += [overrun(one, launch) for one in overruns if launch is not None]
+        for launch in recording.launches[-1:]:
+            timing.findings += [overrun(one, launch) for one in replay.memory.overruns()]
         timing.findings += modified(replay.memory, recording)
     timing.results = [replay.results for replay in attempt.replays]
     if bool(attempt.differ):
         timing.untimed = attempt.expected
         if not atomics:
             timing.findings.append(Finding("M09", fault("timed results")))
-
-
-def uses_atomics(kernels: Kernels) -> bool:
-    """Whether sums may come in any order, so that floats may differ from run to run."""
-    return any("atomic_" in getattr(kernel, "src", "") for kernel in kernels.values())
-
-
-# ---------------------------------------------------------------------------------------------
-# Results
-
-
-def parts_of(results: Sequence[torch.Tensor], windows: Sequence[Sequence[int]]
-             ) -> list[torch.Tensor]:
-    """Whole results, or runs of (first element, count) of each as it lies row by row."""
-    if not windows:
-        return list(results)
-    return [result.contiguous().view(-1)[first:first + count]
-            for result in results for first, count in windows]

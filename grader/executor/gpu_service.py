@@ -10,7 +10,7 @@ import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import torch
 import triton
@@ -21,27 +21,17 @@ from grader.engine.compiler.compile_errors import finding, heard
 from grader.engine.gpu import ceilings
 from grader.engine.gpu.clock import Cuda, TimedDevice
 from grader.engine.gpu.memory import GpuMemory
-from grader.executor.binding import Kernels
-from grader.executor.extract import kernels
-from grader.executor.gpu_replay import (
-    Launcher,
-    LaunchRefused,
-    parts_of,
-    prepare,
-    run_checked,
-    time_call,
-)
-from grader.executor.main import malformed, refused
+from grader.executor.binding import Kernels, LaunchRefused
+from grader.executor.gpu_replay import Launcher, prepare, run_checked, time_call
+from grader.executor.service import Json, KernelService, plain
 from grader.finding import fault
-from grader.recording import model as recorded
-from grader.recording.model import Launch, MalformedRecording, Recording, dtype_name
+from grader.recording import model
+from grader.recording.arena import append_results
+from grader.recording.model import Index, Launch, MalformedRecording, Recording
 from grader.report import Finding
-from grader.submission import source
-
-Json = dict[str, Any]
 
 MOST_SETS = 6  # of inputs, each in a file of its own
-_ALIGNMENT = 64  # bytes, of each result in the output file
+_MOST_FINDINGS = 16
 _LONGEST = 1000  # characters of what CUDA says
 _OF_CUDA = ("CUDA error", "Triton Error [CUDA]", "device-side assert")
 _ILLEGAL = ("illegal memory access", "misaligned address", "invalid address")
@@ -51,8 +41,8 @@ class GpuUnavailable(Exception):
     """There is none, or it cannot be used."""
 
 
-class GpuHandler:
-    """The GPU process of one grade. ``load`` comes first, then any number of the others.
+class GpuHandler(KernelService):
+    """The GPU process of one grade.
 
     The device is begun with when it is first needed, in a process that is confined by then.
     """
@@ -60,33 +50,15 @@ class GpuHandler:
     def __init__(self, place: str = "cuda", launcher: Callable[[], Launcher] | None = None,
                  clock: TimedDevice | None = None) -> None:
         """Without a GPU, ``launcher`` and ``clock`` stand in for it, before memory at ``place``."""
-        self._kernels: Kernels | None = None
+        super().__init__()
         self._visible: str | None = None
         self._place = torch.device(place)
         self._launcher = launcher or OnCuda
         self._clock = clock
 
     def handle(self, request: Json, fds: Sequence[int]) -> Json:
-        """Answer one request; the descriptors stay the caller's to close."""
         try:
-            match request.get("op"):
-                case "load":
-                    return self._load(request)
-                case "look":
-                    self._device()
-                    return {"status": "done", "gpu": ceilings.look().to_dict(),
-                            "versions": ceilings.versions("")}
-                case "ceilings":
-                    return self._ceilings(probe=not request.get("again"))
-                case "run":
-                    return self._run(request, fds)
-                case "measure":
-                    return self._measure(request, fds)
-            return malformed("an unknown request")
-        except kernels.KernelsRefused as refusal:
-            return refused(refusal.findings)
-        except (MalformedRecording, source.UnreadableSubmission) as error:
-            return malformed(str(error))
+            return super().handle(request, fds)
         except GpuUnavailable as error:
             return {"status": "none", "why": str(error)[:_LONGEST]}
         except torch.OutOfMemoryError as error:
@@ -98,13 +70,11 @@ class GpuHandler:
         finally:
             gc.collect()
 
-    def _load(self, request: Json) -> Json:
+    def load(self, request: Json, fds: Sequence[int]) -> Json:
         """``devices`` are those that the judge itself may see; None where nobody says."""
         visible = request.get("devices")
         self._visible = visible if isinstance(visible, str) else None
-        if request.get("path"):
-            self._kernels = kernels.from_file(str(request["path"]))
-        return {"status": "ready"}
+        return super().load(request, fds) if request.get("path") else {"status": "ready"}
 
     def _device(self) -> TimedDevice:
         """The device, begun with.
@@ -117,13 +87,18 @@ class GpuHandler:
             self._clock = Cuda()
         return self._clock
 
-    def _ceilings(self, *, probe: bool) -> Json:
-        """All of them, or with ``probe`` the speed of a copy alone, told in a tenth of a second."""
+    def _look(self, request: Json, fds: Sequence[int]) -> Json:
+        self._device()
+        return {"status": "done", "gpu": ceilings.look().to_dict(),
+                "versions": ceilings.versions("")}
+
+    def _ceilings(self, request: Json, fds: Sequence[int]) -> Json:
+        """The speed of a copy, measured in a tenth of a second, or ``again`` all of them."""
         device = self._device()
         if not isinstance(device, Cuda):
             raise GpuUnavailable("what stands in for a GPU has no ceilings")
         try:
-            if probe:
+            if not request.get("again"):
                 rate = ceilings.copy_gb_s(device, ceilings.copied_bytes(), probe=True)
                 return {"status": "done", "copy_gb_s": rate}
             return {"status": "done", "ceilings": ceilings.measured(device).to_dict()}
@@ -131,31 +106,30 @@ class GpuHandler:
             torch.cuda.empty_cache()
 
     def _run(self, request: Json, fds: Sequence[int]) -> Json:
-        if self._kernels is None or len(fds) != 2:
-            return malformed("a run before a load, or without its two files")
-        recording, poison = recorded.from_json(request.get("recording")), request.get("poison", 0)
-        if poison not in (0, 1):
-            return malformed("an unknown poison")
+        kernels, recording = self.kernels, model.from_json(request.get("recording"))
+        poison = model.read(request.get("poison", 0), Literal[0, 1])
         self._device()
         memory = loaded(recording, request["layouts"][0], fds[0], poison, self._place)
-        return run(recording, memory, fds[1], self._kernels, self._launcher(),
+        return run(recording, memory, fds[1], kernels, self._launcher(),
                    windows=_windows(request))
 
     def _measure(self, request: Json, fds: Sequence[int]) -> Json:
-        layouts = request.get("layouts")
-        if self._kernels is None or not isinstance(layouts, list) or not (
-                1 <= len(layouts) == len(fds) - 1 <= MOST_SETS):
-            return malformed("a measurement before a load, or without its files")
-        recordings = [recorded.from_json(one) for one in request.get("recordings", ())]
+        kernels, layouts = self.kernels, request.get("layouts")
+        if not isinstance(layouts, list) or not 1 <= len(layouts) == len(fds) - 1 <= MOST_SETS:
+            raise MalformedRecording("a measurement without its files")
+        recordings = [model.from_json(one) for one in request.get("recordings", ())]
         if not recordings:
-            return malformed("a measurement of nothing")
+            raise MalformedRecording("a measurement of nothing")
         device = self._device()
         if self._place.type == "cuda":
             torch.cuda.empty_cache()
         sets = [loaded(recordings[0], layout, fd, number % 2, self._place)
                 for number, (layout, fd) in enumerate(zip(layouts, fds, strict=False))]
-        return measure(recordings, sets, fds[-1], self._kernels, self._launcher(), device,
+        return measure(recordings, sets, fds[-1], kernels, self._launcher(), device,
                        windows=_windows(request))
+
+    operations: ClassVar = {"load": load, "look": _look, "ceilings": _ceilings, "run": _run,
+                            "measure": _measure}
 
 
 def begin(visible: str | None) -> None:
@@ -244,57 +218,37 @@ def run(recording: Recording, memory: GpuMemory, output: int, known: Kernels, la
         replay = prepare(recording, memory, known, launcher)
         findings = run_checked(replay, recording)
         if not findings:
-            results, _ = written(output, parts_of(replay.results, windows))
+            results = _written(output, replay.results, windows)
     except LaunchRefused as refusal:
         findings = [refusal.finding]
-    return {"status": "done", "findings": _plain(findings), "results": results, "launches": []}
+    return {"status": "done", "findings": plain(findings[:_MOST_FINDINGS]), "results": results,
+            "launches": []}
 
 
 def measure(recordings: Sequence[Recording], sets: Sequence[GpuMemory], output: int, known: Kernels,
             launcher: Launcher, device: TimedDevice, *,
             windows: Sequence[Sequence[int]] = ()) -> Json:
     """Time a call, and write to ``output`` what the last timed runs left."""
-    l2_bytes, room = _sizes(sets[0].device)
-    timing = time_call(recordings, sets, known, launcher, device, l2_bytes, room)
-    places: list[list[list[Any]]] = []
-    untimed: list[list[list[Any]]] = []
-    end = 0
-    for made, into in ((timing.results, places), (timing.untimed, untimed)):
-        for results in made:
-            found, end = written(output, parts_of(results, windows), end)
-            into.append(found)
+    on_gpu = sets[0].device.type == "cuda"
+    timing = time_call(
+        recordings, sets, known, launcher, device,
+        l2_bytes=torch.cuda.get_device_properties().L2_cache_size if on_gpu else 0,
+        room=lambda: torch.cuda.mem_get_info()[0] if on_gpu else 0)
     return {
-        "status": "done", "findings": _plain(timing.findings),
+        "status": "done", "findings": plain(timing.findings[:_MOST_FINDINGS]),
         "measurement": timing.best and timing.best.to_dict(),
         "configurations": [one.to_dict() for one in timing.configurations],
-        "results": places, "untimed": untimed,
+        "results": [_written(output, results, windows) for results in timing.results],
+        "untimed": [_written(output, results, windows) for results in timing.untimed],
     }
 
 
-def _sizes(device: torch.device) -> tuple[int, Any]:
-    if device.type != "cuda":
-        return 0, lambda: 0
-    return (torch.cuda.get_device_properties().L2_cache_size,
-            lambda: torch.cuda.mem_get_info()[0])
-
-
-def written(fd: int, tensors: Sequence[torch.Tensor], end: int = 0
-            ) -> tuple[list[list[Any]], int]:
-    """Write tensors one after the other: [dtype, shape, offset, bytes] of each, and the new end."""
-    places: list[list[Any]] = []
-    for tensor in tensors:
-        data = tensor.contiguous().cpu()
-        nbytes = data.numel() * data.itemsize
-        os.ftruncate(fd, end + nbytes)
-        if nbytes:
-            rest = memoryview(data.view(-1).view(torch.uint8).numpy().data)
-            offset = end
-            while rest:
-                count = os.pwrite(fd, rest[:1 << 30], offset)
-                rest, offset = rest[count:], offset + count
-        places.append([dtype_name(data), list(data.shape), end, nbytes])
-        end += -(-nbytes // _ALIGNMENT) * _ALIGNMENT
-    return places, end
+def _written(output: int, results: Sequence[torch.Tensor],
+             windows: Sequence[Sequence[int]]) -> list[list[Any]]:
+    """Writes whole results, or runs of (first element, count) of each as it lies row by row."""
+    parts = [result.contiguous().view(-1)[first:first + count]
+             for result in results for first, count in windows] if windows else results
+    return append_results(output, (part.contiguous().cpu() for part in parts))
 
 
 def faulted(error: Exception) -> Json:
@@ -302,19 +256,14 @@ def faulted(error: Exception) -> Json:
     why = _first_line(error)
     code = "M01" if any(word in why for word in _ILLEGAL) else "R03"
     kind = "illegal access" if code == "M01" else "stopped by GPU"
-    return {"status": "faulted", "findings": _plain([Finding(code, fault(kind, text=why))])}
+    return {"status": "faulted", "findings": plain([Finding(code, fault(kind, text=why))])}
 
 
 def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:_LONGEST]
 
 
-def _plain(findings: Sequence[Finding]) -> list[Json]:
-    return [finding.to_json() for finding in findings[:16]]
-
-
 def _windows(request: Json) -> list[tuple[int, int]]:
-    windows = [(int(first), int(count)) for first, count in request.get("windows") or ()]
-    if any(first < 0 or count < 0 for first, count in windows):
-        raise MalformedRecording("a window has a place and a size")
+    windows: list[tuple[int, int]] = model.read(
+        request.get("windows") or [], list[tuple[Index, Index]])
     return windows

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
-import os
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
+from functools import partial
+from itertools import chain
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,35 +15,29 @@ import torch
 from numpy.typing import NDArray
 
 from grader.engine.interpreter.address_space import Storage
+from grader.engine.interpreter.launch import HostDescriptor, Pointer
+from grader.engine.interpreter.numerics import TRITON
 from grader.engine.interpreter.poison import FRESH_BYTE
 from grader.engine.interpreter.shadow_memory import HOST, KERNEL, NOBODY
 from grader.finding import Unstored, fault
 from grader.recording import arena
-from grader.recording.arena import extent, itemsize
+from grader.recording.arena import NORESERVE, extent, itemsize
 from grader.recording.model import (
     Alloc,
+    Descriptor,
     Fill,
-    Launch,
     MalformedRecording,
     Move,
     Recording,
     View,
-    views_of,
+    views_in,
 )
 from grader.report import Finding
 
 _LAZY_BYTES = 1 << 30  # larger allocations are left untouched: their pages would not fit
 SMALL = 1 << 26  # bytes of an allocation that has memory where large ones have none
 _MAX_BYTES = 1 << 40
-_NO_RESERVE = 0x4000  # mmap.MAP_NORESERVE, which Python names from 3.13 on
-_ALIGNMENT = 64  # bytes, of each result in the output file
-
-
-def elements(view: View) -> int:
-    count = 1
-    for size in view.shape:
-        count *= size
-    return count
+_TMA_ALIGNMENT = 16  # bytes, of a descriptor's base and strides
 
 
 class Storages:
@@ -53,9 +50,8 @@ class Storages:
         self._fd, self._layout = fd, layout
         self._virtual = virtual
         self._granules = _granules(recording)
-        self.inputs = {view.storage for view in recording.inputs}
         self._by_number: dict[int, tuple[torch.Tensor, Storage]] = {}
-        if not all(number < len(layout) for number in self.inputs):
+        if not all(view.storage < len(layout) for view in recording.inputs):
             raise MalformedRecording("an input's storage is not in the arena")
         for number, place in enumerate(layout):
             data = (_sized(place[1]) if virtual is not None and number in virtual
@@ -93,7 +89,7 @@ class Storages:
         data, storage = self._of(view)
         if (view.offset + extent(view)) * itemsize(view) > data.numel():
             raise MalformedRecording(f"a view reaches beyond storage {view.storage}")
-        if elements(view) > _MAX_BYTES:
+        if prod(view.shape) > _MAX_BYTES:
             raise MalformedRecording("a view of more elements than there can be")
         return storage
 
@@ -106,51 +102,57 @@ class Storages:
             raise MalformedRecording(f"storage {view.storage} does not exist at this point")
         return self._by_number[view.storage]
 
+    # -- arguments of kernels ------------------------------------------------------------------
+
+    def pointer(self, view: View) -> Pointer:
+        storage = self.check(view)
+        if view.dtype not in TRITON:
+            raise MalformedRecording(f"Triton has no elements of dtype {view.dtype!r:.40}")
+        size = itemsize(view)
+        return Pointer(storage, view.dtype, view.offset * size, extent(view) * size)
+
+    def descriptor(self, descriptor: Descriptor) -> HostDescriptor:
+        """The base reaches as far as shape and strides say, whatever view it was made of."""
+        self.check(descriptor.base)
+        size = itemsize(descriptor.base)
+        steps = (descriptor.base.offset, *descriptor.strides[:-1])
+        if any(step * size % _TMA_ALIGNMENT for step in steps):
+            raise MalformedRecording(f"a descriptor's base or stride is no multiple of "
+                                     f"{_TMA_ALIGNMENT} bytes")
+        return HostDescriptor(self.pointer(descriptor.reach), descriptor)
+
     # -- host operations -----------------------------------------------------------------------
 
-    def fill(self, target: View, value: float) -> Finding | None:
-        storage = self.check(target)
-        whole = extent(target) * itemsize(target) == len(storage.data) and _dense(target)
-        if storage.shadow.paged:
-            if not (whole and value == 0):
+    def write(self, event: Fill | Move) -> None:
+        """Does what host code did, without noting who wrote."""
+        _host(lambda: host_write(event, self.tensor)())
+
+    def replay(self, event: Fill | Move) -> Finding | None:
+        """Does what host code did; M07 where it changed an input.
+
+        Raises:
+            MemoryError: a tensor is too large.
+        """
+        target, storage = event.target, self.check(event.target)
+        if isinstance(event, Move):
+            origin = self.check(event.source)
+            if storage.shadow.paged or (origin.shadow.paged and origin.shadow.touched):
+                raise MemoryError("a host copy of a tensor this large")
+            self.write(event)
+            states = self._states(event.source)
+            self._cells(target)[...] = _host(
+                lambda: np.broadcast_to(states[..., None], (*target.shape, 1)))
+        elif storage.shadow.paged:
+            whole = extent(target) * itemsize(target) == len(storage.data) and _dense(target)
+            if not whole or event.value != 0:
                 raise MemoryError("a host fill of a tensor this large")
             storage.shadow.fill(HOST)  # fresh pages are zero already
-            return self._modified(storage, target)
-        _host(lambda: self.tensor(target).fill_(value))
-        self._cells(target)[...] = HOST
-        return self._modified(storage, target)
-
-    def move(self, event: Move) -> Finding | None:
-        target, source = event.target, event.source
-        storage, origin = self.check(target), self.check(source)
-        if storage.shadow.paged or (origin.shadow.paged and origin.shadow.touched):
-            raise MemoryError("a host copy of a tensor this large")
-        moved = self.tensor(source)
-        moved = moved.conj() if event.conjugate else moved
-        if target.storage == source.storage:
-            moved = moved.clone()
-        _host(lambda: self.tensor(target).copy_(moved))
-        states = self._states(source)
-        self._cells(target)[...] = _host(
-            lambda: np.broadcast_to(states[..., None], (*target.shape, 1)))
-        return self._modified(storage, target)
-
-    def write_values(self, event: Fill | Move) -> None:
-        """Do what host code did without noting who wrote."""
-        target = self.tensor(event.target)
-        if isinstance(event, Fill):
-            _host(lambda: target.fill_(event.value))
-            return
-        source = self.tensor(event.source)
-        source = source.conj() if event.conjugate else source
-        same = event.target.storage == event.source.storage
-        _host(lambda: target.copy_(source.clone() if same else source))
-
-    def _modified(self, storage: Storage, target: View) -> Finding | None:
-        if not storage.protected or not elements(target):
-            return None
-        storage.stored_into = True
-        return Finding("M07", fault("modified by host"))
+        else:
+            self.write(event)
+            self._cells(target)[...] = HOST
+        if storage.protected and prod(target.shape):
+            return Finding("M07", fault("modified by host"))
+        return None
 
     def _cells(self, view: View) -> NDArray[np.int32]:
         """Shadow cells, writable, with one more axis for the granules of an element."""
@@ -179,9 +181,9 @@ class Storages:
         that may start ``zeroed``, elements may stay the zeros of a host fill.
         """
         views, findings = () if recording.in_place else recording.results, []
-        nothing_given = recording.inputs and not any(map(elements, recording.inputs))
+        nothing_given = recording.inputs and not any(prod(v.shape) for v in recording.inputs)
         for number, view in enumerate(views):
-            storage, total = self.check(view), elements(view)
+            storage, total = self.check(view), prod(view.shape)
             if not total or storage.shadow.paged:
                 continue
             states = self._states(view)
@@ -214,7 +216,7 @@ class Storages:
             changed |= (cells > 0) | (cells < KERNEL)
             views = [view for view in recording.results if view.storage == number]
             for view in views:
-                if elements(view):
+                if prod(view.shape):
                     ratio = itemsize(view) // size
                     np.lib.stride_tricks.as_strided(
                         changed[view.offset * ratio:], (*view.shape, ratio),
@@ -228,47 +230,46 @@ class Storages:
                     side="before" if first < 0 else "after")))
         return findings
 
-    def modified_inputs(self, recording: Recording) -> list[int]:
-        return [
-            index for index, view in enumerate(recording.inputs)
-            if self._of(view)[1].stored_into
-        ]
+    def append_results(self, fd: int, views: Sequence[View]) -> list[list[Any]]:
+        """Appends results to a file, as ``arena.append_results`` does.
 
-    def write(self, fd: int, views: Sequence[View]) -> list[list[Any]]:
-        """Append views of results to a file; [dtype, shape, offset, bytes] of each."""
-        places: list[list[Any]] = []
-        end = -(-os.fstat(fd).st_size // _ALIGNMENT) * _ALIGNMENT
-        for view in views:
-            nbytes = elements(view) * itemsize(view)
-            if nbytes > _LAZY_BYTES:
-                raise MemoryError("a result this large")
-            os.ftruncate(fd, end + nbytes)
-            if nbytes:
-                tensor = self.tensor(view)
-                raw = _host(lambda tensor=tensor: tensor.contiguous().reshape(-1))
-                _write_all(fd, raw.view(torch.uint8).numpy().data, end)
-            places.append([view.dtype, list(view.shape), end, nbytes])
-            end += -(-nbytes // _ALIGNMENT) * _ALIGNMENT
-        return places
+        Raises:
+            MemoryError: they are too large.
+        """
+        if any(prod(view.shape) * itemsize(view) > _LAZY_BYTES for view in views):
+            raise MemoryError("a result this large")
+        try:
+            return arena.append_results(
+                fd, (_host(self.tensor(view).contiguous) for view in views))
+        except OSError as error:  # a file may grow so far and no further
+            if error.errno != errno.EFBIG:
+                raise
+            raise MemoryError("a result this large") from error
+
+
+def host_write(event: Fill | Move, tensor: Callable[[View], torch.Tensor]) -> Callable[[], object]:
+    """Returns a function that does what host code did, on the tensors that views stand for."""
+    target = tensor(event.target)
+    if isinstance(event, Fill):
+        return partial(target.fill_, event.value)
+    source = tensor(event.source)
+    source = source.conj() if event.conjugate else source
+    if event.target.storage == event.source.storage:
+        return lambda: target.copy_(source.clone())
+    return partial(target.copy_, source)
 
 
 def windows_of(view: View, windows: Sequence[Sequence[int]]) -> list[View]:
     """Runs of (first element, count) of a contiguous view, each as a view of one dimension."""
     if not _dense(view):
         raise MemoryError("a result this large that is not contiguous")
-    total = elements(view)
+    total = prod(view.shape)
     if not all(first >= 0 and count >= 0 and first + count <= total for first, count in windows):
         raise MalformedRecording("a window reaches beyond the result")
     return [
         View(view.storage, view.dtype, (count,), (1,), view.offset + first)
         for first, count in windows
     ]
-
-
-def _write_all(fd: int, data: memoryview, offset: int) -> None:
-    while data:
-        written = os.pwrite(fd, data, offset)
-        data, offset = data[written:], offset + written
 
 
 def _fresh(nbytes: int, pattern: int) -> torch.Tensor:
@@ -283,7 +284,7 @@ def _pages(nbytes: int) -> torch.Tensor:
     """Zeros, of which only what is touched gets memory."""
     try:
         pages = mmap.mmap(-1, nbytes,
-                          flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
+                          flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NORESERVE)
     except OSError as error:
         raise MemoryError(f"an allocation of {nbytes / 1e9:.1f} GB") from error
     return torch.frombuffer(pages, dtype=torch.uint8)
@@ -330,20 +331,8 @@ def _is_end(missing: NDArray[np.bool_], first: Sequence[int]) -> bool:
 
 def _granules(recording: Recording) -> dict[int, int]:
     """The smallest element with which each storage is used."""
-    views = [*recording.inputs, *recording.results]
-    for event in recording.events:
-        match event:
-            case Launch():
-                for argument in event.arguments.values():
-                    views += views_of(argument)
-            case Move(target, source):
-                views += [target, source]
-            case Alloc():
-                pass
-            case _:
-                views.append(event.target)
     sizes: dict[int, int] = {}
-    for view in views:
+    for view in (*recording.inputs, *recording.results, *chain(*map(views_in, recording.events))):
         size = itemsize(view)
         sizes[view.storage] = min(size, sizes.get(view.storage, size))
     return sizes

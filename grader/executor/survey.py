@@ -5,42 +5,26 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from math import prod
 
 from grader.engine.dram_model.extrapolate import Unsteady, surveyed
 from grader.engine.dram_model.sampling import Addresses, Sampler, SamplingStopped, TooLong
 from grader.engine.interpreter.transaction import Spinning
-from grader.executor.binding import Binder, Kernels, NoSuchLaunch
-from grader.executor.memory import SMALL, Storages, elements
-from grader.executor.replay import descriptor_of, pointer_of
+from grader.executor.binding import Binder, Kernels, LaunchRefused
+from grader.executor.memory import SMALL, Storages
 from grader.finding import fault
 from grader.recording.arena import itemsize
 from grader.recording.launch_stats import Survey, Unsurveyable
-from grader.recording.model import Alloc, Fill, Launch, MalformedRecording, Move, Recording, View
+from grader.recording.model import Alloc, Fill, Launch, MalformedRecording, Move, Recording
 from grader.report import Finding
 
 _BUDGET_S = 3.0  # for all launches; what is run of them takes about 1 s where nothing is odd
 _LEAST_S, _LEAST_EFFORT = 0.1, 0.06  # of one launch
 
 
-@dataclass
-class SurveyResult:
-    """One entry for each launch, up to the one that failed; ``findings`` say why it did."""
-
-    launches: list[Survey | Unsurveyable] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "status": "done",
-            "launches": [launch.to_dict() for launch in self.launches],
-            "findings": [finding.to_json() for finding in self.findings],
-        }
-
-
 def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, kernels: Kernels,
-           resident: Sequence[int], l2_bytes: int, budget_s: float = _BUDGET_S) -> SurveyResult:
+           resident: Sequence[int], l2_bytes: int
+           ) -> tuple[list[Survey | Unsurveyable], list[Finding]]:
     """Survey every launch of a recording; an access out of bounds ends it with a finding.
 
     Args:
@@ -48,46 +32,44 @@ def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ke
             values: a launch whose accesses depend on them is not surveyed.
         resident: for each launch, how many of its programs are on the GPU at the same time.
         l2_bytes: the size of the L2 cache.
-        budget_s: seconds of one core that all launches together may take.
+
+    Returns:
+        One entry for each launch, up to the one that failed, and the findings that say why it did.
 
     Raises:
         MalformedRecording: views, names or arguments do not fit together.
     """
     launches = recording.launches
-    if len(resident) != len(launches) or min([1, l2_bytes, *resident]) < 1:
-        raise MalformedRecording("a survey needs resident programs for each launch, and an L2")
+    if len(resident) != len(launches):
+        raise MalformedRecording("a survey needs resident programs for each launch")
     virtual = {number for number, place in enumerate(layout) if not _has_values(arena, place)}
     storages = Storages(arena, layout, recording, 0, virtual)
     memory = Addresses()
     memory.known = {id(storages.check(view)) for view in recording.inputs
                     if view.storage not in virtual}
-    made = SurveyResult()
-    end = time.process_time() + budget_s
+    surveys: list[Survey | Unsurveyable] = []
+    end = time.process_time() + _BUDGET_S
     for event in recording.events:
         try:
             match event:
                 case Alloc():
                     storages.allocate(event)
-                case Fill(target):
-                    _write(storages, memory, target, None, event)
-                case Move(target, source):
-                    _write(storages, memory, target, source, event)
+                case Fill() | Move():
+                    _write(storages, memory, event)
                 case Launch():
-                    number = len(made.launches)
+                    number = len(surveys)
                     now = time.process_time()
                     share = (end - now) / (len(launches) - number)
                     memory.deadline = now + max(_LEAST_S, share)
-                    made.launches.append(_launch(event, storages, memory, kernels,
-                                                 resident[number], l2_bytes,
-                                                 max(_LEAST_EFFORT, 1 / len(launches))))
-        except (NoSuchLaunch, SamplingStopped) as error:
+                    surveys.append(_launch(event, storages, memory, kernels, resident[number],
+                                           l2_bytes, max(_LEAST_EFFORT, 1 / len(launches))))
+        except (LaunchRefused, SamplingStopped) as error:
             memory.observed.add(error.finding)
         except MemoryError as error:
             memory.observed.add(Finding("R04", fault("no memory", text=str(error))))
-        made.findings = memory.observed.findings()
-        if made.findings:
-            break
-    return made
+        if findings := memory.observed.findings():
+            return surveys, findings
+    return surveys, []
 
 
 def _has_values(arena: int, place: Sequence[int]) -> bool:
@@ -96,15 +78,14 @@ def _has_values(arena: int, place: Sequence[int]) -> bool:
     return size == 0 or os.lseek(arena, offset, os.SEEK_HOLE) >= offset + size
 
 
-def _write(storages: Storages, memory: Addresses, target: View, source: View | None,
-           event: Fill | Move) -> None:
+def _write(storages: Storages, memory: Addresses, event: Fill | Move) -> None:
     """Host code writes: kept where a kernel may read it as an index, forgotten where not."""
-    written = storages.check(target)
+    target, written = event.target, storages.check(event.target)
     known = len(written.data) <= SMALL and (
-        source is None or id(storages.check(source)) in memory.known)
-    whole = not written.is_input and elements(target) * itemsize(target) == len(written.data)
+        isinstance(event, Fill) or id(storages.check(event.source)) in memory.known)
+    whole = not written.is_input and prod(target.shape) * itemsize(target) == len(written.data)
     if known and (whole or id(written) in memory.known):
-        storages.write_values(event)
+        storages.write(event)
         memory.known.add(id(written))
     else:
         memory.known.discard(id(written))
@@ -112,10 +93,8 @@ def _write(storages: Storages, memory: Addresses, target: View, source: View | N
 
 def _launch(launch: Launch, storages: Storages, memory: Addresses, kernels: Kernels, resident: int,
             l2_bytes: int, effort: float) -> Survey | Unsurveyable:
-    binder = Binder(kernels, lambda view: pointer_of(view, storages),
-                    lambda descriptor: descriptor_of(descriptor, storages))
     try:
-        kernel, bound = binder.bind(launch)
+        kernel, bound = Binder(kernels, storages.pointer, storages.descriptor).bind(launch)
         sampler = Sampler(kernel, launch.grid, bound, memory)
         return surveyed(sampler, launch.kernel, resident, l2_bytes, effort)
     except Unsteady as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -14,11 +14,11 @@ import torch
 
 from grader.recording.model import MalformedRecording, View, dtype_name
 
-ALIGNMENT = 512  # bytes; what a CUDA allocation has, so that alignment looks alike on both
 WITH_HOLES = 1 << 28  # bytes of a storage of which only the elements of its tensors are kept
+_RESULT_ALIGNMENT = 64  # bytes, of each result in its file
 _SEAL = 0x0001  # F_SEAL_SEAL and its siblings, from <linux/fcntl.h>
 _SHRINK, _GROW, _FUTURE_WRITE = 0x0002, 0x0004, 0x0010
-_NORESERVE = 0x4000  # MAP_NORESERVE, which the mmap module names only from Python 3.13 on
+NORESERVE = 0x4000  # MAP_NORESERVE, which the mmap module names only from Python 3.13 on
 
 
 @dataclass(frozen=True)
@@ -55,28 +55,27 @@ def pack(tensors: Sequence[torch.Tensor | SparseTensor]) -> Arena:
     places: list[tuple[int, int]] = []
     numbers: dict[int, int] = {}
     views: list[View] = []
-    end = 0
+
+    def add(size: int) -> int:
+        """Adds a storage; its first byte in the file."""
+        start = os.fstat(fd).st_size
+        os.ftruncate(fd, start + _padded(size))
+        places.append((start, size))
+        return start
+
     for tensor in tensors:
         if isinstance(tensor, SparseTensor):
-            size = tensor.nbytes
-            os.ftruncate(fd, end + _padded(size))
-            for start, window in tensor.windows:
-                _write(fd, _bytes(window), end + start * window.element_size())
             views.append(view_of(tensor.like, len(places)))
-            places.append((end, size))
-            end += _padded(size)
+            start = add(tensor.nbytes)
+            for first, window in tensor.windows:
+                _write(fd, _bytes(window), start + first * window.element_size())
             continue
         storage = tensor.untyped_storage()
-        key = storage._cdata
-        if key not in numbers:
+        if (key := storage._cdata) not in numbers:
             numbers[key] = len(places)
-            size = storage.nbytes()
-            os.ftruncate(fd, end + _padded(size))
-            if size <= WITH_HOLES:
-                whole = torch.empty(0, dtype=torch.uint8).set_(storage)
-                _write(fd, _bytes(whole), end)
-            places.append((end, size))
-            end += _padded(size)
+            start = add(storage.nbytes())
+            if storage.nbytes() <= WITH_HOLES:
+                _write(fd, _bytes(torch.empty(0, dtype=torch.uint8).set_(storage)), start)
         if storage.nbytes() > WITH_HOLES:
             _write_elements(fd, places[numbers[key]][0], tensor)
         views.append(view_of(tensor, numbers[key]))
@@ -95,11 +94,22 @@ def unpack(fd: int, layout: Sequence[Sequence[int]]) -> list[torch.Tensor]:
             storages.append(torch.empty(0, dtype=torch.uint8))
             continue
         private = mmap.mmap(
-            fd, size, flags=mmap.MAP_PRIVATE | _NORESERVE,
+            fd, size, flags=mmap.MAP_PRIVATE | NORESERVE,
             prot=mmap.PROT_READ | mmap.PROT_WRITE, offset=offset,
         )
         storages.append(torch.frombuffer(private, dtype=torch.uint8))
     return storages
+
+
+def append_results(fd: int, tensors: Iterable[torch.Tensor]) -> list[list[Any]]:
+    """Appends CPU tensors to a file of results; [dtype, shape, offset, bytes] of each."""
+    places: list[list[Any]] = []
+    for tensor in tensors:
+        start = -(-os.fstat(fd).st_size // _RESULT_ALIGNMENT) * _RESULT_ALIGNMENT
+        os.ftruncate(fd, start + tensor.nbytes)
+        _write(fd, _bytes(tensor), start)
+        places.append([dtype_name(tensor), list(tensor.shape), start, tensor.nbytes])
+    return places
 
 
 def as_tensor(storage: torch.Tensor, view: View) -> torch.Tensor:

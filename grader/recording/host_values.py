@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 MAX_ITEMS = 20_000  # of one answer, those inside others included
@@ -15,15 +16,11 @@ class NotPlain(ValueError):
     """A value of a type that does not cross, or too many values."""
 
 
-class Fields:
+class Fields(SimpleNamespace):
     """An instance of a dataclass of the worker: the class's name in ``type``, and its fields."""
 
     def __init__(self, type_: str, fields: dict[str, Any]) -> None:
-        self.__dict__.update(fields)
-        self.type = type_
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Fields) and vars(self) == vars(other)
+        super().__init__(**fields, type=type_)
 
     def __repr__(self) -> str:
         inside = ", ".join(f"{name}={value!r}" for name, value in vars(self).items()

@@ -217,10 +217,15 @@ def view_to_json(view: View) -> list[Any]:
 
 
 def view_from_json(data: Any) -> View:
-    return _checked(_read(data, View))
+    return _checked(read(data, View))
 
 
-def _read(data: Any, form: Any) -> Any:
+def read(data: Any, form: Any) -> Any:
+    """Reads a value of a type, whose annotations hold the limits.
+
+    Raises:
+        MalformedRecording: it has another form.
+    """
     try:
         return convert(data, form, "it does not parse")
     except (ValueError, RecursionError) as error:
@@ -246,7 +251,7 @@ def dtype_from_json(data: Any) -> str:
 
 def line_from_json(data: Any) -> int | None:
     """Reads a line of the learner's file; Python gives 0 where it has none."""
-    return _read(data, Line) or None
+    return read(data, Line) or None
 
 
 def _argument_to_json(argument: Argument) -> list[Any]:
@@ -272,10 +277,10 @@ def _argument_from_json(data: Any, depth: int = 0) -> Argument:
         case ["tensor", view]:
             return Argument("tensor", view_from_json(view))
         case ["descriptor", list(parts)] if len(parts) == 6:
-            return Argument("descriptor", _checked_descriptor(_read(parts, Descriptor)))
+            return Argument("descriptor", _checked_descriptor(read(parts, Descriptor)))
         case ["tuple", list(items), *names] if depth < 4 and len(names) < 2:
             values = tuple(_argument_from_json(item, depth + 1) for item in items)
-            fields = _read(names[0], tuple[Text, ...]) if names else ()
+            fields = read(names[0], tuple[Text, ...]) if names else ()
             if names and (len(fields) != len(values) or not are_fields(fields)):
                 raise MalformedRecording(
                     "a named tuple has one name, fit for an attribute, for each item")
@@ -292,7 +297,7 @@ def _argument_from_json(data: Any, depth: int = 0) -> Argument:
         case ["none", _]:
             return Argument("none", None)
         case ["str" | "dtype" | "function" as kind, text]:
-            return Argument(kind, _read(text, Text))
+            return Argument(kind, read(text, Text))
     raise MalformedRecording(f"an argument of an unknown form: {data!r:.40}")
 
 
@@ -356,7 +361,7 @@ def from_json(data: Any) -> Recording:
         MalformedRecording: anything is missing, of a wrong type, out of bounds, over the budgets,
             or refers to a storage that does not exist yet.
     """
-    rows: _RecordingRows = _read(data, _RecordingRows)
+    rows: _RecordingRows = read(data, _RecordingRows)
     recording = Recording(
         tuple(map(_checked, rows.inputs)), tuple(map(_event, rows.events)),
         tuple(map(_checked, rows.results)), rows.returned_tuple, rows.in_place)
@@ -385,27 +390,30 @@ def _event(row: Alloc | _FillRow | _MoveRow | _LaunchRow) -> Event:
 def _check_storages(recording: Recording) -> None:
     storages = {view.storage for view in recording.inputs}
 
-    def check(view: View) -> None:
-        if view.storage not in storages:
-            raise MalformedRecording(f"storage {view.storage} does not exist at this point")
+    def check(views: Sequence[View]) -> None:
+        for view in views:
+            if view.storage not in storages:
+                raise MalformedRecording(f"storage {view.storage} does not exist at this point")
 
     for event in recording.events:
-        match event:
-            case Alloc(storage, _):
-                if storage in storages:
-                    raise MalformedRecording(f"storage {storage} is allocated twice")
-                storages.add(storage)
-            case Fill(target, _):
-                check(target)
-            case Move(target, source):
-                check(target)
-                check(source)
-            case Launch():
-                for argument in event.arguments.values():
-                    for view in views_of(argument):
-                        check(view)
-    for view in recording.results:
-        check(view)
+        if isinstance(event, Alloc):
+            if event.storage in storages:
+                raise MalformedRecording(f"storage {event.storage} is allocated twice")
+            storages.add(event.storage)
+        check(views_in(event))
+    check(recording.results)
+
+
+def views_in(event: Event) -> list[View]:
+    """The views that an event accesses."""
+    match event:
+        case Launch():
+            return [view for argument in event.arguments.values() for view in views_of(argument)]
+        case Move(target, source):
+            return [target, source]
+        case Fill(target):
+            return [target]
+    return []
 
 
 def views_of(argument: Argument) -> list[View]:

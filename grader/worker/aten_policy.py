@@ -8,33 +8,23 @@ import torch
 
 Op = Any  # torch._ops.OpOverload
 
-_ALLOCATE = frozenset({
-    "empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided",
-})
-_CREATE_FILLED = frozenset({
-    "zeros", "zeros_like", "new_zeros", "ones", "ones_like", "new_ones",
-    "full", "full_like", "new_full",
-})
-_FILL = frozenset({"zero_", "fill_"})
-_VIEW = frozenset({
-    "view", "_unsafe_view", "reshape", "_reshape_alias", "as_strided", "t", "transpose", "permute",
-    "expand", "unsqueeze", "squeeze", "select", "slice", "split", "split_with_sizes", "unbind",
-    "alias", "detach", "unfold", "diagonal", "view_as", "view_as_real", "view_as_complex",
-    "_conj", "_neg_view",
-})
-_COPY = frozenset({"clone", "_to_copy"})
-_META = frozenset({
-    "promote_types", "result_type", "is_same_size", "is_pinned", "size", "stride", "numel", "dim",
-    "sym_size", "sym_stride", "sym_numel", "sym_storage_offset", "storage_offset", "is_contiguous",
-    "can_cast", "is_nonzero",
-})
-_VALIDATE = frozenset({
-    "amin", "amax", "any", "all", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "equal",
-    "allclose", "eq", "ne", "lt", "le", "gt", "ge", "abs", "logical_and", "logical_or",
-    "logical_not", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_not",
-})
-_WHOLE = frozenset({"min", "max"})  # of the whole tensor; along a dimension they are reductions
-_READ = frozenset({"_local_scalar_dense", "item"})
+_CLASSES = {name: kind for kind, names in {  # of all overloads of an operation
+    "allocate": "empty empty_like empty_strided empty_permuted new_empty new_empty_strided",
+    "create": "zeros zeros_like new_zeros ones ones_like new_ones full full_like new_full",
+    "fill": "zero_ fill_",
+    "view": """view _unsafe_view reshape _reshape_alias as_strided t transpose permute expand
+        unsqueeze squeeze select slice split split_with_sizes unbind alias detach unfold diagonal
+        view_as view_as_real view_as_complex _conj _neg_view""",
+    "copy": "clone _to_copy",
+    "copy_into": "copy_",
+    "lift": "lift_fresh",
+    "meta": """promote_types result_type is_same_size is_pinned size stride numel dim sym_size
+        sym_stride sym_numel sym_storage_offset storage_offset is_contiguous can_cast is_nonzero""",
+    "validate": """amin amax any all isnan isinf isfinite isposinf isneginf equal allclose eq ne lt
+        le gt ge abs logical_and logical_or logical_not logical_xor bitwise_and bitwise_or
+        bitwise_not""",
+    "read": "_local_scalar_dense item",
+}.items() for name in names.split()}
 
 _DEFINED_BY_TORCH = frozenset(torch.library._defs)  # before any file is loaded
 
@@ -66,17 +56,11 @@ def classify(op: Op, args: tuple[Any, ...]) -> str:
         return "meta"
     if not str(op._schema.name).startswith("aten::") or "out" in overload.split("_"):
         return "deny"
-    for names, kind in (
-        (_ALLOCATE, "allocate"), (_CREATE_FILLED, "create"), (_FILL, "fill"), (_VIEW, "view"),
-        (_COPY, "copy"), (_META, "meta"), (_VALIDATE, "validate"), (_READ, "read"),
-    ):
-        if name in names:
-            return kind
-    if name in _WHOLE and overload == "default":
-        return "validate"
+    if name in ("min", "max") and overload == "default":
+        return "validate"  # of the whole tensor; along a dimension they are reductions
     if name in ("mul", "nonzero") and all(a.dtype is torch.bool for a in tensors(args)):
         return "validate"  # what `isfinite` is made of; where a check found something
-    return {"copy_": "copy_into", "lift_fresh": "lift"}.get(name, "deny")
+    return _CLASSES.get(name, "deny")
 
 
 def tensors_written(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:

@@ -15,6 +15,7 @@ from grader.finding import Fault
 from grader.recording.model import Launch, Recording, View, dtype_name, to_json
 from grader.report import Finding
 from grader.worker.launch_capture import bound_arguments
+from grader.worker.recorder import Recorder
 
 Returned = Callable[..., Any]  # of a launch: kernel, args, kwargs, and whether it is a warmup
 Question = dict[str, Any]  # a recording of one launch, as JSON
@@ -61,80 +62,72 @@ class Figures:
         """The factory of what launches of kernels in the file ``path`` return."""
         def compiled(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *,
                      warmup: bool) -> CompiledKernel:
-            return CompiledKernel(_LazyLaunch(self, path, kernel, args, kwargs), loaded=not warmup)
+            return CompiledKernel(self, path, kernel, args, kwargs, loaded=not warmup)
 
         return compiled
 
 
-class _LazyLaunch:
-    """One launch, which is described only when a figure of it is read."""
+class CompiledKernel:
+    """Triton's ``CompiledKernel``, as far as host code of a grade can use one.
+
+    Its launch is described only when a figure of it is read.
+    """
 
     def __init__(self, figures: Figures, path: str, kernel: Any, args: tuple[Any, ...],
-                 kwargs: dict[str, Any]) -> None:
-        self.kernel = kernel
-        self.given = args, kwargs
-        self.options = {key: value for key, value in kwargs.items()
-                        if key not in kernel.signature.parameters}
-        self._figures, self._path = figures, path
-        self._launch: Launch | None = None
-
-    @property
-    def figures(self) -> Mapping[str, int]:
-        if self._launch is None:
-            key, arguments, options = bound_arguments(
-                _ArgumentRecorder(self._path), self.kernel, *self.given)
-            self._launch = Launch(key, (1, 1, 1), arguments, options)
-        return self._figures.of(self._launch)
-
-
-class CompiledKernel:
-    """Triton's ``CompiledKernel``, as far as host code of a grade can use one."""
-
-    def __init__(self, launch: _LazyLaunch, *, loaded: bool) -> None:
+                 kwargs: dict[str, Any], *, loaded: bool) -> None:
         """``loaded``: it was launched, so its figures can be read without ``_init_handles``."""
-        self._launch, self._loaded = launch, loaded
-        self.name = str(launch.kernel.__name__)
-        self.metadata = _Metadata(launch)
+        self._figures, self._path, self._loaded = figures, path, loaded
+        self._kernel, self._args, self._kwargs = kernel, args, kwargs
+        self._launch: Launch | None = None
+        self.name = str(kernel.__name__)
+        self.metadata = _Metadata(self)
 
     def _init_handles(self) -> None:
         self._loaded = True
 
     @property
     def n_regs(self) -> int:
-        return self._figure("n_regs")
+        return self._loaded_figure("n_regs")
 
     @property
     def n_spills(self) -> int:
-        return self._figure("n_spills")
+        return self._loaded_figure("n_spills")
 
     @property
     def n_max_threads(self) -> int:
-        return self._figure("num_warps") * WARP
+        return self._loaded_figure("num_warps") * WARP
 
-    def _figure(self, name: str) -> int:
+    def _loaded_figure(self, name: str) -> int:
         if not self._loaded:
             raise AttributeError  # Python goes on to `__getattr__`
-        return self._launch.figures[name]
+        return self._figure(name)
+
+    def _figure(self, name: str) -> int:
+        if self._launch is None:
+            key, arguments, options = bound_arguments(
+                _ArgumentRecorder(self._path, ()), self._kernel, self._args, self._kwargs)
+            self._launch = Launch(key, (1, 1, 1), arguments, options)
+        return self._figures.of(self._launch)[name]
 
     def __getitem__(self, grid: Any) -> Callable[..., None]:
         """Launches this code, with the constexpr parameters and options it was compiled with."""
         self._init_handles()
-        compiled = self._launch
+        kernel = self._kernel
 
         def launch(*args: Any, stream: Any = None) -> None:
-            names = [parameter.name for parameter in compiled.kernel.params]
+            names = [parameter.name for parameter in kernel.params]
             if len(args) != len(names):
                 raise TypeError(f"{self.name}: a compiled kernel takes all of its {len(names)} "
                                 f"arguments by position, constexprs too; it got {len(args)}")
-            positional, named = compiled.given
-            bound = compiled.kernel.signature.bind(
-                *positional, **{key: value for key, value in named.items() if key in names})
+            given = {key: value for key, value in self._kwargs.items() if key in names}
+            options = {key: value for key, value in self._kwargs.items() if key not in names}
+            bound = kernel.signature.bind(*self._args, **given)
             bound.apply_defaults()
             values = {parameter.name: bound.arguments[parameter.name]
                       if parameter.is_constexpr else value
-                      for parameter, value in zip(compiled.kernel.params, args, strict=True)}
-            JITFunction.run(compiled.kernel, grid=(grid[0], grid[1], grid[2]), warmup=False,
-                            **values, **compiled.options)
+                      for parameter, value in zip(kernel.params, args, strict=True)}
+            JITFunction.run(kernel, grid=(grid[0], grid[1], grid[2]), warmup=False, **values,
+                            **options)
 
         return launch
 
@@ -149,44 +142,32 @@ class CompiledKernel:
 class _Metadata:
     """``metadata`` of a compiled kernel."""
 
-    def __init__(self, launch: _LazyLaunch) -> None:
-        self._launch = launch
-        self.name = str(launch.kernel.__name__)
+    def __init__(self, compiled: CompiledKernel) -> None:
+        self._compiled = compiled
+        self.name = compiled.name
         self.warp_size = WARP
 
     @property
     def shared(self) -> int:
-        return self._launch.figures["shared"]
+        return self._compiled._figure("shared")
 
     @property
     def num_warps(self) -> int:
-        return self._launch.figures["num_warps"]
+        return self._compiled._figure("num_warps")
 
     def __getattr__(self, name: str) -> Any:
         if name not in _OPTIONS:
             raise AttributeError(f"the metadata of a grade's compiled kernels has no `{name}`: it "
                                  f"has name, shared, num_warps, {', '.join(_OPTIONS)}")
-        return {**_OPTIONS, **self._launch.options, **self._launch.given[1]}[name]
+        return {**_OPTIONS, **self._compiled._kwargs}[name]
 
 
-class _ArgumentRecorder:
+class _ArgumentRecorder(Recorder):
     """A recorder that describes the arguments of a launch and records no event."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
 
     def view(self, tensor: torch.Tensor | MockTensor) -> View:
         offset = tensor.storage_offset() if isinstance(tensor, torch.Tensor) else 0
         return View(0, dtype_name(tensor), (1,), (1,), int(offset) % _ALIGNMENTS)
 
-    def find(self, code: str, data: Fault, line: int | None = None) -> None:
-        """Does nothing: an exception with the same message follows."""
-
     def stop(self, code: str, data: Fault) -> NoReturn:
         raise ValueError(Finding(code, data).seen)
-
-    def check_device(self, tensor: torch.Tensor) -> None:
-        """Does nothing: the address is not used."""
-
-    def forget(self, tensor: torch.Tensor) -> None:
-        """Does nothing: no kernel writes the tensor."""

@@ -43,7 +43,7 @@ def capture_launches(recorder: Recorder, returned: Callable[..., Any]) -> Iterat
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if not warmup:
-            record(recorder, self, args, kwargs, grid)
+            _record(recorder, self, args, kwargs, grid)
         return returned(self, args, kwargs, warmup=warmup)
 
     def tuned(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -95,8 +95,8 @@ def _try(tuner: Any, config: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     tuner.post_hook(nargs, exception=None)
 
 
-def record(recorder: Recorder, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
-           grid: Any) -> None:
+def _record(recorder: Recorder, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
+            grid: Any) -> None:
     """Records one launch.
 
     Raises:
@@ -117,8 +117,8 @@ def record(recorder: Recorder, kernel: Any, args: tuple[Any, ...], kwargs: dict[
     recorder.note(Launch(key, sizes, arguments, options, current_line(recorder.path)))
 
 
-def bound_arguments(recorder: Any, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-                    ) -> tuple[str, dict[str, Argument], dict[str, Any]]:
+def bound_arguments(recorder: Recorder, kernel: Any, args: tuple[Any, ...],
+                    kwargs: dict[str, Any]) -> tuple[str, dict[str, Argument], dict[str, Any]]:
     """A launch without its grid: the kernel's key, every parameter, and the options apart.
 
     Raises:
@@ -225,32 +225,20 @@ def _argument(recorder: Recorder, kernel: str, parameter: Any, value: Any) -> Ar
     """A kernel's argument as data.
 
     Raises:
-        TypeError: Triton cannot tell the type of the argument, or of an item of a tuple.
+        TypeError: Triton does not take the argument, or an item of a tuple.
     """
-    numpy = parameter.is_constexpr or _is_declared(parameter.annotation_type)
-    made = _value(recorder, kernel, parameter.name, value, numpy=numpy)
-    if made is None:
-        raise TypeError(f"failed to specialize argument of type: {type(value).__name__}")
-    if not parameter.is_constexpr:
-        _check_declared(parameter.annotation_type, made, type(value).__name__)
-    return made
-
-
-def _check_declared(annotation: str, made: Argument, kind: str) -> None:
-    """Checks an argument as the launcher does where the annotation is a type of number.
-
-    Raises:
-        TypeError: the argument is not such a number.
-    """
-    if annotation[:2] in ("fp", "bf") and made.kind not in ("float", "int", "bool"):
-        raise TypeError(f"must be real number, not {kind}")
-    if annotation[:1] in ("i", "u") and made.kind not in ("int", "bool"):
-        raise TypeError(f"'{kind}' object cannot be interpreted as an integer")
-
-
-def _is_declared(annotation: str) -> bool:
-    """Whether an annotation fixes the type, so that Triton does not inspect the value."""
-    return annotation == "u1" or annotation[:2] in ("fp", "bf")
+    annotation, type_name = parameter.annotation_type, type(value).__name__
+    is_float = annotation[:2] in ("fp", "bf")
+    inspected = not (parameter.is_constexpr or is_float or annotation == "u1")
+    argument = _value(recorder, kernel, parameter.name, value, numpy=not inspected)
+    if argument is None:
+        raise TypeError(f"failed to specialize argument of type: {type_name}")
+    if not parameter.is_constexpr:  # checked by the launcher
+        if is_float and argument.kind not in ("float", "int", "bool"):
+            raise TypeError(f"must be real number, not {type_name}")
+        if annotation[:1] in ("i", "u") and argument.kind not in ("int", "bool"):
+            raise TypeError(f"'{type_name}' object cannot be interpreted as an integer")
+    return argument
 
 
 def _value(recorder: Recorder, kernel: str, name: str, value: Any, *, numpy: bool,

@@ -8,7 +8,6 @@ import inspect
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -16,6 +15,7 @@ import torch
 from torch._library.custom_ops import CustomOpDef
 
 from grader.engine.compiler import targets
+from grader.executor.service import WARMUP
 from grader.recording import arena, host_values, model
 from grader.recording.model import MAX_FINDINGS
 from grader.submission import triton_namespace
@@ -24,8 +24,6 @@ from grader.worker.compiled_kernel import Figures, Returned
 from grader.worker.launch_capture import capture_launches
 from grader.worker.recorder import Recorder, Stop
 from grader.worker.torch_modes import FunctionCallMode, OperationMode, watched_backward
-
-_SAMPLE = Path(__file__).with_name("sample.py")
 
 
 class WorkerHandler:
@@ -91,51 +89,51 @@ class WorkerHandler:
             return {"status": "missing"}
         arguments = _arguments(request, fds)
         positions = _parameters(entry)
+        storages = {n: item["tensor"][0] for n, item in enumerate(request["arguments"])
+                    if "tensor" in item}
         inputs = [(positions[n] if n < len(positions) else f"number {n + 1}", arguments[n],
-                   request["arguments"][n]["tensor"][0]) for n in _tensors_at(request)]
+                   storage) for n, storage in storages.items()]
         names = list(request.get("keywords", ()))
         split = len(arguments) - len(names)
-        changing = request.get("in_place", ())
         recorder = Recorder(
             self._path, inputs, int(request.get("config", 0)),
-            changing={number for position, (_, _, number) in zip(
-                _tensors_at(request), inputs, strict=True) if position in changing},
+            changing={storages[n] for n in request.get("in_place", ()) if n in storages},
             trials=int(request.get("trials", 0)))
         try:
-            with _watched(recorder, self._figures.returned(self._path)):
+            with (capture_launches(recorder, self._figures.returned(self._path)),
+                  watched_backward(recorder), FunctionCallMode(recorder), OperationMode(recorder)):
                 result = entry(*arguments[:split],
                                **dict(zip(names, arguments[split:], strict=True)))
-        except Stop as stop:
-            described = {"types": ["Stop"], "message": str(stop), "line": None}
-            if recorder.findings:
-                described["line"] = recorder.findings[-1]["line"]
-            return _raised(recorder, described)
         except BaseException as error:
-            return _raised(recorder, module_loader.describe(self._path, error))
+            described = module_loader.describe(self._path, error)
+            if isinstance(error, Stop):
+                described |= {"types": ["Stop"], "line":
+                              recorder.findings[-1]["line"] if recorder.findings else None}
+            return {"status": "raised", **described, "launches": recorder.launches,
+                    "findings": recorder.findings}
         return {**_returned(recorder, result), "configurations": recorder.configurations}
 
     def _ask(self, request: Mapping[str, Any], fds: list[int]) -> dict[str, Any]:
         """Call a driver of the suite, or the learner's own host code; nothing is recorded."""
-        asked = self._driver(str(request["drivers"]), str(request["of"]))
-        asked = asked or getattr(self._module, str(request["of"]), None)
-        if not callable(asked):
+        function = self._driver(str(request["drivers"]), str(request["of"]))
+        function = function or getattr(self._module, str(request["of"]), None)
+        if not callable(function):
             return {"status": "missing"}
         arguments = _arguments(request, fds)
-        found: list[dict[str, Any]] = []
+        findings: list[dict[str, Any]] = []
         try:
-            with _eager(found, self._figures.returned(self._path)) if request.get("eager") else \
-                    contextlib.nullcontext():
-                answer = asked(*arguments)
-            return {"status": "answered", "answer": host_values.to_json(answer), "findings": found}
+            with _eager(findings, self._figures.returned(self._path)) if request.get("eager") \
+                    else contextlib.nullcontext():
+                answer = function(*arguments)
+            reply = {"status": "answered", "answer": host_values.to_json(answer)}
         except host_values.NotPlain as error:
-            return {"status": "value", "type": str(error), "findings": found}
+            reply = {"status": "value", "type": str(error)}
         except BaseException as error:
-            return {"status": "raised", **module_loader.describe(self._path, error),
-                    "findings": found}
+            reply = {"status": "raised", **module_loader.describe(self._path, error)}
+        return {**reply, "findings": findings}
 
     def _driver(self, text: str, name: str) -> Any:
-        """A function of the suite's calls.py, or of every suite, that takes the learner's module.
-        """
+        """A function of the suite's calls.py, or of every suite, given the learner's module."""
         if text and self._drivers.__dict__.get("__text__") != text:
             self._drivers = ModuleType("calls")
             self._drivers.__dict__["__text__"] = text
@@ -146,19 +144,14 @@ class WorkerHandler:
         return functools.partial(driver, self._module) if driver else None
 
 
-def _tensors_at(request: Mapping[str, Any]) -> list[int]:
-    """The positions of arguments that are tensors with memory."""
-    return [n for n, item in enumerate(request["arguments"]) if "tensor" in item]
-
-
 def _arguments(request: Mapping[str, Any], fds: list[int]) -> list[Any]:
     storages = arena.unpack(fds[0], request["layout"]) if fds else []
     return [_argument(item, storages) for item in request["arguments"]]
 
 
 @contextlib.contextmanager
-def _eager(found: list[dict[str, Any]], returned: Returned) -> Iterator[None]:
-    """Inside, launches run at once, under watch; what is found about them goes to ``found``."""
+def _eager(findings: list[dict[str, Any]], returned: Returned) -> Iterator[None]:
+    """Inside, launches run at once, under watch; what is found about them goes to ``findings``."""
     from grader.engine.interpreter.eager import interpreted
 
     trace = None
@@ -167,7 +160,7 @@ def _eager(found: list[dict[str, Any]], returned: Returned) -> Iterator[None]:
             yield
     finally:
         if trace is not None:
-            found += [finding.to_json() for finding in trace.findings[:MAX_FINDINGS]]
+            findings += [finding.to_json() for finding in trace.findings[:MAX_FINDINGS]]
 
 
 def _parameters(entry: Any) -> list[str]:
@@ -192,18 +185,6 @@ def _argument(item: Mapping[str, Any], storages: list[torch.Tensor]) -> Any:
     return host_values.from_json(item["value"])
 
 
-@contextlib.contextmanager
-def _watched(recorder: Recorder, returned: Returned) -> Iterator[None]:
-    with (capture_launches(recorder, returned), watched_backward(recorder),
-          FunctionCallMode(recorder), OperationMode(recorder)):
-        yield
-
-
-def _raised(recorder: Recorder, described: dict[str, Any]) -> dict[str, Any]:
-    return {"status": "raised", **described, "launches": recorder.launches,
-            "findings": recorder.findings}
-
-
 def _returned(recorder: Recorder, result: Any) -> dict[str, Any]:
     several = type(result) in (tuple, list)
     tensors = list(result) if several else [result]
@@ -212,17 +193,17 @@ def _returned(recorder: Recorder, result: Any) -> dict[str, Any]:
     for tensor in tensors:
         if type(tensor) is not torch.Tensor:
             return {"status": "value", "type": type(tensor).__name__, "findings": recorder.findings}
-    made = recorder.recording(tensors, several)
-    return {"status": "returned", "recording": model.to_json(made),
+    recording = recorder.recording(tensors, several)
+    return {"status": "returned", "recording": model.to_json(recording),
             "findings": recorder.findings}
 
 
 def warm() -> None:
     """Load and call a small module once, so that forks find all imports and caches done."""
     handler = WorkerHandler()
-    handler.load(str(_SAMPLE))
+    handler.load(WARMUP)
     with arena.pack([torch.ones(8)]) as packed:
         views = [{"tensor": model.view_to_json(view)} for view in packed.views]
-        call = {"op": "call", "entry": "sample", "layout": packed.layout(), "arguments": views}
+        call = {"op": "call", "entry": "softmax", "layout": packed.layout(), "arguments": views}
         handler.handle(call, [packed.fd])
-    module_loader.unload()
+    sys.modules.pop(module_loader.NAME, None)

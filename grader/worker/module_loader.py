@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import importlib.util
 import sys
+import traceback
 from functools import cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 import triton
@@ -42,47 +43,42 @@ def load(path: str) -> ModuleType:
 
 def current_line(path: str) -> int | None:
     """The line that the innermost frame of the learner's file is at."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename != path:
-        frame = frame.f_back
-    return frame.f_lineno if frame else None
+    return next((line for frame, line in traceback.walk_stack(sys._getframe(1))
+                 if frame.f_code.co_filename == path), None)
+
+
+def _tree(path: str) -> ast.Module:
+    """The file's syntax tree; without statements where it cannot be read."""
+    try:
+        return ast.parse(Path(path).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return ast.Module([], [])
 
 
 @cache
 def kernels_by_line(path: str) -> dict[int, KernelDefinition]:
     """The kernels of the file by their first lines, as code objects count them."""
-    try:
-        tree = ast.parse(Path(path).read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return {}
-    return {one.first_line: one for one in kernel_definitions(tree)}
+    return {one.first_line: one for one in kernel_definitions(_tree(path))}
 
 
 @cache
 def lines_on_the_cpu(path: str) -> frozenset[int]:
     """The lines of all calls whose device is ``"cpu"``, written out."""
-    try:
-        tree = ast.parse(Path(path).read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return frozenset()
     return frozenset(
-        line for node in ast.walk(tree) if isinstance(node, ast.Call)
+        line for node in ast.walk(_tree(path)) if isinstance(node, ast.Call)
         for keyword in node.keywords
         if keyword.arg == "device" and isinstance(keyword.value, ast.Constant)
         and keyword.value.value == "cpu"
         for line in range(node.lineno, (node.end_lineno or node.lineno) + 1))
 
 
-def raised_line(path: str, error: BaseException) -> int | None:
+def _raised_line(path: str, error: BaseException) -> int | None:
     """The last line of the learner's file that an exception went through."""
     if isinstance(error, SyntaxError) and error.filename == path:
         return error.lineno
-    line, trace = None, error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == path:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
+    lines = [line for frame, line in traceback.walk_tb(error.__traceback__)
+             if frame.f_code.co_filename == path]
+    return lines[-1] if lines else None
 
 
 def describe(path: str, error: BaseException) -> dict[str, Any]:
@@ -94,8 +90,4 @@ def describe(path: str, error: BaseException) -> dict[str, Any]:
         message = f"(its message could not be made: {type(second).__name__})"
     if isinstance(error, RuntimeError) and any(text in message for text in _NO_MEMORY):
         types = ["MemoryError", *types]
-    return {"types": types, "message": message[:MAX_MESSAGE], "line": raised_line(path, error)}
-
-
-def unload() -> None:
-    sys.modules.pop(NAME, None)
+    return {"types": types, "message": message[:MAX_MESSAGE], "line": _raised_line(path, error)}

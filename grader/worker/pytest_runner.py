@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -67,16 +68,9 @@ def warm() -> None:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Neither plugins of other packages nor files of bytecode: the process may write no file."""
-    before = os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"), sys.dont_write_bytecode
-    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    sys.dont_write_bytecode = True
-    try:
-        with warnings.catch_warnings():
-            yield
-    finally:
-        sys.dont_write_bytecode = before[1]
-        if before[0] is None:
-            del os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"]
+    with (mock.patch.dict(os.environ, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"),
+          mock.patch.object(sys, "dont_write_bytecode", True), warnings.catch_warnings()):
+        yield
 
 
 class OnEngine:

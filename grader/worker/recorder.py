@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import torch
 import torch.utils._device
 
-from grader.finding import Fault, fault
+from grader.finding import Data, Fault, fault
 from grader.recording.arena import view_of
 from grader.recording.model import (
     FILLS,
@@ -51,15 +51,6 @@ READABLE = (StorageKind.INPUT, StorageKind.COPIED, StorageKind.PROBE, StorageKin
             StorageKind.META)
 
 
-@dataclass(frozen=True)
-class OffDevice:
-    """An allocation on the CPU wherever the inputs are: the call, the device, and the line."""
-
-    call: str
-    device: str  # empty where none is named
-    line: int | None
-
-
 @dataclass
 class RecordedStorage:
     number: int | None  # None where it never crosses to the executor
@@ -67,7 +58,7 @@ class RecordedStorage:
     keep: torch.UntypedStorage  # alive, so that its address is not used again
     ends: bytes  # its first and last bytes when it was added; nothing here writes to it
     name: str = ""  # of the parameter
-    off_device: OffDevice | None = None
+    off_device: Finding | None = None  # S01, if it would not lie on the GPU of the inputs
     changing: bool = False  # an input that the function works on in place
 
     @property
@@ -102,23 +93,19 @@ class Recorder:
         self._next = 0
         for name, tensor, number in reversed(inputs):  # the first of several names stays
             self._next = max(self._next, number + 1)
-            self.add(tensor, StorageKind.INPUT, number, name)
-            self._storages[tensor.untyped_storage()._cdata].changing = number in changing
+            self.add(tensor, StorageKind.INPUT, number, name).changing = number in changing
         self._inputs = tuple(view_of(tensor, number) for _, tensor, number in inputs)
 
     # ---------------------------------------------------------------------------------------------
     # Findings
 
-    def find(self, code: str, data: Fault, line: int | None = None) -> None:
+    def find(self, code: str, data: Data, line: int | None = None) -> None:
         if len(self.findings) < MAX_FINDINGS:
             self.findings.append(Finding(code, data, line or current_line(self.path)).to_json())
 
     def stop(self, code: str, data: Fault) -> NoReturn:
         self.find(code, data)
         raise Stop(Finding(code, data).seen)
-
-    # ---------------------------------------------------------------------------------------------
-    # Autotuners
 
     def choose(self, configs: Sequence[Any]) -> Any:
         """The configuration that a tuner takes of those that survived pruning."""
@@ -129,10 +116,11 @@ class Recorder:
     # Storages
 
     def add(self, tensor: torch.Tensor, kind: StorageKind, number: int | None = None,
-            name: str = "") -> None:
+            name: str = "") -> RecordedStorage:
         storage = tensor.untyped_storage()
-        self._storages[storage._cdata] = RecordedStorage(number, kind, storage, _ends(storage),
-                                                         name)
+        recorded = RecordedStorage(number, kind, storage, _ends(storage), name)
+        self._storages[storage._cdata] = recorded
+        return recorded
 
     def _storage(self, tensor: torch.Tensor) -> RecordedStorage | None:
         return self._storages.get(tensor.untyped_storage()._cdata)
@@ -197,23 +185,22 @@ class Recorder:
         if tensor.device.type == "meta":
             return
         self.note(Alloc(self._next, tensor.untyped_storage().nbytes()))
-        self.add(tensor, kind, self._next)
+        self.add(tensor, kind, self._next).off_device = self._off_device(what, like)
         self._next += 1
-        if storage := self._storage(tensor):
-            storage.off_device = self._off_device(what, like)
 
-    def _off_device(self, what: str, like: Sequence[torch.Tensor]) -> OffDevice | None:
-        """How memory was allocated that would not lie on the GPU of the inputs."""
+    def _off_device(self, what: str, like: Sequence[torch.Tensor]) -> Finding | None:
+        """S01 for an allocation on the CPU wherever the inputs are."""
         line = current_line(self.path)
         if self.device is not None:
-            on_the_cpu = self.device == "cpu" and line in lines_on_the_cpu(self.path)
-            return OffDevice(what, "cpu", line) if on_the_cpu else None
-        if like:
+            if self.device != "cpu" or line not in lines_on_the_cpu(self.path):
+                return None
+        elif like:
             storage = self._storage(like[0])
             return storage.off_device if storage else None
-        if torch.utils._device.CURRENT_DEVICE is not None:
+        elif torch.utils._device.CURRENT_DEVICE is not None:
             return None  # `torch.set_default_device` names one for all
-        return OffDevice(what, "", line)
+        device = "cpu" if self.device else ""
+        return Finding("S01", fault("on the CPU", code=what, device=device), line)
 
     def moved_to_a_device(self, tensor: torch.Tensor) -> None:
         """Records that host code named a device for a tensor; here the tensor stays in place."""
@@ -225,15 +212,15 @@ class Recorder:
 
         A function that gets no tensor may name its device as it likes.
         """
-        known = self._storage(tensor) if tensor.device.type != "meta" else None
-        if not self._inputs or known is None or known.off_device is None:
-            return
-        self.find("S01", fault("on the CPU", code=known.off_device.call,
-                               device=known.off_device.device), known.off_device.line)
-        known.off_device = None  # once is enough
+        storage = self._storage(tensor) if tensor.device.type != "meta" else None
+        if self._inputs and storage and (finding := storage.off_device):
+            self.find(finding.code, finding.data, finding.line)
+            storage.off_device = None  # once is enough
 
     def filled(self, tensor: torch.Tensor, value: Any, what: str) -> None:
         """Records that host code fills a tensor; only neutral values may come from the host."""
+        if isinstance(value, torch.Tensor) and self.readable(value):
+            value = value.item()
         if tensor.device.type == "meta":
             return
         if not isinstance(value, int | float) or value not in FILLS:

@@ -163,7 +163,7 @@ def _create(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> A
         value = kwargs["fill_value"] if "fill_value" in kwargs else args[1 + (name == "new_full")]
     else:
         value = int("ones" in name)
-    recorder.filled(result, _number(recorder, value), what)
+    recorder.filled(result, value, what)
     return result
 
 
@@ -173,11 +173,11 @@ def _fill(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any
     if isinstance(value, torch.Tensor) and recorder.kind(value) is not StorageKind.LITERAL:
         recorder.moved(target, value, what)
     else:
-        recorder.filled(target, _number(recorder, value), what)
+        recorder.filled(target, value, what)
     return target
 
 
-def _view(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
+def _call(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
     return op(*args, **kwargs)
 
 
@@ -197,7 +197,7 @@ def _copy(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any
 def _copy_into(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
     target, source = args[0], args[1]
     if recorder.kind(source) is StorageKind.LITERAL:
-        recorder.filled(target, _number(recorder, source), what)
+        recorder.filled(target, source, what)
     else:
         recorder.moved(target, source, what)
         recorder.forget(target)
@@ -213,10 +213,6 @@ def _lift(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any
     result = op(*args, **kwargs)
     recorder.add(result, StorageKind.LITERAL)
     return result
-
-
-def _meta(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
-    return op(*args, **kwargs)
 
 
 def _validate(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
@@ -238,12 +234,8 @@ def _deny(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any
     recorder.stop("X01", fault("host work", code=what))
 
 
-def _number(recorder: Recorder, value: Any) -> Any:
-    return value.item() if isinstance(value, torch.Tensor) and recorder.readable(value) else value
-
-
 _TREATMENTS: dict[str, Callable[[Recorder, Any, Any, Any, str], Any]] = {
-    "allocate": _allocate, "create": _create, "fill": _fill, "view": _view, "copy": _copy,
-    "copy_into": _copy_into, "lift": _lift, "meta": _meta, "validate": _validate, "read": _read,
+    "allocate": _allocate, "create": _create, "fill": _fill, "view": _call, "copy": _copy,
+    "copy_into": _copy_into, "lift": _lift, "meta": _call, "validate": _validate, "read": _read,
     "deny": _deny,
 }

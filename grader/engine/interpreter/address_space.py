@@ -42,7 +42,6 @@ class Storage:
     address: int | None = None  # the real one, for tables of pointers that host code made
     shadow: Shadow = field(init=False)
     readers: tuple[Shadow, Shadow] = field(init=False)  # of each element, two that differ
-    stored_into: bool = False
     stored_in: int = -1  # the last launch that stored into it
 
     def __post_init__(self) -> None:

@@ -149,7 +149,6 @@ class Checks:
         storage.stored_in = self._running.number
 
     def _modified(self, part: Part, access: MemoryInstruction) -> None:
-        part.region.storage.stored_into = True
         if part.region.storage.protected:
             self._tell("M07", "modified", part, np.ones(part.size, np.bool_),
                        access._replace(kind="store"))

@@ -130,10 +130,7 @@ def _name_problem(node: ast.AST, local: set[str], scope: VisibleNames) -> Fault 
         return None
     target = dotted(node, scope.imports, local)
     if target is not None:
-        found = resolved(target)
-        if found is None or not _usable(found, target):
-            return _why_not(target)
-        return _not_imported(target, scope)
+        return _target_problem(target) or _not_imported(target, scope)
     if not isinstance(node.ctx, ast.Load):
         return fault("attribute assignment")
     root: ast.expr = node
@@ -159,9 +156,7 @@ def _plain_name_problem(node: ast.Name, local: set[str], scope: VisibleNames) ->
     if name in scope.libraries:
         return _of_the_host(scope.libraries[name].rpartition(".")[2], scope)
     if name in scope.imports:
-        found = resolved(scope.imports[name])
-        target = scope.imports[name]
-        return None if found is not None and _usable(found, target) else _why_not(target)
+        return _target_problem(scope.imports[name])
     if name in scope.constants:
         if name in scope.annotated or _is_constexpr(scope.constants[name], scope.imports):
             return None
@@ -276,7 +271,11 @@ def _not_imported(target: str, scope: VisibleNames) -> Fault | None:
     return None
 
 
-def _why_not(target: str) -> Fault:
+def _target_problem(target: str) -> Fault | None:
+    """Why a name of Triton's cannot be used."""
+    found = resolved(target)
+    if found is not None and _usable(found, target):
+        return None
     owner, _, name = target.rpartition(".")
     return fault(_NOT_RUN[name]) if name in _NOT_RUN else \
         fault("not offered", nearest=_nearest(owner, name))

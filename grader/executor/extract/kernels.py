@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
+import traceback
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -128,7 +129,8 @@ def extract(text: str) -> Extract:
     kept.statements.update(statement for statement, _ in aliases.values())
     kept.functions = frozenset(node.name for node in functions)
     kept.evaluated = frozenset(
-        node.name for node in functions if _has(node, kernel_subset.CONSTEXPR_FUNCTION, kept))
+        node.name for node in functions for decorator in node.decorator_list
+        if _is(decorator, kernel_subset.CONSTEXPR_FUNCTION, kept))
     kept.scattered = bindings.scattered(
         tree, {*kept.statements, *(one.node for one in kept.kernels)}, scopes)
     for one in kept.kernels:
@@ -172,13 +174,10 @@ def _jitted(function: Any, one: KernelDefinition) -> JITFunction[Any]:
 
 
 def _import_problem(error: Exception, path: str) -> Finding:
-    step, line = error.__traceback__, None
-    while step is not None:
-        if step.tb_frame.f_code.co_filename == path:
-            line = step.tb_lineno
-        step = step.tb_next
+    lines = [line for frame, line in traceback.walk_tb(error.__traceback__)
+             if frame.f_code.co_filename == path]
     return Finding("P02", fault("extraction", exception=type(error).__name__,
-                                text=str(error)), line)
+                                text=str(error)), lines[-1] if lines else None)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -277,10 +276,6 @@ def _aliases(tree: ast.Module, scopes: Collection[Scope],
 def _is(decorator: ast.expr, which: frozenset[str], kept: Extract) -> bool:
     target = decorator.func if isinstance(decorator, ast.Call) else decorator
     return syntax.dotted(target, kept.imports) in which
-
-
-def _has(node: ast.FunctionDef, which: frozenset[str], kept: Extract) -> bool:
-    return any(_is(decorator, which, kept) for decorator in node.decorator_list)
 
 
 def _problems(one: KernelDefinition, kept: Extract) -> list[Finding]:

@@ -78,14 +78,14 @@ def surveyed(recorded: Recorded, resident: Sequence[int], target: Target
     """What every launch moves, and why not where that cannot be told."""
     fd, layout = _arena(recorded)
     try:
-        made = survey(recorded.recording, layout, fd, recorded.kernels,
-                      [max(1, programs * target.multiprocessors) for programs in resident],
-                      target.l2)
+        launches, findings = survey(
+            recorded.recording, layout, fd, recorded.kernels,
+            [max(1, programs * target.multiprocessors) for programs in resident], target.l2)
     finally:
         os.close(fd)
-    why = "; ".join([finding.seen for finding in made.findings]
-                    + [one.why for one in made.launches if not isinstance(one, Survey)])
-    known = [one if isinstance(one, Survey) else None for one in made.launches]
+    why = "; ".join([finding.seen for finding in findings]
+                    + [one.why for one in launches if not isinstance(one, Survey)])
+    known = [one if isinstance(one, Survey) else None for one in launches]
     return known + [None] * (len(resident) - len(known)), why
 
 
