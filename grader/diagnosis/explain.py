@@ -35,7 +35,7 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
     known = [*deciding, *witnesses]
     failed = frozenset(r.name for r in known if r.verdict is Verdict.FAILED)
     passed = frozenset(r.name for r in known if r.verdict is Verdict.PASSED)
-    cases: list[Case | Property] = [*suite.all_cases, *suite.properties]
+    cases = [*suite.all_cases, *suite.properties]
     functions = {case.name: case.about for case in cases}
     asked = {case.name for case in suite.all_cases if case.call is not None}
     called = {case.name: functions_of(case, suite) for case in cases}
@@ -94,7 +94,7 @@ def mistakes_in(name: str, suite: Suite) -> list[Mutant]:
         called[name] & called.get(other, set()) for other in mutant.wrong)]
 
 
-def functions_of(case: Case | Property, suite: Suite) -> frozenset[str]:
+def functions_of(case: Case, suite: Suite) -> frozenset[str]:
     """The learner's functions that a case calls; of host code, by way of the suite's ``calls.py``.
     """
     if isinstance(case, Property):
@@ -119,7 +119,7 @@ def explain_findings(findings: Sequence[Finding], suite: Suite,
                  if finding.code in codes.MEANINGS else finding for finding in findings)
 
 
-def result_of(case: Case | Property, findings: Sequence[Finding],
+def result_of(case: Case, findings: Sequence[Finding],
             facts: dict[str, str] | None = None) -> CaseResult:
     """Failed by any finding, the one to show first first; ``facts`` are told either way."""
     verdict = Verdict.FAILED if findings else Verdict.PASSED

@@ -10,12 +10,11 @@ from dataclasses import replace
 from grader.diagnosis.explain import result_of
 from grader.judge import autotune_configs, host_calls, oversized, properties
 from grader.judge.context import Context, RecordedCall
-from grader.judge.contract import broken_refusal
+from grader.judge.contract import broken_refusal, wrong_text
 from grader.judge.draws import block_of
 from grader.judge.launch_report import examine_call
 from grader.judge.perf_bound import forecast
 from grader.judge.perf_limits import check, code_limits
-from grader.judge.schedule import AnyCase
 from grader.judge.values import check_run, diagnose, wrong_values
 from grader.processes.replies import Run, Stopped, unusable
 from grader.recording.arena import SparseTensor
@@ -52,7 +51,7 @@ def judge_case(case: Case, ctx: Context) -> CaseResult:
     return result_of(case, [*findings, *over_limit], facts)
 
 
-def verdict(case: AnyCase, ctx: Context) -> CaseResult:
+def verdict(case: Case, ctx: Context) -> CaseResult:
     """Judges one case, whatever happens; a hang or a crash costs this case alone.
 
     Raises:
@@ -80,19 +79,22 @@ def verdict(case: AnyCase, ctx: Context) -> CaseResult:
             result = result_of(case, [refusal])
     result = replace(result, seconds=time.monotonic() - started, advisory=case.advisory,
                      details=ctx.notes.details() if ctx.notes else None,
-                     clocked=isinstance(case, Case) and oversized.is_measured(case))
+                     clocked=oversized.is_measured(case))
     ctx.schedule.note(result)
     return result
 
 
-def _judge(case: AnyCase, ctx: Context) -> CaseResult:
+def _judge(case: Case, ctx: Context) -> CaseResult:
     """Judges a case by the function for its form."""
     if isinstance(case, Property):
         return properties.judge(case, ctx)
     if case.sizes is not None:
         return _judge_sizes(case, ctx)
+    if ctx.spares_work and (oversized.is_measured(case) or (case.call and case.call.trees)):
+        return CaseResult(case.name, case.kind, Verdict.SKIPPED, reason=SPARED,
+                          skipped=Skip.EFFORT)
     if case.reading is not None:
-        return host_calls.judge_text(case, ctx)
+        return result_of(case, wrong_text(case.reading, ctx.submitted.texts))
     if case.call is not None:
         return host_calls.judge(case, ctx)
     if oversized.is_measured(case):
@@ -121,16 +123,13 @@ def _check_limits(call: RecordedCall, run: Run,
 
 def _judge_speed(case: Case, ctx: Context) -> CaseResult:
     """Judges, as far as that is possible without a GPU, whether a case can be fast enough."""
-    if ctx.spares_work:
-        return CaseResult(case.name, case.kind, Verdict.SKIPPED, reason=SPARED,
-                          skipped=Skip.EFFORT)
     block, target = ctx.block(case), ctx.gate.target
     outlines = ctx.outlines(case)
     examined = examine_call(ctx.session(case), outlines, ctx.submitted.text, target)
     expected = forecast(case, ctx.part(case), outlines, examined, target, block=block,
                         failed=ctx.schedule.failed)
-    if ctx.gpu_queue is not None:
-        ctx.gpu_queue.forecasts[case.name] = expected
+    if ctx.uses_gpu:
+        ctx.forecasts[case.name] = expected
     return expected.result()
 
 

@@ -153,10 +153,8 @@ class Prepared(Draws):
         parts = {part.entry: part for part in self._whole.parts}
         first = next(iter(parts.values()))
         for listed in self._whole.ordered():
-            cases = [listed] if isinstance(listed, Case) else []
-            if cases and cases[0].sizes:
-                cases = [cases[0].at(size) for size in self.sizes(listed.name, cases[0].sizes)]
-            for case in cases:
+            sizes = listed.sizes and self.sizes(listed.name, listed.sizes)
+            for case in map(listed.at, sizes) if sizes else [listed]:
                 if oversized.runs_whole(case) and not (case.raises or oversized.has_holes(case)):
                     self._prepare(case, parts.get(case.function, first))
                     yield
