@@ -18,14 +18,14 @@ from grader.engine.compiler.targets import Target
 from grader.gpu import detect
 from grader.judge import oversized
 from grader.judge.compile_gate import Gate
-from grader.judge.contract import check_call
 from grader.judge.draws import Draws, Prepared, block_of, functions_of
 from grader.judge.large_tensors import once
 from grader.judge.perf_bound import Forecast
+from grader.judge.perf_limits import idle_grid
 from grader.judge.pipeline import Pipeline
 from grader.judge.schedule import Patience, Schedule
 from grader.processes.pool import Later
-from grader.processes.replies import Answer, Outcome, Run, Stopped
+from grader.processes.replies import Answer, Outcome, Run, Stopped, unusable
 from grader.processes.session import Session
 from grader.recording import host_values
 from grader.recording.arena import WITH_HOLES
@@ -231,8 +231,10 @@ class Context:
             if case.kind is Kind.CORRECTNESS and recording and (own := block_of(recording)):
                 self.draws.blocks[case.function] = own
                 self.schedule.learn(case, own)
-            return call if case.raises else replace(
-                call, findings=check_call(part, session, call.outcome, inputs))
+            if case.raises:
+                return call
+            return replace(call, findings=unusable(call.outcome) or idle_grid(
+                part, session, call.recording, inputs))
 
         return recorded
 

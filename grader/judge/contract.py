@@ -7,9 +7,7 @@ from typing import Any
 
 from grader.diagnosis.difference import as_tuple
 from grader.finding import Figure, fault
-from grader.judge.perf_limits import idle_grid
-from grader.processes.replies import Answer, Outcome, Raised, not_written, unusable
-from grader.processes.session import Session
+from grader.processes.replies import Answer, Raised, not_written
 from grader.recording.budget import denied_moves
 from grader.recording.model import Recording, dtype_name
 from grader.report import Finding
@@ -20,14 +18,6 @@ _OF_PLACES = frozenset(("M02", "M03", "M04", "M08"))
 PLAIN_VALUES = ("What host code answers has to be None, numbers, texts, or tuples, lists, dicts "
                 "and dataclasses of these.")
 
-
-def check_call(suite: Suite, session: Session, outcome: Outcome,
-               inputs: Sequence[Any]) -> list[Finding]:
-    """Checks whether the launches of a recorded call can be replayed."""
-    findings = unusable(outcome)
-    if outcome.recording is None or findings:
-        return findings
-    return idle_grid(suite, session, outcome.recording, inputs)
 
 
 def broken_contract(suite: Suite, case: Case, recording: Recording,

@@ -22,7 +22,6 @@ from grader.suite.cases import Call, Tree
 PATIENCE_S = 120.0  # for all trees of a case together
 
 
-
 def judge(case: Case, ctx: Context) -> CaseResult:
     """Judges the answer of host code, in the learner's files or in several trees.
 
@@ -31,7 +30,6 @@ def judge(case: Case, ctx: Context) -> CaseResult:
     """
     call = case.call
     assert call is not None
-
     inputs = ctx.draw(case)
     if call.trees:
         return result_of(case, wrong_answer(call, _answers(call, inputs, ctx), inputs))

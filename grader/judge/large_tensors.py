@@ -80,10 +80,10 @@ def check(suite: Suite, case: Case, recording: Recording, results: Sequence[torc
             findings = broken_contract(suite, case, recording, moved_inputs)
             return findings, None if findings else compare.difference(
                 suite, _moved(results), moved_inputs, on_gpu=True)
-        rows = _rows(suite, results, inputs, needed)
-        if rows is None:
+        height = results[0].shape[0] if results[0].dim() else 0
+        rows = int(height * _room() / needed)  # at a time
+        if rows < LEAST_ROWS or not _has_rows(suite, [tuple(one.shape) for one in results], inputs):
             raise MemoryError(f"comparing the results takes about {needed / 2**30:.0f} GiB")
-        height = results[0].shape[0]
         for first, last in pairwise([*range(0, height, rows), height]):
             parts = [result[first:last] for result in results]
             moved_inputs = _moved(_part(inputs, height, first, last))
@@ -146,15 +146,6 @@ def _room() -> int:
     return int(0.9 * (unused + kept))
 
 
-def _rows(suite: Suite, results: Sequence[torch.Tensor], inputs: Sequence[Any],
-          needed: int) -> int | None:
-    """The number of rows compared at a time; None where rows depend on each other."""
-    height = results[0].shape[0] if results[0].dim() else 0
-    if not _has_rows(suite, [tuple(result.shape) for result in results], inputs):
-        return None
-    rows = int(height * _room() / needed)
-    return rows if rows >= LEAST_ROWS else None
-
 
 def _has_rows(suite: Suite, shapes: Sequence[tuple[int, ...]], inputs: Sequence[Any]) -> bool:
     """Whether the rows of results of these shapes each depend on the same row of inputs alone.
@@ -177,8 +168,7 @@ def _has_rows(suite: Suite, shapes: Sequence[tuple[int, ...]], inputs: Sequence[
 
 
 def _moved(values: Sequence[Any]) -> list[Any]:
-    target = device()
-    return [value.to(target) if isinstance(value, torch.Tensor) else value for value in values]
+    return [value.to(device()) if isinstance(value, torch.Tensor) else value for value in values]
 
 
 def _part(inputs: Sequence[Any], height: int, first: int, last: int) -> list[Any]:

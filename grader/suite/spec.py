@@ -395,6 +395,5 @@ def content_digest(path: Path) -> str:
     first = [path, path.with_name("mutants.toml"), path.with_name("calls.py")]
     others = (file for file in sorted(path.parent.rglob("*")) if file.is_file()
               and file not in first and file.name != _IDENTITY and "__pycache__" not in file.parts)
-    files = [*(file for file in first[1:] if file.exists()), *others]
-    content = path.read_bytes() + b"".join(file.read_bytes() for file in files)
-    return hashlib.sha256(content).hexdigest()
+    files = [path, *filter(Path.exists, first[1:]), *others]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
