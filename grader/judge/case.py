@@ -123,8 +123,7 @@ def _check_limits(call: RecordedCall, run: Run,
 
 def _judge_speed(case: Case, ctx: Context) -> CaseResult:
     """Judges, as far as that is possible without a GPU, whether a case can be fast enough."""
-    block, target = ctx.block(case), ctx.gate.target
-    outlines = ctx.outlines(case)
+    block, outlines, target = ctx.block(case), ctx.outlines(case), ctx.gate.target
     examined = examine_call(ctx.session(case), outlines, ctx.submitted.text, target)
     expected = forecast(case, ctx.part(case), outlines, examined, target, block=block,
                         failed=ctx.schedule.failed)
@@ -174,16 +173,12 @@ def _judge_sizes(case: Case, ctx: Context) -> CaseResult:
     """Judges every drawn size until one fails, which is described at the smallest that fails too.
 
     A smaller one is looked for only where the failure would be the first of the grade.
-
-    Raises:
-        Stopped: a process did not survive a size; the finding names it.
     """
-    size, findings = _first_failure(case, ctx)
+    at_sizes = _findings_at(case, ctx.sizes(case), ctx)
+    size, findings = next((one for one in at_sizes if one[1]), ({}, ()))
     if not findings:
         return result_of(case, [])
-    smallest = size
-    if ctx.schedule.leads(case):
-        smallest = _shrunk(case, size, findings[0].code, ctx)
+    smallest = _shrunk(case, size, findings[0].code, ctx) if ctx.schedule.leads(case) else size
     described = _at(case, smallest, ctx)
     result = _judge(described, ctx)
     if described.name in ctx.printed:
@@ -194,25 +189,6 @@ def _judge_sizes(case: Case, ctx: Context) -> CaseResult:
                             for finding in result.findings or findings])
 
 
-def _first_failure(case: Case, ctx: Context) -> tuple[Drawn, Sequence[Finding]]:
-    """The first drawn size that fails, and why; no findings where none does."""
-    sizes = ctx.sizes(case)
-    results = _findings_of([_at(case, size, ctx) for size in sizes], ctx)
-    for size in sizes:
-        cancellation.check()
-        try:
-            findings = next(results)
-        except Stopped as stop:
-            if stop.final:
-                raise
-            raise Stopped(stop.finding.within("size", size=words(size))) from None
-        except Exception as error:
-            error.add_note(f"at the drawn size {words(size)}")
-            raise
-        if findings:
-            return size, findings
-    return {}, ()
-
 
 def _shrunk(case: Case, size: Drawn, code: str, ctx: Context) -> Drawn:
     """The smallest size found that fails with the same code."""
@@ -220,11 +196,10 @@ def _shrunk(case: Case, size: Drawn, code: str, ctx: Context) -> Drawn:
     started = time.monotonic()
 
     def fails(other: Drawn) -> bool:
-        cancellation.check()
         if time.monotonic() - started > SHRINK_S:
             return False
         try:
-            findings = next(_findings_of([_at(case, other, ctx)], ctx))
+            _, findings = next(_findings_at(case, [other], ctx))
         except Stopped:
             return False
         return bool(findings) and findings[0].code == code
@@ -239,12 +214,23 @@ def _at(case: Case, size: Drawn, ctx: Context) -> Case:
     return sized
 
 
-def _findings_of(cases: Sequence[Case], ctx: Context) -> Iterator[Sequence[Finding]]:
-    """The findings of each case, without their cause; all call host code, or none does."""
+def _findings_at(case: Case, sizes: Sequence[Drawn],
+                 ctx: Context) -> Iterator[tuple[Drawn, Sequence[Finding]]]:
+    """The findings of a case at each size, without their cause; an exception names the size."""
+    cases = [_at(case, size, ctx) for size in sizes]
     ctx = ctx.look_ahead(cases, noted=False)
-    for case in cases:
-        if case.call:
-            yield host_calls.judge(case, ctx).findings
-        else:
-            call = ctx.record(case)
-            yield call.findings or check_run(call, ctx.replay(call), ctx)
+    for size, sized in zip(sizes, cases, strict=True):
+        cancellation.check()
+        try:
+            if sized.call:
+                yield size, host_calls.judge(sized, ctx).findings
+            else:
+                call = ctx.record(sized)
+                yield size, call.findings or check_run(call, ctx.replay(call), ctx)
+        except Stopped as stop:
+            if stop.final:
+                raise
+            raise Stopped(stop.finding.within("size", size=words(size))) from None
+        except Exception as error:
+            error.add_note(f"at the drawn size {words(size)}")
+            raise

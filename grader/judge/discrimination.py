@@ -97,24 +97,21 @@ def _examine(suite: Suite, seed: int) -> tuple[list[JudgedAnswer], list[str]]:
         faults += [f"{case.name}: {trial.answer} passes, although {trial.seen}"
                    if trial.outcome == "missed" else f"{case.name}: {trial.answer} fails: "
                    f"{trial.seen}" for trial in judged if trial.outcome in ("missed", "failed")]
-    return trials, [*_lacking(suite, trials, reduces), *_rare(suite, trials), *faults]
+    return trials, [*_lacking(suite, trials, reduces), *faults]
 
 
 def _lacking(suite: Suite, trials: Sequence[JudgedAnswer], reduces: bool) -> Iterator[str]:
+    """What the suite does not name, and wrong answers that fail in too few cases of a dtype.
+
+    Where moving is the task, and the first input is right in every case, it is the very job of the
+    kernel to give that: only its layout changes.
+    """
     if not trials:
         yield "no case compares values"
     if suite.peer is None:
         yield "the suite names no `peer`, torch in the same dtype, to be compared with"
     if suite.reversed_peer is None and reduces:
         yield "the suite reduces something and names no `reversed_peer`"
-
-
-def _rare(suite: Suite, trials: Sequence[JudgedAnswer]) -> Iterator[str]:
-    """Wrong answers that fail in too few cases of a dtype.
-
-    Where moving is the task, and the first input is right in every case, it is the very job of the
-    kernel to give that: only its layout changes.
-    """
     tried = Counter((trial.dtype, trial.answer) for trial in trials
                     if trial.outcome not in ("passed", "failed"))
     caught = Counter((trial.dtype, trial.answer) for trial in trials if trial.outcome == "caught")

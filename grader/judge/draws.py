@@ -57,17 +57,15 @@ class Draws:
         generator = torch.Generator(device).manual_seed(self._number(name))
         drawn: list[Any] = []
         for spec in specs:
-            outline = spec.outline(block) \
-                if outlines and isinstance(spec, Input) else None
-            if outline is not None:
+            if isinstance(spec, Sparse):
+                drawn.append(_sparse(spec, generator))
+            elif not isinstance(spec, Input):
+                drawn.append(spec)
+            elif outlines and (outline := spec.outline(block)) is not None:
                 drawn.append(SparseTensor(outline))
-            elif isinstance(spec, Input):
+            else:
                 with torch.device(device) if device != "cpu" else nullcontext():
                     drawn.append(spec.draw(generator, block))
-            elif isinstance(spec, Sparse):
-                drawn.append(_sparse(spec, generator))
-            else:
-                drawn.append(spec)
         return drawn
 
     def sizes(self, name: str, sizes: Sizes) -> list[Drawn]:

@@ -57,15 +57,12 @@ class GpuVerdicts:
         self._throughout = throughout
         self._n_lost = 0  # processes
         self._failed_before: set[str] = set()  # names of cases, on the processor
+        self.name = ""  # of the result over all cases
         self.gpu: Gpu | None = None
         self.ceilings: Ceilings | None = None
         self.unusable = ""  # why the GPU that is there cannot be used
         self.results: list[CaseResult] = []  # of each value case
 
-    @property
-    def name(self) -> str:
-        """The name of the result over all cases."""
-        return f"the same on the {self.gpu.name}" if self.gpu else "the same on a GPU"
 
     def verdicts(self, before: Sequence[CaseResult]) -> Iterator[CaseResult]:
         """All values on the GPU too, and then the time of what asks for speed.
@@ -127,24 +124,12 @@ class GpuVerdicts:
             return False
         least = self._ctx.suite.least_capability
         if gpu.capability >= least:
-            self.gpu = gpu
+            self.gpu, self.name = gpu, f"the same on the {gpu.name}"
         else:
             self.unusable = (f"its compute capability is {_version(gpu.capability)}, and this "
                              f"module's kernels need {_version(least)}")
         return self.gpu is not None
 
-    def _measured_ceilings(self) -> Ceilings:
-        """Measures how fast the GPU copies and multiplies.
-
-        Raises:
-            NoGpu: it cannot be measured.
-        """
-        try:
-            self.ceilings = self.ceilings or self._ctx.session().ceilings()
-        except NoGpu as error:
-            self.unusable = str(error)
-            raise
-        return self.ceilings
 
     def report(self, report: Report, on_gpu: tuple[CaseResult, ...]) -> Report:
         """The report with the GPU's part; nothing in it identifies one GPU of a kind."""
@@ -156,11 +141,7 @@ class GpuVerdicts:
                        versions={**report.versions, "driver": self.gpu.driver})
 
     def _values(self, before: Sequence[CaseResult]) -> CaseResult:
-        """Runs every gathered call; returns the result over all of them, ``results`` has each.
-
-        Raises:
-            SandboxBroken: the processes are gone.
-        """
+        """Runs every gathered call; returns the result over all of them, ``results`` has each."""
         started = time.monotonic()
         self._failed_before = {result.name for result in before if result.findings}
         for call in self._ctx.gpu_calls:
@@ -250,12 +231,13 @@ class GpuVerdicts:
             return replace(skipped, reason=f"not timed: it takes {room / GIB:.0f} GiB, and the "
                                            f"{gpu.name} has {gpu.memory_bytes / GIB:.0f} GiB")
         try:
-            ceilings = self._measured_ceilings()
+            self.ceilings = self.ceilings or ctx.session().ceilings()
             recordings, findings = recordings_of(ctx.session(case), outlines, MOST_CONFIGURATIONS)
             if findings:
                 return result_of(case, findings, forecast.facts)
-            return _measured(forecast, ctx, needed, ceilings, recordings)
+            return _measured(forecast, ctx, needed, self.ceilings, recordings)
         except NoGpu as error:
+            self.unusable = self.unusable if self.ceilings else str(error)
             return replace(skipped, skipped=Skip.GPU, reason=f"not timed: {error}")
         except (MemoryError, torch.OutOfMemoryError) as error:
             return replace(skipped, reason=f"not timed: this machine has too little memory for it "

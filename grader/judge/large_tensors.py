@@ -49,13 +49,11 @@ def free() -> None:
 
 def on_cpu(values: Sequence[Any]) -> list[Any]:
     """The same values with their tensors where they can be packed; each keeps its strides."""
-    return [_laid_out_on_cpu(value) if isinstance(value, torch.Tensor) else value
+    return [_laid_out_on_cpu(value) if isinstance(value, torch.Tensor) and value.is_cuda else value
             for value in values]
 
 
 def _laid_out_on_cpu(tensor: torch.Tensor) -> torch.Tensor:
-    if tensor.device.type != "cuda":
-        return tensor
     whole = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(tensor.untyped_storage())
     return whole.cpu().as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
 
