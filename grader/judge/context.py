@@ -59,8 +59,7 @@ class RecordedCall:
 
     @property
     def recording(self) -> Recording:
-        """The recording; every call without findings has one, unless the case asks for a refusal.
-        """
+        """The recording of a call without findings, unless its case asks for a refusal."""
         assert self.outcome.recording is not None
         return self.outcome.recording
 
@@ -173,8 +172,7 @@ class Context:
         return inputs
 
     def outlines(self, case: Case) -> list[Any]:
-        """Inputs at their real size that take no memory: tensors without values, where that does.
-        """
+        """Inputs at their real size, as tensors without values where these are not needed."""
         self._session.ready()
         return self.draws.draw(case.name, case.inputs, self.draws.block(case.function),
                                outlines=True)
@@ -271,15 +269,17 @@ class Context:
     def block(self, case: Case) -> int:
         """The block that sizes of a case follow: that of the last case before it in the suite."""
         if self.schedule.changed and case.follows_block:
-            try:
-                shown = self.schedule.block_before(case, self.block_shown)
-            except Stopped:  # which that case itself reports
-                shown = None
-            self.draws.blocks[case.function] = shown or DEFAULT_BLOCK
+            self.draws.blocks[case.function] = self.block_before(case) or DEFAULT_BLOCK
         return self.draws.block(case.function)
 
-    def block_shown(self, case: Case) -> int | None:
-        """The block of the learner's launches in a case that comes later than it should."""
+    def block_before(self, case: Case) -> int | None:
+        """The block of the last launches before a case, which are recorded if they were not yet."""
+        try:
+            return self.schedule.block_before(case, self._block_shown)
+        except Stopped:  # which that case itself reports
+            return None
+
+    def _block_shown(self, case: Case) -> int | None:
         inputs = self.draw_inputs(case.name, case.inputs, DEFAULT_BLOCK)
         recording = self.session(case).record(inputs).recording
         return block_of(recording) if recording else None

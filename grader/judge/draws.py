@@ -35,8 +35,7 @@ class Draws:
     """The seed, and the blocks that sizes may follow: those of the learner's own launches."""
 
     def __init__(self, suite: str, seed: str = "") -> None:
-        """``suite`` is its name; without a seed (hexadecimal) one is drawn with the first inputs.
-        """
+        """``suite`` is its name. Without a hexadecimal seed, one is drawn with the first inputs."""
         self.seed = seed
         self.blocks: dict[str, int] = {}  # by function, as far as launches were seen
         self._suite = suite

@@ -8,7 +8,6 @@ from grader.diagnosis.case_details import Notes
 from grader.diagnosis.explain import explained, telling_cases
 from grader.judge.case import verdict
 from grader.judge.context import Context
-from grader.processes.replies import Stopped
 from grader.report import CaseResult, Verdict
 from grader.suite import Case
 
@@ -21,11 +20,7 @@ def prepare(case: Case, ctx: Context) -> None:
     for the case's own.
     """
     with ctx.beside() as other:
-        try:
-            block = other.schedule.block_before(case, other.block_shown)
-        except Stopped:
-            block = None
-        if block:
+        if block := other.block_before(case):
             ctx.draws.blocks[case.function] = block
         ctx.draws.seed = other.draws.seed
     names = ctx.part(case).named_inputs

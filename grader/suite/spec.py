@@ -66,8 +66,7 @@ class Tolerance:
     leaning: bool = False
 
     def of_a_gpu(self) -> Tolerance:
-        """For results that a GPU computed: it approximates roots and quotients, all of them alike.
-        """
+        """For results of a GPU, which approximates roots and quotients, all of them alike."""
         return replace(self, arithmetic=max(self.arithmetic, self.on_gpu), leaning=True)
 
 
