@@ -268,11 +268,13 @@ def _measured(forecast: Forecast, ctx: Context, needed: Cost, ceilings: Ceilings
     units = measurement.units_of(ctx.outlines(case), suite.tolerance)
     sets = input_sets(case, ctx, _sets(needed))
     rows = large_tensors.windows(suite, recording, sets[0])
+    width = prod(recording.results[0].shape[1:]) if rows else 0  # elements of a row
     large_tensors.free()
     for _ in range(TRIES):
         timed = ctx.session(case).measure(recording, list(map(large_tensors.on_cpu, sets)),
                                           others=recordings[1:],
-                                          windows=_elements(recording, rows))
+                                          windows=[(first * width, count * width)
+                                                   for first, count in rows])
         if (measured := timed.measurement) is None:
             return result_of(case, [*timed.findings, *forecast.broken], forecast.facts)
         verdict, words = measurement.judge(measured, needed, ceilings, limits.pass_at, units)
@@ -303,11 +305,6 @@ def _measured(forecast: Forecast, ctx: Context, needed: Cost, ceilings: Ceilings
 def _sets(needed: Cost) -> int:
     return SETS if needed.bytes <= LARGE else 1
 
-
-def _elements(recording: Recording, rows: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Rows of a result as (first element, count)."""
-    width = prod(recording.results[0].shape[1:]) if rows else 0
-    return [(first * width, count * width) for first, count in rows]
 
 
 def input_sets(case: Case, ctx: Context, count: int = SETS) -> list[list[Any]]:

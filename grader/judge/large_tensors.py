@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from math import prod
+from operator import is_
 from typing import Any
 
 import torch
@@ -127,8 +128,7 @@ def once(reference: Callable[..., Any]) -> Callable[..., Any]:
     last: list[tuple[tuple[Any, ...], Any]] = []
 
     def remembered(*inputs: Any) -> Any:
-        if not last or len(last[0][0]) != len(inputs) or any(
-                one is not other for one, other in zip(last[0][0], inputs, strict=True)):
+        if not last or len(last[0][0]) != len(inputs) or not all(map(is_, last[0][0], inputs)):
             last[:] = [(inputs, reference(*inputs))]
         return last[0][1]
 
