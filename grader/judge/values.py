@@ -101,13 +101,20 @@ def diagnose(findings: Sequence[Finding], call: RecordedCall, run: Run,
 
 def _passes(inputs: Sequence[Any], case: Case, ctx: Context) -> bool:
     """Whether the function is right on these; once all contrasts were in vain, none is tried."""
-    suite = ctx.part(case)
-    if ctx.vain_contrasts[suite.entry] >= IN_VAIN:
+    entry = ctx.part(case).entry
+    if ctx.vain_contrasts[entry] >= IN_VAIN:
         return False
-    recording, findings, run = ctx.session(case).execute(inputs)
-    contrast = Case("a contrast", Kind.CORRECTNESS)
-    right = recording is not None and not (
-        findings or run.findings or broken_contract(suite, contrast, recording, inputs)
-        or compare.difference(suite, run.results, inputs))
-    ctx.vain_contrasts[suite.entry] += not right
+    right = is_right(list(inputs), case, ctx)
+    ctx.vain_contrasts[entry] += not right
     return right
+
+
+def is_right(inputs: list[Any], case: Case, ctx: Context) -> bool:
+    """Whether the function that a case calls is right on other inputs."""
+    suite = ctx.part(case)
+    recording, findings, run = ctx.session(case).execute(inputs)
+    if recording is None or findings or run.findings:
+        return False
+    contrast = Case("a contrast", Kind.CORRECTNESS)
+    return not broken_contract(suite, contrast, recording, inputs) and \
+        compare.difference(suite, run.results, inputs) is None
