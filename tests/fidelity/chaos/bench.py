@@ -31,7 +31,7 @@ LOAD, CALL, RUN, COMPILE, ANSWER = (
     "grader.processes.pool.LOAD_S", "grader.processes.session.CALL_S",
     "grader.processes.session.RUN_S", "grader.processes.session.COMPILE_S",
     "grader.sandbox.client.ANSWER_S")
-QUICK = {LOAD: 1.5, CALL: 1.5, RUN: 1.5, COMPILE: 8.0, ANSWER: 2.0}
+QUICK = {LOAD: 1.5, CALL: 1.5, RUN: 1.5, COMPILE: 8.0, ANSWER: 8.0}
 SHIPPED = {LOAD: 20.0, CALL: 10.0, RUN: 10.0, COMPILE: 60.0, ANSWER: 30.0}  # as in the grader
 
 Environment = Mapping[str, str | None]  # None takes a variable away
@@ -69,7 +69,10 @@ class Ended:
 
     def described(self) -> str:
         verdict = self.report.get("verdict", "no report")
-        return f"exit {self.code}, {verdict} {sorted(self.codes)}, {self.err.strip()[-300:]!r}"
+        reasons = [self.report.get("reason"), *(
+            result.get("reason") for result in self.report.get("results", ()))]
+        said = self.err.strip()[-300:] or next(filter(None, reasons), "")
+        return f"exit {self.code}, {verdict} {sorted(self.codes)}, {said!r}"
 
 
 class Bench:
