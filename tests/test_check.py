@@ -510,7 +510,7 @@ def test_a_case_is_repeated_with_the_one_that_shows_its_functions_block(made):
     suite = replace(made.material.suite, cases=(), functions=[
         Function("one", cases=[doubles("a"), doubles("b"), doubles("c")]),
         Function("two", cases=[doubles("a"), doubles("b")])],
-        properties=(Property("a law", print), Property("another", print)))
+        properties=(Property("a law", test=print), Property("another", test=print)))
 
     chosen = {name: mutated.repeated(suite, name, 2) for name in ("one: c", "two: a", "another")}
 

@@ -505,7 +505,7 @@ SUITE = Suite(
         edge("two blocks less one", rand(lambda B: 2 * B - 1)),
         refuses("a matrix", rand(2, 3), raises=ValueError, mentions=["x"]),
     ],
-    properties=(grader.suite.spec.Property("doubles", doubles),),
+    properties=(grader.suite.spec.Property("doubles", test=doubles),),
     name="toy/double",
 )
 CHANGES = {

@@ -419,7 +419,7 @@ def test_a_property_calls_functions_by_name(graded):
         assert torch.equal(plus, submission.double(x)), "doubling is no product with 2"
         assert torch.equal(minus, -plus), "minus is not the opposite of plus"
 
-    suite = replace(SUITE, properties=(Property("parts agree", law),))
+    suite = replace(SUITE, properties=(Property("parts agree", test=law),))
 
     assert verdicts(graded(suite=suite))["parts agree"] == "PASSED"
     wrong = verdicts(graded("_scaled(x, -factor)", "_scaled(x, factor)", suite=suite))
@@ -437,7 +437,7 @@ def test_a_mistake_in_one_function_explains_no_failure_of_another():
              "l": ("double: 100 floats", "minus"), "nowhere": ()}
     mutants = tuple(Mutant(name, name, (), ("N01",), name, wrong=wrong)
                     for name, wrong in marks.items())
-    laws = [Property(test.__name__, test, functions=names_in(test.__code__) & {
+    laws = [Property(test.__name__, test=test, functions=names_in(test.__code__) & {
         "double", "parts"}) for test in (minus, both)]
     suite = replace(SUITE, mutants=mutants, properties=tuple(laws))
 

@@ -35,7 +35,7 @@ def judged(tmp_path, sandbox):
         path = tmp_path / "kernel.py"
         path.write_text(text)
         suite = replace(SUITE, cases=SUITE.cases[:1],
-                        properties=(Property("few variants", law),))
+                        properties=(Property("few variants", test=law),))
         report = grader.grade(path, suite, sandbox=sandbox)
         return next(result for result in report.results if result.name == "few variants")
 

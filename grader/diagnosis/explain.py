@@ -36,8 +36,7 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
     known = [*deciding, *witnesses]
     failed = frozenset(r.name for r in known if r.verdict is Verdict.FAILED)
     passed = frozenset(r.name for r in known if r.verdict is Verdict.PASSED)
-    every: list[Case | Property] = [*suite.all_cases, *suite.properties]
-    cases = {case.name: case for case in every}
+    cases = {case.name: case for case in [*suite.all_cases, *suite.properties]}
     first = next((r for r in deciding if r.verdict is Verdict.FAILED), None)
     places = submitted.places(suite.exercise)
 
@@ -51,7 +50,7 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
             file=suite.kernel_file if suite.files else "", text=submitted.text,
             entry=(case.about if case else "") or suite.entry,
             roots=functions_of(case, suite) if case else frozenset(),
-            answered=isinstance(case, Case) and case.call is not None)
+            answered=case is not None and case.call is not None)
         findings = []
         for finding in codes.in_order(result.findings):
             worded = in_words(_of_imports(finding, places))
@@ -92,7 +91,7 @@ def mistakes_in(name: str, suite: Suite) -> list[Mutant]:
         called[name] & called.get(other, set()) for other in mutant.wrong)]
 
 
-def functions_of(case: Case | Property, suite: Suite) -> frozenset[str]:
+def functions_of(case: Case, suite: Suite) -> frozenset[str]:
     """The learner's functions that a case calls; of host code, by way of the suite's ``calls.py``.
     """
     if isinstance(case, Property):
@@ -117,7 +116,7 @@ def explain_findings(findings: Sequence[Finding], suite: Suite,
                  if finding.code in codes.MEANINGS else finding for finding in findings)
 
 
-def result_of(case: Case | Property, findings: Sequence[Finding],
+def result_of(case: Case, findings: Sequence[Finding],
             facts: dict[str, str] | None = None) -> CaseResult:
     """Failed by any finding, the one to show first first; ``facts`` are told either way."""
     return CaseResult(case.name, case.kind, Verdict.FAILED if findings else Verdict.PASSED,

@@ -10,12 +10,11 @@ from dataclasses import replace
 from grader.diagnosis.explain import result_of
 from grader.judge import autotune_configs, host_calls, oversized, properties
 from grader.judge.context import Context, RecordedCall
-from grader.judge.contract import broken_refusal
+from grader.judge.contract import broken_refusal, wrong_text
 from grader.judge.draws import block_of
 from grader.judge.launch_report import examine_call
 from grader.judge.perf_bound import forecast
 from grader.judge.perf_limits import check, code_limits
-from grader.judge.schedule import AnyCase
 from grader.judge.values import check_run, diagnose, wrong_values
 from grader.processes.replies import Run, Stopped, unusable
 from grader.recording.arena import SparseTensor
@@ -52,7 +51,7 @@ def judge_case(case: Case, ctx: Context) -> CaseResult:
     return result_of(case, [*findings, *over_limit], facts)
 
 
-def verdict(case: AnyCase, ctx: Context) -> CaseResult:
+def verdict(case: Case, ctx: Context) -> CaseResult:
     """Judges one case, whatever happens; a hang or a crash costs this case alone.
 
     Raises:
@@ -80,19 +79,22 @@ def verdict(case: AnyCase, ctx: Context) -> CaseResult:
             result = result_of(case, [refusal])
     result = replace(result, seconds=time.monotonic() - started, advisory=case.advisory,
                      details=ctx.notes.details if ctx.notes else None,
-                     clocked=isinstance(case, Case) and oversized.is_measured(case))
+                     clocked=oversized.is_measured(case))
     ctx.schedule.note(result)
     return result
 
 
-def _judge(case: AnyCase, ctx: Context) -> CaseResult:
+def _judge(case: Case, ctx: Context) -> CaseResult:
     """Judges a case by the function for its form."""
     if isinstance(case, Property):
         return properties.judge(case, ctx)
     if case.sizes is not None:
         return _judge_sizes(case, ctx)
+    if ctx.spares_work and (oversized.is_measured(case) or (case.call and case.call.trees)):
+        return CaseResult(case.name, case.kind, Verdict.SKIPPED, reason=SPARED,
+                          skipped=Skip.EFFORT)
     if case.reading is not None:
-        return host_calls.judge_text(case, ctx)
+        return result_of(case, wrong_text(case.reading, ctx.submitted.texts))
     if case.call is not None:
         return host_calls.judge(case, ctx)
     if oversized.is_measured(case):
@@ -121,16 +123,12 @@ def _check_limits(call: RecordedCall, run: Run,
 
 def _judge_speed(case: Case, ctx: Context) -> CaseResult:
     """Judges, as far as that is possible without a GPU, whether a case can be fast enough."""
-    if ctx.spares_work:
-        return CaseResult(case.name, case.kind, Verdict.SKIPPED, reason=SPARED,
-                          skipped=Skip.EFFORT)
-    block, target = ctx.block(case), ctx.gate.target
-    outlines = ctx.outlines(case)
+    block, outlines, target = ctx.block(case), ctx.outlines(case), ctx.gate.target
     examined = examine_call(ctx.session(case), outlines, ctx.submitted.text, target)
     expected = forecast(case, ctx.part(case), outlines, examined, target, block=block,
                         failed=ctx.schedule.failed)
-    if ctx.gpu_queue is not None:
-        ctx.gpu_queue.forecasts[case.name] = expected
+    if ctx.uses_gpu:
+        ctx.forecasts[case.name] = expected
     return expected.result()
 
 
@@ -175,16 +173,12 @@ def _judge_sizes(case: Case, ctx: Context) -> CaseResult:
     """Judges every drawn size until one fails, which is described at the smallest that fails too.
 
     A smaller one is looked for only where the failure would be the first of the grade.
-
-    Raises:
-        Stopped: a process did not survive a size; the finding names it.
     """
-    size, findings = _first_failure(case, ctx)
+    at_sizes = _findings_at(case, ctx.sizes(case), ctx)
+    size, findings = next((one for one in at_sizes if one[1]), ({}, ()))
     if not findings:
         return result_of(case, [])
-    smallest = size
-    if ctx.schedule.leads(case):
-        smallest = _shrunk(case, size, findings[0].code, ctx)
+    smallest = _shrunk(case, size, findings[0].code, ctx) if ctx.schedule.leads(case) else size
     described = _at(case, smallest, ctx)
     result = _judge(described, ctx)
     if described.name in ctx.printed:
@@ -195,25 +189,6 @@ def _judge_sizes(case: Case, ctx: Context) -> CaseResult:
                             for finding in result.findings or findings])
 
 
-def _first_failure(case: Case, ctx: Context) -> tuple[Drawn, Sequence[Finding]]:
-    """The first drawn size that fails, and why; no findings where none does."""
-    sizes = ctx.sizes(case)
-    results = _findings_of([_at(case, size, ctx) for size in sizes], ctx)
-    for size in sizes:
-        cancellation.check()
-        try:
-            findings = next(results)
-        except Stopped as stop:
-            if stop.final:
-                raise
-            raise Stopped(stop.finding.within("size", size=words(size))) from None
-        except Exception as error:
-            error.add_note(f"at the drawn size {words(size)}")
-            raise
-        if findings:
-            return size, findings
-    return {}, ()
-
 
 def _shrunk(case: Case, size: Drawn, code: str, ctx: Context) -> Drawn:
     """The smallest size found that fails with the same code."""
@@ -221,11 +196,10 @@ def _shrunk(case: Case, size: Drawn, code: str, ctx: Context) -> Drawn:
     started = time.monotonic()
 
     def fails(other: Drawn) -> bool:
-        cancellation.check()
         if time.monotonic() - started > SHRINK_S:
             return False
         try:
-            findings = next(_findings_of([_at(case, other, ctx)], ctx))
+            _, findings = next(_findings_at(case, [other], ctx))
         except Stopped:
             return False
         return bool(findings) and findings[0].code == code
@@ -240,12 +214,23 @@ def _at(case: Case, size: Drawn, ctx: Context) -> Case:
     return sized
 
 
-def _findings_of(cases: Sequence[Case], ctx: Context) -> Iterator[Sequence[Finding]]:
-    """The findings of each case, without their cause; all call host code, or none does."""
+def _findings_at(case: Case, sizes: Sequence[Drawn],
+                 ctx: Context) -> Iterator[tuple[Drawn, Sequence[Finding]]]:
+    """The findings of a case at each size, without their cause; an exception names the size."""
+    cases = [_at(case, size, ctx) for size in sizes]
     ctx = ctx.look_ahead(cases, noted=False)
-    for case in cases:
-        if case.call:
-            yield host_calls.judge(case, ctx).findings
-        else:
-            call = ctx.record(case)
-            yield call.findings or check_run(call, ctx.replay(call), ctx)
+    for size, sized in zip(sizes, cases, strict=True):
+        cancellation.check()
+        try:
+            if sized.call:
+                yield size, host_calls.judge(sized, ctx).findings
+            else:
+                call = ctx.record(sized)
+                yield size, call.findings or check_run(call, ctx.replay(call), ctx)
+        except Stopped as stop:
+            if stop.final:
+                raise
+            raise Stopped(stop.finding.within("size", size=words(size))) from None
+        except Exception as error:
+            error.add_note(f"at the drawn size {words(size)}")
+            raise

@@ -199,8 +199,7 @@ def within(result: torch.Tensor, reference: torch.Tensor, amplitude: Amplitude,
 
 
 def _ends(tensor: torch.Tensor) -> tuple[float, float]:
-    """The least and the largest number in one pass; NaN where there is one, 0 where there is none.
-    """
+    """The least and the largest number, both NaN where there is one, 0 where there is none."""
     if not tensor.numel():
         return 0.0, 0.0
     least, most = tensor.aminmax()

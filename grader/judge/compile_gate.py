@@ -40,16 +40,12 @@ class Gate:
         ``functions``: which one each case is about, where a suite has several.
         """
         self.target = target
+        self.name = name_for(target)
         self._ahead = ahead
         self._session = session
         self._functions = functions or {}
         self._begun: list[_Begun] = []
         self._stopped: Finding | None = None  # compiling a kernel did not end
-
-    @property
-    def name(self) -> str:
-        """That of its result, among those of the cases."""
-        return name_for(self.target)
 
     @property
     def used(self) -> bool:

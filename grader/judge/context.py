@@ -6,8 +6,10 @@ import copy
 import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
+
+import torch
 
 from grader.diagnosis.case_contrast import Traits, traits_of
 from grader.diagnosis.case_details import Notes
@@ -16,14 +18,14 @@ from grader.engine.compiler.targets import Target
 from grader.gpu import detect
 from grader.judge import oversized
 from grader.judge.compile_gate import Gate
-from grader.judge.contract import check_call
 from grader.judge.draws import Draws, Prepared, block_of, functions_of
 from grader.judge.large_tensors import once
 from grader.judge.perf_bound import Forecast
+from grader.judge.perf_limits import idle_grid
 from grader.judge.pipeline import Pipeline
-from grader.judge.schedule import AnyCase, Patience, Schedule, function_of
+from grader.judge.schedule import Patience, Schedule
 from grader.processes.pool import Later
-from grader.processes.replies import Answer, Outcome, Run, Stopped
+from grader.processes.replies import Answer, Outcome, Run, Stopped, unusable
 from grader.processes.session import Session
 from grader.recording import host_values
 from grader.recording.arena import WITH_HOLES
@@ -57,30 +59,10 @@ class RecordedCall:
 
     @property
     def recording(self) -> Recording:
-        """The recording; every call without findings has one, unless the case asks for a refusal.
-        """
+        """The recording of a call without findings, unless its case asks for a refusal."""
         assert self.outcome.recording is not None
         return self.outcome.recording
 
-
-@dataclass
-class GpuQueue:
-    """Calls and cases for the GPU, once all cases are judged on the CPU."""
-
-    calls: list[RecordedCall] = field(default_factory=list)
-    n_left_out: int = 0  # calls that lie on more memory than is worth moving
-    forecasts: dict[str, Forecast] = field(default_factory=dict)  # of the cases to be timed
-
-    def add(self, call: RecordedCall) -> None:
-        """Queues a call whose case is decided by its values, if it launches anything."""
-        recording = call.outcome.recording
-        if call.case.kind not in DECIDED_BY_VALUES or not recording or not recording.launches:
-            return
-        if any(value.untyped_storage().nbytes() > WITH_HOLES for value in call.inputs
-               if hasattr(value, "untyped_storage")):
-            self.n_left_out += 1
-        else:
-            self.calls.append(call)
 
 
 class Context:
@@ -93,8 +75,8 @@ class Context:
     def __init__(self, submitted: Source, suite: Suite, sandbox: Sandbox, *,
                  seed: str | None = None, target: Target | None = None, effort: Effort = "whole",
                  values_first: bool = False, prepared: Prepared | None = None,
-                 cases: Sequence[AnyCase] | None = None, first: Sequence[str] = (),
-                 gpu_queue: GpuQueue | None = None,
+                 cases: Sequence[Case] | None = None, first: Sequence[str] = (),
+                 uses_gpu: bool = False,
                  tell: Callable[[str], None] = lambda event: None) -> None:
         """Nothing is started yet.
 
@@ -105,7 +87,7 @@ class Context:
             prepared: inputs that were made before, where they are this suite's.
             cases: that are judged, in the order of the suite; all of it without them.
             first: names of cases that are judged before the others.
-            gpu_queue: gets what is to be run on a GPU later.
+            uses_gpu: calls and cases for a GPU are gathered, until all are judged on the CPU.
             tell: gets a line for each thing that is waited for.
         """
         self.submitted = submitted
@@ -116,11 +98,13 @@ class Context:
         self.draws = prepared if prepared and not seed and prepared.is_for(suite) else \
             Draws(suite.name, seed or "")
         cases = suite.ordered() if cases is None else cases
-        last = [case.name for case in cases if values_first and isinstance(case, Case)
-                and oversized.waits_for_code(case)]
+        last = [case.name for case in cases if values_first and oversized.waits_for_code(case)]
         self.schedule = Schedule(cases, first, last)
         self.patience = Patience()
-        self.gpu_queue = gpu_queue
+        self.uses_gpu = uses_gpu
+        self.gpu_calls: list[RecordedCall] = []
+        self.left_out: list[str] = []  # cases that lie on more memory than is worth moving
+        self.forecasts: dict[str, Forecast] = {}  # of the cases to be timed, by name
         self.notes: Notes | None = None  # where one case is graded alone
         self.traits: dict[str, Traits] = {}  # of the value cases, by name
         self.printed: dict[str, tuple[str, ...]] = {}  # by kernels, by the name of the case
@@ -132,8 +116,8 @@ class Context:
         self._begun: deque[Case] = deque()
         if suite.compiles_graphs:
             sandbox.expect("graphs")
-        target = target or (targets.find() if gpu_queue is None else
-                            detect.default_target(suite.least_capability))
+        target = target or (detect.default_target(suite.least_capability) if uses_gpu else
+                            targets.find())
         compiles = effort == "whole" and not values_first  # everything, and at once
         self._session = Session(submitted, suite.entry, sandbox, oversized.limits(suite),
                                 target=target.name, values_first=values_first, compiles=compiles)
@@ -155,7 +139,7 @@ class Context:
         other.draws.blocks = dict(self.draws.blocks)
         return other
 
-    def look_ahead(self, cases: Iterable[AnyCase], *, noted: bool = True) -> Context:
+    def look_ahead(self, cases: Iterable[Case], *, noted: bool = True) -> Context:
         """This context, where these cases are recorded and replayed ahead, in this order.
 
         Args:
@@ -167,8 +151,7 @@ class Context:
         steps._ahead = None
         # Another copy: in a cycle of references, inputs and results would outlive the grade.
         other = copy.copy(steps)
-        other._begun = deque(case for case in cases
-                             if isinstance(case, Case) and oversized.runs_whole(case))
+        other._begun = deque(filter(oversized.runs_whole, cases))
         other._ahead = Pipeline(other._begun, steps._begin_record, steps._begin_replay,
                              self._session.processes.abreast + 1)
         return other
@@ -189,8 +172,7 @@ class Context:
         return inputs
 
     def outlines(self, case: Case) -> list[Any]:
-        """Inputs at their real size that take no memory: tensors without values, where that does.
-        """
+        """Inputs at their real size, as tensors without values where these are not needed."""
         self._session.ready()
         return self.draws.draw(case.name, case.inputs, self.draws.block(case.function),
                                outlines=True)
@@ -247,8 +229,10 @@ class Context:
             if case.kind is Kind.CORRECTNESS and recording and (own := block_of(recording)):
                 self.draws.blocks[case.function] = own
                 self.schedule.learn(case, own)
-            return call if case.raises else replace(
-                call, findings=check_call(part, session, call.outcome, inputs))
+            if case.raises:
+                return call
+            return replace(call, findings=unusable(call.outcome) or idle_grid(
+                part, session, call.recording, inputs))
 
         return recorded
 
@@ -270,31 +254,32 @@ class Context:
     # ---------------------------------------------------------------------------------------------
     # What belongs to a case
 
-    def part(self, case: AnyCase) -> Suite:
+    def part(self, case: Case) -> Suite:
         """The suite of the function that a case calls."""
         return self._part(case)[0]
 
-    def session(self, case: AnyCase | None = None) -> Session:
+    def session(self, case: Case | None = None) -> Session:
         """The processes of the submission, for the function that a case calls, or for none."""
         return self._part(case)[1] if case else self._session
 
-    def _part(self, case: AnyCase) -> tuple[Suite, Session]:
-        return next((part for part in self.parts if part[0].entry == function_of(case)),
+    def _part(self, case: Case) -> tuple[Suite, Session]:
+        return next((part for part in self.parts if part[0].entry == case.function),
                     self.parts[0])
 
-    def block(self, case: AnyCase) -> int:
+    def block(self, case: Case) -> int:
         """The block that sizes of a case follow: that of the last case before it in the suite."""
-        function = function_of(case)
-        if self.schedule.changed and (not isinstance(case, Case) or case.follows_block):
-            try:
-                shown = self.schedule.block_before(case, self.block_shown)
-            except Stopped:  # which that case itself reports
-                shown = None
-            self.draws.blocks[function] = shown or DEFAULT_BLOCK
-        return self.draws.block(function)
+        if self.schedule.changed and case.follows_block:
+            self.draws.blocks[case.function] = self.block_before(case) or DEFAULT_BLOCK
+        return self.draws.block(case.function)
 
-    def block_shown(self, case: Case) -> int | None:
-        """The block of the learner's launches in a case that comes later than it should."""
+    def block_before(self, case: Case) -> int | None:
+        """The block of the last launches before a case, which are recorded if they were not yet."""
+        try:
+            return self.schedule.block_before(case, self._block_shown)
+        except Stopped:  # which that case itself reports
+            return None
+
+    def _block_shown(self, case: Case) -> int | None:
         inputs = self.draw_inputs(case.name, case.inputs, DEFAULT_BLOCK)
         recording = self.session(case).record(inputs).recording
         return block_of(recording) if recording else None
@@ -328,8 +313,14 @@ class Context:
             self.notes.recorded(recording)
             # Later runs, for the diagnosis, print too.
             self.notes.output = self._session.processes.worker.output()
-        if self.gpu_queue is not None:
-            self.gpu_queue.add(call)
+        if self.uses_gpu and call.case.kind in DECIDED_BY_VALUES and recording and \
+                recording.launches:
+            too_large = any(value.untyped_storage().nbytes() > WITH_HOLES for value in call.inputs
+                            if isinstance(value, torch.Tensor))
+            if too_large:
+                self.left_out.append(name)
+            else:
+                self.gpu_calls.append(call)
 
 
 def _remembering(part: Suite, draws: Draws) -> Suite:

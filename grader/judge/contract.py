@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
+
 from grader.diagnosis.difference import as_tuple
 from grader.finding import Figure, fault
-from grader.judge.perf_limits import idle_grid
-from grader.processes.replies import Answer, Outcome, Raised, not_written, unusable
-from grader.processes.session import Session
+from grader.processes.replies import Answer, Raised, not_written
 from grader.recording.budget import denied_moves
 from grader.recording.model import Recording, dtype_name
 from grader.report import Finding
@@ -20,14 +20,6 @@ _OF_PLACES = frozenset(("M02", "M03", "M04", "M08"))
 PLAIN_VALUES = ("What host code answers has to be None, numbers, texts, or tuples, lists, dicts "
                 "and dataclasses of these.")
 
-
-def check_call(suite: Suite, session: Session, outcome: Outcome,
-               inputs: Sequence[Any]) -> list[Finding]:
-    """Checks whether the launches of a recorded call can be replayed."""
-    findings = unusable(outcome)
-    if outcome.recording is None or findings:
-        return findings
-    return idle_grid(suite, session, outcome.recording, inputs)
 
 
 def broken_contract(suite: Suite, case: Case, recording: Recording,
@@ -56,7 +48,8 @@ def broken_contract(suite: Suite, case: Case, recording: Recording,
             return [Finding("S01", fault("shape", shape=view.shape, expected=shape, **result))]
         if view.dtype != dtype and not suite.in_place:
             return [Finding("S01", fault("dtype", dtype=view.dtype, expected=dtype, **result))]
-        if suite.contiguous_result and not _is_contiguous(view.shape, view.stride):
+        if suite.contiguous_result and not torch.empty_strided(
+                view.shape, view.stride, device="meta").is_contiguous():
             return [Finding("S01", fault("not contiguous", strides=view.stride, **result))]
     return []
 
@@ -126,14 +119,3 @@ def wrong_text(reading: Reading, texts: Mapping[str, str]) -> list[Finding]:
     except AssertionError as error:
         return [Finding(reading.code, sentence(str(error)))]
     return []
-
-
-def _is_contiguous(shape: Sequence[int], stride: Sequence[int]) -> bool:
-    expected = 1
-    for size, step in zip(reversed(shape), reversed(stride), strict=True):
-        if size == 0:
-            return True
-        if size != 1 and step != expected:
-            return False
-        expected *= size
-    return True

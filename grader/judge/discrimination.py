@@ -88,7 +88,7 @@ def _examine(suite: Suite, seed: int) -> tuple[list[JudgedAnswer], list[str]]:
         if inputs is None or not any(part.numel() for part in right):
             continue
         try:
-            judged = [*_wrong(suite, case, inputs, right), *_right(suite, case, inputs, right)]
+            judged = list(_judged(suite, case, inputs, right))
         except ValueError as error:
             faults.append(f"{case.name}: {error}")
             continue
@@ -97,24 +97,21 @@ def _examine(suite: Suite, seed: int) -> tuple[list[JudgedAnswer], list[str]]:
         faults += [f"{case.name}: {trial.answer} passes, although {trial.seen}"
                    if trial.outcome == "missed" else f"{case.name}: {trial.answer} fails: "
                    f"{trial.seen}" for trial in judged if trial.outcome in ("missed", "failed")]
-    return trials, [*_lacking(suite, trials, reduces), *_rare(suite, trials), *faults]
+    return trials, [*_lacking(suite, trials, reduces), *faults]
 
 
 def _lacking(suite: Suite, trials: Sequence[JudgedAnswer], reduces: bool) -> Iterator[str]:
+    """What the suite does not name, and wrong answers that fail in too few cases of a dtype.
+
+    Where moving is the task, and the first input is right in every case, it is the very job of the
+    kernel to give that: only its layout changes.
+    """
     if not trials:
         yield "no case compares values"
     if suite.peer is None:
         yield "the suite names no `peer`, torch in the same dtype, to be compared with"
     if suite.reversed_peer is None and reduces:
         yield "the suite reduces something and names no `reversed_peer`"
-
-
-def _rare(suite: Suite, trials: Sequence[JudgedAnswer]) -> Iterator[str]:
-    """Wrong answers that fail in too few cases of a dtype.
-
-    Where moving is the task, and the first input is right in every case, it is the very job of the
-    kernel to give that: only its layout changes.
-    """
     tried = Counter((trial.dtype, trial.answer) for trial in trials
                     if trial.outcome not in ("passed", "failed"))
     caught = Counter((trial.dtype, trial.answer) for trial in trials if trial.outcome == "caught")
@@ -137,9 +134,7 @@ def _drawn(case: Case, generator: torch.Generator) -> list[Any] | None:
 
 
 # ---------------------------------------------------------------------------------------------
-# Wrong answers
-
-Falsify = Callable[[torch.Tensor, torch.dtype, Sequence[Any]], torch.Tensor | None]
+# Wrong answers, from the right one, its dtype and the inputs; None where there is none
 
 
 def _mean(right: torch.Tensor, dtype: torch.dtype, inputs: Sequence[Any]) -> torch.Tensor | None:
@@ -174,7 +169,7 @@ def _scaled(right: torch.Tensor, dtype: torch.dtype, inputs: Sequence[Any]) -> t
     return (right.double() * (1 + FACTOR * UNIT_ROUNDOFF[dtype_name(dtype)])).to(dtype)
 
 
-WRONG: dict[str, Falsify] = {
+WRONG: dict[str, Callable[[torch.Tensor, torch.dtype, Sequence[Any]], torch.Tensor | None]] = {
     "zeros": lambda right, dtype, inputs: torch.zeros(right.shape, dtype=dtype),
     "ones": lambda right, dtype, inputs: torch.ones(right.shape, dtype=dtype),
     "the mean of the answer": _mean,
@@ -184,10 +179,24 @@ WRONG: dict[str, Falsify] = {
 }
 
 
-def _wrong(suite: Suite, case: Case, inputs: Sequence[Any],
-           right: Sequence[torch.Tensor]) -> Iterator[JudgedAnswer]:
+# ---------------------------------------------------------------------------------------------
+# Their trials
+
+
+def _judged(suite: Suite, case: Case, inputs: Sequence[Any],
+            right: Sequence[torch.Tensor]) -> Iterator[JudgedAnswer]:
+    """Judges wrong answers to a case, and then right ones.
+
+    Raises:
+        ValueError: a right one has another dtype than the suite asks for.
+    """
     dtypes = _dtypes(suite, inputs, right)
     rounded = [part.to(dtype) for part, dtype in zip(right, dtypes, strict=True)]
+
+    def difference(results: Sequence[torch.Tensor]) -> str:
+        differences = compare.judge(results, inputs, suite.reference, suite.tolerance)
+        return str(differences[0]) if differences else ""
+
     for place, (exact, dtype) in enumerate(zip(right, dtypes, strict=True)):
         for name, falsify in WRONG.items():
             answer = falsify(exact, dtype, inputs) if exact.numel() else None
@@ -196,13 +205,23 @@ def _wrong(suite: Suite, case: Case, inputs: Sequence[Any],
             if dtype.is_floating_point:
                 keep = rounded[place].double().isfinite()
                 answer = torch.where(keep, answer.double(), rounded[place].double()).to(dtype)
-            results = [*rounded[:place], answer, *rounded[place + 1:]]
-            differences = compare.judge(results, inputs, suite.reference, suite.tolerance)
             label = f"{name} as result {place + 1}" if len(right) > 1 else name
             outcome, seen = _outcome(name, answer, rounded[place])
-            if differences:
-                outcome, seen = "caught", str(differences[0])
+            if words := difference([*rounded[:place], answer, *rounded[place + 1:]]):
+                outcome, seen = "caught", words
             yield JudgedAnswer(case.name, dtype_name(dtype), label, outcome, seen)
+    answers = {"the exact answer, rounded": rounded}
+    if suite.peer is not None:
+        answers["torch in the same dtype"] = _results(suite.peer(*inputs))
+    if suite.reversed_peer is not None:
+        answers["torch with the reduction reversed"] = _results(suite.reversed_peer(*inputs))
+    for name, results in answers.items():
+        given = [result.dtype for result in results]
+        if given != dtypes:
+            raise ValueError(f"{name} is {given}, the suite asks for {dtypes}")
+        words = difference(results)
+        yield JudgedAnswer(case.name, dtype_name(dtypes[0]), name,
+                           "failed" if words else "passed", words)
 
 
 def _outcome(name: str, answer: torch.Tensor, rounded: torch.Tensor) -> tuple[Outcome, str]:
@@ -221,29 +240,6 @@ def _outcome(name: str, answer: torch.Tensor, rounded: torch.Tensor) -> tuple[Ou
         return "alike", ""
     worst = float((off / (exact.abs() + UNDERFLOW[dtype])).max())
     return "missed", f"it is off by up to {worst:.3g} of the right value"
-
-
-# ---------------------------------------------------------------------------------------------
-# Right answers
-
-
-def _right(suite: Suite, case: Case, inputs: Sequence[Any],
-           right: Sequence[torch.Tensor]) -> Iterator[JudgedAnswer]:
-    dtypes = _dtypes(suite, inputs, right)
-    answers = {"the exact answer, rounded": [
-        part.to(dtype) for part, dtype in zip(right, dtypes, strict=True)]}
-    if suite.peer is not None:
-        answers["torch in the same dtype"] = _results(suite.peer(*inputs))
-    if suite.reversed_peer is not None:
-        answers["torch with the reduction reversed"] = _results(suite.reversed_peer(*inputs))
-    for name, results in answers.items():
-        given = [result.dtype for result in results]
-        if given != dtypes:
-            raise ValueError(f"{name} is {given}, the suite asks for {dtypes}")
-        differences = compare.judge(results, inputs, suite.reference, suite.tolerance)
-        yield JudgedAnswer(case.name, dtype_name(dtypes[0]), name,
-                           "failed" if differences else "passed",
-                           str(differences[0]) if differences else "")
 
 
 def _dtypes(suite: Suite, inputs: Sequence[Any],

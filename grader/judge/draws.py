@@ -35,8 +35,7 @@ class Draws:
     """The seed, and the blocks that sizes may follow: those of the learner's own launches."""
 
     def __init__(self, suite: str, seed: str = "") -> None:
-        """``suite`` is its name; without a seed (hexadecimal) one is drawn with the first inputs.
-        """
+        """``suite`` is its name. Without a hexadecimal seed, one is drawn with the first inputs."""
         self.seed = seed
         self.blocks: dict[str, int] = {}  # by function, as far as launches were seen
         self._suite = suite
@@ -57,17 +56,15 @@ class Draws:
         generator = torch.Generator(device).manual_seed(self._number(name))
         drawn: list[Any] = []
         for spec in specs:
-            outline = spec.outline(block) \
-                if outlines and isinstance(spec, Input) else None
-            if outline is not None:
+            if isinstance(spec, Sparse):
+                drawn.append(_sparse(spec, generator))
+            elif not isinstance(spec, Input):
+                drawn.append(spec)
+            elif outlines and (outline := spec.outline(block)) is not None:
                 drawn.append(SparseTensor(outline))
-            elif isinstance(spec, Input):
+            else:
                 with torch.device(device) if device != "cpu" else nullcontext():
                     drawn.append(spec.draw(generator, block))
-            elif isinstance(spec, Sparse):
-                drawn.append(_sparse(spec, generator))
-            else:
-                drawn.append(spec)
         return drawn
 
     def sizes(self, name: str, sizes: Sizes) -> list[Drawn]:
@@ -153,10 +150,8 @@ class Prepared(Draws):
         parts = {part.entry: part for part in self._whole.parts}
         first = next(iter(parts.values()))
         for listed in self._whole.ordered():
-            cases = [listed] if isinstance(listed, Case) else []
-            if cases and cases[0].sizes:
-                cases = [cases[0].at(size) for size in self.sizes(listed.name, cases[0].sizes)]
-            for case in cases:
+            sizes = listed.sizes and self.sizes(listed.name, listed.sizes)
+            for case in map(listed.at, sizes) if sizes else [listed]:
                 if oversized.runs_whole(case) and not (case.raises or oversized.has_holes(case)):
                     self._prepare(case, parts.get(case.function, first))
                     yield

@@ -1,7 +1,4 @@
-"""The GPU's part of a grade: whether all values come out right on it, too, and how fast.
-
-Cases that ask for speed are timed on inputs of their real size and judged by the clock.
-"""
+"""The GPU's part of a grade: whether all values come out right on it, too, and how fast."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from grader.engine.gpu.measurement import Ceilings, Gpu
 from grader.finding import fault
 from grader.gpu.client import NoGpu
 from grader.judge import compare, large_tensors, oversized
-from grader.judge.context import Context, GpuQueue, RecordedCall
+from grader.judge.context import Context, RecordedCall
 from grader.judge.contract import broken_contract
 from grader.judge.launch_report import MOST_CONFIGURATIONS, recordings_of
 from grader.judge.perf_bound import Forecast
@@ -47,31 +44,25 @@ AGAIN = "no clear time, however often it was taken. Let nothing else use the GPU
         "cool, then run `tritonlab grade` again."
 
 
-
 class GpuVerdicts:
-    """The GPU of one grade, and the verdicts on the cases that were queued for it."""
+    """The GPU of one grade, and its verdicts on what the context has gathered for it."""
 
-    def __init__(self, ctx: Context, queue: GpuQueue, *, throughout: bool = False) -> None:
+    def __init__(self, ctx: Context, *, throughout: bool = False) -> None:
         """Asks nothing of a GPU yet.
 
         Args:
-            queue: filled while cases are judged on the processor.
             throughout: run cases there that failed on the processor too, to compare both.
         """
         self._ctx = ctx
-        self._queue = queue
         self._throughout = throughout
         self._n_lost = 0  # processes
         self._failed_before: set[str] = set()  # names of cases, on the processor
+        self.name = ""  # of the result over all cases
         self.gpu: Gpu | None = None
         self.ceilings: Ceilings | None = None
         self.unusable = ""  # why the GPU that is there cannot be used
         self.results: list[CaseResult] = []  # of each value case
 
-    @property
-    def name(self) -> str:
-        """The name of the result over all cases."""
-        return f"the same on the {self.gpu.name}" if self.gpu else "the same on a GPU"
 
     def verdicts(self, before: Sequence[CaseResult]) -> Iterator[CaseResult]:
         """All values on the GPU too, and then the time of what asks for speed.
@@ -85,31 +76,26 @@ class GpuVerdicts:
         why = "not timed: right values come first"
         right = not any(result.verdict in (Verdict.FAILED, Verdict.ERROR) and not result.advisory
                         and result.kind is not Kind.PERFORMANCE for result in before)
-        if (right or self._throughout) and (self._queue.calls or self._queue.forecasts):
+        if (right or self._throughout) and (self._ctx.gpu_calls or self._ctx.forecasts):
             if not self._look():
                 right, why = False, f"the GPU of this machine cannot be used: {self.unusable}"
-            elif self._queue.calls:
+            elif self._ctx.gpu_calls:
                 self._ctx.tell(self.name)
                 summary = self._values(before)
                 yield summary
                 right &= summary.verdict is Verdict.PASSED
         for result in before:
-            if result.name not in self._queue.forecasts:
+            forecast = self._ctx.forecasts.get(result.name)
+            if forecast is None:
                 continue
             if right:
                 self._ctx.tell(f"{result.name}, timed")
-                yield self._timed(result)
+                timed = self._judged(forecast.case, partial(self._time_case, forecast),
+                                     forecast.facts)
+                yield replace(timed, seconds=result.seconds + timed.seconds, clocked=True,
+                              details=result.details)
             else:
                 yield replace(result, reason="; ".join(filter(None, (result.reason, why))))
-
-    def _timed(self, before: CaseResult) -> CaseResult:
-        """A case that asks for speed by the clock."""
-        forecast, gpu = self._queue.forecasts[before.name], self.gpu
-        assert gpu is not None
-        result = self._judged(forecast.case, lambda: _time_case(
-            forecast, self._ctx, gpu, self._measured_ceilings), forecast.facts)
-        return replace(result, seconds=before.seconds + result.seconds, clocked=True,
-                       details=before.details)
 
     def _judged(self, case: Case, judge: Callable[[], CaseResult],
                 facts: dict[str, str] | None = None) -> CaseResult:
@@ -138,45 +124,27 @@ class GpuVerdicts:
             return False
         least = self._ctx.suite.least_capability
         if gpu.capability >= least:
-            self.gpu = gpu
+            self.gpu, self.name = gpu, f"the same on the {gpu.name}"
         else:
             self.unusable = (f"its compute capability is {_version(gpu.capability)}, and this "
                              f"module's kernels need {_version(least)}")
         return self.gpu is not None
 
-    def _measured_ceilings(self) -> Ceilings:
-        """Measures how fast the GPU copies and multiplies.
-
-        Raises:
-            NoGpu: it cannot be measured.
-        """
-        try:
-            self.ceilings = self.ceilings or self._ctx.session().ceilings()
-        except NoGpu as error:
-            self.unusable = str(error)
-            raise
-        return self.ceilings
 
     def report(self, report: Report, on_gpu: tuple[CaseResult, ...]) -> Report:
         """The report with the GPU's part; nothing in it identifies one GPU of a kind."""
-        report = replace(report, unusable_gpu=self.unusable, on_gpu=on_gpu)
-        ceilings = {**self.ceilings.to_dict(), "gpu": self.ceilings.gpu.name} if self.ceilings \
-            else {}
-        if self.gpu is None or not (self.results or ceilings):
-            return replace(report, ceilings=ceilings)
-        return replace(report, ceilings=ceilings, gpu=self.gpu.name,
-                       engine=f"{report.engine}; {self.gpu.name}",
+        report = replace(report, unusable_gpu=self.unusable, on_gpu=on_gpu, ceilings={
+            **self.ceilings.to_dict(), "gpu": self.ceilings.gpu.name} if self.ceilings else {})
+        if self.gpu is None or not (self.results or self.ceilings):
+            return report
+        return replace(report, gpu=self.gpu.name, engine=f"{report.engine}; {self.gpu.name}",
                        versions={**report.versions, "driver": self.gpu.driver})
 
     def _values(self, before: Sequence[CaseResult]) -> CaseResult:
-        """Runs every queued call; returns the result over all of them, ``results`` has each.
-
-        Raises:
-            SandboxBroken: the processes are gone.
-        """
+        """Runs every gathered call; returns the result over all of them, ``results`` has each."""
         started = time.monotonic()
         self._failed_before = {result.name for result in before if result.findings}
-        for call in self._queue.calls:
+        for call in self._ctx.gpu_calls:
             case = call.case
             self._ctx.tell(f"{case.name}, on the GPU")
             late = time.monotonic() - started > PATIENCE_S
@@ -203,11 +171,14 @@ class GpuVerdicts:
             compare.difference(suite, run.results, inputs, on_gpu=True) for run in runs)), None)
         if difference is None:
             return result_of(case, [])
-        unlike = [] if _alike(*runs) else [
-            _unlike(runs, session.run_on_gpu(recording, inputs, poison=0))]
+        findings = []
+        if not _alike(*runs):  # the third repeats the first
+            again = _alike(runs[0], session.run_on_gpu(recording, inputs, poison=0))
+            findings = [Finding("M06", fault("unwritten on GPU")) if again else
+                        Finding("M09", fault("order on GPU"))]
         finding = finding_of(difference, suite, inputs, recording,
                              pattern=self._ctx.schedule.leads(case))
-        return result_of(case, [*unlike, self._named(finding, case, effect(finding, difference))])
+        return result_of(case, [*findings, self._named(finding, case, effect(finding, difference))])
 
     def _named(self, finding: Finding, case: Case, because: str = "") -> Finding:
         """A finding with the reason for which the processor does not show it, if one is known."""
@@ -222,42 +193,62 @@ class GpuVerdicts:
         passed = sum(result.verdict is Verdict.PASSED for result in deciding)
         facts = {"right": f"{passed} of {len(deciding)} cases, each run twice with other garbage "
                           f"in fresh memory"}
-        if n_left_out := self._queue.n_left_out:
-            cases = "case lies" if n_left_out == 1 else "cases lie"
-            facts["left out"] = f"{n_left_out} {cases} on too much memory to be moved"
+        if left_out := len(self._ctx.left_out):
+            cases = "case lies" if left_out == 1 else "cases lie"
+            facts["left out"] = f"{left_out} {cases} on too much memory to be moved"
         summary = CaseResult(self.name, Kind.CORRECTNESS, Verdict.PASSED, facts=facts)
         failed = [result for result in deciding if result.verdict is Verdict.FAILED]
         if failed:
-            names = [case.name for case in self._ctx.suite.ordered()]
-            again = replay_options(failed[0].name, names, self._ctx.draws.seed)
-            return replace(summary, verdict=Verdict.FAILED, findings=(self._of_all(failed),),
-                           replay=again)
+            first, names = failed[0], [case.name for case in self._ctx.suite.ordered()]
+            passes = self._failed_before.isdisjoint(result.name for result in failed)
+            finding = first.findings[0].within("on the GPU", gpu=self.gpu.name, case=first.name,
+                                               others=len(failed) - 1, passes=passes)
+            return replace(summary, verdict=Verdict.FAILED,
+                           findings=(replace(finding, means=ONLY_HERE if passes else ""),),
+                           replay=replay_options(first.name, names, self._ctx.draws.seed))
         for verdict in (Verdict.ERROR, Verdict.SKIPPED):
             if others := [result for result in deciding if result.verdict is verdict]:
                 return replace(summary, verdict=verdict, reason=others[0].reason,
                                skipped=others[0].skipped)
         return summary
 
-    def _of_all(self, failed: Sequence[CaseResult]) -> Finding:
-        """The first finding, with the number of cases that failed as well."""
-        assert self.gpu is not None
-        first = failed[0].findings[0]
-        passes = self._failed_before.isdisjoint(result.name for result in failed)
-        return replace(first.within("on the GPU", gpu=self.gpu.name, case=failed[0].name,
-                                    others=len(failed) - 1, passes=passes),
-                       means=ONLY_HERE if passes else "")
+    def _time_case(self, forecast: Forecast) -> CaseResult:
+        """Judges by the clock a case that was looked at without a GPU before."""
+        case, ctx, gpu = forecast.case, self._ctx, self.gpu
+        assert gpu is not None
+        skipped = CaseResult(case.name, case.kind, Verdict.SKIPPED, facts=forecast.facts,
+                             skipped=Skip.MACHINE)
+        outlines = ctx.outlines(case)
+        needed = oversized.least(ctx.part(case), outlines)
+        if oversized.has_holes(case):
+            return replace(skipped, reason="not timed: its inputs lie too far apart in memory")
+        if needed.bytes > LARGE and large_tensors.device() == "cpu":
+            return replace(skipped, skipped=Skip.GPU, reason=(
+                "not timed: drawing inputs of this size takes a GPU that the grader's own torch "
+                "can use"))
+        room = ROOM * _sets(needed) * needed.bytes
+        if room > SHARE_OF_MEMORY * gpu.memory_bytes:
+            return replace(skipped, reason=f"not timed: it takes {room / GIB:.0f} GiB, and the "
+                                           f"{gpu.name} has {gpu.memory_bytes / GIB:.0f} GiB")
+        try:
+            self.ceilings = self.ceilings or ctx.session().ceilings()
+            recordings, findings = recordings_of(ctx.session(case), outlines, MOST_CONFIGURATIONS)
+            if findings:
+                return result_of(case, findings, forecast.facts)
+            return _measured(forecast, ctx, needed, self.ceilings, recordings)
+        except NoGpu as error:
+            self.unusable = self.unusable if self.ceilings else str(error)
+            return replace(skipped, skipped=Skip.GPU, reason=f"not timed: {error}")
+        except (MemoryError, torch.OutOfMemoryError) as error:
+            return replace(skipped, reason=f"not timed: this machine has too little memory for it "
+                                           f"({str(error).partition(chr(10))[0]:.120})")
+        finally:
+            large_tensors.free()
 
 
 def _alike(first: Run, second: Run) -> bool:
     return all(same_bits(one, other)
                for one, other in zip(first.results, second.results, strict=True))
-
-
-def _unlike(runs: list[Run], again: Run) -> Finding:
-    """The finding for two runs with different results; the third repeats the first."""
-    if _alike(runs[0], again):
-        return Finding("M06", fault("unwritten on GPU"))
-    return Finding("M09", fault("order on GPU"))
 
 
 def _version(capability: tuple[int, int]) -> str:
@@ -268,65 +259,25 @@ def _version(capability: tuple[int, int]) -> str:
 # A case that asks for speed, by the clock
 
 
-def _time_case(forecast: Forecast, ctx: Context, gpu: Gpu,
-               measure_ceilings: Callable[[], Ceilings]) -> CaseResult:
-    """Judges a case that was looked at without a GPU before.
-
-    Args:
-        measure_ceilings: measures how fast the GPU copies and multiplies, or raises NoGpu.
-
-    Raises:
-        grader.processes.replies.Stopped: a process did not survive it.
-    """
-    case = forecast.case
-    assert case.limits is not None and case.limits.pass_at is not None
-    skipped = CaseResult(case.name, case.kind, Verdict.SKIPPED, facts=forecast.facts,
-                         skipped=Skip.MACHINE)
-    outlines = ctx.outlines(case)
-    needed = oversized.least(ctx.part(case), outlines)
-    if oversized.has_holes(case):
-        return replace(skipped, reason="not timed: its inputs lie too far apart in memory")
-    if needed.bytes > LARGE and large_tensors.device() == "cpu":
-        return replace(skipped, skipped=Skip.GPU, reason=(
-            "not timed: drawing inputs of this size takes a GPU that the grader's own torch can "
-            "use"))
-    room = ROOM * _sets(needed) * needed.bytes
-    if room > SHARE_OF_MEMORY * gpu.memory_bytes:
-        return replace(skipped, reason=f"not timed: it takes {room / GIB:.0f} GiB, and the "
-                                       f"{gpu.name} has {gpu.memory_bytes / GIB:.0f} GiB")
-    try:
-        ceilings = measure_ceilings()
-        recordings, findings = recordings_of(ctx.session(case), outlines, MOST_CONFIGURATIONS)
-        if findings:
-            return result_of(case, findings, forecast.facts)
-        return _measured(forecast, ctx, needed, ceilings, recordings)
-    except NoGpu as error:
-        return replace(skipped, skipped=Skip.GPU, reason=f"not timed: {error}")
-    except (MemoryError, torch.OutOfMemoryError) as error:
-        return replace(skipped, reason=f"not timed: this machine has too little memory for it "
-                                       f"({str(error).partition(chr(10))[0]:.120})")
-    finally:
-        large_tensors.free()
-
-
 def _measured(forecast: Forecast, ctx: Context, needed: Cost, ceilings: Ceilings,
               recordings: Sequence[Recording]) -> CaseResult:
-    case, recording = forecast.case, recordings[0]
-    assert case.limits is not None and case.limits.pass_at is not None
-    pass_at = case.limits.pass_at
+    case, limits, recording = forecast.case, forecast.case.limits, recordings[0]
+    assert limits is not None and limits.pass_at is not None
     # Not the suite of the context, whose reference would keep large inputs in memory.
     suite = next(one for one in ctx.suite.parts if one.entry == ctx.part(case).entry)
     units = measurement.units_of(ctx.outlines(case), suite.tolerance)
     sets = input_sets(case, ctx, _sets(needed))
     rows = large_tensors.windows(suite, recording, sets[0])
+    width = prod(recording.results[0].shape[1:]) if rows else 0  # elements of a row
     large_tensors.free()
     for _ in range(TRIES):
         timed = ctx.session(case).measure(recording, list(map(large_tensors.on_cpu, sets)),
                                           others=recordings[1:],
-                                          windows=_elements(recording, rows))
+                                          windows=[(first * width, count * width)
+                                                   for first, count in rows])
         if (measured := timed.measurement) is None:
             return result_of(case, [*timed.findings, *forecast.broken], forecast.facts)
-        verdict, words = measurement.judge(measured, needed, ceilings, pass_at, units)
+        verdict, words = measurement.judge(measured, needed, ceilings, limits.pass_at, units)
         if verdict is not Verdict.INCONCLUSIVE:
             break
     assert measured is not None
@@ -339,11 +290,11 @@ def _measured(forecast: Forecast, ctx: Context, needed: Cost, ceilings: Ceilings
         findings.append(Finding("T08" if impossible else "T07", sentence(words)))
     share = measurement.share(measured, needed, ceilings, units)
     facts = forecast.facts | {"measured": words} | _beside(forecast, measured.ms)
-    if case.limits.stretch is not None and verdict is Verdict.PASSED:
-        reached = "reached" if share >= case.limits.stretch else "not reached"
-        facts["stretch goal"] = f"{case.limits.stretch:.0%}, {reached}"
+    if limits.stretch is not None and verdict is Verdict.PASSED:
+        reached = "reached" if share >= limits.stretch else "not reached"
+        facts["stretch goal"] = f"{limits.stretch:.0%}, {reached}"
     result = replace(result_of(case, [*findings, *forecast.broken], facts), measured={
-        **measured.to_dict(), "share": share, "pass_at": pass_at,
+        **measured.to_dict(), "share": share, "pass_at": limits.pass_at,
         "gb_s": measurement.gb_s(measured, needed),
         "tflops": measurement.tflops(measured, needed) if needed.flops else None})
     if result.verdict is Verdict.PASSED and verdict is Verdict.INCONCLUSIVE:
@@ -354,11 +305,6 @@ def _measured(forecast: Forecast, ctx: Context, needed: Cost, ceilings: Ceilings
 def _sets(needed: Cost) -> int:
     return SETS if needed.bytes <= LARGE else 1
 
-
-def _elements(recording: Recording, rows: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Rows of a result as (first element, count)."""
-    width = prod(recording.results[0].shape[1:]) if rows else 0
-    return [(first * width, count * width) for first, count in rows]
 
 
 def input_sets(case: Case, ctx: Context, count: int = SETS) -> list[list[Any]]:

@@ -18,7 +18,7 @@ from grader.engine.compiler.targets import Target
 from grader.gpu import detect
 from grader.judge import single_case
 from grader.judge.case import verdict
-from grader.judge.context import Context, Effort, GpuQueue
+from grader.judge.context import Context, Effort
 from grader.judge.draws import Prepared
 from grader.judge.gpu_verdicts import GpuVerdicts
 from grader.processes.sandbox import GradingSandbox
@@ -86,7 +86,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         refusal = result_of(Case("the file can be graded", Kind.CORRECTNESS), findings)
         results = explained([refusal], suite, submitted, names, report.seed)
         return replace(report, results=results, seconds=time.monotonic() - started)
-    queue = GpuQueue() if gpu != "never" and detect.present() else None
+    uses_gpu = gpu != "never" and detect.present()
     cases = suite.ordered(public_only, only)
     with ExitStack() as resources:
         resources.enter_context(cancellation.cancelled_by(cancelled))
@@ -94,8 +94,8 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         ctx = resources.enter_context(Context(
             submitted, suite, box, seed=seed, target=target, effort=effort,
             values_first=cancelled is not None, prepared=prepared, cases=cases, first=first,
-            gpu_queue=queue, tell=tell))
-        gpu_verdicts = GpuVerdicts(ctx, queue, throughout=gpu == "throughout") if queue else None
+            uses_gpu=uses_gpu, tell=tell))
+        gpu_verdicts = GpuVerdicts(ctx, throughout=gpu == "throughout") if uses_gpu else None
         judged: list[CaseResult] = []
         witnesses: list[CaseResult] = []
         try:
@@ -131,7 +131,7 @@ def _verdicts(ctx: Context, gpu_verdicts: GpuVerdicts | None) -> Iterator[CaseRe
         case, failed = left.popleft(), ctx.schedule.failed
         ctx.tell(case.name)
         results.append(verdict(case, ctx))
-        if ctx.gpu_queue is None or case.name not in ctx.gpu_queue.forecasts:
+        if case.name not in ctx.forecasts:
             yield results[-1]  # otherwise reported after GPU timing
         if ctx.schedule.failed and ctx.effort == "first":
             return

@@ -1,4 +1,4 @@
-"""Cases that look at host code: its answers, the texts of its files."""
+"""Cases that ask host code for an answer."""
 
 from __future__ import annotations
 
@@ -11,21 +11,15 @@ from typing import Any
 from grader.diagnosis.explain import result_of
 from grader.judge import oversized
 from grader.judge.context import Context
-from grader.judge.contract import broken_refusal, unanswered, wrong_answer, wrong_text
+from grader.judge.contract import broken_refusal, unanswered, wrong_answer
 from grader.processes.pool import Later
 from grader.processes.replies import Answer, Stopped
 from grader.processes.session import Session
-from grader.report import SPARED, CaseResult, Skip, Verdict
+from grader.report import CaseResult
 from grader.suite import Case
 from grader.suite.cases import Call, Tree
 
 PATIENCE_S = 120.0  # for all trees of a case together
-
-
-def judge_text(case: Case, ctx: Context) -> CaseResult:
-    """Judges a case that only reads the submission's files."""
-    assert case.reading is not None
-    return result_of(case, wrong_text(case.reading, ctx.submitted.texts))
 
 
 def judge(case: Case, ctx: Context) -> CaseResult:
@@ -36,9 +30,6 @@ def judge(case: Case, ctx: Context) -> CaseResult:
     """
     call = case.call
     assert call is not None
-    if call.trees and ctx.spares_work:
-        return CaseResult(case.name, case.kind, Verdict.SKIPPED, reason=SPARED,
-                          skipped=Skip.EFFORT)
     inputs = ctx.draw(case)
     if call.trees:
         return result_of(case, wrong_answer(call, _answers(call, inputs, ctx), inputs))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from math import prod
+from operator import is_
 from typing import Any
 
 import torch
@@ -49,13 +50,11 @@ def free() -> None:
 
 def on_cpu(values: Sequence[Any]) -> list[Any]:
     """The same values with their tensors where they can be packed; each keeps its strides."""
-    return [_laid_out_on_cpu(value) if isinstance(value, torch.Tensor) else value
+    return [_laid_out_on_cpu(value) if isinstance(value, torch.Tensor) and value.is_cuda else value
             for value in values]
 
 
 def _laid_out_on_cpu(tensor: torch.Tensor) -> torch.Tensor:
-    if tensor.device.type != "cuda":
-        return tensor
     whole = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(tensor.untyped_storage())
     return whole.cpu().as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
 
@@ -80,10 +79,10 @@ def check(suite: Suite, case: Case, recording: Recording, results: Sequence[torc
             findings = broken_contract(suite, case, recording, moved_inputs)
             return findings, None if findings else compare.difference(
                 suite, _moved(results), moved_inputs, on_gpu=True)
-        rows = _rows(suite, results, inputs, needed)
-        if rows is None:
+        height = results[0].shape[0] if results[0].dim() else 0
+        rows = int(height * _room() / needed)  # at a time
+        if rows < LEAST_ROWS or not _has_rows(suite, [tuple(one.shape) for one in results], inputs):
             raise MemoryError(f"comparing the results takes about {needed / 2**30:.0f} GiB")
-        height = results[0].shape[0]
         for first, last in pairwise([*range(0, height, rows), height]):
             parts = [result[first:last] for result in results]
             moved_inputs = _moved(_part(inputs, height, first, last))
@@ -129,8 +128,7 @@ def once(reference: Callable[..., Any]) -> Callable[..., Any]:
     last: list[tuple[tuple[Any, ...], Any]] = []
 
     def remembered(*inputs: Any) -> Any:
-        if not last or len(last[0][0]) != len(inputs) or any(
-                one is not other for one, other in zip(last[0][0], inputs, strict=True)):
+        if not last or len(last[0][0]) != len(inputs) or not all(map(is_, last[0][0], inputs)):
             last[:] = [(inputs, reference(*inputs))]
         return last[0][1]
 
@@ -145,15 +143,6 @@ def _room() -> int:
     kept = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
     return int(0.9 * (unused + kept))
 
-
-def _rows(suite: Suite, results: Sequence[torch.Tensor], inputs: Sequence[Any],
-          needed: int) -> int | None:
-    """The number of rows compared at a time; None where rows depend on each other."""
-    height = results[0].shape[0] if results[0].dim() else 0
-    if not _has_rows(suite, [tuple(result.shape) for result in results], inputs):
-        return None
-    rows = int(height * _room() / needed)
-    return rows if rows >= LEAST_ROWS else None
 
 
 def _has_rows(suite: Suite, shapes: Sequence[tuple[int, ...]], inputs: Sequence[Any]) -> bool:
@@ -177,8 +166,7 @@ def _has_rows(suite: Suite, shapes: Sequence[tuple[int, ...]], inputs: Sequence[
 
 
 def _moved(values: Sequence[Any]) -> list[Any]:
-    target = device()
-    return [value.to(target) if isinstance(value, torch.Tensor) else value for value in values]
+    return [value.to(device()) if isinstance(value, torch.Tensor) else value for value in values]
 
 
 def _part(inputs: Sequence[Any], height: int, first: int, last: int) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -95,7 +95,7 @@ def examine_call(session: Session, inputs: Sequence[Any], source: str, target: T
 
     Args and raises: as of ``examine``.
     """
-    best: Examined | None = None
+    candidates: list[Examined] = []
     for outcome in session.configurations(inputs, MOST_CONFIGURATIONS):
         findings = unusable(outcome)
         if findings or outcome.recording is None:
@@ -103,18 +103,9 @@ def examine_call(session: Session, inputs: Sequence[Any], source: str, target: T
         examined = examine(session, outcome.recording, inputs, source, target, listings=listings)
         if any(finding.code != "T05" for finding in examined.findings):
             return examined
-        best = examined if best is None or _before(examined, best) else best
-    assert best is not None
-    return best
-
-
-def _before(one: Examined, other: Examined) -> bool:
-    """Whether a GPU would rather run the one than the other."""
-    if one.findings or other.findings:
-        return not one.findings
-    seconds = [math.inf if it.prediction is None else it.prediction.seconds
-               for it in (one, other)]
-    return seconds[0] < seconds[1]
+        candidates.append(examined)
+    return min(candidates, key=lambda one: (
+        bool(one.findings), one.prediction.seconds if one.prediction else math.inf))
 
 
 def examine(session: Session, recording: Recording, inputs: Sequence[Any], source: str,
@@ -141,23 +132,17 @@ def examine(session: Session, recording: Recording, inputs: Sequence[Any], sourc
     launches = [InspectedLaunch(launch.kernel, launch.grid, launch.line, binary, survey, time)
                 for launch, binary, survey, time in rows]
     if listings:
-        launches = list(_with_listings(launches, session, recording, target))
+        numbers = {one.binary.ptx_sha256: number for number, one in enumerate(launches)}
+        texts = {code: session.listings(recording, number, target)
+                 for code, number in numbers.items()}
+        launches = [replace(one, ptx=ptx, sass=sass) for one in launches
+                    for ptx, sass in [texts[one.binary.ptx_sha256]]]
     observed = [Observed(one.binary, one.survey, indirect_lines(source, one.kernel),
                          *_tensors(launch))
                 for one, launch in zip(launches, recording.launches, strict=True)]
     return Examined(tuple(launches), of_call(observed, target), surveyed.findings,
                     surveyed.unknown, times.whole)
 
-
-def _with_listings(launches: Sequence[InspectedLaunch], session: Session, recording: Recording,
-                   target: Target) -> Iterator[InspectedLaunch]:
-    listings: dict[str, tuple[Listing, Listing]] = {}
-    for number, one in enumerate(launches):
-        code = one.binary.ptx_sha256
-        if code not in listings:
-            listings[code] = session.listings(recording, number, target)
-        ptx, sass = listings[code]
-        yield replace(one, ptx=ptx, sass=sass)
 
 
 def _tensors(launch: Launch) -> tuple[dict[str, int], dict[str, int]]:

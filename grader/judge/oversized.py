@@ -10,7 +10,7 @@ import torch
 
 from grader.recording.arena import SparseTensor
 from grader.sandbox import ResourceLimits
-from grader.suite import Case, Cost, Input, Sparse, Suite
+from grader.suite import Case, Cost, Input, Property, Sparse, Suite
 from grader.suite.inputs import DEFAULT_BLOCK
 
 ROOM = 4  # times the inputs of the largest case: for what a function makes of them
@@ -33,7 +33,8 @@ def is_large(case: Case) -> bool:
 
 def runs_whole(case: Case) -> bool:
     """Whether the call of a case is recorded and replayed whole, which can be begun ahead."""
-    return not (case.call or case.reading or case.sizes or is_large(case))
+    return not (isinstance(case, Property) or case.call or case.reading or case.sizes
+                or is_large(case))
 
 
 def has_holes(case: Case) -> bool:

@@ -114,8 +114,7 @@ def forecast(case: Case, suite: Suite, inputs: Sequence[Any], examined: Examined
         ):
             facts, broken = facts | more_facts, [*broken, *findings]
     time = examined.prediction.seconds * 1e3 if examined.prediction else None
-    expected = _open(examined, needed, yardstick, limits, target,
-                     in_doubt=_in_doubt(surveys, needed, failed))
+    expected = _open(examined, needed, yardstick, limits, target, surveys, failed)
     return Forecast(case, facts, tuple(broken), tuple(bound), expected, time, target.title)
 
 
@@ -147,16 +146,8 @@ def _bounded(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Lim
     return facts, [Finding("T01", cause)]
 
 
-def _in_doubt(surveys: Sequence[Survey], needed: Cost, failed: bool) -> str:
-    """A reason why a high speed means nothing: wrong results, or a part of the work."""
-    moved = sum(survey.loaded.high + survey.stored.high for survey in surveys)
-    if surveys and moved < WHOLE * needed.bytes:
-        return f"only {moved / needed.bytes:.2f} times the bytes that the job needs were seen"
-    return "a case before this one has failed" if failed else ""
-
-
 def _open(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Limits,
-          target: Target, in_doubt: str) -> str:
+          target: Target, surveys: Sequence[Survey], failed: bool) -> str:
     """The reason why the case is left open: its expected speed, or the obstacle to it."""
     assert limits.pass_at is not None
     if examined.unknown:
@@ -174,8 +165,12 @@ def _open(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Limits
            f"{yardstick.name} speed where {percent(limits.pass_at)} is asked for"
     if defects:
         return f"a GPU is needed; {prediction}. `tritonlab inspect` tells of: {', '.join(defects)}"
-    if in_doubt:
-        return f"a GPU is needed; {prediction}, but {in_doubt}"
+    moved = sum(survey.loaded.high + survey.stored.high for survey in surveys)
+    if surveys and moved < WHOLE * needed.bytes:
+        return (f"a GPU is needed; {prediction}, but only {moved / needed.bytes:.2f} times the "
+                "bytes that the job needs were seen")
+    if failed:
+        return f"a GPU is needed; {prediction}, but a case before this one has failed"
     if share >= limits.pass_at + EXPECTED:
         return f"expected to pass on a GPU; {prediction}"
     return f"a GPU is needed; {prediction}"

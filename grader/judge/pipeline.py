@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Generic, NoReturn, TypeVar
+
+from grader.processes.pool import Later
 
 Case = TypeVar("Case")
 Call = TypeVar("Call")
+T = TypeVar("T")
 
 
 class Pipeline(Generic[Case, Call]):
@@ -17,21 +19,21 @@ class Pipeline(Generic[Case, Call]):
     While one case is compared, the next ones are in their second step, and one more in its first.
     """
 
-    def __init__(self, cases: Iterable[Case], record: Callable[[Case], Callable[[], Call]],
-                 replay: Callable[[Call], Callable[[], Call]], depth: int = 2) -> None:
+    def __init__(self, cases: Iterable[Case], record: Callable[[Case], Later[Call]],
+                 replay: Callable[[Call], Later[Call]], depth: int = 2) -> None:
         """Nothing is begun yet.
 
         Args:
             cases: in the order in which they will be taken.
-            record: begins the first step and returns a function that waits for its end.
-            replay: the same of the second step, from the value of the first one.
+            record: begins the first step.
+            replay: begins the second step, from the value of the first one.
             depth: second steps that are under way, one more than run at the same time: so the next
                 one is there when one ends.
         """
         self._rest = deque(cases)
         self._record, self._replay, self._depth = record, replay, depth
-        self._recording: Callable[[], Call] | None = None
-        self._replaying: deque[Callable[[], Call]] = deque()
+        self._recording: Later[Call] | None = None
+        self._replaying: deque[Later[Call]] = deque()
 
     def take(self) -> Call:
         """Waits for the steps of the next case.
@@ -47,17 +49,11 @@ class Pipeline(Generic[Case, Call]):
 
     def _begin_replays(self) -> None:
         while len(self._replaying) < self._depth and (self._recording is not None or self._rest):
-            recording = self._recording or self._begin_recording()
-            self._replaying.append(_begun(partial(self._replay_of, recording)))
-            self._recording = self._begin_recording() if self._rest else None
+            recording = self._recording or _begun(self._record, self._rest.popleft())
+            self._replaying.append(_begun(lambda call: self._replay(call()), recording))
+            self._recording = _begun(self._record, self._rest.popleft()) if self._rest else None
             if isinstance(self._replaying[-1], _Failed):
                 break
-
-    def _replay_of(self, recording: Callable[[], Call]) -> Callable[[], Call]:
-        return self._replay(recording())
-
-    def _begin_recording(self) -> Callable[[], Call]:
-        return _begun(partial(self._record, self._rest.popleft()))
 
 
 class _Failed:
@@ -70,9 +66,9 @@ class _Failed:
         raise self._error
 
 
-def _begun(step: Callable[[], Callable[[], Call]]) -> Callable[[], Call]:
+def _begun(step: Callable[[T], Later[Call]], subject: T) -> Later[Call]:
     """Begins a step; what it raises belongs to its own case, and is raised where that is taken."""
     try:
-        return step()
+        return step(subject)
     except Exception as error:
         return _Failed(error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -25,10 +25,11 @@ def judge(tried: Property, ctx: Context) -> CaseResult:
         grader.processes.replies.Stopped: a process did not survive it.
     """
     ctx.block(tried)
+    parts = {suite.entry: (suite, session) for suite, session in ctx.parts if suite.entry}
     try:
-        tried.test(PropertySubmission(tried, ctx))
-    except Faulty as fault:
-        return result_of(tried, fault.findings)
+        tried.test(PropertySubmission(tried, parts, ctx))
+    except Faulty as faulty:
+        return result_of(tried, faulty.findings)
     except AssertionError as error:
         return result_of(tried, [Finding("N01", sentence(str(error)))])
     return result_of(tried, [])
@@ -45,50 +46,25 @@ class Faulty(AssertionError):
 class PropertySubmission:
     """The learner's function, recorded and replayed at every call.
 
-    Where a suite has several functions, each is an attribute: ``submission.glu(x, gate)``. Each
-    also counts the ``variants`` of its kernels that are compiled for several calls.
+    Where a suite has several functions, each is an attribute: ``submission.glu(x, gate)``.
     """
 
-    def __init__(self, tried: Property, ctx: Context) -> None:
-        self._name = tried.name
+    def __init__(self, tried: Property, parts: Mapping[str, tuple[Suite, Session]],
+                 ctx: Context) -> None:
+        self._tried = tried
+        self._parts = parts  # by the names of the functions
         self._ctx = ctx
-        self._functions = {suite.entry: LearnerFunction(tried, suite, session, ctx)
-                           for suite, session in ctx.parts if suite.entry}
         self._n_drawn = 0
 
     def draw(self, *specs: Input) -> tuple[torch.Tensor, ...]:
         """New tensors, different at every call and the same again for the same seed."""
         self._n_drawn += 1
-        return tuple(self._ctx.draw_inputs(f"{self._name}/{self._n_drawn}", specs))
+        return tuple(self._ctx.draw_inputs(f"{self._tried.name}/{self._n_drawn}", specs))
 
-    def __call__(self, *inputs: Any) -> Any:
-        """The learner's result, or a tuple of its results.
-
-        Raises:
-            Faulty: there is none, or an access of a kernel was wrong.
-        """
-        [function] = self._functions.values()
-        return function(*inputs)
-
-    def variants(self, calls: Sequence[Sequence[Any]], *, most: int, of: str) -> None:
-        """Limits the variants compiled for several calls, as of ``LearnerFunction``."""
-        [function] = self._functions.values()
-        function.variants(calls, most=most, of=of)
-
-    def __getattr__(self, function: str) -> LearnerFunction:
-        if function not in self._functions:
+    def __getattr__(self, function: str) -> PropertySubmission:
+        if function not in self._parts:
             raise AttributeError(f"the suite has no function `{function}`")
-        return self._functions[function]
-
-
-class LearnerFunction:
-    """One function of the submission."""
-
-    def __init__(self, tried: Property, suite: Suite, session: Session, ctx: Context) -> None:
-        self._case = Case(tried.name, tried.kind)
-        self._suite = suite
-        self._session = session
-        self._gate = ctx.gate
+        return PropertySubmission(self._tried, {function: self._parts[function]}, self._ctx)
 
     def __call__(self, *inputs: Any) -> Any:
         """The learner's result, or a tuple of its results.
@@ -96,11 +72,13 @@ class LearnerFunction:
         Raises:
             Faulty: there is none, or an access of a kernel was wrong.
         """
-        recording, findings, run = self._session.execute(inputs)
+        [(suite, session)] = self._parts.values()
+        recording, findings, run = session.execute(inputs)
         findings += run.findings
         if recording is not None and not findings:
-            self._gate.add(self._case.name, recording)  # its launches have to compile as well
-            findings = broken_contract(self._suite, self._case, recording, inputs)
+            self._ctx.gate.add(self._tried.name, recording)  # its launches have to compile too
+            case = Case(self._tried.name, self._tried.kind)
+            findings = broken_contract(suite, case, recording, inputs)
         if recording is None or findings:
             raise Faulty(findings)
         return run.results if recording.returned_tuple else run.results[0]
@@ -115,14 +93,15 @@ class LearnerFunction:
         Raises:
             Faulty: there are more, or a call launches nothing.
         """
+        [(_, session)] = self._parts.values()
         recordings = []
         for inputs in calls:
-            outcome = self._session.record(inputs)
+            outcome = session.record(inputs)
             findings = unusable(outcome)
             if outcome.recording is None or findings:
                 raise Faulty(findings)
             if not outcome.recording.launches:
                 raise Faulty([Finding("X01", fault("no launches", calls=of))])
             recordings.append(outcome.recording)
-        if findings := too_many(self._session.variants(recordings, self._gate.target), most, of):
+        if findings := too_many(session.variants(recordings, self._ctx.gate.target), most, of):
             raise Faulty(findings)

@@ -12,7 +12,7 @@ from grader.report import CaseResult, Finding, Kind, Verdict
 
 if TYPE_CHECKING:  # loaded with the first suite, so that other test runs stay fast
     from grader.judge.context import Context
-    from grader.suite import Case, Property
+    from grader.suite import Case
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -83,7 +83,7 @@ class SuiteItem(pytest.Item):
 
     parent: SuiteFile
 
-    def __init__(self, *, case: Case | Property | None, **options: Any) -> None:
+    def __init__(self, *, case: Case | None, **options: Any) -> None:
         super().__init__(**options)
         self.case = case
 

@@ -11,18 +11,16 @@ from collections.abc import Callable, Collection, Sequence
 
 from grader.processes.replies import Stopped
 from grader.report import CaseResult, Kind
-from grader.suite import Case, Property
+from grader.suite import Case
 
 PATIENCE_S = 60.0  # a learner's: then a submission that has failed already is not run any further
 LOST_S = 20.0  # spent on runs that did not end normally, after which nothing more is run
-
-AnyCase = Case | Property
 
 
 class Schedule:
     """The cases of a grade in the order of their turns, and the first of them that failed."""
 
-    def __init__(self, cases: Sequence[AnyCase], first: Collection[str] = (),
+    def __init__(self, cases: Sequence[Case], first: Collection[str] = (),
                  last: Collection[str] = ()) -> None:
         """``cases`` are in the order of the suite; names that none has are passed over.
 
@@ -39,14 +37,13 @@ class Schedule:
         """Notes the block that the launches of a case had."""
         self._blocks[case.name] = block or 0
 
-    def block_before(self, case: AnyCase, recorded: Callable[[Case], int | None]) -> int | None:
+    def block_before(self, case: Case, recorded: Callable[[Case], int | None]) -> int | None:
         """The block that sizes of a case follow; None where no case before it shows one.
 
         ``recorded`` calls the learner's function for an earlier case and returns its block.
         """
         for earlier in reversed(self._suite[:self._places[case.name]]):
-            if not isinstance(earlier, Case) or earlier.kind is not Kind.CORRECTNESS \
-                    or earlier.function != function_of(case):
+            if earlier.kind is not Kind.CORRECTNESS or earlier.function != case.function:
                 continue
             if earlier.name not in self._blocks:
                 self.learn(earlier, recorded(earlier))
@@ -54,7 +51,7 @@ class Schedule:
                 return self._blocks[earlier.name]
         return None
 
-    def leads(self, case: AnyCase) -> bool:
+    def leads(self, case: Case) -> bool:
         """Whether it comes before all cases that failed, so that a failure of it is the first."""
         return self._places.get(case.name, 0) < self._first_failure
 
@@ -81,10 +78,6 @@ class Schedule:
             return list(results)
         return sorted(results, key=lambda result: self._places.get(result.name, len(self._suite)))
 
-
-def function_of(case: AnyCase) -> str:
-    """The learner's function that a case calls; empty where a suite has one, or of a property."""
-    return case.function if isinstance(case, Case) else ""
 
 
 class Patience:

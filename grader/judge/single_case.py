@@ -8,13 +8,11 @@ from grader.diagnosis.case_details import Notes
 from grader.diagnosis.explain import explained, telling_cases
 from grader.judge.case import verdict
 from grader.judge.context import Context
-from grader.judge.schedule import AnyCase, function_of
-from grader.processes.replies import Stopped
 from grader.report import CaseResult, Verdict
 from grader.suite import Case
 
 
-def prepare(case: AnyCase, ctx: Context) -> None:
+def prepare(case: Case, ctx: Context) -> None:
     """Finds the block that sizes of the case follow, and has notes of its details taken.
 
     In a whole grade the last case before this one shows the block of the learner's own launches.
@@ -22,15 +20,11 @@ def prepare(case: AnyCase, ctx: Context) -> None:
     for the case's own.
     """
     with ctx.beside() as other:
-        try:
-            block = other.schedule.block_before(case, other.block_shown)
-        except Stopped:
-            block = None
-        if block:
-            ctx.draws.blocks[function_of(case)] = block
+        if block := other.block_before(case):
+            ctx.draws.blocks[case.function] = block
         ctx.draws.seed = other.draws.seed
     names = ctx.part(case).named_inputs
-    if isinstance(case, Case) and case.call:
+    if case.call:
         functions = {part.entry: part.named_inputs for part, _ in ctx.parts} | {**ctx.suite.host}
         names = functions.get(case.call.of, ())
     ctx.notes = Notes(names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any
 
@@ -215,13 +215,10 @@ def sizes(make: Callable[..., Sequence[Any]], *, count: int = COUNT, call: Call 
     milliseconds. With ``call`` the inputs are those of host code.
     """
     ranges = {key: (values[0], values[1]) for key, values in dimensions.items()
-              if _is_range(values)}
+              if len(values) == 2 and all(type(value) is int for value in values)}
     choices = {key: tuple(values) for key, values in dimensions.items() if key not in ranges}
     return Case(name, Kind.PROPERTY, call=call, sizes=Sizes(make, ranges, choices, count))
 
-
-def _is_range(values: Sequence[Any]) -> bool:
-    return len(values) == 2 and all(type(value) is int for value in values)
 
 
 def refuses(name: str, *inputs: Any, raises: type[Exception], mentions: Sequence[str] = (),
@@ -276,17 +273,16 @@ def _kind_of(code: str) -> Kind:
 
 
 @dataclass(frozen=True)
-class Property:
+class Property(Case):
     """A ``test_*`` function of a suite: gets a ``submission``, asserts a law of the result.
 
     ``functions`` are those of the learner's that it calls, where a suite has several.
     """
 
-    name: str
-    test: Callable[..., None]
     kind: Kind = Kind.PROPERTY
-    advisory: bool = False
+    test: Callable[..., None] = field(kw_only=True)
     functions: frozenset[str] = frozenset()
+    follows_block = True
 
     @property
     def about(self) -> str:

@@ -25,10 +25,7 @@ def elementwise(*operands: torch.Tensor, condition: float = 1.0) -> Amplitude:
 
     ``condition`` bounds |x·f'(x)/f(x)| of a function with more than rounding to it, such as erf.
     """
-    size = operands[0].double().abs()
-    for operand in operands[1:]:
-        size = size + operand.double().abs()
-    return Amplitude(pointwise=condition * size)
+    return Amplitude(pointwise=condition * sum(operand.double().abs() for operand in operands))
 
 
 def total(x: torch.Tensor, dim: int = -1) -> Amplitude:
@@ -38,8 +35,7 @@ def total(x: torch.Tensor, dim: int = -1) -> Amplitude:
 
 def mean(x: torch.Tensor, dim: int = -1) -> Amplitude:
     """A mean over one dimension: the mean of absolute values, and a division."""
-    size = x.double().abs().mean(dim)
-    return Amplitude(reduced=size, length=max(1, x.shape[dim]))
+    return Amplitude(reduced=x.double().abs().mean(dim), length=max(1, x.shape[dim]))
 
 
 def matmul(a: torch.Tensor, b: torch.Tensor) -> Amplitude:

@@ -103,14 +103,18 @@ def laid_out(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
     return whole.as_strided(tensor.shape, tuple(strides)).copy_(tensor)
 
 
-def rand(*sizes: Size, dtype: str = "float32", mean: float = 0.0, std: float = 1.0) -> Input:
-    """Normally distributed values; integers for integer dtypes (uniform in [-1000, 1000])."""
+def _normal(generator: torch.Generator, shape: tuple[int, ...]) -> torch.Tensor:
+    """Normally distributed values, float64."""
     import torch
 
+    return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+
+def rand(*sizes: Size, dtype: str = "float32", mean: float = 0.0, std: float = 1.0) -> Input:
+    """Normally distributed values; integers for integer dtypes (uniform in [-1000, 1000])."""
     if dtype.startswith(("int", "uint")):
         return integers(*sizes, low=-1000, high=1000, dtype=dtype)
-    return Input(lambda generator, shape: torch.randn(
-        shape, generator=generator, dtype=torch.float64) * std + mean, sizes, dtype)
+    return Input(lambda generator, shape: _normal(generator, shape) * std + mean, sizes, dtype)
 
 
 def integers(*sizes: Size, low: int = -4, high: int = 4, dtype: str = "float32") -> Input:
@@ -126,7 +130,7 @@ def wide(*sizes: Size, dtype: str = "float32", decades: float = 3.0) -> Input:
     import torch
 
     def make(generator: torch.Generator, shape: tuple[int, ...]) -> torch.Tensor:
-        values = torch.randn(shape, generator=generator, dtype=torch.float64)
+        values = _normal(generator, shape)
         exponent = torch.rand(shape, generator=generator, dtype=torch.float64)
         return values * 10 ** ((2 * exponent - 1) * decades)
 
@@ -142,7 +146,7 @@ def special(*sizes: Size, values: Sequence[float], share: float = 0.1, dtype: st
     import torch
 
     def make(generator: torch.Generator, shape: tuple[int, ...]) -> torch.Tensor:
-        tensor = torch.randn(shape, generator=generator, dtype=torch.float64) * std + mean
+        tensor = _normal(generator, shape) * std + mean
         flat = tensor.view(-1)
         if flat.numel():
             count = min(flat.numel(), max(len(values), int(share * flat.numel())))
@@ -180,10 +184,8 @@ Row = Callable[["torch.Generator"], "torch.Tensor"]
 
 def row(columns: int, places: dict[int, float] | None = None, mean: float = 0.0) -> Row:
     """Normal values around ``mean``, with a number at each of ``places``."""
-    import torch
-
     def draw(generator: torch.Generator) -> torch.Tensor:
-        values = torch.randn(columns, generator=generator, dtype=torch.float64) + mean
+        values = _normal(generator, (columns,)) + mean
         for place, value in (places or {}).items():
             values[place] = value
         return values
@@ -193,10 +195,8 @@ def row(columns: int, places: dict[int, float] | None = None, mean: float = 0.0)
 
 def row_with(columns: int, value: float, start: int, stop: int) -> Row:
     """Normal values, and ``value`` in the columns from start to stop."""
-    import torch
-
     def draw(generator: torch.Generator) -> torch.Tensor:
-        values = torch.randn(columns, generator=generator, dtype=torch.float64)
+        values = _normal(generator, (columns,))
         values[start:stop] = value
         return values
 

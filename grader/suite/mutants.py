@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,22 +73,13 @@ def read_mutants(path: Path) -> tuple[Mutant, ...]:
     if not path.exists():
         return ()
     data = tomllib.loads(path.read_text(encoding="utf-8"))
-    return tuple(
-        Mutant(
-            id=entry["id"],
-            title=entry["title"],
-            patches=tuple(Patch(**patch) for patch in entry["patch"]),
-            codes=tuple(entry["codes"]),
-            meaning=entry["meaning"],
-            todos=tuple(entry.get("todos", ())),
-            sign=_sign(entry.get("sign", {})),
-            wrong=tuple(entry.get("wrong", ())),
-            right=tuple(entry.get("right", ())),
-        )
-        for entry in data.get("mutant", ())
-    )
+    return tuple(_mutant(**entry) for entry in data.get("mutant", ()))
 
 
-def _sign(value: Any) -> Sign:
-    """A table; a string is a pattern of text that is no data yet."""
-    return {"text": {"pattern": value}} if isinstance(value, str) else value
+def _mutant(patch: Sequence[Mapping[str, str]], sign: Any = None, **entry: Any) -> Mutant:
+    """An entry of the file. A sign is a table; a string is a pattern of text that is no data."""
+    if isinstance(sign, str):
+        sign = {"text": {"pattern": sign}}
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value
+                              for key, value in entry.items()}
+    return Mutant(patches=tuple(Patch(**one) for one in patch), sign=sign or {}, **values)

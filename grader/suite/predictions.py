@@ -1,5 +1,4 @@
-"""Predictions: numbers that learners work out before they run anything; a wrong one is explained.
-"""
+"""Predictions: numbers that learners work out before they run anything."""
 
 from __future__ import annotations
 

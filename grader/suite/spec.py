@@ -66,8 +66,7 @@ class Tolerance:
     leaning: bool = False
 
     def of_a_gpu(self) -> Tolerance:
-        """For results that a GPU computed: it approximates roots and quotients, all of them alike.
-        """
+        """For results of a GPU, which approximates roots and quotients, all of them alike."""
         return replace(self, arithmetic=max(self.arithmetic, self.on_gpu), leaning=True)
 
 
@@ -271,7 +270,7 @@ class Suite(Function):
         """Those of all functions, as the suite lists them."""
         return [case for part in self.parts for case in part.cases]
 
-    def ordered(self, public_only: bool = False, only: str = "") -> list[Case | Property]:
+    def ordered(self, public_only: bool = False, only: str = "") -> list[Case]:
         """The cases in the order in which they are judged: the simplest group first.
 
         Of several functions, one after the other; what they cost comes when all are right.
@@ -285,19 +284,19 @@ class Suite(Function):
         properties = [] if public_only else self.properties
         fixed = [case for case in cases if not case.sizes]  # their failures come again
         drawn = [case for case in cases if case.sizes]
-        ordered: list[Case | Property] = _by_group(
-            [*fixed, *properties, *drawn], _GROUPS_OF_SEVERAL if self.functions else _GROUPS)
-        return [case for case in ordered if only in ("", case.name)]
+        groups = _GROUPS_OF_SEVERAL if self.functions else _GROUPS
+        return [case for case in _by_group([*fixed, *properties, *drawn], groups)
+                if only in ("", case.name)]
 
 
-def _by_group(cases: Sequence[Any], groups: Sequence[Collection[Kind]] = _GROUPS) -> list[Any]:
+def _by_group(cases: Sequence[Case], groups: Sequence[Collection[Kind]] = _GROUPS) -> list[Case]:
     """In the order of the groups, and else as they are.
 
     What host code answers about cost comes before what kernels cost, which takes the compiler.
     """
-    def place(case: Any) -> tuple[int, bool]:
+    def place(case: Case) -> tuple[int, bool]:
         number = next(n for n, group in enumerate(groups) if case.kind in group)
-        return number, case.kind is Kind.PERFORMANCE and getattr(case, "call", None) is None
+        return number, case.kind is Kind.PERFORMANCE and case.call is None
 
     return sorted(cases, key=place)
 
@@ -333,7 +332,7 @@ def _load(path: Path) -> Suite:
         suite,
         name="/".join(path.parent.parts[-2:]),
         properties=tuple(
-            Property(name.removeprefix("test_").replace("_", " "), value,
+            Property(name.removeprefix("test_").replace("_", " "), test=value,
                      functions=names_in(value.__code__) & {f.entry for f in suite.functions})
             for name, value in vars(module).items()
             if name.startswith("test_") and callable(value)
@@ -395,6 +394,5 @@ def content_digest(path: Path) -> str:
     first = [path, path.with_name("mutants.toml"), path.with_name("calls.py")]
     others = (file for file in sorted(path.parent.rglob("*")) if file.is_file()
               and file not in first and file.name != _IDENTITY and "__pycache__" not in file.parts)
-    files = [*(file for file in first[1:] if file.exists()), *others]
-    content = path.read_bytes() + b"".join(file.read_bytes() for file in files)
-    return hashlib.sha256(content).hexdigest()
+    files = [path, *filter(Path.exists, first[1:]), *others]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
