@@ -419,7 +419,8 @@ def files(journal: Journal) -> list[bytes]:
 
 
 def absorb(journal: Journal, *others: Journal) -> int:
-    return sum(journal.absorb(*files(other)).added for other in others)
+    absorbed = [journal.absorb(*files(other)) for other in others]
+    return sum(len(after.records) - len(before.records) for before, after, _ in absorbed)
 
 
 def shas(journal: Journal) -> list[str]:

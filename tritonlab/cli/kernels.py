@@ -122,7 +122,7 @@ def bench(
             output_files.write(picture, png, output_files.PICTURE)
     verb_after = "inspect" if benchmark.exit_code == 0 else "grade"
     command = f"tritonlab {verb_after} {module.id}" if submission.in_place else \
-        submission.full_command
+        submission.typed("grade")
     if as_json:
         print_json({"module": module.id, **benchmark.to_dict(),
                     "page": str(html) if html else None,

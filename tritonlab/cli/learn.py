@@ -14,6 +14,7 @@ from tritonlab.course.course import Course, Module
 from tritonlab.errors import shown
 from tritonlab.grading import hints
 from tritonlab.progress import certificate
+from tritonlab.progress.journal import JournalReading
 from tritonlab.workspace import editor, output_files, workspace
 from tritonlab.workspace import start as begin
 from tritonlab.workspace.submission import current, exercise, own
@@ -41,11 +42,13 @@ def next_(edit: Edit = False, as_json: Json = False, plain: Plain = False) -> in
     """
     the_course = course.load()
     place = workspace.find()
-    following = begin.following(the_course, place)
+    reading = place.journal(the_course).read() if place else JournalReading(())
+    here = place.module_here(the_course) if place else None
+    following = begin.after(the_course, reading, here or the_course.get(reading.current or ""))
     if following is not None:
-        return _begin(the_course, following.module, edit, as_json, plain, following.why)
-    assert place is not None  # without a workspace, the first module follows
-    left = certificate.next_module(the_course, place.journal(the_course).read())
+        module, why = following
+        return _begin(the_course, module, edit, as_json, plain, why)
+    left = certificate.next_module(the_course, reading)
     sentence = "Only the current module is left to do." if left else \
         "You have passed every module that is ready."
     command = f"tritonlab grade {left.id}" if left else "tritonlab certificate"
@@ -140,7 +143,7 @@ def reset(
         return warn("Nothing was changed.")
     work = the_reset.undo if undo else the_reset.reset
     backup = work(the_course, place, module)
-    command = own(module, place, the_course).full_command
+    command = own(module, place, the_course).typed("grade")
     if as_json:
         print_json({"schema": 1, "module": module.id, "changed": backup.changed,
                     "backup": str(backup.folder) if backup.folder else None, "moved": backup.names,
@@ -175,18 +178,18 @@ def solution(
             f"`tritonlab solution {module.id} --give-up` shows it, and the certificate says so of "
             "passes from then on."):
         return warn(f"Nothing was shown. `tritonlab hint {module.id}` helps another way.")
-    comparison = solution_diff.compare(module, submission)
+    files = solution_diff.compare(module, submission)
     warning = solution_diff.record(the_course, place, module)
     done = certificate.build(the_course, reading).entry(module).done
     command = onward(the_course, reading, module) if done else submission.typed("grade")
     if as_json:
         print_json({"schema": 1, "module": module.id, "gave_up": not done,
                     "files": [{"name": file.name, "same": file.same,
-                               "diff": "\n".join(file.unified)} for file in comparison.files],
+                               "diff": "\n".join(file.unified)} for file in files],
                     "next": command})
     else:
         before = "Next: " if done else f"Write it yourself in {submission.to_edit}, then type: "
-        view.show_solution(screen_on(plain), comparison, command, before)
+        view.show_solution(screen_on(plain), module, files, command, before)
     return warn(warning)
 
 

@@ -105,13 +105,13 @@ def merge(
     merged = merging.merge(the_course, place.journal(the_course), path)
     command = "tritonlab status"
     if as_json:
-        print_json({"schema": 1, "source": str(path), "added": merged.records.added,
+        print_json({"schema": 1, "source": str(path), "added": merged.added,
                     "there": merged.there, "newly_passed": merged.gained,
                     "core_passed": merged.after.core.passed,
-                    "problems": list(merged.records.after.problems), "next": command})
+                    "problems": list(merged.after.problems), "next": command})
     else:
         view.show_merge(screen_on(plain), merged, command)
-    return warn(merged.records.warning, *merged.records.after.problems)
+    return warn(merged.warning, *merged.after.problems)
 
 
 @verb

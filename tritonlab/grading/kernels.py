@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -57,40 +57,28 @@ def bench(submission: Submission, *, function: str = "", target: Target | None =
         UnusableFile: the file disappeared or is not a file.
         TritonlabError: the module, or ``function``, has no benchmark.
     """
-    module = submission.module
-    with grader_for(module, sandbox) as box:
+    from grader.bench import timers
+    from grader.gpu.client import NoGpu
+
+    module, why = submission.module, ""
+    with grader_for(module, sandbox) as box, contextlib.ExitStack() as resources:
         try:
             suite = grader.load_suite(module.suite)
             check(module, [part.entry for part in benchmarks.benched(suite)], function)
-            with _clock(module, box, target, on_event) as (clock, why):
-                benchmark = benchmarks.bench(submission.kernel, suite, clock,
-                                             solution=module.solution, function=function,
-                                             on_event=on_event, sandbox=box)
+            clock: Clock
+            try:
+                if target is None and on_event:
+                    on_event("what the GPU reaches")
+                clock = timers.Predicted(target) if target else resources.enter_context(
+                    timers.measuring(box, module.suite))
+            except NoGpu as error:
+                clock, why = timers.Predicted(detect.default_target()), str(error)
+            benchmark = benchmarks.bench(submission.kernel, suite, clock, solution=module.solution,
+                                         function=function, on_event=on_event, sandbox=box)
         except FileNotFoundError as error:
             raise BadCourse(f"{module.id} is not complete: {brief(str(error))}",
                             "Install tritonlab again.") from error
     return replace(benchmark, why=why)
-
-
-@contextlib.contextmanager
-def _clock(module: Module, box: Sandbox, target: Target | None,
-           on_event: OnEvent | None) -> Iterator[tuple[Clock, str]]:
-    """Yields the clock, and why it is not the GPU."""
-    from grader.bench import timers
-    from grader.gpu.client import NoGpu
-
-    if target is not None:
-        yield timers.Predicted(target), ""
-        return
-    with contextlib.ExitStack() as resources:
-        try:
-            if on_event:
-                on_event("what the GPU reaches")
-            clock = resources.enter_context(timers.measuring(box, module.suite))
-        except NoGpu as error:
-            yield timers.Predicted(detect.default_target()), str(error)
-        else:
-            yield clock, ""
 
 
 def check(module: Module, names: list[str], function: str) -> None:

@@ -24,10 +24,9 @@ Snapshot = Mapping[str, bytes]
 
 def snapshot(submission: Submission) -> Snapshot:
     """Reads an exercise's files before the grade, during which they may change."""
-    folder, contents = submission.kernel.parent, {}
+    contents = {}
     with contextlib.suppress(OSError, TritonlabError):  # an unreadable file cannot pass
-        for name, path in ((EXERCISE, submission.kernel),
-                           *((name, folder / name) for name in submission.module.files)):
+        for name, path in submission.files.items():
             workspace.check_file(path)
             contents[name] = path.read_bytes()
     return contents
@@ -83,9 +82,8 @@ def find(mark: Path, module: Module, sha256: str) -> Path | None:
 def digest(kernel: Path, files: Sequence[str]) -> str:
     """Returns the SHA-256 of an exercise as in records; empty if it cannot be read."""
     try:
-        workspace.check_file(kernel)
         return source.read(kernel, files).sha256
-    except (OSError, TritonlabError):
+    except OSError:
         return ""
 
 

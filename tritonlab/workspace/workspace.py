@@ -95,10 +95,9 @@ class Workspace:
     def module_here(self, course: Course) -> Module | None:
         """Returns the module of the current folder."""
         try:
-            parts = Path.cwd().relative_to(self.root.resolve()).parts
-        except (OSError, ValueError):
+            return Workspace(self.root.resolve()).module_of(Path.cwd() / EXERCISE, course)
+        except OSError:
             return None
-        return course.get("/".join(parts[:2])) if len(parts) > 1 else None
 
 
 def locate(near: Path | None = None) -> Path:
