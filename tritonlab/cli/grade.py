@@ -103,8 +103,7 @@ def _grade_pending(as_json: bool, plain: bool, *others: object) -> int:
     place = workspace.require(the_course.example)
     gpu_upgrade.require_gpu()
     with progress_on(plain or as_json) as progress:
-        which = gpu_upgrade.modules(the_course, place)
-        upgrades = list(gpu_upgrade.grade(the_course, place, which, progress)) if which else []
+        upgrades = list(gpu_upgrade.grade(the_course, place, progress))
     slow = next((u.module.id for u in upgrades if u.exit_code), None)
     command = f"tritonlab grade {slow}" if slow else "tritonlab certificate"
     if as_json:

@@ -32,10 +32,7 @@ def inspect(submission: Submission, target: Target, *, case: str | None = None,
     """Compiles a submission for a GPU and inspects it.
 
     Raises:
-        BadCourse: the module has no hidden tests.
-        CannotGrade: the grader does not start, or does not go on.
-        UnusableFile: the file disappeared or is not a file.
-        TritonlabError: ``case`` does not name one case.
+        TritonlabError: as of ``grader_for``.
     """
     with grader_for(submission.module, sandbox) as box:
         suite = grader.load_suite(submission.module.suite)
@@ -53,9 +50,7 @@ def bench(submission: Submission, *, function: str = "", target: Target | None =
 
     Raises:
         BadCourse: the module has no hidden tests, or no solution.
-        CannotGrade: the grader does not start, or does not go on.
-        UnusableFile: the file disappeared or is not a file.
-        TritonlabError: the module, or ``function``, has no benchmark.
+        TritonlabError: as of ``grader_for``; or the module, or ``function``, has no benchmark.
     """
     from grader.bench import timers
     from grader.gpu.client import NoGpu
