@@ -131,7 +131,7 @@ def certificate(
     if name is None:
         warning = journal.renew()
     else:
-        warning = journal.append("named", name=" ".join(name.split())[:100]).warning
+        warning = journal.append("named", name=" ".join(name.split())[:100])
     reading = journal.read()
     current = certificates.build(the_course, reading)
     if html is not None:

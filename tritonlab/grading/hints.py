@@ -94,8 +94,8 @@ def record(course: Course, place: Workspace, given: Hint) -> str:
     """
     if given.repeated:
         return ""
-    journal = place.journal(course)
-    return journal.append("hint", given.module.id, group=given.group.group, rung=given.rung).warning
+    return place.journal(course).append("hint", given.module.id, group=given.group.group,
+                                        rung=given.rung)
 
 
 @dataclass(frozen=True)

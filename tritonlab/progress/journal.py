@@ -62,14 +62,6 @@ _MOST_OLDER = 10_000  # records that are kept of the lines before the newest
 _DECODER = json.JSONDecoder()
 
 
-@dataclass(frozen=True)
-class SavedRecord:
-    """A record on disk. ``warning``: why the certificate beside it is out of date."""
-
-    record: Record
-    warning: str = ""
-
-
 class Journal:
     """The record of one workspace, in its ``.tritonlab`` folder.
 
@@ -103,8 +95,11 @@ class Journal:
         except OSError as error:
             raise unreadable(error, self.folder) from error
 
-    def append(self, event: str, module: str = "", **details: Any) -> SavedRecord:
+    def append(self, event: str, module: str = "", **details: Any) -> str:
         """Appends one record, waits until it is on disk and renews the certificate.
+
+        Returns:
+            Why the certificate is out of date, or an empty string.
 
         Raises:
             NotSaved: the record could not be written. What was there before is untouched.
@@ -115,10 +110,9 @@ class Journal:
                 record = _record(reading, event=event, module=module, course=self.course, **details)
                 safe_files.append(folder, JOURNAL, canonical(record.data))
                 self.saved = True
-                warning = self._renew(folder, reading.followed_by(record))
+                return self._renew(folder, reading.followed_by(record))
         except OSError as error:
             raise not_saved(_SUBJECTS[event], error, self.folder) from error
-        return SavedRecord(record, warning)
 
     def renew(self) -> str:
         """Rewrites ``certificate.json``; returns why that failed, or an empty string."""

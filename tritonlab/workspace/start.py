@@ -37,10 +37,10 @@ def begin(course: Course, module: Module, root: Path | None = None) -> StartedMo
     """
     place, started = workspace.start(module, root or workspace.locate())
     journal = place.journal(course)
-    saved = journal.append("started", module.id)
+    warning = journal.append("started", module.id)
     missing = certificate.missing(course, journal.read(), module)
     command = own(module, place, course).command
-    return StartedModule(module, place, started, tuple(missing), command, saved.warning)
+    return StartedModule(module, place, started, tuple(missing), command, warning)
 
 
 def after(course: Course, reading: JournalReading,
