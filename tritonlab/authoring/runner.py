@@ -179,7 +179,6 @@ def prove(modules: Sequence[Module], roots: Roots, strays: Sequence[str] = (), *
     """Checks modules, several tasks at a time.
 
     Args:
-        modules: to be checked.
         roots: the folders of their course, which workers read again.
         strays: faults of the course as a whole.
         runs: of each mutant. One that fails in a case without random inputs, such as a question to

@@ -62,11 +62,7 @@ def exit_code(upgrades: list[Upgrade]) -> int:
 
 
 def require_gpu() -> None:
-    """Checks that this machine has a usable GPU.
-
-    Raises:
-        TritonlabError: there is none; the message says what is in the way.
-    """
+    """Raises TritonlabError, with the reason, if this machine has no usable GPU."""
     from grader.gpu import detect
 
     if not detect.present():

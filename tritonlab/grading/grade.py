@@ -67,10 +67,7 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
 
     Raises:
         grader.Cancelled: ``cancelled`` was set by another thread.
-        BadCourse: the module has no hidden tests.
-        CannotGrade: the grader does not start.
-        UnusableFile: the file disappeared or is not a file.
-        TritonlabError: ``seed`` is invalid, ``only`` does not name one case, or no GPU is called
+        TritonlabError: as of ``grader_for``; or ``seed`` is invalid, or no GPU is called
             ``target``.
     """
     if seed is not None and not SEED.fullmatch(seed := seed.lower()):

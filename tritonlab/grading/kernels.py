@@ -77,11 +77,7 @@ def bench(submission: Submission, *, function: str = "", target: Target | None =
 
 
 def check(module: Module, names: list[str], function: str) -> None:
-    """Checks that the module, or its function, has a benchmark.
-
-    Raises:
-        TritonlabError: it has none.
-    """
+    """Raises TritonlabError if the module, or its function, has no benchmark."""
     if not names:
         raise TritonlabError(f"{module.id} has no benchmark: what it asks for is not a matter of "
                              "speed.", f"`tritonlab grade {module.id}` grades it.")

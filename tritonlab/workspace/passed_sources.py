@@ -19,10 +19,8 @@ FOLDER = "passed"  # in the workspace's own folder; below it <module id>/<SHA-25
 _SUBJECT = "The pass is recorded, but the source that passed"
 MOST = 8  # of a module, besides the one that its certificate claims
 
-Snapshot = Mapping[str, bytes]
 
-
-def snapshot(submission: Submission) -> Snapshot:
+def snapshot(submission: Submission) -> dict[str, bytes]:
     """Reads an exercise's files before the grade, during which they may change."""
     contents = {}
     with contextlib.suppress(OSError, TritonlabError):  # an unreadable file cannot pass
@@ -32,7 +30,7 @@ def snapshot(submission: Submission) -> Snapshot:
     return contents
 
 
-def keep(mark: Path, module: Module, content: Snapshot, sha256: str) -> str:
+def keep(mark: Path, module: Module, content: Mapping[str, bytes], sha256: str) -> str:
     """Stores files with the digest ``sha256`` completely or not at all.
 
     There is no fsync, as files damaged by a crash have another digest. Without stored files,
