@@ -184,7 +184,7 @@ def prove(modules: Sequence[Module], roots: Roots, strays: Sequence[str] = (), *
         runs: of each mutant. One that fails in a case without random inputs, such as a question to
             host code, is run once: it would fail alike again.
         workers: tasks at a time; by default one for each available core.
-        on_event: called with each task as a str when it begins, and with its result.
+        on_event: called with each task as a str when it begins, and with its future at the end.
 
     Raises:
         TritonlabError: there is no module to check.

@@ -44,7 +44,7 @@ def next_(edit: Edit = False, as_json: Json = False, plain: Plain = False) -> in
     place = workspace.find()
     reading = place.journal(the_course).read() if place else JournalReading(())
     here = place.module_here(the_course) if place else None
-    following = begin.after(the_course, reading, here or the_course.get(reading.current or ""))
+    following = begin.after(the_course, reading, here or the_course.get(reading.current))
     if following is not None:
         module, why = following
         return _begin(the_course, module, edit, as_json, plain, why)

@@ -59,8 +59,8 @@ def status(
     reading = reading_here(the_course)
     place = workspace.find()
     standing = certificates.build(the_course, reading)
-    current = (place.module_here(the_course) if place else None) or (
-        the_course.get(reading.current) if reading.current else None)
+    here = place.module_here(the_course) if place else None
+    current = here or the_course.get(reading.current)
     command = "tritonlab grade" if current and standing.entry(current).is_open else \
         onward(the_course, reading)
     if as_json:

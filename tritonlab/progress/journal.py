@@ -321,10 +321,10 @@ class JournalReading:
         return replace(self, records=_ordered((*self.records, record)))
 
     @property
-    def current(self) -> str | None:
-        """The module last started, graded or reset on this machine."""
+    def current(self) -> str:
+        """The module last started, graded or reset on this machine; empty if there is none."""
         return next((r.module for r in reversed(self.own)
-                     if r.event in ("started", "graded", "reset")), None)
+                     if r.event in ("started", "graded", "reset")), "")
 
     def hints(self, module: str, group: str | None = None, *, before_pass: bool = False) -> int:
         """Counts the distinct rungs shown for a module, or for one of its groups.

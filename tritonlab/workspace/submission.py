@@ -109,7 +109,7 @@ def current(course: Course, place: Workspace) -> Module:
     if here := place.module_here(course):
         return here
     reading = place.journal(course).read()
-    module = course.get(reading.current) if reading.current else None
+    module = course.get(reading.current)
     if module is None:
         raise NoWorkspace("No module has been started here.",
                           f"`tritonlab start {course.example}` starts the first.")
