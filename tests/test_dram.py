@@ -7,7 +7,15 @@ import survey_cases
 from lru import Cache, simulate
 from surveys import Recorded
 
+from grader.engine.dram_model import extrapolate
+
 EDGE = (0.75, 1.33)  # of the footprint that decides: nearer to it the model gives an interval
+
+
+@pytest.fixture(autouse=True)
+def reads_of_one_sector(monkeypatch):
+    """The simulated cache reads single sectors from DRAM."""
+    monkeypatch.setattr(extrapolate, "_DRAM_READ", 32)
 
 
 @pytest.mark.parametrize("case", survey_cases.CASES, ids=lambda case: case.__name__)
@@ -18,7 +26,7 @@ def test_dram_bytes_are_those_of_a_simulated_cache(case):
         for l2 in survey_cases.SIZES:
             real = simulate(programs, resident, l2)
 
-            made = recorded.one(round(l2 / survey_cases.USABLE), 32)
+            made = recorded.one(round(l2 / survey_cases.USABLE))
 
             for model, moved in zip((made.loaded, made.stored), real, strict=True):
                 assert 0.8 * model.low <= moved <= 1.2 * model.high, l2
@@ -40,7 +48,7 @@ def test_the_interval_is_narrow_away_from_what_l2_holds(case, l2):
     with Recorded() as recorded:
         case(recorded)
 
-        made = recorded.one(round(l2 / survey_cases.USABLE), 32)
+        made = recorded.one(round(l2 / survey_cases.USABLE))
 
     assert made.loaded.high < 1.1 * made.loaded.low
     assert made.stored.high < 1.1 * made.stored.low
@@ -50,7 +58,7 @@ def test_the_interval_is_wide_where_reuse_just_fits():
     with Recorded() as recorded:
         survey_cases.softmax_three_passes(recorded)
 
-        made = recorded.one(round((256 << 10) / survey_cases.USABLE), 32)
+        made = recorded.one(round((256 << 10) / survey_cases.USABLE))
 
     assert made.loaded.high > 1.5 * made.loaded.low
 

@@ -28,7 +28,7 @@ def row(name: str, **who: Callable[..., Any]) -> Row:
 
 
 def prepared(*rows: Row, seconds: float = 60.0) -> dict[str, dict[str, str]]:
-    run = kernels.Run(rows, TINY, "cpu", True)
+    run = kernels.Run(rows, TINY, "cpu")
     return kernels.prepare(run, 2, time.monotonic() + seconds)
 
 
@@ -64,7 +64,7 @@ def test_a_row_that_is_not_ready_in_time_is_not_timed():
 
 def test_the_rest_is_timed_after_a_process_is_lost_while_timing():
     rows = [row("kills", kills=lambda x: os._exit(3)), row("fine")]
-    run = kernels.Run(rows, TINY, "cpu", True)
+    run = kernels.Run(rows, TINY, "cpu")
     ready = {name: {"the row": ""} for name in ("kills", "fine")}
 
     measured = list(kernels.time_rows(run, ready, time.monotonic() + 60.0))
@@ -75,7 +75,7 @@ def test_the_rest_is_timed_after_a_process_is_lost_while_timing():
 
 def test_a_ratio_of_two_is_twice_as_fast_as_the_best_peer_and_our_own_are_no_peers():
     times = {who: {"median": ms, "p20": ms, "p80": ms, "repeats": 20} for who, ms in {
-        "solution": 1.0, "torch": 3.0, "liger": 2.0, "try w8": 0.5, "solution, 2 stages": 0.5,
+        "solution": 1.0, "torch": 3.0, "liger": 2.0, "solution, 2 stages": 0.5,
         "starter": 8.0}.items()}
     measured = {"name": "row", "goal": 1.0, "rival": "", "bytes": 4_000_000, "flops": None,
                 "times": times}
@@ -97,7 +97,7 @@ def test_a_row_may_say_which_values_count_and_how_far_off_they_are():
     pairs = Row("pairs", lambda scale, device: (torch.arange(4.0),), lambda x: 2 * x.double(),
                 lambda: {"solution": lambda x: (x, 2.0), "off": lambda x: (x, 2.5)},
                 tolerance=0.3, values=lambda pair: pair[0] * pair[1], errors=errors)
-    run = kernels.Run((pairs,), TINY, "cpu", True)
+    run = kernels.Run((pairs,), TINY, "cpu")
 
     found = kernels.prepare(run, 1, time.monotonic() + 60.0)
 
@@ -118,9 +118,8 @@ def test_the_errors_of_a_product_tell_how_many_bits_its_sums_kept(bits, least, m
     assert 2.0 ** -(bits + 3) < errors["lean"] < 2.0 ** -(bits - 1)
 
 
-def test_solutions_and_attempts_of_mastery_run_as_the_kernels_are(tmp_path):
-    """An attempt that calls a solution's kernel as it was before is not timed, and nobody is told.
-    """
+def test_solutions_of_mastery_run_as_the_kernels_are(tmp_path):
+    """A row that calls a solution's kernel as it was before is not timed."""
     out = tmp_path / "kernels.json"
     subprocess.run(
         [sys.executable, "-m", "tests.benchmarks.kernels", "--simulate", "--jobs", "2",
@@ -132,7 +131,7 @@ def test_solutions_and_attempts_of_mastery_run_as_the_kernels_are(tmp_path):
 
     assert len(made["rows"]) >= 15
     assert [(row, who, why) for row, whose in made["not_timed"].items()
-            for who, why in whose.items() if who.startswith(("solution", "try ", "the row"))] == []
+            for who, why in whose.items() if who.startswith(("solution", "the row"))] == []
 
 
 def test_rows_have_names_of_their_own():

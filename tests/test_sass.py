@@ -205,7 +205,7 @@ def test_waiting_for_memory_of_the_tensor_cores_is_no_loop():
 
     flow = flow_of(code, Work({a: 128, b: 128}))
 
-    assert [loop.times for loop in flow.loops] == [128]
+    assert [loop.times for loop in flow.loops if loop.times > 1] == [128]
 
 
 def test_each_pipe_gets_its_instructions():

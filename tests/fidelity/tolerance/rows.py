@@ -9,12 +9,53 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from grader.suite import Tolerance, error_bounds, families, rand
+from grader.suite import (
+    Input,
+    Tolerance,
+    equal_rows,
+    error_bounds,
+    extremes,
+    rand,
+    row,
+    row_with,
+    rows,
+    special,
+    spike,
+)
 
 from .kernel import LANES, SUMS, Cases, Kernel, Run, brain, half, in_half, in_lanes
 
 WIDTHS = (3, 129, 1_000)
 BLOCK = 1_024  # what a kernel pads a row to, at these widths
+
+
+def families(columns: int, dtype: str = "float32", count: int = 4) -> list[tuple[str, Input]]:
+    """Matrices that make mistakes of a reduction over rows visible, each with a name.
+
+    Values around zero alone hide a missing maximum, mean, mask or eps. Each family was added for a
+    wrong kernel that passed the others.
+    """
+    far = rows(*(row(columns, mean=-400.0) if number == count // 2 else row(columns)
+                 for number in range(count)), dtype=dtype)
+    holes = rows(*(row_with(columns, -math.inf, number, columns - 1 - number)
+                   for number in range(count)), dtype=dtype)
+    return [
+        ("values around zero", rand(count, columns, dtype=dtype)),
+        ("values around 60", rand(count, columns, dtype=dtype, mean=60.0)),
+        ("values around -110", rand(count, columns, dtype=dtype, mean=-110.0)),
+        ("values around -400", rand(count, columns, dtype=dtype, mean=-400.0)),
+        ("one row around -400", far),
+        ("values spread by 30", rand(count, columns, dtype=dtype, std=30.0)),
+        ("values spread by a thousandth", rand(count, columns, dtype=dtype, std=1e-3)),
+        ("values spread by a thousandth around 1",
+         rand(count, columns, dtype=dtype, mean=1.0, std=1e-3)),
+        ("one value far above all others", spike(columns, dtype)),
+        ("equal rows", equal_rows(count, columns, dtype)),
+        ("-inf beside finite values", holes),
+        ("one column", rand(count, 1, dtype=dtype)),
+        ("values at the largest number",
+         special(count, columns, values=extremes(dtype), dtype=dtype)),
+    ]
 
 
 def rows_of(dtype: str) -> Cases:
