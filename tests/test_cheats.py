@@ -16,7 +16,11 @@ from tests.fidelity.cheats import CLASSES, Cheat, cheats
 from tests.fidelity.cheats.naive import believed
 
 ALL = cheats()
-ids = [f"{cheat.module}-{cheat.name}" for cheat in ALL]
+DECIDED = [cheat for cheat in ALL if cheat.naive is not None]
+
+
+def name_of(cheat: Cheat) -> str:
+    return f"{cheat.module}-{cheat.name}"
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +56,7 @@ def test_there_are_cheats_of_all_classes_each_with_its_file():
         assert cheat.trick.endswith(".")
 
 
-@pytest.mark.parametrize("cheat", ALL, ids=ids)
+@pytest.mark.parametrize("cheat", ALL, ids=name_of)
 def test_a_cheat_fails_and_the_finding_says_what_was_seen(
     cheat: Cheat, suites: Mapping[str, grader.Suite], sandbox: Sandbox, home: Path, confined: bool
 ) -> None:
@@ -67,7 +71,7 @@ def test_a_cheat_fails_and_the_finding_says_what_was_seen(
         assert attempts.touched(home) == []
 
 
-@pytest.mark.parametrize("cheat", ALL, ids=ids)
+@pytest.mark.parametrize("cheat", DECIDED, ids=name_of)
 def test_what_is_called_a_cheat_fools_a_grader_in_the_same_process(
     cheat: Cheat, naive: Mapping[str, bool]
 ) -> None:
@@ -85,7 +89,7 @@ def test_what_memory_holds_does_not_decide_whether_a_cheat_fools(
 
 
 def test_most_cheats_fool_a_grader_in_the_same_process():
-    assert sum(cheat.naive for cheat in ALL) >= 60
+    assert sum(cheat.naive is True for cheat in ALL) >= 60
 
 
 def test_a_changed_canary_is_seen(home: Path) -> None:

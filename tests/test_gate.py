@@ -6,6 +6,7 @@ import itertools
 import textwrap
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from test_grade import KERNEL, SUITE
@@ -432,9 +433,14 @@ def test_two_compilers_share_what_is_not_alike_and_none_starts_in_vain(
     fork, ask = Sandbox.fork, Processes.ask
     monkeypatch.setattr(Sandbox, "fork", lambda box, role, *limits: (
         forked.append(role), fork(box, role, *limits))[1])
-    monkeypatch.setattr(Processes, "ask", lambda self, role, *args, **more: (
-        asked.append((id(self._compiler(more["alike"])), more["alike"]))
-        if role == "compiler" else None, ask(self, role, *args, **more))[1])
+
+    def asks(self: Processes, role: str, *args: Any, **more: Any) -> Any:
+        later = ask(self, role, *args, **more)
+        if role == "compiler":
+            asked.append((id(self._compiled_by[more["alike"]]), more["alike"]))
+        return later
+
+    monkeypatch.setattr(Processes, "ask", asks)
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
     suite = replace(SMALL, cases=[correctness(f"{n} of {dtype}", rand(n, dtype=dtype))
                                   for dtype in ("float32", "float16") for n in (3, 4)])

@@ -513,12 +513,12 @@ def _overrun(kernel: str, n_bytes: int, side: str, tensor: str, nearest: int,
                     "from it")
 
 
-def _bytes(measured: int, limit: float, least: int, line: int | None = None, action: str = "",
-           line_bytes: int = 0, tensor: str = "") -> str:
+def _bytes(measured: int, limit: float, least: int, ratio: float, line: int | None = None,
+           action: str = "", line_bytes: int = 0, tensor: str = "") -> str:
     allowed = f", and {limit:.2f} times are allowed" * (limit > 1)
     most = "" if line is None else \
         f" Line {line} {action}s most of them, {line_bytes:,} bytes of `{tensor}`."
-    return f"The kernels moved {measured:,} bytes where {least:,} do: {measured / least:.2f} " \
+    return f"The kernels moved {measured:,} bytes where {least:,} do: {ratio:.2f} " \
            f"times as many{allowed}.{most}"
 
 
@@ -826,8 +826,8 @@ _FAULTS: dict[str, str | Callable[..., str]] = {
     "stopped by GPU": lambda text: sentence(f"the GPU stopped a kernel: {text}"),
     # costs: what was measured, beside the limit of a case
     "bytes": _bytes,
-    "operations": lambda measured, least, limit:
-        f"tl.dot computed {measured:,} operations where {least:,} do: {measured / least:.2f} times "
+    "operations": lambda measured, least, ratio, limit:
+        f"tl.dot computed {measured:,} operations where {least:,} do: {ratio:.2f} times "
         f"as many, and {limit:.2f} times are allowed. What they are computed of was loaded as "
         "well.",
     "sectors": _sectors,

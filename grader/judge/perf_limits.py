@@ -58,7 +58,8 @@ def count(limits: Limits, needed: Cost, launches: Sequence[Counted],
         facts["traffic"] = f"{issued / least:.2f}x of the minimum, limit {limits.traffic:.2f}x"
         if issued > limits.traffic * least:
             findings.append(Finding("T01", fault("bytes", measured=issued, limit=limits.traffic,
-                                                 least=least, **_heaviest(launches))))
+                                                 least=least, ratio=issued / least,
+                                                 **_heaviest(launches))))
     if limits.sectors is not None:
         worst, over_limit = _sectors(launches, limits.sectors)
         facts["sectors"] = f"{worst:.2f}x of the minimum, limit {limits.sectors:.2f}x"
@@ -84,7 +85,7 @@ def count(limits: Limits, needed: Cost, launches: Sequence[Counted],
         facts["operations"] = f"{flops / least:.2f}x of the minimum, limit {limits.flops:.2f}x"
         if flops > limits.flops * least:
             findings.append(Finding("T01", fault("operations", measured=flops, least=least,
-                                                 limit=limits.flops)))
+                                                 ratio=flops / least, limit=limits.flops)))
     return facts, findings
 
 
