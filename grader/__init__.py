@@ -5,6 +5,7 @@ The public door: `grade`, `Suite`, `Case`, `Report`, `Verdict`. Never imports `t
 
 from __future__ import annotations
 
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from grader.report import CaseResult, Finding, Kind, Report, Verdict
@@ -19,35 +20,21 @@ if TYPE_CHECKING:
     from grader.suite.case_selection import UnknownCase
 
 __all__ = [
-    "Cancelled",
-    "CaseResult",
-    "Finding",
-    "Kind",
-    "Report",
-    "Sandbox",
-    "Suite",
-    "UnknownCase",
-    "UnreadableSubmission",
-    "Verdict",
-    "grade",
-    "load_suite",
-]
+    "Cancelled", "CaseResult", "Finding", "Kind", "Report", "Sandbox", "Suite", "UnknownCase",
+    "UnreadableSubmission", "Verdict", "grade", "load_suite"]
 
-_LAZY = {  # name -> (module, attribute): the judge loads torch, and a course is listed without it
-    "grade": ("grader.judge.grade", "grade"),
-    "load_suite": ("grader.suite.spec", "load"),
-    "Cancelled": ("grader.sandbox", "Cancelled"),
-    "Sandbox": ("grader.processes.sandbox", "GradingSandbox"),
-    "Suite": ("grader.suite.spec", "Suite"),
-    "UnknownCase": ("grader.suite.case_selection", "UnknownCase"),
-    "UnreadableSubmission": ("grader.submission.source", "UnreadableSubmission"),
+_LAZY = {  # the judge loads torch, and a course is listed without it
+    "grade": "grader.judge.grade:grade",
+    "load_suite": "grader.suite.spec:load",
+    "Cancelled": "grader.sandbox:Cancelled",
+    "Sandbox": "grader.processes.sandbox:GradingSandbox",
+    "Suite": "grader.suite.spec:Suite",
+    "UnknownCase": "grader.suite.case_selection:UnknownCase",
+    "UnreadableSubmission": "grader.submission.source:UnreadableSubmission",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    module, attribute = _LAZY[name]
-    return getattr(import_module(module), attribute)
+    return resolve_name(_LAZY[name])

@@ -190,15 +190,8 @@ class Circumstance(msgspec.Struct, frozen=True):
         return hash(self.kind)  # a mapping has no hash
 
 
-SENTENCE = Circumstance("sentence")
-
 Data = MemoryAccess | Unstored | WrongValues | Fault | str
 _DATA: Any = Data
-
-
-def data_to_json(data: Data) -> Any:
-    """The data as JSON values."""
-    return msgspec.to_builtins(data)
 
 
 def data_from_json(value: Any) -> Data:

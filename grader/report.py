@@ -8,15 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from grader.finding import (
-    Circumstance,
-    Data,
-    Sign,
-    data_from_json,
-    data_to_json,
-    matches,
-    text_of,
-)
+import msgspec
+
+from grader.finding import Circumstance, Data, Sign, data_from_json, matches, text_of
 
 
 class Verdict(enum.StrEnum):
@@ -105,7 +99,7 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """Code, data and line, for another process."""
-        return {"code": self.code, "data": data_to_json(self.data), "line": self.line}
+        return {"code": self.code, "data": msgspec.to_builtins(self.data), "line": self.line}
 
     @classmethod
     def from_json(cls, item: Mapping[str, Any]) -> Finding:
@@ -121,9 +115,9 @@ class Finding:
 class Details:
     """What one case was made of, a line each; ``elements`` are (index, got, expected)."""
 
-    inputs: tuple[str, ...]
-    launches: tuple[str, ...]
-    elements: tuple[tuple[str, str, str], ...]
+    inputs: tuple[str, ...] = ()
+    launches: tuple[str, ...] = ()
+    elements: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -242,16 +236,12 @@ class Report:
                       for r in self.deciding)
         if not (self.target and counted):
             return "correct"
-        return "fast" if self.is_fast else "efficient"
-
-    @property
-    def is_fast(self) -> bool:
-        """Whether a GPU showed that values are right on it, and every speed that is asked for."""
         clocked = [result for result in self.deciding if result.clocked]
         shown = [*clocked, *(result for result in self.on_gpu if not result.advisory)]
-        return (bool(self.gpu) and bool(clocked) and bool(self.on_gpu)
+        fast = (self.gpu and clocked and self.on_gpu
                 and all(result.measured for result in clocked)
                 and all(result.verdict is Verdict.PASSED for result in shown))
+        return "fast" if fast else "efficient"
 
     @property
     def noisy(self) -> tuple[CaseResult, ...]:

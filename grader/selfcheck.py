@@ -6,21 +6,19 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 
 from grader.engine.gpu.measurement import Ceilings, Gpu
 from grader.gpu.client import NoGpu
+from grader.judge.grade import grade
 from grader.processes.replies import Stopped
 from grader.processes.session import Session
 from grader.report import Report, Verdict
+from grader.sandbox import Sandbox
 from grader.submission import source
 from grader.submission.source import KERNEL
 from grader.suite import EXACT, Cost, Suite, correctness, edge, rand
-
-if TYPE_CHECKING:
-    from grader.sandbox import Sandbox
 
 RIGHT = """\
 import torch
@@ -80,8 +78,6 @@ class Trial:
 
 def run(box: Sandbox, tell: Callable[[str], None] = lambda event: None) -> Trial:
     """Grades both kernels for the default target, without a GPU."""
-    from grader.judge.grade import grade
-
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / KERNEL
 

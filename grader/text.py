@@ -31,9 +31,14 @@ def ranges(numbers: Sequence[int]) -> str:
             runs[-1].append(number)
         else:
             runs.append([number])
-    return ", ".join(
-        f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs
-    )
+    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run))
+                     for run in runs)
+
+
+def joined(words: Iterable[str], last: str = "and") -> str:
+    """Words as 'a', 'a and b' or 'a, b and c'."""
+    *most, end = words
+    return f"{', '.join(most)} {last} {end}" if most else end
 
 
 def program(index: int, grid: tuple[int, int, int]) -> str:

@@ -16,7 +16,7 @@ from grader.engine.compiler.ptx import lines as ptx_lines
 from grader.engine.compiler.targets import Target, find
 from grader.executor.extract import kernels
 from grader.inspect.inspection import InspectedCase, InspectedLaunch, Inspection
-from grader.processes.compiler_replies import Listing
+from grader.processes.replies import Listing
 from grader.recording.compiled_kernel import Access, Binary, Occupancy
 from grader.recording.launch_stats import Interval, Prediction, Survey, Traffic
 from grader.report import Kind

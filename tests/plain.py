@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from grader.attacks.attacks import RunningAttack
@@ -33,7 +34,9 @@ class Plain:
         self._folder = folder
         self._inherited = inherited
 
-    def run(self, source: str, limits: ResourceLimits, patience_s: float) -> RunningAttack:
+    @contextlib.contextmanager
+    def run(self, source: str, limits: ResourceLimits,
+            patience_s: float) -> Iterator[RunningAttack]:
         path = self._folder / "attack.py"
         path.write_text(source)
         done, done_end = os.pipe()
@@ -53,12 +56,12 @@ class Plain:
             size = min(os.fstat(kept).st_size, 8 << 20)
             return os.pread(kept, size, 0).decode("utf-8", "replace")
 
-        def stop() -> None:
+        try:
+            yield RunningAttack(process.pid, "", printed)
+        finally:
             process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(GRACE_S)
-
-        return RunningAttack(process.pid, "", printed, stop)
 
     def clean_up(self) -> None:
         """End what the attack left behind, which is what the careless grader does not do."""

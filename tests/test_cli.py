@@ -1017,7 +1017,7 @@ def test_a_verdict_that_nobody_reads_keeps_its_exit_code(run, judge, monkeypatch
 
     monkeypatch.setattr("tritonlab.errors.silence_broken_pipe", lambda: None)
     monkeypatch.setattr(Screen, "line", deaf)
-    monkeypatch.setattr("tritonlab.cli.grade.print_json", deaf)
+    monkeypatch.setattr("tritonlab.cli.boundary.print_json", deaf)
     shown = run("grade", *words)
 
     assert (shown.code, shown.err) == (1, says)

@@ -166,8 +166,7 @@ def test_a_self_test_that_fails_leaves_nothing_to_be_decided(machine, monkeypatc
     assert (check(found, name).state, found.exit_code) == (environment_checks.Status.BAD, 3)
     assert says in check(found, name).seen
     assert "Install tritonlab again" in check(found, name).remedy
-    assert name in found.leaves_open[0].hindrance
-    assert found.decides == ()
+    assert all(name in level.hindrance for level in found.levels)
 
 
 def test_a_right_kernel_passes_and_a_wrong_one_is_caught_here(sandbox) -> None:
@@ -205,8 +204,8 @@ def test_a_gpu_is_shown_with_its_ceilings_and_what_it_decides(machine, monkeypat
         "NVIDIA H200, 139 GiB, compute capability 9.0, driver 580.65"
     assert check(found, "ceilings").seen == \
         "copies 4,282 GB/s, multiplies 790 TFLOP/s in float16; measured on 2026-11-22"
-    assert [level.name for level in found.decides] == ["correct", "efficient", "fast"]
-    assert found.leaves_open == ()
+    assert [level.name for level in found.levels if not level.hindrance] == \
+        ["correct", "efficient", "fast"]
 
 
 @pytest.mark.parametrize(("cuda", "compiler", "headers", "remedy"), [
@@ -232,7 +231,7 @@ def test_a_gpu_that_cannot_be_used_comes_with_a_remedy(machine, monkeypatch, tmp
                                      "cannot be run: it did not compile.")
     assert remedy in ran.remedy
     assert found.exit_code == 0
-    [left] = found.leaves_open
+    [left] = [level for level in found.levels if level.hindrance]
     assert (left.name, "no kernel runs on it yet" in left.hindrance) == ("fast", True)
 
 
@@ -249,7 +248,7 @@ def test_why_no_gpu_is_used_is_said(machine, monkeypatch, names, driverless, hid
     found = doctor.examine()
 
     assert seen in check(found, "GPU").seen
-    [left] = found.leaves_open
+    [left] = [level for level in found.levels if level.hindrance]
     assert left.hindrance == "how fast a kernel is takes a GPU of NVIDIA's"
 
 
@@ -318,7 +317,7 @@ def test_a_real_disk_that_is_full_is_noted(home, small_disk, monkeypatch) -> Non
     ((True, True, 40, "utf-8"), "NOTE", "Widen it to 60 columns"),
 ], ids=str)
 def test_what_a_terminal_lacks_comes_with_a_remedy(terminal, state, says) -> None:
-    found = environment_checks.display(environment_checks.Terminal(*terminal))
+    found = environment_checks.display(*terminal)
 
     assert found.state == state
     assert says in f"{found.seen} {found.remedy}"

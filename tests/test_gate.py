@@ -17,9 +17,8 @@ from grader.engine.compiler import targets
 from grader.executor import compile_service
 from grader.judge.compile_gate import Gate
 from grader.processes import session
-from grader.processes.compiler_replies import compiled_of, crashed
 from grader.processes.pool import Processes
-from grader.processes.replies import Stopped
+from grader.processes.replies import Stopped, compiled_of, crashed
 from grader.recording.model import Argument, Launch, Recording, View, to_json
 from grader.report import Finding
 from grader.sandbox import Sandbox

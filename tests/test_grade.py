@@ -493,7 +493,7 @@ def test_one_run_is_enough_where_nothing_can_differ_in_another(tmp_path, sandbox
         recording = made.record([x]).recording
         run = made.replay(recording, [x])
         other = made.replay(recording, [x], order="reverse", poison=1)
-        both = made.begin_replay(recording, [x], {"other": True})()
+        both = made.begin_replay(recording, [x], other=True)()
 
     assert (run.determined, other.determined) == (determined, determined)
     assert replies.same_bits(run.results[0], other.results[0])

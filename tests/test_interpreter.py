@@ -40,7 +40,7 @@ class Bench:
         return self._pointer(array, is_input=False)
 
     def _pointer(self, array: NDArray[Any], is_input: bool) -> Pointer:
-        storage = Storage(array.reshape(-1).view(np.uint8), array.itemsize, is_input)
+        storage = Storage(array.reshape(-1).view(np.uint8), array.itemsize, is_input, is_input)
         name = {"bool": "bool"}.get(array.dtype.name, array.dtype.name)
         return Pointer(storage, name, 0, array.nbytes)
 
@@ -204,7 +204,7 @@ def test_a_finding_names_the_line_of_the_kernel() -> None:
 def test_dropped_lanes_change_nothing_outside() -> None:
     bench = Bench()
     whole = np.zeros(16, np.float32)
-    storage = Storage(whole.view(np.uint8), 4, is_input=False)
+    storage = Storage(whole.view(np.uint8), 4, is_input=False, protected=False)
     first_half = Pointer(storage, "float32", 0, 40)  # a view of 10 elements beside another
 
     bench.launch(copy_kernel, (2,), x_ptr=bench.input(floats(16)), out_ptr=first_half, n=10,
@@ -361,7 +361,7 @@ def test_offsets_that_wrap_round(wide: bool, codes: set[str]) -> None:
     pages = torch.empty(3 * stride + 1, dtype=torch.uint8)  # never touched but for four bytes
     for row in range(4):
         pages[row * stride] = row
-    source = Pointer(Storage(pages.numpy(), 1, is_input=True), "int8", 0, pages.numel())
+    source = Pointer(Storage(pages.numpy(), 1, True, True), "int8", 0, pages.numel())
 
     bench.launch(row_kernel, (4,), x_ptr=source, out_ptr=bench.fresh(out), stride=stride, WIDE=wide)
 

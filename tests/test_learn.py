@@ -244,7 +244,7 @@ def test_the_pager_gets_the_lesson_and_ctrl_c_is_its_own(home, tmp_path):
     pager.chmod(0o755)
     code = ("import os, sys; from tritonlab.render import lesson\n"
             f"os.environ['PAGER'] = {str(pager)!r}\n"
-            "print(lesson.page('a lesson'))\n")
+            "print(lesson.in_pager('a lesson'))\n")
 
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
 
@@ -256,7 +256,7 @@ def test_without_a_pager_the_lesson_is_printed(pager, monkeypatch):
     monkeypatch.setenv("PAGER", pager)
     monkeypatch.setenv("TERM", "xterm")
 
-    assert lesson_view.page("a lesson") is False
+    assert lesson_view.in_pager("a lesson") is False
 
 
 def test_a_lesson_that_is_missing_is_the_course_s_fault(run, course_root):

@@ -10,8 +10,8 @@ from fidelity.performance.analysing import Analysis, analyse
 from fidelity.performance.case import Case
 from fidelity.performance.every import CASES
 
-from grader.diagnosis.perf_lints import SPILLED, Defect, Observed, defects, of_call
-from grader.engine.compiler.targets import find
+from grader.diagnosis.perf_lints import SPILLED, Defect, Observed, of_call
+from grader.engine.compiler.targets import Target, find
 from grader.recording.compiled_kernel import Access, Binary, Occupancy
 from grader.recording.launch_stats import Interval, Survey, Traffic
 from grader.submission.dataflow import indirect_lines
@@ -96,6 +96,10 @@ def survey(*rows: Traffic, **facts) -> Survey:
              "loaded": Interval(loaded, loaded), "stored": Interval(stored, stored), "atomics": 0,
              "hottest": 0, "flops": 0}
     return Survey(**{**known, **facts})
+
+
+def defects(binary: Binary, survey: Survey | None, target: Target, **facts) -> tuple[Defect, ...]:
+    return of_call([Observed(binary, survey, **facts)], target)
 
 
 def named(found: tuple[Defect, ...]) -> set[str]:

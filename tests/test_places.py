@@ -245,7 +245,8 @@ def test_a_descriptor_is_behind_what_it_loads():
 def test_what_cannot_be_parsed_has_no_places():
     deep = f"x = {'-' * 100_000}1\n"
 
-    assert dataflow.lines_of_values(deep) == dataflow.comments_in(deep, {"x"}, "TODO") == ()
+    assert dataflow.lines_of_values(deep) == dataflow.comments_in(
+        deep, frozenset("x"), "TODO") == ()
 
 
 def test_two_launches_have_no_grid_in_common():

@@ -21,18 +21,15 @@ from grader.gpu import detect
 from grader.recording.arena import pack
 from grader.sandbox import (
     Child,
-    ChildDied,
     ChildError,
-    ChildOutOfMemory,
-    ChildTimedOut,
     Isolation,
-    MalformedReply,
     ResourceLimits,
     SandboxBroken,
     processes,
     protocol,
 )
 from grader.sandbox.child_client import Output, line_in
+from grader.sandbox.errors import ChildDied, ChildOutOfMemory, ChildTimedOut, MalformedReply
 from grader.sandbox.zygote import SPARES
 from grader.worker import graphs
 
@@ -796,7 +793,7 @@ def test_a_child_is_ended_though_ending_it_was_interrupted(box, monkeypatch):
 
     monkeypatch.setattr(child, "_zygote", once)
     with pytest.raises(KeyboardInterrupt):
-        child.dismiss()
+        child.kill(wait=False)
 
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline and child.pid in processes.children(box.pid):

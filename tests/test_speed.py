@@ -12,7 +12,7 @@ from test_grade import KERNEL, RIGHT, SUITE
 import grader
 from grader import Verdict
 from grader.diagnosis.codes import explain
-from grader.diagnosis.perf_lints.launch import peak
+from grader.diagnosis.perf_lints import peak
 from grader.engine.compiler.targets import find
 from grader.engine.compiler.time_lower_bound import least_seconds
 from grader.engine.gpu.measurement import Units

@@ -224,11 +224,10 @@ def test_other_programs_get_the_terminal_and_give_it_back(place, monkeypatch):
 
 LENDS = """
 import sys
-from tritonlab.watch.terminal import Attention, Inbox, Keyboard
-inbox = Inbox()
-with Keyboard() as keyboard, Attention(inbox, keyboard) as attention:
-    code = attention.run([sys.executable, "-c", sys.argv[1]], lambda: False, reads=False)
-    print("ended with", code, "and typed were", inbox.take())
+from tritonlab.watch.terminal import Keyboard
+with Keyboard() as keyboard:
+    code = keyboard.run([sys.executable, "-c", sys.argv[1]], lambda: False, reads=False)
+    print("ended with", code, "and typed were", keyboard.inbox.take())
 """
 PRINTS = """
 import sys, time

@@ -80,7 +80,7 @@ def the_same_answers() -> Iterator[None]:
                            (runner, "prove")):
             held.enter_context(mock.patch.object(room, name, again(name, getattr(room, name))))
         held.enter_context(mock.patch.object(
-            environment_checks, "display", lambda terminal: environment_checks.Check(
+            environment_checks, "display", lambda *terminal: environment_checks.Check(
                 "terminal", environment_checks.Status.GOOD, "any")))
         yield
 

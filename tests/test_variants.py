@@ -11,7 +11,7 @@ from test_grade import KERNEL, SUITE
 import grader
 from grader import Verdict
 from grader.processes import session
-from grader.processes.compiler_replies import Variant, too_many
+from grader.processes.replies import Variant, too_many
 from grader.sandbox import NotStarted
 from grader.suite import Property, rand
 
@@ -88,8 +88,9 @@ def test_variants_are_asked_for_again_if_the_compiler_ended_with_an_earlier_kern
         return answer
 
     monkeypatch.setattr(session, "to_json", lambda recording: recording)
-    monkeypatch.setattr(session.Session, "_ask_compiler", lambda *_, **__: reply)
+    monkeypatch.setattr(session, "form", lambda recording: None)
     asking = object.__new__(session.Session)
+    asking.processes = SimpleNamespace(ask=lambda *_, **__: reply)
 
     found = asking.variants([None], SimpleNamespace(name="h100"))
 

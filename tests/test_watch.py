@@ -204,7 +204,9 @@ class Told(Lines):
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
-        super().__init__(lambda line: self.events.append(json.loads(line)))
+
+    def _put(self, event: str, **fields: Any) -> None:
+        self.events.append(json.loads(json.dumps({"event": event, **fields})))
 
     def asks(self, question: str) -> None:
         self._put("asks", text=question)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from grader.recording.model import dtype_name
+from grader.text import joined
 
 LEAST = 2  # cases on either side; one case alone differs from others in everything
 FEW = 8  # cases of either side whose numbers are looked at first
@@ -49,10 +50,6 @@ class Values:
     smallest: float
     largest: float
     finite: bool
-
-    @property
-    def magnitude(self) -> float:
-        return max(abs(self.smallest), abs(self.largest))
 
 
 def traits_of(name: str, inputs: Sequence[Any], drawn_for: int) -> Traits | None:
@@ -98,7 +95,7 @@ _VALUE_PROPERTIES: tuple[tuple[_Property, str, str], ...] = (
 
 
 def separation(failed: Sequence[Traits], passed: Sequence[Traits],
-               values: Callable[[Traits], Values | None] | None = None) -> str:
+               values: Callable[[Traits], Values | None] = lambda case: None) -> str:
     """Returns what separates all failing cases from all passing ones; empty where nothing does.
 
     Args:
@@ -116,8 +113,6 @@ def separation(failed: Sequence[Traits], passed: Sequence[Traits],
         return ""  # that a case without elements passes says nothing
     if words := _by_form(failed, passed):
         return words
-    if values is None:
-        return ""
     sides = [sorted(side, key=lambda case: case.elements) for side in (failed, passed)]
     for count in (FEW, None):  # what separates all separates the smallest, which are drawn sooner
         bad, good = ([values(case) for case in side[:count]] for side in sides)
@@ -137,7 +132,8 @@ def _by_form(failed: Sequence[Traits], passed: Sequence[Traits]) -> str:
         shapes = {case.shape for case in passed}
         again = "the same shapes" if all(case.shape in shapes for case in failed) else \
             f"all {len(passed)} others"
-        return f"All {len(failed)} cases in {_and(bad)} fail; {again} pass in {_and(good)}."
+        return f"All {len(failed)} cases in {joined(sorted(bad))} fail; {again} pass in " \
+               f"{joined(sorted(good))}."
     for applies, has, words, other in _PROPERTIES:
         if all(map(applies, cases)) and (found := _sides(failed, passed, has, words, other)):
             return found
@@ -148,7 +144,9 @@ def _by_form(failed: Sequence[Traits], passed: Sequence[Traits]) -> str:
                          "whose number of elements is"):
         return found
     ranks = [{len(case.shape) for case in side} for side in (failed, passed)]
-    return "" if ranks[0] & ranks[1] else _contrast(failed, passed, *map(_dimensions, ranks))
+    return "" if ranks[0] & ranks[1] else _contrast(failed, passed, *(
+        f"in {joined(sorted(map(str, side)))} dimension{'' if side == {1} else 's'}"
+        for side in ranks))
 
 
 def _sides(failed: Sequence[Any], passed: Sequence[Any], has: Callable[[Any], bool],
@@ -177,15 +175,12 @@ def _by_size(failed: Sequence[Traits], passed: Sequence[Traits],
     return ""
 
 
-def _dimensions(ranks: set[int]) -> str:
-    return f"in {_and(map(str, ranks))} dimension{'' if ranks == {1} else 's'}"
-
-
 def _by_values(failed: Sequence[Values], passed: Sequence[Values]) -> str:
     for has, words, other in _VALUE_PROPERTIES:
         if found := _sides(failed, passed, has, words, other):
             return found
-    bad, good = ([case.magnitude for case in side] for side in (failed, passed))
+    bad, good = ([max(abs(case.smallest), abs(case.largest)) for case in side]
+                 for side in (failed, passed))
     if min(bad) > CLEAR * max(good):
         return _contrast(failed, passed, f"with numbers as large as {min(bad):.3g}",
                          f"whose numbers stay within {max(good):.3g}")
@@ -193,8 +188,3 @@ def _by_values(failed: Sequence[Values], passed: Sequence[Values]) -> str:
         return _contrast(failed, passed, f"whose numbers stay within {max(bad):.3g}",
                          f"with numbers as large as {min(good):.3g}")
     return ""
-
-
-def _and(words: Any) -> str:
-    *most, last = sorted(words)
-    return f"{', '.join(most)} and {last}" if most else str(last)

@@ -28,13 +28,13 @@ LONGEST = 60  # characters of a plain value
 def pattern(difference: Difference, suite: Suite, inputs: Sequence[Any],
             recording: Recording | None) -> tuple[Fault | None, Fault | None]:
     """Where the wrong elements lie and what they look like; None where no pattern fits."""
-    if difference.tensors is None or difference.kind == "drift":
+    if difference.kind == "drift":
         return None, None
     wrong, result, reference = difference.tensors
-    others = _other_results(suite, inputs, difference.position)
+    others = _other_results(suite, inputs, difference.position or 0)
     if difference.of_parts:
         return _of_parts(wrong, result, reference, list(others))
-    return place(wrong, tiling_of(recording) if recording else None), likeness(
+    return place(wrong, tiling_of(recording)), likeness(
         wrong, result, reference, others, of_inputs(suite.named_inputs, inputs))
 
 
@@ -98,36 +98,29 @@ class Notes:
 
     def __init__(self, parameters: Sequence[str]) -> None:
         self._parameters = tuple(parameters)
-        self._inputs: list[str] = []
-        self._launches: tuple[str, ...] = ()
-        self._elements: tuple[tuple[str, str, str], ...] = ()
+        self.details = Details()
         self.output = ""  # what the learner's code printed in its own call
 
     def drew(self, inputs: Sequence[Any]) -> None:
         """The inputs of a case; a property may draw more than once."""
         fits = len(inputs) <= len(self._parameters)
         names = self._parameters if fits else [f"input {n + 1}" for n in range(len(inputs))]
-        self._inputs += [f"{name}: {_value(value)}"
-                         for name, value in zip(names, inputs, strict=False)]
+        drawn = (f"{name}: {_value(value)}" for name, value in zip(names, inputs, strict=False))
+        self.details = replace(self.details, inputs=(*self.details.inputs, *drawn))
 
     def recorded(self, recording: Recording) -> None:
         launches = recording.launches
-        self._launches = tuple(map(_launch, launches[:LAUNCHES]))
-        if len(launches) > LAUNCHES:
-            self._launches += (f"and {len(launches) - LAUNCHES} more",)
+        more = [f"and {len(launches) - LAUNCHES} more"] if len(launches) > LAUNCHES else []
+        self.details = replace(
+            self.details, launches=(*map(_launch, launches[:LAUNCHES]), *more))
 
     def differed(self, difference: Difference) -> None:
-        if difference.tensors is None:
-            return
         wrong, result, reference = difference.tensors
         places = [tuple(map(int, index)) for index in wrong.nonzero()[:FIRST]]
-        self._elements = tuple(
+        self.details = replace(self.details, elements=tuple(
             (element(at, True) if difference.of_parts else f"[{', '.join(map(str, at))}]",
              _number(result[at]), _number(reference[at]))
-            for at in places)
-
-    def details(self) -> Details:
-        return Details(tuple(self._inputs), self._launches, self._elements)
+            for at in places))
 
 
 def _value(value: Any) -> str:

@@ -10,12 +10,14 @@ from grader.finding import Sign
 from grader.report import Finding
 from grader.submission.dataflow import has_mask
 from grader.suite import Mutant
-from grader.text import NOT_WRITTEN, ONLY_HERE, ranges
+from grader.text import NOT_WRITTEN, ONLY_HERE, joined, ranges
 
-# code -> what it usually means, in words that hold for every module; nothing where none do
+# code -> what it usually means, in words that hold for every module; nothing where none do. One
+# failure is shown at a time, the first in the order of this table. Within memory, a store outside a
+# tensor explains more than a load outside it, and overlapping stores explain missing ones.
 MEANINGS = {
-    "P01": "The exercise still has places to fill in; nothing is run before they are.",
     "P02": "Python cannot import the file, so nothing of it was run.",
+    "P01": "The exercise still has places to fill in; nothing is run before they are.",
     "P03": "A function becomes a kernel only through the `@triton.jit` decorator.",
     "P04": "The grader calls the function by the name and parameters that the README gives.",
     "L01": "A grid is a tuple with one to three sizes, even where it has one dimension, and each "
@@ -24,51 +26,51 @@ MEANINGS = {
     "L05": "The Triton compiler refuses such code, so it would run on no GPU either.",
     "X01": "The result has to be computed by Triton kernels; the function may allocate, view and "
            "copy tensors and check its arguments.",
-    "R01": "The code ended with an exception where a result was asked for.",
+    "R04": "The code asked for more memory than a case of this size can need.",
     "R02": "A loop does not end, or does far more work than the case needs.",
     "R03": "The process that ran the code is gone, so there is no result to judge.",
-    "R04": "The code asked for more memory than a case of this size can need.",
-    "M01": "Some indices of the load reach past the tensor, where no mask or a wrong one leaves "
-           "them active.",
-    "M02": "Some indices of the store reach past the tensor, where no mask or a wrong one leaves "
-           "them active.",
-    "M03": "No program stores these elements: the grid is too small, or indices or a mask leave "
-           "them out.",
-    "M04": "Two programs own the same elements: the program id does not separate their indices.",
-    "M05": "An index of more than 31 bits was computed in 32-bit integers and wrapped around.",
-    "M06": "The result depends on values that nobody defined: masked lanes without `other`, or "
-           "memory that was never written.",
+    "R01": "The code ended with an exception where a result was asked for.",
     "M07": "The inputs belong to the caller and must stay as they are.",
     "M08": "The addresses are right for a contiguous tensor only; strides say where elements lie.",
+    "M05": "An index of more than 31 bits was computed in 32-bit integers and wrapped around.",
+    "M02": "Some indices of the store reach past the tensor, where no mask or a wrong one leaves "
+           "them active.",
+    "M01": "Some indices of the load reach past the tensor, where no mask or a wrong one leaves "
+           "them active.",
+    "M04": "Two programs own the same elements: the program id does not separate their indices.",
+    "M03": "No program stores these elements: the grid is too small, or indices or a mask leave "
+           "them out.",
+    "M06": "The result depends on values that nobody defined: masked lanes without `other`, or "
+           "memory that was never written.",
     "M09": "Programs run in no particular order, and the result depends on one.",
-    "N01": "The formula, an index or a mask is not what the module asks for.",
-    "N02": "An intermediate value left the range of its type although the result fits, or an "
-           "operation had no result there, such as 0 / 0 or the root of a negative number.",
-    "N03": "NaN and infinities in the input have to arrive where the contract says.",
-    "N04": "An intermediate was kept in a type with too few bits, most often an accumulator.",
-    "N05": "The factors of a product kept 10 bits of mantissa, where float32 has 23. Float16 keeps "
-           "as many, and so does TF32, in which products of float32 run unless full precision is "
-           "asked for.",
     "S01": "The result must have the shape, dtype and device that the contract gives.",
     "E01": "The contract asks for an exception here, before anything is launched.",
     "E02": "The exception has another type than the contract asks for.",
     "E03": "The message should name the argument, what was expected and what came.",
+    "N03": "NaN and infinities in the input have to arrive where the contract says.",
+    "N02": "An intermediate value left the range of its type although the result fits, or an "
+           "operation had no result there, such as 0 / 0 or the root of a negative number.",
+    "N04": "An intermediate was kept in a type with too few bits, most often an accumulator.",
+    "N05": "The factors of a product kept 10 bits of mantissa, where float32 has 23. Float16 keeps "
+           "as many, and so does TF32, in which products of float32 run unless full precision is "
+           "asked for.",
+    "N01": "The formula, an index or a mask is not what the module asks for.",
+    "T05": "The blocks of a program and the stages of its pipeline have to fit the shared memory "
+           "of one multiprocessor.",
     "T01": "Memory is read or written more often than the job needs.",
     "T02": "Memory moves in sectors of 32 bytes: neighbouring lanes should touch neighbouring "
            "elements.",
     "T03": "The work is spread over more launches or programs than the job needs.",
     "T04": "A program holds more values than its threads have registers: smaller blocks or more "
            "warps help.",
-    "T05": "The blocks of a program and the stages of its pipeline have to fit the shared memory "
-           "of one multiprocessor.",
     "T06": "The compiler could not use what makes this fast: see which sizes, types and options "
            "it asks for.",
-    "T07": "The kernel takes longer than the threshold of this case allows.",
     "T08": "Faster than this GPU can be: part of the work was done before or after the clock ran, "
            "or not at all.",
+    "T07": "The kernel takes longer than the threshold of this case allows.",
     "Q01": "",  # what was seen says all that holds for every answer
-    "U01": "A test suite is as good as the mistakes that it notices.",
     "U02": "Tests and package disagree: one of the two departs from the contract.",
+    "U01": "A test suite is as good as the mistakes that it notices.",
 }
 
 # The same of what host code answers, where a code says something else of it.
@@ -88,8 +90,7 @@ CLOSER: tuple[tuple[str, Sign, str], ...] = (
     ("M02", {"row": True}, "Exactly one row behind the last is stored: a bound is one too high, as "
      "rows are numbered from zero, or the block has a row more and no bound keeps it back."),
     ("M03", {"reason": "no launch"},
-     "Only kernels store results: the function has to launch one on every way "
-     "to its `return`."),
+     "Only kernels store results: the function has to launch one on every way to its `return`."),
     ("M03", {"reason": "no argument"},
      "A kernel stores to the tensors that it gets: the launch that should "
      "store these elements is missing, or it gets another tensor in the place of this one."),
@@ -104,8 +105,7 @@ CLOSER: tuple[tuple[str, Sign, str], ...] = (
      "load may deal elements out to other threads than the store did, even by the same pointers: "
      "a thread then gets what stood there before."),
     ("N01", {"pattern": ["function", "input", "sign lost", "clamp"]},
-     "Each element stands in its place and holds the value of another "
-     "formula."),
+     "Each element stands in its place and holds the value of another formula."),
     ("X01", {"kind": "host copy"},
      "In this module host code may allocate and view tensors and "
      "check its arguments; it copies none, and `.contiguous()` may be a copy."),
@@ -127,32 +127,18 @@ CLOSER: tuple[tuple[str, Sign, str], ...] = (
      "and blocks run together, and CUDA has fixed limits for both."),
     ("T06", {"text": [{"contains": words}
                        for words in (" fit.", " fit as well", " fit at once")]},
-     "The plan can be carried out, and leaves a part of "
-     "the GPU unused."),
+     "The plan can be carried out, and leaves a part of the GPU unused."),
     ("T06", {"threads": {"min": 1}},
      "No thread can move more at once than its share of a block: "
      "elements, their size and the number of threads decide how much that is."),
-)
-# What to do next where the words of a finding tell it, whatever places there are to look at.
-_STEPS = (
-    ("M09", {"kind": "no barrier"}, "Keep the value in a variable instead of loading it, "
-     "or let all threads wait between store and load: `tl.debug_barrier()`."),
-)
-
-# One failure is shown at a time, the earliest of this chain. Within memory, a store outside a
-# tensor explains more than a load outside it, and overlapping stores explain missing ones.
-ORDER = (
-    "P02", "P01", "P03", "P04", "L01", "L03", "L05", "X01", "R04", "R02", "R03", "R01",
-    "M07", "M08", "M05", "M02", "M01", "M04", "M03", "M06", "M09", "S01", "E01", "E02", "E03",
-    "N03", "N02", "N04", "N05", "N01", "T05", "T01", "T02", "T03", "T04", "T06", "T08", "T07",
-    "Q01", "U02", "U01",
 )
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The findings, the one to show first first; the same code on the same line only once."""
     unique = {(f.code, f.line): f for f in reversed(list(findings))}
-    return tuple(sorted(unique.values(), key=lambda f: (ORDER.index(f.code), f.line or 0)))
+    order = [*MEANINGS]
+    return tuple(sorted(unique.values(), key=lambda f: (order.index(f.code), f.line or 0)))
 
 
 def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int],
@@ -193,14 +179,15 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
         places_of(finding, todos, text, entry, likely, possible, signed, roots)
     places = [f"line {finding.line}{f' of {file}' if file else ''}"] if finding.line else []
     if numbers:
-        places.append(f"{marker} {_either(numbers)}")
+        words = ranges(numbers) if len(numbers) > 3 else joined(map(str, numbers), "or")
+        places.append(f"{marker} {words}")
     if further:
         places.append(f"or else {ranges(further)}")
     where = ", ".join(places)
     return replace(
         finding.within("sentence"), means=means,
         where=where[:1].upper() + where[1:], todos=(*numbers, *further),
-        next_step=_of_words(_STEPS, finding) or _next_step(finding.code, numbers),
+        next_step=_next_step(finding, numbers),
     )
 
 
@@ -216,11 +203,7 @@ def _of_mask(finding: Finding, text: str) -> str:
 
 def closer_meaning(finding: Finding) -> str:
     """What the words of a finding tell beyond its code; nothing where they do not."""
-    return _of_words(CLOSER, finding)
-
-
-def _of_words(table: Iterable[tuple[str, Sign, str]], finding: Finding) -> str:
-    return next((text for code, sign, text in table
+    return next((text for code, sign, text in CLOSER
                  if code == finding.code and finding.has(sign)), "")
 
 
@@ -265,7 +248,11 @@ def _possible(mutant: Mutant, finding: Finding, failed: frozenset[str],
             and failed.isdisjoint(mutant.right) and passed.isdisjoint(mutant.wrong))
 
 
-def _next_step(code: str, todos: Sequence[int]) -> str:
+def _next_step(finding: Finding, todos: Sequence[int]) -> str:
+    code = finding.code
+    if code == "M09" and finding.has({"kind": "no barrier"}):
+        return ("Keep the value in a variable instead of loading it, or let all threads wait "
+                "between store and load: `tl.debug_barrier()`.")
     if code == "P01":
         if not todos:
             return "Replace each `...`, then run `tritonlab grade` again."
@@ -280,10 +267,3 @@ def _next_step(code: str, todos: Sequence[int]) -> str:
     if code == "T07":
         return "`tritonlab inspect` tells what each line moves, and which defects it knows."
     return "Change it, then run `tritonlab grade` again."
-
-
-def _either(numbers: Sequence[int]) -> str:
-    if len(numbers) > 3:
-        return ranges(numbers)
-    words = [str(number) for number in numbers]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"

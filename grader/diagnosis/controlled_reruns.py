@@ -45,7 +45,14 @@ def undefined_or_ordered(session: Session, recording: Recording, inputs: Sequenc
         if right is not None and (right(other) or _near(first.results, other)):
             return []
         return [Finding("M09", fault("other order"))]
-    return [_changing(first.results[number], garbage[number])]
+    one, another = first.results[number], garbage[number]
+    changed = _changed(one, another)
+    index = tuple(map(int, changed.nonzero()[0]))
+    finding = Finding("M06", fault(
+        "masked elements", count=int(changed.sum()), total=changed.numel(), index=index,
+        value=one[index].item(), other=another[index].item()))
+    region = place(changed)
+    return [finding.within("differing", region=region) if region else finding]
 
 
 def name_the_cause(inputs: Sequence[Any], findings: list[Finding], passes: Passes) -> list[Finding]:
@@ -103,14 +110,3 @@ def _one_that_changed(first: Sequence[torch.Tensor],
 def _changed(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     """Where two results differ as numbers: which of its bits a NaN has is nobody's concern."""
     return ~((first == second) | (first.isnan() & second.isnan()))
-
-
-def _changing(first: torch.Tensor, second: torch.Tensor) -> Finding:
-    """M06 for a result that changes with the garbage in masked elements."""
-    changed = _changed(first, second)
-    index = tuple(int(i) for i in changed.nonzero()[0])
-    finding = Finding("M06", fault(
-        "masked elements", count=int(changed.sum()), total=changed.numel(), index=index,
-        value=first[index].item(), other=second[index].item()))
-    region = place(changed)
-    return finding.within("differing", region=region) if region else finding

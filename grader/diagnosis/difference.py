@@ -1,4 +1,4 @@
-"""How a result differs from the exact one: which elements, by how much, in what way."""
+"""How a result differs from the exact one: which elements, by how much, and why on a GPU alone."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import Any
 
 import torch
 
-from grader.diagnosis import messages
 from grader.finding import DifferenceKind, Fault, WrongValues
+from grader.report import Finding
+from grader.suite.rounding import UNIT_ROUNDOFF
+
+NEARLY = 64.0  # times the tolerance: as far as instructions that only approximate may lead astray
 
 
 @dataclass(frozen=True)
@@ -19,10 +22,10 @@ class Difference:
     (elements outside the tolerance), ``drift`` (each is near enough, together they lean one way) or
     ``tf32`` (right for inputs rounded to TF32, where the module asks for full float32).
     ``index`` is the first element concerned; ``ratio`` the largest error over its tolerance.
-    ``output`` names the result where a function returns several, ``position`` is its number among
-    them from 0. ``tensors``: which elements are concerned, the result and the reference. Of
-    complex results, ``of_parts``, all this is about real and imaginary parts, along a last
-    dimension of two.
+    Where a function returns several results, ``position`` is the number of this one from 0, and
+    ``output`` its name if it has one. ``tensors``: which elements are concerned, the result and the
+    reference. Of complex results, ``of_parts``, all this is about real and imaginary parts, along a
+    last dimension of two.
     """
 
     kind: DifferenceKind
@@ -32,21 +35,16 @@ class Difference:
     got: float
     expected: float
     ratio: float
+    tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor] = field(repr=False, compare=False)
     output: str = ""
-    position: int = 0
+    position: int | None = None
     of_parts: bool = False
-    tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None = field(
-        default=None, repr=False, compare=False)
 
     def data(self, region: Fault | None = None, likeness: Fault | None = None) -> WrongValues:
         """The difference as the data of a finding, with where and what the wrong values are."""
-        name = "" if self.output == f"result {self.position + 1}" else self.output.strip("`")
-        number = self.position if self.output and not name else None
         return WrongValues(self.kind, self.count, self.total, self.index, self.got, self.expected,
-                           name, number, self.of_parts, region, likeness)
-
-    def __str__(self) -> str:
-        return messages.difference(self.data())
+                           self.output, None if self.output else self.position, self.of_parts,
+                           region, likeness)
 
 
 def in_reals(tensor: torch.Tensor) -> torch.Tensor:
@@ -57,3 +55,32 @@ def in_reals(tensor: torch.Tensor) -> torch.Tensor:
 def as_tuple(value: Any) -> tuple[Any, ...]:
     """What a function returned, as several results even where it is one."""
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+def effect(finding: Finding, difference: Difference | None) -> str:
+    """The known reason for a failure on a GPU alone, as a sentence; empty where there is none.
+
+    ``difference`` tells how the values are wrong, where that is what failed.
+    """
+    match finding.code:
+        case "L05":
+            return "The compiler for this GPU refuses what others compile."
+        case "T05":
+            return "This GPU has less shared memory than the one that launches were compiled for."
+        case "N05":
+            return "Tensor cores of the GPU round float32 operands to TF32."
+        case "R02":
+            return "On a GPU programs run at the same time and in any order."
+    if difference is None:
+        return ""
+    wrong, result, reference = difference.tensors
+    if not result.dtype.is_floating_point:
+        return ""
+    least = torch.finfo(result.dtype).tiny if result.dtype.itemsize > 1 else 0.0
+    if bool(((reference.abs() < least) | ~wrong).all()):
+        return "Instructions of the GPU flush numbers below the normal range to zero."
+    if difference.kind != "nonfinite" and 1.0 < difference.ratio <= NEARLY \
+            and str(result.dtype).removeprefix("torch.") in UNIT_ROUNDOFF:
+        return ("The GPU fuses products with sums and approximates exp, division and square "
+                "roots, which the processor rounds one by one.")
+    return ""

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from grader.diagnosis import codes
 from grader.finding import value_of
@@ -35,32 +36,29 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
     known = [*deciding, *witnesses]
     failed = frozenset(r.name for r in known if r.verdict is Verdict.FAILED)
     passed = frozenset(r.name for r in known if r.verdict is Verdict.PASSED)
-    cases: list[Case | Property] = [*suite.all_cases, *suite.properties]
-    functions = {case.name: case.about for case in cases}
-    asked = {case.name for case in suite.all_cases if case.call is not None}
-    called = {case.name: functions_of(case, suite) for case in cases}
+    every: list[Case | Property] = [*suite.all_cases, *suite.properties]
+    cases = {case.name: case for case in every}
     first = next((r for r in deciding if r.verdict is Verdict.FAILED), None)
     places = submitted.places(suite.exercise)
 
     def explain(result: CaseResult) -> CaseResult:
         if not result.findings and result.verdict is not Verdict.FAILED:
             return result
-        mutants = mistakes_in(result.name, suite)
-
-        def told(finding: Finding) -> Finding:
-            return codes.explain(finding, mutants, places.lines, failed, passed, suite.marker,
-                                 suite.kernel_file if suite.files else "", submitted.text,
-                                 functions.get(result.name) or suite.entry,
-                                 called.get(result.name, frozenset()), result.name in asked)
-
+        case = cases.get(result.name)
+        in_words = partial(
+            codes.explain, mutants=mistakes_in(result.name, suite), todos=places.lines,
+            failed=failed, passed=passed, marker=suite.marker,
+            file=suite.kernel_file if suite.files else "", text=submitted.text,
+            entry=(case.about if case else "") or suite.entry,
+            roots=functions_of(case, suite) if case else frozenset(),
+            answered=isinstance(case, Case) and case.call is not None)
         findings = []
         for finding in codes.in_order(result.findings):
-            one = told(_of_imports(finding, places))
+            worded = in_words(_of_imports(finding, places))
             near = places.near.get(finding.line or 0)
-            findings.append(told(replace(finding, todos=(near,))) if near and not one.todos
-                            else one)
-        findings = [replace(finding, function=functions.get(result.name, finding.function))
-                    for finding in findings]
+            if near and not worded.todos:
+                worded = in_words(replace(finding, todos=(near,)))
+            findings.append(replace(worded, function=case.about) if case else worded)
         if result is first and separated and findings:
             findings[0] = findings[0].within("contrast", text=separated)
         again = result.verdict is Verdict.FAILED and seed and result.name in names
@@ -101,7 +99,7 @@ def functions_of(case: Case | Property, suite: Suite) -> frozenset[str]:
         return case.functions or frozenset({suite.entry} - {""})
     if case.call is None:
         return frozenset({case.function or suite.entry} - {""})
-    return dataflow.names_reached(suite.calls, [case.call.of]) & suite.signatures.keys()
+    return dataflow.names_reached(suite.calls, frozenset({case.call.of})) & suite.signatures.keys()
 
 
 def telling_cases(failure: CaseResult, suite: Suite) -> set[str]:
@@ -122,8 +120,8 @@ def explain_findings(findings: Sequence[Finding], suite: Suite,
 def result_of(case: Case | Property, findings: Sequence[Finding],
             facts: dict[str, str] | None = None) -> CaseResult:
     """Failed by any finding, the one to show first first; ``facts`` are told either way."""
-    verdict = Verdict.FAILED if findings else Verdict.PASSED
-    return CaseResult(case.name, case.kind, verdict, codes.in_order(findings), facts or {})
+    return CaseResult(case.name, case.kind, Verdict.FAILED if findings else Verdict.PASSED,
+                      codes.in_order(findings), facts or {})
 
 
 def replay_options(name: str, names: Sequence[str], seed: str) -> str:

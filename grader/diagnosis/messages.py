@@ -16,50 +16,43 @@ from grader.finding import (
     Unstored,
     WrongValues,
 )
-from grader.text import program, program_number, ranges, sentence
+from grader.text import joined, program, program_number, ranges, sentence
 
 # -- memory ----------------------------------------------------------------------------------------
+
+
+_ACCESSES = {
+    "past": "{who} {accessed} past the end of {tensor} (first index {index} of {n_elements})",
+    "before": "{who} {accessed} before the start of {tensor} {first}",
+    "overflow": "{who} {accessed} of {tensor} at index {index}, outside 0 to {end}; an offset "
+                "beyond 2147483647 does not fit 32 bits",
+    "wild": "{who} {accessed} at an address that belongs to no argument",
+    "misaligned": "{who} {accessed} of {tensor} at an address that is no multiple of the element's "
+                  "size",
+    "unwritten": "{who} reads memory nobody wrote: {elements} of {tensor} {first}",
+    "modified": "{passed}{who} stored {elements} into it {first}",
+    "two lanes": "two lanes of {who} stored different values to element {index} of {tensor}",
+    "overwritten": "{who} {accessed} of {tensor} that {other} loaded in the same launch {first}",
+    "unordered": "{who} {accessed} of {tensor} that {other} changes by an atomic in the same "
+                 "launch {first}",
+    "no barrier": "{who} {accessed} of {tensor} that it {earlier}{line} itself, without a barrier "
+                  "in between {first}",
+    "race": "{who} {accessed} of {tensor} that {other} stored in the same launch {first}",
+}
+_ACCESSES["early"] = _ACCESSES["unordered"]
 
 
 def _memory_access(it: MemoryAccess) -> str:
     if it.kind == "two programs":
         return _two_programs(it)
-    who, what = program(it.program, it.grid), f"{it.action} {_elements(it.count)}"
-    tensor, first = f"`{it.tensor}`", f"(first index {it.index})"
-    other = program(it.other, it.grid)
-    match it.kind:
-        case "past":
-            words = f"{who} {what} past the end of {tensor} (first index {it.index} of " \
-                    f"{it.n_elements})"
-        case "before":
-            words = f"{who} {what} before the start of {tensor} {first}"
-        case "overflow":
-            words = f"{who} {what} of {tensor} at index {it.index}, outside 0 to " \
-                    f"{it.n_elements - 1}; an offset beyond 2147483647 does not fit 32 bits"
-        case "wild":
-            words = f"{who} {what} at an address that belongs to no argument"
-        case "misaligned":
-            words = f"{who} {what} of {tensor} at an address that is no multiple of the " \
-                    "element's size"
-        case "unwritten":
-            words = f"{who} reads memory nobody wrote: {_elements(it.count)} of {tensor} {first}"
-        case "modified":
-            passed = f"Input `{it.argument}` was modified: line {it.passed_line} passes it as " \
-                     f"{tensor}, and " if it.argument else f"input {tensor} was modified: "
-            words = f"{passed}{who} stored {_elements(it.count)} into it {first}"
-        case "two lanes":
-            words = f"two lanes of {who} stored different values to element {it.index} of {tensor}"
-        case "overwritten":
-            words = f"{who} {what} of {tensor} that {other} loaded in the same launch {first}"
-        case "unordered" | "early":
-            words = f"{who} {what} of {tensor} that {other} changes by an atomic in the same " \
-                    f"launch {first}"
-        case "no barrier":
-            line = "" if it.earlier_line is None else f" in line {it.earlier_line}"
-            words = f"{who} {what} of {tensor} that it {it.earlier}{line} itself, without a " \
-                    f"barrier in between {first}"
-        case "race":
-            words = f"{who} {what} of {tensor} that {other} stored in the same launch {first}"
+    tensor, elements = f"`{it.tensor}`", f"{it.count} element{'' if it.count == 1 else 's'}"
+    words = _ACCESSES[it.kind].format(
+        who=program(it.program, it.grid), other=program(it.other, it.grid), tensor=tensor,
+        elements=elements, accessed=f"{it.action} {elements}", index=it.index,
+        n_elements=it.n_elements, end=it.n_elements - 1, first=f"(first index {it.index})",
+        passed=f"Input `{it.argument}` was modified: line {it.passed_line} passes it as {tensor}, "
+               "and " if it.argument else f"input {tensor} was modified: ", earlier=it.earlier,
+        line="" if it.earlier_line is None else f" in line {it.earlier_line}")
     if it.others > 0:
         words += f"; {it.others} more {'program' if it.others == 1 else 'programs'} did so"
     return words + "; that is one row more than it has" * it.row
@@ -69,22 +62,16 @@ def _two_programs(it: MemoryAccess) -> str:
     one, other = (program_number(number, it.grid) for number in (it.other, it.program))
     count = it.others + 1
     more = f"; {count} programs stored over another program's elements" if count > 1 else ""
-    named = " and ".join(map(str, it.asked))
-    along = f"{'axis' if len(it.asked) == 1 else 'axes'} {named}"
-    axes = ""
-    if it.axes == "unused":
-        axes = "; the kernel never asks for its program_id"
-    elif it.axes == "flat":
-        axes = f"; the kernel asks for program_id along {along}, where the grid is 1"
-    elif it.axes == "part":
-        sizes = it.grid if it.grid[2] > 1 else it.grid[:2]
-        axes = f"; the grid is {sizes}, and the kernel asks for its place along {along} only"
+    along = f"{'axis' if len(it.asked) == 1 else 'axes'} {' and '.join(map(str, it.asked))}"
+    sizes = it.grid if it.grid[2] > 1 else it.grid[:2]
+    axes = {
+        "": "",
+        "unused": "; the kernel never asks for its program_id",
+        "flat": f"; the kernel asks for program_id along {along}, where the grid is 1",
+        "part": f"; the grid is {sizes}, and the kernel asks for its place along {along} only",
+    }[it.axes]
     return (f"programs {one} and {other} both stored element {it.index} of `{it.tensor}`"
             f"{more}{axes}")
-
-
-def _elements(count: int) -> str:
-    return f"{count} element" if count == 1 else f"{count} elements"
 
 
 def _unstored(it: Unstored) -> str:
@@ -97,14 +84,11 @@ def _unstored(it: Unstored) -> str:
         "no argument": "; no launch gets this tensor as an argument",
         "no store": "; programs stored to other tensors only",
         "idle programs": f"; {it.idle} of {it.programs} programs stored nothing",
-        "none left": f"; {_each_program(it.programs)} stored others",
+        "none left": "; the only program stored others" if it.programs == 1 else
+                     f"; each of the {it.programs} programs stored others",
     }[it.reason]
     return (f"{it.count} of {it.total} elements of {which} were never stored by a kernel; the "
             f"first is index {where}{', and all behind it are missing too' * it.behind}{reason}")
-
-
-def _each_program(count: int) -> str:
-    return "the only program" if count == 1 else f"each of the {count} programs"
 
 
 # -- values ----------------------------------------------------------------------------------------
@@ -228,8 +212,7 @@ def _region_words(**figures: Any) -> dict[str, Any]:
     if "count" in it:
         words["several"] = "" if it["count"] == 1 else f" {it['count']:,}"
     if "indices" in it:
-        *most, last = (f"{index:,}" for index in it["indices"])
-        words["listed"] = f"{', '.join(most)} and {last}"
+        words["listed"] = joined(f"{index:,}" for index in it["indices"])
     if "step" in it:
         start = it["start"]
         words["often"] = "every other" if it["step"] == 2 else f"every {_ordinal(it['step'])}"
@@ -310,14 +293,11 @@ def _between(low: float, high: float) -> str:
     return f"{low:.3g}" if f"{low:.3g}" == f"{high:.3g}" else f"between {low:.3g} and {high:.3g}"
 
 
-# -- costs -----------------------------------------------------------------------------------------
+# -- faults ----------------------------------------------------------------------------------------
 
 
 def in_launches(number: int) -> str:
     return f"{number or 'no'} launch{'' if number == 1 else 'es'}"
-
-
-# -- faults ----------------------------------------------------------------------------------------
 
 
 def _code(names: Iterable[Figure], between: str = " and ") -> str:
@@ -349,22 +329,6 @@ _HINTS = {
 }
 
 
-def _syntax(line: int | None, text: str, column: int | None, quoted: str) -> str:
-    at = f", column {column}" if column else ""
-    return f"Python cannot parse line {line}{at}: {text}.{quoted}"
-
-
-def _import(exception: str, text: str = "", hint: str = "", module: str = "",
-            limit: float = 0) -> str:
-    words = f"Importing the file raised {_raised(exception, text)}"
-    return sentence(words) + _cause(hint, module, limit)
-
-
-def _uncompilable(line: int, text: str, hint: str = "", module: str = "") -> str:
-    words = sentence(f"Python cannot compile line {line}: {text}")
-    return words + _cause(hint, module, 0)
-
-
 def _blanks(count: int, total: int, todos: Sequence[int], lines: Sequence[int],
             more: bool) -> str:
     places = [f"TODO {ranges(todos)}{' and more' * more}"] if todos else []
@@ -385,44 +349,14 @@ def _left(count: int, total: int) -> str:
     return "1 blank is left" if count == 1 else f"{count} blanks are left"
 
 
-def _function_raised(exception: str, text: str = "", name: str = "", hint: str = "",
-                     module: str = "", limit: float = 0) -> str:
-    who, detail = f"`{name}`" if name else "The function", f": {text}" if text else ""
-    return sentence(f"{who} raised {exception}{detail}") + _cause(hint, module, limit)
-
-
-def _in_place(names: Sequence[str], got: str, type: str = "") -> str:
-    returned = {"nothing": "None", "tensor": "a tensor", "other": "something else"}.get(
-        got, f"a {type}")
-    expected = f"{_code(names)}, changed" if names else "None"
-    return f"The function works in place and returned {returned}, expected {expected}."
-
-
-def _no_tensor(type: str) -> str:
-    more = " A launch returns the compiled kernel; the result is the tensor that it wrote." \
-        if type == "CompiledKernel" else ""
-    return f"The function returned a {type or 'something else'}, expected a torch.Tensor.{more}"
-
-
 def _tensors(count: int, in_tuple: bool) -> str:
     return f"{count} tensor{'' if count == 1 else 's'} in a tuple" if in_tuple else "one tensor"
-
-
-def _returned(count: int, in_tuple: bool, expected: int, expected_tuple: bool) -> str:
-    return f"The function returned {_tensors(count, in_tuple)}, expected " \
-           f"{_tensors(expected, expected_tuple)}."
 
 
 def _result(name: str, number: int | None) -> str:
     """One of several results in messages, by its name or its number from 0."""
     return f"Result `{name}`" if name else "The result" if number is None else \
         f"Result {number + 1}"
-
-
-def _grid_size(kernel: str, got: str, axis: int, most: int, largest: int) -> str:
-    end = f", and up to {largest:,} along axis 0." if axis else "."
-    return f"The grid of `{kernel}` has {got} programs along axis {axis}; CUDA takes 0 to " \
-           f"{most:,} there{end}"
 
 
 _ORIGINS = {
@@ -436,22 +370,10 @@ _ORIGINS = {
 }
 
 
-def _strange_result(origin: str) -> str:
-    where = {"meta": "has no memory (device 'meta')", "probe": "was made by torch",
-             "literal": "was made by torch"}.get(
-                 origin, "was made outside the call or outside torch")
-    return f"The returned tensor {where}; a result is a tensor that was allocated in the call " \
-           "and written by a kernel."
-
-
-def _on_the_cpu(code: str, device: str) -> str:
-    given = f"the device '{device}'" if device else "no device"
-    return f"`{code}` is given {given}: for inputs on a GPU its tensor would lie on the CPU, " \
-           "where no kernel reaches it."
-
-
 _EVENTS = {"Alloc": "allocated", "Fill": "filled", "Move": "copied",
            "Launch": "given to a kernel"}
+_STRANGE = {"meta": "has no memory (device 'meta')", "probe": "was made by torch",
+            "literal": "was made by torch"}
 
 
 def _other_work(detail: str) -> str:
@@ -460,22 +382,8 @@ def _other_work(detail: str) -> str:
            "kernels."
 
 
-def _unlike_text(kernel: str, line: int, own_line: int | None) -> str:
-    where = "was made elsewhere than in the text of the file" if own_line is None else \
-        f"is that of line {own_line}"
-    return f"The kernel `{kernel}` that is launched {where}; the file defines `{kernel}` in line " \
-           f"{line}, and only that text is compiled and run."
-
-
 def _compiling(kernels: Sequence[str], how: str) -> str:
     return f"Compiling {_code(kernels)} {how}."
-
-
-def _given_up(kernels: Sequence[str], cpu_s: float, slowest: str, slowest_s: float) -> str:
-    variant = f" (with {slowest})" if slowest else ""
-    return _compiling(kernels, f"was given up after {cpu_s:.0f} s of CPU time: one variant"
-                               f"{variant} took {slowest_s:.0f} s. Values and memory accesses "
-                               "were judged without it")
 
 
 def _variants(count: int, kernels: Sequence[str], calls: str, most: int, kernel: str = "",
@@ -504,15 +412,6 @@ def _name(why: str, line: int, called: bool, code: str, nearest: str = "", inste
     return f"Line {line} {'calls' if called else 'uses'} `{code}`, {reason}."
 
 
-def _overrun(kernel: str, n_bytes: int, side: str, tensor: str, nearest: int,
-             farthest: int) -> str:
-    where = {"after": "past the end", "before": "before the start"}[side]
-    name = f"`{tensor}`" if tensor else "a tensor that it was not given"
-    far = f"{nearest} elements" if nearest == farthest else f"{nearest} to {farthest} elements"
-    return sentence(f"on the GPU `{kernel}` stored {n_bytes} bytes {where} of {name}, {far} away "
-                    "from it")
-
-
 def _bytes(measured: int, limit: float, least: int, ratio: float, line: int | None = None,
            action: str = "", line_bytes: int = 0, tensor: str = "") -> str:
     allowed = f", and {limit:.2f} times are allowed" * (limit > 1)
@@ -528,13 +427,6 @@ def _sectors(kernel: str, action: str, share: float, tensor: str, requested: flo
         f"{requested:.1f} times where {needed:.1f} would do."
     return f"`{kernel}` {action}s {100 * share:.0f} % of each 32-byte sector of `{tensor}` that " \
            f"an access moves: the elements of an access lie apart in memory.{again}"
-
-
-def _vector(kernel: str, measured: int, limit: int, n_elements: int = 0, itemsize: int = 0,
-            threads: int = 0) -> str:
-    share = f": {n_elements:,} elements of {itemsize} bytes, shared by {threads} threads, are " \
-            f"{measured // 8} bytes each" if threads else ""
-    return f"A thread of `{kernel}` moves {measured} bits at a time where {limit} do{share}."
 
 
 def _stages(bound: str, kernel: str, measured: int, limit: float, shared: int, target: str) -> str:
@@ -628,11 +520,15 @@ _FAULTS: dict[str, str | Callable[..., str]] = {
     "no text": "The file is not text in {encoding}.",
     "encoding": "The file declares the encoding `{encoding}`; a kernel file is text in UTF-8.",
     "NUL": "Line {line} holds a NUL byte, which no Python file may hold.",
-    "syntax": _syntax,
+    "syntax": lambda line, text, column, quoted:
+        f"Python cannot parse line {line}{f', column {column}' if column else ''}: {text}.{quoted}",
     "nested file": "Python cannot parse the file: it is nested too deeply.",
     "unparsable": "Python cannot parse the file: {text}.",
-    "uncompilable": _uncompilable,
-    "import": _import,
+    "uncompilable": lambda line, text, hint="", module="":
+        sentence(f"Python cannot compile line {line}: {text}") + _cause(hint, module, 0),
+    "import": lambda exception, text="", hint="", module="", limit=0:
+        sentence(f"Importing the file raised {_raised(exception, text)}")
+        + _cause(hint, module, limit),
     "blanks": _blanks,
     "blanks in files": _blanks_in_files,
     "blank reached": "`{kernel}` reached a blank: `...` is still to be filled in.",
@@ -646,12 +542,18 @@ _FAULTS: dict[str, str | Callable[..., str]] = {
     "grid type": "The grid of `{kernel}` is {got}, of type {type}; a tuple of one to three numbers "
                  "is expected.",
     "grid length": "The grid of `{kernel}` has {count} numbers; it may have one to three.",
-    "grid size": _grid_size,
+    "grid size": lambda kernel, got, axis, most, largest:
+        f"The grid of `{kernel}` has {got} programs along axis {axis}; CUDA takes 0 to {most:,} "
+        f"there{f', and up to {largest:,} along axis 0' if axis else ''}.",
     "grid number": "The grid of `{kernel}` has {got} along axis {axis}, of type {type}; it must be "
                    "an integer.",
     "too many launches": "Launch {count} in one call; at most {most} can be recorded.",
     "too many events": "More than {most} allocations, copies and launches were made in one call.",
-    "unlike text": _unlike_text,
+    "unlike text": lambda kernel, line, own_line:
+        f"The kernel `{kernel}` that is launched "
+        + ("was made elsewhere than in the text of the file" if own_line is None else
+           f"is that of line {own_line}")
+        + f"; the file defines `{kernel}` in line {line}, and only that text is compiled and run.",
     "no parameter": lambda kernel, name, nearest:
         f"`{kernel}` has no parameter `{name}`, and Triton no launch option of that name."
         + (f" The nearest is `{nearest}`." if nearest else ""),
@@ -701,8 +603,12 @@ _FAULTS: dict[str, str | Callable[..., str]] = {
         "the host, past torch; only kernels write values.",
     "conjugated result": "The returned tensor is a conjugated view, which torch would compute when "
                          "it is read; a result holds what kernels have written.",
-    "foreign result": _strange_result,
-    "on the CPU": _on_the_cpu,
+    "foreign result": lambda origin:
+        f"The returned tensor {_STRANGE.get(origin, 'was made outside the call or outside torch')}"
+        "; a result is a tensor that was allocated in the call and written by a kernel.",
+    "on the CPU": lambda code, device:
+        f"`{code}` is given " + (f"the device '{device}'" if device else "no device")
+        + ": for inputs on a GPU its tensor would lie on the CPU, where no kernel reaches it.",
     "many floats": "The launches pass {count:,} different floats as arguments, for a result of "
                    "{elements:,} elements; at most {most:,} are taken. Values come to a kernel in "
                    "tensors, and the kernel computes with them.",
@@ -738,13 +644,22 @@ _FAULTS: dict[str, str | Callable[..., str]] = {
         "such a kernel.",
 
     # results, exceptions and answers
-    "raised": _function_raised,
-    "in place": _in_place,
+    "raised": lambda exception, text="", name="", hint="", module="", limit=0:
+        sentence((f"`{name}`" if name else "The function") + f" raised {exception}"
+                 + (f": {text}" if text else "")) + _cause(hint, module, limit),
+    "in place": lambda names, got, type="":
+        "The function works in place and returned "
+        + {"nothing": "None", "tensor": "a tensor", "other": "something else"}.get(got, f"a {type}")
+        + f", expected {f'{_code(names)}, changed' if names else 'None'}.",
     "strange dtype": "The function returned a tensor of {dtype}; no kernel writes such a one.",
-    "no tensor": _no_tensor,
-    "input returned": "The function returned its input, or a view of it; a new tensor is "
-                      "expected.",
-    "results": _returned,
+    "no tensor": lambda type:
+        f"The function returned a {type or 'something else'}, expected a torch.Tensor."
+        + " A launch returns the compiled kernel; the result is the tensor that it wrote."
+        * (type == "CompiledKernel"),
+    "input returned": "The function returned its input, or a view of it; a new tensor is expected.",
+    "results": lambda count, in_tuple, expected, expected_tuple:
+        f"The function returned {_tensors(count, in_tuple)}, expected "
+        f"{_tensors(expected, expected_tuple)}.",
     "shape": lambda shape, expected, result="", number=None:
         f"{_result(result, number)} has shape {shape}, expected {expected}.",
     "dtype": lambda dtype, expected, result="", number=None:
@@ -787,7 +702,10 @@ _FAULTS: dict[str, str | Callable[..., str]] = {
     # the compiler
     "compiling": lambda kernels, seconds: _compiling(
         kernels, f"did not end within {seconds:.0f} s, the limit for the launches of one call"),
-    "compiling given up": _given_up,
+    "compiling given up": lambda kernels, cpu_s, slowest, slowest_s: _compiling(
+        kernels, f"was given up after {cpu_s:.0f} s of CPU time: one variant"
+        f"{f' (with {slowest})' if slowest else ''} took {slowest_s:.0f} s. Values and memory "
+        "accesses were judged without it"),
     "refused by Triton": lambda kernel, target, text, quoted: _refused(
         f"Triton does not compile `{kernel}` for the {target}: ", text, quoted),
     "refused": lambda kernel, target, text, quoted: _refused(
@@ -820,7 +738,11 @@ _FAULTS: dict[str, str | Callable[..., str]] = {
     "input on GPU": lambda number=None:
         f"On the GPU {'an input' if number is None else f'input {number + 1}'} holds other values "
         "after the call than before.",
-    "overrun": _overrun,
+    "overrun": lambda kernel, n_bytes, side, tensor, nearest, farthest: sentence(
+        f"on the GPU `{kernel}` stored {n_bytes} bytes "
+        f"{'past the end' if side == 'after' else 'before the start'} of "
+        f"{f'`{tensor}`' if tensor else 'a tensor that it was not given'}, {nearest} "
+        f"{'' if nearest == farthest else f'to {farthest} '}elements away from it"),
     "illegal access": lambda text: sentence(
         f"the GPU stopped a kernel that reached memory of no tensor ({text})"),
     "stopped by GPU": lambda text: sentence(f"the GPU stopped a kernel: {text}"),
@@ -838,7 +760,10 @@ _FAULTS: dict[str, str | Callable[..., str]] = {
         f"{measured} of {sample} programs stored nothing, the first and the last {sample // 2} of "
         f"a grid of {programs}.",
     "programs": "{measured} programs ran where {limit} do.",
-    "vector": _vector,
+    "vector": lambda kernel, measured, limit, n_elements=0, itemsize=0, threads=0:
+        f"A thread of `{kernel}` moves {measured} bits at a time where {limit} do"
+        + (f": {n_elements:,} elements of {itemsize} bytes, shared by {threads} threads, are "
+           f"{measured // 8} bytes each." if threads else "."),
     "no access": "No load or store of the compiled kernels moves a good part of the bytes; threads "
                  "are asked to move {limit} bits at a time.",
     "spills": "`{kernel}` spills {measured} bytes a thread to memory: its blocks do not fit "

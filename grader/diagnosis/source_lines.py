@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import msgspec
 
-from grader.finding import Data, MemoryAccess, Unstored
+from grader.finding import MemoryAccess, Unstored
 from grader.recording.launch_stats import LaunchFacts
 from grader.recording.model import Recording, View, views_of
 from grader.report import Finding
-from grader.submission import syntax
+from grader.submission import dataflow, syntax
 
 
 def located(findings: Sequence[Finding], text: str, recording: Recording,
@@ -29,26 +28,22 @@ def located(findings: Sequence[Finding], text: str, recording: Recording,
         recording: what was run.
         facts: of its launches, in order.
     """
-    def line_of(finding: Finding) -> int | None:
-        lines: set[int] = set()
-        if isinstance(finding.data, Unstored):
-            lines = _stores(recording, facts, finding.data.number or 0)
-            if facts and all(0 < fact.programs == fact.idle_programs for fact in facts):
-                lines = set(_calls(text, "store"))
-        elif finding.code == "M06":
+    def locate(finding: Finding) -> Finding:
+        data, lines = finding.data, set[int]()
+        match data:
+            case MemoryAccess(action="stored", kind="past", others=0):
+                data = msgspec.structs.replace(data, row=_is_row(data, recording))
+            case Unstored():
+                idle = facts and all(0 < fact.programs == fact.idle_programs for fact in facts)
+                lines = set(dataflow.accesses(text, "store")) if idle else \
+                    _stores(recording, facts, data.number or 0)
+                data = _explained(data, recording, facts)
+        if finding.code == "M06":
             lines = _lines(facts, "load") & set(_without_other(text))
-        return lines.pop() if len(lines) == 1 else None
+        return replace(finding, data=data,
+                       line=finding.line or (lines.pop() if len(lines) == 1 else None))
 
-    def data_of(finding: Finding) -> Data:
-        match finding.data:
-            case MemoryAccess(action="stored", kind="past", others=0) as access:
-                return msgspec.structs.replace(access, row=_is_row(access, recording))
-            case Unstored() as missing:
-                return _explained(missing, recording, facts)
-        return finding.data
-
-    return [replace(finding, line=finding.line or line_of(finding), data=data_of(finding))
-            for finding in findings]
+    return list(map(locate, findings))
 
 
 def _explained(missing: Unstored, recording: Recording, facts: Sequence[LaunchFacts]) -> Unstored:
@@ -103,13 +98,7 @@ def _lines(facts: Sequence[LaunchFacts], kind: str,
 
 def _without_other(text: str) -> Iterator[int]:
     """The lines of loads that have a mask and do not say what the masked lanes get."""
-    for node in _calls(text, "load").values():
+    for node in dataflow.accesses(text, "load").values():
         named = {keyword.arg for keyword in node.keywords}
         if (len(node.args) == 2 or "mask" in named) and "other" not in named:
-            yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
-
-
-def _calls(text: str, name: str) -> dict[int, ast.Call]:
-    """The calls of a method or function of this name, by their lines."""
-    return {node.lineno: node for node in ast.walk(syntax.parse(text))
-            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == name}
+            yield from syntax.lines_of(node)

@@ -44,7 +44,7 @@ def places_of(finding: Finding, numbers: Mapping[int, int], text: str, entry: st
         others: mistakes that have its code, and its sign.
         roots: the learner's functions that the case calls, by way of the suite's code too.
     """
-    roots = roots or [entry] * bool(entry)
+    roots = frozenset(roots or {entry} - {""})
     elsewhere = dataflow.lines_elsewhere(text, roots)
     away = {numbers[line] for line in elsewhere if line in numbers}
     numbers = {line: number for line, number in numbers.items() if line not in elsewhere}
@@ -59,7 +59,7 @@ def places_of(finding: Finding, numbers: Mapping[int, int], text: str, entry: st
                   for line in lines if line not in elsewhere)
 
     def left(mistakes: Sequence[Mutant]) -> list[int]:
-        return [number for number in _all_of(mistakes) if number not in away]
+        return sorted({number for mistake in mistakes for number in mistake.todos} - away)
 
     own = at([finding.line or 0])
     if likely:
@@ -88,10 +88,6 @@ def places_of(finding: Finding, numbers: Mapping[int, int], text: str, entry: st
     return places, tuple(number for number in dict.fromkeys(further) if number not in places)
 
 
-def _all_of(mistakes: Sequence[Mutant]) -> list[int]:
-    return sorted({number for mistake in mistakes for number in mistake.todos})
-
-
 def agrees(mistake: Mutant, finding: Finding, numbers: Mapping[int, int], text: str) -> bool:
     """Whether a mistake of layout can be the one that shows in this line, by where it is."""
     line = finding.line
@@ -105,46 +101,45 @@ def _lines(finding: Finding, text: str, entry: str) -> tuple[dataflow.Lines, dat
     """The lines that tell more than the finding's own, and those that tell less."""
     code, data, line = finding.code, finding.data, finding.line
     reason = data.reason if isinstance(data, Unstored) else ""
-    nothing: dataflow.Lines = ()
     of_grid = code == "T03" and (value_of(data, "kind") == "programs"
                                  or finding.text.startswith("The grid of "))
     if of_grid or code in ("L01", "L03"):
-        return dataflow.lines_of_grid(text, line if code == "L01" else None, entry), nothing
+        return dataflow.lines_of_grid(text, line if code == "L01" else None, entry), ()
     if code == "S01" and line is None:
-        return dataflow.lines_of_results(text, entry), nothing
+        return dataflow.lines_of_results(text, entry), ()
     if code in _VALUES and value_of(data, "after_first"):
-        return dataflow.lines_of_addresses(text), nothing
+        return dataflow.lines_of_addresses(text), ()
     if reason == "no launch":
-        return dataflow.lines_of_launches(text), nothing
+        return dataflow.lines_of_launches(text), ()
     if reason == "no argument":
         return dataflow.lines_of_launches(text), dataflow.lines_of_results(text, entry)
     grid = dataflow.lines_of_grid(text, None, entry)
     if isinstance(data, Unstored) and (reason == "no store" or data.all_idle):
-        grid = nothing  # no further program would store more
+        grid = ()  # no further program would store more
     if code == "M03" and line is None:
-        return nothing, (*dataflow.lines_of_stores(text), *grid)
+        return (), (*dataflow.lines_of_stores(text), *grid)
     if line is None:
-        return nothing, nothing
+        return (), ()
     if code == "L05" and _SIZES.search(finding.text):
-        return dataflow.lines_of_arguments(text, dataflow.sizes_in(text, line), kernel_line=line), \
-            nothing
+        sizes = dataflow.sizes_in(text, line)
+        return dataflow.lines_of_arguments(text, sizes, kernel_line=line), ()
     if code == "L05" and _SHAPES.search(finding.text):
-        return nothing, dataflow.lines_of_operands(text, line)
+        return (), dataflow.lines_of_operands(text, line)
     if code == "R01":
         named = dataflow.keywords_of_launches(text, line).intersection(_WORD.findall(finding.text))
-        return dataflow.lines_of_arguments(text, named, line), nothing
+        return dataflow.lines_of_arguments(text, named, line), ()
     if code in _ACCESSES:
-        return nothing, dataflow.lines_behind(text, line)
+        return (), dataflow.lines_behind(text, line)
     if code == "M04":
         lines, written = dataflow.lines_behind(text, line, far=True, mask=False), text.split("\n")
         owned = any("program_id" in written[one - 1] for one in lines)
-        grid = grid if value_of(data, "axes") == "part" else nothing
+        grid = grid if value_of(data, "axes") == "part" else ()
         # Where no line asks for the program, it is lost on the way.
-        return ((*grid, *lines), nothing) if owned else (grid, lines)
+        return ((*grid, *lines), ()) if owned else (grid, lines)
     if reason == "none left":
-        sizes = dataflow.lines_of_arguments(text, dataflow.sizes_in(text, line))
-        return ((*grid, *sizes, *dataflow.lines_of_launches(text)),
+        passed = dataflow.lines_of_arguments(text, dataflow.sizes_in(text, line))
+        return ((*grid, *passed, *dataflow.lines_of_launches(text)),
                 dataflow.lines_behind(text, line, far=True))
     if code == "M03":
         return dataflow.lines_behind(text, line, far=True), grid
-    return nothing, nothing
+    return (), ()

@@ -77,6 +77,9 @@ class _Compared:
             return one == other
         return (one - other).abs() <= self.same * torch.maximum(one.abs(), other.abs())
 
+    def all_near(self, one: torch.Tensor, other: torch.Tensor) -> bool:
+        return bool(self.near(one, other).all())
+
 
 def likeness(wrong: torch.Tensor, result: torch.Tensor, reference: torch.Tensor,
              others: Others = (), inputs: Others = ()) -> Fault | None:
@@ -93,9 +96,11 @@ def likeness(wrong: torch.Tensor, result: torch.Tensor, reference: torch.Tensor,
     if not bool(wrong.any()):
         return None
     compared = _Compared.of(wrong, result, reference)
-    if (one_value := _one_value(compared)) or len(compared.at) < MANY or not _finite(compared):
+    bad, good = compared.bad, compared.good
+    if (one_value := _one_value(compared)) or len(bad) < MANY or not bool(
+            bad.isfinite().all() and good.isfinite().all()):
         return one_value
-    if bool(compared.near(compared.bad, compared.good).all()):  # too close to tell from the right
+    if compared.all_near(bad, good):  # too close to tell from the right
         return _barely(compared)
     return _named("formula", compared, others) or _first(compared, (
         _without_signs, _factor, _offset, _shifted, _reversed, _transposed, _rows, _function,
@@ -112,32 +117,21 @@ def _named(kind: str, it: _Compared, others: Others) -> Fault | None:
                  if _is_that_of(it, values.to(it.got.dtype))), None)
 
 
-def _finite(it: _Compared) -> bool:
-    return bool(it.bad.isfinite().all()) and bool(it.good.isfinite().all())
-
-
-def _all_near(it: _Compared, values: torch.Tensor) -> bool:
-    """Whether the wrong elements are those of ``values``."""
-    if values.shape != it.got.shape:
-        return False
-    flat = values.flatten()
-    few = it.sample
-    return bool(it.near(it.bad[few], flat[it.at[few]]).all()) and bool(
-        it.near(it.bad, flat[it.at]).all())
-
-
 def _is_that_of(it: _Compared, other: torch.Tensor) -> bool:
     """Whether the wrong elements are those of another result.
 
     Where terms nearly cancel, rounding is as large as it is in the terms: so is what is forgiven.
     A right element would be forgiven as well, so most wrong ones have to stand out from it.
     """
-    if _all_near(it, other):
+    if other.shape != it.got.shape:
+        return False
+    flat, few = other.flatten(), it.sample
+    if it.all_near(it.bad[few], flat[it.at[few]]) and it.all_near(it.bad, flat[it.at]):
         return True
-    if not it.same or other.shape != it.got.shape or not bool(other.isfinite().all()):
+    if not it.same or not bool(other.isfinite().all()):
         return False
     slack = it.same / 4 * float(other.square().mean().sqrt())
-    meant = other.flatten()[it.at]
+    meant = flat[it.at]
     apart = (it.bad - it.good).abs() > 8 * slack
     return bool(((it.bad - meant).abs() <= it.same * meant.abs() + slack).all()) and bool(
         apart.double().mean() > MOST)
@@ -163,7 +157,7 @@ def _is_exactly(it: _Compared, elements: torch.Tensor) -> bool:
 
 def _without_signs(it: _Compared) -> Fault | None:
     negative = it.expected < 0
-    if _is_exactly(it, negative) and bool(it.near(it.got[negative], -it.expected[negative]).all()):
+    if _is_exactly(it, negative) and it.all_near(it.got[negative], -it.expected[negative]):
         return it.fault("sign lost")
     return None
 
@@ -181,9 +175,8 @@ def _factor(it: _Compared) -> Fault | None:
     factor = float((it.bad[few] / it.good[few]).median())
     if not math.isfinite(factor) or factor == 0 or abs(factor - 1) <= 4 * it.same:
         return None
-    if not bool(it.near(it.bad[few], factor * it.good[few]).all()):
-        return None
-    if not bool(it.near(it.bad, factor * it.good).all()) or it.alike:
+    if not it.all_near(it.bad[few], factor * it.good[few]) or \
+            not it.all_near(it.bad, factor * it.good) or it.alike:
         return None
     whole = _whole(factor, it.same)
     return it.fault("factor", factor=-1.0 if abs(factor + 1) <= it.same else factor, whole=whole,
@@ -222,8 +215,8 @@ def _shifted(it: _Compared) -> Fault | None:
         if 2 * len(inside) < len(at) or len(inside) < MANY:
             continue
         few = inside[:SAMPLE]
-        if bool(it.near(got[few], expected[few + shift]).all()) and bool(
-                it.near(got[inside], expected[inside + shift]).all()):
+        if it.all_near(got[few], expected[few + shift]) and \
+                it.all_near(got[inside], expected[inside + shift]):
             columns = it.got.shape[-1] if it.got.dim() > 1 else 0
             by_row = columns > 1 and shift % columns == 0
             return it.fault("shift", count=abs(shift) // columns if by_row else abs(shift),
@@ -290,10 +283,9 @@ def _factor_by_row(it: _Compared) -> Fault | None:
     largest = expected.abs().argmax(dim=1, keepdim=True)
     factors = got.gather(1, largest) / expected.gather(1, largest)
     few = slice(2)
-    if not bool(it.near(got[few], factors[few] * expected[few]).all()):
-        return None
-    varied = (expected != expected[:, :1]).any(dim=1)
-    if not bool(varied.any()) or not bool(it.near(got, factors * expected).all()):
+    if not it.all_near(got[few], factors[few] * expected[few]) or \
+            not bool((expected != expected[:, :1]).any()) or \
+            not it.all_near(got, factors * expected):
         return None
     return it.fault("factor by row", low=float(factors.min()), high=float(factors.max()))
 
@@ -327,7 +319,7 @@ def _elsewhere(it: _Compared) -> Fault | None:
     if len(it.at) > LARGEST_TO_SORT or it.alike or not bool(
             it.near(it.bad.max(), it.good.max()) & it.near(it.bad.min(), it.good.min())):
         return None
-    same = bool(it.near(it.bad.sort().values, it.good.sort().values).all())
+    same = it.all_near(it.bad.sort().values, it.good.sort().values)
     return it.fault("elsewhere") if same else None
 
 

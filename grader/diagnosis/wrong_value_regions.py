@@ -33,14 +33,10 @@ class Tiling:
         """Whether program k owns the k-th block, as far as grid and sizes tell."""
         return prod(self.grid) == max(self.grid, default=0) == -(-size // block)
 
-    def runs_along(self, size: int, block: int) -> bool:
-        """Whether some axis of the grid counts such blocks."""
-        return -(-size // block) in self.grid
 
-
-def tiling_of(recording: Recording) -> Tiling:
+def tiling_of(recording: Recording | None) -> Tiling:
     """The tiling of the last launch, which is the one that makes the result in most kernels."""
-    if not recording.launches:
+    if recording is None or not recording.launches:
         return Tiling()
     launch = recording.launches[-1]
     blocks = (int(argument.value) for name, argument in launch.arguments.items()
@@ -48,7 +44,7 @@ def tiling_of(recording: Recording) -> Tiling:
     return Tiling(tuple(dict.fromkeys(blocks)), launch.grid)
 
 
-def place(wrong: torch.Tensor, tiling: Tiling | None = None) -> Fault | None:
+def place(wrong: torch.Tensor, tiling: Tiling = Tiling()) -> Fault | None:
     """Returns which elements are meant, such as the last 3 of 1,000 columns.
 
     ``messages.region`` has the sentences. None where all elements are meant, or none, or where no
@@ -61,10 +57,6 @@ def place(wrong: torch.Tensor, tiling: Tiling | None = None) -> Fault | None:
     count = int(wrong.sum())
     if count in (0, wrong.numel()):
         return None
-    return _tensor(wrong, count, tiling or Tiling())
-
-
-def _tensor(wrong: torch.Tensor, count: int, tiling: Tiling) -> Fault | None:
     if wrong.dim() <= 1:
         return _line(wrong, "element", tiling)
     sides = [_side(wrong, axis) for axis in range(wrong.dim())]
@@ -77,7 +69,7 @@ def _tensor(wrong: torch.Tensor, count: int, tiling: Tiling) -> Fault | None:
         return _matrix(wrong) or _flat(wrong, tiling)
     first = wrong.flatten(0, -3)[0]
     if first.any() and bool((wrong == first).all()):
-        inner = _tensor(first, int(first.sum()), tiling)
+        inner = place(first, tiling)
         return inner and inner.with_figures(every_matrix=True)
     return _flat(wrong, tiling)
 
@@ -155,7 +147,10 @@ def _line(hit: torch.Tensor, unit: Unit, tiling: Tiling) -> Fault | None:
         return None
     span, gap = _span(hit), _span(~hit)
     if count == 1 and span:
-        return _single(span[0], size, unit)
+        index, _ = span
+        if index in (0, size - 1):
+            return fault("end", unit=unit, side="last" if index else "first")
+        return None if unit == "element" else fault("run", unit=unit, first=index, last=index)
     if span and (region := _blocks(*span, size, unit, tiling)):
         return region
     if span and 2 * count <= size:
@@ -180,20 +175,14 @@ def _span(hit: torch.Tensor) -> tuple[int, int] | None:
     return (first, last) if last - first + 1 == len(at) else None
 
 
-def _single(index: int, size: int, unit: Unit) -> Fault | None:
-    if index in (0, size - 1):
-        return fault("end", unit=unit, side="last" if index else "first")
-    return None if unit == "element" else fault("run", unit=unit, first=index, last=index)
-
-
 def _blocks(first: int, last: int, size: int, unit: Unit, tiling: Tiling) -> Fault | None:
     """A run that begins and ends with blocks of the launch."""
     for block in tiling.blocks:
         if not 1 < block < size or first % block or not (
                 last == size - 1 or (last + 1) % block == 0):
             continue
-        known = unit != "row" or tiling.runs_along(size, block)  # columns may be looped over
-        if known and last == size - 1 and first == size - size % block:
+        counted = unit != "row" or -(-size // block) in tiling.grid  # columns may be looped over
+        if counted and last == size - 1 and first == size - size % block:
             return fault("last block", unit=unit, first=first, block=block)
         if not tiling.programs_of(size, block):
             continue

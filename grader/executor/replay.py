@@ -182,9 +182,7 @@ def descriptor_of(descriptor: Descriptor, storages: Storages) -> HostDescriptor:
     if any(step * size % _TMA_ALIGNMENT for step in steps):
         raise MalformedRecording(f"a descriptor's base or stride is no multiple of "
                                  f"{_TMA_ALIGNMENT} bytes")
-    return HostDescriptor(
-        pointer_of(descriptor.reach, storages), descriptor.shape, descriptor.strides,
-        descriptor.block_shape, descriptor.padding, descriptor.round_f32_to_tf32)
+    return HostDescriptor(pointer_of(descriptor.reach, storages), descriptor)
 
 
 def _facts(launch: Launch, outcome: LaunchOutcome, kernels: Kernels) -> dict[str, Any]:

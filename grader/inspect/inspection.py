@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from grader.diagnosis.explain import explain_findings
-from grader.diagnosis.perf_lints import Defect
-from grader.diagnosis.perf_lints.code import spills
-from grader.diagnosis.perf_lints.launch import peak
+from grader.diagnosis.perf_lints import Defect, peak, spills
 from grader.engine.compiler.targets import Target
 from grader.judge.launch_report import Examined, InspectedLaunch
 from grader.recording.compiled_kernel import Binary
@@ -352,7 +350,7 @@ def _inspected(submitted: source.Source, suite: Suite, chosen: Sequence[Case], t
                                       listings=listings)
             except Stopped as stop:
                 report = Examined(findings=(stop.finding,))
-            yield InspectedCase(case.name, case.kind, notes.details().inputs, least,
+            yield InspectedCase(case.name, case.kind, notes.details.inputs, least,
                                 report.launches, (*report.defects, *_beyond(case, report)),
                                 explain_findings(report.findings, suite, submitted),
                                 report.unknown, report.prediction)

@@ -79,7 +79,7 @@ def verdict(case: AnyCase, ctx: Context) -> CaseResult:
         if refusal := ctx.gate.refusal_in(case.name):  # what no GPU runs need not run here
             result = result_of(case, [refusal])
     result = replace(result, seconds=time.monotonic() - started, advisory=case.advisory,
-                     details=ctx.notes.details() if ctx.notes else None,
+                     details=ctx.notes.details if ctx.notes else None,
                      clocked=isinstance(case, Case) and oversized.is_measured(case))
     ctx.schedule.note(result)
     return result

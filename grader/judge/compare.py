@@ -43,8 +43,7 @@ def difference(suite: Function, results: Sequence[torch.Tensor], inputs: Sequenc
                on_gpu: bool = False) -> Difference | None:
     """Compares results with the reference of a suite's function; None where they are right."""
     tolerance = suite.tolerance.of_a_gpu() if on_gpu else suite.tolerance
-    names = [f"`{name}`" for name in suite.result_names]
-    return next(iter(judge(results, inputs, suite.reference, tolerance, names)), None)
+    return next(iter(judge(results, inputs, suite.reference, tolerance, suite.result_names)), None)
 
 
 def judge(results: Sequence[torch.Tensor], inputs: Sequence[Any], reference: Callable[..., Any],
@@ -93,10 +92,10 @@ def _against(results: Sequence[torch.Tensor], inputs: Sequence[Any],
             difference = within(result, right, amplitude, dtype, arithmetic,
                                 together=tolerance.leaning or any(map(_repeated, inputs)))
         if difference is not None:
-            several = names[number] if number < len(names) else f"result {number + 1}"
-            differences.append(replace(
-                difference, output=several if len(exact) > 1 else "", position=number,
-                of_parts=results[number].is_complex()))
+            if len(exact) > 1:
+                name = names[number] if number < len(names) else ""
+                difference = replace(difference, output=name, position=number)
+            differences.append(replace(difference, of_parts=results[number].is_complex()))
     return tuple(differences)
 
 
@@ -111,7 +110,7 @@ def right_as_float32(difference: Difference) -> bool:
 
     Where a function is steep it magnifies them, so single elements may be off by a thousand.
     """
-    if difference.tensors is None or difference.kind == "nonfinite":
+    if difference.kind == "nonfinite":
         return False
     _, result, reference = difference.tensors
     finite = reference.isfinite() & (reference != 0)
@@ -327,9 +326,7 @@ def _difference(kind: DifferenceKind, wrong: torch.Tensor, result: torch.Tensor,
     index = tuple(int(i) for i in wrong.nonzero()[0])
     return Difference(
         kind, int(wrong.sum()), wrong.numel(), index,
-        _item(result[index]), _item(reference[index]), ratio,
-        tensors=(wrong, result, reference),
-    )
+        _item(result[index]), _item(reference[index]), ratio, (wrong, result, reference))
 
 
 def _item(element: torch.Tensor) -> float:

@@ -10,9 +10,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from grader.engine.compiler.targets import Target, find
-from grader.processes.compiler_replies import Compiled
 from grader.processes.pool import Later
-from grader.processes.replies import Stopped
+from grader.processes.replies import Compiled, Stopped
 from grader.processes.session import Session
 from grader.recording.model import Recording
 from grader.report import CaseResult, Finding, Kind, Verdict

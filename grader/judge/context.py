@@ -265,7 +265,7 @@ class Context:
         # of 16, and on constexprs, all of which fixed cases show it.
         if not case.advisory and case.kind is not Kind.PROPERTY:
             self.gate.add(case.name, recording, call.outcome.configurations)
-        return self.session(case).begin_replay(recording, call.inputs, {"other": True})
+        return self.session(case).begin_replay(recording, call.inputs, other=True)
 
     # ---------------------------------------------------------------------------------------------
     # What belongs to a case
@@ -315,7 +315,7 @@ class Context:
 
     def output(self) -> str:
         """Output of the learner's code; of a case graded alone, that of its own call."""
-        return (self.notes.output if self.notes else "") or self._session.processes.output()
+        return (self.notes.output if self.notes else "") or self._session.processes.worker.output()
 
     def keep(self, call: RecordedCall) -> None:
         """Keeps what may explain a failure later, and what is to be run on a GPU."""
@@ -327,7 +327,7 @@ class Context:
         if self.notes and recording is not None:
             self.notes.recorded(recording)
             # Later runs, for the diagnosis, print too.
-            self.notes.output = self._session.processes.output()
+            self.notes.output = self._session.processes.worker.output()
         if self.gpu_queue is not None:
             self.gpu_queue.add(call)
 

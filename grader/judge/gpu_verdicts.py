@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
+from grader.diagnosis.difference import effect
 from grader.diagnosis.explain import replay_options, result_of
-from grader.diagnosis.gpu_cpu_differences import effect
 from grader.engine.gpu import measurement
 from grader.engine.gpu.measurement import Ceilings, Gpu
 from grader.finding import fault

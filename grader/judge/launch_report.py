@@ -10,8 +10,7 @@ from typing import Any
 
 from grader.diagnosis.perf_lints import Defect, Observed, of_call
 from grader.engine.compiler.targets import Target
-from grader.processes.compiler_replies import Listing
-from grader.processes.replies import unusable
+from grader.processes.replies import Listing, unusable
 from grader.processes.session import Session
 from grader.recording.arena import extent, itemsize
 from grader.recording.compiled_kernel import Binary

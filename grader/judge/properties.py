@@ -11,8 +11,7 @@ from grader.diagnosis.explain import result_of
 from grader.finding import fault
 from grader.judge.context import Context
 from grader.judge.contract import broken_contract
-from grader.processes.compiler_replies import too_many
-from grader.processes.replies import unusable
+from grader.processes.replies import too_many, unusable
 from grader.processes.session import Session
 from grader.report import CaseResult, Finding
 from grader.suite import Case, Input, Property, Suite

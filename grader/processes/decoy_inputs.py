@@ -45,8 +45,11 @@ def decoys(inputs: Sequence[Any]) -> list[Any]:
             continue
         storage = value.untyped_storage()
         if storage._cdata not in changed:
-            changed[storage._cdata] = (_other_values(value) if storage.nbytes() <= WITH_HOLES
-                                       else _laid_out_alike(value))
+            if storage.nbytes() <= WITH_HOLES:
+                changed[storage._cdata] = _other_values(value)
+            else:  # in a storage with holes, which begins with the tensor's first element
+                others = _other_values(value.contiguous()).view(value.shape)
+                changed[storage._cdata] = laid_out(others, value.stride())
         decoy = as_tensor(changed[storage._cdata], view_of(value, 0))
         values.append(decoy.conj() if value.is_conj() else decoy)
     return values
@@ -64,11 +67,6 @@ def _other_values(value: torch.Tensor) -> torch.Tensor:
         parts = _floats(torch.view_as_real(old).reshape(-1), random)
         return torch.view_as_complex(parts.view(-1, 2))
     return old[torch.randint(count, (count,), generator=random)]
-
-
-def _laid_out_alike(value: torch.Tensor) -> torch.Tensor:
-    """Other values in a storage with holes, which begins with the tensor's first element."""
-    return laid_out(_other_values(value.contiguous()).view(value.shape), value.stride())
 
 
 def _floats(old: torch.Tensor, random: torch.Generator) -> torch.Tensor:
@@ -97,10 +95,10 @@ def difference(one: Recording, other: Recording) -> Finding | None:
     """Returns X01 for the first event in which two recordings of a function differ."""
     for first, second in zip(one.events, other.events, strict=False):
         if repr(first) != repr(second):  # NaN has the same text as itself
-            return Finding("X01", _told_apart(first, second), line=_line(first))
+            return Finding("X01", _told_apart(first, second), line=getattr(first, "line", None))
     if len(one.events) != len(other.events):
         longer = max((one, other), key=lambda recording: len(recording.events))
-        line = _line(longer.events[min(len(one.events), len(other.events))])
+        line = getattr(longer.events[min(len(one.events), len(other.events))], "line", None)
         return Finding("X01", fault("other count", count=len(one.events),
                                     other=len(other.events)), line=line)
     if (one.results, one.returned_tuple) != (other.results, other.returned_tuple):
@@ -126,10 +124,6 @@ def _told_apart(first: Event, second: Event) -> Fault:
         case Alloc(_, size), Alloc(_, wanted):
             return fault("other bytes", n_bytes=size, other=wanted)
     return fault("other event", event=type(first).__name__, other=type(second).__name__)
-
-
-def _line(event: Event) -> int | None:
-    return None if isinstance(event, Alloc) else event.line
 
 
 def _pairs(first: Launch, second: Launch) -> Iterator[tuple[str, tuple[Any, Any]]]:

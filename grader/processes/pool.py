@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 
 from grader.finding import fault
 from grader.gpu import client
-from grader.processes.compiler_replies import Compiled
-from grader.processes.replies import Stopped, memory_limit, question_of, refusal_of
+from grader.processes.replies import MEMORY_LIMIT, Compiled, Stopped, question_of, refusal_of
 from grader.recording.model import Recording, to_json
 from grader.report import Finding
 from grader.sandbox import Child, ResourceLimits, Sandbox, errors, tempdirs
@@ -78,7 +77,7 @@ class _Process:
 
     def stop(self) -> None:
         if self._child is not None:
-            self._child.dismiss()
+            self._child.kill(wait=False)
             self._printed = self.output()
         self._child = self._loaded = None
 
@@ -88,7 +87,8 @@ class Processes:
 
     They are started when first needed, and again after one of them was lost. What is begun goes on
     while the judge does something else. The file is copied before anything runs, so that saving it
-    during a grade mixes no two versions.
+    during a grade mixes no two versions. Requests raise ``Stopped``, at once or where their reply
+    is waited for, if the process did not survive or refuses the file.
     """
 
     def __init__(self, submitted: Source, sandbox: Sandbox, limits: ResourceLimits | None = None, *,
@@ -110,7 +110,7 @@ class Processes:
         self._target = target
         self._folder: Path | None = None
         limits = limits or ResourceLimits()
-        self._worker = _Process(lambda: sandbox.fork("worker", limits), self._load_worker)
+        self.worker = _Process(lambda: sandbox.fork("worker", limits), self._load_worker)
         several = len(os.sched_getaffinity(0)) > 1
         self._executors = [_Process(lambda: sandbox.fork("executor", limits),
                                     partial(self._load_kernels, "reading the kernels"))
@@ -121,7 +121,7 @@ class Processes:
                                     partial(self._load_kernels, "reading the kernels to compile"))
                            for _ in range(2 if several else 1)]
         self._compiled_by: dict[Hashable, _Process] = {}
-        self._gpu = _Process(partial(client.start, sandbox),
+        self.gpu = _Process(partial(client.start, sandbox),
                              partial(self._load_kernels, "reading the kernels for the GPU",
                                      devices=client.visible()))
         self.lost_s = 0.0  # seconds spent on runs that did not end normally
@@ -132,29 +132,17 @@ class Processes:
         with ExitStack() as closing:  # all of them, even where one is interrupted
             if self._folder is not None:
                 closing.callback(tempdirs.remove, self._folder)
-            for process in (self._worker, *self._executors, *self._compilers, self._gpu):
+            for process in (self.worker, *self._executors, *self._compilers, self.gpu):
                 closing.callback(process.stop)
 
-    def drop_gpu(self) -> None:
-        """Kills the GPU process, whose context a kernel has broken; others go on."""
-        self._gpu.stop()
-
-    def output(self) -> str:
-        """Output of the learner's code."""
-        return self._worker.output()
-
     def ready(self) -> None:
-        """Imports the learner's file in the worker; the others start meanwhile.
-
-        Raises:
-            Stopped: it cannot be imported.
-        """
-        self._worker.begin()
+        """Imports the learner's file in the worker; the others start meanwhile."""
+        self.worker.begin()
         for executor in self._executors:
             executor.begin()
         if self._compiles:
             self._compilers[0].begin()
-        self._worker.ready()
+        self.worker.ready()
 
     def ask(self, role: Role, request: dict[str, Any], fds: Sequence[int], seconds: float,
             task: str, *, at_once: bool = False,
@@ -165,9 +153,6 @@ class Processes:
             task: for messages, such as "importing the file".
             alike: what is alike goes to the same compiler, which compiles nothing twice.
             at_once: do not wait until it has read the file; then a new process may just begin.
-
-        Raises:
-            Stopped: here or later, as the process did not survive, or refuses the file.
         """
         match role:
             case "executor":
@@ -176,7 +161,7 @@ class Processes:
                 turn = self._compilers[len(self._compiled_by) % len(self._compilers)]
                 process = self._compiled_by.setdefault(alike, turn)
             case _:
-                process = self._worker if role == "worker" else self._gpu
+                process = self.worker if role == "worker" else self.gpu
         child = process.begin() if at_once else process.ready()
         reply = self._begin(child, request, fds, seconds, task, forgeable=role == "worker")
 
@@ -192,9 +177,6 @@ class Processes:
         """The worker's reply, once it has all figures of compiled kernels that host code reads.
 
         A figure depends on types, sizes and options alone. It is public: no value is in it.
-
-        Raises:
-            Stopped: a kernel does not compile, or the reply is none.
         """
         for _ in range(MAX_COMPILED):
             if reply.get("status") != "figures":
@@ -283,7 +265,7 @@ class Processes:
                 if error.held > HOG:
                     finding = Finding("R04", fault(
                         "memory held", task=task, n_bytes=error.held, seconds=seconds,
-                        limit=memory_limit()), error.line)
+                        limit=MEMORY_LIMIT), error.line)
             except errors.ChildOutOfMemory as error:
                 finding = Finding("R04", fault("memory taken", task=task, n_bytes=error.resident,
                                                most=error.limit), error.line)

@@ -1,4 +1,7 @@
-"""Replies of worker, executor and GPU process: outcomes of calls, and runs of launches."""
+"""Replies of the processes: outcomes of calls, runs of launches, code, traffic and time.
+
+Each reader raises ``Stopped`` where a recording was refused, or the reply is not what it reads.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,13 @@ import torch
 from msgspec import Meta
 
 from grader.engine.gpu.measurement import Measurement
-from grader.finding import data_from_json, fault
+from grader.finding import Fault, Figure, data_from_json, fault, value_of
 from grader.recording import host_values, model
 from grader.recording.budget import over_budget, replaced_code
-from grader.recording.codec import convert
-from grader.recording.launch_stats import LaunchFacts
-from grader.recording.model import MAX_MESSAGE, Line, MalformedRecording, Recording, View
+from grader.recording.codec import JsonObject, convert
+from grader.recording.compiled_kernel import Binary
+from grader.recording.launch_stats import LaunchFacts, Prediction, Survey, Unsurveyable
+from grader.recording.model import MAX_MESSAGE, Launch, Line, MalformedRecording, Recording, View
 from grader.report import Finding
 from grader.sandbox.limits import ResourceLimits
 from grader.suite import Function
@@ -28,13 +32,19 @@ from grader.text import NOT_WRITTEN
 MAX_NAME = 200  # characters of a class's name
 MAX_CLASSES = 64  # of an exception, along its MRO
 MAX_COUNT = 1 << 20  # of launches before an exception, and of configurations
+MEMORY_LIMIT = ResourceLimits().address_space  # bytes that a submission may take beside its inputs
 # What the worker itself can see. Others are for the judge and the executor to say.
 WORKER_CODES = frozenset(("L01", "L05", "X01", "M01", "M07", "S01", "T03"))
 # What the engine may say as well, where it runs in the worker.
 EAGER_CODES = frozenset(f"M{number:02}" for number in range(1, 10)) | {"L03", "R02"}
+MAX_SHOWN = 4  # of the values of an argument, in a message
 _Name = Annotated[str, Meta(max_length=MAX_NAME)]
 _NOT_IN_TORCH = re.compile(r"aten::|not implemented for|__torch_\w+__")
+_NO_MODULE = re.compile(r"^No module named '(\w+)'")
+_NO_THREAD = re.compile(r"can't start new thread|thread constructor failed")
 _COMPILER_SAYS = re.compile(r"(?s)(.*) \(kernel\.py, line \d+\)")
+
+Listing = tuple[tuple[int | None, str], ...]  # code, each line with the line of the learner's file
 
 
 class Stopped(Exception):
@@ -124,11 +134,7 @@ class Timed:
 
 
 def refusal_of(reply: Mapping[str, Any]) -> Finding | None:
-    """Reads the worker's reply to ``load``: why it cannot use the file, None if it can.
-
-    Raises:
-        Stopped: it is no such reply.
-    """
+    """Reads the worker's reply to ``load``: why it cannot use the file, None if it can."""
     with reading("no reply", task="importing the file", final=True):
         match reply.get("status"):
             case "ready":
@@ -139,11 +145,7 @@ def refusal_of(reply: Mapping[str, Any]) -> Finding | None:
 
 
 def outcome_of(reply: Mapping[str, Any], given: Sequence[View], entry: str) -> Outcome:
-    """Reads the worker's reply to a call of ``entry``; ``given`` are the views of the inputs.
-
-    Raises:
-        Stopped: it is no such reply, or holds no recording.
-    """
+    """Reads the worker's reply to a call of ``entry``; ``given`` are the views of the inputs."""
     with reading("no reply", task="the function"):
         findings = _findings(reply.get("findings", []))
         match reply.get("status"):
@@ -168,11 +170,7 @@ def outcome_of(reply: Mapping[str, Any], given: Sequence[View], entry: str) -> O
 
 
 def question_of(reply: Mapping[str, Any]) -> Recording:
-    """Reads a request for figures: the launch, alone in a recording.
-
-    Raises:
-        Stopped: the reply is not such a question.
-    """
+    """Reads a request for figures: the launch, alone in a recording."""
     with reading("no reply", task="the function"):
         recording = model.from_json(reply.get("question"))
         if len(recording.events) != 1 or len(recording.launches) != 1:
@@ -183,10 +181,8 @@ def question_of(reply: Mapping[str, Any]) -> Recording:
 def in_place(outcome: Outcome, function: Function, given: Mapping[int, View]) -> Outcome:
     """Makes the changed arguments the results of a function that works in place.
 
-    S01 where it returned something else than the suite says.
-
-    Args:
-        given: the views of tensors among the inputs, by their positions.
+    S01 where it returned something else than the suite says. ``given`` are the views of tensors
+    among the inputs, by their positions.
     """
     recording, positions = outcome.recording, function.in_place_at()
     if not positions or (recording is None and not outcome.value):
@@ -206,11 +202,7 @@ def in_place(outcome: Outcome, function: Function, given: Mapping[int, View]) ->
 
 
 def answer_of(reply: Mapping[str, Any], of: str) -> Answer:
-    """Reads the worker's reply to a call of host code; ``of`` names the function.
-
-    Raises:
-        Stopped: it is no such reply.
-    """
+    """Reads the worker's reply to a call of host code; ``of`` names the function."""
     with reading("no reply", task="the function"):
         findings = _findings(reply.get("findings", []), codes=WORKER_CODES | EAGER_CODES)
         match reply.get("status"):
@@ -235,12 +227,8 @@ def reading(kind: str, *, final: bool = False, **figures: str) -> Iterator[None]
         raise Stopped(finding, final=final) from error
 
 
-def check_done(reply: Mapping[str, Any], done: str) -> None:
-    """Checks the status of a reply about a recording; ``done`` is a participle for messages.
-
-    Raises:
-        Stopped: the recording was refused.
-    """
+def _check_done(reply: Mapping[str, Any], done: str) -> None:
+    """Raises ``Stopped`` where a recording was refused; ``done`` is a participle for messages."""
     if reply["status"] != "done":
         raise Stopped(Finding("R03", fault("refused recording", done=done,
                                            text=str(reply.get("why", reply["status"])))))
@@ -252,7 +240,7 @@ def _unimportable(error: Raised) -> Finding:
     The message of Python's compiler about a file that it could parse ends with name and line.
     """
     if _out_of_memory(error):
-        return Finding("R04", fault("import", exception=error.types[0], limit=memory_limit()),
+        return Finding("R04", fault("import", exception=error.types[0], limit=MEMORY_LIMIT),
                        line=error.line)
     compiler_error = _COMPILER_SAYS.fullmatch(error.message)
     if error.types[0] == "SyntaxError" and compiler_error and error.line:
@@ -310,52 +298,38 @@ def _strange_dtypes(recording: Any) -> tuple[Finding, ...]:
     results = recording.get("results") if isinstance(recording, dict) else None
     for result in results if isinstance(results, list) else ():
         name = result[1] if isinstance(result, list) and len(result) > 1 else None
-        if isinstance(name, str) and _is_strange(name):
+        if not isinstance(name, str) or not name.isidentifier() or name in model.DTYPES:
+            continue
+        dtype = getattr(torch, name, None)
+        if isinstance(dtype, torch.dtype) and str(dtype) == f"torch.{name}":
             return (Finding("S01", fault("strange dtype", dtype=name)),)
     return ()
 
 
-def _is_strange(name: str) -> bool:
-    """Whether torch has a dtype of this name that cannot cross."""
-    dtype = getattr(torch, name, None) if name.isidentifier() else None
-    return (isinstance(dtype, torch.dtype) and str(dtype) == f"torch.{name}"
-            and name not in model.DTYPES)
-
-
 # ---------------------------------------------------------------------------------------------
-# The executor's replies
+# Replies of executor and GPU process about runs
 
 
 def run_of(reply: Mapping[str, Any], results: MemoryFile) -> Run:
     """Reads the reply to a run; ``results`` is the file that it wrote to.
 
     A GPU's reply has neither ``determined`` nor ``other`` nor ``printed``.
-
-    Raises:
-        Stopped: it refused the recording, or tells no facts or results that there can be.
     """
-    check_done(reply, "replayed")
+    _check_done(reply, "replayed")
     with reading("no reply", task="the kernels"):
         tensors, other = (tuple(map(results.read, reply.get(name, ())))
                           for name in ("results", "other"))
     with reading("no account"):
         facts = tuple(map(LaunchFacts.from_dict, reply["launches"]))
-    return Run(
-        tuple(map(Finding.from_json, reply["findings"])), tensors, facts,
-        determined=reply.get("determined") is True,
-        other=other,
-        printed=tuple(str(line)[:model.MAX_PRINTED_LINE]
-                      for line in reply.get("printed", ())[:model.MAX_PRINTED]),
-    )
+    return Run(tuple(map(Finding.from_json, reply["findings"])), tensors, facts,
+               determined=reply.get("determined") is True, other=other,
+               printed=tuple(str(line)[:model.MAX_PRINTED_LINE]
+                             for line in reply.get("printed", ())[:model.MAX_PRINTED]))
 
 
 def timed_of(reply: Mapping[str, Any], results: MemoryFile) -> Timed:
-    """Reads the GPU process' reply to a measurement; ``results`` is the file that it wrote to.
-
-    Raises:
-        Stopped: it refused, or tells times or results that there cannot be.
-    """
-    check_done(reply, "timed")
+    """Reads the GPU process' reply to a measurement; ``results`` is the file that it wrote to."""
+    _check_done(reply, "timed")
     with reading("no reply", task="the kernels on the GPU"):
         measured = reply["measurement"]
         return Timed(
@@ -402,10 +376,6 @@ class MemoryFile:
         return torch.frombuffer(data, dtype=dtype).view(shape)
 
 
-_NO_MODULE = re.compile(r"^No module named '(\w+)'")
-_NO_THREAD = re.compile(r"can't start new thread|thread constructor failed")
-
-
 def hint(message: str) -> dict[str, str]:
     """How the sandbox caused an exception, as figures; empty where it did not."""
     lowered = message.casefold()
@@ -431,11 +401,6 @@ def _out_of_memory(error: Raised) -> bool:
     return "MemoryError" in error.types or "can't allocate memory" in error.message
 
 
-def memory_limit() -> int:
-    """The bytes of memory that a submission may take beside the inputs of its module."""
-    return ResourceLimits().address_space
-
-
 def unusable(outcome: Outcome) -> list[Finding]:
     """Returns why a call has no new tensors to judge; empty if it has."""
     if outcome.findings:
@@ -444,7 +409,7 @@ def unusable(outcome: Outcome) -> list[Finding]:
         error = outcome.error
         if later := not_written(error):
             return later
-        code, cause = ("R04", {"limit": memory_limit()}) if _out_of_memory(error) else \
+        code, cause = ("R04", {"limit": MEMORY_LIMIT}) if _out_of_memory(error) else \
             ("R01", hint(error.message))
         return [Finding(code, fault("raised", exception=error.types[0], text=error.message,
                                     **cause), line=error.line)]
@@ -460,3 +425,177 @@ def unusable(outcome: Outcome) -> list[Finding]:
 def same_bits(first: torch.Tensor, second: torch.Tensor) -> bool:
     """Whether two contiguous tensors hold the same bytes, NaN included."""
     return torch.equal(first.view(-1).view(torch.uint8), second.view(-1).view(torch.uint8))
+
+
+# ---------------------------------------------------------------------------------------------
+# Replies about code, traffic and time of launches
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Binaries of the launches of a recording; ``findings`` are of launches without one."""
+
+    binaries: tuple[Binary, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+@contextmanager
+def _account(reply: Mapping[str, Any], done: str) -> Iterator[None]:
+    _check_done(reply, done)
+    with reading("no account", done=done):
+        yield
+
+
+def compiled_of(reply: Mapping[str, Any], recording: Recording) -> Compiled:
+    """Reads the compiler's reply."""
+    with _account(reply, "compiled"):
+        launches = _one_each(reply["launches"], recording)
+        return Compiled(
+            tuple(Binary.from_dict(one["binary"]) for one in launches if "binary" in one),
+            (*(Finding.from_json(one["finding"]) for one in launches if "finding" in one),
+             *(_given_up(launch, one["given_up"])
+               for launch, one in zip(recording.launches, launches, strict=True)
+               if "given_up" in one)))
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """Surveys of the launches of a recording in order; None where there is none.
+
+    ``findings`` are accesses outside their tensors; ``unknown`` are sentences that say why.
+    """
+
+    surveys: tuple[Survey | None, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+def surveyed_of(reply: Mapping[str, Any], recording: Recording) -> Surveyed:
+    """Reads the executor's reply to a survey."""
+    with _account(reply, "surveyed"):
+        unknown = [Unsurveyable.from_dict(one).why for one in reply["launches"] if "why" in one]
+        surveys = [None if "why" in one else Survey.from_dict(one) for one in reply["launches"]]
+        missing = len(recording.launches) - len(surveys)
+        if missing < 0:
+            raise ValueError("more launches than were asked for")
+        findings = tuple(Finding.from_json(one) for one in reply["findings"])
+        return Surveyed((*surveys, *[None] * missing), findings, tuple(dict.fromkeys(unknown)))
+
+
+@dataclass(frozen=True)
+class Times:
+    """The predicted time of each launch in order, and of all, where their traffic is known."""
+
+    launches: tuple[Prediction | None, ...]
+    whole: Prediction | None
+
+
+def times_of(reply: Mapping[str, Any], recording: Recording) -> Times:
+    """Reads the compiler's reply about times."""
+    with _account(reply, "timed"):
+        each = tuple(one and Prediction.from_dict(one)
+                     for one in _one_each(reply["launches"], recording))
+        return Times(each, reply["whole"] and Prediction.from_dict(reply["whole"]))
+
+
+def listings_of(reply: Mapping[str, Any]) -> tuple[Listing, Listing]:
+    """Reads the compiler's reply about code: PTX and SASS."""
+    with _account(reply, "listed"):
+        return convert(reply["ptx"], Listing, "PTX"), convert(reply["sass"], Listing, "SASS")
+
+
+@dataclass(frozen=True)
+class Variant(JsonObject):
+    """The key by which Triton caches compiled code.
+
+    ``parts`` say for each parameter what the compiler knows of it, and ``options`` those of the
+    launch. ``in_vain`` are constexpr parameters that `do_not_specialize` names all the same.
+    """
+
+    kernel: str
+    parts: tuple[tuple[str, str], ...]
+    options: str
+    in_vain: tuple[str, ...] = ()
+
+
+def variants_of(reply: Mapping[str, Any]) -> list[Variant]:
+    """Reads the compiler's reply about variants, one for each launch."""
+    with _account(reply, "told apart"):
+        if "finding" in reply:
+            raise Stopped(Finding.from_json(reply["finding"]))
+        return [Variant.from_dict(one) for one in reply["variants"]]
+
+
+def _one_each(answers: Any, recording: Recording) -> list[Any]:
+    if len(answers) != len(recording.launches):
+        raise ValueError(f"{len(answers)} answers for {len(recording.launches)} launches")
+    return list(answers)
+
+
+def _too_long(data: Fault, line: int | None) -> Finding:
+    """Makes R02 for kernels that take too long to compile."""
+    return Finding("R02", data, line=line, means=(
+        "The compiler writes out every operation of a thread: with large blocks on few warps, or "
+        "loops that are unrolled, there are too many of them. Larger `num_warps`, smaller blocks "
+        "or loops that are not unrolled make fewer."))
+
+
+def _given_up(launch: Launch, spent: Mapping[str, Any]) -> Finding:
+    """Makes R02 for a kernel whose variants took too much CPU time."""
+    return _too_long(fault("compiling given up", kernels=(launch.kernel,), cpu_s=spent["cpu_s"],
+                           slowest=spent["slowest"], slowest_s=spent["slowest_s"]), launch.line)
+
+
+def slow(stop: Stopped, recording: Recording) -> Stopped:
+    """Names the kernels in the finding of a compilation that timed out."""
+    return Stopped(_too_long(fault("compiling", kernels=_kernels(recording),
+                                   seconds=value_of(stop.finding.data, "seconds")),
+                             _only_line(recording)))
+
+
+def crashed(stop: Stopped, recording: Recording, title: str) -> Compiled:
+    """Makes L05 for kernels that crashed the compiler, as they would crash any program."""
+    crash = replace(stop.finding, code="L05", line=_only_line(recording))
+    return Compiled(findings=(crash.within("crash", kernels=_kernels(recording), target=title),))
+
+
+def _kernels(recording: Recording) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(launch.kernel for launch in recording.launches))
+
+
+def _only_line(recording: Recording) -> int | None:
+    lines = {launch.line for launch in recording.launches}
+    return lines.pop() if len(lines) == 1 else None
+
+
+def too_many(launched: Sequence[Variant], most: int, of: str) -> list[Finding]:
+    """Returns Q01 for more than ``most`` variants; ``of`` names the calls.
+
+    A constexpr that `do_not_specialize` names is L05: its values are told apart all the same, and
+    Triton refuses to compile such a kernel.
+    """
+    variants = list(dict.fromkeys(launched))
+    if len(variants) <= most:
+        return []
+    for one in variants:
+        if one.in_vain:
+            return [Finding("L05", fault("not specialized", kernel=one.kernel, name=one.in_vain[0],
+                                         count=len(variants), calls=of))]
+    return [Finding("Q01", fault(
+        "variants", count=len(variants), calls=of, most=most,
+        kernels=tuple(dict.fromkeys(one.kernel for one in variants)), **_differing(variants)))]
+
+
+def _differing(variants: Sequence[Variant]) -> dict[str, Figure]:
+    """The argument with the most specializations, and the first of them; empty without."""
+    by_argument: dict[tuple[str, str], dict[str, None]] = {}
+    for one in variants:
+        for name, part in one.parts:
+            by_argument.setdefault((one.kernel, name), {})[part] = None
+    if not by_argument:
+        return {}
+    (kernel, name), parts = max(by_argument.items(), key=lambda item: len(item[1]))
+    if len(parts) < 2:
+        return {}
+    return {"kernel": kernel, "name": name, "n_parts": len(parts),
+            "parts": tuple(parts)[:MAX_SHOWN]}

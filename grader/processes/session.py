@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -16,8 +16,7 @@ from grader.engine.gpu.measurement import Ceilings, Gpu
 from grader.finding import fault
 from grader.gpu import client
 from grader.gpu.client import NoGpu
-from grader.processes import compiler_replies, replies
-from grader.processes.compiler_replies import Compiled, Listing, Surveyed, Times, Variant
+from grader.processes import replies
 from grader.processes.decoy_inputs import Drawn, decoys, difference
 from grader.processes.pool import Later, Processes
 from grader.processes.replies import Answer, MemoryFile, Outcome, Run, Stopped, Timed, unusable
@@ -42,10 +41,15 @@ GPU_TIME_S = 60.0  # to time one configuration, on top of that; with large input
 MAX_RUN_S = 120.0  # for all launches of a call; most programs take microseconds
 
 
-class Session:
+class Session(AbstractContextManager["Session"]):
     """The submission's functions, recorded in a worker, replayed in an executor, and compiled.
 
     Of a suite with several functions, each has a session of its own with the same processes.
+
+    Requests raise ``Stopped``, at once or where their result is waited for, if the process did not
+    survive or its reply is not one. Those to a GPU raise ``grader.gpu.client.NoGpu`` where none can
+    be used or it is too small. What is begun by ``begin_…`` is waited for by the function that is
+    returned; several may be begun, and one that a process did not come to is begun again.
     """
 
     def __init__(self, submitted: Source, entry: str, sandbox: Sandbox,
@@ -54,7 +58,7 @@ class Session:
         """Nothing is started yet; ``entry`` is the function that is called, and ``target`` names
         the GPU that the submission finds where it asks for one.
         """
-        def compiled(recording: Recording) -> Compiled:
+        def compiled(recording: Recording) -> replies.Compiled:
             return self.begin_compile(recording, targets.find(target), whole=True)()
 
         self.processes = Processes(submitted, sandbox, limits, target=target, compiled=compiled,
@@ -63,17 +67,11 @@ class Session:
         self._drivers = ""  # the text of calls.py, for a function that is called by a driver
 
     def of(self, function: Function, drivers: str = "") -> Session:
-        """Returns a session of another function that shares the processes.
-
-        ``drivers`` is the text of the suite's calls.py.
-        """
+        """Returns a session of another function; ``drivers`` is the text of its calls.py."""
         other = copy.copy(self)
         other._function = function
         other._drivers = drivers if function.drives else ""
         return other
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -82,47 +80,23 @@ class Session:
         self.processes.close()
 
     def ready(self) -> None:
-        """Imports the learner's file.
-
-        Raises:
-            Stopped: it cannot be imported.
-        """
+        """Imports the learner's file."""
         self.processes.ready()
 
     def execute(self, inputs: Sequence[Any]) -> tuple[Recording | None, list[Finding], Run]:
-        """Records the learner's function, and replays the recording.
-
-        Without a recording, the findings say why.
-        """
+        """Records the learner's function and replays it; findings say why there is no recording."""
         outcome = self.record(inputs)
         findings = unusable(outcome)
         if findings or outcome.recording is None:
             return None, findings, Run((), ())
         return outcome.recording, [], self.replay(outcome.recording, inputs)
 
-    def record(self, inputs: Sequence[Any], *, config: int = 0, trials: int = 0,
-               as_they_are: bool = False) -> Outcome:
-        """Calls the learner's function in the worker; no kernel runs there.
-
-        Args:
-            inputs: tensors and plain values.
-            config: which of its configurations every autotuner takes, counted round.
-            trials: how many of them it tries before, as in the very first call.
-            as_they_are: pass these very values. Otherwise the function gets decoys, and the inputs
-                only if it raised on the decoys, to find out why.
-
-        Raises:
-            Stopped: the worker did not survive, or its answer is no recording.
-        """
-        return self.begin_record(inputs, config=config, trials=trials,
-                                 as_they_are=as_they_are)()
+    def record(self, inputs: Sequence[Any], **how: Any) -> Outcome:
+        """Calls the learner's function in the worker, as ``begin_record`` does."""
+        return self.begin_record(inputs, **how)()
 
     def configurations(self, inputs: Sequence[Any], most: int) -> Iterator[Outcome]:
-        """Records the call with each configuration of its autotuners, at most ``most`` times.
-
-        Raises:
-            Stopped: as of ``record``.
-        """
+        """Records the call with each configuration of its autotuners, at most ``most`` times."""
         number, count = 0, 1
         while number < min(count, most):
             outcome = self.record(inputs, config=number)
@@ -132,7 +106,15 @@ class Session:
 
     def begin_record(self, inputs: Sequence[Any], *, config: int = 0, trials: int = 0,
                      as_they_are: bool = False) -> Later[Outcome]:
-        """Begins ``record``; the function that is returned waits for the outcome."""
+        """Begins to call the learner's function in the worker; no kernel runs there.
+
+        Args:
+            inputs: tensors and plain values.
+            config: which of its configurations every autotuner takes, counted round.
+            trials: how many of them it tries before, as in the very first call.
+            as_they_are: pass these very values. Otherwise the function gets decoys, and the inputs
+                only if it raised on the decoys, to find out why.
+        """
         if as_they_are:
             return self._begin_call(inputs, config, trials)
         others = inputs.decoys if isinstance(inputs, Drawn) else decoys(inputs)
@@ -152,178 +134,155 @@ class Session:
         return outcome
 
     def decided_by_values(self, recording: Recording, inputs: Sequence[Any]) -> list[Finding]:
-        """Returns X01 if the function launches other work on the inputs than on decoys.
-
-        To be asked where ``recording`` gave a wrong result: then this is why.
-        """
+        """Returns X01 if the function launches other work on the inputs than on decoys."""
         seeing = self._begin_call(inputs)().recording
         finding = difference(recording, seeing) if seeing is not None else None
         return [finding] if finding else []
 
     def _begin_call(self, inputs: Sequence[Any], config: int = 0,
                     trials: int = 0) -> Later[Outcome]:
-        with _packed(inputs) as arena:
-            views = iter(arena.views)
-            given = max(0, len(inputs) - len(self._function.parameters))
-            request = {"op": "call", "entry": self._function.entry, "layout": arena.layout(),
-                       "arguments": [_argument(value, views) for value in inputs],
-                       "keywords": self._function.keyword_only[:given], "config": config,
-                       "in_place": self._function.in_place_at(), "trials": trials,
-                       "drivers": self._drivers}
-            reply = self.processes.ask("worker", request, [arena.fd], CALL_S, "the function")
-            stored = arena.views
-            tensors = [n for n, value in enumerate(inputs) if _is_stored(value)]
+        given = max(0, len(inputs) - len(self._function.parameters))
+        tensors = [n for n, value in enumerate(inputs) if _is_stored(value)]
+        stored: Sequence[View] = ()
 
-        def outcome() -> Outcome:
-            recorded = replies.outcome_of(reply(), stored, self._function.entry)
+        def begin() -> Later[dict[str, Any]]:
+            nonlocal stored
+            with _packed(inputs) as arena:
+                stored = arena.views
+                request = {"op": "call", "entry": self._function.entry, "layout": arena.layout(),
+                           "arguments": _arguments(inputs, stored), "trials": trials,
+                           "keywords": self._function.keyword_only[:given], "config": config,
+                           "in_place": self._function.in_place_at(), "drivers": self._drivers}
+                return self.processes.ask("worker", request, [arena.fd], CALL_S, "the function")
+
+        def read(reply: dict[str, Any]) -> Outcome:
+            recorded = replies.outcome_of(reply, stored, self._function.entry)
             return replies.in_place(recorded, self._function,
                                     dict(zip(tensors, stored, strict=True)))
 
-        return _repeated(outcome, lambda: self._begin_call(inputs, config, trials))
+        return _begun(begin, read)
 
     def begin_ask(self, call: Call, inputs: Sequence[Any], drivers: str, *,
                   at_once: bool = False) -> Later[Answer]:
-        """Begins to call host code on these very inputs; the returned function waits.
+        """Begins to call host code on these very inputs.
 
         Args:
             drivers: the text of the suite's calls.py.
             at_once: do not wait until the learner's file is imported.
-
-        Raises:
-            Stopped: here or later, as the worker did not survive, or its answer is none.
         """
-        with _packed(inputs) as arena:
-            views = iter(arena.views)
-            request = {"op": "ask", "of": call.of, "drivers": drivers, "layout": arena.layout(),
-                       "arguments": [_argument(value, views) for value in inputs],
-                       "eager": call.eager}
-            reply = self.processes.ask("worker", request, [arena.fd], call.seconds,
-                                       "the function", at_once=at_once)
+        def begin() -> Later[dict[str, Any]]:
+            with _packed(inputs) as arena:
+                request = {"op": "ask", "of": call.of, "drivers": drivers, "eager": call.eager,
+                           "layout": arena.layout(), "arguments": _arguments(inputs, arena.views)}
+                return self.processes.ask("worker", request, [arena.fd], call.seconds,
+                                          "the function", at_once=at_once)
 
-        return _repeated(lambda: replies.answer_of(reply(), call.of),
-                         lambda: self.begin_ask(call, inputs, drivers))
+        return _begun(begin, lambda reply: replies.answer_of(reply, call.of))
 
-    def replay(self, recording: Recording, inputs: Sequence[Any], *, order: str = "forward",
-               poison: int = 0, sample: int | None = None,
-               windows: Sequence[tuple[int, int]] | None = None) -> Run:
-        """Runs the recorded launches on fresh memory in the executor.
+    def replay(self, recording: Recording, inputs: Sequence[Any], **settings: Any) -> Run:
+        """Runs the recorded launches in the executor, as ``begin_replay`` does."""
+        return self.begin_replay(recording, inputs, **settings)()
+
+    def begin_replay(self, recording: Recording, inputs: Sequence[Any], *, order: str = "forward",
+                     poison: int = 0, sample: int | None = None,
+                     windows: Sequence[tuple[int, int]] | None = None,
+                     other: bool = False) -> Later[Run]:
+        """Begins to run the recorded launches on fresh memory in the executor.
 
         Args:
             order: ``forward`` or ``reverse``, of the programs of each launch.
             poison: which of two patterns fills fresh memory and masked elements.
             sample: run only so many of the first and of the last programs.
             windows: (first element, count) of the result to read instead of all of it.
-
-        Raises:
-            Stopped: the executor did not survive, or refuses the recording.
+            other: follow a short run, after which another order or other garbage may give something
+                else, by one with both.
         """
-        settings = {"order": order, "poison": poison, "sample": sample, "windows": windows}
-        return self.begin_replay(recording, inputs, settings)()
-
-    def begin_replay(self, recording: Recording, inputs: Sequence[Any],
-                     settings: Mapping[str, Any] | None = None) -> Later[Run]:
-        """Begins ``replay``; the function that is returned waits for the run.
-
-        Several may be begun. Where one takes the executor down with it, others run on a new one.
-        With the setting ``other``, a short run after which another order or other garbage may give
-        something else is followed by one with both.
-        """
-        programs = sum(launch.programs for launch in recording.launches)
-        sampled = settings is not None and settings.get("sample") is not None
-        seconds = min(RUN_S + (0 if sampled else RUN_S_PER_PROGRAM * programs), MAX_RUN_S)
+        programs = 0 if sample is not None else sum(one.programs for one in recording.launches)
+        seconds = min(RUN_S + RUN_S_PER_PROGRAM * programs, MAX_RUN_S)
         results = MemoryFile("tritonlab-results")
-        with _packed(inputs) as arena:
-            request = {"op": "run", "recording": to_json(recording), "layout": arena.layout(),
-                       "duplicate_writes": self._function.duplicate_writes,
-                       "zeroed": self._function.zeroed,
-                       "names": list(self._function.result_names), **(settings or {})}
-            reply = self.processes.ask("executor", request, [arena.fd, results.fd], seconds,
-                                       "a kernel")
 
-        return _repeated(lambda: replies.run_of(reply(), results),
-                         lambda: self.begin_replay(recording, inputs, settings))
+        def begin() -> Later[dict[str, Any]]:
+            with _packed(inputs) as arena:
+                request = {"op": "run", "recording": to_json(recording), "layout": arena.layout(),
+                           "duplicate_writes": self._function.duplicate_writes,
+                           "zeroed": self._function.zeroed,
+                           "names": list(self._function.result_names), "order": order,
+                           "poison": poison, "sample": sample, "windows": windows, "other": other}
+                return self.processes.ask("executor", request, [arena.fd, results.fd], seconds,
+                                          "a kernel")
+
+        return _begun(begin, lambda reply: replies.run_of(reply, results))
 
     def begin_compile(self, recording: Recording, target: Target, *,
-                      whole: bool = False) -> Later[Compiled]:
-        """Begins to compile the recorded launches; the function that is returned waits.
+                      whole: bool = False) -> Later[replies.Compiled]:
+        """Begins to compile the recorded launches.
 
         Args:
             target: the GPU that they are compiled for.
             whole: give a binary for each launch; otherwise some may be read by the front end only.
-
-        Raises:
-            Stopped: here or later, as compiling did not end in time.
         """
-        reply = self._ask_compiler("compile", recording, target, "compiling a kernel",
-                                   whole=whole)
+        reply = self._begin_compiler("compile", recording, target, "compiling a kernel",
+                                     lambda reply: reply, whole=whole)
 
-        def compiled() -> Compiled:
+        def compiled() -> replies.Compiled:
             try:
                 answer = reply()
             except Stopped as stop:
                 if stop.finding.code == "R02":
-                    raise compiler_replies.slow(stop, recording) from None
+                    raise replies.slow(stop, recording) from None
                 if stop.finding.code != "R03":
                     raise
-                return compiler_replies.crashed(stop, recording, target.title)
-            return compiler_replies.compiled_of(answer, recording)
+                return replies.crashed(stop, recording, target.title)
+            return replies.compiled_of(answer, recording)
 
-        return _repeated(compiled, lambda: self.begin_compile(recording, target, whole=whole))
+        return compiled
 
-    def variants(self, recordings: Sequence[Recording], target: Target) -> list[Variant]:
-        """Returns the variant of its kernel that Triton would compile for each launch.
-
-        Raises:
-            Stopped: a launch is none, or the compiler did not survive.
-        """
-        reply = self._ask_compiler("variants", recordings[0], target, "asking for variants",
-                                   recordings=[to_json(one) for one in recordings])
-        try:
-            return compiler_replies.variants_of(reply())
-        except NotStarted:
-            return self.variants(recordings, target)
+    def variants(self, recordings: Sequence[Recording], target: Target) -> list[replies.Variant]:
+        """Returns the variant of its kernel that Triton would compile for each launch."""
+        return self._begin_compiler("variants", recordings[0], target, "asking for variants",
+                                    replies.variants_of,
+                                    recordings=[to_json(one) for one in recordings])()
 
     def survey(self, recording: Recording, inputs: Sequence[Any], resident: Sequence[int],
-               target: Target) -> Surveyed:
+               target: Target) -> replies.Surveyed:
         """Estimates the traffic of the launches at the size of ``inputs`` from some programs.
 
         Args:
             resident: how many programs of each launch the target holds at the same time.
-
-        Raises:
-            Stopped: the executor did not survive, or refuses the recording.
         """
-        with _packed(inputs) as arena:
-            request = {"op": "survey", "recording": to_json(recording), "layout": arena.layout(),
-                       "resident": list(resident), "l2_bytes": target.l2}
-            reply = self.processes.ask("executor", request, [arena.fd], SURVEY_S, "a kernel")
-        return compiler_replies.surveyed_of(reply(), recording)
+        def begin() -> Later[dict[str, Any]]:
+            with _packed(inputs) as arena:
+                request = {"op": "survey", "recording": to_json(recording), "l2_bytes": target.l2,
+                           "layout": arena.layout(), "resident": list(resident)}
+                return self.processes.ask("executor", request, [arena.fd], SURVEY_S, "a kernel")
+
+        return _begun(begin, lambda reply: replies.surveyed_of(reply, recording))()
 
     def time(self, recording: Recording, surveys: Sequence[Survey | None],
-             target: Target) -> Times:
-        """Predicts the time of the launches from their code and traffic.
+             target: Target) -> replies.Times:
+        """Predicts the time of the launches from their code and traffic."""
+        return self._begin_compiler("time", recording, target, "timing a kernel",
+                                    lambda reply: replies.times_of(reply, recording),
+                                    surveys=[survey and survey.to_dict() for survey in surveys])()
 
-        Raises:
-            Stopped: the compiler did not survive.
-        """
-        reply = self._ask_compiler("time", recording, target, "timing a kernel",
-                                   surveys=[survey and survey.to_dict() for survey in surveys])
-        return compiler_replies.times_of(reply(), recording)
+    def listings(self, recording: Recording, number: int,
+                 target: Target) -> tuple[replies.Listing, replies.Listing]:
+        """Returns PTX and SASS of the launch at place ``number`` of the recording."""
+        return self._begin_compiler("list", recording, target, "listing a kernel",
+                                    replies.listings_of, launch=number)()
+
+    def _begin_compiler(self, op: str, recording: Recording, target: Target, task: str,
+                        read: Callable[[dict[str, Any]], T], **more: Any) -> Later[T]:
+        request = {"op": op, "recording": to_json(recording), "target": target.name, **more}
+        return _begun(lambda: self.processes.ask("compiler", request, [], COMPILE_S, task,
+                                                 alike=form(recording)), read)
 
     def look(self) -> Gpu:
-        """Describes the GPU of this machine.
-
-        Raises:
-            grader.gpu.client.NoGpu: there is none that can be used.
-        """
+        """Describes the GPU of this machine."""
         return client.look(self._ask_gpu)
 
     def ceilings(self) -> Ceilings:
-        """Returns the GPU's ceilings, from the cache while a copy is as fast as it was.
-
-        Raises:
-            grader.gpu.client.NoGpu: there is none that can be used.
-        """
+        """Returns the GPU's ceilings, from the cache while a copy is as fast as it was."""
         return client.ceilings(self._ask_gpu)
 
     def _ask_gpu(self, request: dict[str, Any], fds: Sequence[int], seconds: float,
@@ -340,10 +299,6 @@ class Session:
         Args:
             poison: which of two patterns fills fresh memory and the zones.
             windows: (first element, count) of each result to read instead of all of it.
-
-        Raises:
-            Stopped: a kernel broke the process, which the next call starts anew.
-            grader.gpu.client.NoGpu: there is no GPU, or it is too small for these inputs.
         """
         request = {"op": "run", "recording": to_json(recording), "poison": poison,
                    "windows": windows}
@@ -358,10 +313,6 @@ class Session:
             input_sets: at least two, of the same shapes; on each the launches are run and timed.
             others: the same call with the other configurations of its autotuners.
             windows: (first element, count) of each result to read instead of all of it.
-
-        Raises:
-            Stopped: a kernel broke the process, which the next call starts anew.
-            grader.gpu.client.NoGpu: there is no GPU, or it is too small for these inputs.
         """
         request = {"op": "measure", "recordings": [to_json(recording), *map(to_json, others)],
                    "windows": windows}
@@ -377,7 +328,7 @@ class Session:
             alone: keep others from the GPU meanwhile.
 
         Raises:
-            Stopped, grader.gpu.client.NoGpu: a kernel broke the process, or there is no GPU.
+            Stopped: a kernel broke the process, which the next call starts anew.
         """
         results = MemoryFile("tritonlab-results")
         with ExitStack() as open_files:
@@ -390,35 +341,27 @@ class Session:
                 reply = self.processes.ask("gpu", request, fds, seconds, "a kernel on the GPU")()
         match reply.get("status"):
             case "faulted":
-                self.processes.drop_gpu()
+                self.processes.gpu.stop()  # a kernel has broken its context
                 raise Stopped(Finding.from_json(reply["findings"][0]))
             case "none" | "small":
                 client.done_reply(reply)
         return reply, results
 
-    def listings(self, recording: Recording, number: int,
-                 target: Target) -> tuple[Listing, Listing]:
-        """Returns PTX and SASS of the launch at place ``number`` of the recording.
+def _begun(begin: Callable[[], Later[dict[str, Any]]],
+           read: Callable[[dict[str, Any]], T]) -> Later[T]:
+    """Begins a request; the function that is returned waits for the reply and reads it.
 
-        Raises:
-            Stopped: the compiler did not survive.
-        """
-        reply = self._ask_compiler("list", recording, target, "listing a kernel", launch=number)
-        return compiler_replies.listings_of(reply())
+    The request is begun again where the process ended before it came to it.
+    """
+    reply = begin()
 
-    def _ask_compiler(self, op: str, recording: Recording, target: Target, task: str,
-                      **more: Any) -> Later[dict[str, Any]]:
-        request = {"op": op, "recording": to_json(recording), "target": target.name, **more}
-        return self.processes.ask("compiler", request, [], COMPILE_S, task, alike=form(recording))
-
-
-def _repeated(reply: Later[T], begin: Callable[[], Later[T]]) -> Later[T]:
-    """Waits for a reply; begins anew where the process ended before it came to the request."""
     def waited() -> T:
-        try:
-            return reply()
-        except NotStarted:
-            return begin()()
+        nonlocal reply
+        while True:
+            try:
+                return read(reply())
+            except NotStarted:
+                reply = begin()
 
     return waited
 
@@ -449,6 +392,11 @@ def _is_stored(value: Any) -> bool:
     if isinstance(value, torch.Tensor):
         return value.device.type != "meta"
     return isinstance(value, SparseTensor)
+
+
+def _arguments(inputs: Sequence[Any], stored: Sequence[View]) -> list[dict[str, Any]]:
+    views = iter(stored)
+    return [_argument(value, views) for value in inputs]
 
 
 def _argument(value: Any, views: Iterator[Any]) -> dict[str, Any]:

@@ -7,11 +7,7 @@ from grader.sandbox.client import Sandbox as Sandbox
 from grader.sandbox.confinement import Isolation as Isolation
 from grader.sandbox.confinement import Measure as Measure
 from grader.sandbox.errors import Cancelled as Cancelled
-from grader.sandbox.errors import ChildDied as ChildDied
 from grader.sandbox.errors import ChildError as ChildError
-from grader.sandbox.errors import ChildOutOfMemory as ChildOutOfMemory
-from grader.sandbox.errors import ChildTimedOut as ChildTimedOut
-from grader.sandbox.errors import MalformedReply as MalformedReply
 from grader.sandbox.errors import NotStarted as NotStarted
 from grader.sandbox.errors import SandboxBroken as SandboxBroken
 from grader.sandbox.handlers import Handlers as Handlers

@@ -24,8 +24,6 @@ BLAME_S = 0.3  # for the stack dump of a child
 _CHUNK = 1 << 18
 _READ = select.POLLIN | select.POLLHUP | select.POLLERR
 
-Request = Callable[[dict[str, Any]], dict[str, Any]]
-
 
 @dataclass(eq=False)
 class _Exchange:
@@ -52,32 +50,27 @@ class Output:
 
     def __init__(self, most: int) -> None:
         self._half = most // 2
-        self._head = bytearray()
-        self._tail = bytearray()
-        self._seen = 0
+        self._head = self._tail = b""
+        self._n_dropped = 0
 
     def add(self, data: bytes) -> None:
-        self._seen += len(data)
         room = self._half - len(self._head)
-        self._head += data[:room] if room > 0 else b""
-        self._tail += data[max(room, 0) :]
-        if len(self._tail) > 2 * self._half:
-            del self._tail[: -self._half]
+        self._head += data[:room]
+        tail = self._tail + data[room:]
+        self._tail = tail[-self._half:]
+        self._n_dropped += len(tail) - len(self._tail)
 
     def text(self) -> str:
-        tail = self._tail[-self._half :]
-        head = self._head.decode("utf-8", "replace")
-        left_out = self._seen - len(self._head) - len(tail)
-        if left_out:
-            head += f"\n[… {left_out} bytes were left out …]\n"
-        return head + tail.decode("utf-8", "replace")
+        dropped = f"\n[… {self._n_dropped} bytes were left out …]\n" if self._n_dropped else ""
+        head, tail = (part.decode("utf-8", "replace") for part in (self._head, self._tail))
+        return head + dropped + tail
 
 
-class Child:
+class Child(contextlib.AbstractContextManager["Child"]):
     """A forked child. It is killed if it exceeds a limit, and at the latest by ``kill``."""
 
     def __init__(self, pid: int, limits: ResourceLimits, channel: socket.socket, output: int,
-                 blame: int, zygote: Request) -> None:
+                 blame: int, zygote: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         self.pid = pid
         self._limits = limits
         self._zygote = zygote
@@ -85,8 +78,7 @@ class Child:
         self._channel.setblocking(False)
         self._output, self._dump = Output(limits.output), Output(64 * KIB)
         self._blame = blame
-        self._pipes = {output: self._output, blame: self._dump}
-        self._open = set(self._pipes)  # those whose other end is open still
+        self._pipes = {output: self._output, blame: self._dump}  # those whose other end is open
         self._inherited = processes.anonymous(pid)
         self._path = ""
         self._queue: deque[_Exchange] = deque()  # open ones, in the order of their requests
@@ -144,24 +136,14 @@ class Child:
         self._drain()
         return self._output.text()
 
-    def kill(self) -> None:
-        """Kills the child and all its descendants; its output can still be read."""
+    def kill(self, *, wait: bool = True) -> None:
+        """Kills the child and its descendants, and may ``wait`` for their end; keeps its output."""
         if self._alive:
             with contextlib.suppress(errors.SandboxBroken):  # then the child went with the zygote
-                self._end()
+                self._end("end" if wait else "dismiss")
         for left in self._queue:
             left.error = errors.NotStarted()
         self._queue.clear()
-
-    def dismiss(self) -> None:
-        """Kills the child and all its descendants without waiting for them to end."""
-        if self._alive:
-            with contextlib.suppress(errors.SandboxBroken):
-                self._end(op="dismiss")
-        self.kill()
-
-    def __enter__(self) -> Child:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.kill()
@@ -188,7 +170,7 @@ class Child:
             self._queue.popleft().error = error
             self.kill()
         except errors.Cancelled:
-            self.dismiss()
+            self.kill(wait=False)
             raise
         except BaseException:
             self.kill()
@@ -217,7 +199,7 @@ class Child:
         """Waits for the channel, emptying the pipes meanwhile, and returns its events."""
         poll = select.poll()
         poll.register(self._channel, select.POLLIN | (select.POLLOUT if sending else 0))
-        for pipe in self._open:
+        for pipe in self._pipes:
             poll.register(pipe, select.POLLIN)
         events = 0
         for fd, event in poll.poll(max(seconds, 0.001) * 1000):
@@ -253,33 +235,22 @@ class Child:
             exchange = self._queue[0]
             if exchange.rest:
                 raise errors.MalformedReply("it came before the request")
-            reply = self._take()
-            if reply is None:
+            size = int.from_bytes(self._received[: protocol.HEADER], "big")
+            end = protocol.HEADER + size
+            if len(self._received) < protocol.HEADER:
                 return
+            if size > protocol.MAX_REPLY:
+                raise errors.MalformedReply(f"{size} bytes, at most {protocol.MAX_REPLY} are taken")
+            if len(self._received) < end:
+                return
+            reply = bytes(self._received[protocol.HEADER : end])
+            del self._received[:end]
             if len(self._queue) == 1 and self._received:
                 raise errors.MalformedReply("more than one reply to a request")
             exchange.reply = protocol.decode(reply)
             self._queue.popleft()
             if self._queue:
                 self._queue[0].deadline = time.monotonic() + self._queue[0].timeout_s
-
-    def _take(self) -> bytes | None:
-        """Removes the first complete reply from the received bytes; None if there is none.
-
-        Raises:
-            MalformedReply: it is too long.
-        """
-        if len(self._received) < protocol.HEADER:
-            return None
-        size = protocol.length(self._received[: protocol.HEADER])
-        if size > protocol.MAX_REPLY:
-            raise errors.MalformedReply(f"{size} bytes, at most {protocol.MAX_REPLY} are taken")
-        end = protocol.HEADER + size
-        if len(self._received) < end:
-            return None
-        reply = bytes(self._received[protocol.HEADER : end])
-        del self._received[:end]
-        return reply
 
     def _raise_death(self) -> NoReturn:
         ended = self._end(grace=GRACE_S)
@@ -320,10 +291,10 @@ class Child:
             self._channel.close()
             for pipe in self._pipes:
                 os.close(pipe)
-            self._open.clear()
+            self._pipes.clear()
 
     def _drain(self) -> None:
-        for pipe in tuple(self._open):
+        for pipe in tuple(self._pipes):
             for _ in range(64):  # a child that prints without end is not listened to without end
                 if not self._read(pipe):
                     break
@@ -334,7 +305,8 @@ class Child:
         except BlockingIOError:
             return False
         if not data:
-            self._open.discard(pipe)
+            del self._pipes[pipe]
+            os.close(pipe)
             return False
         self._pipes[pipe].add(data)
         return True
@@ -344,7 +316,7 @@ class Child:
         if ask:
             self._zygote({"op": "blame", "pid": self.pid})
         deadline = time.monotonic() + BLAME_S
-        while ask and self._blame in self._open and time.monotonic() < deadline:
+        while ask and self._blame in self._pipes and time.monotonic() < deadline:
             cancellation.check()
             dumped = self._dump.text()
             select.select([self._blame], [], [], cancellation.LOOK_S)

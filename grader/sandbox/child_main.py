@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import fcntl
+import json
 import os
 import signal
 import socket
@@ -15,8 +16,6 @@ from collections.abc import Callable
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, TextIO
-
-import msgspec
 
 from grader.sandbox import handlers, protocol
 from grader.sandbox.confinement import Isolation, Measure, admit, confine, show_memory
@@ -35,25 +34,14 @@ _NO_MEMORY = ("can't allocate memory", "Cannot allocate memory", "std::bad_alloc
 Handle = Callable[[dict[str, Any], list[int]], dict[str, Any]]
 
 
-class Orders(msgspec.Struct):
-    """The role and limits of a child, and the name of its folder below that of the sandbox.
-
-    The child makes the folder: its working directory, and its place for temporary files.
-    """
-
-    role: Role
-    limits: ResourceLimits
-    name: str
-
-
 def run(birth: socket.socket, folder: Path, zygote: int, without: tuple[Measure, ...],
         expected: Isolation, code: Handlers, ahead: bool = False) -> None:
     """Waits for orders, then answers requests until the judge closes the channel; never returns.
 
     Args:
-        birth: where the zygote sends the orders, with the channel, the pipe for output and the
-            pipe for blame.
-        folder: of the sandbox; the child makes its own there.
+        birth: where the zygote sends the orders: role, limits and the name of the child's folder,
+            with the channel, the pipe for output and the pipe for blame.
+        folder: of the sandbox; the child makes its own there, for work and temporary files.
         zygote: the process that forked this one; if it is gone, so is the child.
         without: measures to leave out.
         expected: how isolated the child must be once it is confined.
@@ -70,8 +58,9 @@ def run(birth: socket.socket, folder: Path, zygote: int, without: tuple[Measure,
         data, fds, _, _ = socket.recv_fds(birth, _LONGEST_ORDERS, 3)
         birth.close()
         if data:
-            orders = msgspec.json.decode(data, type=Orders)
-            home = folder / orders.name
+            orders = json.loads(data)
+            role: Role = orders["role"]
+            home = folder / orders["name"]
             _cut_off(home, fds)
 
             def prepare(request: dict[str, Any]) -> Handle:
@@ -80,13 +69,13 @@ def run(birth: socket.socket, folder: Path, zygote: int, without: tuple[Measure,
                 # The learner's file, or the folder of all files of a submission that has several.
                 kernel = Path(request.get("path", os.devnull))
                 try:
-                    handle: Handle = resolve_name(code.roles[orders.role])().handle
-                    if orders.role == "compiler":
+                    handle: Handle = resolve_name(code.roles[role])().handle
+                    if role == "compiler":
                         os.nice(_NICE)  # this process, and its session, which Linux schedules too
                         with contextlib.suppress(OSError):
                             Path("/proc/self/autogroup").write_text(str(_NICE))
                     admit(kernel, folder)
-                    reached = confine(orders.role, orders.limits,
+                    reached = confine(role, ResourceLimits.from_dict(orders["limits"]),
                                       Path(request.get("folder") or kernel), home, zygote, without)
                     if reached != expected:
                         raise RuntimeError(f"this child reached {reached.describe()!r}, others "

@@ -39,7 +39,7 @@ _PIPE_BYTES = 1 << 20
 _PASSED_ON = ("LD_LIBRARY_PATH", "TRITON_LIBCUDA_PATH", "CC", "TRITON_DEBUG")
 
 
-class Sandbox:
+class Sandbox(contextlib.AbstractContextManager["Sandbox"]):
     """Forks confined children. Threads may share it; a lost zygote is replaced.
 
     Args:
@@ -47,7 +47,7 @@ class Sandbox:
         without: measures to leave out, as on a machine that lacks them; see ``isolation``.
 
     Raises:
-        SandboxBroken: this Python cannot be started a second time.
+        SandboxBroken: here and by every request, as the zygote does not start, or was lost.
         OSError: there is no place for temporary files.
     """
 
@@ -56,18 +56,13 @@ class Sandbox:
         self._handlers = handlers
         self._without = tuple(without)
         self._lock = threading.RLock()
-        self._numbers = itertools.count(1)  # of requests
-        self._names = itertools.count(1)  # of children
+        self._numbers = itertools.count(1)  # of requests and children
         self._children: weakref.WeakSet[Child] = weakref.WeakSet()
         self._closed = False
         self._start()
 
     def fork(self, role: Role, limits: ResourceLimits | None = None) -> Child:
-        """Forks a child, once the zygote is warm.
-
-        Raises:
-            SandboxBroken: the zygote could not be started, or was lost while forking.
-        """
+        """Forks a child, once the zygote is warm."""
         limits = limits or ResourceLimits()
         with self._lock:
             if self._closed:
@@ -75,7 +70,28 @@ class Sandbox:
             if self._zygote.poll() is not None:
                 self._discard()
                 self._start()
-            return self._fork(role, limits)
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+            output, output_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+            blame, blame_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+            os.set_blocking(output_end, True)
+            with contextlib.suppress(OSError):  # the system may not allow as much
+                fcntl.fcntl(output_end, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+            request = {"op": "fork", "role": role, "limits": limits.to_dict(),
+                       "name": f"child-{next(self._numbers)}"}
+            try:
+                pid = self.request(request, (theirs.fileno(), output_end, blame_end))["pid"]
+            except BaseException:  # the user's impatience too: then the child reads its end
+                ours.close()
+                os.close(output)
+                os.close(blame)
+                raise
+            finally:
+                theirs.close()
+                os.close(output_end)
+                os.close(blame_end)
+            child = Child(pid, limits, ours, output, blame, self.request)
+            self._children.add(child)
+            return child
 
     def close(self) -> None:
         """Kills every child and the zygote, and removes their files."""
@@ -83,9 +99,6 @@ class Sandbox:
             if not self._closed:
                 self._discard()
                 self._closed = True
-
-    def __enter__(self) -> Sandbox:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -101,20 +114,12 @@ class Sandbox:
         return list(self.request({"op": "spares"})["pids"])
 
     def expect(self, key: str) -> None:
-        """Warms what children forked from now on will need: a key of ``Handlers.expected``.
-
-        Raises:
-            SandboxBroken: the zygote is gone.
-        """
+        """Warms what children forked from now on will need: a key of ``Handlers.expected``."""
         self.request({"op": "expect", "key": key})
 
     @functools.cached_property
     def isolation(self) -> Isolation:
-        """The isolation of the children, as proved by one of them.
-
-        Raises:
-            SandboxBroken: the zygote is gone.
-        """
+        """The isolation of the children, as proved by one of them."""
         return Isolation.from_dict(self.request({"op": "isolation"})["isolation"])
 
     def _start(self) -> None:
@@ -132,8 +137,7 @@ class Sandbox:
                      msgspec.json.encode(self._handlers).decode(), *self._without],
                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._log,
                     pass_fds=(theirs.fileno(),), start_new_session=True, cwd="/",
-                    env=_environment(self.folder),
-                )
+                    env=_environment(self.folder))
             except OSError as error:
                 self._control.close()
                 os.close(self._log)
@@ -161,36 +165,8 @@ class Sandbox:
         processes.end_marked(f"HOME={self.folder}\0")  # strays, if the zygote was killed
         tempdirs.remove(self.folder)
 
-    def _fork(self, role: Role, limits: ResourceLimits) -> Child:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        output, output_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        blame, blame_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        os.set_blocking(output_end, True)
-        with contextlib.suppress(OSError):  # the system may not allow as much
-            fcntl.fcntl(output_end, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        request = {"op": "fork", "role": role, "limits": limits.to_dict(),
-                   "name": f"child-{next(self._names)}"}
-        try:
-            pid = self.request(request, (theirs.fileno(), output_end, blame_end))["pid"]
-        except BaseException:  # also where the user loses patience: then the child reads its end
-            ours.close()
-            os.close(output)
-            os.close(blame)
-            raise
-        finally:
-            theirs.close()
-            os.close(output_end)
-            os.close(blame_end)
-        child = Child(pid, limits, ours, output, blame, self.request)
-        self._children.add(child)
-        return child
-
     def request(self, request: dict[str, Any], fds: Sequence[int] = ()) -> dict[str, Any]:
-        """Sends one request to the zygote and returns its answer.
-
-        Raises:
-            SandboxBroken: it is gone, or does not answer.
-        """
+        """Sends one request to the zygote and returns its answer."""
         with self._lock:
             number = next(self._numbers)
             # Who was cancelled does not wait until a zygote that is busy has killed a child.

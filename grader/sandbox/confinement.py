@@ -7,7 +7,7 @@ import os
 import signal
 import stat
 import struct
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -15,9 +15,8 @@ from typing import Literal, get_args
 from grader.recording.codec import JsonObject
 from grader.sandbox import landlock, limits, readable_paths, seccomp
 from grader.sandbox.limits import ResourceLimits, Role
-from grader.sandbox.linux import prctl, syscall
+from grader.sandbox.linux import capset, prctl
 from grader.sandbox.processes import die_with_parent
-from grader.sandbox.syscall_numbers import NUMBERS
 
 Measure = Literal["user", "landlock", "seccomp"]
 
@@ -73,8 +72,7 @@ class Isolation(JsonObject):
         """
         tries: list[tuple[object, Callable[[], object]]] = [
             (self.landlock, lambda: os.listdir("/")),  # noqa: PTH208 - raises for want of a right
-            (self.seccomp, lambda: os.fork() or os._exit(0)),
-        ]
+            (self.seccomp, lambda: os.fork() or os._exit(0))]
         for there, attempt in tries:
             with contextlib.suppress(PermissionError):
                 if there:
@@ -92,9 +90,8 @@ def confine(role: Role, most: ResourceLimits, kernel: Path, folder: Path, parent
             GPU may do both, run a C compiler, use device files and their ioctl, listen within the
             machine, and read all that the system reports about itself. Only kernels run there, no
             host code of the learner; no seed, expected value, suite or solution is within reach.
-        most: what the child may use.
+        most: what the child may use; ``folder`` is its own.
         kernel: the learner's file, or the folder of all of them, which it may read.
-        folder: the child's own.
         parent: the process that forked this one; if it is gone, so is the child.
         without: measures to leave out, as on a machine that lacks them.
 
@@ -102,10 +99,10 @@ def confine(role: Role, most: ResourceLimits, kernel: Path, folder: Path, parent
         OSError: a measure that this machine has could not be taken. Nothing may run then.
     """
     version = 0 if "landlock" in without else landlock.abi()
-    here = None if "seccomp" in without or not seccomp.available() else seccomp.architecture()
+    here = None if "seccomp" in without else seccomp.architecture()
     missing = [(name, _REMEDIES[name])
                for name, there in (("landlock", version), ("seccomp", here)) if not there]
-    files = _files(role, kernel, folder) if version else None
+    ruleset = landlock.ruleset(_files(role, kernel, folder)) if version else None
 
     if os.geteuid() == 0:
         if role in ("compiler", "gpu") and "user" not in without:
@@ -120,8 +117,8 @@ def confine(role: Role, most: ResourceLimits, kernel: Path, folder: Path, parent
     if role == "gpu":
         prctl(_SET_DUMPABLE, 1)  # its driver names threads, in files that would be root's
     limits.apply(most, processes=here is None and role != "gpu")
-    if files is not None:
-        files.enforce()
+    if ruleset is not None:
+        landlock.enforce(ruleset)
     if here is not None:
         seccomp.enforce(here, role, read_only=not version)
     return Isolation(version, here is not None, os.geteuid() == 0, tuple(missing))
@@ -132,29 +129,29 @@ def warm() -> None:
     landlock.abi()
     readable_paths.readable()
     readable_paths.keep_listings()
-    if seccomp.available() and (here := seccomp.architecture()):
+    if here := seccomp.architecture():
         for role in get_args(Role):
             for read_only in (False, True):
                 seccomp.template(here, role, read_only=read_only)
 
 
-def _files(role: Role, kernel: Path, folder: Path) -> landlock.Ruleset:
-    """The files of a role. Only the compiler and the GPU process may write, to their own folder.
+def _files(role: Role, kernel: Path, folder: Path) -> list[tuple[int, Iterable[Path]]]:
+    """Rights and files of a role. Compiler and GPU process alone may write, to their own folder.
 
     The GPU's driver also writes to device files, /dev/shm and /proc/self.
     """
-    files, proc = landlock.Ruleset(), Path(f"/proc/{os.getpid()}")
+    proc = Path(f"/proc/{os.getpid()}")
     readable, programs = readable_paths.readable(), readable_paths.programs()
-    files.allow(landlock.READ, (*readable, kernel, proc))
-    files.allow(landlock.WRITE, readable_paths.WRITABLE)
+    allowed: list[tuple[int, Iterable[Path]]] = [
+        (landlock.READ, (*readable, kernel, proc)), (landlock.WRITE, readable_paths.WRITABLE)]
     if role == "compiler":
-        files.allow(landlock.OWN, (folder,))
-        files.allow(landlock.EXECUTE, programs)
+        allowed += [(landlock.OWN, (folder,)), (landlock.EXECUTE, programs)]
     elif role == "gpu":
-        files.allow(landlock.OWN, (folder, proc, Path("/dev/shm")))
-        files.allow(landlock.EXECUTE, (*readable, *readable_paths.of_a_gpu(), *programs))
-        files.allow(landlock.DEVICES, readable_paths.gpu_devices())
-    return files
+        allowed += [(landlock.OWN, (folder, proc, Path("/dev/shm"))),
+                    (landlock.EXECUTE, (*readable, *readable_paths.of_a_gpu(), *programs)),
+                    # of NVIDIA's driver, and the one of WSL
+                    (landlock.DEVICES, (*Path("/dev").glob("nvidia*"), Path("/dev/dxg")))]
+    return allowed
 
 
 def _become_nobody(kernel: Path, bounded: bool, *, inherited: bool) -> str:
@@ -173,28 +170,19 @@ def _become_nobody(kernel: Path, bounded: bool, *, inherited: bool) -> str:
         return f"This root may not become another user ({error.strerror}). Run it as one."
     unreadable = [path for path in needed if not os.access(path, os.R_OK)]
     os.setresuid(0, 0, 0)
-    if unreadable and not (bounded and seccomp.architecture()):
+    if unreadable and not bounded:
         os.setresgid(0, 0, 0)
         return (f"User {NOBODY} cannot read {unreadable[0]}, so the child stays root. Install "
                 "Python where every user can read it, or run as an ordinary user.")
     prctl(_SET_KEEP_CAPABILITIES, 1 if unreadable else 0)
     os.setresuid(NOBODY, NOBODY, NOBODY)
     if unreadable:
-        _keep_only(_READ_ANYTHING, inherited=inherited)
+        bit = 1 << _READ_ANYTHING
+        capset(struct.pack("=Ii", _CAPABILITY_VERSION, 0),
+               struct.pack("=6I", bit, bit, bit if inherited else 0, 0, 0, 0))
+        if inherited:
+            prctl(_AMBIENT, _RAISE, _READ_ANYTHING)
     return ""
-
-
-def _keep_only(capability: int, *, inherited: bool) -> None:
-    here = seccomp.architecture()
-    number = NUMBERS["capset"][here.column] if here else None
-    if number is None:
-        raise OSError("the number of capset is not known on this machine")
-    header = struct.pack("=Ii", _CAPABILITY_VERSION, 0)
-    bit = 1 << capability
-    kept = struct.pack("=6I", bit, bit, bit if inherited else 0, 0, 0, 0)
-    syscall(number, header, kept)
-    if inherited:
-        prctl(_AMBIENT, _RAISE, capability)
 
 
 def admit(kernel: Path, folder: Path) -> None:

@@ -56,36 +56,30 @@ def attributes(version: int) -> bytes:
     return struct.pack("=QQQ", files, tcp, scoped)[:24 if version >= 6 else 16 if tcp else 8]
 
 
-class Ruleset:
-    """Collects the files that stay accessible; ``enforce`` takes away all others.
-
-    Raises:
-        OSError: this kernel has no landlock.
-    """
-
-    def __init__(self) -> None:
-        ruleset = attributes(abi())
-        self._files = int.from_bytes(ruleset[:8], "little")
-        self._fd = syscall(_CREATE_RULESET, ruleset, len(ruleset), 0)
-
-    def allow(self, rights: int, paths: Iterable[Path]) -> None:
-        """Allows access to files, and to folders with all below them; none has to exist."""
+def ruleset(allowed: Iterable[tuple[int, Iterable[Path]]]) -> int:
+    """Opens a ruleset: rights on files, and on folders with all below them; none has to exist."""
+    handled = attributes(abi())
+    files = int.from_bytes(handled[:8], "little")
+    fd = syscall(_CREATE_RULESET, handled, len(handled), 0)
+    for rights, paths in allowed:
         for path in paths:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-                self._allow(rights, path)
+                _add(fd, rights & files, path)
+    return fd
 
-    def enforce(self) -> None:
-        """Takes away all other files for good, from this process and its descendants."""
-        prctl(_SET_NO_NEW_PRIVS, 1)
-        syscall(_RESTRICT_SELF, self._fd, 0)
-        os.close(self._fd)
 
-    def _allow(self, rights: int, path: Path) -> None:
-        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        try:
-            if not stat.S_ISDIR(os.fstat(fd).st_mode):
-                rights &= ~_READ_DIR  # a rule for a file may hold rights on files only
-            rule = struct.pack("=Qi", rights & self._files, fd)
-            syscall(_ADD_RULE, self._fd, _PATH_BENEATH, rule, 0)
-        finally:
-            os.close(fd)
+def _add(fd: int, rights: int, path: Path) -> None:
+    target = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISDIR(os.fstat(target).st_mode):
+            rights &= ~_READ_DIR  # a rule for a file may hold rights on files only
+        syscall(_ADD_RULE, fd, _PATH_BENEATH, struct.pack("=Qi", rights, target), 0)
+    finally:
+        os.close(target)
+
+
+def enforce(fd: int) -> None:
+    """Takes away all other files for good, from this process and its descendants."""
+    prctl(_SET_NO_NEW_PRIVS, 1)
+    syscall(_RESTRICT_SELF, fd, 0)
+    os.close(fd)

@@ -31,14 +31,10 @@ def adopt_orphans() -> None:
 def children(pid: int) -> list[int]:
     """The processes whose parent is ``pid``, zombies included."""
     pids: list[int] = []
-    try:
-        tasks = list(Path(f"/proc/{pid}/task").iterdir())
-    except OSError:
-        return pids
-    for task in tasks:
-        with contextlib.suppress(OSError):
-            text = (task / "children").read_text(encoding="ascii")
-            pids += map(int, text.split())
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                pids += map(int, (task / "children").read_text(encoding="ascii").split())
     return pids
 
 

@@ -21,10 +21,6 @@ def encode(message: Mapping[str, Any]) -> bytes:
     return len(body).to_bytes(HEADER, "big") + body
 
 
-def length(header: bytes | bytearray) -> int:
-    return int.from_bytes(header, "big")
-
-
 def decode(body: bytes) -> dict[str, Any]:
     """Reads one frame from an untrusted child.
 
@@ -47,12 +43,11 @@ def _no_constant(name: str) -> float:
 def receive(channel: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
     """Waits, in the child, for a request; None when the judge has closed the channel."""
     header, descriptors, _, _ = socket.recv_fds(
-        channel, HEADER, MAX_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC | socket.MSG_WAITALL
-    )
+        channel, HEADER, MAX_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC | socket.MSG_WAITALL)
     if len(header) < HEADER:
         return None
     body = bytearray()
-    size = length(header)
+    size = int.from_bytes(header, "big")
     while len(body) < size:
         part = channel.recv(min(size - len(body), MIB))
         if not part:

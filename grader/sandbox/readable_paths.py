@@ -98,12 +98,6 @@ def of_a_gpu() -> tuple[Path, ...]:
                  for part in without(root.resolve(), hidden()))
 
 
-def gpu_devices() -> tuple[Path, ...]:
-    """The device files of NVIDIA's driver, and the one of WSL."""
-    folder = Path("/dev")
-    return (*folder.glob("nvidia*"), folder / "dxg")
-
-
 def _linked_packages(*names: str) -> Iterator[Path]:
     """Folders of packages, wherever links into the folder of packages lead."""
     for name in names:

@@ -115,8 +115,7 @@ class Zygote:
     def _answer(self) -> bool:
         try:
             data, fds, _, _ = socket.recv_fds(
-                self._control, MAX_MESSAGE, 8, socket.MSG_CMSG_CLOEXEC
-            )
+                self._control, MAX_MESSAGE, 8, socket.MSG_CMSG_CLOEXEC)
             if not data:
                 return False
             request = json.loads(data)

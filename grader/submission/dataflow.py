@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from grader.submission import syntax
 from grader.submission.syntax import functions, last_line, last_name, lines_of, names
@@ -163,13 +163,9 @@ def reached(roots: Iterable[str], pieces: Iterable[_P]) -> tuple[frozenset[str],
     return words, found
 
 
-def names_reached(text: str, roots: Iterable[str]) -> frozenset[str]:
-    """All names in what a file defines by the names ``roots``, and in what these name in turn."""
-    return _names_reached(text, frozenset(roots))
-
-
 @lru_cache(maxsize=32)  # every finding of a function asks, of the same file
-def _names_reached(text: str, roots: frozenset[str]) -> frozenset[str]:
+def names_reached(text: str, roots: frozenset[str]) -> frozenset[str]:
+    """All names in what a file defines by the names ``roots``, and in what these name in turn."""
     return reached(roots, _definitions(text))[0]
 
 
@@ -192,12 +188,12 @@ def _definitions(text: str) -> tuple[Piece, ...]:
     return tuple(pieces)
 
 
-def lines_elsewhere(text: str, roots: Iterable[str]) -> frozenset[int]:
+def lines_elsewhere(text: str, roots: frozenset[str]) -> frozenset[int]:
     """The lines of functions that no function of ``roots`` comes to, by their names.
 
     None are, where the file has no function of these names.
     """
-    defined, roots = functions(syntax.tree_of(text)), frozenset(roots)
+    defined = functions(syntax.tree_of(text))
     if roots.isdisjoint(function.name for function in defined):
         return frozenset()
     words = names_reached(text, roots)
@@ -207,15 +203,12 @@ def lines_elsewhere(text: str, roots: Iterable[str]) -> frozenset[int]:
 
 def comment_above(text: str, line: int, marker: str) -> int | None:
     """The line of the last numbered comment above a line in the same function."""
-    function = _function_at(text, line)
-    if function is None:
-        return None
-    comments = [one for one in numbered_comments(text, marker)
-                if function.lineno <= one <= line]
-    return max(comments, default=None)
+    inside = lines_of(_function_at(text, line))
+    return max((one for one in numbered_comments(text, marker) if one in inside and one <= line),
+               default=None)
 
 
-def comments_in(text: str, roots: Iterable[str], marker: str) -> Lines:
+def comments_in(text: str, roots: frozenset[str], marker: str) -> Lines:
     """The lines of numbered comments in functions that those of ``roots`` come to."""
     words, numbered = names_reached(text, roots), numbered_comments(text, marker)
     return tuple(line for function in functions(syntax.tree_of(text)) if function.name in words
@@ -242,21 +235,17 @@ def lines_behind(text: str, line: int, *, far: bool = False, mask: bool = True) 
         mask: False for the lines of addresses only.
     """
     function = _function_at(text, line)
-    if function is None:
-        return ()
     operands = {name for call in _accesses(function) if line in lines_of(call)
                 for name in _address_names(call, mask)}
     lines = _lines_assigning(function, operands, _FAR if far else _NEAR)
-    return _in_order(lines, without=line)
+    return tuple(sorted(lines - {line}))
 
 
 def has_mask(text: str, line: int) -> bool | None:
     """Whether the load or store of a line has a mask; None where the text does not show it."""
-    function = _function_at(text, line)
-    calls = [] if function is None else [
-        call for call in _accesses(function) if line in lines_of(call)]
     masked = {len(call.args) > _MASK_POSITION[_method(call)]
-              or any(one.arg in ("mask", None) for one in call.keywords) for call in calls}
+              or any(one.arg in ("mask", None) for one in call.keywords)
+              for call in _accesses(_function_at(text, line)) if line in lines_of(call)}
     return masked.pop() if len(masked) == 1 else None
 
 
@@ -281,24 +270,28 @@ def lines_of_values(text: str) -> Lines:
                       if one.statement.lineno in computed - loads and one.value is not None
                       and assigned.isdisjoint(names([one.value]))}
         lines |= {call.lineno for call in stores} | computed
-    return (*_in_order(lines - constants), *_in_order(constants))
+    return (*sorted(lines - constants), *sorted(constants))
 
 
 def lines_of_stores(text: str) -> Lines:
-    return _in_order({call.lineno for function in _kernels(text)
-                      for call in _accesses(function) if _method(call) == "store"})
+    return tuple(sorted({call.lineno for function in _kernels(text)
+                         for call in _accesses(function) if _method(call) == "store"}))
+
+
+def accesses(text: str, method: str) -> dict[int, ast.Call]:
+    """The calls of ``load`` or ``store`` in all functions of a file, by their lines."""
+    return {call.lineno: call for function in _functions(text) for call in _accesses(function)
+            if _method(call) == method}
 
 
 def lines_of_operands(text: str, line: int) -> Lines:
     """The lines that compute the values which a line of a kernel works on."""
     function = _function_at(text, line)
-    if function is None:
-        return ()
     here = [node for node in ast.walk(function) if getattr(node, "lineno", 0) == line]
     operands = {node.id for node in here
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     operands |= names(node.target for node in here if isinstance(node, ast.AugAssign))
-    return _in_order(_lines_assigning(function, operands, 1), without=line)
+    return tuple(sorted(_lines_assigning(function, operands, 1) - {line}))
 
 
 def lines_of_addresses(text: str) -> Lines:
@@ -309,14 +302,12 @@ def lines_of_addresses(text: str) -> Lines:
         addresses = {name for call in loads for name in _address_names(call, mask=False)}
         lines |= {call.lineno for call in loads}
         lines |= _lines_assigning(function, addresses, _FAR)
-    return _in_order(lines)
+    return tuple(sorted(lines))
 
 
 def sizes_in(text: str, line: int) -> set[str]:
     """The constexpr parameters of a kernel that a line names, or all where it names none."""
     function = _function_at(text, line)
-    if function is None:
-        return set()
     sizes = {one.arg for one in function.args.args
              if one.annotation is not None and "constexpr" in ast.unparse(one.annotation)}
     named = {node.id for node in ast.walk(function)
@@ -369,10 +360,9 @@ def lines_of_grid(text: str, line: int | None, entry: str = "") -> Lines:
     ``entry``. Where the grid stands in the launch itself, that is its line.
     """
     lines: set[int] = set()
-    for function, call in _launches(text, line, entry):
-        assert isinstance(call.func, ast.Subscript)
-        lines |= _lines_assigning(function, names([call.func.slice]), 1) or {call.lineno}
-    return _in_order(lines)
+    for launch in _launches(text, line, entry):
+        lines |= _lines_assigning(launch.function, names([launch.grid]), 1) or {launch.call.lineno}
+    return tuple(sorted(lines))
 
 
 def lines_of_arguments(text: str, parameters: Iterable[str], line: int | None = None, *,
@@ -386,23 +376,25 @@ def lines_of_arguments(text: str, parameters: Iterable[str], line: int | None = 
         kernel_line: a line of a kernel, all of whose launches count instead if it has any.
     """
     wanted, lines = set(parameters), set[int]()
-    launches = _launches_of(text, kernel_line) if kernel_line else []
-    for function, call in launches or _launches(text, line):
-        for keyword in call.keywords:
+    kernel = _function_at(text, kernel_line).name if kernel_line else ""
+    own = [launch for launch in _all_launches(text)
+           if isinstance(launch.kernel, ast.Name) and launch.kernel.id == kernel]
+    for launch in own or _launches(text, line):
+        for keyword in launch.call.keywords:
             if keyword.arg in wanted:
                 value = keyword.value
-                lines |= _lines_assigning(function, names([value]), 1) or {value.lineno}
-    return _in_order(lines)
+                lines |= _lines_assigning(launch.function, names([value]), 1) or {value.lineno}
+    return tuple(sorted(lines))
 
 
 def keywords_of_launches(text: str, line: int | None) -> set[str]:
     """The names by which a launch passes arguments."""
-    return {keyword.arg for _, call in _launches(text, line) for keyword in call.keywords
+    return {keyword.arg for launch in _launches(text, line) for keyword in launch.call.keywords
             if keyword.arg}
 
 
 def lines_of_launches(text: str) -> Lines:
-    return _in_order({call.lineno for _, call in _launches(text, None)})
+    return tuple(launch.call.lineno for launch in _launches(text, None))  # one or none
 
 
 def lines_of_results(text: str, entry: str) -> Lines:
@@ -413,7 +405,7 @@ def lines_of_results(text: str, entry: str) -> Lines:
             values = [node.value for node in ast.walk(function)
                       if isinstance(node, ast.Return) and node.value is not None]
             lines |= _lines_assigning(function, names(values), 1)
-    return _in_order(lines)
+    return tuple(sorted(lines))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -430,8 +422,11 @@ def _kernels(text: str) -> Iterator[ast.FunctionDef]:
     return filter(is_kernel, _functions(text))
 
 
-def _function_at(text: str, line: int) -> ast.FunctionDef | None:
-    return next((function for function in _functions(text) if line in lines_of(function)), None)
+def _function_at(text: str, line: int) -> ast.FunctionDef:
+    """The function around a line, the outermost; an empty one where there is none."""
+    nowhere = ast.FunctionDef("", ast.arguments([], [], None, [], [], None, []), [], [], lineno=0,
+                              end_lineno=0)
+    return next((function for function in _functions(text) if line in lines_of(function)), nowhere)
 
 
 def _accesses(function: ast.FunctionDef) -> Iterator[ast.Call]:
@@ -447,38 +442,36 @@ def _address_names(call: ast.Call, mask: bool) -> set[str]:
     """The names in addresses and mask of an access; of one by a descriptor, that of this too."""
     position = _MASK_POSITION[_method(call)]
     keywords = (*_POINTERS, "mask") if mask else _POINTERS
-    owner = [call.func.value] if isinstance(call.func, ast.Attribute) else []
-    return names([*owner, *call.args[:1], *(call.args[position:position + 1] if mask else ()),
+    return names([call.func, *call.args[:1], *(call.args[position:position + 1] if mask else ()),
                   *(one.value for one in call.keywords if one.arg in keywords)])
 
 
-_Launches = list[tuple[ast.FunctionDef, ast.Call]]  # with the function around each
+class _Launch(NamedTuple):
+    """``kernel[grid](…)`` in a function."""
+
+    function: ast.FunctionDef
+    call: ast.Call
+    kernel: ast.expr
+    grid: ast.expr
 
 
-def _launches(text: str, line: int | None, entry: str = "") -> _Launches:
+def _launches(text: str, line: int | None, entry: str = "") -> list[_Launch]:
     """The launch of this line; without one, the launch if there is a single one, in all of the file
     or in the function ``entry``.
     """
     launches = _all_launches(text)
     if line is not None:
-        return [(function, call) for function, call in launches if line in lines_of(call)]
+        return [launch for launch in launches if line in lines_of(launch.call)]
     if len(launches) > 1:
-        launches = [(function, call) for function, call in launches if function.name == entry]
+        launches = [launch for launch in launches if launch.function.name == entry]
     return launches if len(launches) == 1 else []
 
 
-def _all_launches(text: str) -> _Launches:
-    return [(function, node) for function in _functions(text) if not is_kernel(function)
+def _all_launches(text: str) -> list[_Launch]:
+    return [_Launch(function, node, node.func.value, node.func.slice)
+            for function in _functions(text) if not is_kernel(function)
             for node in ast.walk(function)
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)]
-
-
-def _launches_of(text: str, line: int) -> _Launches:
-    """The launches that name the kernel with this line."""
-    kernel = _function_at(text, line)
-    return [(function, call) for function, call in _all_launches(text)
-            if kernel is not None and isinstance(call.func, ast.Subscript)
-            and isinstance(call.func.value, ast.Name) and call.func.value.id == kernel.name]
 
 
 def _lines_assigning(function: ast.FunctionDef, targets: set[str], steps: int,
@@ -502,7 +495,3 @@ def _lines_assigning(function: ast.FunctionDef, targets: set[str], steps: int,
         if not targets:
             break
     return lines
-
-
-def _in_order(lines: set[int], without: int | None = None) -> Lines:
-    return tuple(sorted(lines - {without}))

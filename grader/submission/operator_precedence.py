@@ -23,11 +23,11 @@ def comparison_of_joined(text: str) -> tuple[int, str] | None:
     so that a truth value is compared with a number, or two comparisons became one chain.
     """
     kernels = filter(is_kernel, syntax.functions(syntax.tree_of(text)))
-    found = [node for kernel in kernels for node in ast.walk(kernel)
-             if isinstance(node, ast.Compare) and _is_taken_apart(node)]
-    if not found:
+    node = min((node for kernel in kernels for node in ast.walk(kernel)
+                if isinstance(node, ast.Compare) and _is_taken_apart(node)),
+               key=lambda one: one.lineno, default=None)
+    if node is None:
         return None
-    node = min(found, key=lambda one: one.lineno)
     line = node.lineno
     sides = [node.left, *node.comparators]
     joined = next(side for side in sides if _joins(side))
@@ -38,12 +38,10 @@ def comparison_of_joined(text: str) -> tuple[int, str] | None:
 
 def explained_by_precedence(findings: Sequence[Finding], text: str) -> list[Finding]:
     """The findings; where the first is one of those that wrong masks have, with this meaning."""
-    if not findings or findings[0].code not in _CODES:
+    comparison = findings and findings[0].code in _CODES and comparison_of_joined(text)
+    if not comparison:
         return list(findings)
-    found = comparison_of_joined(text)
-    if found is None:
-        return list(findings)
-    line, means = found
+    line, means = comparison
     first = findings[0]
     return [replace(first, line=first.line or line, means=means), *findings[1:]]
 

@@ -15,7 +15,7 @@ from grader.text import ranges
 MAX_SHOWN = 40  # blanks that are named by their numbers; no exercise has as many
 
 
-def blanks_left(text: str, todos: dict[int, int], tree: ast.Module, nodes: Sequence[ast.AST],
+def blanks_left(text: str, todos: dict[int, int], tree: ast.Module,
                 total: int) -> Finding | None:
     """The finding of blanks that are left, or None.
 
@@ -23,21 +23,18 @@ def blanks_left(text: str, todos: dict[int, int], tree: ast.Module, nodes: Seque
         text: of the file.
         todos: line -> number of its TODO comment, the lines in order.
         tree: of the file.
-        nodes: all nodes of the tree.
         total: blanks that the exercise starts with, 0 where it has none.
     """
     numbered: dict[int, int] = {}  # TODO number -> line
     unnumbered: list[int] = []
-    lines = text.split("\n")
     places = regions(tree, text, todos) if "..." in text else {}
     for function in _functions_and_methods(tree) if "..." in text else ():
         for line in _ellipses(function):
-            number = places.get(line)
-            if number is None:
-                unnumbered.append(line)
+            if line in places:
+                numbered.setdefault(places[line], line)
             else:
-                numbered.setdefault(number, line)
-    numbered.update(_missing_setup(todos, lines, tree, nodes))
+                unnumbered.append(line)
+    numbered.update(_missing_setup(todos, text.split("\n"), tree))
     count = len(numbered) + len(unnumbered)
     if not count:
         return None
@@ -98,8 +95,8 @@ def _ellipses(function: ast.FunctionDef) -> list[int]:
     return sorted(found)
 
 
-def _missing_setup(todos: dict[int, int], lines: Sequence[str], tree: ast.Module,
-                   nodes: Sequence[ast.AST]) -> dict[int, int]:
+def _missing_setup(todos: dict[int, int], lines: Sequence[str],
+                   tree: ast.Module) -> dict[int, int]:
     """TODO number -> line of the comments at module level whose import or decorator is missing."""
     alone = [line for line in todos if lines[line - 1].startswith("#")]
     missing: dict[int, int] = {}
@@ -110,10 +107,8 @@ def _missing_setup(todos: dict[int, int], lines: Sequence[str], tree: ast.Module
             if place >= 0 and alone[place] >= above:
                 missing[todos[alone[place]]] = alone[place]
         above = node.lineno
-    taken = set(missing.values())
-    rest = [line for line in alone if line not in taken]
-    used = {node.id for node in nodes if isinstance(node, ast.Name)} if rest else set()
-    if used.intersection(IMPORTED) - bound_names(tree):
+    rest = [line for line in alone if line not in missing.values()]
+    if rest and syntax.names([tree]).intersection(IMPORTED) - bound_names(tree):
         missing[todos[rest[0]]] = rest[0]
     return missing
 

@@ -90,23 +90,22 @@ def read(path: Path, files: Sequence[str] = (), kernel_file: str = KERNEL) -> So
     first = _read(_content(path), KERNEL)
     if not files:
         return first
-    found: dict[str, Source] = {}
+    every = {KERNEL: first}
     for name in files:
         data = _further(path.parent, name)
-        found[name] = Source("", b"", "", {}, data) if isinstance(data, Finding) else \
+        every[name] = Source("", b"", "", {}, data) if isinstance(data, Finding) else \
             _read(data, name)
-    problem = next((one.problem for one in (first, *found.values()) if one.problem), None)
-    size = sum(len(one.data) for one in (first, *found.values()))
+    problem = next((one.problem for one in every.values() if one.problem), None)
+    size = sum(len(one.data) for one in every.values())
     if problem is None and size > MAX_BYTES:
         problem = Finding("P02", fault("size", n_bytes=size, most=MAX_BYTES))
-    every = {KERNEL: first, **found}
     held = every[kernel_file]
     digest = hashlib.sha256()
     for name, one in sorted(every.items()):
         digest.update(f"{name}\0{len(one.data)}\0".encode() + one.data)
     return Source(
         held.text, first.data, digest.hexdigest(), {} if problem else held.todos, problem,
-        held.tree, {name: one.data for name, one in found.items()}, kernel_file,
+        held.tree, {name: every[name].data for name in files}, kernel_file,
         {name: one.tree for name, one in every.items() if one.tree is not None})
 
 
@@ -126,56 +125,49 @@ def _further(folder: Path, name: str) -> bytes | Finding:
 
 def _read(data: bytes, name: str) -> Source:
     digest = hashlib.sha256(data).hexdigest()
-    text = _decoded(data)
-    if isinstance(text, Finding) and name != KERNEL:
-        text = text.within("file", name=name)
+    text, parsed = _decoded(data), None
+    if isinstance(text, str) and name.endswith(".py"):
+        parsed = _parsed(text)
+    problem = next((one for one in (text, parsed) if isinstance(one, Finding)), None)
+    if problem and name != KERNEL:
+        problem = replace(problem.within("file", name=name), line=None)
     if isinstance(text, Finding):
-        return Source("", data, digest, {}, text)
-    if not name.endswith(".py"):
-        return Source(text, data, digest, {})
-    tree = _parsed(text)
-    if isinstance(tree, Finding) and name != KERNEL:
-        tree = replace(tree.within("file", name=name), line=None)
-    if isinstance(tree, Finding):
-        return Source(text, data, digest, numbered_comments(text), tree)
-    return Source(text, data, digest, numbered_comments(text), tree=tree)
+        return Source("", data, digest, {}, problem)
+    todos = {} if parsed is None else numbered_comments(text)
+    return Source(text, data, digest, todos, problem,
+                  parsed if isinstance(parsed, ast.Module) else None)
 
 
 def _decoded(data: bytes) -> str | Finding:
     encoding = "UTF-8"
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-        if not _ENCODINGS.fullmatch(codecs.lookup(encoding).name):
-            return _other_encoding(encoding)
-        return data.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+        if _ENCODINGS.fullmatch(codecs.lookup(encoding).name):
+            return data.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+        other = encoding
     except SyntaxError as error:
-        _, unknown, name = str(error.msg).partition("unknown encoding: ")
-        return _other_encoding(name) if unknown else Finding("P02", fault("no text",
-                                                                          encoding="UTF-8"))
+        _, _, other = str(error.msg).partition("unknown encoding: ")
     except UnicodeDecodeError:
-        return Finding("P02", fault("no text", encoding=encoding.upper()))
-
-
-def _other_encoding(name: str) -> Finding:
-    return Finding("P02", fault("encoding", encoding=f"{name:.40}"))
+        other = ""
+    return Finding("P02", fault("encoding", encoding=f"{other:.40}") if other else
+                   fault("no text", encoding=encoding.upper()))
 
 
 def _content(path: Path) -> bytes:
     """All bytes of a regular file; its kind is checked after opening, so no race is possible."""
+    def without_waiting(path: str, flags: int) -> int:
+        return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
+
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-        try:
-            status = os.fstat(descriptor)
-            if stat.S_ISDIR(status.st_mode):
-                raise UnreadableSubmission(f"{path} is a folder, not a kernel file.")
+        with open(path, "rb", opener=without_waiting) as file:
+            status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise UnreadableSubmission(f"{path} is not a regular file.")
-            with open(descriptor, "rb", closefd=False) as file:
-                data = file.read(MAX_BYTES + 1)  # it may be growing
-        finally:
-            os.close(descriptor)
+            data = file.read(MAX_BYTES + 1)  # it may be growing
     except UnreadableSubmission:
         raise
+    except IsADirectoryError as error:
+        raise UnreadableSubmission(f"{path} is a folder, not a kernel file.") from error
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise UnreadableSubmission(f"{path} cannot be read: {reason}.") from error
@@ -226,13 +218,12 @@ def inspect(source: Source, signatures: Mapping[str, Signature], blanks: int) ->
     if source.problem or source.tree is None:
         return [source.problem] if source.problem else []
     tree = source.tree
-    nodes = list(ast.walk(tree))
     left = blanks_left_in(source.trees, blanks) if source.trees else \
-        blanks_left(source.text, numbered_comments(source.text, "TODO"), tree, nodes, blanks)
-    finding = left or _kernels(tree, nodes) or next(
+        blanks_left(source.text, numbered_comments(source.text, "TODO"), tree, blanks)
+    finding = left or _kernels(tree) or next(
         filter(None, (_signature(_defining(source, entry), entry, *signature)
                       for entry, signature in signatures.items())), None)
-    if finding is not None and finding.line is not None and finding.code == "P04" and source.trees:
+    if finding and finding.code == "P04" and source.trees:
         finding = replace(finding, line=None)  # it may be of another file than the kernels'
     return [finding] if finding else []
 
@@ -249,7 +240,8 @@ def _defining(source: Source, entry: str) -> ast.Module:
 # P03 and P04
 
 
-def _kernels(tree: ast.Module, nodes: Sequence[ast.AST]) -> Finding | None:
+def _kernels(tree: ast.Module) -> Finding | None:
+    nodes = list(ast.walk(tree))
     defined = {function.name: function for function in functions(tree)}
     jitted = {kernel.node.name for kernel in kernel_definitions(tree)}
     for node in nodes:
@@ -271,20 +263,18 @@ def _signature(tree: ast.Module, entry: str, parameters: tuple[str, ...],
     expected = f"{entry}({', '.join(asked)})"
     function = next((f for f in functions(tree) if f.name == entry), None)
     if function is None:
-        bound = bound_names(tree)
-        if entry in bound:
-            return None  # an alias or a decorated object; the call will show what it takes
-        return Finding("P04", fault("no function", name=expected))
+        # An alias or a decorated object: the call will show what it takes.
+        return None if entry in bound_names(tree) else \
+            Finding("P04", fault("no function", name=expected))
     arguments = function.args
     names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
     by_name = {a.arg: default for a, default in zip(
         arguments.kwonlyargs, arguments.kw_defaults, strict=True)}
     required = names[: len(names) - len(arguments.defaults)]
     required += [name for name, default in by_name.items() if default is None]
-    takes_any = arguments.kwarg is not None
-    known = {*names[len(arguments.posonlyargs):], *by_name}
-    if tuple(names[: len(parameters)]) != parameters or set(required) - set(asked) or not (
-            takes_any or known.issuperset(keyword_only)):
+    accepted = {*names[len(arguments.posonlyargs):], *by_name}
+    if tuple(names[: len(parameters)]) != parameters or set(required) - set(asked) or (
+            arguments.kwarg is None and not accepted.issuperset(keyword_only)):
         shown = ", ".join([*names, *(["*", *by_name] if by_name else [])])
         return Finding("P04", fault("signature", name=entry, parameters=shown, expected=expected),
                        line=function.lineno)

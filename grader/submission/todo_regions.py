@@ -49,7 +49,7 @@ def places(tree: ast.Module | None, text: str, comments: Mapping[int, int],
         return Places(comments)
     lines = regions(tree, text, comments)
     start = _start(exercise)
-    gone = start.numbers - set(comments.values())
+    gone = {start.imports}.union(*start.places.values()) - {*comments.values()}
     for line, number in start.belonging(tree, text):
         if number in gone:
             lines.setdefault(line, number)
@@ -149,15 +149,11 @@ class _Start:
     imports: int | None = None
     decisions: Mapping[str, int] = field(default_factory=dict)  # function -> the first one in it
 
-    @property
-    def numbers(self) -> set[int]:
-        numbers = {number for many in self.places.values() for number in many}
-        return {number for number in (*numbers, self.imports) if number is not None}
-
     def belonging(self, tree: ast.Module, text: str) -> Iterator[tuple[int, int]]:
         """Lines of a file, and the places that they belong to here."""
         times: Counter[_Key] = Counter()
-        for key, first, last in _keyed(tree, text):
+        for key, first, last, _ in (one for function in syntax.functions(tree)
+                                    for one in _keyed(function, text)):
             many = self.places.get(key, ())
             number = many[min(times[key], len(many) - 1)] if many else None
             times[key] += 1
@@ -170,12 +166,11 @@ class _Start:
         that of the next statement with one which reads the name.
         """
         functions = {name for name, _ in self.places}
-        written = text.split("\n")
         for function in syntax.functions(tree):
             if function.name not in functions:
                 continue
             reads: dict[str, int] = {}  # name -> place of the nearest reader further down
-            for key, first, last, node in reversed(list(_keyed_in(function, written))):
+            for key, first, last, node in reversed(list(_keyed(function, text))):
                 number = lines.get(first)
                 if number is None and key not in self.places and key[1] in reads:
                     number = reads[key[1]]
@@ -213,43 +208,30 @@ def _start(exercise: str) -> _Start:
         return _Start()
     comments = numbered_comments(exercise)
     lines = regions(tree, exercise, comments)
-    found: dict[_Key, list[int | None]] = defaultdict(list)
-    for key, first, _ in _keyed(tree, exercise):
-        found[key].append(lines.get(first))
-    return _Start(found, _imports(tree, exercise, comments), _decisions(tree, exercise))
-
-
-def _decisions(tree: ast.Module, exercise: str) -> dict[str, int]:
-    """The functions with something to decide in their bodies, and its first number."""
-    comments = numbered_comments(exercise, "DECIDE")
+    here: dict[_Key, list[int | None]] = defaultdict(list)
     decisions: dict[str, int] = {}
+    to_decide = numbered_comments(exercise, "DECIDE")
     for function in syntax.functions(tree):
-        inside = [comments[line] for line in syntax.lines_of(function) if line in comments]
-        if inside:
+        for key, first, _, _ in _keyed(function, exercise):
+            here[key].append(lines.get(first))
+        if inside := [to_decide[line] for line in syntax.lines_of(function) if line in to_decide]:
             decisions[function.name] = inside[0]
-    return decisions
+    return _Start(here, _imports(tree, exercise, comments), decisions)
 
 
-def _keyed(tree: ast.Module, text: str) -> Iterator[tuple[_Key, int, int]]:
-    """What the statements of all functions do, with the first and last line of each one's head."""
+def _keyed(function: ast.FunctionDef, text: str) -> Iterator[tuple[_Key, int, int, ast.stmt]]:
+    """What the statements of a function do, with the first and last line of each one's head."""
     written = text.split("\n")
-    for function in syntax.functions(tree):
-        first, _, head = _extent(function, written)
-        yield (function.name, "def"), first, head
-        yield from ((key, first, last) for key, first, last, _ in _keyed_in(function, written))
-
-
-def _keyed_in(function: ast.FunctionDef, written: Sequence[str]
-              ) -> Iterator[tuple[_Key, int, int, ast.stmt]]:
     inner = sorted((node for part in function.body for node in _statements(part)),
                    key=lambda node: node.lineno)
-    for node in inner:
+    for node in (function, *inner):
         first, _, head = _extent(node, written)
-        for what in _does(node):
-            yield (function.name, what), first, head, node
+        for does in ["def"] if node is function else _does(node):
+            yield (function.name, does), first, head, node
 
 
 def _does(node: ast.stmt) -> Iterable[str]:
+    """What a statement does: the names that it gives values, or another thing to know it by."""
     match node:
         case ast.Assign(targets=targets):
             return [one.id for target in targets for one in ast.walk(target)

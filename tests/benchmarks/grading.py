@@ -104,7 +104,7 @@ class Here:
     def output(self) -> str:
         return ""
 
-    def dismiss(self) -> None:
+    def kill(self, *, wait: bool) -> None:
         if hasattr(self._handler, "__exit__"):
             self._handler.__exit__()
         self.alive = False

@@ -23,8 +23,8 @@ from grader.engine.compiler.compile import address, build
 from grader.engine.compiler.kernel_reader import binary_of
 from grader.engine.compiler.targets import find
 from grader.engine.interpreter.eager import interpreted
-from grader.engine.interpreter.finding_aggregation import Note
 from grader.engine.interpreter.launch import Order
+from grader.engine.interpreter.transaction import Note
 from grader.recording.model import dtype_name
 from grader.suite.inputs import laid_out
 

@@ -187,7 +187,7 @@ def no_blank_in_solution(material: Material) -> Iterator[str]:
         except SyntaxError as error:
             yield f"solutions/…/{name} cannot be parsed: {error}"
             continue
-        if finding := blanks_left(text, {}, tree, list(ast.walk(tree)), 0):
+        if finding := blanks_left(text, {}, tree, 0):
             yield f"solutions/…/{name}: {finding.seen}"
 
 

@@ -11,7 +11,7 @@ import typer
 from grader.report import EXIT_FAILED, EXIT_USAGE
 from tritonlab import errors
 from tritonlab.cli import options
-from tritonlab.cli.boundary import print_json, progress_on, screen_on, verb
+from tritonlab.cli.boundary import progress_on, show, verb
 from tritonlab.cli.options import Json, Plain
 from tritonlab.course import course
 from tritonlab.errors import BadCourse, TritonlabError
@@ -36,7 +36,6 @@ def check(
     from tritonlab.authoring import module_files, runner
     from tritonlab.render import author as view
 
-    screen = screen_on(plain)
     roots = course.roots_in(folder) if folder else course.default_roots()
     the_course = _course_of_author(roots, EXIT_FAILED)
     modules = [the_course.find(name) for name in ids] if ids else [*the_course.modules]
@@ -48,10 +47,8 @@ def check(
     again = " ".join(failed) if len(failed) <= MOST_NAMED else ""
     command = "tritonlab list" if proved.passed else _typed("tritonlab check", again, folder)
     note = errors.keep(proved.broken, None) if proved.broken else ""
-    if as_json:
-        print_json({**proved.to_dict(), "next": command})
-    else:
-        view.show_check(screen, proved, command, note)
+    show(as_json, plain, proved.to_dict(),
+         lambda screen: view.show_check(screen, proved, note), command)
     return proved.exit_code
 
 
@@ -85,11 +82,10 @@ def new(
     plan = scaffold.plan(the_course, roots, where, title=title, minutes=minutes,
                          core=not elective, entry=entry)
     files = scaffold.write(plan)
-    command = _typed("tritonlab check", plan.id, folder)
-    if as_json:
-        return print_json({"schema": 1, "module": plan.id, "files": [str(path) for path in files],
-                           "next": command})
-    view.show_new(screen_on(plain), plan, files, command)
+    show(as_json, plain,
+         {"schema": 1, "module": plan.id, "files": [str(path) for path in files]},
+         lambda screen: view.show_new(screen, plan, files),
+         _typed("tritonlab check", plan.id, folder))
     return 0
 
 

@@ -8,8 +8,8 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ParamSpec
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ParamSpec, TextIO
 
 import typer
 
@@ -83,24 +83,34 @@ def run(work: Callable[[], int]) -> int:
         return show_error(errors.unexpected(error, place.mark if place else None))
 
 
-def screen_on(plain: bool, error: bool = False) -> Screen:
-    """Returns the screen of standard output, or of standard error."""
-    from tritonlab.render.screen import screen_for
+def screen_on(plain: bool, stream: TextIO | None = None) -> Screen:
+    """Returns the screen of standard output; TRITONLAB_PLAIN=1 asks for plain mode too."""
+    from tritonlab.render.screen import Screen
 
-    return screen_for(sys.stderr if error else sys.stdout, plain=plain)
+    asked = os.environ.get("TRITONLAB_PLAIN", "") not in ("", "0")
+    return Screen(stream, plain=plain or asked)
 
 
 def progress_on(plain: bool) -> Progress:
     """Returns a status line on standard error."""
     from tritonlab.render.screen import Progress
 
-    return Progress(screen_on(plain, error=True))
+    return Progress(screen_on(plain, sys.stderr))
 
 
-def print_json(data: Any) -> int:
-    """Prints a result as JSON; returns exit code 0."""
+def show(as_json: bool, plain: bool, data: Mapping[str, Any], view: Callable[[Screen], None],
+         command: str, before: str = "Next: ") -> None:
+    """Prints a result, as JSON or by its view, and the command that comes next."""
+    if as_json:
+        print_json({**data, "next": command})
+    else:
+        screen = screen_on(plain)
+        view(screen)
+        screen.next(command, before)
+
+
+def print_json(data: Any) -> None:
     print(json.dumps(data, indent=2), flush=True)
-    return 0
 
 
 def onward(the_course: Course, reading: JournalReading, after: Module | None = None,
@@ -134,13 +144,6 @@ def agreed(question: str, unasked: str, otherwise: str) -> bool:
     if not answer.endswith("\n"):  # end of input leaves the cursor in the line
         print(file=sys.stderr)
     return answer.strip().casefold() in ("y", "yes")
-
-
-def nobody_reads(error: OSError) -> None:
-    """Ends output, with the reason unless the reader has closed the pipe."""
-    errors.silence_broken_pipe()
-    if not isinstance(error, BrokenPipeError):
-        warn(f"The report could not be printed: {errors.reason_of(error)}.")
 
 
 _IN_ASCII = {"•": "*", "…": "...", "·": "-", "×": "x", "µ": "u", "²": "^2", "–": "-", "—": "-",

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from grader.report import EXIT_GRADER_BROKE
-from tritonlab.cli.boundary import print_json, progress_on, screen_on, verb
+from tritonlab.cli.boundary import progress_on, screen_on, show, verb
 from tritonlab.cli.options import Json, Plain
 from tritonlab.course import course
 
@@ -31,11 +31,8 @@ def tour(as_json: Json = False, plain: Plain = False) -> int:
                 view.show_step(screen, number, step, module)
     ok = all(step.ok for step in taken)
     command = f"tritonlab start {the_course.example}" if ok else "tritonlab tour --json"
-    if as_json:
-        print_json({"schema": 1, "ok": ok, "steps": [step.to_dict() for step in taken],
-                     "next": command})
-    else:
-        screen.next(command)
+    show(as_json, plain, {"schema": 1, "ok": ok, "steps": [step.to_dict() for step in taken]},
+         lambda screen: None, command)
     return 0 if ok else EXIT_GRADER_BROKE
 
 
@@ -52,13 +49,10 @@ def doctor(
 
     screen = screen_on(plain)
     with progress_on(plain or as_json) as progress:
-        diagnosis = the_doctor.examine(
-            attack=attack, on_event=progress, terminal=environment_checks.Terminal(
-                screen.is_terminal, screen.colour, screen.full_width, sys.stdout.encoding or ""))
+        diagnosis = the_doctor.examine(environment_checks.display(
+            screen.is_terminal, screen.colour, screen.full_width, sys.stdout.encoding or ""),
+            attack=attack, tell=progress)
     command = "tritonlab doctor" if diagnosis.exit_code == EXIT_GRADER_BROKE else \
         "tritonlab list" if attack else "tritonlab doctor --attack"
-    if as_json:
-        print_json({**diagnosis.to_dict(), "next": command})
-    else:
-        view.show(screen, diagnosis, command)
+    show(as_json, plain, diagnosis.to_dict(), lambda screen: view.show(screen, diagnosis), command)
     return diagnosis.exit_code

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import shlex
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +13,7 @@ import typer
 
 from tritonlab import errors
 from tritonlab.cli import boundary, options
-from tritonlab.cli.boundary import onward, print_json, progress_on, screen_on, verb, warn
+from tritonlab.cli.boundary import onward, progress_on, screen_on, show, verb, warn
 from tritonlab.cli.options import CurrentOr, Gpu, Json, OfModule, Plain
 from tritonlab.course import course
 from tritonlab.errors import Interrupted, TritonlabError
@@ -53,7 +52,6 @@ def grade(
 
     if pending:
         return _grade_pending(as_json, plain, not gpu, exercise, module_id, case, seed, target)
-    screen = screen_on(plain)
     the_course = course.load()
     submission = resolve(the_course, exercise, module_id)
     module = submission.module
@@ -63,24 +61,24 @@ def grade(
     result = grading.save(the_course, submission, report)
     try:
         command, before = _after_grade(the_course, submission, report, result)
-        replays = [_replay(submission, r) for r in report.results]
-        if as_json:
-            first = report.first_failure
-            offer = hints.offer(module, first.findings[0], result.reading) \
-                if first and first.findings else None
-            data = report.to_dict()
-            for shown_result, replay in zip(data["results"], replays, strict=True):
-                shown_result["replay"] = replay
-            print_json({"module": module.id, **data, "saved": result.saved,
-                         "not_saved": result.complaint,
-                         "hint": asdict(offer) if offer else None, "next": command})
-        else:
-            view.show(screen, module, report, command, before, _details(report, submission),
-                      _replay(submission, report.first_failure), result.reading, verbose=verbose)
+        first = report.first_failure
+        offer = hints.offer(module, first.findings[0], result.reading) \
+            if first and first.findings else None
+        data = report.to_dict()
+        for shown_result, graded in zip(data["results"], report.results, strict=True):
+            shown_result["replay"] = _replay(submission, graded)
+        data |= {"saved": result.saved, "not_saved": result.complaint,
+                 "hint": asdict(offer) if offer else None}
+        replay = _replay(submission, first)
+        show(as_json, plain, {"module": module.id, **data}, lambda screen: view.show(
+            screen, module, report, _details(report, submission),
+            replay if replay != command else "", result.reading, verbose=verbose), command, before)
     except KeyboardInterrupt:
         raise Interrupted(recorded=result.saved) from None
     except OSError as error:  # output failed; grade and exit code stand
-        boundary.nobody_reads(error)
+        errors.silence_broken_pipe()
+        if not isinstance(error, BrokenPipeError):
+            warn(f"The report could not be printed: {errors.reason_of(error)}.")
     if result.error is not None:
         return boundary.show_error(result.error)
     warn(result.complaint)
@@ -106,11 +104,9 @@ def _grade_pending(as_json: bool, plain: bool, *others: object) -> int:
         upgrades = list(gpu_upgrade.grade(the_course, place, progress))
     slow = next((u.module.id for u in upgrades if u.exit_code), None)
     command = f"tritonlab grade {slow}" if slow else "tritonlab certificate"
-    if as_json:
-        print_json({"schema": gpu_upgrade.SCHEMA, "modules": [u.to_dict() for u in upgrades],
-                    "next": command})
-    else:
-        view.show_upgrades(screen_on(plain), upgrades, command)
+    show(as_json, plain,
+         {"schema": gpu_upgrade.SCHEMA, "modules": [u.to_dict() for u in upgrades]},
+         lambda screen: view.show_upgrades(screen, upgrades), command)
     return gpu_upgrade.exit_code(upgrades)
 
 
@@ -123,16 +119,17 @@ def run_exercise(path: str) -> int:
 def _run_exercise(path: str) -> int:
     from tritonlab.render import report as view
 
-    screen = screen_on(plain=False)
     the_course = course.load()
     submission = submission_at(the_course, Path(path))
     with progress_on(plain=False) as progress:
         report = grading.grade(submission, public_only=True, on_event=progress)
     before = "Then the hidden tests too: " if report.exit_code == 0 else \
         "Edit it, then repeat, or type: "
-    view.show(screen, submission.module, report, submission.command, before,
-              _details(report, submission), _replay(submission, report.first_failure),
+    screen = screen_on(plain=False)
+    view.show(screen, submission.module, report, _details(report, submission),
+              _replay(submission, report.first_failure),
               grading.reading_of(the_course, submission))
+    screen.next(submission.command, before)
     return report.exit_code
 
 
@@ -204,12 +201,7 @@ def watch(
     submission = resolve(the_course, exercise, module_id)
     if edit:  # one that needs the terminal is opened by a key
         warn(editor.open_in_editor(submission.kernel))
-    view: WatchView = Lines(_write) if as_json else Watched(lambda: screen_on(plain))
+    view: WatchView = Lines() if as_json else Watched(lambda: screen_on(plain))
     session = Watch(the_course, submission, view, actions=ACTIONS,
                     keyboard=Keyboard(wanted=not as_json), target=target, gpu=gpu, poll=poll)
     return session.run()
-
-
-def _write(line: str) -> None:
-    sys.stdout.write(line)
-    sys.stdout.flush()

@@ -10,10 +10,9 @@ import typer
 
 from grader.engine.compiler import targets
 from tritonlab.cli import options
-from tritonlab.cli.boundary import print_json, progress_on, screen_on, verb, warn
+from tritonlab.cli.boundary import progress_on, show, verb, warn
 from tritonlab.cli.options import CurrentOr, Json, OfModule, Plain
 from tritonlab.course import course
-from tritonlab.errors import shown
 from tritonlab.grading import grade as grading
 from tritonlab.progress import caches
 from tritonlab.workspace import output_files
@@ -41,7 +40,6 @@ def inspect(
     from tritonlab.grading import kernels
     from tritonlab.render import inspect_text as view
 
-    screen = screen_on(plain)
     the_target = grading.find_target(target)
     output_files.check(html)
     submission = resolve(course.load(), exercise, module_id)
@@ -58,14 +56,11 @@ def inspect(
         from tritonlab.render import pages
 
         output_files.write(pages.inspection(submission.module, inspected), html)
-    if as_json:
-        print_json({"module": submission.module.id, **inspected.to_dict(ptx=ptx, sass=sass),
-                     "page": str(html) if html else None, "next": command})
-    elif html is not None:
-        view.show_page(screen, submission.module, inspected, shown(html.absolute()), command,
-                       before)
-    else:
-        view.show(screen, submission.module, inspected, command, before, ptx=ptx, sass=sass)
+    show(as_json, plain,
+         {"module": submission.module.id, **inspected.to_dict(ptx=ptx, sass=sass),
+          "page": str(html) if html else None},
+         lambda screen: view.show(screen, submission.module, inspected, html, ptx=ptx, sass=sass),
+         command, before)
     return inspected.exit_code
 
 
@@ -96,9 +91,7 @@ def bench(
     from tritonlab.grading import kernels
     from tritonlab.render import bench_text as view
 
-    screen = screen_on(plain)
-    the_target = grading.find_target(target) if target else \
-        None if gpu else detect.default_target()
+    the_target = grading.find_target(target) if target else None if gpu else detect.default_target()
     output_files.check(html)
     output_files.check(png, output_files.PICTURE)
     submission = resolve(course.load(), exercise, module_id)
@@ -110,7 +103,7 @@ def bench(
         if submission.in_place and submission.workspace is not None and not function:
             warning = caches.save_benchmark(submission.workspace.mark, module, benchmark)
         if html is not None or png is not None:
-            progress.say("drawing")
+            progress("drawing")
         if html is not None:
             from tritonlab.render import pages
 
@@ -123,12 +116,9 @@ def bench(
     verb_after = "inspect" if benchmark.exit_code == 0 else "grade"
     command = f"tritonlab {verb_after} {module.id}" if submission.in_place else \
         submission.typed("grade")
-    if as_json:
-        print_json({"module": module.id, **benchmark.to_dict(),
-                    "page": str(html) if html else None,
-                    "picture": str(png) if png else None, "next": command})
-    else:
-        written = [shown(path.absolute()) for path in (html, png) if path is not None]
-        view.show(screen, module, benchmark, command, "Next: ", written=written)
+    show(as_json, plain,
+         {"module": module.id, **benchmark.to_dict(), "page": str(html) if html else None,
+          "picture": str(png) if png else None},
+         lambda screen: view.show(screen, module, benchmark, filter(None, (html, png))), command)
     warn(warning)
     return benchmark.exit_code

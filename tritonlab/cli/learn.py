@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
-from tritonlab.cli.boundary import agreed, onward, print_json, screen_on, show_error, verb, warn
+from tritonlab.cli.boundary import agreed, onward, show, show_error, verb, warn
 from tritonlab.cli.options import Function, Json, ModuleId, OptionalId, Plain
 from tritonlab.course import course
 from tritonlab.course.course import Course, Module
-from tritonlab.errors import shown
 from tritonlab.grading import hints
 from tritonlab.progress import certificate
 from tritonlab.progress.journal import JournalReading
@@ -52,11 +51,8 @@ def next_(edit: Edit = False, as_json: Json = False, plain: Plain = False) -> in
     sentence = "Only the current module is left to do." if left else \
         "You have passed every module that is ready."
     command = f"tritonlab grade {left.id}" if left else "tritonlab certificate"
-    if as_json:
-        return print_json({"schema": 1, "module": None, "said": sentence, "next": command})
-    screen = screen_on(plain)
-    screen.line(sentence)
-    screen.next(command)
+    show(as_json, plain, {"schema": 1, "module": None, "said": sentence},
+         lambda screen: screen.line(sentence), command)
     return 0
 
 
@@ -72,7 +68,6 @@ def read(
     """The lesson of a module; --plain prints its Markdown as it is."""
     from tritonlab.render import lesson as view
 
-    screen = screen_on(plain)
     the_course = course.load()
     place = workspace.find()
     module = the_course.find(module_id) if module_id else \
@@ -85,19 +80,10 @@ def read(
         from tritonlab.render import pages
 
         output_files.write(pages.lesson(module, text), html)
-    if as_json:
-        return print_json({"schema": 1, "module": module.id, "title": module.title,
-                           "markdown": text, "page": str(html) if html else None,
-                           "next": command})
-    if html is not None:
-        screen.line(f"The lesson of {module.id} is in {shown(html.absolute())}.")
-    elif screen.plain:
-        screen.text(text.rstrip() + "\n\n")
-    else:
-        shown_text = view.rendered(screen, text)
-        if not (pager and screen.live and view.page(shown_text)):
-            screen.text(shown_text + "\n")
-    screen.next(command)
+    show(as_json, plain,
+         {"schema": 1, "module": module.id, "title": module.title, "markdown": text,
+          "page": str(html) if html else None},
+         lambda screen: view.show(screen, module, text, html, paged=pager), command)
     return 0
 
 
@@ -113,12 +99,10 @@ def hint(
 
     the_course, place, module = _meant(module_id)
     next_hint = hints.give(the_course, place, module, todo, function)
-    if as_json:
-        print_json({"schema": 1, "module": module.id, "group": next_hint.group.group,
-                    "rung": next_hint.rung, "of": len(next_hint.group.rungs),
-                    "text": next_hint.text, "next": next_hint.command})
-    else:
-        view.show_hint(screen_on(plain), next_hint)
+    show(as_json, plain,
+         {"schema": 1, "module": module.id, "group": next_hint.group.group,
+          "rung": next_hint.rung, "of": len(next_hint.group.rungs), "text": next_hint.text},
+         lambda screen: view.show_hint(screen, next_hint), next_hint.command)
     return warn(hints.record(the_course, place, next_hint))
 
 
@@ -143,14 +127,14 @@ def reset(
         return warn("Nothing was changed.")
     work = the_reset.undo if undo else the_reset.reset
     backup = work(the_course, place, module)
-    command = own(module, place, the_course).typed("grade")
-    if as_json:
-        print_json({"schema": 1, "module": module.id, "changed": backup.changed,
-                    "backup": str(backup.folder) if backup.folder else None, "moved": backup.names,
-                    "restored": str(backup.restored) if backup.restored else None,
-                    "recorded": backup.changed and backup.error is None, "next": command})
-    else:
-        view.show_reset(screen_on(plain), backup, place.folder(module), command)
+    show(as_json, plain,
+         {"schema": 1, "module": module.id, "changed": backup.changed,
+          "backup": str(backup.folder) if backup.folder else None, "moved": backup.names,
+          "restored": str(backup.restored) if backup.restored else None,
+          "recorded": backup.changed and backup.error is None},
+         lambda screen: view.show_reset(screen, backup, place.folder(module)),
+         own(module, place, the_course).typed("grade"),
+         "Next: " if backup.restored else "Edit it, then type: ")
     if backup.error is not None:
         return show_error(backup.error)
     return warn(backup.warning)
@@ -182,14 +166,12 @@ def solution(
     warning = solution_diff.record(the_course, place, module)
     done = certificate.build(the_course, reading).entry(module).done
     command = onward(the_course, reading, module) if done else submission.typed("grade")
-    if as_json:
-        print_json({"schema": 1, "module": module.id, "gave_up": not done,
-                    "files": [{"name": file.name, "same": file.same,
-                               "diff": "\n".join(file.unified)} for file in files],
-                    "next": command})
-    else:
-        before = "Next: " if done else f"Write it yourself in {submission.to_edit}, then type: "
-        view.show_solution(screen_on(plain), module, files, command, before)
+    show(as_json, plain,
+         {"schema": 1, "module": module.id, "gave_up": not done,
+          "files": [{"name": file.name, "same": file.same, "diff": "\n".join(file.unified)}
+                    for file in files]},
+         lambda screen: view.show_solution(screen, module, files), command,
+         "Next: " if done else f"Write it yourself in {submission.to_edit}, then type: ")
     return warn(warning)
 
 
@@ -209,14 +191,11 @@ def _begin(the_course: Course, module: Module, edit: bool, as_json: bool, plain:
     begun = begin.begin(the_course, module)
     opened = editor.open_in_editor(begun.started.kernel, terminal_is_free=not as_json) \
         if edit else ""
-    if as_json:
-        print_json({"schema": 1, "module": module.id, "kernel": str(begun.started.kernel),
-                    "copied": begun.started.copied, "kept": begun.started.kept,
-                    "missing_prerequisites": begun.missing, "editor": opened or None,
-                    "next": begun.command})
-    else:
-        screen = screen_on(plain)
-        for sentence in filter(None, (why, opened)):
-            screen.line(sentence)
-        view.show_start(screen, begun)
+    to_edit = " and ".join(f"{name}/" for name in module.packages) or "kernel.py"
+    show(as_json, plain,
+         {"schema": 1, "module": module.id, "kernel": str(begun.started.kernel),
+          "copied": begun.started.copied, "kept": begun.started.kept,
+          "missing_prerequisites": begun.missing, "editor": opened or None},
+         lambda screen: view.show_start(screen, begun, why, opened),
+         begun.command, f"Edit {to_edit}, then type: ")
     return warn(begun.warning)

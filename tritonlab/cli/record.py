@@ -17,6 +17,7 @@ from tritonlab.cli.boundary import (
     progress_on,
     reading_here,
     screen_on,
+    show,
     verb,
     warn,
 )
@@ -36,8 +37,11 @@ def list_(as_json: Json = False, plain: Plain = False) -> int:
     reading = reading_here(the_course)
     shown_certificate = certificates.build(the_course, reading)
     if as_json:
-        return print_json(view.list_to_dict(the_course, shown_certificate))
-    view.show_list(screen_on(plain), the_course, shown_certificate, onward(the_course, reading))
+        print_json(view.list_to_dict(the_course, shown_certificate))
+        return 0
+    screen = screen_on(plain)
+    view.show_list(screen, the_course, shown_certificate)
+    screen.next(onward(the_course, reading), "Next: ")
     return 0
 
 
@@ -63,11 +67,10 @@ def status(
     current = here or the_course.get(reading.current)
     command = "tritonlab grade" if current and standing.entry(current).is_open else \
         onward(the_course, reading)
-    if as_json:
-        return print_json({**standing.to_dict(), "current": current.id if current else None,
-                            "workspace": str(place.root) if place else None, "next": command})
-    view.show_status(screen_on(plain), the_course, standing, current,
-                     shown(place.root) if place else None, command)
+    show(as_json, plain,
+         {**standing.to_dict(), "current": current.id if current else None,
+          "workspace": str(place.root) if place else None},
+         lambda screen: view.show_status(screen, the_course, standing, current, place), command)
     return 0
 
 
@@ -83,10 +86,10 @@ def _history(module_id: str | None, as_json: bool, plain: bool) -> int:
     if module is not None:
         begun = any(record.module == module.id for record in reading.records)
         command = f"tritonlab {'grade' if begun else 'start'} {module.id}"
-    if as_json:
-        return print_json({"schema": 1, "module": module.id if module else None,
-                           "attempts": [asdict(attempt) for attempt in attempts], "next": command})
-    view.show_history(screen_on(plain), the_course, attempts, command)
+    show(as_json, plain,
+         {"schema": 1, "module": module.id if module else None,
+          "attempts": [asdict(attempt) for attempt in attempts]},
+         lambda screen: view.show_history(screen, the_course, attempts), command)
     return 0
 
 
@@ -103,14 +106,11 @@ def merge(
     the_course = course.load()
     place = workspace.require(the_course.example)
     merged = merging.merge(the_course, place.journal(the_course), path)
-    command = "tritonlab status"
-    if as_json:
-        print_json({"schema": 1, "source": str(path), "added": merged.added,
-                    "there": merged.there, "newly_passed": merged.gained,
-                    "core_passed": merged.after.core.passed,
-                    "problems": list(merged.after.problems), "next": command})
-    else:
-        view.show_merge(screen_on(plain), merged, command)
+    show(as_json, plain,
+         {"schema": 1, "source": str(path), "added": merged.added, "there": merged.there,
+          "newly_passed": merged.gained, "core_passed": merged.after.core.passed,
+          "problems": list(merged.after.problems)},
+         lambda screen: view.show_merge(screen, merged), "tritonlab status")
     return warn(merged.warning, *merged.after.problems)
 
 
@@ -140,11 +140,14 @@ def certificate(
         output_files.write(pages.certificate(current, html.name), html)
     if as_json:
         sys.stdout.write(current.to_json())
-    elif html is not None:
-        path = shown(html.absolute())
-        view.show_page(screen_on(plain), current, path, f"tritonlab verify {shlex.quote(path)}")
     else:
-        view.show(screen_on(plain), current, onward(the_course, reading, done="tritonlab list"))
+        screen = screen_on(plain)
+        view.show(screen, current, html)
+        if html is not None:
+            screen.next(f"tritonlab verify {shlex.quote(shown(html.absolute()))}",
+                        "Grade again what it says: ")
+        else:
+            screen.next(onward(the_course, reading, done="tritonlab list"), "Next: ")
     return warn(warning, *reading.problems)
 
 
@@ -167,7 +170,6 @@ def verify(
     from tritonlab.verify import certificate_reader
     from tritonlab.verify import verify as verification
 
-    screen = screen_on(plain)
     the_course = course.load()
     file, claimed, problems = certificate_reader.locate(the_course, file)
     root = sources or verification.sources(file, claimed)
@@ -177,10 +179,8 @@ def verify(
     with progress_on(plain or as_json) as progress:
         result = verification.verify(the_course, claimed, root, gpu=gpu, on_event=progress)
     command, before = verification.onward(result, shown(file), shown(root))
-    if as_json:
-        print_json({**result.to_dict(), "sources": str(root), "next": command})
-    else:
-        view.show_verification(screen, result, shown(root.absolute()), command, before)
+    show(as_json, plain, {**result.to_dict(), "sources": str(root)},
+         lambda screen: view.show_verification(screen, result, root), command, before)
     warn(*problems)
     return result.exit_code
 
@@ -201,20 +201,12 @@ def report(
     place = workspace.require(the_course.example)
     reading = place.journal(the_course).read()
     overview = progress_report.build(the_course, reading, place.mark)
-    command = onward(the_course, reading)
     if html is not None:
         from tritonlab.render import pages
 
         with progress_on(plain or as_json) as progress:
-            progress.say("drawing the page")
+            progress("drawing the page")
             output_files.write(pages.report(overview), html)
-    if as_json:
-        print_json({**overview.to_dict(), "page": str(html) if html else None, "next": command})
-    elif html is not None:
-        screen = screen_on(plain)
-        screen.line(f"The page is {shown(html.absolute())}")
-        screen.line(view.report_summary(overview))
-        screen.next(command)
-    else:
-        view.show_report(screen_on(plain), overview, command)
+    show(as_json, plain, {**overview.to_dict(), "page": str(html) if html else None},
+         lambda screen: view.show_report(screen, overview, html), onward(the_course, reading))
     return warn(*reading.problems)

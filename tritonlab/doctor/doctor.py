@@ -18,7 +18,7 @@ from grader.gpu import detect
 from grader.report import EXIT_FAILED, EXIT_GRADER_BROKE, EXIT_PASSED
 from tritonlab import errors
 from tritonlab.doctor import environment_checks
-from tritonlab.doctor.environment_checks import Check, Status, Terminal
+from tritonlab.doctor.environment_checks import Check, Status
 from tritonlab.progress.certificate import EVIDENCE
 from tritonlab.version import __version__
 
@@ -34,7 +34,7 @@ _GIB = 1 << 30
 _REINSTALL = ("Install tritonlab again in a fresh environment; if that does not help, report what "
               "`tritonlab doctor --json` says.")
 
-OnEvent = Callable[[str], None]
+Tell = Callable[[str], None]  # of the activity that begins
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,6 @@ class Diagnosis:
     attacks: tuple[AttackResult, ...] = ()
 
     @property
-    def decides(self) -> tuple[Level, ...]:
-        return tuple(level for level in self.levels if not level.hindrance)
-
-    @property
-    def leaves_open(self) -> tuple[Level, ...]:
-        return tuple(level for level in self.levels if level.hindrance)
-
-    @property
     def succeeded(self) -> tuple[AttackResult, ...]:
         return tuple(result for result in self.attacks if result.succeeded)
 
@@ -84,25 +76,26 @@ class Diagnosis:
                           "description": isolation.describe() if isolation else ""},
             "checks": [{**asdict(check), "state": str(check.state)} for check in self.checks],
             "levels": [{**asdict(level), "decided": not level.hindrance} for level in self.levels],
-            "decides": [f"{level.name}: {level.means}" for level in self.decides],
-            "leaves_open": [f"{level.name}: {level.hindrance}" for level in self.leaves_open],
+            "decides": [f"{level.name}: {level.means}" for level in self.levels
+                        if not level.hindrance],
+            "leaves_open": [f"{level.name}: {level.hindrance}" for level in self.levels
+                            if level.hindrance],
             "attacks": [asdict(result) for result in self.attacks],
         }
 
 
-def examine(*, attack: bool = False, terminal: Terminal | None = None,
-            on_event: OnEvent | None = None) -> Diagnosis:
-    """Examines this machine; with ``attack``, also tries to break out of its sandbox."""
-    tell = on_event or (lambda event: None)
+def examine(*checked: Check, attack: bool = False, tell: Tell = lambda event: None) -> Diagnosis:
+    """Examines this machine; with ``attack``, also tries to break out of its sandbox.
+
+    ``checked`` are the results of other checks, which come last.
+    """
     tell("starting the engine")
     engine, isolation, probe, results = _grader(attack, tell)
     checks = [*environment_checks.installed(), *environment_checks.machine(), *engine]
     if isolation is not None:
         checks += _sandbox(isolation)
     checks += [*_gpu(probe), *environment_checks.disks(), *environment_checks.record(),
-               environment_checks.editors()]
-    if terminal is not None:
-        checks.append(environment_checks.display(terminal))
+               environment_checks.editors(), *checked]
     failed = [check.name for check in checks if check.state is Status.BAD]
     return Diagnosis(tuple(checks), _levels(failed, probe), isolation, results)
 
@@ -110,15 +103,15 @@ def examine(*, attack: bool = False, terminal: Terminal | None = None,
 def _levels(failed: Sequence[str], probe: Probe | None) -> tuple[Level, ...]:
     """Returns the evidence levels, each with what this machine lacks for it."""
     correct, efficient, fast = EVIDENCE[1:]
-    hindrance, remedy = "", ""
+    hindrance, remedy = measured = "", ""
     if failed:
-        hindrance = f"no verdict can be trusted before this passes: {', '.join(failed)}"
-        remedy = "Do what is said there, then type `tritonlab doctor` again."
-    measured = hindrance, remedy
-    if not failed and probe is None:
+        hindrance, remedy = measured = (
+            f"no verdict can be trusted before this passes: {', '.join(failed)}",
+            "Do what is said there, then type `tritonlab doctor` again.")
+    elif probe is None:
         measured = ("how fast a kernel is takes a GPU of NVIDIA's",
                     "On a machine with one, type `tritonlab grade --pending` in this workspace.")
-    elif not failed and probe is not None and probe.ceilings is None:
+    elif probe.ceilings is None:
         measured = ("how fast a kernel is: there is a GPU, and no kernel runs on it yet",
                     "Do what is said above at 'kernels on the GPU'.")
     return (Level(correct, "right or wrong, on every size and view; accesses out of bounds, races "
@@ -128,7 +121,7 @@ def _levels(failed: Sequence[str], probe: Probe | None) -> tuple[Level, ...]:
             Level(fast, "right values on this GPU too, and its speed by the clock", *measured))
 
 
-def _grader(attack: bool, tell: OnEvent) -> tuple[
+def _grader(attack: bool, tell: Tell) -> tuple[
         list[Check], Isolation | None, Probe | None, tuple[AttackResult, ...]]:
     """Starts the grader, whose engine tests itself, and runs small kernels on CPU and GPU.
 
@@ -159,8 +152,7 @@ def _grader(attack: bool, tell: OnEvent) -> tuple[
     for name, trouble, fine in (
             ("interpreter", trial.interpreter,
              "a right kernel passed, and one that reads past its tensor was caught"),
-            ("compiler", trial.compiler,
-             f"a kernel was compiled for the {targets.find().title}")):
+            ("compiler", trial.compiler, f"a kernel was compiled for the {targets.find().title}")):
         checks.append(Check(name, Status.BAD, errors.brief(trouble), _REINSTALL) if trouble
                       else Check(name, Status.GOOD, fine))
     return checks, isolation, probe, tuple(results)
@@ -230,8 +222,7 @@ def cuda_version() -> str:
     """Returns the CUDA version of torch, read from its files; empty if it has none."""
     spec = importlib.util.find_spec("torch")
     try:
-        text = Path(spec.origin).with_name("version.py").read_text() if spec and spec.origin \
-            else ""
+        text = Path(spec.origin).with_name("version.py").read_text() if spec and spec.origin else ""
     except OSError:
         return ""
     match = re.search(r"^cuda\b[^=]*= *['\"]([^'\"]+)", text, re.MULTILINE)

@@ -46,16 +46,6 @@ class Check:
     remedy: str = ""
 
 
-@dataclass(frozen=True)
-class Terminal:
-    """The properties of standard output. ``width`` in columns."""
-
-    is_terminal: bool
-    colour: bool
-    width: int
-    encoding: str
-
-
 def installed() -> list[Check]:
     """Checks the versions of Python and of the main libraries against the supported ranges."""
     wanted = metadata.metadata("tritonlab")["Requires-Python"] or ""
@@ -87,19 +77,19 @@ def disks() -> list[Check]:
                            "elsewhere.")]
 
 
-def display(terminal: Terminal) -> Check:
-    """Checks color, width and encoding of the terminal."""
-    if not terminal.is_terminal:
+def display(is_terminal: bool, colour: bool, width: int, encoding: str) -> Check:
+    """Checks color, width in columns and encoding of standard output."""
+    if not is_terminal:
         kind = "no terminal: neither colour nor a line of progress"
-    elif not terminal.colour:
+    elif not colour:
         kind = "no colour, and words say the same"
     else:
         kind = "colour"
-    seen = f"{kind}, {terminal.width} columns, {terminal.encoding.upper() or 'unknown encoding'}"
+    seen = f"{kind}, {width} columns, {encoding.upper() or 'unknown encoding'}"
     remedies = []
-    if "utf" not in terminal.encoding.lower():
+    if "utf" not in encoding.lower():
         remedies.append("Signs that the encoding lacks are shown as '?': set LANG=C.UTF-8.")
-    if terminal.width < NARROW:
+    if width < NARROW:
         remedies.append(f"Widen it to {NARROW} columns or type `--plain`: tables do not fit.")
     return Check("terminal", Status.NOTE if remedies else Status.GOOD, seen, " ".join(remedies))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,19 +35,17 @@ class TourStep:
     finding: Finding | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        finding = self.finding.to_dict() if self.finding else None
-        return asdict(replace(self, finding=None)) | {"finding": finding}
+        return asdict(self) | {"finding": self.finding.to_dict() if self.finding else None}
 
 
-def steps(course: Course, on_event: OnEvent | None = None,
-          module_id: str = MODULE) -> Iterator[TourStep]:
+def steps(course: Course, on_event: OnEvent) -> Iterator[TourStep]:
     """Runs start, three grades and the certificate in a temporary folder.
 
     Raises:
         BadCourse: the module of the tour, its solution or its typical mistake is missing.
         CannotGrade: the grader does not start.
     """
-    module = course.find(module_id)
+    module = course.find(MODULE)
     solution, wrong, mutant = _versions(module)
     with (tempfile.TemporaryDirectory(prefix="tritonlab-tour-") as folder,
           grading.start_sandbox() as sandbox):

@@ -12,12 +12,8 @@ from tritonlab.render import quantities as q
 from tritonlab.render.screen import Part, Screen, word
 
 
-def show_check(screen: Screen, proved: CourseProof, next_command: str, note: str = "") -> None:
-    """Prints all checks and mutants of every module.
-
-    Args:
-        note: where the details of a failure of the check itself are.
-    """
+def show_check(screen: Screen, proved: CourseProof, note: str) -> None:
+    """Prints all checks and mutants; ``note``: where a failure of the check itself is described."""
     for proof in proved.proofs:
         _module(screen, proof)
         screen.blank()
@@ -26,7 +22,6 @@ def show_check(screen: Screen, proved: CourseProof, next_command: str, note: str
     if proved.broken:
         screen.line(f"The check itself failed. {note}", lead=(word("ERROR"), " "))
     _summary(screen, proved)
-    screen.next(next_command)
 
 
 def _module(screen: Screen, proof: Proof) -> None:
@@ -78,8 +73,8 @@ def _word(passed: bool) -> tuple[str, str]:
     return word("PASSED" if passed else "FAILED")
 
 
-def show_new(screen: Screen, plan: Plan, files: Sequence[Path], next_command: str) -> None:
-    """Prints the files of a new module and the next steps."""
+def show_new(screen: Screen, plan: Plan, files: Sequence[Path]) -> None:
+    """Prints the files of a new module and what to do with them."""
     screen.line((plan.id, "strong"), "  ", (plan.title, "dim"))
     screen.blank()
     screen.line("These files were made; they work as they are, for a kernel that doubles numbers:")
@@ -89,4 +84,3 @@ def show_new(screen: Screen, plan: Plan, files: Sequence[Path], next_command: st
     for number, step in enumerate(STEPS, 1):
         screen.line(step, lead=(f"{number}. ",))
     screen.blank()
-    screen.next(next_command)

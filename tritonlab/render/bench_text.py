@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from grader.bench.bench import REFERENCE, YOURS, Benchmark, Chart
 from grader.text import sentence
 from tritonlab.course.course import Module
+from tritonlab.errors import shown
 from tritonlab.render import quantities as q
 from tritonlab.render.report import show_finding
 from tritonlab.render.screen import Part, Screen, padded
@@ -167,9 +169,8 @@ def nowhere(chart: Chart) -> str:
 # On a terminal
 
 
-def show(screen: Screen, module: Module, benchmark: Benchmark, next_command: str, before: str, *,
-         written: Sequence[str] = ()) -> None:
-    """Prints a benchmark; ``written`` are the paths of its files."""
+def show(screen: Screen, module: Module, benchmark: Benchmark, written: Iterable[Path]) -> None:
+    """Prints a benchmark; ``written`` are its page and its picture."""
     screen.line((module.id, "strong"), "  ", (module.title, "dim"))
     screen.line(introduction(benchmark))
     for finding in benchmark.findings:
@@ -201,8 +202,7 @@ def show(screen: Screen, module: Module, benchmark: Benchmark, next_command: str
     if not plotted and not screen.plain:
         screen.line(("With `--function NAME` one of them is drawn too.", "dim"))
     for path in written:
-        screen.line(f"The picture is {path}")
-    screen.next(next_command, before)
+        screen.line(f"The picture is {shown(path.absolute())}")
 
 
 def _table(screen: Screen, chart: Chart) -> None:
@@ -281,8 +281,7 @@ def plot(chart: Chart, width: int) -> list[list[Part]]:
             path = range(at[0], at[-1] + 1)
             for column, rate in zip(path, np.interp(path, at, rates), strict=True):
                 cells.setdefault((column, y(rate)), (_PATH, style))
-        cells |= {(column, y(rate)): (mark, style)
-                  for column, rate in zip(at, rates, strict=True)}
+        cells |= {(column, y(rate)): (mark, style) for column, rate in zip(at, rates, strict=True)}
     labels = {y(tick * scale): f"{tick:,g}" for tick in ticks}
     return [
         [(f"{name:>{margin + 2}}", "dim")],

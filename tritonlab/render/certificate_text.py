@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from tritonlab.errors import shown
 from tritonlab.progress.certificate import EVIDENCE, Certificate, CertificateEntry, ModuleState
 from tritonlab.render import quantities as q
 from tritonlab.render.progress import EARLIER, STATE_WORDS, show_totals
@@ -45,8 +47,8 @@ def left(certificate: Certificate) -> str:
 
 def levels(certificate: Certificate) -> list[tuple[str, str]]:
     """The levels of evidence that occur and those below them, with their meanings."""
-    shown = {entry.evidence for entry in passed(certificate)} & set(EVIDENCE[1:])
-    highest = max(map(EVIDENCE.index, shown), default=0)
+    reached = {entry.evidence for entry in passed(certificate)} & set(EVIDENCE[1:])
+    highest = max(map(EVIDENCE.index, reached), default=0)
     return [(level, MEANINGS[level]) for level in EVIDENCE[1:highest + 1]]
 
 
@@ -122,25 +124,22 @@ def ceilings(rates: Mapping[str, Any]) -> str:
 # On a terminal
 
 
-def show(screen: Screen, certificate: Certificate, next_command: str) -> None:
-    """Prints totals by track, then each module that was started."""
+def show(screen: Screen, certificate: Certificate, page: Path | None) -> None:
+    """Prints totals by track, then each module that was started; of a page, only totals."""
+    name = f"Name: {certificate.name or 'none given (`--name` sets one)'}"
+    if page:
+        screen.line(f"The page is {shown(page.absolute())}; print it from a browser, on one sheet.")
+        screen.line(f"Core modules: {certificate.core}. Electives: {certificate.electives}. "
+                    f"{name}.")
+        return
     screen.pair((("Certificate", "strong"),), (certificate.updated or "no record yet", "dim"))
-    screen.line(f"Name: {certificate.name or 'none given (`--name` sets one)'}")
+    screen.line(name)
     screen.blank()
     show_totals(screen, certificate)
     screen.blank()
     for entry in certificate.entries:
         if entry.state is not ModuleState.WAITING:
             _entry(screen, entry)
-    screen.next(next_command)
-
-
-def show_page(screen: Screen, certificate: Certificate, path: str, next_command: str) -> None:
-    """Prints the path of the page and its totals."""
-    screen.line(f"The page is {path}; print it from a browser, on one sheet.")
-    screen.line(f"Core modules: {certificate.core}. Electives: {certificate.electives}. "
-                f"Name: {certificate.name or 'none given (`--name` sets one)'}.")
-    screen.next(next_command, "Grade again what it says: ")
 
 
 def _entry(screen: Screen, entry: CertificateEntry) -> None:
@@ -155,25 +154,24 @@ def _entry(screen: Screen, entry: CertificateEntry) -> None:
                 lead=screen.verdict(STATE_WORDS[entry.state]))
     if entry.source_sha256 is not None:
         rates = ceilings(entry.ceilings)
-        for fact in filter(None, (
-                f"graded {entry.date} by grader {entry.grader_version} ({entry.engine}; "
-                f"{_versions(entry)})",
-                f"source {entry.source_sha256[:HASH]}, tests {(entry.suite_sha256 or '')[:HASH]}, "
-                f"seed {entry.seed}, isolation {entry.isolation}",
-                entry.device and f"ran on {entry.device}{f', which {rates}' if rates else ''}")):
-            screen.line((fact, "dim"), lead=(screen.below(entry.module),))
+        screen.facts(
+            entry.module,
+            f"graded {entry.date} by grader {entry.grader_version} ({entry.engine}; "
+            f"{_versions(entry)})",
+            f"source {entry.source_sha256[:HASH]}, tests {(entry.suite_sha256 or '')[:HASH]}, "
+            f"seed {entry.seed}, isolation {entry.isolation}",
+            entry.device and f"ran on {entry.device}{f', which {rates}' if rates else ''}")
     screen.blank()
 
 
-def show_verification(screen: Screen, verification: Verification, sources: str,
-                      next_command: str, before: str) -> None:
+def show_verification(screen: Screen, verification: Verification, sources: Path) -> None:
     """Prints the certificate, the standing of each claim, and the sum."""
     claims = verification.claims
     screen.line(("Certificate", "strong"), f" of {claims.name or 'nobody named'}, "
                 f"{claims.updated or 'without a date'}, made by tritonlab {claims.tritonlab}")
     screen.line(f"SHA-256 {claims.fingerprint[:32]}; on a page, the number beside Certificate is "
                 "the same.")
-    screen.line(f"Sources: {sources}")
+    screen.line(f"Sources: {shown(sources.absolute())}")
     screen.blank()
     for check in verification.checks:
         text, style, *_ = _WORDS[check.standing]
@@ -181,12 +179,11 @@ def show_verification(screen: Screen, verification: Verification, sources: str,
                     f"  {check.standing}; claimed: {check.claim.evidence or 'no evidence'}"
                     f"{', solution seen' if check.claim.solution_seen else ''}",
                     lead=("  ", (f"{text:<5}", style), " "))
-        screen.line((check.text.replace("`", ""), "dim"), lead=(screen.below(check.claim.module),))
+        screen.facts(check.claim.module, check.text.replace("`", ""))
     for sentence in verification.wrong:
         screen.line(sentence, lead=(("FALSE", "fail"), " "))
     screen.blank()
     screen.line(claims_summary(verification))
-    screen.next(next_command, before)
 
 
 def claims_summary(verification: Verification) -> str:

@@ -243,16 +243,13 @@ def _roofline(axes: Axes, memory: tuple[str, float], peaks: Mapping[str, float],
               points: Sequence[tuple[float, float]],
               names: Sequence[tuple[str, tuple[float, float], str]], *, narrow: bool,
               ridges: bool = False) -> None:
-    """Roofs with labels, and names of points where nothing else is.
+    """Roofs with labels, and names of points where nothing else is, on logarithmic axes.
 
     Args:
-        axes: both logarithmic; they get limits with decades around points and ridges.
         memory: name and B/s of the memory roof.
         peaks: FLOP/s of the compute roofs by name.
         points: (FLOP/B, FLOP/s) of all points, which labels avoid.
         names: (name, point, colour), a subset of ``points``.
-        narrow: leave more room for labels.
-        ridges: mark the ridge points too.
     """
     xs, ys = zip(*points, strict=True)
     ends = [*xs, *(peak / memory[1] for peak in peaks.values())]
@@ -418,12 +415,9 @@ def _heading(axes: Axes, title: str, more: str) -> None:
 
 @mpl.rc_context(_STYLE)
 def _svg(figure: Figure, label: str, *, narrow: bool) -> Markup:
-    """An SVG element for a page, with text as text and colours as variables of the page.
+    """An SVG element for a page, with text as text and colours of ``INK`` as CSS variables.
 
-    Args:
-        figure: in the colours of ``INK``.
-        label: what a screen reader reads; ids within are unique among drawings with others.
-        narrow: whether the page shows it in narrow windows instead of wide ones.
+    A screen reader reads ``label``; ids within are unique among drawings with other labels.
     """
     kind = "narrow" if narrow else "wide"
     image = io.StringIO()

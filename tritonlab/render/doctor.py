@@ -9,7 +9,7 @@ from tritonlab.render.report import diagnosis
 from tritonlab.render.screen import Screen
 
 
-def show(screen: Screen, machine: Diagnosis, next_command: str) -> None:
+def show(screen: Screen, machine: Diagnosis) -> None:
     """Prints checks with remedies, the levels of evidence possible here, and attacks."""
     for check in machine.checks:
         label = f"{check.name}: " if screen.plain else f"{check.name:<22} "
@@ -28,7 +28,6 @@ def show(screen: Screen, machine: Diagnosis, next_command: str) -> None:
         screen.blank()
         _attacks(screen, machine)
     screen.blank()
-    screen.next(next_command)
 
 
 def _attacks(screen: Screen, machine: Diagnosis) -> None:

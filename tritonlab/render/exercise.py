@@ -21,8 +21,10 @@ _SIDE_BY_SIDE = 160  # columns from which on two files fit beside each other
 _SIGNS = {"+": "pass", "-": "fail", "@": "note"}
 
 
-def show_start(screen: Screen, begun: StartedModule, *, typed: bool = True) -> None:
-    """Prints the files of an exercise; ``typed``: also the next command."""
+def show_start(screen: Screen, begun: StartedModule, *before: str) -> None:
+    """Prints sentences that come before, and the files of an exercise."""
+    for sentence in filter(None, before):
+        screen.line(sentence)
     module, started, missing = begun.module, begun.started, begun.missing
     screen.line((module.id, "strong"), f"  {module.title}, about {hours(module.minutes)}")
     if module.summary:
@@ -44,20 +46,17 @@ def show_start(screen: Screen, begun: StartedModule, *, typed: bool = True) -> N
         dict.fromkeys(folders, "the exercise to edit")
     for name, why in files.items():
         if name in (*started.copied, *started.kept, *folders, *given):
-            screen.line((why, "dim"),
-                        lead=(f"{name}: " if screen.plain else f"  {name:<10} ",))
+            screen.line((why, "dim"), lead=(f"{name}: " if screen.plain else f"  {name:<10} ",))
     if missing:
         screen.blank()
         are = "is" if len(missing) == 1 else "are"
         screen.line(f"It builds on {', '.join(missing)}, which {are} not passed yet. "
                     "You can go on all the same.")
     screen.blank()
-    if typed:
-        screen.next(begun.command, f"Edit {' and '.join(folders) or 'kernel.py'}, then type: ")
 
 
-def show_hint(screen: Screen, given: Hint, onward: str = "") -> None:
-    """Prints one hint; ``onward`` replaces the next command, for instance under `watch`."""
+def show_hint(screen: Screen, given: Hint, *after: str) -> None:
+    """Prints one hint, and sentences that come after it."""
     module, group = given.module, given.group
     todos = ranges(group.todos)
     screen.line((module.id, "strong"), f"  {group.title}",
@@ -66,19 +65,16 @@ def show_hint(screen: Screen, given: Hint, onward: str = "") -> None:
     screen.line(given.text, lead=(f"Hint {given.rung} of {len(group.rungs)}: ",))
     if given.repeated:
         screen.line(("This was the last one; it is shown again.", "dim"))
-    if onward:
-        screen.line(onward)
-    else:
-        screen.next(given.command)
+    for sentence in after:
+        screen.line(sentence)
 
 
-def show_reset(screen: Screen, backup: Backup, place: Path, command: str) -> None:
+def show_reset(screen: Screen, backup: Backup, place: Path) -> None:
     """Prints the backup's folder, the new state of ``place`` and the command to undo."""
     module = backup.module
     screen.line((module.id, "strong"), f"  {module.title}")
     if not backup.changed:
         screen.line("Nobody has touched this exercise, so nothing was changed.")
-        screen.next(command, "Edit it, then type: ")
         return
     if backup.restored:
         screen.line(f"Your work is back in {shown(place)}; it stays in its backup too.")
@@ -92,11 +88,9 @@ def show_reset(screen: Screen, backup: Backup, place: Path, command: str) -> Non
         screen.line("A fresh exercise is in its place.")
     if backup.folder:
         screen.command(f"tritonlab reset {module.id} --undo", "To go back, type: ")
-    screen.next(command, "Next: " if backup.restored else "Edit it, then type: ")
 
 
-def show_solution(screen: Screen, module: Module, files: Sequence[FileComparison], command: str,
-                  before: str = "Next: ") -> None:
+def show_solution(screen: Screen, module: Module, files: Sequence[FileComparison]) -> None:
     """Prints all files that differ."""
     screen.line((module.id, "strong"), "  ", (module.title, "dim"))
     screen.blank()
@@ -112,7 +106,6 @@ def show_solution(screen: Screen, module: Module, files: Sequence[FileComparison
         else:
             _beside(screen, file)
         screen.blank()
-    screen.next(command, before)
 
 
 def _unified(screen: Screen, file: FileComparison) -> None:

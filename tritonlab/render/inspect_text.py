@@ -5,18 +5,20 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from grader.diagnosis.codes import MEANINGS
 from grader.diagnosis.perf_lints import Defect
 from grader.engine.compiler.targets import Target
 from grader.inspect.inspection import InspectedCase, Inspection, Point, SourceLine
 from grader.judge.launch_report import InspectedLaunch
-from grader.processes.compiler_replies import Listing
+from grader.processes.replies import Listing
 from grader.recording.compiled_kernel import Binary
 from grader.recording.launch_stats import Traffic
 from grader.submission import syntax
 from grader.text import sentence
 from tritonlab.course.course import Module
+from tritonlab.errors import shown
 from tritonlab.render import quantities as q
 from tritonlab.render.report import show_finding
 from tritonlab.render.screen import Part, Screen, cropped, padded
@@ -58,9 +60,9 @@ def promise(target: Target) -> str:
 
 
 def facts(inspection: Inspection) -> tuple[list[str], list[FactRow], int]:
-    """The table of launches, equal ones of a case as one: the heads of its columns and its rows.
+    """The table of launches: heads of columns, rows, and the number of launches left out.
 
-    Returns the number of launches that are left out, too.
+    Equal launches of a case share a column.
     """
     columns = [(case, launch, case.launches.count(launch))
                for case in inspection.cases for number, launch in enumerate(case.launches)
@@ -72,8 +74,7 @@ def facts(inspection: Inspection) -> tuple[list[str], list[FactRow], int]:
     each = [launch for _, launch, _ in columns]
     binaries = [launch.binary for launch in each]
     return names, [
-        FactRow("case", "what the function was called with",
-                [case.name for case, *_ in columns]),
+        FactRow("case", "what the function was called with", [case.name for case, *_ in columns]),
         FactRow("launched at", "where your code launches it",
                 [f"line {launch.line}" if launch.line else "unknown" for launch in each]),
         FactRow("grid", "programs along each axis, and all of them", [*map(_grid, each)]),
@@ -195,10 +196,7 @@ def movement(moved: Traffic) -> str:
 
 
 def defect_name(inspection: Inspection, case: InspectedCase, defect: Defect) -> str:
-    """The name of a defect with its line, and its case unless that is the largest.
-
-    A hint says that it is one.
-    """
+    """The name of a defect or hint with its line, and its case unless that is the largest."""
     kind = "hint: " if defect.weight == "hint" else ""
     line = f", line {defect.line}" if defect.line else ""
     where = f", in the case {case.name}" if case is not inspection.largest else ""
@@ -251,15 +249,20 @@ def distinct_launches(inspection: Inspection) -> list[tuple[InspectedCase, Inspe
 # On a terminal
 
 
-def show(screen: Screen, module: Module, inspection: Inspection, next_command: str, before: str,
-         *, ptx: bool = False, sass: bool = False) -> None:
-    """Prints an inspection and the next command."""
+def show(screen: Screen, module: Module, inspection: Inspection, page: Path | None, *,
+         ptx: bool = False, sass: bool = False) -> None:
+    """Prints an inspection; of one on a page, only findings and names of defects."""
+    if page:
+        _findings(screen, module, inspection)
+        for case, defect in inspection.seen:
+            screen.line(defect_name(inspection, case, defect), lead=("Found: ",))
+        screen.line(f"The page is {shown(page.absolute())}")
+        return
     screen.line((module.id, "strong"), "  ", (module.title, "dim"))
     triton = inspection.versions.get("triton", "")
     screen.line(f"Compiled for an {inspection.target.title} ({inspection.target.name}) with "
                 f"Triton {triton}; no GPU was used.")
-    for case in inspection.cases:
-        _findings(screen, module, case)
+    _findings(screen, module, inspection)
     _table(screen, inspection)
     largest = inspection.largest
     if largest is not None:
@@ -272,25 +275,14 @@ def show(screen: Screen, module: Module, inspection: Inspection, next_command: s
         if sass:
             _listing(screen, inspection, f"SASS of {launch.kernel}", case.name, launch.sass)
     screen.blank()
-    screen.next(next_command, before)
 
 
-def show_page(screen: Screen, module: Module, inspection: Inspection, path: str,
-              next_command: str, before: str) -> None:
-    """Prints findings, names of defects and the path of the page."""
+def _findings(screen: Screen, module: Module, inspection: Inspection) -> None:
+    """Prints the findings that keep cases from being inspected."""
     for case in inspection.cases:
-        _findings(screen, module, case)
-    for case, defect in inspection.seen:
-        screen.line(defect_name(inspection, case, defect), lead=("Found: ",))
-    screen.line(f"The page is {path}")
-    screen.next(next_command, before)
-
-
-def _findings(screen: Screen, module: Module, case: InspectedCase) -> None:
-    """Prints the findings that keep a case from being inspected."""
-    for finding in case.findings:
-        screen.blank()
-        show_finding(screen, "Nothing to inspect: ", case.name, module, finding)
+        for finding in case.findings:
+            screen.blank()
+            show_finding(screen, "Nothing to inspect: ", case.name, module, finding)
 
 
 def _table(screen: Screen, inspection: Inspection) -> None:
@@ -321,8 +313,7 @@ def _blocks(widths: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
     """Splits columns into blocks that fit beside the labels; one at least is in each."""
     first = 0
     for last in range(1, len(widths) + 1):
-        if last == len(widths) or \
-                2 + _LABEL + sum(widths[first:last + 1]) - _GAP > room:
+        if last == len(widths) or 2 + _LABEL + sum(widths[first:last + 1]) - _GAP > room:
             yield first, last
             first = last
 
@@ -422,8 +413,7 @@ def _listing(screen: Screen, inspection: Inspection, title: str, case: str,
             screen.line(f"{title} {line or '-'}: {code.strip()}")
             continue
         if line != before and line is not None and line <= len(texts):
-            screen.row((f"  {line:>4}  {texts[line - 1].strip()}"[: screen.width],
-                                "note"))
+            screen.row((f"  {line:>4}  {texts[line - 1].strip()}"[: screen.width], "note"))
         before = line
         screen.line(code.strip(), lead=(" " * 8,))
     if not listing:

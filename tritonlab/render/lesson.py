@@ -8,12 +8,15 @@ import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown
 from rich.syntax import Syntax
 from rich.text import Text
 
+from tritonlab.course.course import Module
+from tritonlab.errors import shown
 from tritonlab.render.screen import Screen
 
 _INDENT = 2  # columns before code and diagrams; these have at most 78
@@ -57,7 +60,19 @@ def rendered(screen: Screen, text: str) -> str:
     return screen.rendered(_Markdown(text, hyperlinks=False), _STYLES)
 
 
-def page(text: str) -> bool:
+def show(screen: Screen, module: Module, text: str, page: Path | None, *, paged: bool) -> None:
+    """Prints a lesson, a screen at a time if wanted, or where its page is."""
+    if page:
+        screen.line(f"The lesson of {module.id} is in {shown(page.absolute())}.")
+    elif screen.plain:
+        screen.text(text.rstrip() + "\n\n")
+    else:
+        lesson = rendered(screen, text)
+        if not (paged and screen.live and in_pager(lesson)):
+            screen.text(lesson + "\n")
+
+
+def in_pager(text: str) -> bool:
     """Shows text in ``$PAGER`` or less; returns False if neither starts."""
     try:
         command = shlex.split(os.environ.get("PAGER", "less"))

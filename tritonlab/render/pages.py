@@ -7,7 +7,7 @@ import itertools
 import re
 import shlex
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
@@ -31,7 +31,8 @@ _KINDS = {tokens.Comment: "comment", tokens.String.Interpol: "", tokens.String: 
 
 def lesson(module: Module, text: str) -> str:
     """The page of a lesson, whose Markdown is ``text``."""
-    return _template("lesson.html").render(module=module, body=Markup(_markdown().render(text)))
+    body = Markup(_markdown().render(text))
+    return _templates().get_template("lesson.html").render(module=module, body=body)
 
 
 def inspection(module: Module, inspection: Inspection) -> str:
@@ -47,7 +48,7 @@ def inspection(module: Module, inspection: Inspection) -> str:
     sources = [(case, inspect_text.source_rows(inspection, case),
                 max((line.bytes for line in case.lines.values()), default=0))
                for case in sorted(inspection.cases, key=lambda case: -case.bytes) if case.launches]
-    return _template("inspect.html").render(
+    return _templates().get_template("inspect.html").render(
         module=module, inspection=inspection, words=inspect_text, names=names, facts=facts,
         left=left, sources=sources,
         parts=dict(enumerate(_highlighted(inspection.text.expandtabs(4)), 1)),
@@ -65,18 +66,15 @@ def benchmark(module: Module, benchmark: Benchmark) -> str:
     drawings = charts.benchmark_svgs(
         benchmark, f"Speed over size and roofline, {bench_text.promise(benchmark)}; "
                    "the tables below hold the numbers")
-    return _template("bench.html").render(
+    return _templates().get_template("bench.html").render(
         module=module, benchmark=benchmark, words=bench_text, drawings=drawings,
         classes=charts.CLASSES)
 
 
 def certificate(certificate: Certificate, file: str) -> str:
-    """The page of a certificate, to print on one sheet; its data are in it, to be verified.
-
-    ``file`` is the name that the page will have.
-    """
+    """The page of a certificate, to print on one sheet, with its data; it will be in ``file``."""
     data = certificate.to_dict()
-    return _template("certificate.html").render(
+    return _templates().get_template("certificate.html").render(
         certificate=certificate, words=certificate_text, data=data,
         fingerprint=certificate_reader.fingerprint(data),
         marker=Markup(certificate_reader.MARKER), command=f"tritonlab verify {shlex.quote(file)}")
@@ -89,7 +87,7 @@ def report(overview: Overview) -> str:
     benched = [(one, charts.benchmark_svgs(one.stored.benchmark,
                                            f"Speed over size of {one.module.id}"))
                for one in overview.benched]
-    return _template("report.html").render(
+    return _templates().get_template("report.html").render(
         overview=overview, certificate=overview.certificate, words=progress,
         timelines=charts.timeline_svgs(overview.days), benched=benched)
 
@@ -97,13 +95,9 @@ def report(overview: Overview) -> str:
 # ---------------------------------------------------------------------------------------------
 
 
-def _template(name: str) -> Template:
-    """Loads the template of a page; values are escaped."""
-    return _templates().get_template(name)
-
-
 @functools.cache
 def _templates() -> Environment:
+    """The templates of pages; values are escaped."""
     environment = Environment(loader=PackageLoader("tritonlab.render"), autoescape=True,
                               undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(code=_with_code, bytes=q.bytes_, share=q.share, three=q.three,

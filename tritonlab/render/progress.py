@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from grader.text import sentence
@@ -21,6 +22,7 @@ from tritonlab.progress.merge import Merge
 from tritonlab.progress.progress_report import ModuleProgress, Overview, RecordedGrade
 from tritonlab.render import quantities as q
 from tritonlab.render.screen import Screen, padded, word
+from tritonlab.workspace.workspace import Workspace
 
 STATE_WORDS = {ModuleState.PASSED: "PASS", ModuleState.TRIED: "OPEN", ModuleState.STARTED: "OPEN",
                ModuleState.OUTDATED: "PASS", ModuleState.WAITING: "WAIT"}
@@ -37,13 +39,12 @@ def hours(minutes: int) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes / 60:.3g} h"
 
 
-def show_list(screen: Screen, course: Course, certificate: Certificate, next_command: str) -> None:
+def show_list(screen: Screen, course: Course, certificate: Certificate) -> None:
     """Prints all tracks with their modules."""
     for track in course.tracks:
         _track(screen, track, certificate)
     screen.line((LEGEND, "dim"))
     show_totals(screen, certificate, " passed", tracks=False)
-    screen.next(next_command)
 
 
 def _track(screen: Screen, track: Track, certificate: Certificate) -> None:
@@ -72,7 +73,7 @@ def _track(screen: Screen, track: Track, certificate: Certificate) -> None:
 
 
 def show_status(screen: Screen, course: Course, certificate: Certificate, current: Module | None,
-                workspace: str | None, next_command: str) -> None:
+                workspace: Workspace | None) -> None:
     """Prints totals, open modules and the planned time left."""
     show_totals(screen, certificate, " passed")
     screen.blank()
@@ -99,8 +100,7 @@ def show_status(screen: Screen, course: Course, certificate: Certificate, curren
         screen.line(f"Planned time of the core modules that are ready: {hours(left)}.")
     if evidence := _evidence(certificate):
         screen.line(evidence)
-    screen.line(f"Workspace: {workspace or 'none yet'}")
-    screen.next(next_command)
+    screen.line(f"Workspace: {shown(workspace.root) if workspace else 'none yet'}")
 
 
 def _evidence(certificate: Certificate) -> str:
@@ -145,8 +145,7 @@ def list_to_dict(course: Course, certificate: Certificate) -> dict[str, Any]:
 # History, report and merge
 
 
-def show_history(screen: Screen, course: Course, attempts: Sequence[RecordedGrade],
-                 command: str) -> None:
+def show_history(screen: Screen, course: Course, attempts: Sequence[RecordedGrade]) -> None:
     """Prints all grades in the order of the course."""
     if not attempts:
         screen.line("Nothing was graded yet.")
@@ -172,11 +171,14 @@ def show_history(screen: Screen, course: Course, attempts: Sequence[RecordedGrad
                     f"  {when}  ", word(attempt.verdict),
                     "".join(f" {text} " for text in others if text), " "))
         screen.blank()
-    screen.next(command)
 
 
-def show_report(screen: Screen, overview: Overview, next_command: str) -> None:
-    """Prints the report in short."""
+def show_report(screen: Screen, overview: Overview, page: Path | None) -> None:
+    """Prints the report in short; of one on a page, only the summary."""
+    if page:
+        screen.line(f"The page is {shown(page.absolute())}")
+        screen.line(report_summary(overview))
+        return
     certificate = overview.certificate
     screen.pair((("Report", "strong"), f"  {certificate.name}" if certificate.name else ""),
                 (certificate.updated or "no record yet", "dim"))
@@ -197,7 +199,6 @@ def show_report(screen: Screen, overview: Overview, next_command: str) -> None:
                     f"{' '.join(outcome(one.stored))}")
     if overview.benched:
         screen.blank()
-    screen.next(next_command)
 
 
 def _days(screen: Screen, overview: Overview) -> None:
@@ -253,7 +254,7 @@ def outcome(stored: StoredBenchmark) -> Iterator[str]:
             yield f"{chart.function}: {text}" if len(stored.benchmark.charts) > 1 else text
 
 
-def show_merge(screen: Screen, merge: Merge, command: str) -> None:
+def show_merge(screen: Screen, merge: Merge) -> None:
     """Prints the number of merged records and what they changed."""
     def were(number: int) -> str:
         return "was" if number == 1 else "were"
@@ -275,4 +276,3 @@ def show_merge(screen: Screen, merge: Merge, command: str) -> None:
         if merge.gained:
             screen.line(f"Passed there and not here before: {', '.join(merge.gained)}.")
         screen.line("Exercises were not copied: only the record was merged.")
-    screen.next(command)

@@ -29,22 +29,18 @@ _HEAD_LINES, _TAIL_LINES = 4, 2  # of what the learner's code printed
 _KERNEL_LINES = 12  # of what a kernel printed
 
 
-def show(screen: Screen, module: Module, report: Report, next_command: str,
-         before: str = "Next: ", note: str = "", replay: str = "",
-         reading: JournalReading | None = None, *, verbose: bool = False) -> None:
-    """Prints a report and the next command.
-
-    If all checks passed and there are many, those without facts are counted, not named.
+def show(screen: Screen, module: Module, report: Report, note: str, replay: str,
+         reading: JournalReading, *, verbose: bool = False) -> None:
+    """Prints a report.
 
     Args:
         note: where the details of a failure of the grader are.
-        replay: the command that repeats the first failure alone.
+        replay: the command that repeats the first failure alone, unless it comes next anyway.
         reading: of the journal, which knows what hints were shown.
-        verbose: name every check.
+        verbose: name every check, instead of counting those without facts if many passed.
     """
     screen.line((module.id, "strong"), "  ", (module.title, "dim"))
-    counted = report.verdict is Verdict.PASSED and not verbose and \
-        len(report.results) > _FOLD_ABOVE
+    counted = report.verdict is Verdict.PASSED and not verbose and len(report.results) > _FOLD_ABOVE
     for kind, title in GROUPS:
         _group(screen, title, [r for r in report.results if r.kind is kind], counted)
     if counted:
@@ -56,7 +52,7 @@ def show(screen: Screen, module: Module, report: Report, next_command: str,
                     lead=(word("ERROR"), " "))
     if failure := report.first_failure:
         show_failure(screen, module, failure, reading)
-        if replay and replay != next_command:
+        if replay:
             screen.command(replay, lead=screen.label("Repeat"))
         if others := report.count(Verdict.FAILED) - 1:
             screen.blank()
@@ -71,14 +67,10 @@ def show(screen: Screen, module: Module, report: Report, next_command: str,
     show_summary(screen, report)
     if report.verdict is Verdict.ERROR:
         screen.line(f"This is about the grader, not about your kernel. {note}")
-    screen.next(next_command, before)
 
 
 def _group(screen: Screen, title: str, results: Sequence[CaseResult], briefly: bool) -> None:
-    """A group of checks: one a line, or many that ended alike in one paragraph.
-
-    ``briefly``: those that passed and say no more than that are only counted.
-    """
+    """Prints checks, many that ended alike as one paragraph; ``briefly``: counts passed ones."""
     if not results:
         return
     passed = sum(result.verdict is Verdict.PASSED for result in results)
@@ -128,13 +120,10 @@ def show_check(screen: Screen, result: CaseResult, lead: str) -> None:
     note = result.advisory and not passed
     name = result.name + (" (never decides)" if result.advisory else "")
     screen.line(name, lead=(lead, word("NOTE" if note else result.verdict), " "))
-    indent = (screen.below(f"{lead}{result.name}"),)
-    for label, value in result.facts.items():
-        screen.line((f"{label} {value}", "dim"), lead=indent)
-    if result.reason and not passed:
-        screen.line((brief(result.reason), "dim"), lead=indent)
-    if note and result.findings:
-        screen.line((result.findings[0].seen, "dim"), lead=indent)
+    screen.facts(f"{lead}{result.name}",
+                 *(f"{label} {value}" for label, value in result.facts.items()),
+                 "" if passed else brief(result.reason),
+                 result.findings[0].seen if note and result.findings else "")
 
 
 def show_failure(screen: Screen, module: Module, failure: CaseResult,
@@ -206,11 +195,7 @@ def diagnosis(module: Module, finding: Finding,
 
 
 def next_step(module: Module, finding: Finding, reading: JournalReading | None = None) -> str:
-    """The finding's next step, with the command of the next hint.
-
-    The grader knows neither modules nor hints: the face completes the command, and says which rung
-    of which ladder it leads to.
-    """
+    """The finding's next step, with the command of the next hint and the rung it leads to."""
     offer = hints.offer(module, finding, reading or JournalReading(()))
     named = f"`{offer.command}` ({offer})" if offer else f"`tritonlab hint {module.id}`"
     asks = f"{named}{'' if offer and offer.repeated else ' asks a question that helps'}."
@@ -265,14 +250,13 @@ def show_summary(screen: Screen, report: Report) -> None:
         report.partial and f"Nothing is recorded{why}.", by=" "))
 
 
-def show_upgrades(screen: Screen, upgrades: Sequence[Upgrade], next_command: str) -> None:
+def show_upgrades(screen: Screen, upgrades: Sequence[Upgrade]) -> None:
     """Prints modules that passed without a GPU, graded on one now."""
     for upgrade in upgrades:
         _upgrade(screen, upgrade)
     fast = sum(_evidence(upgrade) == FAST for upgrade in upgrades)
     screen.line(f"{fast} of {len(upgrades)} shown to be fast." if upgrades else
                 "Every module that you passed and that asks for speed is shown to be fast.")
-    screen.next(next_command)
 
 
 def _upgrade(screen: Screen, upgrade: Upgrade) -> None:
@@ -284,15 +268,14 @@ def _upgrade(screen: Screen, upgrade: Upgrade) -> None:
                 lead=screen.verdict(verdict))
     failure = report.first_failure if report else None
     clocked = [r for r in report.results if r.clocked and not r.advisory] if report else []
-    for fact in filter(None, (
-            upgrade.problem,
-            "the file has changed since it passed" if upgrade.changed else "",
-            upgrade.result.complaint if upgrade.result else "",
-            *(f"{result.name}: {result.facts.get('measured') or brief(result.reason)}"
-              for result in clocked),
-            f"{failure.name}: {failure.findings[0].seen if failure.findings else ''}"
-            if failure and not failure.clocked else "")):
-        screen.line((fact, "dim"), lead=(screen.below(upgrade.module.id),))
+    screen.facts(
+        upgrade.module.id, upgrade.problem,
+        "the file has changed since it passed" if upgrade.changed else "",
+        upgrade.result.complaint if upgrade.result else "",
+        *(f"{result.name}: {result.facts.get('measured') or brief(result.reason)}"
+          for result in clocked),
+        f"{failure.name}: {failure.findings[0].seen if failure.findings else ''}"
+        if failure and not failure.clocked else "")
 
 
 def _evidence(upgrade: Upgrade) -> str:

@@ -110,9 +110,10 @@ class Screen:
         """A verdict as the lead of a line."""
         return "  ", word(verdict), " "
 
-    def below(self, name: str) -> str:
-        """The lead of facts below a verdict; in plain mode it names what they belong to."""
-        return f"{name}: " if self.plain else " " * 8
+    def facts(self, name: str, *facts: str | None) -> None:
+        """Prints facts below a verdict; in plain mode each names what it belongs to."""
+        for fact in filter(None, facts):
+            self.line((fact, "dim"), lead=(f"{name}: " if self.plain else " " * 8,))
 
     def label(self, label: str, indent: int = 2, width: int = 8) -> str:
         """The lead of a paragraph that begins with a label."""
@@ -135,13 +136,12 @@ class Screen:
         else:
             self._print(_text((lead, (command, "command"))))
 
-    def next(self, command: str, before: str = "Next: ") -> None:
-        """Prints the next command on one line; every view ends with it."""
-        if self.plain or len(before) + len(command) <= self.width:
-            self.line(before, (command, "command"))
-        else:
+    def next(self, command: str, before: str) -> None:
+        """Prints the next command on one line, below ``before`` where both do not fit."""
+        if not self.plain and len(before) + len(command) > self.width:
             self.line(before)
-            self._print(_text(("  ", (command, "command"))))
+            before = "  "
+        self.command(command, before)
 
     def status(self, text: str) -> None:
         """Writes over the last line of a terminal."""
@@ -181,22 +181,19 @@ class Progress:
         self._done = 0
 
     def __enter__(self) -> Progress:
-        self.say("starting the grader")
+        self("starting the grader")
         return self
 
     def __exit__(self, *_: object) -> None:
         self.clear()
 
     def __call__(self, event: object) -> None:
-        """Shows an event of the grader: a name or a result."""
+        """Shows an activity; counts results."""
         if isinstance(event, str):
-            self.say(event)
+            done = f"{self._done} done · " if self._done else ""
+            self._put(clean(f"  {done}{event} …"))
         else:
             self._done += 1
-
-    def say(self, activity: str) -> None:
-        done = f"{self._done} done · " if self._done else ""
-        self._put(clean(f"  {done}{activity} …"))
 
     def clear(self) -> None:
         """Erases the line before other output."""
@@ -208,10 +205,7 @@ class Progress:
 
 
 def is_interactive(stream: TextIO) -> bool:
-    """Whether a stream is an interactive terminal; a notebook cell is not.
-
-    FORCE_COLOR, which ipykernel sets, makes no terminal.
-    """
+    """Whether a stream is a terminal, whatever FORCE_COLOR says, and no cell of a notebook."""
     try:
         return stream.isatty() and not in_notebook()
     except ValueError:  # closed
@@ -229,18 +223,12 @@ def in_notebook() -> bool:
 
 def clean(text: str) -> str:
     """The text without control characters; line ends and tabs become spaces."""
-    return "".join(
-        " " if char in "\n\t\r" else char if char.isprintable() else "·" for char in text)
+    return "".join(" " if c in "\n\t\r" else c if c.isprintable() else "·" for c in text)
 
 
 def cropped(text: str, room: int) -> str:
     """The text if it fits, else its beginning and an ellipsis."""
     return text if len(text) <= room else text[: room - 1] + "…"
-
-
-def screen_for(stream: TextIO | None = None, *, plain: bool = False) -> Screen:
-    """The screen for standard output; TRITONLAB_PLAIN=1 asks for plain mode too."""
-    return Screen(stream, plain=plain or os.environ.get("TRITONLAB_PLAIN", "") not in ("", "0"))
 
 
 def word(verdict: str) -> tuple[str, str]:
@@ -250,10 +238,7 @@ def word(verdict: str) -> tuple[str, str]:
 
 
 def padded(rows: Sequence[Sequence[str]], align: str, gap: str = "") -> list[list[str]]:
-    """Pads the cells of a table to one width a column, and adds ``gap`` to each.
-
-    ``align`` holds ``<`` or ``>`` for each column.
-    """
+    """Pads the cells of a table as ``align`` says (< or > a column), and adds ``gap`` to each."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [[f"{cell:{side}{width}}{gap}"
              for cell, side, width in zip(row, align, widths, strict=True)] for row in rows]

@@ -39,16 +39,17 @@ _CLEAR = "\r\x1b[J"
 
 
 @dataclass(frozen=True)
-class KeyBinding:
-    """A key, its name, and a sentence about its effect."""
+class Action:
+    """A key, its name, a sentence about its effect, and the function that acts on a `Watch`."""
 
     key: str
     name: str
     does: str
+    act: Callable[[Any], None]
 
 
 class Lines:
-    """One JSON object a line. Each has ``schema`` and ``event``, and further fields::
+    """Prints one JSON object a line. Each has ``schema`` and ``event``, and further fields::
 
         watching   module, kernel
         began      grade (from 1), at (hours, minutes, seconds)
@@ -61,10 +62,7 @@ class Lines:
     A grade that a newer save cancels has no ``graded``.
     """
 
-    def __init__(self, write: Callable[[str], None]) -> None:
-        self._write = write
-
-    def watching(self, submission: Submission, keys: Sequence[KeyBinding]) -> None:
+    def watching(self, submission: Submission, keys: Sequence[Action]) -> None:
         self._put("watching", module=submission.module.id, kernel=str(submission.kernel))
 
     def began(self, number: int, at: str) -> None:
@@ -88,8 +86,8 @@ class Lines:
         self._put("ended", exit_code=code)
 
     # JSON has neither keys nor a status line.
-    def keys(self, keys: Iterable[KeyBinding]) -> None: ...
-    def resting(self, keys: Iterable[KeyBinding]) -> None: ...
+    def keys(self, keys: Iterable[Action]) -> None: ...
+    def resting(self, keys: Iterable[Action]) -> None: ...
     def asks(self, question: str) -> None: ...
     def answered(self) -> None: ...
     def show(self, page: Callable[[Screen], None]) -> None: ...
@@ -97,7 +95,7 @@ class Lines:
     def resized(self) -> None: ...
 
     def _put(self, event: str, **fields: Any) -> None:
-        self._write(json.dumps({"schema": 1, "event": event, **fields}) + "\n")
+        print(json.dumps({"schema": 1, "event": event, **fields}), flush=True)
 
 
 class Watched:
@@ -111,7 +109,7 @@ class Watched:
         self._keys = False
         self._new = True  # this exercise was not graded yet
 
-    def watching(self, submission: Submission, keys: Sequence[KeyBinding]) -> None:
+    def watching(self, submission: Submission, keys: Sequence[Action]) -> None:
         module = submission.module
         self._keys, self._new = bool(keys), True
         self.make_room()
@@ -122,13 +120,13 @@ class Watched:
             self._screen.line("Keys are off: there is no terminal to read them from.")
         self.resting(keys)
 
-    def keys(self, keys: Iterable[KeyBinding]) -> None:
+    def keys(self, keys: Iterable[Action]) -> None:
         self.make_room()
         for key in keys:
             self._screen.line(key.does, lead=("  ", (key.key, "command"), "  "))
         self._show()
 
-    def resting(self, keys: Iterable[KeyBinding]) -> None:
+    def resting(self, keys: Iterable[Action]) -> None:
         """Shows the keys in the status line."""
         self._put(*(f"{key.key} {key.name}" for key in keys))
 
@@ -156,13 +154,8 @@ class Watched:
                earlier: CaseResult | None, complaint: str, onward: str) -> None:
         """Prints the verdict.
 
-        Args:
-            module: that was graded.
-            report: of the grade.
-            reading: of the journal, which knows what hints were shown.
-            earlier: the failure that ``failing`` has shown.
-            complaint: why it is not on record.
-            onward: what to do next.
+        ``earlier`` is the failure that ``failing`` has shown; ``complaint``: why the grade is not
+        on record; ``onward``: what to do next.
         """
         self.make_room()
         screen, failure = self._screen, report.first_failure

@@ -24,8 +24,6 @@ RESTLESS_S = 3.0  # until a file that keeps changing is graded as it is
 LOOK_S = 1.0  # between checks without an event
 POLL_MS = 200  # between checks if events are not used
 
-OnContent = Callable[["Content"], None]
-Marks = tuple[tuple[int, ...], ...]  # of all files
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ class Saves:
     ``on_content`` is called in that thread with the first content and with each new one.
     """
 
-    def __init__(self, submission: Submission, on_content: OnContent, *,
+    def __init__(self, submission: Submission, on_content: Callable[[Content], None], *,
                  poll: bool = False) -> None:
         self._submission = submission
         self._on_content = on_content
@@ -69,7 +67,7 @@ class Saves:
         self._files = [submission.kernel, *(folder / name for name in submission.module.files)]
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="saves", daemon=True)
-        self._last_marks: Marks = ()
+        self._last_marks: tuple[tuple[int, ...], ...] = ()
         self._content: Content | None = None
 
     def __enter__(self) -> Self:
@@ -126,7 +124,7 @@ class Saves:
             self._content = content
             self._on_content(content)
 
-    def _marks(self) -> Marks:
+    def _marks(self) -> tuple[tuple[int, ...], ...]:
         """Returns the status of the files, which changes with their content."""
         return tuple(map(_status, self._files))
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from functools import partial
 
 from tritonlab.course.course import Module
 from tritonlab.errors import NoWorkspace, shown
 from tritonlab.grading import hints, solution_diff
 from tritonlab.interrupts import EXIT_STOPPED
 from tritonlab.progress import certificate
-from tritonlab.watch.watcher import Action, Watch
+from tritonlab.render.watch import Action
+from tritonlab.watch.watcher import Watch
 from tritonlab.workspace import editor, watch_lock, workspace
 from tritonlab.workspace import reset as the_reset
 from tritonlab.workspace import start as the_begin
@@ -35,7 +35,7 @@ def hint(watch: Watch) -> None:
     next_hint = hints.give(watch.course, _place(watch), watch.module, todo, function)
     onward = "h shows the next one." if next_hint.rung < len(next_hint.group.rungs) else \
         f"Edit {watch.submission.to_edit} and save: it is graded again."
-    watch.view.show(partial(show_hint, given=next_hint, onward=onward))
+    watch.view.show(lambda screen: show_hint(screen, next_hint, onward))
     watch.tell(hints.record(watch.course, _place(watch), next_hint))
 
 
@@ -107,7 +107,7 @@ def _go_to(watch: Watch, module: Module, why: str) -> None:
     with watch_lock.hold(Submission(module, place.kernel(module), place)) as held:
         watch.tell(why)
         begun = the_begin.begin(watch.course, module, place.root)
-        watch.view.show(partial(show_start, begun=begun, typed=False))
+        watch.view.show(lambda screen: show_start(screen, begun))
         watch.turn_to(exercise(module, place, watch.course), held.pop_all())
     watch.tell(begun.warning)
 
@@ -125,22 +125,14 @@ def _tell(watch: Watch, backup: Backup) -> None:
 
 
 def _run(watch: Watch, typed: str, *, reads: bool = False) -> None:
-    """Runs another verb as if typed.
-
-    Args:
-        reads: the verb reads keys itself.
-    """
+    """Runs another verb as if typed; it ``reads`` keys itself or not."""
     code = watch.run_aside([sys.executable, "-m", *shlex.split(typed)], reads=reads)
     if code is None or code < 0 or (code > 3 and code != EXIT_STOPPED):
         watch.tell(f"It did not end well. Repeat it in another terminal: {typed}")
 
 
 def _place(watch: Watch) -> Workspace:
-    """Returns the workspace of the exercise.
-
-    Raises:
-        NoWorkspace: it is outside of any workspace.
-    """
+    """Returns the workspace of the exercise, which may lie outside of any (NoWorkspace)."""
     place = watch.submission.workspace
     if place is None:
         raise NoWorkspace("This file lies in no workspace, so there is no record to go by.",

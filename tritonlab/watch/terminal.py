@@ -22,8 +22,8 @@ from types import FrameType
 from typing import Any, Self
 
 _LOOK_S = 0.1  # between polls of a program that has the terminal
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
-_HANDLED = (signal.SIGINT, *_ENDING, signal.SIGWINCH, signal.SIGCONT, signal.SIGTSTP)
+_HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGWINCH, signal.SIGCONT,
+            signal.SIGTSTP)
 
 
 @dataclass(frozen=True)
@@ -109,12 +109,18 @@ class Signals:
 
 
 class Keyboard:
-    """Single keys from standard input, where that is a terminal and ``wanted``."""
+    """Waits for events, single keys where there is a terminal, and the end of the output's reader.
+
+    ``there``: there are keys; ``held``: they are read one by one.
+    """
 
     def __init__(self, wanted: bool = True) -> None:
+        self.inbox = Inbox()
         self.there = wanted and os.isatty(0) and os.isatty(1)
-        self._before: list[Any] | None = None
         self.held = False
+        self._before: list[Any] | None = None
+        # A duplicate, as standard output is redirected once its reader has left.
+        self._output = os.dup(sys.__stdout__.fileno()) if sys.__stdout__ else None
 
     def __enter__(self) -> Self:
         self.hold()
@@ -122,6 +128,8 @@ class Keyboard:
 
     def __exit__(self, *_: object) -> None:
         self.release()
+        if self._output is not None:
+            os.close(self._output)
 
     def hold(self) -> None:
         """Switches to single keys if this process is in the foreground."""
@@ -143,7 +151,58 @@ class Keyboard:
                 with contextlib.suppress(termios.error):  # it is gone
                     termios.tcsetattr(0, termios.TCSADRAIN, self._before)
 
-    def read(self) -> TypedKeys | None:
+    def wait(self, seconds: float | None) -> bool:
+        """Waits for an event or the timeout; False if output or terminal is gone."""
+        poll = select.poll()
+        poll.register(self.inbox, select.POLLIN)
+        if self._output is not None:
+            poll.register(self._output, 0)  # poll always reports errors
+        if self.held:
+            poll.register(0, select.POLLIN)
+        ready = dict(poll.poll(None if seconds is None else max(0.0, seconds) * 1000))
+        if 0 in ready:
+            typed = self._read()
+            if typed is None:
+                return False
+            self.inbox.put(typed)
+        return self._output not in ready
+
+    def run(self, command: Sequence[str], stop: Callable[[], bool], *,
+            reads: bool) -> int | None:
+        """Runs a program until it ends or ``stop``, which is polled, returns True.
+
+        If it ``reads``, it gets the keyboard; otherwise it gets no input, key q interrupts it, and
+        `watch` handles other keys afterwards.
+
+        Returns:
+            Its exit code; None if it cannot be started.
+        """
+        if reads:
+            self.release()
+        keys = select.poll()
+        if self.held:
+            keys.register(0, select.POLLIN)
+        try:
+            program = subprocess.Popen(command, stdin=None if reads else subprocess.DEVNULL)
+            while program.poll() is None:
+                typed = self._read() if keys.poll(_LOOK_S * 1000) else TypedKeys("")
+                if typed is None or stop():
+                    program.terminate()
+                    program.wait()
+                elif "q" in typed.keys.lower():
+                    program.send_signal(signal.SIGINT)  # as Ctrl-C
+                elif typed.keys:
+                    self.inbox.put(typed)
+        except OSError:
+            return None
+        finally:
+            self.hold()
+            with contextlib.suppress(termios.error, OSError):
+                if reads and self.held:
+                    termios.tcflush(0, termios.TCIFLUSH)
+        return program.returncode
+
+    def _read(self) -> TypedKeys | None:
         """Reads keys without escape sequences; None if the terminal is gone."""
         typed = b""
         with contextlib.suppress(OSError):
@@ -158,74 +217,3 @@ class Keyboard:
             return os.tcgetpgrp(0) == os.getpgrp()
         except OSError:
             return False
-
-
-class Attention:
-    """Waits for events, keys and the end of the output's reader."""
-
-    def __init__(self, inbox: Inbox, keyboard: Keyboard) -> None:
-        self._inbox = inbox
-        self._keyboard = keyboard
-        # A duplicate, as standard output is redirected once its reader has left.
-        self._output = os.dup(sys.__stdout__.fileno()) if sys.__stdout__ else None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._output is not None:
-            os.close(self._output)
-
-    def wait(self, seconds: float | None) -> bool:
-        """Waits for an event or the timeout; False if output or terminal is gone."""
-        poll = select.poll()
-        poll.register(self._inbox, select.POLLIN)
-        if self._output is not None:
-            poll.register(self._output, 0)  # poll always reports errors
-        if self._keyboard.held:
-            poll.register(0, select.POLLIN)
-        ready = dict(poll.poll(None if seconds is None else max(0.0, seconds) * 1000))
-        if 0 in ready:
-            typed = self._keyboard.read()
-            if typed is None:
-                return False
-            self._inbox.put(typed)
-        return self._output not in ready
-
-    def run(self, command: Sequence[str], stop: Callable[[], bool], *,
-            reads: bool) -> int | None:
-        """Runs a program until it ends or ``stop`` returns True.
-
-        Args:
-            command: the program and its arguments.
-            stop: is polled meanwhile.
-            reads: the program gets the keyboard; otherwise it gets no input, key q interrupts it,
-                and `watch` handles other keys afterwards.
-
-        Returns:
-            Its exit code; None if it cannot be started.
-        """
-        if reads:
-            self._keyboard.release()
-        keys = select.poll()
-        if self._keyboard.held:
-            keys.register(0, select.POLLIN)
-        try:
-            program = subprocess.Popen(command, stdin=None if reads else subprocess.DEVNULL)
-            while program.poll() is None:
-                typed = self._keyboard.read() if keys.poll(_LOOK_S * 1000) else TypedKeys("")
-                if typed is None or stop():
-                    program.terminate()
-                    program.wait()
-                elif "q" in typed.keys.lower():
-                    program.send_signal(signal.SIGINT)  # as Ctrl-C
-                elif typed.keys:
-                    self._inbox.put(typed)
-        except OSError:
-            return None
-        finally:
-            self._keyboard.hold()
-            with contextlib.suppress(termios.error, OSError):
-                if reads and self._keyboard.held:
-                    termios.tcflush(0, termios.TCIFLUSH)
-        return program.returncode

@@ -20,11 +20,11 @@ from tritonlab.course.course import Course, Module
 from tritonlab.errors import TritonlabError
 from tritonlab.grading import grade as grading
 from tritonlab.progress import certificate
-from tritonlab.render.watch import KeyBinding, WatchView
+from tritonlab.render.watch import Action, WatchView
 from tritonlab.watch import grade_thread
 from tritonlab.watch.file_events import Content, Saves
 from tritonlab.watch.grade_thread import GradeEvent, GradeJob, GradeThread
-from tritonlab.watch.terminal import Attention, Inbox, Keyboard, Signals, TypedKeys
+from tritonlab.watch.terminal import Keyboard, Signals, TypedKeys
 from tritonlab.workspace import watch_lock
 from tritonlab.workspace.submission import Submission
 
@@ -33,13 +33,6 @@ REDRAW_S = 0.02  # between updates of the progress
 IN_FRONT_S = 1.0  # between checks for the foreground
 
 Act = Callable[["Watch"], None]
-
-
-@dataclass(frozen=True)
-class Action(KeyBinding):
-    """A key with its function."""
-
-    act: Act
 
 
 @dataclass
@@ -53,10 +46,6 @@ class Grade:
     shown: CaseResult | None = None
     drawn: float = 0.0  # the time of the last update
     fresh: bool = False  # with progress to draw
-
-    @property
-    def right(self) -> int:
-        return sum(r.verdict is Verdict.PASSED and not r.advisory for r in self.results)
 
 
 class Watch:
@@ -78,8 +67,8 @@ class Watch:
         self._over = False
         self._saves = contextlib.ExitStack()
         self._held = contextlib.ExitStack()  # the exercise
-        self.inbox = Inbox()
         self._keyboard = keyboard or Keyboard()
+        self.inbox = self._keyboard.inbox
         self.actions = tuple(actions) if self._keyboard.there else ()
         self._regrader = GradeThread(course, self._hear, target, gpu)
         self._signals = Signals(self.inbox, self._release)
@@ -103,12 +92,11 @@ class Watch:
         """
         try:
             self._held = watch_lock.hold(self.submission)
-            with (self._held, self._regrader, self._keyboard, self._signals,
-                  Attention(self.inbox, self._keyboard) as self._attention):
+            with self._held, self._regrader, self._keyboard, self._signals:
                 self.view.resized()  # from here on by signals
                 self._begin()
                 try:
-                    while not self._over and self._attention.wait(self._patience()):
+                    while not self._over and self._keyboard.wait(self._patience()):
                         for event in self.inbox.take():
                             self._handle(event)
                         self._be_punctual()
@@ -149,17 +137,9 @@ class Watch:
         self._begin()
 
     def run_aside(self, command: Sequence[str], *, reads: bool) -> int | None:
-        """Runs a program; saves are graded meanwhile and shown afterwards.
-
-        Args:
-            command: the program and its arguments.
-            reads: it gets the keyboard too; otherwise q ends it, and other keys are handled later.
-
-        Returns:
-            Its exit code; None if it cannot be started.
-        """
+        """Runs a program (``Keyboard.run``); saves are graded meanwhile and shown afterwards."""
         self.view.make_room()
-        code = self._attention.run(command, self._is_to_end, reads=reads)
+        code = self._keyboard.run(command, self._is_to_end, reads=reads)
         self._is_to_end()  # handles a Ctrl-C that ended the program
         self._signals.heard()
         self.view.resized()
@@ -202,7 +182,8 @@ class Watch:
             self._show_early(grade)
         if grade.fresh and now >= grade.drawn + REDRAW_S:
             grade.fresh, grade.drawn = False, now
-            self.view.progress(grade.right, grade.judging, failed=grade.shown is not None)
+            right = sum(r.verdict is Verdict.PASSED and not r.advisory for r in grade.results)
+            self.view.progress(right, grade.judging, failed=grade.shown is not None)
 
     def _show_early(self, grade: Grade) -> None:
         """Shows the first failure while other cases are still judged."""
@@ -325,10 +306,7 @@ class Watch:
             self._over, self._code = True, 128 + number
 
     def _is_to_end(self) -> bool:
-        """Whether a signal ends the session while another program has the terminal.
-
-        SIGINT is for that program alone.
-        """
+        """Whether a signal ends the session; SIGINT is for the program that has the terminal."""
         events = self.inbox.take()
         for event in events:
             if event != signal.SIGINT:

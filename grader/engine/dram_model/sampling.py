@@ -128,10 +128,10 @@ class Addresses(Memory):
 
     computes = False
     attempt_kind = _Timed
+    checks_kind = _BoundsOnly
 
     def __init__(self) -> None:
         super().__init__()
-        self.checks = _BoundsOnly(self)
         self.known: set[int] = set()
         self.turns_run = 9
         self.deadline = float("inf")
@@ -198,7 +198,7 @@ class Addresses(Memory):
     def atomic(self, operation: str, pointers: Handle, mask: Handle | None, value: Handle, *,
                ordered: bool, compare: Handle | None = None) -> Handle:
         dtype = value.data.dtype
-        access, parts = self._located("atomic", pointers, mask, dtype, self.running.count)
+        access, parts = self._located("atomic", pointers, mask, dtype, self.attempt.count)
         self._count(access, parts)
         result = np.zeros((1,) * (len(pointers.shape) + 1), dtype)
         if operation not in LOCKS:  # a lock is found open

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from grader.engine.interpreter.block_value import Array, Handle, stretched
 from grader.engine.interpreter.index_runs import Runs
-from grader.engine.interpreter.shadow_memory import HOST, NOBODY, Shadow, cells_of
+from grader.engine.interpreter.shadow_memory import HOST, NOBODY, Shadow
 
 _BASE = 1 << 60
 _REGION_BITS = 44
@@ -38,7 +38,7 @@ class Storage:
     data: NDArray[np.uint8]
     granule: int
     is_input: bool
-    protected: bool | None = None
+    protected: bool
     address: int | None = None  # the real one, for tables of pointers that host code made
     shadow: Shadow = field(init=False)
     readers: tuple[Shadow, Shadow] = field(init=False)  # of each element, two that differ
@@ -46,8 +46,6 @@ class Storage:
     stored_in: int = -1  # the last launch that stored into it
 
     def __post_init__(self) -> None:
-        if self.protected is None:
-            self.protected = self.is_input
         cells = -(-len(self.data) // self.granule)
         self.shadow = Shadow(cells, HOST if self.is_input else NOBODY)
         self._forget_readers()
@@ -58,9 +56,6 @@ class Storage:
             whole = len(self.data) // dtype.itemsize * dtype.itemsize
             self._typed[dtype] = self.data[:whole].view(dtype)
         return self._typed[dtype]
-
-    def written_by_host(self) -> None:
-        self.shadow.fill(HOST)
 
     def use_elements_of(self, itemsize: int) -> None:
         """Shadow elements this small from now on."""
@@ -123,7 +118,10 @@ class Part:
     @property
     def cells(self) -> Runs:
         """Where the shadows of the storage have the cells of these elements."""
-        return cells_of(self.place, self.itemsize, self.region.storage.granule)
+        itemsize, granule = self.itemsize, self.region.storage.granule
+        if itemsize >= granule:
+            return self.place.of_parts(itemsize // granule)
+        return Runs((self.place.indices() * itemsize // granule).reshape(-1))
 
     def each(self, values: Array) -> Array:
         """For every element, the value of the program that it belongs to."""
@@ -248,7 +246,6 @@ class Regions:
 
     def _elements(self, pointers: Handle, mask: Handle | None, rows: int, itemsize: int,
                   refused: Refused) -> list[Part]:
-        """Lane by lane."""
         addresses = pointers.full(rows).reshape(-1)
         per_row = len(addresses) // rows
         if mask is None:

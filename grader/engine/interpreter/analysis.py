@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -21,26 +20,16 @@ _LOCKS = {"atomic_cas", "atomic_xchg"}
 _ORIGINALS = {id(value): name for name, value in vars(tl).items() if callable(value)}
 
 
-@dataclass(frozen=True)
-class Facts:
-    """``stored``: parameters whose tensors may be stored into; None: any of them.
-
-    ``one_at_a_time``: the kernel prints, or takes turns by a lock: as a group its programs would
-    only get in each other's way.
-    """
-
-    stored: frozenset[str] | None
-    one_at_a_time: bool
-
-
 @cache
-def facts(fn: Any) -> Facts:
-    """Of the function of a kernel, with all that it calls."""
-    trees = [definition(each.__code__) for each in _reachable(fn, set())]
-    nodes = [node for tree in trees for node in ast.walk(tree)]
+def one_at_a_time(fn: Any) -> bool:
+    """Whether a kernel prints, or takes turns by a lock.
+
+    As a group its programs would only get in each other's way.
+    """
+    nodes = [node for each in _reachable(fn, set()) for node in ast.walk(definition(each.__code__))]
     called = {_name(node.func) for node in nodes if isinstance(node, ast.Call)}
     loops = any(isinstance(node, ast.While) for node in nodes)
-    return Facts(_stored(fn), bool(called & _PRINTS or (loops and called & _LOCKS)))
+    return bool(called & _PRINTS or (loops and called & _LOCKS))
 
 
 def _reachable(fn: Any, visited: set[int]) -> Iterator[Any]:
@@ -57,7 +46,8 @@ def _reachable(fn: Any, visited: set[int]) -> Iterator[Any]:
                 yield from _reachable(inner, visited)
 
 
-def _stored(fn: Any, callers: tuple[int, ...] = ()) -> frozenset[str] | None:
+@cache
+def stored_into(fn: Any, callers: tuple[int, ...] = ()) -> frozenset[str] | None:
     """Parameters that the pointer of a store may come from; None: it may come from anywhere."""
     if id(fn) in callers:
         return None
@@ -121,7 +111,7 @@ def _harmless(function: ast.expr, value: Any, visible: dict[str, Any]) -> bool:
 
 def _passed(call: ast.Call, helper: Any, callers: tuple[int, ...]) -> list[ast.expr] | None:
     """The arguments of a call that the called function may store into."""
-    stored = _stored(helper.fn, callers)
+    stored = stored_into(helper.fn, callers)
     if stored is None or any(isinstance(item, ast.Starred) for item in call.args):
         return None
     names = parameters(definition(helper.fn.__code__))

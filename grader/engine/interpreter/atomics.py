@@ -11,15 +11,8 @@ from grader.engine.interpreter.block_value import Array
 from grader.engine.interpreter.index_runs import in_order
 
 _OPERATIONS: dict[str, Callable[..., Array]] = {
-    "ADD": np.add,
-    "FADD": np.add,
-    "MIN": np.minimum,
-    "MAX": np.maximum,
-    "UMIN": np.minimum,
-    "UMAX": np.maximum,
-    "AND": np.bitwise_and,
-    "OR": np.bitwise_or,
-    "XOR": np.bitwise_xor,
+    "ADD": np.add, "FADD": np.add, "MIN": np.minimum, "UMIN": np.minimum, "MAX": np.maximum,
+    "UMAX": np.maximum, "AND": np.bitwise_and, "OR": np.bitwise_or, "XOR": np.bitwise_xor,
 }
 _FEW = 8  # lanes on one element that are taken in turns; more are accumulated in one go
 

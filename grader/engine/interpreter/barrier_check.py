@@ -15,8 +15,6 @@ from grader.engine.interpreter.block_value import Array
 from grader.engine.interpreter.happens_before import Order
 from grader.engine.interpreter.shadow_memory import Shadow
 
-_NOWHERE = -1  # instead of a line: stored, and from where is not known
-
 
 class Recent:
     """The stores of an attempt since the last barrier, which its programs reach together.
@@ -33,7 +31,7 @@ class Recent:
         """Elements were stored, or changed by an atomic that lets nobody wait."""
         storage = part.region.storage
         if part.itemsize >= storage.granule:
-            self._noted.setdefault(id(storage), []).append((part, line or _NOWHERE))
+            self._noted.setdefault(id(storage), []).append((part, line or -1))
 
     def settle(self) -> None:
         """All threads of each program wait here for the others: they see what was stored."""
@@ -44,10 +42,15 @@ class Recent:
         """Whether anything of it was stored."""
         return id(storage) in self._noted or id(storage) in self._lines
 
-    def lines(self, part: Part) -> Array:
-        """[runs, cells of a run]: the line of the last store to each cell; 0 where there is none.
+    def lines(self, part: Part, cells: Array, programs: Array, order: Order) -> Array:
+        """[runs, cells of a run]: the line of the last store to each cell, -1 if it is unknown.
 
-        Which of the programs stored it is for the storage's own shadow to tell.
+        0 where the very program that looks at the cell did not store or change it since its last
+        barrier.
+
+        Args:
+            cells: [runs, cells of a run], who stored or changed each of them last.
+            programs: whose each run is.
         """
         storage = part.region.storage
         shadow = self._lines.get(id(storage))
@@ -55,23 +58,9 @@ class Recent:
             shadow = self._lines[id(storage)] = Shadow(storage.shadow.cells, 0)
         for stored, line in self._noted.pop(id(storage), ()):
             shadow.set(stored.cells, line)
-        return shadow.get(part.cells).reshape(len(part.place.starts), -1)
-
-
-def own(lines: Array, cells: Array, programs: Array, order: Order) -> Array:
-    """Which cells the very program that looks at them stored or changed since its last barrier.
-
-    Args:
-        lines: as of ``Recent.lines``.
-        cells: [runs, cells of a run], who stored or changed each of them last.
-        programs: whose each run is.
-    """
-    stored: Array = lines != 0
-    if stored.any():
-        mine = np.broadcast_to(programs[:, None], cells.shape)
-        stored[stored] = order.owners(np.abs(cells[stored])) == mine[stored]
-    return stored
-
-
-def line_number(line: int) -> int | None:
-    return line if line != _NOWHERE else None
+        lines = shadow.get(part.cells).reshape(len(part.place.starts), -1)
+        stored = lines != 0
+        if stored.any():
+            mine = np.broadcast_to(programs[:, None], cells.shape)
+            lines[stored] *= order.owners(np.abs(cells[stored])) == mine[stored]
+        return lines

@@ -21,7 +21,7 @@ from grader.engine.compiler import targets
 from grader.engine.interpreter import libdevice, numerics
 from grader.engine.interpreter.block_value import Array, Handle, aligned, constant
 from grader.engine.interpreter.descriptors import BlockDescriptor, BlockPointer
-from grader.engine.interpreter.errors import AssertionFailed, NotInAKernel, NotInterpreted
+from grader.engine.interpreter.errors import KernelError, NotInAKernel, NotInterpreted
 from grader.engine.interpreter.memory import Memory
 from grader.engine.interpreter.numerics import numpy_dtype
 
@@ -74,7 +74,7 @@ class Builder:
     """An ``ir.builder`` that evaluates eagerly; each ``create_*`` returns NumPy-backed values."""
 
     def __init__(self) -> None:
-        self.memory: Memory | None = None
+        self.memory: Memory = None  # type: ignore[assignment]  # set while it is installed
         self.target = GPUTarget("cuda", targets.find().capability, targets.WARP)
         self.arch = None
         self.options = Options()
@@ -86,19 +86,9 @@ class Builder:
     def __getattr__(self, name: str) -> Any:
         raise NotInterpreted(f"an operation (`{name}`)")
 
-    @property
-    def _watched(self) -> Memory:
-        if self.memory is None:
-            raise RuntimeError("a kernel touched memory while none was installed")
-        return self.memory
-
     # -- types and constants -------------------------------------------------------------------
 
-    def get_ptr_ty(self, element: Any, address_space: int) -> Any:
-        return tl.pointer_type(element, address_space)
-
-    def get_block_ty(self, dtype: Any, shape: Sequence[int]) -> Any:
-        return tl.block_type(dtype, shape)
+    get_ptr_ty, get_block_ty = staticmethod(tl.pointer_type), staticmethod(tl.block_type)
 
     def get_fp8e5b16_ty(self) -> Any:
         """Raises ``NotInAKernel``: one of the float8 types that only AMD's GPUs have."""
@@ -120,57 +110,57 @@ class Builder:
     # -- who am I ------------------------------------------------------------------------------
 
     def create_get_program_id(self, axis: int) -> Handle:
-        running = self._watched.running
+        running = self.memory.running
         running.attempt.axes.add(int(axis))
         return Handle(running.place_along(int(axis)), tl.int32)
 
     def create_get_num_programs(self, axis: int) -> Handle:
-        return constant(self._watched.running.grid[int(axis)], tl.int32)
+        return constant(self.memory.running.grid[int(axis)], tl.int32)
 
     # -- memory. What follows the operands are cache hints: two up to Triton 3.8, one in 3.9 ----
 
     def create_load(self, ptr: Handle, *hints: Any) -> Handle:
-        return self._watched.load(ptr, None, None, volatile=hints[-1:] == (True,))
+        return self.memory.load(ptr, None, None, volatile=hints[-1:] == (True,))
 
     def create_masked_load(self, ptrs: Handle, mask: Handle | None, other: Handle | None,
                            *hints: Any) -> Handle:
-        return self._watched.load(ptrs, mask, other, volatile=hints[-1:] == (True,))
+        return self.memory.load(ptrs, mask, other, volatile=hints[-1:] == (True,))
 
     def create_store(self, ptr: Handle, val: Handle, *hints: Any) -> None:
-        self._watched.store(ptr, val, None)
+        self.memory.store(ptr, None, val)
 
     def create_masked_store(self, ptrs: Handle, value: Handle, mask: Handle | None,
                             *hints: Any) -> None:
-        self._watched.store(ptrs, value, mask)
+        self.memory.store(ptrs, mask, value)
 
     def create_atomic_rmw(self, operation: Any, ptr: Handle, val: Handle, mask: Handle, sem: Any,
                           scope: Any) -> Handle:
-        return self._watched.atomic(_name(operation), ptr, mask, val, ordered=_ordered(sem))
+        return self.memory.atomic(_name(operation), ptr, mask, val, ordered=_ordered(sem))
 
     def create_atomic_cas(self, ptr: Handle, cmp: Handle, val: Handle, sem: Any,
                           scope: Any) -> Handle:
         if not ptr.shape == cmp.shape == val.shape:
             raise NotInAKernel("tl.atomic_cas needs pointers and values of the same shape")
-        return self._watched.atomic("CAS", ptr, None, val, ordered=_ordered(sem), compare=cmp)
+        return self.memory.atomic("CAS", ptr, None, val, ordered=_ordered(sem), compare=cmp)
 
     def create_atomic_poll(self, ptr: Handle, expected: Handle, timeout_ns: Any, sem: Any,
                            scope: Any) -> Handle:
         if not ptr.shape:
             self.create_barrier()
-        return self._watched.poll(ptr, expected, ends=isinstance(timeout_ns, Handle))
+        return self.memory.poll(ptr, expected, ends=isinstance(timeout_ns, Handle))
 
     def create_atomic_load(self, ptr: Handle, mask: Handle, sem: Any, scope: Any) -> Handle:
         if not ptr.shape:
             self.create_barrier()
-        return self._watched.load(ptr, mask, None, volatile=_ordered(sem))
+        return self.memory.load(ptr, mask, None, volatile=_ordered(sem))
 
     def create_atomic_store(self, ptr: Handle, val: Handle, mask: Handle, sem: Any,
                             scope: Any) -> None:
-        self._watched.atomic("XCHG", ptr, mask, val, ordered=_ordered(sem))
+        self.memory.atomic("XCHG", ptr, mask, val, ordered=_ordered(sem))
 
     def create_barrier(self) -> None:
         """All threads of a program wait for each other, so that they see what it stored."""
-        self._watched.attempt.recent.settle()
+        self.memory.attempt.recent.settle()
 
     # Reductions, scans, products and what rearranges a block pass elements from thread to thread:
     # through shared memory, with a barrier, unless the layouts let each warp keep to itself. The
@@ -192,39 +182,34 @@ class Builder:
 
     def create_descriptor_load(self, desc: BlockDescriptor, indices: list[Handle],
                                *hints: Any) -> Handle:
-        pointers, mask = desc.place(indices)
-        loaded = self._watched.load(pointers, mask, desc.padding())
+        loaded = self.memory.load(*desc.place(indices), desc.padding())
         if desc.rounds_to_tf32:
             loaded.data = numerics.near_tf32(loaded.data)
         return loaded
 
     def create_descriptor_store(self, desc: BlockDescriptor, value: Handle,
                                 indices: list[Handle]) -> None:
-        pointers, mask = desc.place(indices)
-        self._watched.store(pointers, value, mask)
+        self.memory.store(*desc.place(indices), value)
 
     def create_descriptor_reduce(self, kind: Any, desc: BlockDescriptor, value: Handle,
                                  indices: list[Handle]) -> None:
-        pointers, mask = desc.place(indices)
         name = _name(kind)
         if value.data.dtype.kind == "u" and name in ("MIN", "MAX"):
             name = f"U{name}"
-        self._watched.atomic(name, pointers, mask, value, ordered=False)
+        self.memory.atomic(name, *desc.place(indices), value, ordered=False)
 
     def create_descriptor_gather(self, desc: BlockDescriptor, x_offsets: Handle, y_offset: Handle,
                                  dtype: Any) -> Handle:
-        pointers, mask = desc.rows(x_offsets, y_offset)
-        return self._watched.load(pointers, mask, desc.padding())
+        return self.memory.load(*desc.rows(x_offsets, y_offset), desc.padding())
 
     def create_descriptor_scatter(self, desc: BlockDescriptor, value: Handle, x_offsets: Handle,
                                   y_offset: Handle) -> None:
-        pointers, mask = desc.rows(x_offsets, y_offset)
-        self._watched.store(pointers, value, mask)
+        self.memory.store(*desc.rows(x_offsets, y_offset), value)
 
     def create_make_block_ptr(self, base: Handle, shape: list[Handle], strides: list[Handle],
                               offsets: list[Handle], block_shape: list[int],
                               order: Any) -> BlockPointer:
-        return BlockPointer(base, shape, strides, offsets, [int(n) for n in block_shape])
+        return BlockPointer(base, shape, strides, [int(n) for n in block_shape], offsets)
 
     def create_advance(self, ptr: BlockPointer, offsets: list[Handle]) -> BlockPointer:
         return ptr.advanced(offsets)
@@ -236,12 +221,11 @@ class Builder:
         if padding is not None:
             value = np.nan if padding == ir.PADDING_OPTION.PAD_NAN else 0
             other = constant(value, pointers.get_element_ty())
-        return self._watched.load(pointers, mask, other)
+        return self.memory.load(pointers, mask, other)
 
     def create_tensor_pointer_store(self, ptr: BlockPointer, value: Handle,
                                     boundary_check: Sequence[int], *hints: Any) -> None:
-        pointers, mask = ptr.place(boundary_check)
-        self._watched.store(pointers, value, mask)
+        self.memory.store(*ptr.place(boundary_check), value)
 
     # -- casts ---------------------------------------------------------------------------------
 
@@ -273,7 +257,8 @@ class Builder:
     def create_clampf(self, arg: Handle, low: Handle, high: Handle, propagate: Any) -> Handle:
         x, least, most = aligned(arg, low, high)
         over_nan = propagate == ir.PROPAGATE_NAN.NONE
-        clamp: Callable[..., Array] = _clamp_over_nan if over_nan else np.clip
+        clamp: Callable[..., Array] = (
+            lambda x, low, high: np.fmin(np.fmax(x, low), high)) if over_nan else np.clip
         if numerics.is_float(x.dtype) and x.dtype.kind != "f":
             clamp = numerics.in_float32(clamp)
         return Handle(clamp(x, least, most), arg.dtype, _shape(arg, low, high))
@@ -374,13 +359,13 @@ class Builder:
         self.exchange()
         *batch, m, k = a.shape
         self._count_product(2 * m * k * b.shape[-1] * int(np.prod(batch)))
-        if not self._watched.computes:
+        if not self.memory.computes:
             return Handle(d.data, d.dtype, d.shape)
         data = numerics.dot(a.full(), b.full(), d.data, _name(input_precision))
         return Handle(data, d.dtype, d.shape)
 
     def _count_product(self, flops: int) -> None:
-        attempt = self._watched.attempt
+        attempt = self.memory.attempt
         attempt.ledger.count_product(flops * attempt.count)
 
     def create_dot_scaled(self, lhs: Handle, lhs_scale: Handle | None, lhs_format: Any,
@@ -388,9 +373,9 @@ class Builder:
                           lhs_k_pack: bool, rhs_k_pack: bool, acc: Handle) -> Handle:
         self.exchange()
         packed = ir.ScaleDotElemTypeTY.E2M1
-        if not self._watched.computes:
-            k = lhs.shape[-1] * (2 if lhs_format == packed and lhs_k_pack else 1)
-            self._count_product(2 * int(np.prod(acc.shape)) * k)
+        k = lhs.shape[-1] * (2 if lhs_format == packed and lhs_k_pack else 1)
+        self._count_product(2 * int(np.prod(acc.shape)) * k)
+        if not self.memory.computes:
             return Handle(acc.data, acc.dtype, acc.shape)
         a = _unscaled(lhs, lhs_format == packed, -1 if lhs_k_pack else -2)
         b = _unscaled(rhs, rhs_format == packed, -2 if rhs_k_pack else -1)
@@ -398,37 +383,37 @@ class Builder:
             a = a * _scales(lhs_scale, a.shape[-1])
         if rhs_scale is not None:  # [N, K / 32], against b's [K, N]
             b = b * np.swapaxes(_scales(rhs_scale, b.shape[-2]), -1, -2)
-        self._count_product(2 * int(np.prod(a.shape[1:])) * b.shape[-1])
         return Handle(numerics.dot(a, b, acc.data), acc.dtype, acc.shape)
 
     # -- words ---------------------------------------------------------------------------------
 
     def create_print(self, prefix: str, hexadecimal: bool, values: list[Handle],
                      is_signed: Any) -> None:
-        memory = self._watched
+        memory = self.memory
         if memory.printed_enough:
             return
-        blocks = [value.full(memory.running.count) for value in values]
-        for row, place in enumerate(memory.running.places()):
+        blocks = [value.full(memory.attempt.count) for value in values]
+        along = [memory.running.place_along(axis).tolist() for axis in range(3)]
+        for row, (x, y, z) in enumerate(zip(*along, strict=True)):
             for shown in [_text(block[row], hexadecimal) for block in blocks] or [""]:
-                memory.print(f"{place}{prefix}{shown}")
+                memory.print(f"({x}, {y}, {z}) {prefix}{shown}")
 
     def create_assert(self, condition: Handle, message: str) -> None:
-        self._hold(condition, f": {message}" if str(message) else "", "an assertion")
+        self._hold(condition, "an assertion", f": {message}" if str(message) else "")
 
     def create_assume(self, condition: Handle) -> None:
         if condition.shape:
             raise NotInAKernel("tl.assume takes a scalar condition, and this one is a block of "
                                f"shape {list(condition.shape)}")
-        self._hold(condition, "", "what tl.assume promises")
+        self._hold(condition, "what tl.assume promises", "")
 
-    def _hold(self, condition: Handle, message: str, what: str) -> None:
-        running = self._watched.running
+    def _hold(self, condition: Handle, promise: str, message: str) -> None:
+        running = self.memory.running
         holds = condition.data.reshape(len(condition.data), -1).all(axis=1)
         if not holds.all():
-            broken = np.flatnonzero(np.broadcast_to(~holds, running.count))
-            place = running.place(int(running.programs[broken].min()))
-            raise AssertionFailed(f"{what} does not hold in {place}{message}")
+            broken = np.broadcast_to(~holds, running.attempt.count)
+            place = running.place(int(running.attempt.programs[broken].min()))
+            raise KernelError(f"{promise} does not hold in {place}{message}")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -503,11 +488,6 @@ def _name(member: Any) -> str:
 
 def _shape(*handles: Handle) -> tuple[int, ...]:
     return next((handle.shape for handle in handles if handle.shape), ())
-
-
-def _clamp_over_nan(x: Array, low: Array, high: Array) -> Array:
-    clamped: Array = np.fmin(np.fmax(x, low), high)
-    return clamped
 
 
 def _unscaled(handle: Handle, packed: bool, axis: int) -> Array:

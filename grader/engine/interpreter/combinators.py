@@ -150,9 +150,6 @@ def _quick(functions: dict[str, Callable[..., Array]], combine_fn: Any,
     return functions.get(name) if combine_fn is getattr(tl.standard, name, None) else None
 
 
-# ---------------------------------------------------------------------------------------------
-
-
 def _operands(input: Any, axis: Any) -> tuple[list[Handle], list[Any], int]:
     """Values and types of the blocks, and the axis counted from 0.
 

@@ -16,17 +16,48 @@ _ALIGNMENT = 16  # bytes, of a descriptor's base and strides: what the TMA unit 
 
 
 @dataclass
-class BlockDescriptor:
+class _Tensor:
+    base: Handle
+    shape: list[Handle]
+    strides: list[Handle]
+    block_shape: list[int]
+
+    @property
+    def _itemsize(self) -> int:
+        return numpy_dtype(self.base.get_element_ty()).itemsize
+
+    def _steps(self, offsets: Sequence[Handle]) -> list[Array]:
+        """The indices of a block that starts at ``offsets``, along each axis of the tensor."""
+        rank = len(self.block_shape)
+        return [_along(offset.data[:, None] + np.arange(length), axis, rank)
+                for axis, (offset, length) in enumerate(
+                    zip(offsets, self.block_shape, strict=True))]
+
+    def _pointers(self, steps: Sequence[Array],
+                  checked: Sequence[int]) -> tuple[Handle, Handle | None]:
+        """Pointers to a block, and which of them lie inside the shape along the checked axes."""
+        rank, itemsize = len(steps), self._itemsize
+        pointers, inside = _along(self.base.data[:, None], 0, rank), None
+        for axis, (step, size, stride) in enumerate(
+                zip(steps, self.shape, self.strides, strict=True)):
+            far = _along(stride.data[:, None].astype(np.int64), 0, rank)
+            pointers = pointers + step.astype(np.int64) * far * itemsize
+            if axis in checked:
+                within = (step >= 0) & (step < _along(size.data[:, None], 0, rank))
+                inside = within if inside is None else inside & within
+        block = tuple(step.shape[axis + 1] for axis, step in enumerate(steps))
+        return (Handle(pointers, self.base.dtype, block),
+                None if inside is None else Handle(inside, tl.int1, block))
+
+
+@dataclass
+class BlockDescriptor(_Tensor):
     """What ``tl.make_tensor_descriptor`` gives; loads outside the shape give zero or NaN.
 
     Raises:
         KernelError: base or strides are not aligned as the hardware asks.
     """
 
-    base: Handle
-    shape: list[Handle]
-    strides: list[Handle]
-    block_shape: list[int]
     pad_nan: bool = False
     rounds_to_tf32: bool = False
 
@@ -42,69 +73,32 @@ class BlockDescriptor:
         if (self.strides[-1].data != 1).any():
             raise KernelError("a tensor descriptor's last stride must be 1")
 
-    @property
-    def _itemsize(self) -> int:
-        return numpy_dtype(self.base.get_element_ty()).itemsize
-
     def padding(self) -> Handle:
         return constant(np.nan if self.pad_nan else 0, self.base.get_element_ty())
 
     def place(self, offsets: Sequence[Handle]) -> tuple[Handle, Handle | None]:
         """Pointers to a block that starts at ``offsets``, and which of them are inside."""
-        return self._pointers(_steps(offsets, self.block_shape))
+        return self._pointers(self._steps(offsets), range(len(self.block_shape)))
 
     def rows(self, x_offsets: Handle, y_offset: Handle) -> tuple[Handle, Handle | None]:
         """Pointers to whole rows, each with a number of its own."""
         columns = y_offset.data[:, None] + np.arange(self.block_shape[-1])
-        return self._pointers([_along(x_offsets.full(), 0, 2), _along(columns, 1, 2)])
-
-    def _pointers(self, steps: Sequence[Array]) -> tuple[Handle, Handle | None]:
-        return _pointers(self.base, self.shape, self.strides, steps, range(len(steps)))
+        return self._pointers([_along(x_offsets.full(), 0, 2), _along(columns, 1, 2)], (0, 1))
 
 
 @dataclass
-class BlockPointer:
+class BlockPointer(_Tensor):
     """What ``tl.make_block_ptr`` gives, up to Triton 3.7."""
 
-    base: Handle
-    shape: list[Handle]
-    strides: list[Handle]
     offsets: list[Handle]
-    block_shape: list[int]
 
     def advanced(self, offsets: Sequence[Handle]) -> BlockPointer:
-        moved = [
-            Handle(old.data + new.data, old.dtype)
-            for old, new in zip(self.offsets, offsets, strict=True)
-        ]
-        return replace(self, offsets=moved)
+        return replace(self, offsets=[Handle(old.data + new.data, old.dtype)
+                                      for old, new in zip(self.offsets, offsets, strict=True)])
 
     def place(self, checked: Sequence[int]) -> tuple[Handle, Handle | None]:
         """Pointers to the block; the axes that are checked limit it to the shape."""
-        return _pointers(self.base, self.shape, self.strides,
-                         _steps(self.offsets, self.block_shape), checked)
-
-
-def _steps(offsets: Sequence[Handle], lengths: Sequence[int]) -> list[Array]:
-    """The indices of a block along each axis of its tensor."""
-    return [_along(offset.data[:, None] + np.arange(length), axis, len(lengths))
-            for axis, (offset, length) in enumerate(zip(offsets, lengths, strict=True))]
-
-
-def _pointers(base: Handle, shape: Sequence[Handle], strides: Sequence[Handle],
-              steps: Sequence[Array], checked: Sequence[int]) -> tuple[Handle, Handle | None]:
-    """Pointers to a block, and which of them lie inside the shape along the checked axes."""
-    rank, itemsize = len(steps), numpy_dtype(base.get_element_ty()).itemsize
-    pointers, inside = _along(base.data[:, None], 0, rank), None
-    for axis, (step, size, stride) in enumerate(zip(steps, shape, strides, strict=True)):
-        far = _along(stride.data[:, None].astype(np.int64), 0, rank)
-        pointers = pointers + step.astype(np.int64) * far * itemsize
-        if axis in checked:
-            within = (step >= 0) & (step < _along(size.data[:, None], 0, rank))
-            inside = within if inside is None else inside & within
-    block = tuple(step.shape[axis + 1] for axis, step in enumerate(steps))
-    return (Handle(pointers, base.dtype, block),
-            None if inside is None else Handle(inside, tl.int1, block))
+        return self._pointers(self._steps(self.offsets), checked)
 
 
 def _along(data: Array, axis: int, rank: int) -> Array:

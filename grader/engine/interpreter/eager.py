@@ -25,6 +25,7 @@ from grader.engine.interpreter.launch import HostDescriptor, LaunchOutcome, Orde
 from grader.engine.interpreter.memory import Memory
 from grader.engine.interpreter.patch_triton import installed
 from grader.engine.interpreter.poison import FRESH_BYTE
+from grader.engine.interpreter.shadow_memory import HOST
 from grader.recording.model import dtype_name, outside_grid
 from grader.report import Finding
 
@@ -170,10 +171,7 @@ class _Tensors:
             raise TypeError(f"failed to specialize argument of type: {type(value).__name__}")
         if isinstance(value, TensorDescriptor):
             reach = value.base.as_strided(value.shape, value.strides)
-            return HostDescriptor(
-                self.pointer(reach), tuple(value.shape), tuple(value.strides),
-                tuple(value.block_shape), value.padding,
-                getattr(value, "round_f32_to_tf32", False))
+            return HostDescriptor(self.pointer(reach), value)
         if isinstance(value, tuple):
             items = map(self.argument, value)
             return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
@@ -183,7 +181,7 @@ class _Tensors:
         entry = self._find(tensor, unwritten=False)
         self._used.append(entry)
         if tensor._version > entry.version:
-            entry.storage.written_by_host()
+            entry.storage.shadow.fill(HOST)
         size = tensor.element_size()
         extent = 0 if not tensor.numel() else 1 + sum(
             (int(n) - 1) * int(step)

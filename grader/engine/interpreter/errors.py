@@ -38,10 +38,6 @@ class KernelError(Exception):
         self.code, self.line = code, line
 
 
-class AssertionFailed(Exception):
-    """``tl.device_assert`` or ``tl.assume`` does not hold."""
-
-
 class NotInterpreted(Exception):
     """Something that a GPU can do and this interpreter cannot: the kernel is not to blame."""
 
@@ -51,15 +47,12 @@ _COMPILE_TIME: tuple[type[BaseException], ...] = (
     NotInAKernel, ValueError, TypeError, AttributeError, NameError, KeyError, IndexError,
     NotImplementedError, SyntaxError,
 )
-
-
 # What the engine raises on purpose, and what a kernel can bring about anywhere.
-_MEANT = (KernelError, NotInAKernel, AssertionFailed, NotInterpreted, MemoryError, RecursionError)
+_MEANT = (KernelError, NotInAKernel, NotInterpreted, MemoryError, RecursionError)
 # Parts of the engine that a kernel cannot make raise: an error there is the grader's own.
 _OURS = tuple(f"grader.engine.interpreter.{name}" for name in (
     "memory", "memory_checks", "address_space", "index_runs", "shadow_memory", "transaction",
-    "happens_before", "traffic", "finding_aggregation", "atomics", "poison", "analysis",
-    "interleave", "barrier_check"))
+    "happens_before", "traffic", "atomics", "poison", "analysis", "barrier_check"))
 
 
 def explain(error: BaseException, file: str, kernel: str) -> Finding:
@@ -68,7 +61,9 @@ def explain(error: BaseException, file: str, kernel: str) -> Finding:
     Raises:
         RuntimeError: the exception came from the grader itself.
     """
-    innermost = _innermost(error)
+    innermost = error
+    while innermost.__cause__ is not None:
+        innermost = innermost.__cause__
     if not isinstance(innermost, _MEANT) and _module(innermost) in _OURS:
         raise RuntimeError(f"the engine failed while it ran `{kernel}`") from error
     if isinstance(innermost, NotInterpreted):
@@ -77,8 +72,6 @@ def explain(error: BaseException, file: str, kernel: str) -> Finding:
     line = getattr(innermost, "line", None) or _line(error, file)
     if isinstance(innermost, KernelError):
         return Finding(innermost.code, fault("stopped", kernel=kernel, text=str(innermost)), line)
-    if isinstance(innermost, AssertionFailed):
-        return Finding("R01", fault("stopped", kernel=kernel, text=str(innermost)), line)
     if isinstance(innermost, MemoryError):
         return Finding("R04", fault("kernel memory", kernel=kernel), line)
     if isinstance(innermost, RecursionError):
@@ -95,14 +88,6 @@ def explain(error: BaseException, file: str, kernel: str) -> Finding:
         return Finding("L05", fault("not compiled", kernel=kernel, text=message), line)
     return Finding("R01", fault("raised in kernel", kernel=kernel, text=message,
                                 exception=type(innermost).__name__), line)
-
-
-def _innermost(error: BaseException) -> BaseException:
-    seen: set[int] = set()
-    while error.__cause__ is not None and id(error) not in seen:
-        seen.add(id(error))
-        error = error.__cause__
-    return error
 
 
 def _message(error: BaseException) -> str:

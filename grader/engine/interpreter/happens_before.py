@@ -60,10 +60,7 @@ class Order:
             number[late] = table[number[late] - self.programs]
         return number
 
-    def owner(self, segment: int) -> int:
-        return self._owned(segment)[0]
-
-    def _owned(self, segment: int) -> tuple[int, int]:
+    def owned(self, segment: int) -> tuple[int, int]:
         """The program of a segment of this launch, and how many releases lie before it."""
         number = segment - (self.floor + 1)
         return (number, 0) if number < self.programs else self._later[number - self.programs]
@@ -112,7 +109,7 @@ class Order:
         """Whether a segment of another program was released to this one."""
         if not self._acquired.get(program):
             return False
-        owner, which = self._owned(segment)
+        owner, which = self.owned(segment)
         return self._what_is_known_to(program).get(owner, 0) > which
 
     def _what_is_known_to(self, program: int) -> dict[int, int]:

@@ -10,9 +10,11 @@ one group; if that parts, they run side by side, each until it waits again.
 from __future__ import annotations
 
 import math
+import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -24,13 +26,12 @@ from grader.engine.interpreter import analysis
 from grader.engine.interpreter.address_space import Storage
 from grader.engine.interpreter.block_value import Array, Handle, constant
 from grader.engine.interpreter.builder import Options
-from grader.engine.interpreter.errors import NotInAKernel, explain
-from grader.engine.interpreter.interleave import take_turns
+from grader.engine.interpreter.errors import KernelError, NotInAKernel, explain
 from grader.engine.interpreter.memory import Memory
 from grader.engine.interpreter.numerics import TRITON, numpy_dtype
 from grader.engine.interpreter.patch_triton import installed
 from grader.engine.interpreter.rewrite import rewritten
-from grader.engine.interpreter.transaction import Diverged, Poll, Spinning
+from grader.engine.interpreter.transaction import Attempt, Diverged, Poll, Spinning
 from grader.recording.launch_stats import Footprint, Traffic
 from grader.report import Finding
 
@@ -40,6 +41,8 @@ _FIRST_CHUNK = 64  # programs at most, before the size of their blocks is known
 _CHUNK_ELEMENTS = 1 << 16  # of the largest block, over all programs of a chunk: fits the cache
 _FIRST_ELEMENTS = 4 * _CHUNK_ELEMENTS  # of the first chunk, by the kernel's constants
 _MOST_PROGRAMS = 4096
+_MOST_TOGETHER = 512  # programs side by side; each has a thread of its own
+_STACK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -54,14 +57,10 @@ class Pointer:
 
 @dataclass(frozen=True)
 class HostDescriptor:
-    """A ``TensorDescriptor`` that host code made: strides and shapes in elements."""
+    """A ``TensorDescriptor`` that host code made, or its record, and the tensor behind it."""
 
     base: Pointer
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    block_shape: tuple[int, ...]
-    padding: str = "zero"
-    rounds_to_tf32: bool = False
+    descriptor: Any  # strides and shapes in elements
 
 
 @dataclass(frozen=True)
@@ -113,16 +112,14 @@ def run(kernel: Any, grid: tuple[int, int, int], arguments: Mapping[str, Any], m
         debug = bool(options.get("debug", kernel.debug) or knobs.runtime.debug)
         builder.options = Options(num_warps=running.warps, debug=debug)
         try:
-            facts = analysis.facts(kernel.fn)
-            body = rewritten(kernel.fn)
-            bound = bind(kernel, arguments, memory)
+            alone = analysis.one_at_a_time(kernel.fn)
+            stored = analysis.stored_into(kernel.fn)
+            call = partial(rewritten(kernel.fn), **bind(kernel, arguments, memory))
             running.watched = {  # who reads what the kernel may store into has to be known
-                id(region.storage) for region in running.regions if facts.stored is None
-                or region.name.split("[")[0].split(".")[0] in facts.stored}  # of a tuple too
-            if facts.one_at_a_time:
-                chunk = 1
-            turns = _turns(running.all_programs, order, sample)
-            _run_all(body, bound, memory, turns, chunk, _first_chunk(kernel, arguments))
+                id(region.storage) for region in running.regions if stored is None
+                or region.name.split("[")[0].split(".")[0] in stored}  # of a tuple too
+            _run_all(call, memory, _turns(running.all_programs, order, sample),
+                     1 if alone else chunk, _first_chunk(kernel, arguments))
         except Exception as error:
             failure = explain(error, file, kernel.fn.__name__)
         finally:
@@ -150,8 +147,8 @@ def _first_chunk(kernel: Any, arguments: Mapping[str, Any]) -> int:
     return max(1, min(_FIRST_CHUNK, _FIRST_ELEMENTS // math.prod(sizes[-2:])))
 
 
-def _run_all(body: Any, bound: Mapping[str, Any], memory: Memory, turns: Array,
-             chunk: int | None, first: int) -> None:
+def _run_all(call: Callable[[], None], memory: Memory, turns: Array, chunk: int | None,
+             first: int) -> None:
     """Run the programs in turn, group after group.
 
     Args:
@@ -176,7 +173,7 @@ def _run_all(body: Any, bound: Mapping[str, Any], memory: Memory, turns: Array,
         elif not groups:
             left, waiting = np.concatenate([group for group, _ in waiting]), []
             if together:
-                take_turns(body, bound, memory, left)
+                _side_by_side(call, memory, left)
                 break
             together = True
             groups.append(left)
@@ -184,7 +181,7 @@ def _run_all(body: Any, bound: Mapping[str, Any], memory: Memory, turns: Array,
         attempt = memory.try_with(group)
         attempt.others = bool(groups or len(rest) or waiting)
         try:
-            body(**bound)
+            call()
         except Diverged as apart:
             attempt.roll_back()
             parts = _split(group, apart.labels)
@@ -211,6 +208,116 @@ def _split(group: Array, labels: Array) -> list[Array]:
     """The group by label, the part of the first program first."""
     _, first, which = np.unique(labels, return_index=True, return_inverse=True)
     return [group[which.reshape(-1) == label] for label in np.argsort(first)]
+
+
+# ---------------------------------------------------------------------------------------------
+# Programs that wait for each other, side by side: one goes on until it waits, then the next
+
+
+class _Abandoned(BaseException):
+    """Nobody will hand over to this program again."""
+
+
+class _Program(threading.Thread):
+    """One program, which runs only between ``go_on`` and its next wait."""
+
+    def __init__(self, call: Callable[[], None], attempt: Attempt) -> None:
+        super().__init__(daemon=True)
+        self.attempt = attempt
+        self.error: BaseException | None = None
+        self.poll: Poll | None = None
+        self.done = self.for_ever = self._given_up = False
+        self._call = call
+        self._mine, self._yours = threading.Semaphore(0), threading.Semaphore(0)
+        attempt.on_wait = self._wait
+
+    def run(self) -> None:
+        self._mine.acquire()
+        try:
+            with np.errstate(all="ignore"):
+                if not self._given_up:
+                    self._call()
+        except _Abandoned:
+            pass
+        except BaseException as error:
+            self.error = error
+        self.done = True
+        self._yours.release()
+
+    def go_on(self) -> None:
+        """Run until the program waits or ends."""
+        self._mine.release()
+        self._yours.acquire()
+
+    def give_up(self) -> None:
+        self._given_up = True
+        if not self.done:
+            self.go_on()
+
+    def _wait(self, poll: Poll, for_ever: bool) -> None:
+        self.poll, self.for_ever = poll, for_ever
+        self._yours.release()
+        self._mine.acquire()
+        if self._given_up:
+            raise _Abandoned
+
+
+def _side_by_side(call: Callable[[], None], memory: Memory, programs: Array) -> None:
+    """Run programs that wait for each other; nothing is undone.
+
+    Raises:
+        KernelError: all of them wait, and nothing changes any more.
+        Exception: what a program raised.
+    """
+    if len(programs) > _MOST_TOGETHER:
+        raise KernelError(f"{len(programs)} programs wait for each other in different ways; "
+                          f"{_MOST_TOGETHER} can be run side by side here", code="R02")
+    previous = threading.stack_size(_STACK_BYTES)
+    try:
+        threads = [_Program(call, memory.try_with(np.array([program])))
+                   for program in programs.tolist()]
+        for thread in threads:
+            thread.attempt.others = True
+            thread.start()
+    finally:
+        threading.stack_size(previous)
+    try:
+        _rounds(memory, deque(threads))
+    finally:
+        for thread in threads:
+            thread.give_up()
+
+
+def _rounds(memory: Memory, queue: deque[_Program]) -> None:
+    order, idle = memory.running.order, 0
+    while queue:
+        program = queue.popleft()
+        before = order.changes
+        memory.running.attempt = program.attempt
+        program.go_on()
+        if program.error is not None:
+            raise program.error
+        if program.done:
+            memory.settle()
+            idle = 0
+            continue
+        queue.append(program)
+        idle = idle + 1 if program.for_ever and order.changes == before else 0
+        if idle >= len(queue):
+            _stuck(memory, queue)
+
+
+def _stuck(memory: Memory, queue: deque[_Program]) -> None:
+    for program in queue:
+        program.attempt.commit(memory.running.ledger, memory.observed)
+    first = min(queue, key=lambda program: int(program.attempt.programs[0]))
+    poll = first.poll
+    place = memory.running.place(int(first.attempt.programs[0]))
+    if poll is None or not poll.place:
+        raise KernelError(f"{place} did not end: a turn of its loop changes neither memory nor a "
+                          "variable", code="R02", line=poll.line if poll else None)
+    raise KernelError(f"{place} waits for ever: it reads {poll.place} again and again, and no "
+                      "program changes it", code="R02", line=poll.line)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -270,14 +377,15 @@ def _pointer(name: str, pointer: Pointer, memory: Memory, *, constant: bool = Fa
     return tl.tensor(Handle(np.array([address]), kind), kind)
 
 
-def _descriptor(name: str, given: HostDescriptor, memory: Memory) -> Any:
+def _descriptor(name: str, host: HostDescriptor, memory: Memory) -> Any:
+    given = host.descriptor
     strides = [_scalar(stride, tl.int64) for stride in given.strides[:-1]]
     descriptor = interpreter.interpreter_semantic.make_tensor_descriptor(
-        _pointer(name, given.base, memory),
+        _pointer(name, host.base, memory),
         [_scalar(size, tl.int32) for size in given.shape],
         [*strides, tl.constexpr(given.strides[-1])],
         [tl.constexpr(size) for size in given.block_shape], given.padding)
-    descriptor.handle.rounds_to_tf32 = given.rounds_to_tf32
+    descriptor.handle.rounds_to_tf32 = getattr(given, "round_f32_to_tf32", False)  # not in 3.6
     return descriptor
 
 

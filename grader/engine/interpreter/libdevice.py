@@ -32,20 +32,15 @@ _INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
 
 
 def _torch(function: Callable[..., torch.Tensor]) -> Callable[..., Array]:
-    def on_arrays(*arrays: Array) -> Array:
-        result: Array = function(*(torch.from_numpy(np.array(array)) for array in arrays)).numpy()
-        return result
-
-    return on_arrays
+    return lambda *arrays: function(
+        *(torch.from_numpy(np.array(array)) for array in arrays)).numpy()
 
 
 erf = _torch(torch.special.erf)
 
 
 def rsqrt(x: Array) -> Array:
-    wide = x.astype(np.float64)
-    result: Array = (1.0 / np.sqrt(wide)).astype(x.dtype)
-    return result
+    return np.asarray((1.0 / np.sqrt(x.astype(np.float64))).astype(x.dtype))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -93,8 +88,7 @@ def _signed_upper_product(x: Array, y: Array) -> Array:
 
 
 def _round_half_away(x: Array) -> Array:
-    result: Array = np.trunc(x + np.copysign(0.5, x))
-    return result
+    return np.asarray(np.trunc(x + np.copysign(0.5, x)))
 
 
 def _gamma(x: Array) -> Array:
@@ -310,5 +304,4 @@ def by_name(function: Any) -> Callable[..., Any] | None:
     if module not in _MODULES:
         return None
     place = names if module in (names.__name__, typed.__name__) else cuda
-    replaced: Callable[..., Any] = getattr(place, function.__name__)
-    return replaced
+    return getattr(place, function.__name__)  # type: ignore[no-any-return]

@@ -12,7 +12,6 @@ import triton.language as tl
 from grader.engine.interpreter import atomics
 from grader.engine.interpreter.address_space import Finder, Part, Regions
 from grader.engine.interpreter.block_value import Array, Handle, contiguous_axis, spread, turned
-from grader.engine.interpreter.finding_aggregation import Observations
 from grader.engine.interpreter.happens_before import Cell, Order
 from grader.engine.interpreter.index_runs import Runs
 from grader.engine.interpreter.memory_checks import Checks, MemoryInstruction
@@ -23,6 +22,7 @@ from grader.engine.interpreter.traffic import Key
 from grader.engine.interpreter.transaction import (
     Attempt,
     Diverged,
+    Observations,
     Poll,
     RunningLaunch,
     line_in,
@@ -44,6 +44,7 @@ class Memory:
 
     computes = True  # products of blocks, which only values depend on
     attempt_kind = Attempt
+    checks_kind = Checks
 
     def __init__(self, pattern: int = 0, *, duplicate_writes: bool = False,
                  find: Finder | None = None) -> None:
@@ -55,8 +56,7 @@ class Memory:
         self.printed: list[str] | None = None  # by tl.device_print; None: to standard output
         self._launches = 0
         self._last_segment = LEAST_SEGMENT
-        self.running = self._launch((0, 0, 0), "")
-        self.checks = Checks(self)
+        self._start((0, 0, 0), "")
 
     def turns(self, counts: Array) -> Iterable[Any]:
         """Which turns of a loop run that has so many of them, one number for each program.
@@ -86,20 +86,21 @@ class Memory:
         """A new launch."""
         self._last_segment = self.running.order.last
         self._launches += 1
-        self.running = self._launch(grid, file)
-        return self.running
+        return self._start(grid, file)
 
     def end(self) -> None:
         """Let go of the tensors of the last launch: whole inputs, which may be mapped by the GB.
 
         What was observed stays. Without this they would wait for Python's collector of cycles.
         """
-        self.running = self._launch((0, 0, 0), "")
+        self._start((0, 0, 0), "")
 
-    def _launch(self, grid: tuple[int, int, int], file: str) -> RunningLaunch:
+    def _start(self, grid: tuple[int, int, int], file: str) -> RunningLaunch:
         order = Order(self._last_segment, grid[0] * grid[1] * grid[2])
-        return RunningLaunch(grid, file, self._launches, order, Attempt(_NONE, _NONE, order),
-                             Regions(self._find))
+        self.running = RunningLaunch(grid, file, self._launches, order,
+                                     Attempt(_NONE, _NONE, order), Regions(self._find))
+        self.checks = self.checks_kind(self.running, self.duplicate_writes)
+        return self.running
 
     def try_with(self, programs: Array) -> Attempt:
         """Let these programs run from their start, all at once."""
@@ -126,21 +127,21 @@ class Memory:
             loaded = self.load(turned(pointers, axis), turned(mask, axis), turned(other, axis),
                                volatile=volatile)
             return Handle(np.moveaxis(loaded.data, -1, axis + 1), element, pointers.shape)
-        running, shape = self.running, pointers.shape
+        attempt, shape = self.attempt, pointers.shape
         rows = max(len(pointers.data), 1 if mask is None else len(mask.data))
-        if rows == 1 and running.count > 1 and self._is_shared(pointers):
-            rows = running.count  # who reads what another one stored has to be known
+        if rows == 1 and attempt.count > 1 and self._is_shared(pointers):
+            rows = attempt.count  # who reads what another one stored has to be known
         access, parts = self._located("load", pointers, mask, dtype, rows)
         data = self._read(parts, mask, other, dtype, rows, shape)
-        self.attempt.largest = max(self.attempt.largest, data.size // rows)
+        attempt.largest = max(attempt.largest, data.size // rows)
         for part in parts:
             if volatile:  # it may look at flags
                 self.determined = False
                 self._acquire_known(part)
             self.checks.load(part, access, volatile=volatile)
         self._count(access, parts)
-        if self.attempt.looping and data.size <= running.count and parts:
-            self.attempt.polled(self._described(parts[0], access.line, data))
+        if attempt.looping and data.size <= attempt.count and parts:
+            attempt.polled(self._described(parts[0], access.line, data))
         return Handle(data, element, shape)
 
     def _located(self, kind: str, pointers: Handle, mask: Handle | None, dtype: np.dtype[Any],
@@ -167,16 +168,15 @@ class Memory:
             data = np.where(mask.data, data, other.data)
         return data
 
-    def store(self, pointers: Handle, value: Handle, mask: Handle | None) -> None:
+    def store(self, pointers: Handle, mask: Handle | None, value: Handle) -> None:
         """Stores values where the mask is on.
 
         If several programs store to one address, the last in execution order wins.
         """
         axis = contiguous_axis(pointers, value.data.dtype.itemsize)
         if axis is not None:
-            pointers, value = turned(pointers, axis), turned(value, axis)
-            mask = turned(mask, axis)
-        shape, rows = pointers.shape, self.running.count
+            pointers, mask, value = (turned(each, axis) for each in (pointers, mask, value))
+        shape, rows = pointers.shape, self.attempt.count
         access, parts = self._located("store", pointers, mask, value.data.dtype, rows)
         values = spread(value, rows, shape)
         for part in parts:
@@ -209,7 +209,7 @@ class Memory:
             compare: with ``CAS``, what is there where ``value`` is stored.
         """
         self.determined = False
-        shape, rows, dtype = pointers.shape, self.running.count, value.data.dtype
+        shape, rows, dtype = pointers.shape, self.attempt.count, value.data.dtype
         access, parts = self._located("atomic", pointers, mask, dtype, rows)
         values = spread(value, rows, shape)
         compares = None if compare is None else spread(compare, rows, shape)
@@ -320,7 +320,7 @@ class Memory:
                     lambda: typed[index:index + 1].tobytes() != first)
 
     def _count(self, access: MemoryInstruction, parts: Sequence[Part]) -> None:
-        programs = self.running.count if access.rows == 1 else 1
+        programs = self.attempt.count if access.rows == 1 else 1
         for region in {part.region.number: part.region for part in parts}.values():
             mine = [part for part in parts if part.region is region]
             itemsize = mine[0].itemsize

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from grader.engine.interpreter.address_space import Part, Region, Storage
-from grader.engine.interpreter.barrier_check import line_number, own
 from grader.engine.interpreter.block_value import Array
-from grader.engine.interpreter.finding_aggregation import Note
 from grader.engine.interpreter.index_runs import Runs, in_order
 from grader.engine.interpreter.shadow_memory import KERNEL, NOBODY, Shadow
-from grader.engine.interpreter.transaction import Attempt, RunningLaunch
+from grader.engine.interpreter.transaction import Note, RunningLaunch
 from grader.finding import AccessKind, Action, MemoryAccess
 
 _WRAP = 1 << 32
@@ -32,21 +30,12 @@ class MemoryInstruction(NamedTuple):
     rows: int
 
 
-class LaunchState(Protocol):
-    """What the checks read of the memory they belong to."""
-
-    running: RunningLaunch
-    duplicate_writes: bool
-
-    @property
-    def attempt(self) -> Attempt: ...
-
-
 class Checks:
-    """The checks of one memory, and the shadows that they read and write."""
+    """The checks of one launch, and the shadows that they read and write."""
 
-    def __init__(self, memory: LaunchState) -> None:
-        self._memory = memory
+    def __init__(self, running: RunningLaunch, duplicate_writes: bool) -> None:
+        self._running = running
+        self._duplicate_writes = duplicate_writes
 
     # -- bounds --------------------------------------------------------------------------------
 
@@ -57,13 +46,13 @@ class Checks:
         if region is not None and kind in ("before", "past") and wrapped(
                 int(index[0]), region.elements):
             code, kind = "M05", "overflow"
-        self._note(code, kind, access, region, self._memory.running.programs[rows], index)
+        self._note(code, kind, access, region, self._running.attempt.programs[rows], index)
 
     # -- loads ---------------------------------------------------------------------------------
 
     def load(self, part: Part, access: MemoryInstruction, *, volatile: bool) -> None:
         """M06 and M09, and who reads what. ``volatile``: it may read what atomics change."""
-        storage, running = part.region.storage, self._memory.running
+        storage, running = part.region.storage, self._running
         shadow, floor = storage.shadow, running.order.floor
         if shadow.touched or shadow.default == NOBODY:
             cells = self._cells(part, shadow)
@@ -89,7 +78,7 @@ class Checks:
 
     def _note_readers(self, part: Part, rows: int) -> None:
         """Two readers of each element are kept: one of them is another program, if any is."""
-        attempt, at = self._memory.attempt, part.cells
+        attempt, at = self._running.attempt, part.cells
         me = self._per_run(attempt.segments[part.rows], at)
         self._note_reader(part.region.storage, at, me)
         if rows == 1 and attempt.count > 1:  # all programs of the group read it
@@ -97,7 +86,7 @@ class Checks:
                               np.full_like(me, int(attempt.segments[1])))
 
     def _note_reader(self, storage: Storage, at: Runs, me: Array) -> None:
-        attempt, order = self._memory.attempt, self._memory.running.order
+        attempt, order = self._running.attempt, self._running.order
         first, second = storage.readers
         kept = old = first.get(at)
         fresh = old <= order.floor
@@ -117,19 +106,18 @@ class Checks:
 
     def store(self, part: Part, values: Array, access: MemoryInstruction) -> None:
         """M04, M07 and M09 of a plain store. ``values``: [runs, length]."""
-        storage, memory = part.region.storage, self._memory
+        storage, order = part.region.storage, self._running.order
         self._modified(part, access)
         if part.itemsize < storage.granule:
             return
-        if storage.stored_in == memory.running.number and storage.shadow.touched:
+        if storage.stored_in == self._running.number and storage.shadow.touched:
             cells = self._cells(part, storage.shadow)
-            order = memory.running.order
-            if not memory.duplicate_writes and (pairs := self._others(part, cells)):
+            if not self._duplicate_writes and (pairs := self._others(part, cells)):
                 self._tell_pairs(part, *pairs, access)
             if -int(cells.min()) > order.floor and not (
                     order.locks and (id(storage), int(part.place.starts[0])) in order.locks):
                 self._raced("unordered", part, -cells, access)
-        if not memory.duplicate_writes and not part.place.distinct():
+        if not self._duplicate_writes and not part.place.distinct():
             self._overlap(part, values, access)
         self._overwritten(part, access)
 
@@ -146,9 +134,9 @@ class Checks:
             alone = np.full_like(cells, KERNEL)
             alone[first] = cells[first]
             self._unwritten(part, alone, access)
-        if storage.stored_in == self._memory.running.number:
+        if storage.stored_in == self._running.number:
             self._raced("race", part, cells, access)
-            if self._memory.attempt.recent.holds(storage):  # atomics see each other
+            if self._running.attempt.recent.holds(storage):  # atomics see each other
                 self._unseen(part, np.maximum(cells, 0), access)
 
     def set_writers(self, part: Part, segments: Array) -> None:
@@ -156,9 +144,9 @@ class Checks:
         storage, at = part.region.storage, part.cells
         shadow = storage.shadow
         old = shadow.get(at)
-        self._memory.attempt.undo.append(lambda: shadow.set(at, old))
+        self._running.attempt.undo.append(lambda: shadow.set(at, old))
         shadow.set(at, self._per_run(segments, at))
-        storage.stored_in = self._memory.running.number
+        storage.stored_in = self._running.number
 
     def _modified(self, part: Part, access: MemoryInstruction) -> None:
         part.region.storage.stored_into = True
@@ -169,7 +157,7 @@ class Checks:
     def _overlap(self, part: Part, values: Array, access: MemoryInstruction) -> None:
         """M04 for elements of one store that lie in the same place."""
         index = part.place.indices().reshape(-1)
-        programs = part.each(self._memory.attempt.programs)
+        programs = part.each(self._running.attempt.programs)
         order = in_order(index)
         same = index[order][1:] == index[order][:-1]
         before, after = order[:-1][same], order[1:][same]
@@ -187,17 +175,16 @@ class Checks:
     def _tell_pairs(self, part: Part, lanes: Array, others: Array,
                     access: MemoryInstruction) -> None:
         """M04 where two programs store one element; the one with the higher number is named."""
-        running = self._memory.running
-        pairs = np.sort(np.stack([part.each(running.programs)[lanes], others]), axis=0)
+        running, asked = self._running, self._running.attempt.axes
+        pairs = np.sort(np.stack([part.each(running.attempt.programs)[lanes], others]), axis=0)
         index = part.region.element(part.place.indices().reshape(-1)[lanes], part.itemsize)
-        asked = self._memory.attempt.axes
         self._note("M04", "two programs", access, part.region, pairs[1], index,
                    other=int(pairs[0][pairs[1].argmin()]), axes=_axes(asked, running.grid),
                    asked=tuple(sorted(asked)))
 
     def _overwritten(self, part: Part, access: MemoryInstruction) -> None:
         """M09 for a store to what another program read."""
-        storage, running = part.region.storage, self._memory.running
+        storage, running = part.region.storage, self._running
         if id(storage) not in running.watched or not storage.readers[0].touched:
             return
         cells = self._cells(part, storage.readers[0])
@@ -213,7 +200,7 @@ class Checks:
                access: MemoryInstruction) -> None:
         if pairs := self._others(part, cells):
             lanes, others = pairs
-            programs = part.each(self._memory.running.programs)[lanes]
+            programs = part.each(self._running.attempt.programs)[lanes]
             self._tell("M09", kind, part, lanes, access, other=int(others[programs.argmin()]))
 
     def _others(self, part: Part, cells: Array) -> tuple[Array, Array] | None:
@@ -222,37 +209,38 @@ class Checks:
         if foreign is None:
             return None
         owners = np.zeros(cells.shape, np.int64)
-        owners[foreign] = self._memory.running.order.owners(cells[foreign])
+        owners[foreign] = self._running.order.owners(cells[foreign])
         lanes = self._lanes(part, foreign)
         first = foreign.reshape(part.size, -1).argmax(axis=1)
         return lanes, owners.reshape(part.size, -1)[np.arange(part.size), first][lanes]
 
     def _unseen(self, part: Part, cells: Array, access: MemoryInstruction) -> None:
         """M09 within a program: a thread gets what another one may not have stored yet."""
-        running, attempt = self._memory.running, self._memory.attempt
-        lines = attempt.recent.lines(part)
-        unseen = own(lines, cells, attempt.programs[part.rows], running.order)
+        running, attempt = self._running, self._running.attempt
+        lines = attempt.recent.lines(part, cells, attempt.programs[part.rows], running.order)
+        unseen = lines != 0
         lanes = self._lanes(part, unseen)
         if not lanes.any():
             return
         programs = part.each(attempt.programs)[lanes]
         first = int(np.flatnonzero(lanes)[np.argmin(programs)])  # the one that is reported
         cell = int(unseen.reshape(len(lanes), -1)[first].argmax())
-        where, who = (int(values.reshape(len(lanes), -1)[first, cell]) for values in (lines, cells))
+        line, who = (int(values.reshape(len(lanes), -1)[first, cell]) for values in (lines, cells))
         self._tell("M09", "no barrier", part, lanes, access,
-                   earlier="stored" if who > 0 else "changed", earlier_line=line_number(where))
+                   earlier="stored" if who > 0 else "changed",
+                   earlier_line=line if line > 0 else None)
 
     def _foreign(self, part: Part, cells: Array) -> Array | None:
         """Which cells belong to another program of this launch that nothing has put before this
         one; None where there are none. ``cells``: [runs, cells of a run]."""
-        running, attempt = self._memory.running, self._memory.attempt
+        running, attempt = self._running, self._running.attempt
         order = running.order
         highest = int(cells.max())
         if highest <= order.floor:
             return None
         if len(part.rows) == 1 and int(cells.min()) == highest:  # one program, and one before it
             program = int(attempt.programs[part.rows[0]])
-            if order.owner(highest) == program or order.before(highest, program):
+            if order.owned(highest)[0] == program or order.before(highest, program):
                 return None
             return np.ones(cells.shape, np.bool_)
         foreign: Array = cells > order.floor
@@ -274,21 +262,21 @@ class Checks:
         """A note about some elements, given as a mask over all elements of the part."""
         if lanes.any():
             index = part.region.element(part.place.indices().reshape(-1)[lanes], part.itemsize)
-            programs = part.each(self._memory.running.programs)[lanes]
+            programs = part.each(self._running.attempt.programs)[lanes]
             self._note(code, kind, access, part.region, programs, index, **extra)
 
     def _note(self, code: str, kind: AccessKind, access: MemoryInstruction, region: Region | None,
               programs: Array, index: Array, **extra: Any) -> None:
         """A note about elements at ``index``, each accessed by one of ``programs``."""
-        running = self._memory.running
-        if access.rows == 1 and running.count > 1:  # all programs of the group did the same
-            everyone, first = running.programs, np.ones(len(index), np.bool_)
+        running, attempt = self._running, self._running.attempt
+        if access.rows == 1 and attempt.count > 1:  # all programs of the group did the same
+            everyone, first = attempt.programs, np.ones(len(index), np.bool_)
         else:
             everyone, first = programs, programs == programs.min()
         data = MemoryAccess(kind, _ACTIONS[access.kind], int(first.sum()), int(index[first][0]),
                             int(everyone.min()), running.grid, region.name if region else "",
                             int(region.elements) if region else 0, **extra)
-        self._memory.attempt.notes.append(
+        attempt.notes.append(
             Note(code, access.line, data, frozenset(np.unique(everyone).tolist())))
 
     # -- cells and elements --------------------------------------------------------------------

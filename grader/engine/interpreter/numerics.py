@@ -97,8 +97,7 @@ def to_integer(data: Array, target: np.dtype[Any]) -> Array:
     if wide.itemsize == 8 or data.dtype == np.float64:
         undefined = limits.min if wide.kind == "i" else 1 << (8 * wide.itemsize - 1)
         result = np.where(np.isnan(whole), wide.type(undefined), result)
-    final: Array = result.astype(target)
-    return final
+    return np.asarray(result.astype(target))
 
 
 def cast_toward_zero(data: Array, dtype: Any) -> Array:
@@ -146,9 +145,8 @@ def dot(a: Array, b: Array, accumulator: Array, precision: str = "IEEE") -> Arra
 
 def tf32(data: Array) -> Array:
     """float32 cut to the 10 bits of mantissa that a tensor core reads."""
-    contiguous = np.ascontiguousarray(data)
-    cut: Array = (contiguous.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
-    return cut
+    bits = np.ascontiguousarray(data).view(np.uint32)
+    return np.asarray((bits & np.uint32(0xFFFFE000)).view(np.float32))
 
 
 def near_tf32(data: Array) -> Array:

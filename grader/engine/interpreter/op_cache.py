@@ -43,13 +43,8 @@ class _NoPlan(Exception):
     """An operand or a request is of a kind that plans do not know."""
 
 
-@dataclass(frozen=True)
-class _Step:
-    """One request. ``places`` are (position among the arguments, number of the handle)."""
-
-    ask: Callable[..., Any]
-    arguments: tuple[Any, ...]
-    places: tuple[tuple[int, int], ...]
+# One request: what is called, its arguments, and (position among them, number of the handle)
+_Step = tuple[Callable[..., Any], tuple[Any, ...], list[tuple[int, int]]]
 
 
 @dataclass(frozen=True)
@@ -67,11 +62,11 @@ class _Plan:
 
     def follow(self, tensors: list[Any]) -> Any:
         handles = [tensor.handle for tensor in tensors]
-        for step in self.steps:
-            arguments = [*step.arguments]
-            for place, number in step.places:
+        for ask, constants, places in self.steps:
+            arguments = [*constants]
+            for place, number in places:
                 arguments[place] = handles[number]
-            handles.append(step.ask(*arguments))
+            handles.append(ask(*arguments))
         if self.attributes is not None:
             result = tl.tensor.__new__(tl.tensor)
             vars(result).update(self.attributes, handle=handles[self.handle])
@@ -175,7 +170,7 @@ class _Notes:
                 continue
             if answer is not None:
                 numbers[id(answer)] = len(tensors) + len(steps)
-            steps.append(_Step(ask, arguments, tuple(places)))
+            steps.append((ask, arguments, places))
         if result is None:
             if not steps or self._asked[-1][-1] is not None:
                 raise _NoPlan  # what it was called for was asked of somebody else

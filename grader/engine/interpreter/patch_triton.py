@@ -58,6 +58,10 @@ _OF_A_TYPE = {"element_ty", "shape", "numel", "name"}  # attributes of a block's
 class UnknownTriton(RuntimeError):
     """This Triton has not the form that the grader was written for."""
 
+    def __init__(self, difference: str) -> None:
+        super().__init__(f"Triton {triton.__version__} cannot be watched: {difference}. "
+                         "The grader knows Triton 3.6 to 3.9.")
+
 
 @cache
 def check_seams() -> None:
@@ -70,24 +74,18 @@ def check_seams() -> None:
     for owner, name, parameters in _SEAMS:
         member: Any = getattr(owner, name, None)
         if member is None:
-            refuse(f"{owner.__name__}.{name} is missing")
+            raise UnknownTriton(f"{owner.__name__}.{name} is missing")
         if parameters:
             names = tuple(inspect.signature(member).parameters)[:len(parameters)]
             if names != parameters:
-                refuse(f"{owner.__name__}.{name} takes {names} instead of {parameters}")
+                raise UnknownTriton(
+                    f"{owner.__name__}.{name} takes {names} instead of {parameters}")
     offered = {*dir(Builder), *vars(Builder()), *_NOT_INTERPRETED}
     for module in (semantics, tl.core, tl.math):
         asked = set(re.findall(r"\bbuilder\.(\w+)", inspect.getsource(module)))
         if asked - offered:
-            refuse(f"{module.__name__} asks for {', '.join(sorted(asked - offered))}")
-
-
-def refuse(what: str) -> None:
-    """Raises ``UnknownTriton``: the grader relies on what this Triton does not do."""
-    raise UnknownTriton(
-        f"Triton {triton.__version__} cannot be watched: {what}. "
-        "The grader knows Triton 3.6 to 3.9."
-    )
+            raise UnknownTriton(
+                f"{module.__name__} asks for {', '.join(sorted(asked - offered))}")
 
 
 @cache
@@ -111,7 +109,7 @@ def installed(memory: Memory, capability: int | None = None) -> Iterator[Builder
     previous_target = builder.target
     if capability is not None:
         builder.target = GPUTarget("cuda", capability, WARP)
-    patches = _patches() if previous_memory is None else ()
+    patches = [] if previous_memory else _patches()
     originals = [(owner, name, vars(owner).get(name, _ABSENT)) for owner, name, _ in patches]
     try:
         for owner, name, value in patches:

@@ -21,14 +21,14 @@ import triton.language as tl
 from triton.runtime import interpreter
 
 from grader.engine.interpreter.block_value import Array
-from grader.engine.interpreter.errors import AssertionFailed
+from grader.engine.interpreter.errors import KernelError
 
 
 def multiple_of(input: Any, values: Any) -> Any:
     """``tl.multiple_of``: the first element of every contiguous group is a multiple.
 
     Raises:
-        AssertionFailed: it is not, in some program.
+        KernelError: it is not, in some program.
         ValueError: there is not one value for each axis.
     """
     return _checked(input, values, "tl.multiple_of", max(1, len(_shape(input))), _not_divisible)
@@ -66,14 +66,14 @@ def _checked(block: Any, values: Any, name: str, axes: int,
     data = handle.full()
     if data.dtype.kind != "u":
         data = data.astype(np.int64, copy=False)
-    running = memory.running
+    programs = memory.attempt.programs
     for row in range(len(data)):
         line = data[row] if handle.shape else data[row].reshape(1)
         for axis, number in enumerate(numbers):
             if number > 1 and (violation := broken(line, axis, step, number)):
-                program = int(running.programs.min() if len(data) == 1 else running.programs[row])
-                raise AssertionFailed(f"what {name} promises does not hold in "
-                                      f"{running.place(program)}: {violation}")
+                program = int(programs.min() if len(data) == 1 else programs[row])
+                raise KernelError(f"what {name} promises does not hold in "
+                                  f"{memory.running.place(program)}: {violation}")
     return block
 
 

@@ -30,10 +30,10 @@ from grader.engine.interpreter import (
 from grader.engine.interpreter.block_value import Handle
 from grader.engine.interpreter.errors import KernelError, NotInAKernel
 from grader.engine.interpreter.transaction import of_all_programs
+from grader.engine.interpreter.unsupported_syntax import PREFIX, call
 
 TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2])
 _ABSENT = object()
-_PREFIX = "__tritonlab_"  # of the names that rewritten code uses; a kernel cannot spell them
 
 
 @functools.cache
@@ -46,14 +46,14 @@ def rewritten(fn: Any) -> Callable[..., Any]:
     if arguments.kwonlyargs:
         _since((3, 9), "a parameter that is given by its name only", node)
     for argument in itertools.chain(arguments.posonlyargs, arguments.args, arguments.kwonlyargs):
-        if argument.arg.startswith(_PREFIX):
+        if argument.arg.startswith(PREFIX):
             raise NotInAKernel(f"a parameter of the name `{argument.arg}`", node.lineno)
         argument.annotation = None  # bound already; evaluating them again could only do harm
     node.decorator_list, node.returns = [], None
     defaults = fn.__defaults__ or ()
     arguments.defaults = [ast.Constant(None) for _ in defaults]
     outside, local = names_of(fn), assigned(node)
-    refuser = unsupported_syntax.Refuser(_call, outside, local)
+    refuser = unsupported_syntax.Refuser(outside, local)
     node.body = [refuser.visit(statement) for statement in node.body]
     module = ast.fix_missing_locations(ast.Module([_Rewriter().visit(node)], []))
     code = compile(module, fn.__code__.co_filename, "exec", dont_inherit=True)
@@ -165,7 +165,7 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(target, ast.Tuple) and any(isinstance(e, ast.Tuple) for e in target.elts):
             _since((3, 8), "unpacking a tuple in a tuple", node)
         several = isinstance(target, ast.Tuple)
-        node.value = _call("unpacked" if several else "assigned", node.value)
+        node.value = call("unpacked" if several else "assigned", node.value)
         return node
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
@@ -179,7 +179,7 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         constant = ast.unparse(node.annotation).rpartition(".")[2].strip("'") == "constexpr"
         if node.value is not None and not constant:
-            node.value = _call("assigned", node.value)
+            node.value = call("assigned", node.value)
         return node
 
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
@@ -194,13 +194,13 @@ class _Rewriter(ast.NodeTransformer):
                 node.body += _leave("merged", entered, body, tuple(orelse), numbers[1])
             if orelse or numbers[0]:
                 node.orelse += _leave("merged", entered, orelse, tuple(body), numbers[0])
-        node.test = _call("condition", node.test, ast.Constant("if"))
+        node.test = call("condition", node.test, ast.Constant("if"))
         return [*before, node]
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
         names = scopes.bound(node.body)
         self.generic_visit(node)
-        node.test = _call("condition", node.test, ast.Constant("while"))
+        node.test = call("condition", node.test, ast.Constant("while"))
         if not names:
             return [node]
         runtime, entered = self._region(node, names, ast.Constant("while"))
@@ -223,9 +223,9 @@ class _Rewriter(ast.NodeTransformer):
                 ) -> tuple[ast.Assign, ast.Assign]:
         """What decides about a branch or loop, and the types of its names before it."""
         number = next(self._regions)
-        decides = ast.Name(f"{_PREFIX}{number}_by", ast.Store())
-        before = ast.Name(f"{_PREFIX}{number}_before", ast.Store())
-        types = _call("entered", _read(decides), ast.Constant(cast(Any, tuple(names))))
+        decides = ast.Name(f"{PREFIX}{number}_by", ast.Store())
+        before = ast.Name(f"{PREFIX}{number}_before", ast.Store())
+        types = call("entered", _read(decides), ast.Constant(cast(Any, tuple(names))))
         return (ast.copy_location(ast.Assign([decides], given), given),
                 ast.copy_location(ast.Assign([before], types), node))
 
@@ -233,16 +233,16 @@ class _Rewriter(ast.NodeTransformer):
         numbers = [scopes.number(side) for side in (node.body, node.orelse)]
         self.generic_visit(node)
         if numbers != [None, None]:
-            chosen = _call("chosen", node.test, _later(node.body), _later(node.orelse),
+            chosen = call("chosen", node.test, _later(node.body), _later(node.orelse),
                            ast.Constant(cast(Any, tuple(numbers))))
             return ast.copy_location(chosen, node)
-        node.test = _call("condition", node.test, ast.Constant("if"))
+        node.test = call("condition", node.test, ast.Constant("if"))
         return node
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         self.generic_visit(node)
         message = node.msg or ast.copy_location(ast.Constant(""), node.test)
-        return ast.copy_location(ast.Expr(_call("asserted", node.test, message)), node)
+        return ast.copy_location(ast.Expr(call("asserted", node.test, message)), node)
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:
         _since((3, 8), "`:=`", node)
@@ -251,11 +251,11 @@ class _Rewriter(ast.NodeTransformer):
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         self.generic_visit(node)
         method = "logical_and" if isinstance(node.op, ast.And) else "logical_or"
-        return _call("logical", ast.Constant(method), *(_later(value) for value in node.values))
+        return call("logical", ast.Constant(method), *(_later(value) for value in node.values))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         self.generic_visit(node)
-        return _call("negated", node.operand) if isinstance(node.op, ast.Not) else node
+        return call("negated", node.operand) if isinstance(node.op, ast.Not) else node
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
@@ -268,17 +268,11 @@ class _Rewriter(ast.NodeTransformer):
         return interpreter.ASTTransformer().visit_Compare(node)  # type: ignore[no-any-return]
 
 
-def _since(version: tuple[int, int], what: str, node: Any) -> None:
+def _since(version: tuple[int, int], construct: str, node: Any) -> None:
     """Refuse what an older compiler than this one of Triton's does."""
     if version > TRITON:
-        raise NotInAKernel(f"Triton {triton.__version__} does not know {what} in a kernel",
+        raise NotInAKernel(f"Triton {triton.__version__} does not know {construct} in a kernel",
                            node.lineno)
-
-
-def _call(name: str, *arguments: ast.expr) -> ast.Call:
-    call = ast.Call(ast.Name(_PREFIX + name, ast.Load()), list(arguments), [])
-    where = next((a for a in arguments if hasattr(a, "lineno")), None)
-    return ast.copy_location(call, where) if where is not None else call
 
 
 def _read(name: Any) -> ast.Name:
@@ -287,8 +281,8 @@ def _read(name: Any) -> ast.Name:
 
 def _leave(helper: str, entered: ast.Assign, bound: dict[str, int], *facts: Any) -> list[ast.stmt]:
     """The end of a branch or turn: what was checked, and names that end with it."""
-    gone = ast.Name(_PREFIX + "gone", ast.Store())
-    left = _call(helper, _read(entered.targets[0]),
+    gone = ast.Name(PREFIX + "gone", ast.Store())
+    left = call(helper, _read(entered.targets[0]),
                  *map(ast.Constant, (tuple(bound.items()), *facts)))
     statements: list[ast.stmt] = [ast.Assign([gone], left)]
     for name in bound:
@@ -390,7 +384,7 @@ def _negated(value: Any) -> Any:
 def _iterated(values: Any, line: int) -> Any:
     """What a ``for`` goes over."""
     if not isinstance(values, range | GeneratorType):
-        unsupported_syntax.refused("a loop over anything but a range", line)
+        raise NotInAKernel("Triton does not compile a loop over anything but a range", line)
     return values
 
 
@@ -485,12 +479,12 @@ def device_print(*args: Any, **options: Any) -> None:
 
 
 _HELPERS: dict[str, Any] = {
-    **{_PREFIX + name: helper for name, helper in {
+    **{PREFIX + name: helper for name, helper in {
         "assigned": _assigned, "unpacked": _unpacked, "condition": truth, "chosen": _chosen,
         "entered": scopes.entered, "merged": scopes.merged, "carried": scopes.carried,
         "asserted": _asserted, "logical": _logical, "negated": _negated, "iterated": _iterated,
         "refused": unsupported_syntax.refused, "constant": unsupported_syntax.constant,
-        "refused_global": unsupported_syntax.refused_global}.items()},
+    }.items()},
     "_InterpreterComparison": getattr(interpreter, "_InterpreterComparison", None),
 }
 # All of Python that a kernel can reach, whatever it is called there.
@@ -530,8 +524,8 @@ def static_assert(condition: Any, message: Any = "") -> None:
         raise NotInAKernel("tl.static_assert needs a condition that is a tl.constexpr")
     condition = condition.value if isinstance(condition, tl.constexpr) else condition
     if not condition:
-        said = f": {message}" if message else ""
-        raise NotInAKernel(f"a tl.static_assert does not hold{said}")
+        reason = f": {message}" if message else ""
+        raise NotInAKernel(f"a tl.static_assert does not hold{reason}")
 
 
 def tensor_text(tensor: Any) -> str:

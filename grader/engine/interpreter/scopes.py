@@ -47,17 +47,17 @@ def numbers(statements: Iterable[ast.stmt]) -> tuple[tuple[str, Any, int], ...]:
 
     Of a branch that does not run, these are the only types that are known.
     """
-    found: dict[str, tuple[str, Any, int]] = {}
+    values: dict[str, tuple[str, Any, int]] = {}
     for statement in statements:
         for name in bound([statement]):
-            found.pop(name, None)
+            values.pop(name, None)
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
             value, name = number(statement.value), statement.targets[0].id
             if value is not None:
-                found[name] = (name, value, statement.lineno)
+                values[name] = (name, value, statement.lineno)
         if isinstance(statement, ast.Return):
             break
-    return tuple(found.values())
+    return tuple(values.values())
 
 
 def number(node: ast.expr) -> bool | int | float | None:
@@ -157,15 +157,15 @@ def kind(value: Any) -> Any:
     return _CONSTANT if isinstance(value, bool | int | float | tl.constexpr) else _OTHER
 
 
-def word(known: Any) -> str:
-    """What a learner reads for a kind."""
-    if isinstance(known, tl.block_type):
-        return f"a block of {known.element_ty} of shape {list(known.shape)}"
-    return f"a tuple of {len(known)}" if isinstance(known, tuple) else str(known)
+def word(its_type: Any) -> str:
+    """The words of a finding for a kind."""
+    if isinstance(its_type, tl.block_type):
+        return f"a block of {its_type.element_ty} of shape {list(its_type.shape)}"
+    return f"a tuple of {len(its_type)}" if isinstance(its_type, tuple) else str(its_type)
 
 
-def shape(known: Any) -> tuple[int, ...] | None:
-    return tuple(known.shape) if isinstance(known, tl.block_type) else None
+def shape(its_type: Any) -> tuple[int, ...] | None:
+    return tuple(its_type.shape) if isinstance(its_type, tl.block_type) else None
 
 
 def differ(before: Any, now: Any) -> bool:

@@ -96,10 +96,3 @@ class Shadow:
         if (pages == first).all():
             return [(first, ...)] if pages.size else []
         return [(int(page), pages == page) for page in np.unique(pages)]
-
-
-def cells_of(place: Runs, itemsize: int, granule: int) -> Runs:
-    """The cells of typed elements."""
-    if itemsize >= granule:
-        return place.of_parts(itemsize // granule)
-    return Runs((place.indices() * itemsize // granule).reshape(-1))

@@ -1,13 +1,14 @@
-"""A group of programs that run at once, and how to undo what they did so far."""
+"""A group of programs that run at once: what was observed, and how to undo what they did."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
+import msgspec
 import numpy as np
 import triton.language as tl
 
@@ -15,12 +16,14 @@ from grader import text
 from grader.engine.interpreter.address_space import Regions
 from grader.engine.interpreter.barrier_check import Recent
 from grader.engine.interpreter.block_value import Array, Handle
-from grader.engine.interpreter.finding_aggregation import Note, Observations
 from grader.engine.interpreter.happens_before import Order
 from grader.engine.interpreter.traffic import Ledger
+from grader.finding import MemoryAccess
+from grader.report import Finding
 
 _MANY_POLLS = 64  # in one turn; a loop that reads more does not just wait
 _PATIENCE = 500  # turns of a loop that reads the same values, before others may go on
+_KEPT_PROGRAMS = 1 << 16  # more are counted as "at least" so many
 
 
 class Diverged(BaseException):
@@ -47,7 +50,7 @@ def of_all_programs(values: Any) -> Any:
 class Poll:
     """A loop read ``value`` at one place; ``changed`` tells whether another one is there now."""
 
-    what: str  # the place, in words; empty for a loop that reads nothing
+    place: str  # in words; empty for a loop that reads nothing
     line: int | None
     index: int
     value: bytes
@@ -58,8 +61,53 @@ class Spinning(BaseException):
     """A loop waits for what no program of the group will do."""
 
     def __init__(self, poll: Poll) -> None:
-        super().__init__(poll.what)
+        super().__init__(poll.place)
         self.poll = poll
+
+
+@dataclass(frozen=True)
+class Note:
+    """One event: the same at one place of the source, on one tensor, by one or more programs.
+
+    ``access`` is that of the first of ``programs``.
+    """
+
+    code: str
+    line: int | None
+    access: MemoryAccess
+    programs: frozenset[int]
+
+
+class Observations:
+    """Collects events; of several programs, the access of the first in numbering order stays."""
+
+    def __init__(self) -> None:
+        self._accesses: dict[tuple[str, int | None, str, str], tuple[MemoryAccess, set[int]]] = {}
+        self._plain: dict[tuple[str, int | None, str], Finding] = {}
+
+    def note(self, note: Note) -> None:
+        key = (note.code, note.line, note.access.tensor, note.access.kind)
+        if key not in self._accesses:
+            self._accesses[key] = (note.access, set(note.programs))
+            return
+        access, programs = self._accesses[key]
+        if len(programs) < _KEPT_PROGRAMS:
+            programs |= note.programs
+        if note.access.program < access.program:
+            access = note.access
+        elif note.access.program == access.program:
+            access = msgspec.structs.replace(access, count=access.count + note.access.count)
+        self._accesses[key] = (access, programs)
+
+    def add(self, finding: Finding) -> None:
+        self._plain.setdefault((finding.code, finding.line, finding.seen), finding)
+
+    def findings(self) -> list[Finding]:
+        accesses = [
+            Finding(code, msgspec.structs.replace(access, others=len(programs) - 1), line=line)
+            for (code, line, _, _), (access, programs) in self._accesses.items()
+        ]
+        return [*accesses, *self._plain.values()]
 
 
 @dataclass
@@ -119,12 +167,12 @@ class Attempt:
         """
         self.looping = True
         now = _Turn((id(frame.f_code), frame.f_lineno), self.order.changes,
-                    {name: value for name, value in frame.f_locals.items()
-                     if not name.startswith("__tritonlab_")}, self._polls)
+                    tuple((name, value) for name, value in frame.f_locals.items()
+                          if not name.startswith("__tritonlab_")), self._polls)
         before, self._last, self._polls = self._last, now, []
         if before is None or before.place != now.place or before.changes != now.changes:
             self._alike = 0
-        elif _same(before.variables, now.variables):
+        elif _equal(before.variables, now.variables):
             self.wait(now.poll(self.order), for_ever=True)
         else:
             self._alike = self._alike + 1 if now.polls and now.polls == before.polls else 0
@@ -149,19 +197,13 @@ class _Turn:
 
     place: tuple[int, int]
     changes: int
-    variables: dict[str, Any]
+    variables: tuple[tuple[str, Any], ...]
     polls: list[Poll]
 
     def poll(self, order: Order) -> Poll:
         if self.polls:
             return self.polls[-1]
-        return Poll("", self.place[1], 0, b"",
-                    lambda: order.changes != self.changes)
-
-
-def _same(before: dict[str, Any], now: dict[str, Any]) -> bool:
-    return before.keys() == now.keys() and all(
-        _equal(value, now[name]) for name, value in before.items())
+        return Poll("", self.place[1], 0, b"", lambda: order.changes != self.changes)
 
 
 def _equal(a: Any, b: Any) -> bool:
@@ -205,23 +247,10 @@ class RunningLaunch:
     def all_programs(self) -> int:
         return self.grid[0] * self.grid[1] * self.grid[2]
 
-    @property
-    def programs(self) -> Array:
-        return self.attempt.programs
-
-    @property
-    def count(self) -> int:
-        return self.attempt.count
-
     def place_along(self, axis: int) -> Array:
         """The programs' places along one axis of the grid."""
-        place: Array = np.unravel_index(self.programs, self.grid, order="F")[axis]
+        place: Array = np.unravel_index(self.attempt.programs, self.grid, order="F")[axis]
         return place.astype(np.int32)
 
     def place(self, program: int) -> str:
         return text.program(program, self.grid)
-
-    def places(self) -> Iterator[str]:
-        """Where each program of the group is, as ``(x, y, z) ``."""
-        along = [self.place_along(axis).tolist() for axis in range(3)]
-        return (f"({x}, {y}, {z}) " for x, y, z in zip(*along, strict=True))

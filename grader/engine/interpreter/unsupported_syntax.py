@@ -27,19 +27,21 @@ _WORDS: dict[str, str] = {
     "DictComp": "a comprehension", "Yield": "`yield`", "YieldFrom": "`yield`", "Starred": "a star",
     "In": "`in`", "NotIn": "`not in`", "NamedExpr": "`:=`",
 }
+PREFIX = "__tritonlab_"  # of the names that rewritten code uses; a kernel cannot spell them
 _PARTS = (ast.FormattedValue, ast.Starred)  # looked at with the node that holds them
 _BUILTINS = (*CodeGenerator.builtin_namespace, "abs", "tuple", "bool", "True", "False", "None")
 
 
-def refused(what: str, line: int) -> Any:
+def call(name: str, *arguments: ast.expr) -> ast.Call:
+    """A call of what rewritten code has under a name, at the place of the first argument."""
+    node = ast.Call(ast.Name(PREFIX + name, ast.Load()), list(arguments), [])
+    where = next((a for a in arguments if hasattr(a, "lineno")), None)
+    return ast.copy_location(node, where) if where is not None else node
+
+
+def refused(message: str, line: int) -> Any:
     """Raises ``NotInAKernel`` in the place of a node that Triton does not compile."""
-    raise NotInAKernel(f"Triton does not compile {what}", line)
-
-
-def refused_global(name: str, line: int) -> Any:
-    """Raises ``NotInAKernel`` in the place of a global that is not a constant."""
-    raise NotInAKernel(f"`{name}` is a global that is not a tl.constexpr; kernels see only "
-                       f"`{name} = tl.constexpr(value)`", line)
+    raise NotInAKernel(message, line)
 
 
 def constant(value: Any) -> Any:
@@ -69,8 +71,7 @@ def visible(name: str, value: Any) -> bool:
 class Refuser(ast.NodeTransformer):
     """Puts a refusal in the place of every node that Triton does not compile."""
 
-    def __init__(self, call: Any, visible_globals: dict[str, Any], local: set[str]) -> None:
-        self._call = call
+    def __init__(self, visible_globals: dict[str, Any], local: set[str]) -> None:
         self._globals = visible_globals
         self._local = local
         self._loops = 0
@@ -80,11 +81,11 @@ class Refuser(ast.NodeTransformer):
             CodeGenerator, f"visit_{type(node).__name__}")
         return super().visit(node) if compiled else self._refuse(node)
 
-    def _refuse(self, node: Any, what: str | None = None) -> ast.AST:
+    def _refuse(self, node: Any, construct: str = "", message: str = "") -> ast.AST:
         kind = type(node).__name__
-        words = what or _WORDS.get(kind, kind)
-        call = self._call("refused", ast.Constant(words), ast.Constant(node.lineno))
-        refusal = ast.Expr(call) if isinstance(node, ast.stmt) else call
+        message = message or f"Triton does not compile {construct or _WORDS.get(kind, kind)}"
+        raising = call("refused", ast.Constant(message), ast.Constant(node.lineno))
+        refusal: ast.AST = ast.Expr(raising) if isinstance(node, ast.stmt) else raising
         return ast.fix_missing_locations(ast.copy_location(refusal, node))
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
@@ -95,7 +96,7 @@ class Refuser(ast.NodeTransformer):
             return self._refuse(node, "`for` with `else`")
         if not isinstance(node.iter, ast.Call):
             return self._refuse(node, "a loop over anything but a range")
-        node.iter = self._call("iterated", self.visit(node.iter), ast.Constant(node.lineno))
+        node.iter = call("iterated", self.visit(node.iter), ast.Constant(node.lineno))
         unrolled = "static_range" in ast.dump(node.iter)
         return self._loop(node, 0 if unrolled else 1)
 
@@ -138,7 +139,7 @@ class Refuser(ast.NodeTransformer):
         self.generic_visit(node)
         for part in node.values:
             if isinstance(part, ast.FormattedValue):
-                part.value = self._call("constant", part.value)
+                part.value = call("constant", part.value)
         return node
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
@@ -147,9 +148,9 @@ class Refuser(ast.NodeTransformer):
         if node.id in self._globals:
             if visible(node.id, self._globals[node.id]):
                 return node
-            call: ast.AST = self._call(
-                "refused_global", ast.Constant(node.id), ast.Constant(node.lineno))
-            return ast.fix_missing_locations(ast.copy_location(call, node))
-        if node.id in _BUILTINS or node.id.startswith("__tritonlab_"):
+            return self._refuse(node, message=f"`{node.id}` is a global that is not a "
+                                "tl.constexpr; kernels see only "
+                                f"`{node.id} = tl.constexpr(value)`")
+        if node.id in _BUILTINS or node.id.startswith(PREFIX):
             return node
         return self._refuse(node, f"the name `{node.id}`, which is not defined in a kernel")
