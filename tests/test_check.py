@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,7 +37,7 @@ from grader.suite import (
 from grader.suite.mutants import Patch
 from tritonlab.authoring import checks, expectations, module_files, runner
 from tritonlab.authoring import mutants as mutated
-from tritonlab.authoring.worker_pool import BrokenTask, WorkerPool
+from tritonlab.authoring.worker_pool import WorkerPool
 from tritonlab.course import course
 
 ROOMY = 120.0  # seconds, for processes to go where many tests share the machine
@@ -627,59 +628,45 @@ class workshop:  # noqa: N801 - a context manager for workers, which import it b
         return threading.Lock() if task == "lock" else task.upper()
 
 
-def results(pool: WorkerPool, *tasks: str) -> list[object]:
-    found = []
-    for task in tasks:
-        pool.give(task)
-    while pool.busy:
-        found += pool.results()
-    return found
-
-
-def test_a_pool_returns_results_and_why_there_is_none():
+def test_a_pool_returns_results_and_raises_why_there_is_none():
     with WorkerPool(1, workshop) as pool:
-        one, raised, died, two = (results(pool, task)[0] for task in ("one", "raise", "die", "two"))
+        one = pool.submit("one").result()
+        with pytest.raises(ValueError, match="as asked"):
+            pool.submit("raise").result()
+        with pytest.raises(BrokenProcessPool):
+            pool.submit("die").result()
+        two = pool.submit("two").result()
 
     assert (one, two) == ("ONE", "TWO")  # a process that died was replaced
-    assert isinstance(raised, BrokenTask)
-    assert "ValueError: as asked" in raised.reason
-    assert died == BrokenTask("die", "its worker process ended unexpectedly")
 
 
-def test_processes_of_a_pool_work_beside_each_other_as_far_as_there_are_any():
+def test_processes_of_a_pool_work_beside_each_other():
     with WorkerPool(2, workshop) as pool:
-        pool.give("pid")
-        left = pool.free
-        pool.give("hang")
-        full = not pool.free
-        (first,) = pool.results()
-        other = pool.free
+        hanging = pool.submit("hang")
+        pid = pool.submit("pid").result()
+        done = hanging.done()
 
-    assert (left, full, other) == (True, True, True)
-    assert first != os.getpid()
-    assert alive({first}) == set()
+    assert not done
+    assert pid != os.getpid()
+    assert alive({pid}) == set()
 
 
 def test_a_process_that_dies_takes_the_tasks_in_progress_along():
     with WorkerPool(2, workshop) as pool:
-        answers = results(pool, "hang", "die")
+        futures = [pool.submit(task) for task in ("hang", "die")]
+        errors = [future.exception() for future in futures]
 
-    assert {answer.task for answer in answers} == {"die", "hang"}
-    assert {answer.reason for answer in answers} == {"its worker process ended unexpectedly"}
+    assert [type(error) for error in errors] == [BrokenProcessPool] * 2
 
 
-def test_a_result_that_cannot_be_sent_is_a_broken_task():
-    with WorkerPool(1, workshop) as pool:
-        (answer,) = results(pool, "lock")
-
-    assert (answer.task, "cannot pickle" in answer.reason) == ("lock", True)
+def test_a_result_that_cannot_be_sent_is_an_error():
+    with WorkerPool(1, workshop) as pool, pytest.raises(TypeError, match="cannot pickle"):
+        pool.submit("lock").result()
 
 
 def test_a_pool_without_a_workshop_says_why():
-    with WorkerPool(1, workshop, False) as pool:
-        (answer,) = results(pool, "one")
-
-    assert (answer.task, "OSError: no folder for tools" in answer.reason) == ("one", True)
+    with WorkerPool(1, workshop, False) as pool, pytest.raises(OSError, match="no folder for too"):
+        pool.submit("one").result()
 
 
 def test_a_check_whose_workers_die_ends_with_3(tmp_path, monkeypatch):

@@ -20,6 +20,7 @@ import toy
 from tritonlab.course import course
 from tritonlab.errors import NotSaved, NoWorkspace
 from tritonlab.grading import hints, solution_diff
+from tritonlab.progress.journal import JournalReading
 from tritonlab.render import lesson as lesson_view
 from tritonlab.render import pages
 from tritonlab.render.screen import Screen
@@ -638,7 +639,7 @@ def test_files_that_agree_are_named_and_missing_ones_are_empty(several, home):
     shutil.copy(module.solution, place.kernel(module))
     (place.folder(module) / "package/one.py").unlink()
 
-    files = solution_diff.compare(module, exercise(module, place, several)).files
+    files = solution_diff.compare(module, exercise(module, place, several))
 
     assert [(file.name, file.same) for file in files] == [
         ("kernel.py", True), ("package/one.py", False), ("package/inner/two.py", False)]
@@ -792,7 +793,7 @@ def test_each_step_of_the_loop_is_a_function(toy_course, home):
     module, place = begun.module, begun.place
     given = hints.give(toy_course, place, module)
     hints.record(toy_course, place, given)
-    comparison = solution_diff.compare(module, exercise(module, place, toy_course))
+    [file] = solution_diff.compare(module, exercise(module, place, toy_course))
     reading = place.journal(toy_course).read()
     earned = solution_diff.earned(toy_course, reading, module)
     solution_diff.record(toy_course, place, module)
@@ -800,9 +801,9 @@ def test_each_step_of_the_loop_is_a_function(toy_course, home):
     assert (given.rung, given.text) == (1, "What is missing?")
     assert hints.give(toy_course, place, module).rung == 2
     assert module.lesson() == "# Copying\n"
-    assert not comparison.same
+    assert not file.same
     assert not earned
     assert solution_diff.earned(toy_course, place.journal(toy_course).read(), module)
-    assert start.following(toy_course, place).module.id == "track1/softmax"
-    assert start.following(toy_course, None).module.id == "track1/copy"
+    assert start.after(toy_course, reading, module)[0].id == "track1/softmax"
+    assert start.after(toy_course, JournalReading(()), None)[0].id == "track1/copy"
     assert workspace.find() == place

@@ -7,6 +7,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from typing import Any
 from unittest import mock
 
@@ -114,7 +115,6 @@ class _Alone:
 
     def __init__(self, size: int, workshop: Callable[..., Any], *arguments: Any) -> None:
         self._workshop = workshop(*arguments)
-        self._done: list[Any] = []
 
     def __enter__(self) -> _Alone:
         self._do = self._workshop.__enter__()
@@ -123,20 +123,10 @@ class _Alone:
     def __exit__(self, *error: Any) -> None:
         self._workshop.__exit__(*error)
 
-    @property
-    def busy(self) -> bool:
-        return bool(self._done)
-
-    @property
-    def free(self) -> bool:
-        return not self._done
-
-    def give(self, task: Any) -> None:
-        self._done.append(self._do(task))
-
-    def results(self) -> list[Any]:
-        done, self._done = self._done, []
-        return done
+    def submit(self, task: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(self._do(task))
+        return future
 
 
 def alone() -> Any:

@@ -85,15 +85,11 @@ def numbers_and_hint_groups(material: Material) -> Iterator[str]:
         yield f"module.toml: hints are for {marker} {ranges(extra)}, which kernel.py has not"
     if double := sorted({n for n in helped if helped.count(n) > 1}):
         yield f"module.toml: two groups of hints are for {marker} {ranges(double)}"
-    yield from _hints_by_function(material, bool(numbers))
-
-
-def _hints_by_function(material: Material, numbered: bool) -> Iterator[str]:
-    helped = {name for group in material.module.hints for name in group.functions}
-    for name in sorted(helped - set(material.chosen_by)):
+    functions = {name for group in material.module.hints for name in group.functions}
+    for name in sorted(functions - set(material.chosen_by)):
         yield f"module.toml: hints are for `{name}`, which no case asks"
-    for name in () if numbered else material.chosen_by:
-        if name not in helped:
+    for name in () if numbers else material.chosen_by:
+        if name not in functions:
             yield f"module.toml: no group of hints names `{name}` among its functions"
     for group in material.module.hints:
         if not group.todos and not group.functions:

@@ -31,9 +31,9 @@ def exercise_as_promised(material: Material, report: Report) -> Iterator[str]:
     for result in failed:
         if not result.findings:
             yield f"'{result.name}' fails without a finding: {_line(result.reason)}"
-    first = failed[0].findings[0] if failed[0].findings else None
-    if first is None:
+    if not failed[0].findings:
         return
+    first = failed[0].findings[0]
     if first.code == "P02":
         yield f"the exercise cannot be imported: {_line(first.seen)}"
     elif material.starter == "slow":
@@ -97,8 +97,6 @@ def survives(mutant: Mutant, report: Report, *, whole: bool = True,
     """Yields why a grade did not kill a mutant as its author expects.
 
     Args:
-        mutant: the graded one.
-        report: of the grade.
         whole: all cases were run, so that all codes have to be there. The diagnosis has to be the
             mutant's own.
         case: look at this one alone, and only at its first code.

@@ -133,11 +133,7 @@ def kill_again(material: Material, mutant_id: str, killer: str, runs: int,
 
 @contextlib.contextmanager
 def _mutated(material: Material, mutant_id: str) -> Iterator[tuple[Mutant, Path]]:
-    """Yields a mutant and its kernel.py in a temporary folder with all its files.
-
-    Raises:
-        ValueError: it cannot be applied.
-    """
+    """Yields a mutant and its kernel.py in a temporary folder; ValueError if it does not apply."""
     mutant = next(m for m in material.suite.mutants if m.id == mutant_id)
     with tempfile.TemporaryDirectory() as folder:
         write(mutant.apply_to(material.solution), Path(folder))

@@ -12,8 +12,10 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import grader
@@ -22,9 +24,9 @@ from tritonlab.authoring import checks as author
 from tritonlab.authoring import expectations, module_files
 from tritonlab.authoring import mutants as mutated
 from tritonlab.authoring.module_files import KERNEL, Material
-from tritonlab.authoring.worker_pool import BrokenTask, WorkerPool
+from tritonlab.authoring.worker_pool import WorkerPool
 from tritonlab.course import course
-from tritonlab.course.course import Module, Roots
+from tritonlab.course.course import Course, Module, Roots
 from tritonlab.errors import TritonlabError, brief
 
 if TYPE_CHECKING:
@@ -78,9 +80,10 @@ class CheckOutcome:
 
 @dataclass(frozen=True)
 class MutantResult:
-    """A row of the kill matrix. ``case`` is the one that killed it in the first run.
+    """A row of the kill matrix, with the ``faults`` of the runs that did not kill the mutant.
 
-    ``drawn``: it has random inputs, so that runs may differ.
+    ``case`` is the one that killed it in the first run. ``drawn``: it has random inputs, so that
+    runs may differ.
     """
 
     id: str
@@ -104,12 +107,8 @@ class TaskResult:
 
     task: Task
     outcomes: tuple[CheckOutcome, ...] = ()
+    mutants: tuple[MutantResult, ...] = ()  # all without a run, or one with the runs of this task
     sound: bool = True
-    mutants: tuple[MutantResult, ...] = ()  # that there are, not run yet
-    killer: str = ""  # the case that killed the mutant
-    kills: int = 0
-    faults: tuple[str, ...] = ()  # why it was not killed in each run
-    drawn: bool = True  # whether that case has random inputs
     seconds: float = 0.0
 
 
@@ -180,13 +179,12 @@ def prove(modules: Sequence[Module], roots: Roots, strays: Sequence[str] = (), *
     """Checks modules, several tasks at a time.
 
     Args:
-        modules: to be checked.
         roots: the folders of their course, which workers read again.
         strays: faults of the course as a whole.
         runs: of each mutant. One that fails in a case without random inputs, such as a question to
             host code, is run once: it would fail alike again.
         workers: tasks at a time; by default one for each available core.
-        on_event: called with each task as a str when it begins, and with its result.
+        on_event: called with each task as a str when it begins, and with its future at the end.
 
     Raises:
         TritonlabError: there is no module to check.
@@ -199,21 +197,27 @@ def prove(modules: Sequence[Module], roots: Roots, strays: Sequence[str] = (), *
     proofs = {module.id: Proof(module.id, module.title) for module in modules}
     broken: dict[str, str] = {}  # the task by reason
     waiting = [Task(module.id, "text") for module in modules]  # by rank
+    begun: dict[Future[TaskResult], Task] = {}
     size = workers or min(len(os.sched_getaffinity(0)), MOST_WORKERS)
     with WorkerPool(size, _workshop, roots) as pool:
-        while pool.busy or waiting:
-            while waiting and pool.free:
+        while begun or waiting:
+            while waiting and len(begun) < size:
                 task = waiting.pop(0)
                 tell(str(task))
-                pool.give(task)
-            for done in pool.results():
-                tell(done)
-                if isinstance(done, BrokenTask):
-                    broken.setdefault(done.reason, str(done.task))
-                    continue
-                _enter(proofs[done.task.module], done)
-                for task in _following(done, runs):
-                    bisect.insort(waiting, task, key=lambda task: task.rank)
+                begun[pool.submit(task)] = task
+            for future in wait(begun, return_when=FIRST_COMPLETED).done:
+                task = begun.pop(future)
+                tell(future)
+                try:
+                    result = future.result()
+                except BrokenProcessPool:
+                    broken.setdefault("its worker process ended unexpectedly", str(task))
+                except Exception as error:
+                    broken.setdefault("".join(traceback.format_exception(error)), str(task))
+                else:
+                    _enter(proofs[task.module], result)
+                    for following in _following(result, runs):
+                        bisect.insort(waiting, following, key=lambda task: task.rank)
     return CourseProof(tuple(proofs.values()), tuple(strays),
                        "\n".join(f"{task}: {reason}" for reason, task in broken.items()),
                        time.monotonic() - started)
@@ -221,12 +225,12 @@ def prove(modules: Sequence[Module], roots: Roots, strays: Sequence[str] = (), *
 
 def _following(done: TaskResult, runs: int) -> Iterator[Task]:
     """Yields the tasks that follow from a result."""
-    if done.task.run == 1 < runs and done.killer and done.drawn:
-        yield replace(done.task, run=2, runs=runs - 1, killer=done.killer)
-    if done.task.kind != "text" or not done.sound:
-        return
-    yield from (Task(done.task.module, kind) for kind in _TASKS)
-    yield from (Task(done.task.module, "mutant", mutant.id, 1) for mutant in done.mutants)
+    task = done.task
+    if task.kind == "text" and done.sound:
+        yield from (Task(task.module, kind) for kind in _TASKS)
+        yield from (Task(task.module, "mutant", mutant.id, 1) for mutant in done.mutants)
+    elif task.run == 1 < runs and done.mutants[0].case and done.mutants[0].drawn:
+        yield replace(task, run=2, runs=runs - 1, killer=done.mutants[0].case)
 
 
 def _enter(proof: Proof, done: TaskResult) -> None:
@@ -234,16 +238,16 @@ def _enter(proof: Proof, done: TaskResult) -> None:
     proof.seconds += done.seconds
     if done.outcomes:
         proof.by_task[done.task.kind] = done.outcomes
-    proof.mutants += done.mutants
-    if done.task.kind == "mutant":
-        place = [mutant.id for mutant in proof.mutants].index(done.task.mutant)
-        mutant = proof.mutants[place]
-        if done.task.run == 1:
-            mutant = replace(mutant, case=done.killer, drawn=done.drawn)
+    if done.task.kind == "text":
+        proof.mutants += done.mutants
+        return
+    for new in done.mutants:
+        place = [mutant.id for mutant in proof.mutants].index(new.id)
+        old = proof.mutants[place]
         proof.mutants[place] = replace(
-            mutant, runs=mutant.runs + done.task.runs, kills=mutant.kills + done.kills,
-            faults=tuple(dict.fromkeys((*mutant.faults, *done.faults))),
-            seconds=mutant.seconds + done.seconds)
+            new, runs=old.runs + new.runs, kills=old.kills + new.kills,
+            faults=tuple(dict.fromkeys(old.faults + new.faults)),
+            seconds=old.seconds + done.seconds)
 
 
 @contextlib.contextmanager
@@ -251,37 +255,27 @@ def _workshop(roots: Roots) -> Iterator[Callable[[Task], TaskResult]]:
     """Provides a worker with the course and a sandbox, which warms up meanwhile."""
     os.environ["OMP_NUM_THREADS"] = "1"  # before the import of torch: workers share the cores
     with grader.Sandbox() as box:
-        the_course = course.load(roots)
-        starters = {track.folder: track.starter for track in the_course.tracks}
-
-        def do(task: Task) -> TaskResult:
-            module = the_course.find(task.module)
-            return perform(task, module, starters[module.track], box)
-
-        yield do
+        yield partial(_perform, course.load(roots), box)
 
 
 # ---------------------------------------------------------------------------------------------
 # The tasks
 
+_material = cache(module_files.read)
 
-def perform(task: Task, module: Module, starter: str, box: Sandbox) -> TaskResult:
+
+def _perform(the_course: Course, box: Sandbox, task: Task) -> TaskResult:
     """Performs one task. Errors of an author's files are faults; others are raised."""
     started = time.monotonic()
+    module = the_course.find(task.module)
+    starter = next(t.starter for t in the_course.tracks if t.folder == module.track)
     if task.kind == "text":
         done = _text(task, module, starter)
+    elif task.kind == "mutant":
+        done = TaskResult(task, mutants=(_mutant(task, _material(module, starter), box),))
     else:
-        material = _material(module, starter)
-        if task.kind == "mutant":
-            done = _mutant(task, material, box)
-        else:
-            done = TaskResult(task, _timed(_TASKS[task.kind], material, box))
+        done = TaskResult(task, _timed(_TASKS[task.kind], _material(module, starter), box))
     return replace(done, seconds=time.monotonic() - started)
-
-
-@cache
-def _material(module: Module, starter: str) -> Material:
-    return module_files.read(module, starter)
 
 
 def _text(task: Task, module: Module, starter: str) -> TaskResult:
@@ -295,7 +289,7 @@ def _text(task: Task, module: Module, starter: str) -> TaskResult:
         return TaskResult(task, tuple(outcomes), sound=False)
     outcomes += _timed(author.READ, material)
     mutants = tuple(MutantResult(m.id, m.title, m.codes) for m in material.suite.mutants)
-    return TaskResult(task, tuple(outcomes), mutants=mutants)
+    return TaskResult(task, tuple(outcomes), mutants)
 
 
 def _message(error: Exception) -> str:
@@ -329,8 +323,7 @@ def exercise_imports(material: Material, box: Sandbox) -> Iterator[str]:
 
     suite = material.suite
     try:
-        submitted = source.read(material.module.folder / KERNEL, suite.files,
-                                suite.kernel_file)
+        submitted = source.read(material.module.folder / KERNEL, suite.files, suite.kernel_file)
     except grader.UnreadableSubmission as error:
         yield _message(error)
         return
@@ -372,17 +365,19 @@ def solution_passes(material: Material, box: Sandbox) -> Iterator[str]:
     yield from expectations.solution_passes(report)
 
 
-def _mutant(task: Task, material: Material, box: Sandbox) -> TaskResult:
+def _mutant(task: Task, material: Material, box: Sandbox) -> MutantResult:
+    mutant = next(m for m in material.suite.mutants if m.id == task.mutant)
+    result = MutantResult(mutant.id, mutant.title, mutant.codes, task.killer, runs=task.runs)
     if task.killer:
-        faults_by_run = mutated.kill_again(material, task.mutant, task.killer, task.runs, box)
-        return TaskResult(task, killer=task.killer, kills=faults_by_run.count([]),
-                          faults=tuple(itertools.chain(*faults_by_run)))
+        faults_by_run = mutated.kill_again(material, mutant.id, task.killer, task.runs, box)
+        return replace(result, kills=faults_by_run.count([]),
+                       faults=tuple(itertools.chain(*faults_by_run)))
     try:
-        killer, faults = mutated.kill(material, task.mutant, box)
+        killer, faults = mutated.kill(material, mutant.id, box)
     except ValueError as error:  # it cannot be applied
-        return TaskResult(task, faults=(str(error),), drawn=False)
-    return TaskResult(task, killer=killer, kills=not faults, faults=tuple(faults),
-                      drawn=mutated.draws(material.suite, killer))
+        return replace(result, faults=(str(error),), drawn=False)
+    return replace(result, case=killer, kills=int(not faults), faults=tuple(faults),
+                   drawn=mutated.draws(material.suite, killer))
 
 
 _TASKS: Mapping[str, Mapping[str, Callable[[Material, Sandbox], Iterator[str]]]] = {

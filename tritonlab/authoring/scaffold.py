@@ -41,7 +41,6 @@ class Plan:
     starter: str
     marker: str
     folders: tuple[Path, Path, Path]  # of exercise, solution and suite
-    steps: tuple[str, ...] = STEPS
 
     @property
     def kernel(self) -> str:

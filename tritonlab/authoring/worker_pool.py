@@ -7,25 +7,15 @@ import functools
 import multiprocessing
 import os
 import signal
-import traceback
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Self
 
 from grader.sandbox.processes import children, die_with_parent, stop_tree
 
 Workshop = Callable[..., AbstractContextManager[Callable[[Any], Any]]]
-
-
-@dataclass(frozen=True)
-class BrokenTask:
-    """Instead of a result: the exception that a task raised, or the death of its process."""
-
-    task: Any
-    reason: str
 
 
 class WorkerPool:
@@ -39,7 +29,6 @@ class WorkerPool:
     def __init__(self, size: int, workshop: Workshop, *arguments: Any) -> None:
         self._size = size
         self._perform = functools.partial(_perform, workshop, arguments)
-        self._tasks: dict[Future[Any], Any] = {}
         self._start()
 
     def _start(self) -> None:
@@ -59,38 +48,14 @@ class WorkerPool:
             process.terminate()
         self._executor.shutdown(cancel_futures=True)
 
-    @property
-    def free(self) -> bool:
-        """Whether a worker waits for a task."""
-        return len(self._tasks) < self._size
-
-    @property
-    def busy(self) -> bool:
-        return bool(self._tasks)
-
-    def give(self, task: Any) -> None:
-        """Hands a task to a worker."""
+    def submit(self, task: Any) -> Future[Any]:
+        """Hands a task to a worker. If that dies, the future raises BrokenProcessPool."""
         with _interrupts_blocked():  # a process started here inherits it: Ctrl-C is ours to handle
             try:
-                future = self._executor.submit(self._perform, task)
+                return self._executor.submit(self._perform, task)
             except BrokenProcessPool:
                 self._start()
-                future = self._executor.submit(self._perform, task)
-        self._tasks[future] = task
-
-    def results(self) -> list[Any]:
-        """Waits until a task is done; returns its result and those of others done meanwhile."""
-        done, _ = wait(self._tasks, return_when=FIRST_COMPLETED)
-        return [_result(future, self._tasks.pop(future)) for future in done]
-
-
-def _result(future: Future[Any], task: Any) -> Any:
-    try:
-        return future.result()
-    except BrokenProcessPool:
-        return BrokenTask(task, "its worker process ended unexpectedly")
-    except Exception as error:
-        return BrokenTask(task, "".join(traceback.format_exception(error)))
+                return self._executor.submit(self._perform, task)
 
 
 @contextlib.contextmanager

@@ -101,8 +101,7 @@ def _grade_pending(as_json: bool, plain: bool, *others: object) -> int:
     place = workspace.require(the_course.example)
     gpu_upgrade.require_gpu()
     with progress_on(plain or as_json) as progress:
-        which = gpu_upgrade.modules(the_course, place)
-        upgrades = list(gpu_upgrade.grade(the_course, place, which, progress)) if which else []
+        upgrades = list(gpu_upgrade.grade(the_course, place, progress))
     slow = next((u.module.id for u in upgrades if u.exit_code), None)
     command = f"tritonlab grade {slow}" if slow else "tritonlab certificate"
     show(as_json, plain,
@@ -137,7 +136,7 @@ def _run_exercise(path: str) -> int:
 def _after_grade(the_course: course.Course, submission: Submission, report: Report,
                  result: grading.SaveResult) -> tuple[str, str]:
     """Returns the next command after a grade, and the words before it."""
-    command = submission.full_command if report.partial else submission.command
+    command = submission.typed("grade") if report.partial else submission.command
     if report.exit_code == 0 and report.partial:
         return command, "Then all cases, with new inputs: "
     if report.exit_code == 0:
@@ -146,13 +145,13 @@ def _after_grade(the_course: course.Course, submission: Submission, report: Repo
         return command, "Try once more: "
     if report.only:  # a failure that is no case's own has no replay
         command = _replay(submission, report.first_failure) or \
-            f"{submission.full_command} --case {shlex.quote(report.only)} --seed {report.seed}"
+            f"{submission.typed('grade')} --case {shlex.quote(report.only)} --seed {report.seed}"
     return command, f"Edit {submission.to_edit}, then type: "
 
 
 def _replay(submission: Submission, result: CaseResult | None) -> str:
     """Returns the command that repeats a failed case with the same inputs, if any."""
-    return f"{submission.full_command} {result.replay}" if result and result.replay else ""
+    return f"{submission.typed('grade')} {result.replay}" if result and result.replay else ""
 
 
 def _details(report: Report, submission: Submission) -> str:

@@ -115,7 +115,7 @@ def bench(
             output_files.write(picture, png, output_files.PICTURE)
     verb_after = "inspect" if benchmark.exit_code == 0 else "grade"
     command = f"tritonlab {verb_after} {module.id}" if submission.in_place else \
-        submission.full_command
+        submission.typed("grade")
     show(as_json, plain,
          {"module": module.id, **benchmark.to_dict(), "page": str(html) if html else None,
           "picture": str(png) if png else None},

@@ -13,6 +13,7 @@ from tritonlab.course import course
 from tritonlab.course.course import Course, Module
 from tritonlab.grading import hints
 from tritonlab.progress import certificate
+from tritonlab.progress.journal import JournalReading
 from tritonlab.workspace import editor, output_files, workspace
 from tritonlab.workspace import start as begin
 from tritonlab.workspace.submission import current, exercise, own
@@ -40,11 +41,13 @@ def next_(edit: Edit = False, as_json: Json = False, plain: Plain = False) -> in
     """
     the_course = course.load()
     place = workspace.find()
-    following = begin.following(the_course, place)
+    reading = place.journal(the_course).read() if place else JournalReading(())
+    here = place.module_here(the_course) if place else None
+    following = begin.after(the_course, reading, here or the_course.get(reading.current))
     if following is not None:
-        return _begin(the_course, following.module, edit, as_json, plain, following.why)
-    assert place is not None  # without a workspace, the first module follows
-    left = certificate.next_module(the_course, place.journal(the_course).read())
+        module, why = following
+        return _begin(the_course, module, edit, as_json, plain, why)
+    left = certificate.next_module(the_course, reading)
     sentence = "Only the current module is left to do." if left else \
         "You have passed every module that is ready."
     command = f"tritonlab grade {left.id}" if left else "tritonlab certificate"
@@ -130,7 +133,7 @@ def reset(
           "restored": str(backup.restored) if backup.restored else None,
           "recorded": backup.changed and backup.error is None},
          lambda screen: view.show_reset(screen, backup, place.folder(module)),
-         own(module, place, the_course).full_command,
+         own(module, place, the_course).typed("grade"),
          "Next: " if backup.restored else "Edit it, then type: ")
     if backup.error is not None:
         return show_error(backup.error)
@@ -159,15 +162,15 @@ def solution(
             f"`tritonlab solution {module.id} --give-up` shows it, and the certificate says so of "
             "passes from then on."):
         return warn(f"Nothing was shown. `tritonlab hint {module.id}` helps another way.")
-    comparison = solution_diff.compare(module, submission)
+    files = solution_diff.compare(module, submission)
     warning = solution_diff.record(the_course, place, module)
     done = certificate.build(the_course, reading).entry(module).done
     command = onward(the_course, reading, module) if done else submission.typed("grade")
     show(as_json, plain,
          {"schema": 1, "module": module.id, "gave_up": not done,
           "files": [{"name": file.name, "same": file.same, "diff": "\n".join(file.unified)}
-                    for file in comparison.files]},
-         lambda screen: view.show_solution(screen, comparison), command,
+                    for file in files]},
+         lambda screen: view.show_solution(screen, module, files), command,
          "Next: " if done else f"Write it yourself in {submission.to_edit}, then type: ")
     return warn(warning)
 

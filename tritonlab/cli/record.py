@@ -63,8 +63,8 @@ def status(
     reading = reading_here(the_course)
     place = workspace.find()
     standing = certificates.build(the_course, reading)
-    current = (place.module_here(the_course) if place else None) or (
-        the_course.get(reading.current) if reading.current else None)
+    here = place.module_here(the_course) if place else None
+    current = here or the_course.get(reading.current)
     command = "tritonlab grade" if current and standing.entry(current).is_open else \
         onward(the_course, reading)
     show(as_json, plain,
@@ -107,11 +107,11 @@ def merge(
     place = workspace.require(the_course.example)
     merged = merging.merge(the_course, place.journal(the_course), path)
     show(as_json, plain,
-         {"schema": 1, "source": str(path), "added": merged.records.added, "there": merged.there,
+         {"schema": 1, "source": str(path), "added": merged.added, "there": merged.there,
           "newly_passed": merged.gained, "core_passed": merged.after.core.passed,
-          "problems": list(merged.records.after.problems)},
+          "problems": list(merged.after.problems)},
          lambda screen: view.show_merge(screen, merged), "tritonlab status")
-    return warn(merged.records.warning, *merged.records.after.problems)
+    return warn(merged.warning, *merged.after.problems)
 
 
 @verb
@@ -131,7 +131,7 @@ def certificate(
     if name is None:
         warning = journal.renew()
     else:
-        warning = journal.append("named", name=" ".join(name.split())[:100]).warning
+        warning = journal.append("named", name=" ".join(name.split())[:100])
     reading = journal.read()
     current = certificates.build(the_course, reading)
     if html is not None:

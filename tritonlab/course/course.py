@@ -187,21 +187,17 @@ class Course:
             choice = " or ".join(module.id for module in matches)
             raise UnknownModule(f"{len(matches)} modules are called '{name}': {choice}.",
                                 "Type one of these ids.")
-        near = self._nearest(wanted)
-        suggestion = f" Did you mean {near}?" if near else ""
+        ids = {name: m.id for m in self.modules for name in (m.slug, *m.names)}
+        close = difflib.get_close_matches(wanted, ids, n=1)
+        if not close and "/" in wanted:  # the right module under a wrong track
+            close = difflib.get_close_matches(wanted.rpartition("/")[2], ids, n=1)
+        suggestion = f" Did you mean {ids[close[0]]}?" if close else ""
         raise UnknownModule(f"No module is called '{name}'.{suggestion}",
                             "`tritonlab list` shows all.")
 
     def get(self, module_id: str) -> Module | None:
         """Returns the module with this canonical id."""
         return next((module for module in self.modules if module.id == module_id), None)
-
-    def _nearest(self, wanted: str) -> str | None:
-        ids = {name: m.id for m in self.modules for name in (m.slug, *m.names)}
-        close = difflib.get_close_matches(wanted, ids, n=1)
-        if not close and "/" in wanted:  # the right module under a wrong track
-            close = difflib.get_close_matches(wanted.rpartition("/")[2], ids, n=1)
-        return ids[close[0]] if close else None
 
     def module_of(self, path: Path) -> Module | None:
         """Returns the module of a file by the names of the two folders above it."""

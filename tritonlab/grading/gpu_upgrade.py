@@ -61,18 +61,8 @@ def exit_code(upgrades: list[Upgrade]) -> int:
     return max((upgrade.exit_code for upgrade in upgrades), default=EXIT_PASSED)
 
 
-def modules(course: Course, place: Workspace) -> list[Module]:
-    """Returns the passed modules that are timed and lack the evidence ``fast``."""
-    current = certificate.build(course, place.journal(course).read())
-    return [module for module in certificate.below_fast(course, current) if _is_timed(module)]
-
-
 def require_gpu() -> None:
-    """Checks that this machine has a usable GPU.
-
-    Raises:
-        TritonlabError: there is none; the message says what is in the way.
-    """
+    """Raises TritonlabError, with the reason, if this machine has no usable GPU."""
     from grader.gpu import detect
 
     if not detect.present():
@@ -84,14 +74,16 @@ def require_gpu() -> None:
             "`tritonlab doctor` says what a machine can decide.")
 
 
-def grade(course: Course, place: Workspace, pending: list[Module],
-          on_event: OnEvent | None = None) -> Iterator[Upgrade]:
-    """Grades modules in turn, on the GPU too, and records each grade.
+def grade(course: Course, place: Workspace, on_event: OnEvent | None = None) -> Iterator[Upgrade]:
+    """Grades on the GPU, and records, the passed modules that are timed and not yet ``fast``.
 
     Raises:
         TritonlabError: the first grade could not use the GPU.
     """
     current = certificate.build(course, place.journal(course).read())
+    pending = [module for module in certificate.below_fast(course, current) if _is_timed(module)]
+    if not pending:
+        return
     with grading.start_sandbox() as box:
         for number, module in enumerate(pending):
             entry = current.entry(module)

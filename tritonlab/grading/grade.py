@@ -67,10 +67,7 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
 
     Raises:
         grader.Cancelled: ``cancelled`` was set by another thread.
-        BadCourse: the module has no hidden tests.
-        CannotGrade: the grader does not start.
-        UnusableFile: the file disappeared or is not a file.
-        TritonlabError: ``seed`` is invalid, ``only`` does not name one case, or no GPU is called
+        TritonlabError: as of ``grader_for``; or ``seed`` is invalid, or no GPU is called
             ``target``.
     """
     if seed is not None and not SEED.fullmatch(seed := seed.lower()):
@@ -185,21 +182,21 @@ def save(course: Course, submission: Submission, report: Report) -> SaveResult:
     journal = submission.workspace.journal(course)
     try:
         details = record(submission, report, before)
-        saved = journal.append("graded", submission.module.id, **details)
+        warning = journal.append("graded", submission.module.id, **details)
         reading = journal.read()
     except NotSaved as error:
         return SaveResult(before, journal.saved, str(error), error)
     except KeyboardInterrupt:
         raise Interrupted(recorded=journal.saved) from None
     not_kept = ""
-    if saved.record.passed:
+    if report.verdict is Verdict.PASSED and report.suite_sha256:
         mark, module, sha256 = submission.workspace.mark, submission.module, report.source_sha256
         if passed_sources.find(mark, module, sha256) is None:
             content = passed_sources.snapshot(submission)
             not_kept = passed_sources.keep(mark, module, content, sha256)
         claimed = certificate.build(course, reading).entry(module).source_sha256
         passed_sources.prune(mark, module, (claimed,))
-    complaint = " ".join(filter(None, (saved.warning, not_kept, *reading.problems)))
+    complaint = " ".join(filter(None, (warning, not_kept, *reading.problems)))
     return SaveResult(reading, True, complaint)
 
 

@@ -45,15 +45,9 @@ def choose(module: Module, reading: JournalReading, todo: int | None = None,
     return next(left, module.hints[-1])
 
 
-def next_rung(module: Module, group: HintGroup, reading: JournalReading) -> tuple[int, bool]:
-    """Returns the number of the next rung, from 1, and whether it was shown before."""
-    used = reading.hints(module.id, group.group)
-    return min(used + 1, len(group.rungs)), used >= len(group.rungs)
-
-
 @dataclass(frozen=True)
 class Hint:
-    """A hint: the rung of a group, and whether it was shown before."""
+    """A hint: the rung of a group, from 1, and whether it was shown before."""
 
     module: Module
     group: HintGroup
@@ -75,6 +69,12 @@ class Hint:
         return f"tritonlab grade {self.module.id}"
 
 
+def next_rung(module: Module, group: HintGroup, reading: JournalReading) -> Hint:
+    """Returns the next hint of a group; after all were shown, the last one."""
+    used = reading.hints(module.id, group.group)
+    return Hint(module, group, min(used + 1, len(group.rungs)), used >= len(group.rungs))
+
+
 def give(course: Course, place: Workspace, module: Module, todo: int | None = None,
          function: str | None = None) -> Hint:
     """Returns the next hint of a module, which the caller shows and records.
@@ -83,8 +83,7 @@ def give(course: Course, place: Workspace, module: Module, todo: int | None = No
         TritonlabError: the module has no hints, or none for that place.
     """
     reading = place.journal(course).read()
-    group = choose(module, reading, todo, function)
-    return Hint(module, group, *next_rung(module, group, reading))
+    return next_rung(module, choose(module, reading, todo, function), reading)
 
 
 def record(course: Course, place: Workspace, given: Hint) -> str:
@@ -95,8 +94,8 @@ def record(course: Course, place: Workspace, given: Hint) -> str:
     """
     if given.repeated:
         return ""
-    journal = place.journal(course)
-    return journal.append("hint", given.module.id, group=given.group.group, rung=given.rung).warning
+    return place.journal(course).append("hint", given.module.id, group=given.group.group,
+                                        rung=given.rung)
 
 
 @dataclass(frozen=True)
@@ -122,10 +121,10 @@ def offer(module: Module, finding: Finding, reading: JournalReading) -> HintOffe
     group = module.hint_group(todo, function or "")
     if group is None:
         return None
-    rung, repeated = next_rung(module, group, reading)
+    hint = next_rung(module, group, reading)
     place = f"--todo {todo}" if todo else f"--function {_to_type(module, group, function or '')}"
     return HintOffer(f"tritonlab hint {module.id} {place}", group.group, group.title,
-                     rung, len(group.rungs), repeated)
+                     hint.rung, len(group.rungs), hint.repeated)
 
 
 def _to_type(module: Module, group: HintGroup, function: str) -> str:

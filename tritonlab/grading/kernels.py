@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -33,10 +33,7 @@ def inspect(submission: Submission, target: Target, *, case: str | None = None,
     """Compiles a submission for a GPU and inspects it.
 
     Raises:
-        BadCourse: the module has no hidden tests.
-        CannotGrade: the grader does not start, or does not go on.
-        UnusableFile: the file disappeared or is not a file.
-        TritonlabError: ``case`` does not name one case.
+        TritonlabError: as of ``grader_for``.
     """
     with grader_for(submission.module, sandbox) as box:
         suite = grader.load_suite(submission.module.suite)
@@ -54,49 +51,31 @@ def bench(submission: Submission, *, function: str = "", target: Target | None =
 
     Raises:
         BadCourse: the module has no hidden tests, or no solution.
-        CannotGrade: the grader does not start, or does not go on.
-        UnusableFile: the file disappeared or is not a file.
-        TritonlabError: the module, or ``function``, has no benchmark.
+        TritonlabError: as of ``grader_for``; or the module, or ``function``, has no benchmark.
     """
-    module = submission.module
-    with grader_for(module, sandbox) as box:
+    module, why = submission.module, ""
+    with grader_for(module, sandbox) as box, contextlib.ExitStack() as resources:
         try:
             suite = grader.load_suite(module.suite)
             check(module, [part.entry for part in benchmarks.benched(suite)], function)
-            with _clock(module, box, target, on_event) as (clock, why):
-                benchmark = benchmarks.bench(submission.kernel, suite, clock,
-                                             solution=module.solution, function=function,
-                                             on_event=on_event, sandbox=box)
+            clock: Clock
+            try:
+                if target is None and on_event:
+                    on_event("what the GPU reaches")
+                clock = Predicted(target) if target else resources.enter_context(
+                    measuring(box, module.suite))
+            except NoGpu as error:
+                clock, why = Predicted(detect.default_target()), str(error)
+            benchmark = benchmarks.bench(submission.kernel, suite, clock, solution=module.solution,
+                                         function=function, on_event=on_event, sandbox=box)
         except FileNotFoundError as error:
             raise BadCourse(f"{module.id} is not complete: {brief(str(error))}",
                             "Install tritonlab again.") from error
     return replace(benchmark, why=why)
 
 
-@contextlib.contextmanager
-def _clock(module: Module, box: Sandbox, target: Target | None,
-           on_event: OnEvent | None) -> Iterator[tuple[Clock, str]]:
-    """Yields the clock, and why it is not the GPU."""
-    if target is not None:
-        yield Predicted(target), ""
-        return
-    with contextlib.ExitStack() as resources:
-        try:
-            if on_event:
-                on_event("what the GPU reaches")
-            clock = resources.enter_context(measuring(box, module.suite))
-        except NoGpu as error:
-            yield Predicted(detect.default_target()), str(error)
-        else:
-            yield clock, ""
-
-
 def check(module: Module, names: list[str], function: str) -> None:
-    """Checks that the module, or its function, has a benchmark.
-
-    Raises:
-        TritonlabError: it has none.
-    """
+    """Raises TritonlabError if the module, or its function, has no benchmark."""
     if not names:
         raise TritonlabError(f"{module.id} has no benchmark: what it asks for is not a matter of "
                              "speed.", f"`tritonlab grade {module.id}` grades it.")

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonlab.course.course import EXERCISE, Course, Module
+from tritonlab.course.course import Course, Module
 from tritonlab.errors import BadCourse
 from tritonlab.progress import certificate
 from tritonlab.progress.journal import JournalReading
@@ -37,19 +37,7 @@ class FileComparison:
                                          f"solution/{self.name}", n=CONTEXT, lineterm=""))
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """The files of an exercise beside those of the solution."""
-
-    module: Module
-    files: tuple[FileComparison, ...]
-
-    @property
-    def same(self) -> bool:
-        return all(file.same for file in self.files)
-
-
-def compare(module: Module, submission: Submission) -> Comparison:
+def compare(module: Module, submission: Submission) -> list[FileComparison]:
     """Compares the learner's files with the solution's; a missing further file is empty.
 
     ``earned`` decides whether they may be shown; ``record`` has to be called before.
@@ -58,11 +46,8 @@ def compare(module: Module, submission: Submission) -> Comparison:
         BadCourse: the solution is missing.
         UnusableFile: a file of the learner cannot be read.
     """
-    names = (EXERCISE, *module.files)
-    paths = (submission.kernel, *(submission.kernel.parent / name for name in module.files))
-    return Comparison(module, tuple(
-        FileComparison(name, _yours(path), _solution(module, name))
-        for name, path in zip(names, paths, strict=True)))
+    return [FileComparison(name, _yours(path), _solution(module, name))
+            for name, path in submission.files.items()]
 
 
 def earned(course: Course, reading: JournalReading, module: Module) -> bool:
@@ -84,7 +69,7 @@ def record(course: Course, place: Workspace, module: Module) -> str:
     if _was_shown(reading, module):
         return ""
     done = certificate.build(course, reading).entry(module).done
-    return journal.append("solution", module.id, gave_up=not done).warning
+    return journal.append("solution", module.id, gave_up=not done)
 
 
 def _was_shown(reading: JournalReading, module: Module) -> bool:

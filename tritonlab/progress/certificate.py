@@ -206,8 +206,7 @@ def next_module(course: Course, reading: JournalReading,
 def missing(course: Course, reading: JournalReading, module: Module) -> list[str]:
     """Returns the prerequisites of a module that are in the course and not passed."""
     entries = {entry.module: entry for entry in build(course, reading).entries}
-    return [name for name in module.prerequisites
-            if name in entries and not entries[name].done]
+    return [name for name in module.prerequisites if name in entries and not entries[name].done]
 
 
 def below_fast(course: Course, certificate: Certificate) -> list[Module]:

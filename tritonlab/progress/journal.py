@@ -62,28 +62,6 @@ _MOST_OLDER = 10_000  # records that are kept of the lines before the newest
 _DECODER = json.JSONDecoder()
 
 
-@dataclass(frozen=True)
-class SavedRecord:
-    """A record on disk. ``warning``: why the certificate beside it is out of date."""
-
-    record: Record
-    warning: str = ""
-
-
-@dataclass(frozen=True)
-class MergedRecords:
-    """The journal before and after a merge."""
-
-    before: JournalReading
-    after: JournalReading
-    warning: str = ""
-
-    @property
-    def added(self) -> int:
-        """The number of new records."""
-        return len(self.after.records) - len(self.before.records)
-
-
 class Journal:
     """The record of one workspace, in its ``.tritonlab`` folder.
 
@@ -117,8 +95,11 @@ class Journal:
         except OSError as error:
             raise unreadable(error, self.folder) from error
 
-    def append(self, event: str, module: str = "", **details: Any) -> SavedRecord:
+    def append(self, event: str, module: str = "", **details: Any) -> str:
         """Appends one record, waits until it is on disk and renews the certificate.
+
+        Returns:
+            Why the certificate is out of date, or an empty string.
 
         Raises:
             NotSaved: the record could not be written. What was there before is untouched.
@@ -126,13 +107,12 @@ class Journal:
         try:
             with safe_files.writing(self.folder) as folder:
                 reading = _read(folder)
-                record = _record(reading, event, module, {"course": self.course, **details})
+                record = _record(reading, event=event, module=module, course=self.course, **details)
                 safe_files.append(folder, JOURNAL, canonical(record.data))
                 self.saved = True
-                warning = self._renew(folder, reading.followed_by(record))
+                return self._renew(folder, reading.followed_by(record))
         except OSError as error:
             raise not_saved(_SUBJECTS[event], error, self.folder) from error
-        return SavedRecord(record, warning)
 
     def renew(self) -> str:
         """Rewrites ``certificate.json``; returns why that failed, or an empty string."""
@@ -142,10 +122,13 @@ class Journal:
         except OSError as error:
             return out_of_date(error, self.folder)
 
-    def absorb(self, *files: bytes) -> MergedRecords:
+    def absorb(self, *files: bytes) -> tuple[JournalReading, JournalReading, str]:
         """Adds the lines of other journals that are missing here, byte for byte.
 
         Damaged lines are added too, unless their records can be read elsewhere.
+
+        Returns:
+            The readings before and after, and why the certificate is out of date.
 
         Raises:
             NotSaved: nothing could be written.
@@ -161,8 +144,8 @@ class Journal:
                     added = b"".join(line.content + b"\n" for line in new)
                     safe_files.replace(folder, MERGED, whole + added)
                 after = _read(folder)
-                return MergedRecords(before.of(self.course), after.of(self.course),
-                                     self._renew(folder, after) if new else "")
+                return (before.of(self.course), after.of(self.course),
+                        self._renew(folder, after) if new else "")
         except OSError as error:
             raise not_saved("The merged record", error, self.folder) from error
 
@@ -236,12 +219,10 @@ def _new_lines(before: JournalReading, there: list[JournalLine],
     return new
 
 
-def _record(reading: JournalReading, event: str, module: str, details: Mapping[str, Any]) -> Record:
+def _record(reading: JournalReading, **details: Any) -> Record:
     data = {
         "schema": SCHEMA,
         "seq": reading.own[-1].seq + 1 if reading.own else 1,
-        "event": event,
-        "module": module,
         "date": f"{date.today():%Y-%m-%d}",  # a label, as is the time; the order is that of seq
         "time": time.strftime("%H:%M"),  # of the learner's day
         "prev": reading.head,
@@ -340,10 +321,10 @@ class JournalReading:
         return replace(self, records=_ordered((*self.records, record)))
 
     @property
-    def current(self) -> str | None:
-        """The module last started, graded or reset on this machine."""
+    def current(self) -> str:
+        """The module last started, graded or reset on this machine; empty if there is none."""
         return next((r.module for r in reversed(self.own)
-                     if r.event in ("started", "graded", "reset")), None)
+                     if r.event in ("started", "graded", "reset")), "")
 
     def hints(self, module: str, group: str | None = None, *, before_pass: bool = False) -> int:
         """Counts the distinct rungs shown for a module, or for one of its groups.

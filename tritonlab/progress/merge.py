@@ -10,28 +10,28 @@ from tritonlab.course.course import Course, other_course
 from tritonlab.errors import TritonlabError, reason_of
 from tritonlab.progress import certificate
 from tritonlab.progress.certificate import Certificate
-from tritonlab.progress.journal import (
-    JOURNAL,
-    MARK,
-    MERGED,
-    Journal,
-    MergedRecords,
-    contents,
-    lines,
-)
+from tritonlab.progress.journal import JOURNAL, MARK, MERGED, Journal, contents, lines
 
 _AGAIN = "Name the other workspace, its .tritonlab folder, or its journal.jsonl."
 
 
 @dataclass(frozen=True)
 class Merge:
-    """The result of a merge. ``there`` counts all records of the source."""
+    """The result of a merge. ``there`` counts all records of the source.
+
+    ``warning``: why the certificate is out of date.
+    """
 
     source: Path
     there: int
-    records: MergedRecords
     before: Certificate
     after: Certificate
+    warning: str
+
+    @property
+    def added(self) -> int:
+        """The number of new records."""
+        return self.after.records - self.before.records
 
     @property
     def gained(self) -> Sequence[str]:
@@ -58,9 +58,9 @@ def merge(course: Course, journal: Journal, source: Path) -> Merge:
     there = [sha256 for sha256, its_course in courses.items() if its_course == course.id]
     if not there:
         raise other_course(f"The journal '{source}'", next(iter(courses.values())), course.id)
-    absorbed = journal.absorb(*files)
-    return Merge(source, len(there), absorbed, certificate.build(course, absorbed.before),
-                 certificate.build(course, absorbed.after))
+    before, after, warning = journal.absorb(*files)
+    return Merge(source, len(there), certificate.build(course, before),
+                 certificate.build(course, after), warning)
 
 
 def _files(source: Path) -> list[bytes]:

@@ -164,14 +164,11 @@ class Overview:
 
 def build(course: Course, reading: JournalReading, mark: Path) -> Overview:
     """Builds the report from the journal and the stored benchmarks."""
-    by_module: dict[str, list[RecordedGrade]] = {}
-    for attempt in attempts(course, reading):
-        by_module.setdefault(attempt.module, []).append(attempt)
     current = certificate.build(course, reading)
 
     def line(module: Module) -> ModuleProgress:
-        return ModuleProgress(module, current.entry(module), tuple(by_module.get(module.id, ())),
-                              reading.hints(module.id))
+        return ModuleProgress(module, current.entry(module),
+                              tuple(attempts(course, reading, module)), reading.hints(module.id))
 
     tracks = tuple((track, tuple(map(line, track.modules))) for track in course.tracks)
     return Overview(current, tracks, tuple(_benched(course.modules, reading, mark)))
@@ -197,5 +194,4 @@ def _date(attempt: RecordedGrade) -> date | None:
 def _day(day: date, attempts: Sequence[RecordedGrade]) -> Day:
     passes = [attempt for attempt in attempts if attempt.verdict == "PASSED"]
     ranks = [EVIDENCE.index(one.evidence) for one in passes if one.evidence in EVIDENCE]
-    return Day(attempts[0].module, day, len(attempts), len(passes),
-               EVIDENCE[max(ranks, default=0)])
+    return Day(attempts[0].module, day, len(attempts), len(passes), EVIDENCE[max(ranks, default=0)])

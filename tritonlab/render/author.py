@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tritonlab.authoring.runner import CourseProof, Proof
-from tritonlab.authoring.scaffold import Plan
+from tritonlab.authoring.scaffold import STEPS, Plan
 from tritonlab.errors import shown
 from tritonlab.render import quantities as q
 from tritonlab.render.screen import Part, Screen, word
@@ -81,6 +81,6 @@ def show_new(screen: Screen, plan: Plan, files: Sequence[Path]) -> None:
     for path in files:
         screen.line(shown(path), lead=("  ",))
     screen.blank()
-    for number, step in enumerate(plan.steps, 1):
+    for number, step in enumerate(STEPS, 1):
         screen.line(step, lead=(f"{number}. ",))
     screen.blank()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
 from grader.text import ranges
+from tritonlab.course.course import Module
 from tritonlab.errors import shown
 from tritonlab.grading.hints import Hint
-from tritonlab.grading.solution_diff import CONTEXT, Comparison, FileComparison
+from tritonlab.grading.solution_diff import CONTEXT, FileComparison
 from tritonlab.render.progress import hours
 from tritonlab.render.screen import Part, Screen
 from tritonlab.workspace.reset import Backup
@@ -89,15 +90,16 @@ def show_reset(screen: Screen, backup: Backup, place: Path) -> None:
         screen.command(f"tritonlab reset {module.id} --undo", "To go back, type: ")
 
 
-def show_solution(screen: Screen, comparison: Comparison) -> None:
+def show_solution(screen: Screen, module: Module, files: Sequence[FileComparison]) -> None:
     """Prints all files that differ."""
-    screen.line((comparison.module.id, "strong"), "  ", (comparison.module.title, "dim"))
+    screen.line((module.id, "strong"), "  ", (module.title, "dim"))
     screen.blank()
-    if comparison.same:
+    same = all(file.same for file in files)
+    if same:
         screen.line("Your exercise is the solution, line by line.")
-    for file in comparison.files:
+    for file in files:
         if file.same:
-            if not comparison.same:
+            if not same:
                 screen.line(f"{file.name}: the same in both.")
         elif screen.plain or screen.full_width < _SIDE_BY_SIDE:
             _unified(screen, file)

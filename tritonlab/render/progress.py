@@ -262,7 +262,7 @@ def show_merge(screen: Screen, merge: Merge) -> None:
     def records(number: int) -> str:
         return "1 record" if number == 1 else f"{number} records"
 
-    added = merge.records.added
+    added = merge.added
     where, others = shown(merge.source), merge.there - added
     if not added:
         every = "The only record" if merge.there == 1 else f"All {records(merge.there)}"

@@ -214,8 +214,7 @@ def _unusable(kernel: Path, root: Path) -> str:
     except (OSError, RuntimeError, TritonlabError) as error:
         return error.message if isinstance(error, TritonlabError) else \
             f"{shown(kernel)} cannot be read."
-    return "" if inside else \
-        f"{shown(kernel)} is a link that leads out of the folder of sources."
+    return "" if inside else f"{shown(kernel)} is a link that leads out of the folder of sources."
 
 
 def _judged(module: Module, claim: Claim, report: Report) -> tuple[Standing, str]:

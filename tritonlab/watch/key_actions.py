@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 
+from tritonlab.course.course import Module
 from tritonlab.errors import NoWorkspace, shown
 from tritonlab.grading import hints, solution_diff
 from tritonlab.interrupts import EXIT_STOPPED
@@ -16,7 +17,6 @@ from tritonlab.workspace import editor, watch_lock, workspace
 from tritonlab.workspace import reset as the_reset
 from tritonlab.workspace import start as the_begin
 from tritonlab.workspace.reset import Backup
-from tritonlab.workspace.start import NextModule
 from tritonlab.workspace.submission import Submission, exercise
 from tritonlab.workspace.workspace import Workspace
 
@@ -77,10 +77,10 @@ def next_(watch: Watch) -> None:
     if following is None:
         watch.tell("No other module is left to do. `tritonlab certificate` shows what you hold.")
     elif certificate.build(watch.course, reading).entry(watch.module).done:
-        _go_to(watch, following)
+        _go_to(watch, *following)
     else:
-        watch.ask(f"{watch.module.id} is not passed yet. Go on to {following.module.id} all the "
-                  "same?", lambda watch: _go_to(watch, following))
+        watch.ask(f"{watch.module.id} is not passed yet. Go on to {following[0].id} all the same?",
+                  lambda watch: _go_to(watch, *following))
 
 
 def bench(watch: Watch) -> None:
@@ -100,12 +100,12 @@ def edit(watch: Watch) -> None:
         watch.tell(f"{chosen.name} did not end well. Open {shown(path)} in another terminal.")
 
 
-def _go_to(watch: Watch, following: NextModule) -> None:
+def _go_to(watch: Watch, module: Module, why: str) -> None:
     from tritonlab.render.exercise import show_start
 
-    module, place = following.module, _place(watch)
+    place = _place(watch)
     with watch_lock.hold(Submission(module, place.kernel(module), place)) as held:
-        watch.tell(following.why)
+        watch.tell(why)
         begun = the_begin.begin(watch.course, module, place.root)
         watch.view.show(lambda screen: show_start(screen, begun))
         watch.turn_to(exercise(module, place, watch.course), held.pop_all())

@@ -19,21 +19,18 @@ FOLDER = "passed"  # in the workspace's own folder; below it <module id>/<SHA-25
 _SUBJECT = "The pass is recorded, but the source that passed"
 MOST = 8  # of a module, besides the one that its certificate claims
 
-Snapshot = Mapping[str, bytes]
 
-
-def snapshot(submission: Submission) -> Snapshot:
+def snapshot(submission: Submission) -> dict[str, bytes]:
     """Reads an exercise's files before the grade, during which they may change."""
-    folder, contents = submission.kernel.parent, {}
+    contents = {}
     with contextlib.suppress(OSError, TritonlabError):  # an unreadable file cannot pass
-        for name, path in ((EXERCISE, submission.kernel),
-                           *((name, folder / name) for name in submission.module.files)):
+        for name, path in submission.files.items():
             workspace.check_file(path)
             contents[name] = path.read_bytes()
     return contents
 
 
-def keep(mark: Path, module: Module, content: Snapshot, sha256: str) -> str:
+def keep(mark: Path, module: Module, content: Mapping[str, bytes], sha256: str) -> str:
     """Stores files with the digest ``sha256`` completely or not at all.
 
     There is no fsync, as files damaged by a crash have another digest. Without stored files,
@@ -83,9 +80,8 @@ def find(mark: Path, module: Module, sha256: str) -> Path | None:
 def digest(kernel: Path, files: Sequence[str]) -> str:
     """Returns the SHA-256 of an exercise as in records; empty if it cannot be read."""
     try:
-        workspace.check_file(kernel)
         return source.read(kernel, files).sha256
-    except (OSError, TritonlabError):
+    except OSError:
         return ""
 
 

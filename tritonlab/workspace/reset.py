@@ -139,11 +139,11 @@ def _exchange(place: Workspace, module: Module, incoming: Path) -> Backup:
 def _recorded(course: Course, place: Workspace, backup: Backup) -> Backup:
     """Records a reset, which is done whether or not the record can be written."""
     try:
-        saved = place.journal(course).append("reset", backup.module.id,
-                                             undone=backup.restored is not None)
+        warning = place.journal(course).append("reset", backup.module.id,
+                                               undone=backup.restored is not None)
     except NotSaved as error:
         return replace(backup, error=error)
-    return replace(backup, warning=saved.warning)
+    return replace(backup, warning=warning)
 
 
 def _folder(place: Workspace, module: Module) -> Path:

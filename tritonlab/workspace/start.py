@@ -1,4 +1,4 @@
-"""The start of a module: copies its exercise and records the start."""
+"""The start of a module: copies its exercise and records the start; the module after it."""
 
 from __future__ import annotations
 
@@ -37,35 +37,21 @@ def begin(course: Course, module: Module, root: Path | None = None) -> StartedMo
     """
     place, started = workspace.start(module, root or workspace.locate())
     journal = place.journal(course)
-    saved = journal.append("started", module.id)
+    warning = journal.append("started", module.id)
     missing = certificate.missing(course, journal.read(), module)
     command = own(module, place, course).command
-    return StartedModule(module, place, started, tuple(missing), command, saved.warning)
+    return StartedModule(module, place, started, tuple(missing), command, warning)
 
 
-@dataclass(frozen=True)
-class NextModule:
-    """The next module. ``why``: a sentence if it comes before the current one."""
-
-    module: Module
-    why: str = ""
-
-
-def following(course: Course, place: Workspace | None) -> NextModule | None:
-    """Returns the module after the current one; None if no other is left."""
-    reading = place.journal(course).read() if place else JournalReading(())
-    here = place.module_here(course) if place else None
-    return after(course, reading, here or course.get(reading.current or ""))
-
-
-def after(course: Course, reading: JournalReading, current: Module | None) -> NextModule | None:
-    """Returns the module after a given one; see ``certificate.next_module``."""
+def after(course: Course, reading: JournalReading,
+          current: Module | None) -> tuple[Module, str] | None:
+    """Returns ``certificate.next_module``, and a sentence if it comes before ``current``."""
     module = certificate.next_module(course, reading, current)
     if module is None:
         return None
     modules = list(course.modules)
     if current is None or modules.index(module) > modules.index(current):
-        return NextModule(module)
+        return module, ""
     kind = "No core module" if module.core else "Nothing"
-    return NextModule(module, f"{kind} behind {current.id} is left to do; {module.id} comes before "
-                             "it and is not passed yet.")
+    return module, (f"{kind} behind {current.id} is left to do; {module.id} comes before it and is "
+                    "not passed yet.")

@@ -7,7 +7,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonlab.course.course import Course, Module
+from tritonlab.course.course import EXERCISE, Course, Module
 from tritonlab.errors import NoWorkspace, UnknownModule, UnusableFile, shown
 from tritonlab.workspace import workspace
 from tritonlab.workspace.workspace import Workspace
@@ -24,14 +24,19 @@ class Submission:
     here: Module | None = None  # the module of the current folder
 
     @property
+    def files(self) -> dict[str, Path]:
+        """The paths of its files, by their names in the exercise."""
+        folder = self.kernel.parent
+        return {EXERCISE: self.kernel} | {name: folder / name for name in self.module.files}
+
+    @property
     def in_place(self) -> bool:
         """Whether the files are the workspace's exercise; only that is recorded."""
         if self.workspace is None:
             return False
-        folder, own = self.kernel.parent, self.workspace.folder(self.module)
-        pairs = [(self.kernel, self.workspace.kernel(self.module)),
-                 *((folder / name, own / name) for name in self.module.files)]
-        return all(os.path.realpath(one) == os.path.realpath(other) for one, other in pairs)
+        own = self.workspace.folder(self.module)
+        return all(os.path.realpath(path) == os.path.realpath(own / name)
+                   for name, path in self.files.items())
 
     @property
     def to_edit(self) -> str:
@@ -43,12 +48,7 @@ class Submission:
     @property
     def command(self) -> str:
         """The shortest command that grades it while it is the current module."""
-        return "tritonlab grade" if self.in_place and self.here is None else self.full_command
-
-    @property
-    def full_command(self) -> str:
-        """The command that grades it, whatever the current module is."""
-        return self.typed("grade")
+        return "tritonlab grade" if self.in_place and self.here is None else self.typed("grade")
 
     def typed(self, verb: str) -> str:
         """Returns the command of a verb for it, whatever the current module is."""
@@ -109,7 +109,7 @@ def current(course: Course, place: Workspace) -> Module:
     if here := place.module_here(course):
         return here
     reading = place.journal(course).read()
-    module = course.get(reading.current) if reading.current else None
+    module = course.get(reading.current)
     if module is None:
         raise NoWorkspace("No module has been started here.",
                           f"`tritonlab start {course.example}` starts the first.")

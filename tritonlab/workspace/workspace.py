@@ -45,11 +45,7 @@ class Workspace:
         return self.folder(module) / EXERCISE
 
     def journal(self, course: Course) -> Journal:
-        """The workspace's journal.
-
-        Raises:
-            OtherCourse: the workspace belongs to another course.
-        """
+        """The workspace's journal; raises as ``check_course``."""
         self.check_course(course.id)
         return Journal(self.mark, lambda reading: certificate.build(course, reading).to_json(),
                        course.id)
@@ -75,11 +71,7 @@ class Workspace:
                               "of your course.") from error
 
     def check_course(self, course_id: str) -> None:
-        """Checks that the workspace belongs to a course.
-
-        Raises:
-            OtherCourse: it belongs to another course.
-        """
+        """Raises OtherCourse if the workspace belongs to another course."""
         own = self.course
         if own not in (None, course_id):
             raise other_course(f"The workspace {self.root}", own, course_id)
@@ -95,10 +87,9 @@ class Workspace:
     def module_here(self, course: Course) -> Module | None:
         """Returns the module of the current folder."""
         try:
-            parts = Path.cwd().relative_to(self.root.resolve()).parts
-        except (OSError, ValueError):
+            return Workspace(self.root.resolve()).module_of(Path.cwd() / EXERCISE, course)
+        except OSError:
             return None
-        return course.get("/".join(parts[:2])) if len(parts) > 1 else None
 
 
 def locate(near: Path | None = None) -> Path:
@@ -127,11 +118,7 @@ def locate(near: Path | None = None) -> Path:
 
 
 def _has_mark(folder: Path) -> bool:
-    """Whether a folder is a workspace.
-
-    Raises:
-        NoWorkspace: its ``.tritonlab`` is not a folder.
-    """
+    """Whether a folder is a workspace; raises NoWorkspace if its ``.tritonlab`` is not a folder."""
     mark = folder / MARK
     if mark.is_dir():
         return True
@@ -212,11 +199,7 @@ def fresh(module: Module) -> dict[str, bytes]:
 
 
 def check_file(path: Path, module: Module | None = None) -> None:
-    """Checks that a file can be an exercise, without blocking on a pipe or device.
-
-    Raises:
-        UnusableFile: the message gives the reason.
-    """
+    """Raises UnusableFile if a file cannot be an exercise. Never blocks on a pipe or device."""
     where = shown(path)
     fresh_one = f"`tritonlab start {module.id}` makes a fresh one." if module else ""
     try:
