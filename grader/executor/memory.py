@@ -150,7 +150,7 @@ class Storages:
         else:
             self.write(event)
             self._cells(target)[...] = HOST
-        if storage.protected and prod(target.shape):
+        if storage.protected and 0 not in target.shape:
             return Finding("M07", fault("modified by host"))
         return None
 
