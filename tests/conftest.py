@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import toy
 
 import grader
 from grader.report import CaseResult, Report
+from tests.support import toy
 from tritonlab.cli import app
 from tritonlab.course import course
 from tritonlab.course.course import Course, Roots

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from test_architecture import LAYERS
+
+from tests.test_architecture import LAYERS
 
 ROOT = Path(__file__).parent.parent
 DECISIONS = ROOT / "docs" / "decisions"

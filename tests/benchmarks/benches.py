@@ -83,7 +83,7 @@ def time_all(modules: Sequence[str], out: Path, seconds: float, quick: bool,
 
 
 def timed(module: str, box: Any, quick: bool, simulate: bool) -> Benchmark:
-    from tests.benched import FakeClock
+    from tests.support.benched import FakeClock
 
     path = ROOT / "grader" / "suites" / module / "suite.py"
     suite = load(path)

@@ -31,7 +31,7 @@ from grader.judge.oversized import is_measured, limits
 from grader.report import CaseResult, Report, Verdict
 from grader.suite import Case, Function, Suite
 from tests.fidelity.modules import Module, modules
-from tests.gpu_differences import differences
+from tests.support.gpu_differences import differences
 from tritonlab.authoring import module_files
 
 KINDS = ("timed", "values", "mutants")
@@ -117,7 +117,7 @@ def begin(simulate: bool) -> None:
     if simulate:
         import pytest
 
-        from tests import simulated
+        from tests.support import simulated
 
         simulated.install(pytest.MonkeyPatch(), simulated.Simulated())
 

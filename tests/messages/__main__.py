@@ -5,9 +5,6 @@ from __future__ import annotations
 import argparse
 import difflib
 import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the toys lie there
 
 from grader import Sandbox
 from tests.messages.situations import SITUATIONS

@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import authored
-
 import grader
 from grader.gpu import detect
 from grader.judge import draws
 from tests.messages import hands
+from tests.support import authored
 from tritonlab.cli import app
 from tritonlab.course import course
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests import toy
+from tests.support import toy
 
 NAME = "softmax"  # its place in the toy course; what it asks for is simpler
 PLACE = Path("track1") / NAME / "kernel.py"

@@ -36,7 +36,7 @@ class Cheat:
     says: str
     naive: bool | None  # whether a grader in the same process believes it; None: by chance
     isolation: bool  # whether it reaches for what lies outside of its process
-    effort: Effort  # with which tests/test_cheats.py grades it
+    effort: Effort  # with which tests/course/test_cheats.py grades it
 
     @property
     def path(self) -> Path:

@@ -1,0 +1,1 @@
+"""Tests of tritonlab; the folders mirror the packages."""

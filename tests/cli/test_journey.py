@@ -1,0 +1,170 @@
+"""The product as a learner meets it: real commands in an empty folder, on the shipped course.
+
+Two journeys are typed as in a shell; the others happen in this process, on a sandbox that is warm.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import grader
+from grader.suite import Case, Kind
+from tests.support import scripts
+from tritonlab.course import course
+
+ROOT = Path(__file__).parents[2]
+SOLUTIONS = ROOT / "solutions" / "missing-elements"
+WORKSPACE = Path("tritonlab-workspace/track1")
+load_suite = grader.load_suite
+
+
+@pytest.fixture
+def type_(tmp_path):
+    """Types a command and gives back exit code, output and error output."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("TRITONLAB")}
+    environment["CUDA_VISIBLE_DEVICES"] = ""  # the same on every machine
+
+    def run(*words: str, program: str = "tritonlab") -> subprocess.CompletedProcess[str]:
+        start = ["-m", "tritonlab"] if program == "tritonlab" else [program]
+        return subprocess.run([sys.executable, *start, *words], cwd=tmp_path, env=environment,
+                              capture_output=True, text=True)
+
+    return run
+
+
+@pytest.fixture
+def shipped(run, warm, monkeypatch):
+    """Types a command in this process, with the course that is shipped."""
+    monkeypatch.delenv("TRITONLAB_COURSE")
+    return run
+
+
+def test_from_start_to_certificate(type_, tmp_path):
+    kernel = tmp_path / WORKSPACE / "vector-add" / "kernel.py"
+    solution = (SOLUTIONS / "01-vector-add" / "kernel.py").read_text()
+
+    started = type_("start", "1.1")
+    untouched = type_("grade")
+    kernel.write_text(solution.replace("mask = offs < n_elements", "mask = offs <= n_elements"))
+    mistaken = type_("grade")
+    kernel.write_text(solution)
+    right = type_("grade", "vector-add", "--json")
+    certificate = json.loads(type_("certificate", "--json", "--name", "Ada").stdout)
+
+    assert (started.returncode, kernel.is_file()) == (0, True)
+    assert untouched.returncode == 1
+    assert "blanks are left: TODO 1 to" in untouched.stdout
+    assert mistaken.returncode == 1
+    assert "What failed first" in mistaken.stdout
+    assert right.returncode == 0
+    report = json.loads(right.stdout)
+    assert (report["verdict"], report["evidence"], report["saved"]) == ("PASSED", "efficient", True)
+    assert certificate["name"] == "Ada"
+    assert certificate["totals"]["tracks"]["track1"]["passed"] == 1
+    assert certificate["totals"]["core"] == {"passed": 1, "total": 19, "earlier": 0}
+    entry = next(e for e in certificate["modules"] if e["module"] == "track1/vector-add")
+    assert (entry["state"], entry["grades"], entry["seed"]) == ("passed", 3, report["seed"])
+
+
+def few(path: Path, exercise: Path | None = None) -> grader.Suite:
+    """A suite without the values by which no mistake is known: a fraction of its time."""
+    suite = load_suite(path, exercise)
+    named = {name for mutant in suite.mutants for name in (*mutant.wrong, *mutant.right)}
+
+    def kept(cases: Sequence[Case], before: str = "") -> list[Case]:
+        return [case for case in cases if before + case.name in named
+                or case.kind not in (Kind.CORRECTNESS, Kind.EDGE)]
+
+    return replace(suite, cases=kept(suite.cases), functions=[
+        replace(one, cases=kept(one.cases, f"{one.entry}: ")) for one in suite.functions])
+
+
+def test_the_whole_course_is_walked_from_start_to_verify(shipped, home, tmp_path, monkeypatch):
+    """The one place where solutions of core modules are graded whole; to verify takes fewer cases.
+    """
+    core = [module for module in course.load().modules if module.core]
+    page = tmp_path / "certificate.html"
+
+    for module in core:
+        assert shipped("start", module.id).code == 0
+        files = [file for file in module.solution.parent.rglob("*")
+                 if file.is_file() and "__pycache__" not in file.parts]
+        for file in files:
+            typed = home / WORKSPACE.parent / module.id / file.relative_to(module.solution.parent)
+            typed.parent.mkdir(parents=True, exist_ok=True)
+            typed.write_bytes(file.read_bytes() + b"\n# typed\n" * (file.suffix == ".py"))
+        graded = shipped("grade", "--plain")
+        assert graded.code == 0, f"{module.id}\n{graded.out}{graded.err}"
+    certificate = json.loads(shipped("certificate", "--json", "--name", "Ada").out)
+    shipped("certificate", "--html", str(page))
+    monkeypatch.setitem(vars(grader), "load_suite", few)
+    verified = shipped("verify", str(page), "--sources", str(WORKSPACE.parent), "--plain")
+
+    assert certificate["totals"]["core"] == {"passed": 19, "total": 19, "earlier": 0}
+    assert "has passed 19 of 19 core modules" in page.read_text()
+    assert verified.code == 0, verified.out + verified.err
+    assert "19 of 19" in verified.out
+
+
+def test_the_exercise_runs_its_own_public_cases(type_, tmp_path):
+    kernel = WORKSPACE / "vector-add" / "kernel.py"
+    type_("start", "vector-add")
+    (tmp_path / kernel).write_text((SOLUTIONS / "01-vector-add" / "kernel.py").read_text())
+
+    ran = type_(program=str(kernel))
+
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "5 of 5 public checks passed" in ran.stdout
+
+
+def test_the_tour_ends_well(shipped, home, monkeypatch):
+    monkeypatch.setitem(vars(grader), "load_suite", few)
+
+    ran = shipped("tour", "--json")
+
+    assert ran.code == 0, ran.out + ran.err
+    assert [step["ok"] for step in json.loads(ran.out)["steps"]] == [True] * 5
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.parametrize(("text", "code", "says"), [
+    ("def softmax(x):\n    return (x\n", 1, "'(' was never closed"),
+    ("import os\nos._exit(0)\n", 1, "exited with status 0"),
+    ("raise SystemExit(0)\n", 1, "SystemExit"),
+    ("x = '" + "\\xff" * 3 + "'\n", 1, "softmax"),
+], ids=["no Python", "exits", "SystemExit", "no softmax"])
+def test_a_file_that_cannot_be_graded_gets_one_clear_message(shipped, home, text, code, says):
+    shipped("start", "softmax")
+    header = "" if "return (x" in text else "import triton\n@triton.jit\ndef k(): pass\n"
+    entry = "" if text.startswith(("def", "x")) else "def softmax(x): return x\n"
+    (home / WORKSPACE / "softmax" / "kernel.py").write_text(header + text + entry)
+
+    graded = shipped("grade", "--plain")
+
+    assert graded.code == code
+    assert says in graded.out
+    assert "Traceback" not in graded.out + graded.err
+
+
+LESSONS = sorted(ROOT.glob("tracks/*/*/lesson.py"))
+
+
+@pytest.fixture(scope="module")
+def lessons():
+    return scripts.ran(LESSONS)
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.parent.name)
+def test_lessons_run(lessons, lesson):
+    status, out, err = lessons[lesson]
+
+    assert status == 0, err
+    assert len(out.splitlines()) > 10

@@ -1,0 +1,228 @@
+"""Machine code by line: lines are right, repair changes nothing else, loops are known."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import Counter
+
+import pytest
+
+from grader.engine.compiler import ptx as reader
+from grader.engine.compiler import sass
+from grader.engine.compiler.compile import address, build
+from grader.engine.compiler.sass import CannotDisassemble, Code, code_of, disassembled, machine_code
+from grader.engine.compiler.timing_model.control_flow import Flow, Work, flow_of
+from grader.engine.compiler.timing_model.instruction_costs import cost, multiplied
+from tests.support import timed
+
+CAPABILITIES = (75, 80, 90, 100, 120)
+
+
+def compiled(capability: int = 90):
+    arguments = {"x_ptr": address("float32", 0), "y_ptr": address("float32", 0),
+                 "z_ptr": address("float32", 0), "n": 1024, "STRIDE": 1, "BLOCK": 1024}
+    return build(timed.add_kernel, arguments, {}, timed.target(capability))
+
+
+def lines_of(code: Code, name: str) -> set[int | None]:
+    return {step.line for step in code.instructions if step.name == name}
+
+
+def issued(code: Code, flow: Flow) -> Counter[str]:
+    """How often a warp runs each instruction, by name."""
+    found: Counter[str] = Counter()
+    for step, runs in zip(code.instructions, flow.runs, strict=True):
+        found[step.name] += runs
+    return found
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_masked_loads_and_stores_stand_on_their_lines(capability):
+    code = code_of(compiled(capability))
+
+    assert code.exact_lines
+    assert lines_of(code, "LDG") == {timed.line(timed.add_kernel, "x = tl.load"),
+                                     timed.line(timed.add_kernel, "y = tl.load")}
+    assert lines_of(code, "STG") == {timed.line(timed.add_kernel, "tl.store")}
+
+
+def test_a_helper_of_the_same_file_counts_for_its_own_line():
+    code = code_of(compiled())
+
+    assert lines_of(code, "MUFU") == {timed.line(timed.exponential, "return")}
+
+
+def test_a_helper_of_the_library_counts_for_the_line_that_calls_it():
+    _, code = timed.made("sum")
+
+    assert lines_of(code, "SHFL") == {timed.line(timed.sum_kernel, "tl.sum")}
+
+
+def test_repaired_lines_leave_the_machine_code_as_it_was():
+    made = compiled()
+    load = timed.line(timed.add_kernel, "x = tl.load")
+    numbered = made.asm["ptx"].replace(
+        "// begin inline asm\n", f"// begin inline asm\n\t.loc\t1 {load} 9\n")
+    wrong = re.sub(r"\n\s*(@%p\d+ [ls][dt]\.)", r"\n\t.loc\t1 999 9\n\1", numbered)
+
+    right = reader.repaired(wrong)
+
+    assert wrong != right
+    again = sass._assembled(right, made.metadata)
+    assert again is not None
+    assert machine_code(again) == machine_code(made.asm["cubin"])
+    assert 999 not in {step.line for step in disassembled(again, made.metadata.name)}
+    unrepaired = sass._assembled(wrong, made.metadata)
+    assert unrepaired is not None
+    assert 999 in {step.line for step in disassembled(unrepaired, made.metadata.name)}
+
+
+def test_a_caller_that_stands_in_a_comment_alone_is_told_to_the_assembler():
+    frames = "lib.py:263:15 @[ lib.py:293:36 @[ kernel.py:26:35 ] ]"
+    ptx = ('\t.loc\t1 20 9\t// kernel.py:20:9\n\t.loc\t2 263 15\t// ' + frames
+           + '\n\t.file\t1 "/home/kernel.py"\n\t.file\t2 "/lib/lib.py"\n')
+
+    told = reader.attributed_to_callers(ptx)
+
+    assert "\t.loc\t1 26 35\n" in told
+    assert "\t.loc\t1 20 9\t// kernel.py:20:9\n" in told
+    assert reader.own_file(ptx) == "kernel.py"
+
+
+def test_other_machine_code_is_not_taken_for_the_same():
+    made, other = compiled(), build(
+        timed.count_kernel, {"x_ptr": address("int32", 0), "y_ptr": address("int32", 0)}, {},
+        timed.H200)
+
+    assert machine_code(made.asm["cubin"]) != machine_code(other.asm["cubin"])
+
+
+def test_lines_that_cannot_be_repaired_are_told_to_be_inexact(monkeypatch):
+    monkeypatch.setattr(sass, "repaired", lambda ptx: ptx + "\n")
+    monkeypatch.setattr(sass, "_assembled", lambda ptx, metadata: None)
+
+    assert not code_of(compiled()).exact_lines
+
+
+def test_what_is_no_machine_code_is_refused():
+    with pytest.raises(CannotDisassemble):
+        disassembled(b"nothing", "kernel")
+
+
+def test_code_of_another_kernel_is_not_shown():
+    with pytest.raises(CannotDisassemble, match="no_such_kernel"):
+        disassembled(compiled().asm["cubin"], "no_such_kernel")
+
+
+def test_instructions_have_their_parts():
+    code = code_of(compiled())
+
+    load = next(step for step in code.instructions if step.name == "LDG")
+
+    assert load.opcode.startswith("LDG.E.128")
+    assert load.predicate.startswith("!P")
+    assert str(load).startswith(f"@{load.predicate} LDG.E.128 R")
+    assert load.line is not None
+
+
+def test_code_without_a_branch_has_one_pass_and_no_loop():
+    code = code_of(compiled())
+
+    flow = flow_of(code)
+
+    assert flow.loops == ()
+    assert issued(code, flow)["LDG"] == 4  # 2 lines, 1024 elements by 128 threads of 4
+    assert issued(code, flow)["STG"] == 2
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES)
+@pytest.mark.parametrize("times", [256, 1000])
+def test_a_counter_in_the_code_tells_the_rounds_of_a_loop_without_accesses(capability, times):
+    _, code = timed.made("chain", capability, TIMES=times)
+
+    flow = flow_of(code)
+
+    done = issued(code, flow)
+    assert done["FFMA"] + 2 * done["FFMA2"] == pytest.approx(8 * times, rel=0.02)
+
+
+def test_a_loop_without_a_known_end_counts_as_one_iteration():
+    _, code = timed.made("sum")
+
+    flow = flow_of(code)
+
+    assert [loop.times for loop in flow.loops] == [1]
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES)
+@pytest.mark.parametrize("rounds", [1, 2, 3, 8, 9, 11, 100])
+def test_executions_of_a_line_tell_the_rounds_of_an_unrolled_loop(capability, rounds):
+    _, code = timed.made("sum", capability)
+    load = timed.line(timed.sum_kernel, "x = tl.load")
+
+    flow = flow_of(code, Work({load: rounds}, {load: 4096.0}))
+
+    # 1024 elements by 128 threads of 4 make two loads a round
+    assert issued(code, flow)["LDG"] == pytest.approx(2 * rounds, abs=1)
+
+
+@pytest.mark.parametrize("capability", [80, 90])
+def test_a_pipelined_product_runs_its_loop_once_for_each_tile(capability):
+    binary, code = timed.made("matmul", capability)
+    a, b = (timed.line(timed.matmul_kernel, f"{name} = tl.load") for name in "ab")
+
+    flow = flow_of(code, Work({a: 128, b: 128}))
+
+    computed = sum(runs * multiplied(step) * binary.warps
+                   for step, runs in zip(code.instructions, flow.runs, strict=True))
+    assert computed == pytest.approx(2 * 128 * 128 * 8192)
+
+
+@pytest.mark.parametrize("capability", [80, 90, 100])
+def test_loops_within_loops_are_counted_apart(capability):
+    _, code = timed.made("persistent", capability)
+    load, store = (timed.line(timed.persistent_kernel, text) for text in ("tl.load", "tl.store"))
+
+    flow = flow_of(code, Work({load: 8 * 500.0, store: 500.0}, {load: 4096.0, store: 4.0}))
+
+    assert [loop.times for loop in flow.loops] == [500, 4000]
+
+
+def test_products_alone_tell_the_rounds_of_their_loop():
+    binary, code = timed.made("matmul")
+    flops = {index: multiplied(step) * binary.warps for index, step in
+             enumerate(code.instructions) if multiplied(step)}
+
+    flow = flow_of(code, Work(flops=2 * 128 * 128 * 8192), 256, flops)
+
+    assert [loop.times for loop in flow.loops] == [128]
+
+
+def test_waiting_for_memory_of_the_tensor_cores_is_no_loop():
+    _, code = timed.made("matmul", 100)
+    a, b = (timed.line(timed.matmul_kernel, f"{name} = tl.load") for name in "ab")
+
+    flow = flow_of(code, Work({a: 128, b: 128}))
+
+    assert [loop.times for loop in flow.loops if loop.times > 1] == [128]
+
+
+def test_each_pipe_gets_its_instructions():
+    _, code = timed.made("softmax")
+
+    pipes = {step.name: cost(step, timed.H200).pipe for step in code.instructions}
+
+    assert pipes["MUFU"] == "xu"
+    assert {pipes["LDG"], pipes["STG"], pipes["SHFL"], pipes["LDS"]} == {"lsu"}
+    assert pipes["FADD"] == "fma"
+    assert pipes["BAR"] == "issue"
+
+
+def test_older_gpus_have_half_the_lanes():
+    _, code = timed.made("chain")
+    fma = next(step for step in code.instructions if step.name == "FFMA")
+
+    old = cost(fma, dataclasses.replace(timed.H200, capability=80))
+
+    assert old.busy == 2 * cost(fma, timed.H200).busy
