@@ -21,6 +21,26 @@ from tritonlab.cli import app
 from tritonlab.course import course
 from tritonlab.course.course import Course, Roots
 
+TESTS = Path(__file__).parent
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--course", action="store_true",
+                     help="also run the course tier: every module, mutant and right solution")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks tests by tier; the course tier runs if asked for, or if paths in tests/ are named."""
+    for item in items:
+        if not item.get_closest_marker("course"):
+            grades = {"sandbox", "warm"} & set(getattr(item, "fixturenames", ()))
+            item.add_marker("grading" if grades else "unit")
+    named = any(Path(argument.partition("::")[0]).resolve() != TESTS for argument in config.args)
+    if not (named or config.getoption("--course")):
+        course_tier = [item for item in items if item.get_closest_marker("course")]
+        config.hook.pytest_deselected(items=course_tier)
+        items[:] = [item for item in items if not item.get_closest_marker("course")]
+
 
 @pytest.fixture(scope="session")
 def sandbox() -> Iterator[object]:

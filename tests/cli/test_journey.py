@@ -16,8 +16,10 @@ from pathlib import Path
 import pytest
 
 import grader
+from grader.report import Report
 from grader.suite import Case, Kind
-from tests.support import scripts
+from tests.support import scripts, toy
+from tritonlab.authoring import expectations
 from tritonlab.course import course
 
 ROOT = Path(__file__).parents[2]
@@ -87,31 +89,46 @@ def few(path: Path, exercise: Path | None = None) -> grader.Suite:
         replace(one, cases=kept(one.cases, f"{one.entry}: ")) for one in suite.functions])
 
 
-def test_the_whole_course_is_walked_from_start_to_verify(shipped, home, tmp_path, monkeypatch):
-    """The one place where solutions of core modules are graded whole; to verify takes fewer cases.
-    """
-    core = [module for module in course.load().modules if module.core]
-    page = tmp_path / "certificate.html"
-
-    for module in core:
-        assert shipped("start", module.id).code == 0
-        files = [file for file in module.solution.parent.rglob("*")
-                 if file.is_file() and "__pycache__" not in file.parts]
-        for file in files:
+@pytest.mark.course
+@pytest.mark.parametrize("module", course.load().modules, ids=lambda module: module.slug)
+def test_a_module_is_walked_from_start_to_verify(shipped, home, monkeypatch, module):
+    """Solutions are graded whole here, and nowhere else; to verify takes fewer cases."""
+    assert shipped("start", module.id).code == 0
+    for file in module.solution.parent.rglob("*"):
+        if file.is_file() and "__pycache__" not in file.parts:
             typed = home / WORKSPACE.parent / module.id / file.relative_to(module.solution.parent)
             typed.parent.mkdir(parents=True, exist_ok=True)
             typed.write_bytes(file.read_bytes() + b"\n# typed\n" * (file.suffix == ".py"))
-        graded = shipped("grade", "--plain")
-        assert graded.code == 0, f"{module.id}\n{graded.out}{graded.err}"
+
+    reports: list[Report] = []
+    grade = grader.grade
+    monkeypatch.setitem(vars(grader), "grade", lambda *arguments, **options: (
+        reports.append(grade(*arguments, **options)) or reports[-1]))
+    graded = shipped("grade", module.id, "--plain")
+    certificate = json.loads(shipped("certificate", "--json", "--name", "Ada").out)
+    monkeypatch.setitem(vars(grader), "load_suite", few)
+    verified = shipped("verify", str(WORKSPACE.parent), "--plain")
+
+    assert graded.code == 0, graded.out + graded.err
+    assert list(expectations.solution_passes(reports[0])) == []
+    assert [entry["module"] for entry in certificate["modules"] if entry["state"] == "passed"] == [
+        module.id]
+    assert verified.code == 0, verified.out + verified.err
+
+
+def test_a_certificate_of_the_whole_course_counts_its_modules(shipped, judge, tmp_path):
+    page = tmp_path / "certificate.html"
+    judge(toy.PASSING)
+    for module in course.load().modules:
+        if module.core:
+            shipped("start", module.id)
+            assert shipped("grade", module.id).code == 0
+
     certificate = json.loads(shipped("certificate", "--json", "--name", "Ada").out)
     shipped("certificate", "--html", str(page))
-    monkeypatch.setitem(vars(grader), "load_suite", few)
-    verified = shipped("verify", str(page), "--sources", str(WORKSPACE.parent), "--plain")
 
     assert certificate["totals"]["core"] == {"passed": 19, "total": 19, "earlier": 0}
     assert "has passed 19 of 19 core modules" in page.read_text()
-    assert verified.code == 0, verified.out + verified.err
-    assert "19 of 19" in verified.out
 
 
 def test_the_exercise_runs_its_own_public_cases(type_, tmp_path):

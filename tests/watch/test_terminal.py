@@ -63,7 +63,7 @@ class Terminal:
     def shows(self, *texts: str) -> None:
         """Wait until these texts are printed, one after the other."""
         for text in texts:
-            self.program.expect_exact(text)
+            assert self.program.expect_exact(text) == 0
 
     def save(self, text: str, kernel: Path = KERNEL) -> None:
         (self.folder / kernel).write_text(text)

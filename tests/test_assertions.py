@@ -1,0 +1,64 @@
+"""Every test asserts something, directly or through a helper of the tests."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+FILES = sorted(path for path in HERE.rglob("test_*.py") if not {"fidelity", "benchmarks"} & set(
+    path.relative_to(HERE).parts[:1]))
+SHARED = [HERE / "conftest.py", *sorted((HERE / "support").rglob("*.py"))]
+EXPECTS = frozenset(("raises", "warns", "assert_close"))  # of pytest and torch
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def functions(path: Path) -> Iterator[Function]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def called(function: Function) -> set[str]:
+    """Names of what a function calls."""
+    nodes = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
+    return {node.id if isinstance(node, ast.Name) else node.attr for node in nodes
+            if isinstance(node, ast.Name | ast.Attribute)}
+
+
+def asserts(function: Function, helpers: set[str] | frozenset[str]) -> bool:
+    return bool(called(function) & helpers) or any(
+        isinstance(node, ast.Assert) for node in ast.walk(function))
+
+
+def asserting(helpers: list[Function]) -> set[str]:
+    """Helpers with an `assert`, their own or that of a helper that they call."""
+    names: set[str] = set()
+    while new := {one.name for one in helpers if asserts(one, names)} - names:
+        names |= new
+    return names
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(HERE)))
+def test_every_test_asserts(path):
+    here = list(functions(path))
+    shared = [function for other in SHARED for function in functions(other)]
+    helpers = asserting([*shared, *(one for one in here if not one.name.startswith("test_"))])
+
+    silent = [one.name for one in here
+              if one.name.startswith("test_") and not asserts(one, helpers | EXPECTS)]
+
+    assert silent == []
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("def test_it():\n    run()", False), ("def test_it():\n    assert run()", True),
+    ("def test_it():\n    with pytest.raises(ValueError):\n        run()", True),
+    ("def test_it():\n    shows('x')", True)])
+def test_a_test_without_an_assertion_is_noticed(text, expected):
+    [function] = ast.parse(text).body
+
+    assert asserts(function, {"raises", "shows"}) is expected
