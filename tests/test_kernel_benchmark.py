@@ -18,6 +18,8 @@ from tests.benchmarks import kernels
 from tests.benchmarks.rows import TINY, Row
 from tests.benchmarks.rows_fp8 import fp8_errors, fp8_exact, fp8_inputs
 
+pytestmark = pytest.mark.course
+
 ROOT = Path(__file__).parent.parent
 
 

@@ -39,6 +39,8 @@ from tritonlab.authoring import mutants as mutated
 from tritonlab.authoring.worker_pool import WorkerPool
 from tritonlab.course import course
 
+pytestmark = pytest.mark.course
+
 ROOMY = 120.0  # seconds, for processes to go where many tests share the machine
 
 

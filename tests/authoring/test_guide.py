@@ -12,6 +12,8 @@ import pytest
 from tests.support import authored
 from tritonlab.authoring import checks
 
+pytestmark = pytest.mark.course
+
 GUIDE = (Path(__file__).parents[2] / "docs" / "authoring.md").read_text()
 BLOCKS = dict(re.findall(r"<!-- guide: (.+?) -->\n```\w+\n(.*?)```", GUIDE, re.DOTALL))
 COMMANDS = [shlex.split(line)[1:] for block in re.findall(r"```bash\n(.*?)```", GUIDE, re.DOTALL)

@@ -17,6 +17,8 @@ from tritonlab.course import course
 from tritonlab.errors import TritonlabError
 from tritonlab.progress import safe_files
 
+pytestmark = pytest.mark.course
+
 FILES = ("tracks/{}/module.toml", "tracks/{}/README.md", "tracks/{}/lesson.py",
          "tracks/{}/kernel.py", "solutions/{}/kernel.py", "suites/{}/suite.py",
          "suites/{}/mutants.toml")

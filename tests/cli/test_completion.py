@@ -14,6 +14,8 @@ import pytest
 
 from tests.support import toy
 
+pytestmark = pytest.mark.course
+
 MOST_CPU_S = 0.6  # 0.28 s on a machine at rest; this catches torch, which takes more than one
 NAMES = ["4 rows of 127 columns", "4 rows of 128 columns", "softmax: it's all -inf"]
 

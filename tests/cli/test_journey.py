@@ -22,6 +22,8 @@ from tests.support import scripts, toy
 from tritonlab.authoring import expectations
 from tritonlab.course import course
 
+pytestmark = pytest.mark.course
+
 ROOT = Path(__file__).parents[2]
 SOLUTIONS = ROOT / "solutions" / "missing-elements"
 WORKSPACE = Path("tritonlab-workspace/track1")
@@ -89,7 +91,6 @@ def few(path: Path, exercise: Path | None = None) -> grader.Suite:
         replace(one, cases=kept(one.cases, f"{one.entry}: ")) for one in suite.functions])
 
 
-@pytest.mark.course
 @pytest.mark.parametrize("module", course.load().modules, ids=lambda module: module.slug)
 def test_a_module_is_walked_from_start_to_verify(shipped, home, monkeypatch, module):
     """Solutions are graded whole here, and nowhere else; to verify takes fewer cases."""

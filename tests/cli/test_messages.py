@@ -13,6 +13,8 @@ from tests.messages.situations import SITUATIONS
 from tests.messages.stage import Situation, kept, spoken
 from tritonlab.cli import app as cli
 
+pytestmark = pytest.mark.course
+
 # How the last sentence begins where it is no command: it says what to do.
 ADVICE = ("Check", "Put", "Copy", "Edit", "Free", "Go", "Install", "Let", "Make", "Move", "Name",
           "Remove", "Repeat", "Say", "Set", "Type", "Use")

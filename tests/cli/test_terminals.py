@@ -17,6 +17,8 @@ from tritonlab.doctor import environment_checks
 from tritonlab.grading import grade, kernels
 from tritonlab.workspace.submission import Submission
 
+pytestmark = pytest.mark.course
+
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 

@@ -17,6 +17,8 @@ from tests.fidelity.chaos import hooks, module, surroundings
 from tests.fidelity.chaos.bench import SHIPPED, Bench, Ended, orphans
 from tests.fidelity.chaos.entries import Entry, entries
 
+pytestmark = pytest.mark.course
+
 KILLS = 2
 QUICK = [entry for entry in entries(KILLS) if entry.quick]
 

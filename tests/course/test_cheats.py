@@ -15,6 +15,8 @@ from grader.sandbox import Sandbox
 from tests.fidelity.cheats import CLASSES, Cheat, cheats
 from tests.fidelity.cheats.naive import believed
 
+pytestmark = pytest.mark.course
+
 ALL = cheats()
 DECIDED = [cheat for cheat in ALL if cheat.naive is not None]
 

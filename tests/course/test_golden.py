@@ -6,6 +6,8 @@ import pytest
 
 from tests.golden import verdicts
 
+pytestmark = pytest.mark.course
+
 QUICK = ("vector-add", "tiling", "basic-debugging", "custom-kernels")  # one module of each track
 
 

@@ -16,6 +16,8 @@ from tests.fidelity.performance.analysing import Analysis, analyse
 from tests.fidelity.performance.case import Case
 from tests.fidelity.performance.every import CASES
 
+pytestmark = pytest.mark.course
+
 H200 = find("h200")
 # All bad ones and every second good one; `python -m tests.fidelity.performance` has them all.
 QUICK = tuple(case for number, case in enumerate(CASES) if not case.good or number % 2)

@@ -29,6 +29,8 @@ from grader.suite import (
     rows,
 )
 
+pytestmark = pytest.mark.course
+
 SUITES = sorted((Path(__file__).parents[2] / "grader" / "suites").rglob("suite.py"))
 DTYPES = ("float32", "float16", "bfloat16")
 

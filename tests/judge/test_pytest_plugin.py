@@ -13,6 +13,8 @@ import grader
 from tests.fidelity.chaos.module import SUITE as SMALL
 from tests.fidelity.chaos.module import WRONG
 
+pytestmark = pytest.mark.course
+
 ROOT = Path(__file__).parents[2]
 MODULE = Path("missing-elements/01-vector-add")
 SUITE = ROOT / "grader" / "suites" / MODULE / "suite.py"

@@ -101,6 +101,7 @@ def test_a_failure_shrinks_to_the_smallest_size_within_its_tries():
     assert len(tried) <= 28
 
 
+@pytest.mark.course
 def test_a_kernel_wrong_in_a_window_of_sizes_fails_a_quarter_of_all_grades(graded):
     seeds = [f"{seed:02x}" for seed in range(20)]
 

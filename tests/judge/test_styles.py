@@ -10,6 +10,8 @@ import grader
 from grader import Verdict
 from grader.suite import EXACT, Cost, Suite, correctness, rand
 
+pytestmark = pytest.mark.course
+
 RIGHT = """\
 import math
 from typing import overload

@@ -16,6 +16,8 @@ from tritonlab.course import course
 from tritonlab.render import pages
 from tritonlab.workspace.workspace import Workspace
 
+pytestmark = pytest.mark.course
+
 SOFTMAX = course.load().find("track1/softmax")
 LESSONS = {f"lesson of {module.id}": module for module in course.load().modules}
 

@@ -36,6 +36,8 @@ from grader.sandbox.linux import prctl
 from grader.sandbox.seccomp import ARCHITECTURES, LAST, NUMBERS, X32
 from tests.support.plain import Plain
 
+pytestmark = pytest.mark.course
+
 ROOT = Path(__file__).parents[2]
 PID = 4711
 ALLOWED, KILLED = seccomp.ALLOW, seccomp.KILL_PROCESS

@@ -33,6 +33,8 @@ from grader.sandbox.errors import ChildDied, ChildOutOfMemory, ChildTimedOut, Ma
 from grader.sandbox.zygote import SPARES
 from grader.worker import graphs
 
+pytestmark = pytest.mark.course
+
 MIB = 1 << 20
 ALL_MEASURES = ("user", "landlock", "seccomp")
 

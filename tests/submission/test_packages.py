@@ -36,6 +36,8 @@ from tritonlab.course import course
 from tritonlab.workspace import workspace
 from tritonlab.workspace.submission import Submission
 
+pytestmark = pytest.mark.course
+
 ROOT = Path(__file__).parents[2]
 MODULES = {module.slug: module for module in course.load(course.Roots(
     ROOT / "tracks", ROOT / "solutions", ROOT / "grader" / "suites")).modules if module.files}

@@ -12,6 +12,8 @@ from grader.judge.contract import wrong_answer
 from grader.report import Finding
 from grader.suite import sibling
 
+pytestmark = pytest.mark.course
+
 SUITE = (Path(__file__).parents[2] / "grader" / "suites" / "optimization"
          / "05-advanced-optimizations" / "suite.py")
 RULES = sibling(str(SUITE), "suite")

@@ -21,6 +21,8 @@ from grader.report import Finding
 from grader.sandbox import Sandbox
 from grader.suite import Suite
 
+pytestmark = pytest.mark.course
+
 ROOT = Path(__file__).parents[2]
 MODULE = Path("debugging") / "01-basic-debugging"
 EXERCISE = ROOT / "tracks" / MODULE / "kernel.py"

@@ -17,6 +17,8 @@ from grader.recording.host_values import Fields
 from grader.suite import load, sibling
 from tests.evidence import dynamic_shapes as evidence
 
+pytestmark = pytest.mark.course
+
 ROOT = Path(__file__).parents[2]
 MODULE = Path("debugging") / "05-dynamic-shapes"
 SUITE_FILE = ROOT / "grader" / "suites" / MODULE / "suite.py"

@@ -16,6 +16,8 @@ from grader.sandbox import Sandbox
 from grader.submission import source
 from tests.benchmarks.modules import solution
 
+pytestmark = pytest.mark.course
+
 
 @pytest.mark.parametrize("outputs", [528, 516], ids=["in halves", "rows of no 16 bytes"])
 def test_a_layer_of_long_sums(outputs: int) -> None:

@@ -11,6 +11,8 @@ import grader
 from grader.sandbox import Sandbox
 from tests.evidence import memory_debugging as evidence
 
+pytestmark = pytest.mark.course
+
 ROOT = Path(__file__).parents[2]
 MODULE = Path("debugging") / "04-memory-debugging"
 SUITE = ROOT / "grader" / "suites" / MODULE / "suite.py"

@@ -12,6 +12,8 @@ from grader.judge import compare
 from grader.judge.contract import wrong_answer, wrong_text
 from grader.report import Finding
 
+pytestmark = pytest.mark.course
+
 SUITES = Path(__file__).parents[2] / "grader" / "suites" / "optimization"
 
 

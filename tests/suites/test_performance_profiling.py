@@ -12,6 +12,8 @@ import pytest
 
 from tests.evidence import performance_profiling as evidence
 
+pytestmark = pytest.mark.course
+
 ROOT = Path(__file__).parents[2]
 GIVEN = ROOT / "tracks" / "debugging" / "03-performance-profiling"
 SOLUTION = ROOT / "solutions" / "debugging" / "03-performance-profiling"

@@ -14,6 +14,8 @@ from grader.engine.compiler.targets import find
 from grader.judge.contract import wrong_answer
 from grader.report import Finding
 
+pytestmark = pytest.mark.course
+
 SUITES = Path(__file__).parents[2] / "grader" / "suites" / "optimization"
 
 

@@ -15,6 +15,8 @@ from grader.recording.host_values import Fields
 from grader.report import Finding
 from grader.worker.suite_drivers import design, prediction
 
+pytestmark = pytest.mark.course
+
 SUITE = Path(__file__).parents[2] / "grader" / "suites" / "optimization" / "01-tiling"
 
 

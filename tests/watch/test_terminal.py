@@ -20,6 +20,8 @@ import pytest
 from grader.sandbox import processes
 from tests.fidelity.chaos import module
 
+pytestmark = pytest.mark.course
+
 ROOT = Path(__file__).parents[2]
 WAIT_S = 120.0  # until something is shown that has to be; starting takes 2 s
 LIMITS = {"grader.processes.pool.LOAD_S": 3.0, "grader.processes.session.CALL_S": 3.0,

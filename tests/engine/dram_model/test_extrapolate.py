@@ -14,6 +14,8 @@ import torch
 from grader.recording.launch_stats import Interval, Survey, Unsurveyable
 from tests.support.surveys import KERNELS, Recorded
 
+pytestmark = pytest.mark.course
+
 REAL = 1 << 27  # elements of a vector
 ROWS, COLUMNS = 16384, 4096
 MOST_S = 2.0

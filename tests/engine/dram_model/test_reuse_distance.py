@@ -9,6 +9,8 @@ from tests.support import survey_cases
 from tests.support.lru import Cache, simulate
 from tests.support.surveys import Recorded
 
+pytestmark = pytest.mark.course
+
 EDGE = (0.75, 1.33)  # of the footprint that decides: nearer to it the model gives an interval
 
 

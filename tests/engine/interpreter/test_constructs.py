@@ -23,6 +23,8 @@ from tests.fidelity.constructs.every import CONSTRUCTS
 from tests.fidelity.constructs.running import Row, Settings
 from tests.fidelity.constructs.values import given, whole
 
+pytestmark = pytest.mark.course
+
 # As the engine runs by itself, and the other way round: whatever a GPU leaves open must not matter.
 _SETTINGS = (Settings(), Settings(chunk=1, order="reverse", poison=1))
 _rows: dict[str, tuple[Row, ...]] = {}  # what each test found, for the summary at the end

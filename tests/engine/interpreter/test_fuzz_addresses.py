@@ -13,6 +13,8 @@ import pytest
 
 from tests.fidelity.memory import fuzz
 
+pytestmark = pytest.mark.course
+
 SCRIPT = Path(fuzz.__file__)
 
 
