@@ -91,7 +91,7 @@ def few(path: Path, exercise: Path | None = None) -> grader.Suite:
         replace(one, cases=kept(one.cases, f"{one.entry}: ")) for one in suite.functions])
 
 
-@pytest.mark.parametrize("module", course.load().modules, ids=lambda module: module.slug)
+@pytest.mark.parametrize("module", list(course.load().modules), ids=lambda module: module.slug)
 def test_a_module_is_walked_from_start_to_verify(shipped, home, monkeypatch, module):
     """Solutions are graded whole here, and nowhere else; to verify takes fewer cases."""
     assert shipped("start", module.id).code == 0
