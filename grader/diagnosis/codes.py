@@ -166,9 +166,9 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
     """
     closer = closer_meaning(finding)
     mutants = () if finding.means in (NOT_WRITTEN, ONLY_HERE) else mutants
-    known = [mutant for mutant in mutants if mutant.sign] if closer else mutants
-    known = [mutant for mutant in known if agrees(mutant, finding, todos, text)]
-    likely = known_mistake(finding, known, failed, passed)
+    agreeing = [mutant for mutant in mutants if mutant.sign] if closer else mutants
+    agreeing = [mutant for mutant in agreeing if agrees(mutant, finding, todos, text)]
+    likely = known_mistake(finding, agreeing, failed, passed)
     usual = _OF_ANSWERS if answered and finding.code in _OF_ANSWERS else MEANINGS
     means = likely.meaning if likely else (
         finding.means or closer or _of_mask(finding, text) or usual[finding.code])
@@ -224,9 +224,9 @@ def known_mistake(finding: Finding, mutants: Sequence[Mutant], failed: frozenset
     best = [mutant for mutant, count in zip(alike, marks, strict=True) if count == max(marks)]
     if len(best) != 1:
         return None
-    known = failed | passed
+    judged = failed | passed
     rivals = [mutant for mutant in same if mutant is not best[0]
-              and not known.issuperset((*mutant.wrong, *mutant.right))
+              and not judged.issuperset((*mutant.wrong, *mutant.right))
               and _marks(mutant, failed, passed) and _most_marks(mutant) >= _most_marks(best[0])]
     return None if rivals else best[0]
 

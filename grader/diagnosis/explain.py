@@ -33,9 +33,9 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
     if not any(result.findings or result.verdict is Verdict.FAILED for result in results):
         return tuple(results)  # of a right kernel nothing has to be known
     deciding = [result for result in results if not result.advisory]
-    known = [*deciding, *witnesses]
-    failed = frozenset(r.name for r in known if r.verdict is Verdict.FAILED)
-    passed = frozenset(r.name for r in known if r.verdict is Verdict.PASSED)
+    judged = [*deciding, *witnesses]
+    failed = frozenset(r.name for r in judged if r.verdict is Verdict.FAILED)
+    passed = frozenset(r.name for r in judged if r.verdict is Verdict.PASSED)
     cases = {case.name: case for case in [*suite.all_cases, *suite.properties]}
     first = next((r for r in deciding if r.verdict is Verdict.FAILED), None)
     places = submitted.places(suite.exercise)

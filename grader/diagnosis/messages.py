@@ -112,14 +112,14 @@ def difference(it: WrongValues) -> str:
     if it.kind == "drift":
         return f"the result leans away from the exact one by more than rounding explains ({many} " \
                f"are rounded otherwise; {place}: got {got}, exact {exact})"
-    what = {
+    wrong = {
         "values": "wrong",
         "nonfinite": "NaN or infinite where the exact result is not, or the other way round",
         "tf32": "further off than float32 explains, and all are right for inputs that are rounded "
                 "to TF32, with 10 bits of mantissa",
     }[it.kind]
     verb = "is" if it.count == 1 else "are"
-    return f"{many} {verb} {what}; the first is {place}: got {got}, expected {exact}"
+    return f"{many} {verb} {wrong}; the first is {place}: got {got}, expected {exact}"
 
 
 def _numbers(*values: float) -> list[str]:

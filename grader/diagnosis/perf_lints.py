@@ -160,11 +160,11 @@ def of_call(launches: Sequence[Observed], target: Target) -> tuple[Defect, ...]:
 
 def _of_launch(launch: LaunchCost) -> list[Defect]:
     """The defects of one launch, worst first within each code."""
-    found = [*spills(launch.binary), *_poor_sectors(launch), *_programs(launch)]
-    found += _read_again(launch, found)
-    found += [*_atomics(launch), *_dots(launch)]
-    found += _loops(launch, found)
-    return [*found, *_narrow(launch)]
+    defects = [*spills(launch.binary), *_poor_sectors(launch), *_programs(launch)]
+    defects += _read_again(launch, defects)
+    defects += [*_atomics(launch), *_dots(launch)]
+    defects += _loops(launch, defects)
+    return [*defects, *_narrow(launch)]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -438,12 +438,12 @@ def _dots(launch: LaunchCost) -> list[Defect]:
             "small tiles", "T06", line,
             "tl.dot is computed by mma.sync: tiles under 64 rows, or fewer than 4 warps, do not "
             "reach the fast tensor-core instructions of this GPU", bigger)]
-    found = []
+    defects = []
     loaded = sum(t.lanes for t in launch.survey.traffic if t.kind == "load")
     reuse = launch.survey.flops / 2 / loaded if loaded else 0.0
     starved = launch.caches / launch.products
     if 0 < reuse < SMALL_REUSE and (target.capability >= 90 or starved > 1):
-        found.append(Defect(
+        defects.append(Defect(
             "small tiles", "T06", line,
             f"Each element that is loaded takes part in {reuse:.0f} multiplications; L2 cannot "
             f"feed the tensor cores at this rate", bigger,
@@ -451,13 +451,13 @@ def _dots(launch: LaunchCost) -> list[Defect]:
     narrow = [a for a in binary.accesses if a.kind == "async copy" and 0 < a.bits <= 32]
     if narrow:
         worst = max(narrow, key=lambda a: a.count)
-        found.append(Defect(
+        defects.append(Defect(
             "narrow async copies", "T06", worst.line,
             f"An operand of tl.dot is copied to shared memory in pieces of {worst.bits // 8} bytes "
             f"({sum(a.count for a in narrow)} instructions) instead of 16",
             "Store the operand so that neighbours along K lie side by side, or load it through a "
             "descriptor."))
-    return found
+    return defects
 
 
 def _product_line(binary: Binary) -> int | None:
@@ -476,7 +476,7 @@ def _loops(launch: LaunchCost, found: Sequence[Defect]) -> list[Defect]:
     if binary.dot:
         if rounds < ROUNDS_OF_PRODUCTS or not launch.bound_by_products:
             return []
-        seen = "tl.dot waits for its operands in every round of the loop"
+        wait = "tl.dot waits for its operands in every round of the loop"
         advice = "Give the launch num_stages=3 or more."
     else:
         if rounds < ROUNDS or launch.memory < 3 * target.launch_seconds:
@@ -489,12 +489,12 @@ def _loops(launch: LaunchCost, found: Sequence[Defect]) -> list[Defect]:
         needed = target.latency_dram / target.clock * target.dram / target.multiprocessors
         if in_flight >= needed:
             return []
-        seen = f"each round of the loop waits for its loads, {in_flight / 1024:.0f} KiB for each " \
+        wait = f"each round of the loop waits for its loads, {in_flight / 1024:.0f} KiB for each " \
                f"multiprocessor, where {needed / 1024:.0f} KiB have to be on their way"
         advice = "Write the loop as tl.range(..., num_stages=3), take larger blocks, or launch " \
                  "more programs for each multiprocessor."
     _, line, _ = max(loads, key=lambda load: load[:2])
-    return [Defect("no pipelining", "T06", line, f"The loop is not pipelined: {seen}", advice)]
+    return [Defect("no pipelining", "T06", line, f"The loop is not pipelined: {wait}", advice)]
 
 
 def _narrow(launch: LaunchCost) -> Iterator[Defect]:

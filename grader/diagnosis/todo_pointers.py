@@ -65,13 +65,13 @@ def places_of(finding: Finding, numbers: Mapping[int, int], text: str, entry: st
     if likely:
         return tuple(sorted(likely.todos, key=lambda number: number not in own)), ()
     before, after = _lines(finding, text, entry)
-    found = [*at(before), *own, *at(after)]
-    if found:
-        return tuple(dict.fromkeys(found)), ()
+    pointed = [*at(before), *own, *at(after)]
+    if pointed:
+        return tuple(dict.fromkeys(pointed)), ()
     shown = [mistake for mistake in possible if shows(mistake.sign)]
-    known = left(shown or possible)
-    if not known and finding.line and _OF_WORK.match(finding.code):
-        known = below([finding.line])
+    named = left(shown or possible)
+    if not named and finding.line and _OF_WORK.match(finding.code):
+        named = below([finding.line])
     values, further = list[int](), list[int]()
     if finding.code in _VALUES and not shown:
         lines = dataflow.lines_of_values(text)
@@ -79,7 +79,7 @@ def places_of(finding: Finding, numbers: Mapping[int, int], text: str, entry: st
         values = below(sorted(lines) if finding.code == "N04" else lines)
         if values:
             further = [*values, *left(others), *at(dataflow.lines_of_addresses(text))]
-    first = known or values or left(others)
+    first = named or values or left(others)
     if not first and finding.code == "M08":
         first = at(dataflow.lines_of_addresses(text))
     if not first and _OF_WORK.match(finding.code):

@@ -220,10 +220,10 @@ def _fastest(timing: Timing, recordings: Sequence[Recording], inputs: Sequence[G
         except LaunchRefused as refused:
             refusal = refusal or refused
             continue
-        made = measure(attempt.jobs(), device, config=_name(number, len(recordings)),
+        measurement = measure(attempt.jobs(), device, config=_name(number, len(recordings)),
                        budget_ms=_SHORT_MS)
-        timing.configurations.append(made)
-        times.append((made.ms, number))
+        timing.configurations.append(measurement)
+        times.append((measurement.ms, number))
     if not times:
         assert refusal is not None
         raise refusal

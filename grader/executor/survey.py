@@ -81,10 +81,10 @@ def _has_values(arena: int, place: Sequence[int]) -> bool:
 def _write(storages: Storages, memory: Addresses, event: Fill | Move) -> None:
     """Host code writes: kept where a kernel may read it as an index, forgotten where not."""
     target, written = event.target, storages.check(event.target)
-    known = len(written.data) <= SMALL and (
+    computed = len(written.data) <= SMALL and (
         isinstance(event, Fill) or id(storages.check(event.source)) in memory.known)
     whole = not written.is_input and prod(target.shape) * itemsize(target) == len(written.data)
-    if known and (whole or id(written) in memory.known):
+    if computed and (whole or id(written) in memory.known):
         storages.write(event)
         memory.known.add(id(written))
     else:

@@ -206,10 +206,10 @@ def _judged(suite: Suite, case: Case, inputs: Sequence[Any],
                 keep = rounded[place].double().isfinite()
                 answer = torch.where(keep, answer.double(), rounded[place].double()).to(dtype)
             label = f"{name} as result {place + 1}" if len(right) > 1 else name
-            outcome, seen = _outcome(name, answer, rounded[place])
+            outcome, evidence = _outcome(name, answer, rounded[place])
             if words := difference([*rounded[:place], answer, *rounded[place + 1:]]):
-                outcome, seen = "caught", words
-            yield JudgedAnswer(case.name, dtype_name(dtype), label, outcome, seen)
+                outcome, evidence = "caught", words
+            yield JudgedAnswer(case.name, dtype_name(dtype), label, outcome, evidence)
     answers = {"the exact answer, rounded": rounded}
     if suite.peer is not None:
         answers["torch in the same dtype"] = _results(suite.peer(*inputs))

@@ -155,12 +155,12 @@ _P = TypeVar("_P", bound=Piece)
 
 def reached(roots: Iterable[str], pieces: Iterable[_P]) -> tuple[frozenset[str], list[_P]]:
     """All names, and all pieces, that are reached from the names ``roots``."""
-    words, rest, found = frozenset(roots), list(pieces), list[_P]()
+    words, rest, members = frozenset(roots), list(pieces), list[_P]()
     while more := [one for one in rest if all(words & any_of for any_of in one.conditions)]:
         rest = [one for one in rest if one not in more]
         words = words.union(*(one.names for one in more))
-        found += more
-    return words, found
+        members += more
+    return words, members
 
 
 @lru_cache(maxsize=32)  # every finding of a function asks, of the same file

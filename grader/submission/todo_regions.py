@@ -80,9 +80,9 @@ def regions(tree: ast.Module, text: str, comments: Mapping[int, int]) -> dict[in
     Of a statement with a body, a comment in its head stands for the head alone, and one above it
     for all that has no other; above a function, it stands for decorators and head.
     """
-    found = dict(comments)
+    numbers = dict(comments)
     if not comments:
-        return found
+        return numbers
     written = text.split("\n")
     above: list[tuple[int, int, int]] = []  # first and last line, number
     for node in _statements(tree):
@@ -90,13 +90,13 @@ def regions(tree: ast.Module, text: str, comments: Mapping[int, int]) -> dict[in
         own = [comments[line] for line in range(first, head + 1) if line in comments]
         if own:
             for line in range(first, head + 1):
-                found.setdefault(line, own[0])
+                numbers.setdefault(line, own[0])
         elif (number := _alone_above(first, written, comments)) is not None:
             above.append((first, head if isinstance(node, ast.FunctionDef) else last, number))
     for first, last, number in sorted(above, reverse=True):  # the innermost first
         for line in range(first, last + 1):
-            found.setdefault(line, number)
-    return found
+            numbers.setdefault(line, number)
+    return numbers
 
 
 def _statements(tree: ast.AST) -> Iterator[ast.stmt]:

@@ -312,10 +312,10 @@ def load(path: Path, exercise: Path | None = None) -> Suite:
         FileNotFoundError: there is no such file.
         ValueError: the file defines no ``suite``, or two of its cases have one name.
     """
-    known = _loaded.get(path) if path.is_file() else None
-    if known is None or known.sha256 != digest(path):
-        known = _loaded[path] = _load(path)
-    return replace(known, exercise=_text(exercise / known.kernel_file)) if exercise else known
+    suite = _loaded.get(path) if path.is_file() else None
+    if suite is None or suite.sha256 != digest(path):
+        suite = _loaded[path] = _load(path)
+    return replace(suite, exercise=_text(exercise / suite.kernel_file)) if exercise else suite
 
 
 _loaded: dict[Path, Suite] = {}

@@ -47,8 +47,8 @@ class _OneDevice(torch.cuda.device):
 
 def capability() -> int | None:
     """Of the GPU that host code was told of, such as 90; None before that."""
-    told = driver._active
-    return told.capability if isinstance(told, _Told) else None
+    active = driver._active
+    return active.capability if isinstance(active, _Told) else None
 
 
 def tell_of(target: Target) -> None:

@@ -292,9 +292,9 @@ def _tensor(recorder: Recorder, kernel: str, name: str, tensor: torch.Tensor) ->
                                    dtype=dtype_name(tensor)))
     view = recorder.view(tensor)
     if view is None:
-        known = recorder.kind(tensor)
+        kind = recorder.kind(tensor)
         recorder.stop("X01", fault("foreign argument", name=name, kernel=kernel,
-                                   origin=known.value if known else ""))
+                                   origin=kind.value if kind else ""))
     recorder.check_device(tensor)
     recorder.forget(tensor)
     return view

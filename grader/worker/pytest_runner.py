@@ -143,9 +143,9 @@ def _why(report: Any) -> str:
     crash = getattr(report.longrepr, "reprcrash", None)
     text = crash.message if crash is not None else report.longreprtext if report.failed else ""
     lines = [line for line in str(text).splitlines() if line.strip()]
-    said = lines[0] if crash is not None and lines else lines[-1] if lines else ""
+    message = lines[0] if crash is not None and lines else lines[-1] if lines else ""
     if crash is not None:
-        if said.rstrip().endswith(":") and len(lines) > 1:  # NumPy begins with an empty line
-            said = f"{said.rstrip()} {lines[1].strip()}"
-        said += next((f"; {line}" for line in lines[1:] if line.startswith("assert ")), "")
-    return re.sub(r"^E\s+", "", said)[:_MAX_WORDS]
+        if message.rstrip().endswith(":") and len(lines) > 1:  # NumPy begins with an empty line
+            message = f"{message.rstrip()} {lines[1].strip()}"
+        message += next((f"; {line}" for line in lines[1:] if line.startswith("assert ")), "")
+    return re.sub(r"^E\s+", "", message)[:_MAX_WORDS]

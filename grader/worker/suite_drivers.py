@@ -32,11 +32,11 @@ def _values(text: Any, constants: Mapping[str, int], shapes: Sequence[Mapping[st
         return "is not written yet"
     if not isinstance(text, str):
         return f"is {text!r:.40}, which is no text"
-    known = {"ceil": math.ceil, "floor": math.floor, "min": min, "max": max, "log2": math.log2,
+    functions = {"ceil": math.ceil, "floor": math.floor, "min": min, "max": max, "log2": math.log2,
              "cdiv": lambda a, b: -(-a // b),
              "next_power_of_2": lambda n: 1 << max(0, math.ceil(n) - 1).bit_length()}
     try:
-        return [float(eval(text, {"__builtins__": {}}, {**known, **constants, **shape}))
+        return [float(eval(text, {"__builtins__": {}}, {**functions, **constants, **shape}))
                 for shape in shapes]
     except NameError as error:
         sizes = ", ".join(shapes[0]) if shapes else "no sizes"

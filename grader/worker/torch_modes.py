@@ -80,7 +80,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         recorder = self._recorder
         if aten_policy.is_of_the_file(func):
             return self._inside(func, args, kwargs)
-        what = aten_policy.python_name(func, recorder.called)
+        operation = aten_policy.python_name(func, recorder.called)
         kind = aten_policy.classify(func, args)
         if kind == "deny":  # under `torch.inference_mode` operations come in one piece
             with self:
@@ -89,8 +89,8 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return parts
         for target in aten_policy.tensors_written(func, args, kwargs):
             if name := recorder.input_name(target):
-                recorder.stop("M07", fault("host changes", code=what, name=name))
-        return _TREATMENTS[kind](recorder, func, args, kwargs, what)
+                recorder.stop("M07", fault("host changes", code=operation, name=name))
+        return _TREATMENTS[kind](recorder, func, args, kwargs, operation)
 
     def _inside(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Runs the Python behind an operator of the file, as host code under both modes."""

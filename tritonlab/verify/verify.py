@@ -247,8 +247,8 @@ def _judged(module: Module, claim: Claim, report: Report) -> tuple[Standing, str
 def _outcome(report: Report) -> str:
     failure = report.first_failure
     if failure is not None:
-        seen = failure.findings[0].seen if failure.findings else failure.reason
-        return f"it fails '{failure.name}': {brief(seen)}"
+        reason = failure.findings[0].seen if failure.findings else failure.reason
+        return f"it fails '{failure.name}': {brief(reason)}"
     if report.verdict is not Verdict.PASSED:
         return "nothing could be decided on this machine."
     return f"it passes, with the evidence `{report.evidence}`."

@@ -233,19 +233,19 @@ def resolved(target: str) -> Any:
     if any(part.startswith("_") for part in target.split(".")):
         return None
     first, *rest = target.split(".")
-    found: Any = importlib.import_module(first)
+    value: Any = importlib.import_module(first)
     walked = first
     for part in rest:
         walked += f".{part}"
-        if isinstance(found, ModuleType) and not _in_language(found.__name__):
+        if isinstance(value, ModuleType) and not _in_language(value.__name__):
             return None
-        following = getattr(found, part, None)
-        if following is None and isinstance(found, ModuleType):
+        following = getattr(value, part, None)
+        if following is None and isinstance(value, ModuleType):
             following = _submodule(walked)
         if following is None:
             return None
-        found = following
-    return found
+        value = following
+    return value
 
 
 def _submodule(name: str) -> ModuleType | None:
@@ -273,8 +273,8 @@ def _not_imported(target: str, scope: VisibleNames) -> Fault | None:
 
 def _target_problem(target: str) -> Fault | None:
     """Why a name of Triton's cannot be used."""
-    found = resolved(target)
-    if found is not None and _usable(found, target):
+    value = resolved(target)
+    if value is not None and _usable(value, target):
         return None
     owner, _, name = target.rpartition(".")
     return fault(_NOT_RUN[name]) if name in _NOT_RUN else \
@@ -370,8 +370,8 @@ def is_type(node: ast.expr, imports: Mapping[str, str]) -> bool:
     target = dotted(node, imports)
     if target is None or not target.startswith("triton.language"):
         return False
-    found = resolved(target)
-    return found in (tl.constexpr, tl.const) or isinstance(found, tl.dtype)
+    value = resolved(target)
+    return value in (tl.constexpr, tl.const) or isinstance(value, tl.dtype)
 
 
 def _line(node: ast.AST) -> int:

@@ -281,20 +281,20 @@ def _is(decorator: ast.expr, which: frozenset[str], kept: Extract) -> bool:
 def _problems(one: KernelDefinition, kept: Extract) -> list[Finding]:
     """The findings that forbid the use of a kernel."""
     node = one.node
-    found = [Finding("L05", fault("decorator", kernel=node.name,
+    findings = [Finding("L05", fault("decorator", kernel=node.name,
                                   code=f"{ast.unparse(decorator):.60}"), decorator.lineno)
              for decorator in node.decorator_list
              if not _is(decorator, kernel_subset.JIT, kept) and not _is(decorator, _TUNERS, kept)
              and not (one.scopes and getattr(decorator, "id", "") == "staticmethod")]
     try:
-        found += _forbidden(one, kept)
+        findings += _forbidden(one, kept)
     except RecursionError:
-        found.append(Finding("L05", fault("nested expression"), node.lineno))
-    found += _of_several(node, kept)
+        findings.append(Finding("L05", fault("nested expression"), node.lineno))
+    findings += _of_several(node, kept)
     if node.returns is not None and _arrow(node.returns, kept.source) < 0:
-        found.append(Finding("L05", fault("annotation line", kernel=node.name),
+        findings.append(Finding("L05", fault("annotation line", kernel=node.name),
                              node.returns.lineno))
-    return found
+    return findings
 
 
 def _of_several(node: ast.FunctionDef, kept: Extract) -> Iterator[Finding]:

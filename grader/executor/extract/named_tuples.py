@@ -93,7 +93,7 @@ class AsItems(ast.NodeTransformer):
 
 def _is_module(target: str) -> bool:
     """Whether a name of Triton's stands for a module, or for nothing that is known by now."""
-    found: Any = triton
+    value: Any = triton
     for part in target.split(".")[1:]:
-        found = getattr(found, part, None)
-    return found is None or isinstance(found, ModuleType)
+        value = getattr(value, part, None)
+    return value is None or isinstance(value, ModuleType)
