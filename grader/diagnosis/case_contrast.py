@@ -135,14 +135,14 @@ def _by_form(failed: Sequence[Traits], passed: Sequence[Traits]) -> str:
         return f"All {len(failed)} cases in {joined(sorted(bad))} fail; {again} pass in " \
                f"{joined(sorted(good))}."
     for applies, has, words, other in _PROPERTIES:
-        if all(map(applies, cases)) and (found := _sides(failed, passed, has, words, other)):
-            return found
-    if all(len(case.shape) > 1 for case in cases) and (found := _by_size(
+        if all(map(applies, cases)) and (sentence := _sides(failed, passed, has, words, other)):
+            return sentence
+    if all(len(case.shape) > 1 for case in cases) and (sentence := _by_size(
             failed, passed, lambda case: case.width, "whose last dimension is")):
-        return found
-    if found := _by_size(failed, passed, lambda case: case.elements,
+        return sentence
+    if sentence := _by_size(failed, passed, lambda case: case.elements,
                          "whose number of elements is"):
-        return found
+        return sentence
     ranks = [{len(case.shape) for case in side} for side in (failed, passed)]
     return "" if ranks[0] & ranks[1] else _contrast(failed, passed, *(
         f"in {joined(sorted(map(str, side)))} dimension{'' if side == {1} else 's'}"
@@ -177,8 +177,8 @@ def _by_size(failed: Sequence[Traits], passed: Sequence[Traits],
 
 def _by_values(failed: Sequence[Values], passed: Sequence[Values]) -> str:
     for has, words, other in _VALUE_PROPERTIES:
-        if found := _sides(failed, passed, has, words, other):
-            return found
+        if sentence := _sides(failed, passed, has, words, other):
+            return sentence
     bad, good = ([max(abs(case.smallest), abs(case.largest)) for case in side]
                  for side in (failed, passed))
     if min(bad) > CLEAR * max(good):

@@ -279,7 +279,7 @@ def _unfused(launches: Sequence[Observed], target: Target) -> list[Defect]:
         "Do these steps in one kernel: what one step makes stays in registers for the next.")]
 
 
-def _may_fuse(producer: Observed, made: str, consumer: Observed, taken: str,
+def _may_fuse(producer: Observed, output: str, consumer: Observed, taken: str,
               target: Target) -> bool:
     """Whether a program of the consumer needs nothing but what one program makes, or a few whole
     ones do. Where programs reach for what their neighbours made, as of a stencil, a launch is
@@ -288,7 +288,7 @@ def _may_fuse(producer: Observed, made: str, consumer: Observed, taken: str,
     assert first is not None and second is not None
     if producer.binary.dot or consumer.binary.dot:
         return False
-    if ("store", made) in first.apart and ("load", taken) in second.apart:
+    if ("store", output) in first.apart and ("load", taken) in second.apart:
         return (first.programs == second.programs
                 or min(first.programs, second.programs) >= target.multiprocessors)
     read = sum(t.bytes for t in second.traffic if (t.kind, t.tensor) == ("load", taken))
@@ -346,16 +346,16 @@ def _rest_is_used(launch: LaunchCost, t: Traffic) -> bool:
     return len(alike) > 1 and sum(other.bytes for other in alike) >= 0.8 * sectors * SECTOR
 
 
-def _read_again(launch: LaunchCost, found: Sequence[Defect]) -> list[Defect]:
+def _read_again(launch: LaunchCost, earlier: Sequence[Defect]) -> list[Defect]:
     """Bytes that come from DRAM more than once, where DRAM is what the launch waits for.
 
     A tensor needs to come once, and as a whole at most; without its size nothing can be said of it.
     What fits L2 with much else stays there.
     """
-    if any(defect.name == "idle lanes" for defect in found):
+    if any(defect.name == "idle lanes" for defect in earlier):
         return []  # lone elements of one sector come one after the other, out of L1
     survey = launch.survey
-    excused = {defect.line for defect in found if defect.code == "T02"} | set(launch.indexed)
+    excused = {defect.line for defect in earlier if defect.code == "T02"} | set(launch.indexed)
     loads = [t for t in survey.traffic if t.kind == "load"]
     needed = again = 0
     for tensor in {t.tensor for t in loads}:
@@ -464,11 +464,11 @@ def _product_line(binary: Binary) -> int | None:
     return next((line for line, _, _ in binary.products if line is not None), None)
 
 
-def _loops(launch: LaunchCost, found: Sequence[Defect]) -> list[Defect]:
+def _loops(launch: LaunchCost, earlier: Sequence[Defect]) -> list[Defect]:
     """Loops that wait for memory in every round."""
     binary, target = launch.binary, launch.target
     if binary.stages or not launch.large or any(d.name in (
-            "too few programs", "idle lanes", "no tensor cores", "small tiles") for d in found):
+            "too few programs", "idle lanes", "no tensor cores", "small tiles") for d in earlier):
         return []
     loads = [(launch.survey.executions.get(t.line, 0.0), t.line, t) for t in launch.survey.traffic
              if t.kind == "load" and t.line is not None]

@@ -194,17 +194,17 @@ def _told_apart(kernel: Any, bound: Mapping[str, Any], options: Mapping[str, Any
     """The kind of a launch (types, options, and constants that are no sizes), and its form."""
     kind: list[Any] = [kernel.fn.__name__, target.capability, *sorted(options.items())]
     sizes: list[int] = []
-    known: list[bool] = []
+    details: list[bool] = []
     for parameter in kernel.params:
         value = bound[parameter.name]
         if not parameter.is_constexpr:
-            _describe(value, kind, known)
+            _describe(value, kind, details)
         elif type(value) is int and value >= _SIZE:
             kind.append("size")
             sizes.append(value)
         else:
             kind.append((type(value), repr(value)))
-    return tuple(kind), _Form(tuple(sizes), tuple(known))
+    return tuple(kind), _Form(tuple(sizes), tuple(details))
 
 
 def _describe(value: Any, types: list[Any], details: list[bool]) -> None:
@@ -227,12 +227,12 @@ def _describe(value: Any, types: list[Any], details: list[bool]) -> None:
         types.append(repr(value))  # True, None, a function
 
 
-def binder(known: Kernels) -> Binder:
+def binder(details: Kernels) -> Binder:
     """Turns recorded launches into what the compiler takes."""
     def tensor(view: View) -> Any:
         return address(view.dtype, view.offset)
 
-    return Binder(known, tensor, lambda given: host_descriptor(given, tensor(given.base)))
+    return Binder(details, tensor, lambda given: host_descriptor(given, tensor(given.base)))
 
 
 def warm() -> None:

@@ -98,13 +98,13 @@ def run_checked(replay: Replay, recording: Recording) -> list[Finding]:
     return modified(memory, recording)
 
 
-def overrun(found: Overrun, launch: Launch) -> Finding:
+def overrun(overruns: Overrun, launch: Launch) -> Finding:
     """M02, with the tensor that the zone belongs to and how far away from it was written."""
-    name, size = _owner(found.storage, launch)
+    name, size = _owner(overruns.storage, launch)
     return Finding("M02", fault(
-        "overrun", kernel=launch.kernel, n_bytes=found.count, tensor=name,
-        side="after" if found.behind else "before", nearest=found.nearest // size,
-        farthest=found.farthest // size), line=launch.line)
+        "overrun", kernel=launch.kernel, n_bytes=overruns.count, tensor=name,
+        side="after" if overruns.behind else "before", nearest=overruns.nearest // size,
+        farthest=overruns.farthest // size), line=launch.line)
 
 
 def _owner(storage: int, launch: Launch) -> tuple[str, int]:
@@ -157,9 +157,9 @@ class _Attempt:
     def _comparison(self, replay: Replay, number: int) -> Callable[[], object]:
         """Nobody waits for what it finds until all times are taken."""
         def compare() -> None:
-            for made, right in zip(replay.results, self.expected[number], strict=True):
-                if made.numel():
-                    self.differ.logical_or_(differs(made, right))
+            for result, right in zip(replay.results, self.expected[number], strict=True):
+                if result.numel():
+                    self.differ.logical_or_(differs(result, right))
         return compare
 
 
@@ -244,8 +244,8 @@ def _attempt(recording: Recording, inputs: Sequence[GpuMemory], kernels: Kernels
     for memory in inputs:
         memory.forget()
         replay = prepare(recording, memory, kernels, launcher)
-        if found := run_checked(replay, recording):
-            raise _Found(found)
+        if overruns := run_checked(replay, recording):
+            raise _Found(overruns)
         replays.append(replay)
         expected.append([result.clone() for result in replay.results])
     return _Attempt(replays, expected, [],

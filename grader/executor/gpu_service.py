@@ -210,12 +210,12 @@ def loaded(recording: Recording, layout: Any, fd: int, poison: int,
     return memory
 
 
-def run(recording: Recording, memory: GpuMemory, output: int, known: Kernels, launcher: Launcher, *,
-        windows: Sequence[Sequence[int]] = ()) -> Json:
+def run(recording: Recording, memory: GpuMemory, output: int, kernels: Kernels,
+        launcher: Launcher, *, windows: Sequence[Sequence[int]] = ()) -> Json:
     """Run a recording once, checked, and write its results to the file ``output``."""
     results: list[list[Any]] = []
     try:
-        replay = prepare(recording, memory, known, launcher)
+        replay = prepare(recording, memory, kernels, launcher)
         findings = run_checked(replay, recording)
         if not findings:
             results = _written(output, replay.results, windows)
@@ -225,13 +225,13 @@ def run(recording: Recording, memory: GpuMemory, output: int, known: Kernels, la
             "launches": []}
 
 
-def measure(recordings: Sequence[Recording], sets: Sequence[GpuMemory], output: int, known: Kernels,
-            launcher: Launcher, device: TimedDevice, *,
+def measure(recordings: Sequence[Recording], sets: Sequence[GpuMemory], output: int,
+            kernels: Kernels, launcher: Launcher, device: TimedDevice, *,
             windows: Sequence[Sequence[int]] = ()) -> Json:
     """Time a call, and write to ``output`` what the last timed runs left."""
     on_gpu = sets[0].device.type == "cuda"
     timing = time_call(
-        recordings, sets, known, launcher, device,
+        recordings, sets, kernels, launcher, device,
         l2_bytes=torch.cuda.get_device_properties().L2_cache_size if on_gpu else 0,
         room=lambda: torch.cuda.mem_get_info()[0] if on_gpu else 0)
     return {

@@ -78,7 +78,7 @@ def _ellipses(function: ast.FunctionDef) -> list[int]:
 
     ``x[..., 0]`` and ``x[...] = 0`` are indices; in ``kernel[...](x)`` the grid is a blank.
     """
-    found: list[int] = []
+    lines: list[int] = []
     left: list[ast.AST] = [function]
     while left:
         node = left.pop()
@@ -90,9 +90,9 @@ def _ellipses(function: ast.FunctionDef) -> list[int]:
             grid = node.func.slice
             children += [grid] if isinstance(grid, ast.Constant) else []
         elif isinstance(node, ast.Constant) and node.value is Ellipsis:
-            found.append(node.lineno)
+            lines.append(node.lineno)
         left += children
-    return sorted(found)
+    return sorted(lines)
 
 
 def _missing_setup(todos: dict[int, int], lines: Sequence[str],

@@ -95,17 +95,17 @@ def _parsed(text: str) -> ast.Module:
 
 def _words(node: ast.AST, *, texts: bool) -> frozenset[str]:
     """The names in a piece of code; with ``texts`` also the words of its constants."""
-    found: set[str] = set()
+    words: set[str] = set()
     for inner in ast.walk(node):
         match inner:
             case ast.Name(id=name) | ast.Attribute(attr=name):
-                found.add(name)
+                words.add(name)
             case ast.keyword(arg=str(name)):
-                found.add(name)
+                words.add(name)
             case ast.alias(name=name):
-                found.update(name.split("."))
+                words.update(name.split("."))
             case ast.ImportFrom(module=str(name)):
-                found.update(name.split("."))
+                words.update(name.split("."))
             case ast.Constant(value=str(text)) if texts:
-                found.update(text.replace(".", " ").split())
-    return frozenset(found)
+                words.update(text.replace(".", " ").split())
+    return frozenset(words)

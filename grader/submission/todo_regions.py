@@ -61,17 +61,17 @@ def places(tree: ast.Module | None, text: str, comments: Mapping[int, int],
 
 def numbered_comments(text: str, *words: str) -> dict[int, int]:
     """Line -> number of the comments ``# TODO n: …`` and ``# DECIDE n: …``, or of one such word."""
-    found: dict[int, int] = {}
+    comments: dict[int, int] = {}
     line = end = 0
     if not _NUMBERED.search(text):
-        return found
+        return comments
     for match in _COMMENT.finditer(text):
         numbered = match["comment"] and _NUMBERED.search(match["comment"])
         if numbered and (not words or numbered["word"] in words):
             line += text.count("\n", end, match.start())
             end = match.start()
-            found[line + 1] = int(numbered["number"])
-    return found
+            comments[line + 1] = int(numbered["number"])
+    return comments
 
 
 def regions(tree: ast.Module, text: str, comments: Mapping[int, int]) -> dict[int, int]:

@@ -17,18 +17,18 @@ def is_designed(elements: Count, nbytes: Count, flops: tuple[Count, Count], boun
     all elements, and if it needs all of them.
     """
     def check(answer: Any, function: str, shapes: Sequence[Mapping[str, int]]) -> None:
-        for what in ("flops", "bytes", "grid", "tile"):
-            entry = f"DESIGN[{function!r}][{what!r}]"
-            assert isinstance(answer[what], list), f"{entry} {answer[what]}."
+        for key in ("flops", "bytes", "grid", "tile"):
+            entry = f"DESIGN[{function!r}][{key!r}]"
+            assert isinstance(answer[key], list), f"{entry} {answer[key]}."
         assert answer["bound"] == bound, (
             f"DESIGN[{function!r}]['bound'] is {answer['bound']!r}. {reasons['bound']}")
         for number, shape in enumerate(shapes):
             where = ", ".join(f"{name} = {size:,}" for name, size in shape.items())
-            got = {what: answer[what][number] for what in ("flops", "bytes", "grid", "tile")}
-            for what, least, most in (("flops", *flops), ("bytes", nbytes, nbytes)):
-                assert 0.9 * least(shape) <= got[what] <= 1.1 * most(shape), (
-                    f"For {where}, DESIGN[{function!r}][{what!r}] is {got[what]:,.0f}. "
-                    f"{reasons[what]}")
+            got = {key: answer[key][number] for key in ("flops", "bytes", "grid", "tile")}
+            for key, least, most in (("flops", *flops), ("bytes", nbytes, nbytes)):
+                assert 0.9 * least(shape) <= got[key] <= 1.1 * most(shape), (
+                    f"For {where}, DESIGN[{function!r}][{key!r}] is {got[key]:,.0f}. "
+                    f"{reasons[key]}")
             programs, tile, count = got["grid"], got["tile"], elements(shape)
             assert programs * tile >= 0.9 * count, (
                 f"For {where}, DESIGN[{function!r}] has {programs:,.0f} programs with tiles of "

@@ -61,7 +61,7 @@ class Input:
 
     def _seen(self, tensor: torch.Tensor) -> torch.Tensor:
         """The view of the drawn tensor that is handed over."""
-        return functools.reduce(lambda seen, step: step(seen), self.view, tensor)
+        return functools.reduce(lambda view, step: step(view), self.view, tensor)
 
     def then(self, step: Callable[[torch.Tensor], torch.Tensor]) -> Input:
         """The same input seen through a view, such as ``.then(lambda t: t.expand(4, -1))``."""

@@ -179,16 +179,16 @@ class Recorder:
             self.stop("T03", fault("too many events", most=MAX_EVENTS))
         self.events.append(event)
 
-    def allocated(self, tensor: torch.Tensor, what: str, like: Sequence[torch.Tensor] = (),
+    def allocated(self, tensor: torch.Tensor, operation: str, like: Sequence[torch.Tensor] = (),
                   kind: StorageKind = StorageKind.MADE) -> None:
         """Records an allocation, on the device of ``like`` unless the call named one."""
         if tensor.device.type == "meta":
             return
         self.note(Alloc(self._next, tensor.untyped_storage().nbytes()))
-        self.add(tensor, kind, self._next).off_device = self._off_device(what, like)
+        self.add(tensor, kind, self._next).off_device = self._off_device(operation, like)
         self._next += 1
 
-    def _off_device(self, what: str, like: Sequence[torch.Tensor]) -> Finding | None:
+    def _off_device(self, operation: str, like: Sequence[torch.Tensor]) -> Finding | None:
         """S01 for an allocation on the CPU wherever the inputs are."""
         line = current_line(self.path)
         if self.device is not None:
@@ -200,7 +200,7 @@ class Recorder:
         elif torch.utils._device.CURRENT_DEVICE is not None:
             return None  # `torch.set_default_device` names one for all
         device = "cpu" if self.device else ""
-        return Finding("S01", fault("on the CPU", code=what, device=device), line)
+        return Finding("S01", fault("on the CPU", code=operation, device=device), line)
 
     def moved_to_a_device(self, tensor: torch.Tensor) -> None:
         """Records that host code named a device for a tensor; here the tensor stays in place."""
@@ -217,27 +217,27 @@ class Recorder:
             self.find(finding.code, finding.data, finding.line)
             storage.off_device = None  # once is enough
 
-    def filled(self, tensor: torch.Tensor, value: Any, what: str) -> None:
+    def filled(self, tensor: torch.Tensor, value: Any, operation: str) -> None:
         """Records that host code fills a tensor; only neutral values may come from the host."""
         if isinstance(value, torch.Tensor) and self.readable(value):
             value = value.item()
         if tensor.device.type == "meta":
             return
         if not isinstance(value, int | float) or value not in FILLS:
-            self.stop("X01", fault("fill value", code=what, value=f"{value!r:.40}"))
+            self.stop("X01", fault("fill value", code=operation, value=f"{value!r:.40}"))
         target = self.view(tensor)
         if target is None:
-            self.stop("X01", fault("foreign fill", code=what))
+            self.stop("X01", fault("foreign fill", code=operation))
         if tensor.numel():
             self.note(Fill(target, float(value), current_line(self.path)))
         self.forget(tensor)
 
-    def moved(self, target: torch.Tensor, source: torch.Tensor, what: str) -> None:
+    def moved(self, target: torch.Tensor, source: torch.Tensor, operation: str) -> None:
         if "meta" in (target.device.type, source.device.type):
             return
         to, origin = self.view(target), self.view(source.expand(target.shape))
         if to is None or origin is None or target.is_conj():
-            self.stop("X01", fault("foreign copy", code=what))
+            self.stop("X01", fault("foreign copy", code=operation))
         if target.numel():
             self.note(Move(to, origin, current_line(self.path), source.is_conj()))
 

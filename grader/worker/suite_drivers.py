@@ -24,7 +24,7 @@ def design(module: Any, function: str, shapes: Sequence[Mapping[str, int]]) -> d
     constants = {name: value for name, value in vars(module).items()
                  if name.isupper() and isinstance(value, int)}
     return {"bound": entries.get("bound"),
-            **{what: _values(entries.get(what), constants, shapes) for what in COUNTS}}
+            **{entry: _values(entries.get(entry), constants, shapes) for entry in COUNTS}}
 
 
 def _values(text: Any, constants: Mapping[str, int], shapes: Sequence[Mapping[str, int]]) -> Any:

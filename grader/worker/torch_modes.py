@@ -144,94 +144,94 @@ def _method_name(name: str) -> str:
     return name if name.startswith("__") else f".{name}()"
 
 
-def _allocate(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
+def _allocate(recorder: Recorder, op: Any, args: Any, kwargs: Any, operation: str) -> Any:
     result = op(*args, **kwargs)
-    recorder.allocated(result, what, aten_policy.tensors(args))
+    recorder.allocated(result, operation, aten_policy.tensors(args))
     return result
 
 
-def _create(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
+def _create(recorder: Recorder, op: Any, args: Any, kwargs: Any, operation: str) -> Any:
     """Records a new tensor with one value, which is written in the executor only."""
     shape = op(*args, **{**kwargs, "device": "meta", "pin_memory": False})
     device = kwargs.get("device") or next((t.device for t in aten_policy.tensors(args)), None)
     if device is not None and torch.device(device).type != "cpu":
         return op(*args, **kwargs)
     result = torch.empty_strided(shape.shape, shape.stride(), dtype=shape.dtype)
-    recorder.allocated(result, what, aten_policy.tensors(args))
+    recorder.allocated(result, operation, aten_policy.tensors(args))
     name = aten_policy.base(op)
     if "full" in name:
         value = kwargs["fill_value"] if "fill_value" in kwargs else args[1 + (name == "new_full")]
     else:
         value = int("ones" in name)
-    recorder.filled(result, value, what)
+    recorder.filled(result, value, operation)
     return result
 
 
-def _fill(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
+def _fill(recorder: Recorder, op: Any, args: Any, kwargs: Any, operation: str) -> Any:
     target = args[0]
     value = 0 if aten_policy.base(op) == "zero_" else args[1] if len(args) > 1 else kwargs["value"]
     if isinstance(value, torch.Tensor) and recorder.kind(value) is not StorageKind.LITERAL:
-        recorder.moved(target, value, what)
+        recorder.moved(target, value, operation)
     else:
-        recorder.filled(target, value, what)
+        recorder.filled(target, value, operation)
     return target
 
 
-def _call(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
+def _call(recorder: Recorder, op: Any, args: Any, kwargs: Any, operation: str) -> Any:
     return op(*args, **kwargs)
 
 
-def _copy(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
+def _copy(recorder: Recorder, op: Any, args: Any, kwargs: Any, operation: str) -> Any:
     source = args[0]
     result = op(*args, **kwargs)
     if recorder.kind(source) in (StorageKind.PROBE, StorageKind.LITERAL):
         recorder.add(result, StorageKind.PROBE)
     else:
         readable = recorder.kind(source) in (StorageKind.INPUT, StorageKind.COPIED)
-        recorder.allocated(result, what, [source],
+        recorder.allocated(result, operation, [source],
                            StorageKind.COPIED if readable else StorageKind.MADE)
-        recorder.moved(result, source, what)
+        recorder.moved(result, source, operation)
     return result
 
 
-def _copy_into(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
+def _copy_into(recorder: Recorder, op: Any, args: Any, kwargs: Any, operation: str) -> Any:
     target, source = args[0], args[1]
     if recorder.kind(source) is StorageKind.LITERAL:
-        recorder.filled(target, source, what)
+        recorder.filled(target, source, operation)
     else:
-        recorder.moved(target, source, what)
+        recorder.moved(target, source, operation)
         recorder.forget(target)
     return target
 
 
-def _lift(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
+def _lift(recorder: Recorder, op: Any, args: Any, kwargs: Any, operation: str) -> Any:
     """Refuses a tensor of Python or NumPy values, except one number as in ``y[:] = 0``."""
     source = args[0]
     if source.dim() or source.device.type != "cpu":
-        shown = what if recorder.called.startswith("torch.") else "torch.from_numpy"
+        shown = operation if recorder.called.startswith("torch.") else "torch.from_numpy"
         recorder.stop("X01", fault("host values", code=shown))
     result = op(*args, **kwargs)
     recorder.add(result, StorageKind.LITERAL)
     return result
 
 
-def _validate(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
+def _validate(recorder: Recorder, op: Any, args: Any, kwargs: Any, operation: str) -> Any:
     if not all(recorder.readable(tensor) for tensor in aten_policy.tensors(args)):
-        recorder.stop("X01", fault("host check", code=what))
+        recorder.stop("X01", fault("host check", code=operation))
     result = op(*args, **kwargs)
     for tensor in aten_policy.tensors(result):
         recorder.add(tensor, StorageKind.PROBE)
     return result
 
 
-def _read(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
+def _read(recorder: Recorder, op: Any, args: Any, kwargs: Any, operation: str) -> Any:
     name = recorder.called.rpartition(".")[2]
     recorder.read(args[0], _method_name(name or "item"))
     return op(*args, **kwargs)
 
 
-def _deny(recorder: Recorder, op: Any, args: Any, kwargs: Any, what: str) -> Any:
-    recorder.stop("X01", fault("host work", code=what))
+def _deny(recorder: Recorder, op: Any, args: Any, kwargs: Any, operation: str) -> Any:
+    recorder.stop("X01", fault("host work", code=operation))
 
 
 _TREATMENTS: dict[str, Callable[[Recorder, Any, Any, Any, str], Any]] = {

@@ -163,27 +163,27 @@ def _sandbox(isolation: Isolation) -> list[Check]:
     remedy = "" if state is Status.GOOD else (
         "Your own work is graded as well as anywhere. Do not grade files of strangers here.")
     return [Check("sandbox", state, isolation.describe(), remedy),
-            *(Check(f"sandbox without {what}", Status.NOTE, "left open", remedy)
-              for what, remedy in isolation.missing)]
+            *(Check(f"sandbox without {measure}", Status.NOTE, "left open", remedy)
+              for measure, remedy in isolation.missing)]
 
 
 def _gpu(probe: Probe | None) -> list[Check]:
     """Returns the checks of the GPU, of kernels on it and of its speed."""
     if probe is None:
         return [_no_gpu()]
-    seen = ", ".join(detect.names())
+    observed = ", ".join(detect.names())
     if gpu := probe.gpu:
-        seen = (f"{gpu.name}, {gpu.memory_bytes / _GIB:.0f} GiB, compute capability "
+        observed = (f"{gpu.name}, {gpu.memory_bytes / _GIB:.0f} GiB, compute capability "
                 f"{gpu.capability[0]}.{gpu.capability[1]}, driver {gpu.driver}")
     if probe.ceilings is None:
-        return [Check("GPU", Status.NOTE, seen),
+        return [Check("GPU", Status.NOTE, observed),
                 Check("kernels on the GPU", Status.NOTE,
                       f"cannot be run: {errors.brief(probe.unusable)}", _remedy())]
     ceilings = probe.ceilings
     speeds = (f"copies {ceilings.copy_gb_s:,.0f} GB/s, multiplies "
               f"{ceilings.matmul_tflops:,.0f} TFLOP/s in float16; measured on "
               f"{ceilings.measured_at[:10]}")
-    return [Check("GPU", Status.GOOD, seen),
+    return [Check("GPU", Status.GOOD, observed),
             Check("kernels on the GPU", Status.GOOD, "one was compiled and ran as it should"),
             Check("ceilings", Status.GOOD, speeds)]
 

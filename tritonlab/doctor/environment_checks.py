@@ -85,13 +85,13 @@ def display(is_terminal: bool, colour: bool, width: int, encoding: str) -> Check
         kind = "no colour, and words say the same"
     else:
         kind = "colour"
-    seen = f"{kind}, {width} columns, {encoding.upper() or 'unknown encoding'}"
+    observed = f"{kind}, {width} columns, {encoding.upper() or 'unknown encoding'}"
     remedies = []
     if "utf" not in encoding.lower():
         remedies.append("Signs that the encoding lacks are shown as '?': set LANG=C.UTF-8.")
     if width < NARROW:
         remedies.append(f"Widen it to {NARROW} columns or type `--plain`: tables do not fit.")
-    return Check("terminal", Status.NOTE if remedies else Status.GOOD, seen, " ".join(remedies))
+    return Check("terminal", Status.NOTE if remedies else Status.GOOD, observed, " ".join(remedies))
 
 
 def editors() -> Check:
@@ -102,8 +102,8 @@ def editors() -> Check:
                      f"Only `--edit` needs one. {editor.NAME_ONE}")
     origin = f"named by {chosen.variable}" if chosen.variable else "found, as none is named"
     kind = "it opens a window of its own" if chosen.has_window else "it needs the terminal"
-    seen = " ".join([*unusable, f"{chosen.name}, {origin}; {kind}"])
-    return Check("editor", Status.NOTE if unusable else Status.GOOD, seen,
+    observed = " ".join([*unusable, f"{chosen.name}, {origin}; {kind}"])
+    return Check("editor", Status.NOTE if unusable else Status.GOOD, observed,
                  "Correct the variable, or unset it." if unusable else "")
 
 
@@ -117,9 +117,9 @@ def record() -> list[Check]:
                                           f"{len(the_course.tracks)} tracks")]
     place = workspace.find()
     if place is None:
-        seen = (f"none yet at {shown(workspace.locate())}; `tritonlab start {the_course.example}` "
-                "makes it")
-        return [*checks, Check("workspace", Status.GOOD, seen)]
+        observed = (f"none yet at {shown(workspace.locate())}; "
+                    f"`tritonlab start {the_course.example}` makes it")
+        return [*checks, Check("workspace", Status.GOOD, observed)]
     checks.append(_writable("workspace", place.root))
     try:
         reading = place.journal(the_course).read()
@@ -149,10 +149,10 @@ def _library(name: str) -> Check:
 
 
 def _in_range(name: str, version: str, wanted: Requirement) -> Check:
-    seen = f"{version}, supported is {wanted.specifier}" if wanted.specifier else version
+    observed = f"{version}, supported is {wanted.specifier}" if wanted.specifier else version
     if wanted.specifier.contains(version.partition("+")[0], prereleases=True):
-        return Check(name, Status.GOOD, seen)
-    return Check(name, Status.NOTE, f"{seen}; the grader was not checked with it",
+        return Check(name, Status.GOOD, observed)
+    return Check(name, Status.NOTE, f"{observed}; the grader was not checked with it",
                  f"Type: pip install '{wanted}'" if name != "python" else
                  "Make the environment anew with a supported Python.")
 
@@ -165,10 +165,11 @@ def _memory() -> Check:
     except (OSError, ValueError, KeyError):
         return Check("memory", Status.NOTE, "how much there is cannot be told on this system",
                      f"The largest cases take {_size(ENOUGH_MEMORY)}; nothing else depends on it.")
-    seen = f"{_size(free)} free of {_size(total)}"
+    observed = f"{_size(free)} free of {_size(total)}"
     if free >= ENOUGH_MEMORY:
-        return Check("memory", Status.GOOD, seen)
-    return Check("memory", Status.NOTE, f"{seen}; the largest cases take {_size(ENOUGH_MEMORY)}",
+        return Check("memory", Status.GOOD, observed)
+    return Check("memory", Status.NOTE, f"{observed}; the largest cases take "
+                 f"{_size(ENOUGH_MEMORY)}",
                  "Close other programs if a case fails for want of memory.")
 
 
@@ -187,15 +188,15 @@ def _disk(name: str, folder: Path, enough: int, remedy: str) -> Check:
     except OSError as error:
         reason = reason_of(error)
         return Check(name, Status.NOTE, f"{folder} cannot be looked at: {reason}", remedy)
-    seen = f"{_size(free)} free in {nearest}"
+    observed = f"{_size(free)} free in {nearest}"
     if free < enough:
-        return Check(name, Status.NOTE, f"{seen}, {_size(enough)} should be", remedy)
-    return _writable(name, nearest, seen, remedy)
+        return Check(name, Status.NOTE, f"{observed}, {_size(enough)} should be", remedy)
+    return _writable(name, nearest, observed, remedy)
 
 
-def _writable(name: str, path: Path, seen: str = "", remedy: str = "") -> Check:
+def _writable(name: str, path: Path, observed: str = "", remedy: str = "") -> Check:
     if os.access(path, os.W_OK | (os.X_OK if path.is_dir() else 0)) or not path.exists():
-        return Check(name, Status.GOOD, seen or str(path))
+        return Check(name, Status.GOOD, observed or str(path))
     return Check(name, Status.NOTE, f"{path} cannot be written", remedy or
                  "No result is saved: make it writable, or set TRITONLAB_WORKSPACE to another "
                  "folder.")

@@ -459,12 +459,12 @@ def parse(own: bytes | JournalPart, merged: bytes | JournalPart = b"") -> Journa
                           frozenset(records.keys() - own_ones), frozenset(older))
 
 
-def problems_in(read: Sequence[JournalLine], known: Container[str], name: str = "",
+def problems_in(read: Sequence[JournalLine], hashes: Container[str], name: str = "",
                 older: bool = False) -> list[JournalLine]:
     """Returns damaged lines, and intact ones before which records are missing.
 
     Args:
-        known: SHA-256 of all records that can be read anywhere.
+        hashes: SHA-256 of all records that can be read anywhere.
         name: of the file, which holds several chains; the journal holds one.
         older: lines before these are left out.
     """
@@ -476,7 +476,7 @@ def problems_in(read: Sequence[JournalLine], known: Container[str], name: str = 
             gap += 1
             continue
         [record] = line.records
-        elsewhere = record.prev != before and (record.prev in known or
+        elsewhere = record.prev != before and (record.prev in hashes or
                                                (bool(name) and record.prev == GENESIS))
         if gap == 1 and elsewhere and record.prev != GENESIS and problems and problems[-1].damaged \
                 and not problems[-1].records:

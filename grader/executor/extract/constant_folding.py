@@ -28,7 +28,7 @@ def math_names(tree: ast.Module) -> dict[str, str]:
             if target.split(".")[0] == "math"}
 
 
-def folded(node: ast.expr, names: Mapping[str, str], known: Mapping[str, ast.expr]) -> ast.expr:
+def folded(node: ast.expr, names: Mapping[str, str], constants: Mapping[str, ast.expr]) -> ast.expr:
     """Replaces arithmetic by its result, in calls such as ``tl.constexpr(...)`` and tuples too.
 
     An expression stays as it is where it has no result, or an integer of over ``MOST_BITS`` bits.
@@ -36,16 +36,16 @@ def folded(node: ast.expr, names: Mapping[str, str], known: Mapping[str, ast.exp
     Args:
         node: the value of an assignment.
         names: of ``math``, from ``math_names``.
-        known: literals that were assigned before.
+        constants: literals that were assigned before.
     """
-    value = _value(node, names, known)
+    value = _value(node, names, constants)
     if value is not None:
         return _literal(value)
     match node:
         case ast.Call(function, [argument], []):
-            return ast.Call(function, [folded(argument, names, known)], [])
+            return ast.Call(function, [folded(argument, names, constants)], [])
         case ast.Tuple(items):
-            return ast.Tuple([folded(item, names, known) for item in items], ast.Load())
+            return ast.Tuple([folded(item, names, constants) for item in items], ast.Load())
     return node
 
 
@@ -56,16 +56,16 @@ def _literal(value: Number) -> ast.expr:
 
 
 def _value(node: ast.expr, names: Mapping[str, str],
-           known: Mapping[str, ast.expr]) -> Number | None:
+           constants: Mapping[str, ast.expr]) -> Number | None:
     """The value of a number or of arithmetic of numbers; None for every other expression."""
     def value(inner: ast.expr) -> Number | None:
-        return _value(inner, names, known)
+        return _value(inner, names, constants)
 
     match node:
         case ast.Constant(int() | float() as number) if not isinstance(number, bool):
             return _bounded(number)
-        case ast.Name(name) if name in known:
-            return value(known[name])
+        case ast.Name(name) if name in constants:
+            return value(constants[name])
         case ast.UnaryOp(ast.USub() | ast.UAdd() as sign, operand):
             size = value(operand)
             return None if size is None else -size if isinstance(sign, ast.USub) else size

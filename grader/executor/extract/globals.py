@@ -36,10 +36,10 @@ def scattered(tree: ast.Module, kept: Collection[ast.stmt],
         else:
             for name in parameter_names(scope):
                 bound[name].append((scope, False))
-    return {name: sorted({statement.lineno for statement, _ in found})
-            for name, found in bound.items()
-            if len(found) > 1 and not all(sure for _, sure in found)
-            and not all(isinstance(statement, _IMPORTS) for statement, _ in found)}
+    return {name: sorted({statement.lineno for statement, _ in places})
+            for name, places in bound.items()
+            if len(places) > 1 and not all(sure for _, sure in places)
+            and not all(isinstance(statement, _IMPORTS) for statement, _ in places)}
 
 
 def statements(tree: ast.Module, scopes: Collection[Scope]) -> Iterator[ast.stmt]:

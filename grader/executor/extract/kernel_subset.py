@@ -195,16 +195,16 @@ def _libdevice() -> frozenset[str]:
 @cache
 def names_bound(text: str) -> frozenset[str]:
     """All names that a file gives to anything, anywhere."""
-    found: set[str] = set()
+    value: set[str] = set()
     for node in ast.walk(syntax.parse(text)):
         match node:
             case ast.Name(name, ast.Store()) | ast.FunctionDef(name) | ast.ClassDef(name):
-                found.add(name)
+                value.add(name)
             case ast.arg(name):
-                found.add(name)
+                value.add(name)
             case ast.alias():
-                found.add(bound_name(node))
-    return frozenset(found)
+                value.add(bound_name(node))
+    return frozenset(value)
 
 
 def _annotations(kernel: ast.FunctionDef) -> Iterator[ast.expr]:
@@ -296,22 +296,22 @@ def _nearest_of(name: str, names: Iterable[str]) -> str:
     return near[0] if near else ""
 
 
-def _usable(found: Any, target: str) -> bool:
+def _usable(value: Any, target: str) -> bool:
     name = target.rsplit(".", 1)[-1]
-    if isinstance(found, ModuleType):
-        return _in_language(found.__name__)
+    if isinstance(value, ModuleType):
+        return _in_language(value.__name__)
     if name in _NOT_RUN:
         return False
-    if target in _HOST or isinstance(found, JITCallable | tl.dtype | tl.constexpr | int | float):
+    if target in _HOST or isinstance(value, JITCallable | tl.dtype | tl.constexpr | int | float):
         return True
-    if isinstance(found, type):
-        return found.__module__.startswith(("triton.language", "triton._C"))
-    if type(found).__module__.startswith("triton._C"):  # a value of an enumeration
+    if isinstance(value, type):
+        return value.__module__.startswith(("triton.language", "triton._C"))
+    if type(value).__module__.startswith("triton._C"):  # a value of an enumeration
         return True
-    module = getattr(found, "__module__", "") or ""
+    module = getattr(value, "__module__", "") or ""
     if module.startswith("triton.language.extra"):
-        return callable(found)  # libdevice
-    return tl.core.is_builtin(found) or type(found).__name__ == "ConstexprFunction"
+        return callable(value)  # libdevice
+    return tl.core.is_builtin(value) or type(value).__name__ == "ConstexprFunction"
 
 
 @cache

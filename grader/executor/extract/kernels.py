@@ -66,7 +66,7 @@ class Extract:
     @property
     def findings(self) -> list[Finding]:
         """All problems, kernel by kernel; those of a helper count once."""
-        return list(dict.fromkeys(one for found in self.problems.values() for one in found))
+        return list(dict.fromkeys(one for problems in self.problems.values() for one in problems))
 
     def keep(self, line: int, code: str) -> None:
         there = self.lines[line - 1]
@@ -97,7 +97,8 @@ def from_file(path: str) -> Mapping[str, JITFunction[Any] | Finding]:
     if kept.problems and len(kept.problems) == len(kept.kernels):
         raise KernelsRefused(kept.findings)
     try:
-        return {**load(kept, path), **{name: found[0] for name, found in kept.problems.items()}}
+        refused = {name: problems[0] for name, problems in kept.problems.items()}
+        return {**load(kept, path), **refused}
     except Exception as error:  # an import or a default that this Triton does not know
         raise KernelsRefused([_import_problem(error, path)]) from error
 
@@ -134,8 +135,8 @@ def extract(text: str) -> Extract:
     kept.scattered = bindings.scattered(
         tree, {*kept.statements, *(one.node for one in kept.kernels)}, scopes)
     for one in kept.kernels:
-        if found := _problems(one, kept)[:_MAX_FINDINGS]:
-            kept.problems[one.key] = found
+        if problems := _problems(one, kept)[:_MAX_FINDINGS]:
+            kept.problems[one.key] = problems
     _pass_on(kept)
     for one in kept.kernels:
         if one.key not in kept.problems:
