@@ -80,7 +80,10 @@ class CompiledKernel:
         self._kernel, self._args, self._kwargs = kernel, args, kwargs
         self._launch: Launch | None = None
         self.name = str(kernel.__name__)
-        self.metadata = _Metadata(self)
+
+    @property
+    def metadata(self) -> _Metadata:  # made when read: a cycle would keep the arguments
+        return _Metadata(self)
 
     def _init_handles(self) -> None:
         self._loaded = True

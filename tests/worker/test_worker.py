@@ -267,6 +267,35 @@ def test_a_launch_is_recorded_with_its_arguments_options_and_line(call: Call) ->
     assert reply["recording"].returned_tuple is False
 
 
+def test_inputs_are_freed_when_a_call_ends(sandbox: Sandbox, tmp_path: Path) -> None:
+    """Without waiting for the collector of cycles: inputs may be as large as memory allows."""
+    path = tmp_path / "kernel.py"
+    path.write_text(PRELUDE + textwrap.dedent("""\
+        import gc
+        import weakref
+
+        gc.disable()
+        BEFORE = []
+
+        def f(x):
+            print([reference() is None for reference in BEFORE])
+            BEFORE.append(weakref.ref(x))
+            return launch(x, torch.empty_like(x))
+        """))
+    child = sandbox.fork("worker")
+    child.ask({"op": "load", "path": str(path)})
+
+    with arena.pack([x8()]) as packed:
+        request = {"op": "call", "entry": "f", "layout": packed.layout(),
+                   "arguments": [{"tensor": model.view_to_json(packed.views[0])}]}
+        replies = [child.ask(request, [packed.fd]) for _ in range(3)]
+    output = child.output()
+    child.kill()
+
+    assert [reply["status"] for reply in replies] == ["returned"] * 3
+    assert output.splitlines() == ["[]", "[True]", "[True, True]"]
+
+
 def test_torchs_own_compiler_is_not_loaded_to_watch_a_call(call: Call) -> None:
     """To import it takes longer than most grades."""
     reply = call("def f(x):\n    y = torch.empty_like(x)\n    k[(1,)](x, y, 8)\n"
