@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,10 +16,9 @@ EXPECTS = frozenset(("raises", "warns", "assert_close"))  # of pytest and torch
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def functions(path: Path) -> Iterator[Function]:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
+@cache  # shared helpers are read for every file of tests
+def functions(path: Path) -> list[Function]:
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, Function)]
 
 
 def called(function: Function) -> set[str]:
@@ -44,7 +43,7 @@ def asserting(helpers: list[Function]) -> set[str]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(HERE)))
 def test_every_test_asserts(path):
-    here = list(functions(path))
+    here = functions(path)
     shared = [function for other in SHARED for function in functions(other)]
     helpers = asserting([*shared, *(one for one in here if not one.name.startswith("test_"))])
 

@@ -60,7 +60,7 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
 def effect(finding: Finding, difference: Difference | None) -> str:
     """The known reason for a failure on a GPU alone, as a sentence; empty where there is none.
 
-    ``difference`` tells how the values are wrong, where that is what failed.
+    ``difference`` describes the wrong values, if these are what failed.
     """
     match finding.code:
         case "L05":
