@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ from grader.bench.bench import bench, benched, measuring
 from grader.bench.benchmark import Benchmark, Chart, Contender, Roof, Speed, Without
 from grader.suite import Cost, Suite, load
 from tests.benchmarks import checkout
+from tests.fidelity import variants
 
 ROOT = checkout.ROOT
 MODULES = ("missing-elements/03-softmax", "missing-elements/02-matrix-mul",
@@ -93,7 +95,8 @@ def timed(module: str, box: Any, quick: bool, simulate: bool) -> Benchmark:
     function = benched(suite)[0].entry if quick else ""
     with ExitStack() as resources:
         clock = FakeClock() if simulate else resources.enter_context(measuring(box, path))
-        return bench(another(module, solution), suite, clock, solution=solution,
+        folder = Path(resources.enter_context(tempfile.TemporaryDirectory()))
+        return bench(another(module, solution, folder), suite, clock, solution=solution,
                      function=function, sandbox=box, on_event=_progress)
 
 
@@ -110,10 +113,9 @@ def _shortened(suite: Suite) -> Suite:
     return replace(suite, bench=short(suite.bench), functions=functions)
 
 
-def another(module: str, solution: Path) -> Path:
-    """A right kernel that is not the solution, where there is one in a file of its own."""
-    slug = module.split("/")[1][3:]
-    return next(iter(sorted((ROOT / "tests" / "fidelity" / "right" / slug).glob("*.py"))), solution)
+def another(module: str, solution: Path, folder: Path) -> Path:
+    """A right kernel that is not the solution."""
+    return variants.whole(variants.of(module.split("/")[1][3:])[0], solution, folder)
 
 
 def told(data: dict[str, Any]) -> list[str]:

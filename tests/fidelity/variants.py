@@ -1,8 +1,8 @@
 """Right solutions that differ from ours: whole files, folders of files, and overlays.
 
-An overlay under ``overlays/`` holds the top-level statements in which a variant differs from the
-solution, and ``del name`` for each one that it lacks. Statements are matched by the names that
-they bind.
+An overlay under ``overlays/`` holds the top-level statements in which a variant, or each file of
+it, differs from the solution, and ``del name`` for each one that it lacks. Statements are matched
+by the names that they bind.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def whole(path: Path, solution: Path, folder: Path) -> Path:
         for source in (solution.parent, path):
             shutil.copytree(source, folder, dirs_exist_ok=True,
                             ignore=shutil.ignore_patterns("__pycache__"))
-    kernel = folder / solution.name
-    if overlay:
-        changes = path / solution.name if path.is_dir() else path
-        folder.mkdir(parents=True, exist_ok=True)
-        kernel.write_text(overlaid(solution.read_text(), changes.read_text()))
-    return kernel
+    folder.mkdir(parents=True, exist_ok=True)
+    for changes in (path.rglob("*.py") if path.is_dir() else [path]) if overlay else ():
+        name = changes.relative_to(path) if path.is_dir() else solution.name
+        base = (solution.parent / name).read_text()
+        (folder / name).write_text(overlaid(base, changes.read_text()))
+    return folder / solution.name
 
 
 def overlaid(base: str, changes: str) -> str:
