@@ -26,6 +26,7 @@ from grader.bench.bench import bench, benched, measuring
 from grader.bench.benchmark import Benchmark, Chart, Contender, Roof, Speed, Without
 from grader.suite import Cost, Suite, load
 from tests.benchmarks import checkout
+from tests.benchmarks.text import json_text
 from tests.fidelity import variants
 
 ROOT = checkout.ROOT
@@ -77,7 +78,7 @@ def time_all(modules: Sequence[str], out: Path, seconds: float, quick: bool,
                 data = {"module": module, "error": traceback.format_exc()}
                 print(data["error"], flush=True)
             data["took_s"] = round(time.monotonic() - started, 1)
-            (out / f"{module.replace('/', '-')}.json").write_text(json.dumps(data, indent=1) + "\n")
+            (out / f"{module.replace('/', '-')}.json").write_text(json_text(data) + "\n")
             print(f"{module}: {data['took_s']} s", flush=True)
             for line in told(data):
                 print(f"  {line}", flush=True)

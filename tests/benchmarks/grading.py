@@ -20,7 +20,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
-import json
 import os
 import platform
 import statistics
@@ -32,6 +31,8 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from tests.benchmarks.text import json_text
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[name] = "1"  # before torch is imported: the work in one process is compared with one
@@ -197,7 +198,7 @@ def main() -> int:
     rows = list(_grades(chosen.repeats, chosen.only)) if chosen.repeats else []
     saved, waits = _saves(chosen.saves, chosen.only) if chosen.saves else ([], None)
     if chosen.json:
-        chosen.json.write_text(json.dumps({
+        chosen.json.write_text(json_text({
             "date": datetime.date.today().isoformat(),
             "device": platform.machine(), "cores": os.cpu_count(),
             "versions": {"python": platform.python_version(),
@@ -206,7 +207,7 @@ def main() -> int:
             "rows": [row.to_dict() for row in rows],
             "saves": [row.to_dict() for row in saved],
             "idle": waits.to_dict() if waits else None,
-        }, indent=1) + "\n")
+        }) + "\n")
     done = [*rows, *saved, *([waits] if waits else [])]
     return 0 if done and all(one.ok for one in done) else 1
 

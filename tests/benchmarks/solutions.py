@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import multiprocessing
 import os
 import platform
@@ -36,6 +35,7 @@ from grader.diagnosis.difference import as_tuple
 from grader.judge import compare
 from grader.suite import Case, Input, Sparse, Suite
 from tests.benchmarks.modules import MODULES, ROOT, load
+from tests.benchmarks.text import json_text
 from tests.fidelity import variants
 
 _FORK = multiprocessing.get_context("fork")  # the parent never touches CUDA
@@ -77,7 +77,7 @@ def main() -> int:
             result.setdefault("device", found.pop("device", None))
             result["modules"][str(task.module)].setdefault(task.kind, {})[task.name] = found
             if chosen.out:
-                chosen.out.write_text(json.dumps(result, indent=1) + "\n")
+                chosen.out.write_text(json_text(result) + "\n")
     wrong = summed_up(result)
     print(f"seconds {time.monotonic() - begun:.0f}")
     return 1 if wrong else 0
