@@ -2,7 +2,8 @@
 
 An overlay under ``overlays/`` holds the top-level statements in which a variant, or each file of
 it, differs from the solution, and ``del name`` for each one that it lacks. Statements are matched
-by the names that they bind.
+by the names that they bind. What the variants of a module share is an overlay as well,
+``_common.py``, which lies under theirs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ FOLDERS = tuple(Path(__file__).with_name(name) for name in ("right", "overlays")
 def of(slug: str) -> list[Path]:
     """The variants of a module, by its slug."""
     return sorted((path for folder in FOLDERS for path in (folder / slug).glob("*")
-                   if path.suffix == ".py" or (path.is_dir() and path.name != "__pycache__")),
+                   if not path.name.startswith("_") and (path.suffix == ".py" or path.is_dir())),
                   key=lambda path: path.stem)
 
 
@@ -40,6 +41,8 @@ def whole(path: Path, solution: Path, folder: Path) -> Path:
     for changes in (path.rglob("*.py") if path.is_dir() else [path]) if overlay else ():
         name = changes.relative_to(path) if path.is_dir() else solution.name
         base = (solution.parent / name).read_text()
+        if (common := path.with_name("_common.py")).exists():
+            base = overlaid(base, common.read_text())
         (folder / name).write_text(overlaid(base, changes.read_text()))
     return folder / solution.name
 
