@@ -56,25 +56,25 @@ def overlaid(base: str, changes: str) -> str:
     Raises:
         ValueError: ``changes`` deletes a name that the base does not bind.
     """
-    statements = _statements(base)
+    parts = statements(base)
     pending: list[tuple[str, str]] = []
-    for name, text in _statements(changes):
-        names = [known for known, _ in statements]
+    for name, text in statements(changes):
+        names = [known for known, _ in parts]
         if name.startswith("del "):
-            statements.pop(names.index(name.removeprefix("del ")))
+            parts.pop(names.index(name.removeprefix("del ")))
         elif name in names:
             place = names.index(name)
-            statements[place:place + 1] = [*pending, (name, text)]
+            parts[place:place + 1] = [*pending, (name, text)]
             pending = []
         elif name.startswith(("import ", "from ")):
             imports = [name.startswith(("import ", "from ")) for name in names]
-            statements.insert(len(names) - imports[::-1].index(True), (name, text))
+            parts.insert(len(names) - imports[::-1].index(True), (name, text))
         else:
             pending.append((name, text))
-    return "".join(text for _, text in [*statements, *pending])
+    return "".join(text for _, text in [*parts, *pending])
 
 
-def _statements(source: str) -> list[tuple[str, str]]:
+def statements(source: str) -> list[tuple[str, str]]:
     """(name, text with the comments above it) of each top-level statement."""
     lines, start, statements = source.splitlines(keepends=True), 0, []
     for node in ast.parse(source).body:
