@@ -1,9 +1,5 @@
 """Right but different: a `while` over tiles, the sum in a helper, `swizzle2d`."""
 
-del is_described
-del has_copy_engine
-del scratch
-
 
 @triton.jit
 def place_of(tile, M, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP_M: tl.constexpr):
@@ -57,27 +53,3 @@ def matmul_kernel(
         tl.store(c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :] * stride_cn,
                  acc.to(c_ptr.dtype.element_ty), mask=(offs_m < M)[:, None] & (offs_n < N)[None, :])
         tile += tl.num_programs(0)
-
-
-def matmul_persistent(
-    a: torch.Tensor, b: torch.Tensor, *, num_sms: int | None = None
-) -> torch.Tensor:
-    check_matrices(a, b)
-    check_count("num_sms", num_sms)
-    M, K = a.shape
-    N = b.shape[1]
-    if M == 0 or N == 0 or K == 0:
-        return torch.zeros((M, N), dtype=a.dtype, device=a.device)
-
-    c = torch.empty((M, N), dtype=a.dtype, device=a.device)
-    programs = multiprocessors(a) if num_sms is None else num_sms
-
-    def grid(meta: dict[str, Any]) -> tuple[int]:
-        tiles = triton.cdiv(M, meta["BLOCK_M"]) * triton.cdiv(N, meta["BLOCK_N"])
-        return (min(programs, tiles),)
-
-    matmul_kernel[grid](
-        a, b, c, M, N, K,
-        a.stride(0), a.stride(1), b.stride(0), b.stride(1), c.stride(0), c.stride(1),
-    )
-    return c

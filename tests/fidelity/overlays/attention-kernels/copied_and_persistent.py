@@ -1,34 +1,7 @@
 """Host code removes gaps and repeats heads; a few programs take tiles in turn."""
 
-del LONG
-del (QUERIES, KEYS)
-del LOG2_E
-del LN_2
-del sweep
-del attention_kernel
-del is_described
-del on_hopper
-
-ROWS = 32
 PROGRAMS = 12
 LOG2E = 1.4426950408889634
-
-DESIGN = {
-    "attention": {
-        "flops": "4 * B * Hq * Sq * Sk * D",
-        "bytes": "2 * B * D * e * (Hq * Sq + Hk * Sk)",
-        "bound": "compute",
-        "grid": "B * Hq * ceil(Sq / ROWS)",
-        "tile": "ROWS * max(16, 2 ** ceil(log2(D)))",
-    },
-    "causal attention": {
-        "flops": "4 * B * Hq * D * Sq * (Sk + 1) / 2",
-        "bytes": "2 * B * D * e * (Hq * Sq + Hk * Sk)",
-        "bound": "compute",
-        "grid": "B * Hq * cdiv(Sq, ROWS)",
-        "tile": "ROWS * D",
-    },
-}
 
 
 @triton.jit

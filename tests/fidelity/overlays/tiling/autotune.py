@@ -1,17 +1,6 @@
 """Right but different: an autotuner picks the tile; `choose_tile` is there for others."""
 
-import numpy as np
-
-del SECTOR
-del MAX_ELEMENTS
-del ALIKE
-del transpose_kernel
-del check_argument
-
-PREDICT = {
-    "column_share": 1 / 8, "column_share_int64": 1 / 4, "least_bytes": 524_288,
-    "column_bytes": 2.3e6, "programs": 768, "sweep_calls": 30,
-}
+del WrongShape
 
 @triton.autotune(
     configs=[triton.Config({"BLOCK_M": 32, "BLOCK_N": 32}, num_warps=4),
@@ -40,11 +29,6 @@ def batched_transpose(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
-def choose_tile(m: int, n: int, itemsize: int) -> tuple[int, int]:
-    side = {1: 64, 2: 64, 4: 32, 8: 32}[itemsize]
-    return min(side, triton.next_power_of_2(m)), min(side, triton.next_power_of_2(n))
-
-
 def sweep_block_sizes(time_ms, candidates, *, repeats=5):
     if len(candidates) < 1:
         raise ValueError("candidates must not be empty")
@@ -65,12 +49,3 @@ def sweep_block_sizes(time_ms, candidates, *, repeats=5):
     rows = sorted(zip(candidates, middle.tolist(), spread.tolist(), strict=True))
     near = [size for size, ms, _ in rows if ms <= middle.min() * 1.02]
     return SweepResult(best=near[0], table=tuple(rows))
-
-
-def check(x: torch.Tensor) -> None:
-    if not isinstance(x, torch.Tensor):
-        raise TypeError(f"x: expected a tensor, got {type(x).__name__}")
-    if x.dtype not in SUPPORTED:
-        raise TypeError(f"x: expected one of {SUPPORTED}, got {x.dtype}")
-    if x.ndim != 3:
-        raise ValueError(f"x: expected (B, M, N), 3 dimensions, got {x.ndim}: {tuple(x.shape)}")

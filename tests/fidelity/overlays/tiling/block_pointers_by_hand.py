@@ -1,17 +1,6 @@
 """Right but different: 64-bit addresses of lanes from one helper; empty tails are skipped."""
 
-import numpy as np
-
-del SECTOR
-del MAX_ELEMENTS
-del ALIKE
-del transpose_kernel
-del check_argument
-
-PREDICT = {
-    "column_share": 1 / 8, "column_share_int64": 1 / 4, "least_bytes": 524_288,
-    "column_bytes": 2.3e6, "programs": 768, "sweep_calls": 30,
-}
+del WrongShape
 
 @triton.jit
 def places(start, outer, inner, outer_stride, inner_stride):
@@ -71,12 +60,3 @@ def sweep_block_sizes(time_ms, candidates, *, repeats=5):
     rows = sorted(zip(candidates, middle.tolist(), spread.tolist(), strict=True))
     near = [size for size, ms, _ in rows if ms <= middle.min() * 1.02]
     return SweepResult(best=near[0], table=tuple(rows))
-
-
-def check(x: torch.Tensor) -> None:
-    if not isinstance(x, torch.Tensor):
-        raise TypeError(f"x: expected a tensor, got {type(x).__name__}")
-    if x.dtype not in SUPPORTED:
-        raise TypeError(f"x: expected one of {SUPPORTED}, got {x.dtype}")
-    if x.ndim != 3:
-        raise ValueError(f"x: expected (B, M, N), 3 dimensions, got {x.ndim}: {tuple(x.shape)}")

@@ -1,18 +1,5 @@
 """Right but different: the grid is a function, and everything goes by its name."""
 
-import numpy as np
-
-del SECTOR
-del MAX_ELEMENTS
-del ALIKE
-del transpose_kernel
-del check_argument
-
-PREDICT = {
-    "column_share": 1 / 8, "column_share_int64": 1 / 4, "least_bytes": 524_288,
-    "column_bytes": 2.3e6, "programs": 768, "sweep_calls": 30,
-}
-
 @triton.jit
 def kernel(x_ptr, out_ptr, stride_b, stride_m, stride_n, n_rows, n_cols,
            BLOCK_ROWS: tl.constexpr, BLOCK_COLS: tl.constexpr):
@@ -71,10 +58,6 @@ def sweep_block_sizes(time_ms, candidates, *, repeats=5):
     rows = sorted(zip(candidates, middle.tolist(), spread.tolist(), strict=True))
     near = [size for size, ms, _ in rows if ms <= middle.min() * 1.02]
     return SweepResult(best=near[0], table=tuple(rows))
-
-
-class WrongShape(ValueError):
-    """x is no batch of matrices."""
 
 
 def check(x: torch.Tensor) -> None:

@@ -1,18 +1,5 @@
 """Right but different: a program walks down several tiles of its columns."""
 
-import statistics
-
-del SECTOR
-del MAX_ELEMENTS
-del ALIKE
-del transpose_kernel
-del check_argument
-
-PREDICT = {
-    "column_share": 1 / 8, "column_share_int64": 1 / 4, "least_bytes": 524_288,
-    "column_bytes": 2.3e6, "programs": 768, "sweep_calls": 30,
-}
-
 @triton.jit
 def kernel(x_ptr, out_ptr, xb, xm, xn, M, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     batch = tl.program_id(0).to(tl.int64)
@@ -35,35 +22,6 @@ def batched_transpose(x: torch.Tensor) -> torch.Tensor:
     kernel[n_batch, triton.cdiv(n, cols), walkers](
         x, out, *x.stride(), m, n, BLOCK_M=rows, BLOCK_N=cols)
     return out
-
-
-def choose_tile(m: int, n: int, itemsize: int) -> tuple[int, int]:
-    side = {1: 64, 2: 64, 4: 32, 8: 32}[itemsize]
-    return min(side, triton.next_power_of_2(m)), min(side, triton.next_power_of_2(n))
-
-
-def sweep_block_sizes(time_ms, candidates, *, repeats=5):
-    sizes = sorted(set(candidates))
-    if not sizes:
-        raise ValueError("candidates: expected some, got none")
-    wrong = [size for size in sizes if size <= 0 or size.bit_count() != 1]
-    if wrong:
-        raise ValueError(f"candidates: expected powers of two, got {wrong}")
-    if repeats < 2:
-        raise ValueError(f"repeats: expected 2 or more, got {repeats}")
-    for size in sizes:
-        time_ms(size)  # compiles
-    rounds = [[time_ms(size) for size in sizes] for _ in range(repeats - 1)]
-    table = []
-    for size, times in zip(sizes, zip(*rounds, strict=True), strict=True):
-        middle = statistics.median(times)
-        table.append((size, middle, (max(times) - min(times)) / middle))
-    least = min(row[1] for row in table)
-    return SweepResult(min(row[0] for row in table if row[1] <= least * 1.02), tuple(table))
-
-
-class WrongShape(ValueError):
-    """x is no batch of matrices."""
 
 
 def check(x: torch.Tensor) -> None:

@@ -1,32 +1,5 @@
 """One loop whose tiles are all masked, base e, a grid of three axes, messages in other words."""
 
-from __future__ import annotations
-
-import torch
-import triton
-import triton.language as tl
-
-SUPPORTED = (torch.float16, torch.bfloat16, torch.float32)
-MAX_WIDTH = 128
-ROWS = 32
-
-DESIGN = {
-    "attention": {
-        "flops": "4 * B * Hq * Sq * Sk * D",
-        "bytes": "2 * B * D * e * (Hq * Sq + Hk * Sk)",
-        "bound": "compute",
-        "grid": "B * Hq * ceil(Sq / ROWS)",
-        "tile": "ROWS * max(16, 2 ** ceil(log2(D)))",
-    },
-    "causal attention": {
-        "flops": "4 * B * Hq * D * Sq * (Sk + 1) / 2",
-        "bytes": "2 * B * D * e * (Hq * Sq + Hk * Sk)",
-        "bound": "compute",
-        "grid": "B * Hq * cdiv(Sq, ROWS)",
-        "tile": "ROWS * D",
-    },
-}
-
 
 @triton.jit
 def forward(q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, sqb, sqh, sqm, sqd, skb, skh, skn, skd, svb, svh,
@@ -129,9 +102,3 @@ def check_options(causal: object, scale: object, return_lse: object) -> None:
             raise TypeError(f"{name}: expected a bool, got {type(option).__name__}")
     if scale is not None and (isinstance(scale, bool) or not isinstance(scale, int | float)):
         raise TypeError(f"scale must be a number or None, not {scale!r}")
-
-
-if __name__ == "__main__":
-    import tritonlab
-
-    tritonlab.run_public_cases(__file__)
