@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -47,6 +48,7 @@ def typed_at_a_terminal(command: list[str], answer: str) -> tuple[int, str]:
     """Run a command on a terminal and answer its first question; the exit code and what it says."""
     pid, terminal = pty.fork()
     if pid == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs ignore it
         os.execv(command[0], command)
     said = b""
     while b"[y/N]" not in said:
