@@ -159,6 +159,21 @@ def test_a_child_is_granted_the_time_in_which_no_processor_was_free(
         assert child.ask(CALL, timeout_s=1.0)["type"] == "NoneType"
 
 
+def test_a_pause_of_the_whole_machine_is_no_time_of_the_child(load, monkeypatch) -> None:
+    child, _ = load("import time\ndef entry(): time.sleep(1)")
+    poll, begun, pauses = child._wait, time.monotonic(), [0.0]
+
+    def paused(seconds: float, sending: bool) -> int:
+        pauses[0] += 30.0 if pauses == [0.0] else 0.0  # a virtual machine may stand still so long
+        return poll(seconds, sending)
+
+    monkeypatch.setattr(child, "_wait", paused)
+    monkeypatch.setattr(child_client, "time", SimpleNamespace(
+        monotonic=lambda: begun + pauses[0]))
+
+    assert child.ask(CALL, timeout_s=10.0)["type"] == "NoneType"
+
+
 def test_the_work_of_a_process_is_what_it_and_its_children_took() -> None:
     before, _ = processes.work(os.getpid())
     until = time.process_time() + 0.1
