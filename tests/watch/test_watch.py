@@ -766,6 +766,50 @@ def test_the_solution_is_asked_for_before_a_pass_and_shown_by_its_verb(session, 
         ("bench", "track1/softmax", False), ("read", "track1/softmax", True)]
 
 
+def test_there_is_nothing_to_bring_back_or_to_reset_at_first(session):
+    session.until("graded")
+    session.press("u")
+    assert "There is no backup of track1/softmax" in session.until("notice")["text"]
+    session.press("xy")
+
+    wait_until(lambda: "This is the fresh exercise already" in session.view.texts())
+    assert session.submission.kernel.read_text() == toy.EXERCISE
+
+
+@pytest.mark.parametrize(("name", "code", "says"), [
+    ("code", None, "was opened in code."), ("vim", 0, ""), ("vim", 1, "vim did not end well."),
+    ("none", None, "No editor was found"),
+])
+def test_the_exercise_is_opened_in_an_editor(session, monkeypatch, tmp_path, name, code, says):
+    ran: list[list[str]] = []
+    program = tmp_path / "bin" / name
+    program.parent.mkdir()
+    if name != "none":
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    monkeypatch.setenv("EDITOR", name)
+    monkeypatch.setattr(Watch, "run_aside", lambda watch, command, *, reads: (
+        ran.append(command), code)[1])
+    session.until("graded")
+    session.press("e?")
+    session.until("keys")
+
+    assert says in session.view.texts()
+    assert ran == ([[name, str(session.submission.kernel)]] if code is not None else [])
+
+
+@pytest.mark.parametrize("code", [None, -9, 77])
+def test_a_verb_that_does_not_end_well_is_to_be_repeated(session, monkeypatch, code):
+    monkeypatch.setattr(Watch, "run_aside", lambda *_, reads: code)
+    session.until("graded")
+    session.press("r?")
+    session.until("keys")
+
+    assert "It did not end well. Repeat it in another terminal: tritonlab read track1/softmax" \
+        in session.view.texts()
+
+
 def test_all_keys_are_listed_and_others_are_answered(session):
     session.press("?")
     assert session.until("keys")["keys"] == list("hrsxnbueq?")
