@@ -1,8 +1,6 @@
 """The function that users call, and what they can set."""
-from addrmsnorm.validation import check_arguments, refuse
 
 PROGRAMS = 1056  # eight for each multiprocessor of an H100
-MOST_COLUMNS = 65_536  # as float32 they fill the registers of one multiprocessor, 256 KiB
 
 
 def add_rms_norm(

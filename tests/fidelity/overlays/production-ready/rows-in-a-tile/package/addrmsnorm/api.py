@@ -1,7 +1,4 @@
 """The function that users call, and what they can set."""
-from addrmsnorm.validation import check_arguments, refuse
-
-MOST_COLUMNS = 65_536  # as float32 they fill the registers of one multiprocessor, 256 KiB
 
 
 def add_rms_norm(
