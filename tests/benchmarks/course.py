@@ -52,6 +52,21 @@ class Row:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class GpuRow:
+    """One module on a machine with a GPU: seconds of `grade` of the solution, first and second."""
+
+    module: str
+    cold: float
+    second: float
+    cpu: float
+    memory: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+GPU_COLUMNS = ("cold", "second", "cpu")
 COLUMNS = ("cold", "second", "exercise", "mistake", "cpu", "watch_failure", "watch_values",
            "watch_verdict", "watch_comment")
 
@@ -69,6 +84,26 @@ def rows(repeats: int, only: Sequence[str] = ()) -> Iterator[Row]:
         if not only or module.slug in only:
             with tempfile.TemporaryDirectory() as folder:
                 yield measure(module, Path(folder), repeats)
+
+
+def gpu_rows(repeats: int, only: Sequence[str] = ()) -> Iterator[GpuRow]:
+    """The same for `grade` alone, which uses this machine's GPU."""
+    for module in course.load().modules:
+        if not only or module.slug in only:
+            with tempfile.TemporaryDirectory() as folder:
+                place, environment = Path(folder), saves.environment_in(Path(folder))
+                saves.tritonlab("start", module.id, folder=place, environment=environment)
+                [kernel] = place.rglob(KERNEL)
+                shutil.copytree(module.solution.parent, kernel.parent, dirs_exist_ok=True)
+                command = [sys.executable, "-m", "tritonlab", "grade", module.id]
+                colds, seconds = [], []
+                for _ in range(repeats):
+                    shutil.rmtree(place / "cache", ignore_errors=True)
+                    colds.append(_timed(command, place, environment))
+                    seconds.append(_timed(command, place, environment))
+                cold, cpu, memory = (statistics.median(one[n] for one in colds) for n in range(3))
+                yield GpuRow(module.slug, cold, statistics.median(one[0] for one in seconds), cpu,
+                             int(memory))
 
 
 def measure(module: Module, folder: Path, repeats: int) -> Row:

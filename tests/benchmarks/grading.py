@@ -1,7 +1,7 @@
 """From a saved file to its verdict, on a warm sandbox, beside the same work in one process.
 
     python -m tests.benchmarks.grading [--json FILE] [--repeats 30] [--saves 50] [--only NAME ...]
-    python -m tests.benchmarks.grading --course [--json FILE] [--repeats 5] [--only NAME ...]
+    python -m tests.benchmarks.grading --course [--gpu] [--json FILE] [--repeats 5] [--only ...]
 
 Times are milliseconds of ``grader.grade`` on the reference solution: fresh seeds, every check on,
 sandboxed processes forked for each grade, every launch replayed, until the last case is judged. "In
@@ -38,6 +38,8 @@ from typing import Any
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[name] = "1"  # before torch is imported: the work in one process is compared with one
+
+import torch  # noqa: E402
 
 import grader  # noqa: E402
 from grader import Sandbox, Verdict  # noqa: E402
@@ -194,12 +196,13 @@ def main() -> int:
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--json", type=Path, help="write the rows to this file")
     options.add_argument("--course", action="store_true", help="`grade` and `watch`, all modules")
+    options.add_argument("--gpu", action="store_true", help="with --course: `grade` with a GPU")
     options.add_argument("--repeats", type=int)
     options.add_argument("--saves", type=int, default=50)
     options.add_argument("--only", nargs="+", default=[], metavar="NAME")
     chosen = options.parse_args()
     if chosen.course:
-        return _course(chosen.repeats or 5, chosen.only, chosen.json)
+        return _course(chosen.repeats or 5, chosen.only, chosen.json, gpu=chosen.gpu)
     repeats = 30 if chosen.repeats is None else chosen.repeats
     rows = list(_grades(repeats, chosen.only)) if repeats else []
     saved, waits = _saves(chosen.saves, chosen.only) if chosen.saves else ([], None)
@@ -215,25 +218,27 @@ def _write(path: Path, results: Mapping[str, Any]) -> None:
     """Writes results with the machine, the versions and the date."""
     path.write_text(json.dumps({
         "date": datetime.date.today().isoformat(),
-        "device": platform.machine(), "cores": os.cpu_count(),
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else
+        platform.machine(), "cores": os.cpu_count(),
         "versions": {"python": platform.python_version(),
                      **{name: version(name) for name in ("torch", "triton", "numpy")}},
         **results}, indent=1) + "\n")
 
 
-def _course(repeats: int, only: Sequence[str], path: Path | None) -> int:
+def _course(repeats: int, only: Sequence[str], path: Path | None, *, gpu: bool) -> int:
     """Measures and prints the seconds of a learner, module by module."""
     importing = course.import_s()
+    columns = course.GPU_COLUMNS if gpu else course.COLUMNS
     print(f"import of torch and triton: {importing:.2f} s; times in seconds\n"
-          f"{'':20}{''.join(f'{name:>15}' for name in course.COLUMNS)} {'memory':>10}")
-    rows = []
-    for row in course.rows(repeats, only):
+          f"{'':20}{''.join(f'{name:>15}' for name in columns)} {'memory':>10}")
+    rows: list[course.Row | course.GpuRow] = []
+    for row in course.gpu_rows(repeats, only) if gpu else course.rows(repeats, only):
         rows.append(row)
-        times = "".join(f"{getattr(row, name):15.2f}" for name in course.COLUMNS)
+        times = "".join(f"{getattr(row, name):15.2f}" for name in columns)
         print(f"{row.module:20}{times} {row.memory / 1e6:7.0f} MB", flush=True)
-    if path:
-        _write(path, {"repeats": repeats, "import": importing,
-                      "rows": [row.to_dict() for row in rows]})
+        if path:  # a run that is cut off leaves what it has
+            _write(path, {"repeats": repeats, "import": importing,
+                          "rows": [one.to_dict() for one in rows]})
     return 0
 
 

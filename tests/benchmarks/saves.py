@@ -213,7 +213,9 @@ def environment_in(folder: Path) -> dict[str, str]:
     """Without what belongs to another workspace; ours lies in ``folder``."""
     return {name: value for name, value in os.environ.items()
             if not name.startswith("TRITONLAB_")} | {
-        "PYTHONPATH": str(Path(__file__).parents[2]), "TRITONLAB_WORKSPACE": str(folder),
+        "PYTHONPATH": os.pathsep.join(
+            [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        "TRITONLAB_WORKSPACE": str(folder),
         "TRITONLAB_CACHE": str(folder / "cache")}
 
 
