@@ -432,10 +432,14 @@ _FOLDERS = {"solution": ("solutions", "suites"), "exercise": ("tracks", "suites"
 def check(kind: str, material: Material, box: Sandbox) -> tuple[CheckOutcome, ...]:
     """Runs the checks of one kind of task that were not proved before."""
     outcomes = []
-    for name, prove in _TASKS[kind].items():
+    for fact, prove in zip(facts(kind, material), _TASKS[kind].values(), strict=True):
         started = time.monotonic()
-        name = name.format(starter=material.starter)
-        faults, cached = proofs.faults(
-            Fact(name, material, _FOLDERS[kind]), partial(prove, material, box))
-        outcomes.append(CheckOutcome(name, faults, time.monotonic() - started, cached))
+        faults, cached = proofs.faults(fact, partial(prove, material, box))
+        outcomes.append(CheckOutcome(fact.statement, faults, time.monotonic() - started, cached))
     return tuple(outcomes)
+
+
+def facts(kind: str, material: Material) -> list[Fact]:
+    """Returns what the checks of one kind of task prove."""
+    return [Fact(name.format(starter=material.starter), material, _FOLDERS[kind])
+            for name in _TASKS[kind]]
