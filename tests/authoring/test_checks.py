@@ -681,6 +681,9 @@ def test_a_check_whose_workers_die_ends_with_3(tmp_path, monkeypatch):
 
 
 class dying(workshop):  # noqa: N801
+    def __init__(self, *_: object) -> None:
+        super().__init__()
+
     def do(self, task: object) -> None:
         os._exit(1)
 
