@@ -347,6 +347,16 @@ def test_what_is_changed_in_place_is_the_view_and_nothing_beside_it(
         assert torch.equal(result, torch.ones(3))
 
 
+def test_storing_what_was_there_counts_as_a_change_beside_the_view(tmp_path: Path) -> None:
+    session = Session(tmp_path, COPY, torch.ones(8), torch.randn(14))
+    whole = View(1, "float32", (14,), (1,), 0)
+    session.launch("copy_kernel", 1, x_ptr=whole, out_ptr=whole, n=14, BLOCK=16)
+
+    reply, _ = session.run(View(1, "float32", (3,), (2,), 6), in_place=True)
+
+    assert list(seen(reply)) == ["M07"]
+
+
 @pytest.mark.parametrize(("target", "codes"), [
     (View(1, "float32", (4,), (2,), 0), []), (View(1, "float32", (8,), (1,), 0), ["M07"]),
     (View(0, "float32", (8,), (1,), 0), ["M07"]),
@@ -1152,6 +1162,7 @@ REFUSED = {
     "a plain function": ("y = host(n)", "def host(x):\n    return x\n",
                          "calls `host`, a plain Python function"),
     "a module through Triton": ("tl.core.os.system('x')", "", "calls `tl.core.os.system`"),
+    "a private kernel of Triton": ("y = tl.standard._sum_combine(n, n)", "", "which Triton"),
     "a private name of Triton": ("y = tl.core._unwrap_if_constexpr(n)", "", "which Triton"),
     "the runtime": ("y = triton.runtime.driver", "", "uses `triton.runtime.driver`"),
     "a name that Triton has not": ("y = tl.tanh(n)", "", "calls `tl.tanh`, which Triton"),
@@ -1166,6 +1177,9 @@ REFUSED = {
     "a global that may be bound anew": (
         "y = ONE + n", "ONE = tl.constexpr(1)\nif n_gpus():\n    ONE = tl.constexpr(2)\n",
         "uses `ONE`, which lines"),
+    "an import that may be bound anew": (
+        "y = tl.zeros((8,), ONE)", "from triton.language import float32 as ONE\nif n_gpus():\n"
+        "    ONE = tl.constexpr(2)\n", "uses `ONE`, which lines"),
     "a global that a handler binds": (
         "y = ONE + n", "try:\n    ONE = tl.constexpr(1)\n    import nowhere\nexcept ImportError:\n"
         "    ONE = tl.constexpr(2)\n", "uses `ONE`, which lines"),
