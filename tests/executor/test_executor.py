@@ -535,8 +535,8 @@ def tma_kernel(x_desc, y_desc, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
 
 
 @triton.jit
-def pad_kernel(x_desc, y_ptr, M: tl.constexpr, N: tl.constexpr):
-    x = x_desc.load([0, 0])
+def pad_kernel(x_desc, y_ptr, M: tl.constexpr, N: tl.constexpr, ROW: tl.constexpr = 0):
+    x = x_desc.load([ROW, 0])
     tl.store(y_ptr + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :], x)
 """
 
@@ -594,18 +594,21 @@ def test_tiles_of_a_matrix_product_come_by_descriptors(tmp_path: Path) -> None:
     torch.testing.assert_close(result, a @ b)
 
 
+@pytest.mark.parametrize("row", [0, -2], ids=["after", "before and after"])
 @pytest.mark.parametrize("padding", ["zero", "nan"])
-def test_outside_of_its_shape_a_descriptor_gives_its_padding(tmp_path: Path, padding: str) -> None:
+def test_outside_of_its_shape_a_descriptor_gives_its_padding(
+    tmp_path: Path, padding: str, row: int
+) -> None:
     x = torch.randn(3, 4)
     session = Session(tmp_path, TMA, x)
     out = session.alloc(4, 8)
     session.launch("pad_kernel", 1, x_desc=whole(session.inputs[0], 4, 8, padding=padding),
-                   y_ptr=out, M=4, N=8)
+                   y_ptr=out, M=4, N=8, ROW=row)
 
     reply, (result,) = session.run(out)
 
     expected = torch.full((4, 8), 0.0 if padding == "zero" else float("nan"))
-    expected[:3, :4] = x
+    expected[-row:3 - row, :4] = x[:4 + row]
     assert reply["findings"] == []
     assert torch.equal(result.nan_to_num(7), expected.nan_to_num(7))
 
@@ -677,8 +680,8 @@ def test_a_storage_is_watched_by_the_element_of_its_descriptor(tmp_path: Path) -
 
 
 def test_a_constexpr_is_no_descriptor(tmp_path: Path) -> None:
-    session = Session(tmp_path, TMA.replace("N: tl.constexpr):\n    x =", "N: tl.constexpr, "
-                                            "extra: tl.constexpr):\n    x ="), torch.zeros(4, 8))
+    session = Session(tmp_path, TMA.replace("N: tl.constexpr, ROW", "N: tl.constexpr, "
+                                            "extra: tl.constexpr, ROW"), torch.zeros(4, 8))
     x = session.inputs[0]
     session.launch("pad_kernel", 1, x_desc=whole(x, 4, 8), y_ptr=x, M=4, N=8,
                    extra=(whole(x, 4, 8),))

@@ -3,10 +3,10 @@
     python -m tests.mutation [--only ID ...] [--course] [--jobs 1] [--workers 2] [--json FILE]
 
 Each defect of ``defects.toml`` is planted in a temporary copy of this checkout. Tests run there in
-steps, each up to its first failure: the files that the defect names, the tests of its package, the
-rest of the default tier, and with ``--course`` the course tier: the tests of the package, all
-modules, the rest. A test counts as noticing a defect if it passes again once the defect is gone. Tests that do not end within the
-limits of ``LIMIT_S`` have noticed it too, which is reported as a time limit.
+steps, each up to its first failure: those that the defect names, those of its package, the rest of
+the default tier, and with ``--course`` the course tier, in which the package and all modules come
+first. A test counts as noticing a defect if it passes again once the defect is gone. Tests that do
+not end within the limits of ``LIMIT_S`` have noticed it too, which is reported as a time limit.
 
 The file of results is written after each defect; with ``--only`` other rows stay as they were.
 Exits with 1 if a tier notices less than it must: 85 % in the default tier, 97 % with the course.
@@ -19,7 +19,6 @@ import datetime
 import json
 import os
 import queue
-import re
 import shutil
 import signal
 import subprocess
@@ -36,14 +35,13 @@ from pathlib import Path
 from typing import Any
 
 from grader.report import versions
-from tests.mutation import defects
+from tests.mutation import defects, first_failure
 from tests.mutation.defects import Defect
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "tests" / "benchmarks" / "results" / "mutation.json"
 LIMIT_S = {"nearest": 600.0, "package": 900.0, "default": 1800.0, "course": 5400.0}
 LEAST = {"default": 0.85, "course": 0.97}  # shares of all defects
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+\.py(?:::.*?)?)(?: - .*)?$", re.MULTILINE)
 _UNIT_AND_GRADING = ["-m", "not course"]  # a path that is named would run the course tier too
 
 
@@ -56,7 +54,7 @@ def steps(defect: Defect, *, course: bool, workers: int) -> Iterator[tuple[str, 
     yield "default", ["-n", str(workers), "--dist", "worksteal", f"--ignore={package}"]
     if course:
         modules = "tests/course/test_modules.py"
-        yield "course", ["-m", "course", package]
+        yield "course", ["-m", "course", *defect.nearest, package]
         yield "course", ["-m", "course", modules]
         yield "course", ["--course", "-m", "course", f"--ignore={modules}", f"--ignore={package}"]
 
@@ -86,11 +84,12 @@ def failure(folder: Path, arguments: Sequence[str], limit_s: float) -> str:
     Raises:
         RuntimeError: pytest could not run the tests.
     """
-    with tempfile.TemporaryFile("w+") as output:
+    with tempfile.TemporaryFile("w+") as output, tempfile.NamedTemporaryFile("r") as failures:
         process = subprocess.Popen(
             [folder / ".venv" / "bin" / "python", "-m", "pytest", "-x", "-q", "-p",
-             "no:cacheprovider", *arguments],
-            cwd=folder, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+             "no:cacheprovider", "-p", first_failure.__name__, *arguments],
+            cwd=folder, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+            env=os.environ | {first_failure.FILE: failures.name})
         try:
             code = process.wait(limit_s)
         except subprocess.TimeoutExpired:
@@ -100,13 +99,11 @@ def failure(folder: Path, arguments: Sequence[str], limit_s: float) -> str:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         output.seek(0)
-        text = output.read()
-    failed = _FAILED.search(text)
-    if failed and code:
-        return failed[1]
-    if code not in (0, 5):  # 5: no test has such a marker
-        raise RuntimeError(f"pytest {' '.join(arguments)} ended with {code}:\n{text[-3000:]}")
-    return ""
+        failed = failures.readline().rstrip("\n")
+        if code not in (0, 5) and not failed:  # 5: no test has such a marker
+            raise RuntimeError(
+                f"pytest {' '.join(arguments)} ended with {code}:\n{output.read()[-3000:]}")
+        return failed
 
 
 def noticed(defect: Defect, folder: Path, *, course: bool, workers: int) -> dict[str, Any]:

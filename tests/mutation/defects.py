@@ -13,7 +13,7 @@ TABLE = Path(__file__).with_name("defects.toml")
 class Defect:
     """One deliberate defect: ``old`` is replaced by ``new`` in one file of the grader.
 
-    ``nearest`` are test files that are tried first.
+    ``nearest`` are test files, or tests in them, that are tried first.
     """
 
     id: str
