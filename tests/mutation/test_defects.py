@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutation import defects
+from tests.mutation.__main__ import summary
 from tests.mutation.defects import Defect
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +34,16 @@ def test_a_defect_whose_text_is_not_there_once_is_refused(text):
 
     with pytest.raises(ValueError, match=r"one: the old text stands [02] times"):
         defect.planted(text)
+
+
+@pytest.mark.parametrize(("tiers", "noticed", "survivors"), [
+    (["default", "course", "none", "default"], {"default": 0.5, "course": 0.75}, ["2"]),
+    (["default", "not default"], {"default": 0.5}, ["1"])], ids=["both tiers", "one tier"])
+def test_a_share_is_of_all_defects_and_survivors_are_named(tiers, noticed, survivors):
+    rows = [{"id": str(number), "tier": tier} for number, tier in enumerate(tiers)]
+
+    assert summary(rows) == {
+        "defects": len(tiers), "noticed": noticed, "survivors": survivors}
 
 
 def test_the_defects_are_many_and_spread_over_the_rooms():
